@@ -1,0 +1,70 @@
+# Everything here works on a machine with nothing but Python 3.11 or newer and make.
+# Another interpreter:      make test PYTHON=python3.12
+# More arguments to pytest: make test PYTEST_ARGS="-k fisher -x"
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+# One run collects the tests and the examples in the docstrings of src.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --doctest-modules
+
+# $(call phase,name,command): run a command, say how long it took, keep its exit status.
+define phase
+@echo "== $(1)"; start=$$(date +%s); status=0; { $(2); } || status=$$?; \
+echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint format bench grid clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+
+# Two stamps: the demo needs the library alone, the rest needs the tools too.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "kernull needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.stamp-base: pyproject.toml | $(BIN)/python
+	$(call phase,install,$(PIP) install -q -e .)
+	@touch $@
+
+$(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python
+	$(call phase,install with tools,$(PIP) install -q -e ".[dev]")
+	@touch $(VENV)/.stamp-base $@
+
+setup: $(VENV)/.stamp-dev  ## create .venv and install kernull with its tools (once per pyproject.toml)
+
+demo: $(VENV)/.stamp-base  ## run the demo
+	$(BIN)/python -m kernull.demo
+
+test: setup lint  ## lint, then the tests and doctests (without those marked slow)
+	$(call phase,pytest,$(PYTEST) -m "not slow" $(PYTEST_ARGS) tests src)
+
+test-all: setup lint  ## the same with the slow tests
+	$(call phase,pytest,$(PYTEST) $(PYTEST_ARGS) tests src)
+
+lint: setup  ## ruff, mypy and the import layers; all of them block
+	$(call phase,ruff check,$(BIN)/ruff check .)
+	$(call phase,ruff format,$(BIN)/ruff format --check .)
+	$(call phase,mypy,$(BIN)/mypy)
+	$(call phase,import layers,$(BIN)/lint-imports --no-cache --no-logo)
+
+format: setup  ## format the code and fix what can be fixed
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: setup  ## ratios against peers and floors
+	$(BIN)/python -m benchmarks.core
+
+grid: setup  ## the 1,701-cell check
+	$(BIN)/python -m benchmarks.delft_grid
+
+clean:  ## remove .venv, builds and caches
+	rm -rf $(VENV) build dist out results-cache demo .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

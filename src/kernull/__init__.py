@@ -1,0 +1,36 @@
+"""kernull: learn what normal looks like from several views of the same things.
+
+Public names are loaded on first use, so that ``import kernull`` is fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from kernull._version import __version__
+
+_PUBLIC = {
+    "MultiKernelFisherNull": "kernull.estimators",
+    "PAPER": "kernull.estimators.fisher",
+    "KernelStack": "kernull.stacks",
+    "join_views": "kernull.views",
+    "solve": "kernull.solvers",
+    "FisherProblem": "kernull.problems",
+    "LpBall": "kernull.balls",
+    "Simplex": "kernull.balls",
+}
+
+__all__ = ["__version__", *sorted(_PUBLIC)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'kernull' has no attribute {name!r}")
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,7 @@
+"""Balls: where the kernel weights may live."""
+
+from kernull.balls.base import Ball
+from kernull.balls.lp import LpBall
+from kernull.balls.simplex import Simplex
+
+__all__ = ["Ball", "LpBall", "Simplex"]

@@ -1,0 +1,175 @@
+"""The lp ball: b >= 0, ||b||_p <= 1, for every p in [1, inf].
+
+Everything is computed in logarithms: u^(1/(p-1)) overflows for p near 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from kernull._typing import Array
+from kernull.balls.simplex import minimise_on_simplex
+
+__all__ = ["LpBall"]
+
+_TINY = np.finfo(float).tiny
+#: Below this distance from 1, or above this p, weights are those of the limit to double precision.
+_P_ONE = 1.0 + 1e-8
+_P_INF = 1e15
+
+
+class LpBall:
+    r"""Weights with :math:`b \ge 0, \|b\|_p \le 1`.
+
+    Its linear oracle is the paper's weight update,
+    :math:`b = u^{1/(p-1)} / \|u^{1/(p-1)}\|_p`, and its support function is
+    :math:`h(u) = \|u_+\|_q`, 1/p + 1/q = 1.
+
+    Parameters
+    ----------
+    p : float in [1, inf]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LpBall(2).oracle(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    >>> LpBall(2).support(np.array([3.0, 4.0]))
+    5.0
+    """
+
+    def __init__(self, p: float) -> None:
+        if isinstance(p, bool) or not isinstance(p, int | float | np.number) or not p >= 1:
+            raise ValueError(f"p: got {p!r}; expected a number in [1, inf].")
+        self.p = float(p)
+
+    def __repr__(self) -> str:
+        return f"LpBall(p={self.p:g})"
+
+    @property
+    def polyhedral(self) -> bool:
+        """True at p = 1, where optima are sparse."""
+        return self.p < _P_ONE
+
+    @property
+    def _uniform_only(self) -> bool:
+        return self.p > _P_INF
+
+    def oracle(self, u: Array) -> Array:
+        """The maximiser of b'u: the paper's update of the weights."""
+        if self._uniform_only:
+            return np.where(u >= 0, 1.0, 0.0)
+        if not (u > 0).any():
+            return self.uniform(len(u)) if (u == 0).all() else np.zeros(len(u))
+        if self.polyhedral:
+            b = np.zeros(len(u))
+            b[int(np.argmax(u))] = 1.0
+            return b
+        with np.errstate(divide="ignore"):
+            return self._from_logs(np.log(np.maximum(u, 0.0)) / (self.p - 1.0))
+
+    def support(self, u: Array) -> float:
+        """h(u) = ||u_+||_q."""
+        positive = np.maximum(u, 0.0)
+        top = float(positive.max())
+        if top == 0.0 or self.polyhedral:
+            return top
+        if self._uniform_only:
+            return float(positive.sum())
+        q = self.p / (self.p - 1.0)
+        return top * float(np.sum((positive / top) ** q) ** (1.0 / q))
+
+    def uniform(self, J: int) -> Array:
+        """J^(-1/p) everywhere."""
+        return np.full(J, float(J) ** (-1.0 / self.p))
+
+    def normalise(self, b: Array) -> Array:
+        """Scale to unit p-norm."""
+        if self._uniform_only:
+            return np.asarray(b / b.max())
+        with np.errstate(divide="ignore"):
+            return self._from_logs(np.log(b))
+
+    def kloft(self, u: Array, b: Array) -> Array:
+        r"""Kloft's update :math:`b_j \propto (b_j^2 u_j)^{1/(p+1)}`; it never raises F."""
+        if self._uniform_only:
+            return self.uniform(len(u))
+        with np.errstate(divide="ignore"):
+            logs = 2.0 * np.log(b) + np.log(np.maximum(u, 0.0))
+        return self._from_logs(logs / (self.p + 1.0))
+
+    def cvxpy_constraints(self, b: Any) -> list[Any]:
+        """Constraints on a cvxpy variable."""
+        import cvxpy as untyped
+
+        cvxpy: Any = untyped
+
+        if self.polyhedral or self._uniform_only:
+            return [b >= 0, cvxpy.norm(b, 1 if self.polyhedral else "inf") <= 1]
+        return [b >= 0, cvxpy.pnorm(b, self.p, approx=False) <= 1]
+
+    def minimise_model(self, u: Array, H: Array, b: Array, tol: float = 0.0) -> Array:
+        """Minimise m(c) = -u'(c - b) + (c - b)'H(c - b)/2 over the sphere c >= 0, ||c||_p = 1.
+
+        On the sphere, because F falls in every weight, so its minimiser lies there. For p > 1 the
+        minimiser has no zero weight where the model falls, so this is a smooth problem: Newton on
+        the sphere with steps relative to c, ended when the model's own gap is at most ``tol``.
+        """
+        if self._uniform_only:
+            return self.uniform(len(u))
+        if self.polyhedral:
+            return minimise_on_simplex(u + H @ b, H, b)
+        return self._newton_on_sphere(u + H @ b, H, b, tol)
+
+    def _newton_on_sphere(self, w: Array, H: Array, start: Array, tol: float) -> Array:
+        p = self.p
+        z = self._normalised_logs(np.log(np.maximum(start, 1e-12)))
+        c = np.exp(z)
+        Hc = H @ c
+        value = -w @ c + 0.5 * c @ Hc
+        for _ in range(60):
+            v = w - Hc  # minus the model's gradient; proportional to c^(p-1) at the optimum
+            multiplier = float(v @ c)
+            if multiplier > 0 and self.support(v) - multiplier <= tol:
+                break
+            # Newton in relative steps e (c -> c (1 + e)): Hessian of the Lagrangian, scaled by c
+            # on both sides, and the normal of the sphere, scaled likewise.
+            normal = np.exp(p * z)
+            curve = max(multiplier, 1e-3 * float(np.abs(v).max())) * (p - 1.0) * normal
+            scaled = H * c[:, None] * c
+            scaled.flat[:: len(c) + 1] += curve + 1e-14 * float(np.trace(scaled)) + _TINY
+            try:
+                factor = cho_factor(scaled, check_finite=False)
+            except LinAlgError:  # rounding in a singular H: a better-conditioned step
+                scaled.flat[:: len(c) + 1] += 1e-8 * float(np.trace(scaled))
+                factor = cho_factor(scaled, check_finite=False)
+            both = cho_solve(factor, np.stack([c * v, normal], axis=1), check_finite=False)
+            step = both[:, 0] - (normal @ both[:, 0]) / (normal @ both[:, 1]) * both[:, 1]
+            shrink = 1.0
+            for _ in range(30):
+                # A weight shrinks to a tenth at most: it is never lost.
+                trial_z = self._normalised_logs(z + np.log1p(np.maximum(shrink * step, -0.9)))
+                trial = np.exp(trial_z)
+                H_trial = H @ trial
+                trial_value = -w @ trial + 0.5 * trial @ H_trial
+                if trial_value <= value + 1e-14 * abs(value):
+                    break
+                shrink *= 0.5
+            else:
+                break
+            z, c, Hc, value = trial_z, trial, H_trial, trial_value
+        return c
+
+    def _normalised_logs(self, logs: Array) -> Array:
+        top = logs.max()
+        return np.asarray(logs - (top + np.log(np.exp(self.p * (logs - top)).sum()) / self.p))
+
+    def _from_logs(self, logs: Array) -> Array:
+        """Weights proportional to exp(logs), of unit p-norm."""
+        if self.polyhedral:  # exact sums, where p * logs would be rounded
+            weights = np.exp(logs - logs.max())
+            return np.asarray(weights / weights.sum())
+        return np.asarray(np.exp(self._normalised_logs(logs)))

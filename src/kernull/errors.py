@@ -1,0 +1,36 @@
+"""Errors and warnings that kernull raises, all in one place."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConstantViewWarning",
+    "InvalidKernelError",
+    "MemoryLimitError",
+    "MissingCapabilityError",
+    "MissingDependencyError",
+    "TooFewRowsWarning",
+]
+
+
+class InvalidKernelError(ValueError):
+    """A kernel stack is not a stack of symmetric positive semidefinite matrices."""
+
+
+class MemoryLimitError(MemoryError):
+    """A dense allocation was planned that does not fit the memory limit."""
+
+
+class MissingCapabilityError(TypeError):
+    """A solver was asked to run on a problem or a ball that lacks what it needs."""
+
+
+class MissingDependencyError(ImportError):
+    """An optional dependency (an extra) is needed and not installed."""
+
+
+class ConstantViewWarning(UserWarning):
+    """A view is constant on the training rows and was dropped."""
+
+
+class TooFewRowsWarning(UserWarning):
+    """There are too few calibration rows for the false-alarm rate asked for."""

@@ -1,0 +1,5 @@
+"""Estimators with scikit-learn's interface."""
+
+from kernull.estimators.fisher import MultiKernelFisherNull
+
+__all__ = ["MultiKernelFisherNull"]

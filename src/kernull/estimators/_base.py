@@ -1,0 +1,182 @@
+"""What every one-class estimator over kernels shares: views, stacks, scores, thresholds."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from kernull._typing import Array
+from kernull.calibration import Calibration
+from kernull.estimators._inputs import read_precomputed, read_table, read_weights
+from kernull.stacks import DenseStack, KernelBank, LazyCross, check_memory, parse_memory_limit
+from kernull.views import resolve_views
+
+__all__ = ["OneClassKernelEstimator"]
+
+_DTYPES = {"float64": np.float64, "float32": np.float32}
+
+
+class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
+    """Base of all one-class estimators over a stack of kernels.
+
+    A subclass has the parameters ``kernels, views, scaling, widths, false_alarm_rate, storage,
+    memory_limit, dtype, drop_constant`` and implements
+
+    - ``_learn(stack, sample_weight)``: learn from a square stack and return calibration scores,
+      one a row (scores of each row by a model that did not see it);
+    - ``_score(cross)``: scores of the rows of a cross stack, higher is more normal.
+    """
+
+    kernels: Any
+    views: Any
+    scaling: Any
+    widths: Any
+    false_alarm_rate: float
+    storage: str
+    memory_limit: Any
+    dtype: Any
+    drop_constant: bool
+
+    # -- to be written by subclasses ---------------------------------------------------------
+
+    def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
+        raise NotImplementedError
+
+    def _score(self, cross: DenseStack | LazyCross) -> Array:
+        raise NotImplementedError
+
+    # -- fitting -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn what normal looks like.
+
+        Parameters
+        ----------
+        X : table of shape (n, d), or kernels of shape (J, n, n)
+            Training rows, all taken to be normal; a stack of kernels when
+            ``kernels="precomputed"``.
+        y : ignored
+            Present for scikit-learn's interface.
+        sample_weight : array of shape (n,), optional
+            Trust in each row: a weight w counts as w copies of the row, a weight below 1 lets the
+            model miss it. For training data that is not clean.
+
+        Returns
+        -------
+        self
+        """
+        weight = read_weights(sample_weight, X)
+        self._set_bank_and_learn(X, weight)
+        return self
+
+    def _set_bank_and_learn(self, X: Any, weight: Array | None) -> None:
+        rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
+        kept = None if weight is None else weight[rows]
+        stack = self._training_stack(X, weight, rows)
+        scores = self._learn(stack, kept)
+        self.calibration_ = Calibration.of(scores, kept)
+        self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
+        self.offset_ = self.threshold_
+        # Scores of the training rows for fit_predict; rows of weight zero are as good as new.
+        self._training_scores = scores
+        if weight is not None and not weight.all():
+            everything = self.score_samples(
+                X if self._pairwise is False else self._columns(X, rows)
+            )
+            everything[rows] = scores
+            self._training_scores = everything
+
+    def _training_stack(self, X: Any, weight: Array | None, rows: Any) -> DenseStack:
+        dtype = self._value_type()
+        limit = parse_memory_limit(self.memory_limit)
+        if self.storage not in ("auto", "dense"):
+            raise ValueError(f"storage: got {self.storage!r}; expected 'auto' or 'dense'.")
+        if self._pairwise:
+            stack = read_precomputed(X, dtype=dtype)
+            self.bank_ = None
+            self.n_features_in_ = stack.n
+            stack = stack if weight is None else stack[np.ix_(rows, rows)]
+            self.kernel_names_ = np.array([f"kernel {j}" for j in range(stack.J)], dtype=object)
+        else:
+            table = read_table(self, X, reset=True)
+            views = resolve_views(
+                self.views, table.shape[1], getattr(self, "feature_names_in_", None)
+            )
+            self.bank_ = KernelBank.fit(
+                table,
+                views,
+                kernels=self.kernels,
+                widths=self.widths,
+                scaling=self.scaling,
+                sample_weight=weight,
+                drop_constant=self.drop_constant,
+            )
+            self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
+            check_memory(self.bank_.J, self.bank_.n, np.dtype(dtype).itemsize, limit)
+            stack = self.bank_.stack(dtype)
+        self._stack_shape = (stack.J, stack.n)
+        return stack
+
+    # -- scoring -----------------------------------------------------------------------------
+
+    def score_samples(self, X: Any) -> Array:
+        """Score rows; higher is more normal.
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or kernels of shape (J, m, n)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
+        check_is_fitted(self)
+        return self._score(self._cross(X))
+
+    def decision_function(self, X: Any) -> Array:
+        """Score minus threshold: negative where a row is flagged."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> Array:
+        """+1 for normal rows, -1 for flagged ones.
+
+        A row is flagged exactly where its p-value is at most ``false_alarm_rate_``.
+        """
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fit, and judge each training row by its leave-one-out score."""
+        self.fit(X, y, **fit_params)
+        return np.where(self._training_scores >= self.offset_, 1, -1)
+
+    def _cross(self, X: Any) -> DenseStack | LazyCross:
+        if self.bank_ is None:
+            J, n = self._stack_shape
+            return read_precomputed(X, n=n, J=J, dtype=self._value_type())
+        return LazyCross(self.bank_, read_table(self, X, reset=False))
+
+    # -- small things ------------------------------------------------------------------------
+
+    @property
+    def _pairwise(self) -> bool:
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def _columns(self, X: Any, rows: Any) -> DenseStack:
+        stack = read_precomputed(X, dtype=self._value_type())
+        return stack[np.ix_(np.arange(stack.n), rows)]
+
+    def _value_type(self) -> Any:
+        name = np.dtype(self.dtype).name
+        if name not in _DTYPES:
+            raise ValueError(f"dtype: got {self.dtype!r}; expected 'float64' or 'float32'.")
+        return _DTYPES[name]
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that precomputed stacks are sliced on both sides."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._pairwise
+        return tags

@@ -1,0 +1,95 @@
+"""From what users pass to stacks: the checks that all estimators share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
+
+from kernull._typing import Array
+from kernull.errors import InvalidKernelError
+from kernull.stacks import DenseStack
+
+__all__ = ["check_number", "read_precomputed", "read_table", "read_weights"]
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
+    """A float64 table from arrays, pandas or polars, with scikit-learn's checks."""
+    try:
+        return np.asarray(
+            validate_data(
+                estimator,
+                X,
+                reset=reset,
+                dtype=np.float64,
+                ensure_min_samples=2 if reset else 1,
+            )
+        )
+    except (ValueError, TypeError) as error:
+        text = _text_columns(X)
+        if not text:
+            raise
+        raise ValueError(
+            f"X: the columns {text} are not numeric. Encode them (for example by scikit-learn's "
+            "OneHotEncoder) or drop them."
+        ) from error
+
+
+def _text_columns(X: Any) -> list[str]:
+    """Names of the columns of a table that cannot be read as numbers."""
+    if not hasattr(X, "columns"):
+        return []
+    bad = []
+    for name in X.columns:
+        try:
+            np.asarray(X[name], dtype=np.float64)
+        except (ValueError, TypeError):
+            bad.append(str(name))
+    return bad
+
+
+def read_precomputed(
+    X: Any, *, n: int | None = None, J: int | None = None, dtype: Any = np.float64
+) -> DenseStack:
+    """A validated stack from an array (J, n, n), an (n, n) matrix, or a stack."""
+    if isinstance(X, DenseStack):
+        stack = X
+    else:
+        if issparse(X):
+            raise TypeError("X: sparse kernels are not supported; pass X.toarray().")
+        values = np.asarray(X, dtype=float)
+        stack = DenseStack(values[None] if values.ndim == 2 else values)
+    if stack.dtype != dtype:
+        stack = DenseStack(stack.kernels.astype(dtype), stack.scale)
+    stack.validate(n, J)
+    if n is None and stack.n < 2:
+        raise InvalidKernelError(f"kernels: got {stack.n} training row(s); expected at least 2.")
+    return stack
+
+
+def read_weights(sample_weight: Any, X: Any) -> Array | None:
+    """Row weights, or None where all are one."""
+    if sample_weight is None:
+        return None
+    rows = _num_samples(X)
+    if len(getattr(X, "shape", ())) == 3:  # an array of kernels, (J, n, n)
+        rows = X.shape[1]
+    placeholder = np.empty((rows, 1))
+    weight = np.asarray(
+        _check_sample_weight(sample_weight, placeholder, dtype=np.float64, ensure_non_negative=True)
+    )
+    if np.count_nonzero(weight) < 2:
+        raise ValueError(
+            "sample_weight: fewer than 2 rows have a positive weight; expected at least 2."
+        )
+    return None if (weight == 1.0).all() else weight
+
+
+def check_number(name: str, value: Any, expected: str, low: float, *, strict: bool = True) -> float:
+    """A finite number above (or at) ``low``, or an error that names the parameter."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not np.isfinite(value) or (value <= low if strict else value < low):
+        raise ValueError(f"{name}: got {value!r}; expected {expected}.")
+    return float(value)

@@ -1,0 +1,57 @@
+"""The width of a kernel: a factor of the mean pairwise distance of its training view."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.metrics import pairwise_distances_chunked
+
+from kernull._typing import Array
+
+__all__ = ["mean_distance"]
+
+#: Beyond this many rows the mean distance is taken over a fixed random subsample: its relative
+#: standard error is then well below one percent, and a width needs no more.
+EXACT_ROWS = 4000
+
+
+def mean_distance(
+    X: Array, metric: str = "euclidean", sample_weight: Array | None = None, random_state: int = 0
+) -> float:
+    r"""Mean distance over pairs of different rows.
+
+    .. math:: D = \frac{\sum_{i \neq k} w_i w_k \, d(x_i, x_k)}{W (W - 1)}, \qquad W = \sum_i w_i
+
+    With unit weights this is the plain mean over pairs. A weight counts as that many copies of
+    its row, so a row of weight 2 and two equal rows give the same width.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        One view of the training rows.
+    metric : str
+        Any metric of ``sklearn.metrics.pairwise_distances``.
+    sample_weight : array of shape (n,), optional
+        Number of copies that each row stands for.
+    random_state : int
+        Seed of the subsample taken beyond ``EXACT_ROWS`` rows.
+
+    Returns
+    -------
+    float
+        The mean distance; 0.0 when all rows coincide.
+    """
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+    if len(X) > EXACT_ROWS:
+        pick = np.random.default_rng(random_state).choice(len(X), EXACT_ROWS, replace=False)
+        X, weights = X[pick], weights[pick]
+    total = float(weights.sum())
+    if total <= 1.0:  # fractional weights that stand for less than two rows: ignore them
+        weights, total = np.ones(len(X)), float(len(X))
+    # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
+    X = X - X.mean(axis=0)
+    weighted_sum, start = 0.0, 0
+    for block in pairwise_distances_chunked(X, metric=metric, working_memory=64):
+        rows = slice(start, start + len(block))
+        weighted_sum += float(weights[rows] @ (block @ weights))
+        start += len(block)
+    return weighted_sum / (total * (total - 1.0))

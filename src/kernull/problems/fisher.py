@@ -1,0 +1,182 @@
+r"""The one-class Fisher null-space problem.
+
+.. math::
+
+   F(b) = \max_a \; 2 a't - \rho\, a'a - a'K_b a = t'(\rho I + K_b)^{-1} t,
+   \qquad K_b = \sum_j b_j K_j
+
+with t = 1 for the paper's problem. F is convex and falls in every b_j: its gradient is -u with
+:math:`u_j = a'K_j a`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri
+
+from kernull._typing import Array
+from kernull.errors import InvalidKernelError, MissingCapabilityError
+from kernull.problems.base import Evaluation
+from kernull.stacks import DenseStack, Stack
+from kernull.stacks.dense import smallest_ritz_value
+
+__all__ = ["FisherProblem"]
+
+
+class FisherProblem:
+    r"""Fisher null-space with an absolute ridge, a general right-hand side and row weights.
+
+    Parameters
+    ----------
+    stack : Stack
+        J kernels over n rows.
+    ridge : float
+        :math:`\rho > 0`, absolute (estimators pass delta times n).
+    target : array of shape (n,), optional
+        Right-hand side t; ones by default.
+    row_weight : array of shape (n,), optional
+        A weight w_i turns the ridge of row i into :math:`\rho / w_i`. Internally rows are scaled:
+        with S = diag(sqrt(w)), the problem is that of the kernels S K_j S, the right-hand side S t
+        and the plain ridge, and a = S times its solution. `coef` is always the unscaled a.
+
+    Notes
+    -----
+    *Curvature.* 1/F is concave in b, being the minimum over {a : a't = 1} of functions linear in
+    b, and is much closer to a quadratic than F is. The curvature returned is that of the problem
+    "maximise 1/F", scaled by F^2 so that its gradient is u:
+    :math:`H = 2 (M - uu'/F)`, :math:`M_{jk} = a'K_j (\rho I + K_b)^{-1} K_k a`.
+
+    *Certificate.* For any a, with r = t - (\rho I + K_b) a,
+
+    .. math::
+
+       U = 2a't - \rho a'a - b'u + r'r/\rho \;\ge\; F(b), \qquad
+       L = \frac{(a't)^2}{\rho a'a + h(u)} \;\le\; \min F,
+
+    where h is the support function of the set of weights.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        ridge: float,
+        target: Array | None = None,
+        row_weight: Array | None = None,
+    ) -> None:
+        if not (np.isfinite(ridge) and ridge > 0):
+            raise ValueError(f"ridge: got {ridge!r}; expected a positive number.")
+        self.stack = stack
+        self.ridge = float(ridge)
+        self.row_scale = None if row_weight is None else np.sqrt(np.asarray(row_weight, float))
+        target = np.ones(stack.n) if target is None else np.asarray(target, dtype=float)
+        #: Right-hand side in the scaled coordinates in which everything below works.
+        self.target = self._scale(target)
+        self.n_evaluations = 0
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return self.stack.J
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.stack.n
+
+    def _scale(self, V: Array) -> Array:
+        if self.row_scale is None:
+            return V
+        return np.asarray(self.row_scale.reshape(-1, *[1] * (V.ndim - 1)) * V)
+
+    def products(self, V: Array) -> Array:
+        """K_j V for all j in one pass over the kernels: (n, k) -> (J, n, k)."""
+        out = self.stack.products(self._scale(V))
+        if self.row_scale is None:
+            return out
+        return np.asarray(out * self.row_scale.reshape(1, -1, *[1] * (V.ndim - 1)))
+
+    def restrict(self, Q: Array, products: Array | None = None) -> FisherProblem:
+        """The same problem with a confined to the span of orthonormal columns Q.
+
+        Its kernels are T_j = Q'K_jQ and its right-hand side is Q't. ``products`` are K_jQ, of
+        shape (J, n, m), where they are already known.
+        """
+        products = self.products(Q) if products is None else products
+        return FisherProblem(DenseStack(Q.T @ products), self.ridge, Q.T @ self.target)
+
+    def factorise(self, weights: Array) -> Array:
+        """Lower Cholesky factor of the scaled rho I + K_b."""
+        combine: Any = getattr(self.stack, "combine", None)
+        if combine is None:
+            raise MissingCapabilityError(
+                f"{type(self.stack).__name__} has no combine(): it never forms an n x n matrix. "
+                "Use solver='subspace'."
+            )
+        A = combine(weights)
+        if self.row_scale is not None:
+            A *= self.row_scale[:, None]
+            A *= self.row_scale[None, :]
+        A.flat[:: self.n + 1] += self.ridge
+        self.n_evaluations += 1
+        try:
+            # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
+            return np.asarray(cholesky(A.T, lower=True, overwrite_a=True, check_finite=False))
+        except LinAlgError:
+            raise self._indefinite(weights) from None
+
+    def evaluate(self, weights: Array) -> Evaluation:
+        """Value, gradient and curvature at b, from one factorisation and one pass."""
+        weights = np.asarray(weights, dtype=float)
+        factor = self.factorise(weights)
+        a = cho_solve((factor, True), self.target, check_finite=False)
+        Ka = self.products(a)
+
+        def curvature() -> Array:
+            Z = solve_triangular(factor, Ka.T, lower=True, check_finite=False)
+            u = Ka @ a
+            return np.asarray(2.0 * (Z.T @ Z - np.outer(u, u) / (self.target @ a)))
+
+        return self.certify(weights, a, Ka, curvature)
+
+    def certify(self, weights: Array, a: Array, Ka: Array, curvature: Any = None) -> Evaluation:
+        """Bounds at b for any (scaled) a, exact or not, given Ka = K_j a of shape (J, n)."""
+        u = Ka @ a
+        self._check_sign(u)
+        residual = self.target - self.ridge * a - weights @ Ka
+        linear, quadratic = float(self.target @ a), self.ridge * float(a @ a)
+        upper = (
+            2 * linear - quadratic - float(weights @ u) + float(residual @ residual) / self.ridge
+        )
+
+        def lower_bound(support: float) -> float:
+            return linear * linear / (quadratic + support)
+
+        return Evaluation(weights, upper, u, self._scale(a), lower_bound, curvature)
+
+    def inverse_diagonal(self, weights: Array) -> Array:
+        """Diagonal of (rho I + K_b)^-1 of the scaled problem (for leave-one-out)."""
+        inverse, info = dpotri(self.factorise(weights), lower=1, overwrite_c=1)
+        if info != 0:  # cannot happen after a successful factorisation
+            raise LinAlgError(f"dpotri failed with code {info}")
+        return np.diagonal(inverse).copy()
+
+    def _check_sign(self, u: Array) -> None:
+        # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding.
+        worst = int(np.argmin(u))
+        if u[worst] < -1e-6 * float(np.abs(u).max()) and u[worst] < 0:
+            raise InvalidKernelError(
+                f"kernels: kernel {worst} is not positive semidefinite: a'K a = {u[worst]:.3g} for "
+                "the model's own coefficients a."
+            )
+
+    def _indefinite(self, weights: Array) -> InvalidKernelError:
+        K = self.stack.combine(weights)  # type: ignore[attr-defined]
+        lowest, largest = smallest_ritz_value(K[None], steps=60)
+        return InvalidKernelError(
+            "kernels: the weighted sum of the kernels is not positive semidefinite: it has an "
+            f"eigenvalue of {lowest[0]:.3g} or below (largest about {largest[0]:.3g}), beyond the "
+            f"ridge of {self.ridge:.3g}. Check the kernels, or raise delta."
+        )

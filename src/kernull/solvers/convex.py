@@ -1,0 +1,63 @@
+"""The whole programme at once by cvxpy (extra ``cvxpy``): an oracle for tests and small n.
+
+    maximise 2a't - rho a'a - s   subject to   ||(a'K_1 a, ..., a'K_J a)||_q <= s
+
+written in the weights and the squared norms N_j of the parts of the solution in each kernel:
+
+    minimise sum_j N_j / b_j + ||t - sum_j L_j v_j||^2 / rho,   N_j = ||v_j||^2,  K_j = L_j L_j'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array
+from kernull.balls import Ball
+from kernull.errors import MissingDependencyError
+from kernull.problems import FisherProblem
+from kernull.solvers.base import Record, Result, Tracker
+
+__all__ = ["solve"]
+
+
+def solve(
+    problem: FisherProblem,
+    ball: Ball,
+    *,
+    tol: float,
+    max_iter: int,
+    init: Array | None = None,
+    callback: Callable[[Record], None] | None = None,
+) -> Result:
+    """Hand the programme to a conic solver and certify its answer."""
+    try:
+        import cvxpy as untyped
+    except ImportError:
+        raise MissingDependencyError(
+            "solver='cvxpy' needs cvxpy: pip install 'kernull[cvxpy]'."
+        ) from None
+    cvxpy: Any = untyped
+    identity = np.eye(problem.n)
+    kernels = problem.products(identity)  # (J, n, n), scaled rows included
+    b = cvxpy.Variable(problem.J)
+    parts, penalties = [], []
+    for j, K in enumerate(kernels):
+        values, vectors = np.linalg.eigh((K + K.T) / 2)
+        keep = values > 1e-12 * max(values[-1], np.finfo(float).tiny)
+        if not keep.any():
+            continue
+        root = vectors[:, keep] * np.sqrt(values[keep])
+        v = cvxpy.Variable(root.shape[1])
+        parts.append(root @ v)
+        penalties.append(cvxpy.quad_over_lin(v, b[j]))
+    residual = problem.target - sum(parts)
+    objective = sum(penalties) + cvxpy.sum_squares(residual) / problem.ridge
+    programme = cvxpy.Problem(cvxpy.Minimize(objective), ball.cvxpy_constraints(b))  # type: ignore[attr-defined]
+    programme.solve(solver=cvxpy.CLARABEL, max_iter=max_iter)
+    tracker = Tracker(ball, tol, callback)
+    weights = ball.normalise(np.maximum(np.asarray(b.value, dtype=float), 0.0))
+    tracker.see(problem.evaluate(weights))
+    return tracker.result("cvxpy", 1)

@@ -1,0 +1,46 @@
+"""Algorithm 1 as printed: Frank-Wolfe with step 1.
+
+    a = (rho I + K_b)^-1 1,   u_j = a'K_j a,   b = u^(1/(p-1)) / ||u^(1/(p-1))||_p
+
+It converges for p >= 3 and oscillates for ever on much of the paper's own grid below 2; nothing
+here hides that: it stops on the gap or on the iteration limit, returns the best point it saw and
+warns with the gap it left. At p = 1 it gives one kernel all the weight, as the paper says; the
+optimum is a mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernull._typing import Array
+from kernull.balls import Ball
+from kernull.problems import Problem
+from kernull.solvers.base import Record, Result, Tracker, starting_weights
+
+__all__ = ["solve"]
+
+
+def solve(
+    problem: Problem,
+    ball: Ball,
+    *,
+    tol: float,
+    max_iter: int,
+    init: Array | None = None,
+    callback: Callable[[Record], None] | None = None,
+) -> Result:
+    """Iterate the ball's oracle; see the module's text."""
+    start = problem.n_evaluations
+    tracker = Tracker(ball, tol, callback)
+    weights = starting_weights(ball, problem.J, init)
+    for _ in range(max_iter):
+        point = problem.evaluate(weights)
+        if tracker.see(point) <= tol:
+            break
+        new = ball.oracle(point.u)
+        if np.array_equal(new, weights):  # a fixed point: nothing will change any more
+            break
+        weights = new
+    return tracker.result("paper", problem.n_evaluations - start)

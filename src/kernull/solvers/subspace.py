@@ -1,0 +1,177 @@
+"""Solve in a growing subspace: one pass over the kernels an iteration, no n x n matrix.
+
+Keep orthonormal columns Q, starting with t/||t||, and the products K_jQ. The problem restricted
+to a = Qy is the same problem with the small matrices Q'K_jQ: Newton solves it. Its solution
+has a residual r outside the span, the certificate of the full problem follows from what is
+stored, and r is the next column. Memory is J n m for m columns; nothing n x n is ever formed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from kernull._typing import Array
+from kernull.balls import Ball
+from kernull.problems import Evaluation, FisherProblem
+from kernull.solvers import newton
+from kernull.solvers.base import Record, Result, Tracker, starting_weights
+from kernull.stacks import DenseStack
+
+__all__ = ["Basis", "solve"]
+
+#: On stacks that can be combined, a basis of more columns than this share of n costs more than
+#: a few factorisations: Newton takes over from the weights found.
+HANDOVER_SHARE = 0.08
+#: Columns beyond which the basis is restarted from the current solution (memory J n m).
+MAX_COLUMNS = 300
+#: The reduced problem is solved to this share of the gap outside the subspace.
+INNER_SHARE = 0.03
+
+
+class Basis:
+    """Orthonormal columns Q, their products K_jQ, and the small matrices T_j = Q'K_jQ."""
+
+    def __init__(self, problem: FisherProblem, columns: Array) -> None:
+        self.problem = problem
+        J, n = problem.J, problem.n
+        # Rows of these arrays are the basis vectors: appending and all products are contiguous.
+        self._Q = np.empty((8, n))
+        self._KQ = np.empty((J, 8, n))
+        self._T = np.empty((J, 8, 8))
+        self.m = 0
+        self.append(columns)
+
+    @property
+    def Q(self) -> Array:
+        """The basis as rows, of shape (m, n)."""
+        return self._Q[: self.m]
+
+    @property
+    def KQ(self) -> Array:
+        """Products as rows, of shape (J, m, n)."""
+        return self._KQ[:, : self.m]
+
+    @property
+    def T(self) -> Array:
+        """Q'K_jQ, of shape (J, m, m)."""
+        return self._T[:, : self.m, : self.m]
+
+    def append(self, columns: Array) -> bool:
+        """Orthogonalise vectors (rows of ``columns``) and add those not in the span: one pass."""
+        new = self._orthonormal(np.atleast_2d(columns))
+        k, m = len(new), self.m
+        if k == 0:
+            return False
+        self._reserve(m + k)
+        products = self.problem.products(np.ascontiguousarray(new.T))  # (J, n, k)
+        self._Q[m : m + k] = new
+        self._KQ[:, m : m + k] = products.transpose(0, 2, 1)
+        self.m = m + k
+        corner = self._KQ[:, m : m + k] @ self.Q.T  # (J, k, m + k)
+        self._T[:, m : m + k, : m + k] = corner
+        self._T[:, : m + k, m : m + k] = corner.transpose(0, 2, 1)
+        return True
+
+    def restricted(self) -> FisherProblem:
+        """The problem in the span."""
+        target = self.Q @ self.problem.target
+        return FisherProblem(DenseStack(self.T), self.problem.ridge, target)
+
+    def lift(self, weights: Array, y: Array) -> Evaluation:
+        """Certificate of the full problem at a = Qy."""
+        return self.problem.certify(weights, y @ self.Q, y @ self.KQ)
+
+    def residual(self, weights: Array, y: Array) -> Array:
+        """What (rho I + K_b) Qy leaves of the right-hand side."""
+        problem = self.problem
+        return np.asarray(problem.target - problem.ridge * (y @ self.Q) - weights @ (y @ self.KQ))
+
+    def _orthonormal(self, columns: Array) -> Array:
+        kept: list[Array] = []
+        for column in columns:
+            norm = np.linalg.norm(column)
+            rest = column / norm if norm > 0 else column
+            for _ in range(2):  # twice is enough
+                rest = rest - (self.Q @ rest) @ self.Q
+                for q in kept:
+                    rest = rest - (q @ rest) * q
+            left = float(np.linalg.norm(rest))
+            if left > 1e-8:  # what nearly lies in the span would add nothing but rounding
+                kept.append(rest / left)
+        return np.array(kept).reshape(-1, self.problem.n)
+
+    def _reserve(self, m: int) -> None:
+        room = len(self._Q)
+        if m <= room:
+            return
+        J, n, size = self.problem.J, self.problem.n, max(m, 2 * room)
+        Q, KQ, T = np.empty((size, n)), np.empty((J, size, n)), np.empty((J, size, size))
+        Q[: self.m], KQ[:, : self.m], T[:, : self.m, : self.m] = self.Q, self.KQ, self.T
+        self._Q, self._KQ, self._T = Q, KQ, T
+
+
+def solve(
+    problem: FisherProblem,
+    ball: Ball,
+    *,
+    tol: float,
+    max_iter: int,
+    init: Array | None = None,
+    callback: Callable[[Record], None] | None = None,
+) -> Result:
+    """Minimise F over the ball; see the module's text."""
+    start = problem.n_evaluations
+    tracker = Tracker(ball, tol, callback)
+    weights = starting_weights(ball, problem.J, init)
+    basis = Basis(problem, problem.target)
+    can_combine = hasattr(problem.stack, "combine")
+    gap = 1.0
+    for _ in range(max_iter):
+        inner = _solve_small(basis.restricted(), ball, max(INNER_SHARE * gap, 0.1 * tol), weights)
+        weights, y = inner.weights, inner.coef
+        point = basis.lift(weights, y)
+        gap = tracker.see(point)
+        if gap <= tol:
+            break
+        if can_combine and basis.m >= max(30, HANDOVER_SHARE * problem.n):
+            return _hand_over(problem, ball, tracker, max_iter, weights, start)
+        residual = basis.residual(weights, y)
+        if basis.m >= MAX_COLUMNS:  # keep the solution and its residual: nothing certified is lost
+            basis = Basis(problem, np.stack([y @ basis.Q, problem.target, residual]))
+        elif not basis.append(residual):
+            break
+    return tracker.result("subspace", problem.n_evaluations - start)
+
+
+def _solve_small(problem: FisherProblem, ball: Ball, tol: float, weights: Array) -> Result:
+    with warnings.catch_warnings():  # the outer certificate speaks for the whole
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return newton.solve(problem, ball, tol=tol, max_iter=50, init=weights)
+
+
+def _hand_over(
+    problem: FisherProblem,
+    ball: Ball,
+    tracker: Tracker,
+    max_iter: int,
+    weights: Array,
+    start: int,
+) -> Result:
+    """Let Newton finish from the weights found, under one history."""
+    done = list(tracker.history)
+    result = newton.solve(
+        problem, ball, tol=tracker.tol, max_iter=max_iter, init=weights, callback=tracker.callback
+    )
+    history = (*done, *result.history)
+    return replace(
+        result,
+        solver="subspace",
+        history=history,
+        n_iter=len(history),
+        n_evaluations=problem.n_evaluations - start,
+    )

@@ -1,0 +1,168 @@
+"""The kernel bank: views, their scaling and their kernels, fitted to the training rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices, Mask
+from kernull.errors import ConstantViewWarning
+from kernull.kernels import FittedKernel, parse_kernels
+from kernull.stacks.dense import DenseStack
+from kernull.views import ViewScaler
+
+__all__ = ["KernelBank"]
+
+
+@dataclass(frozen=True)
+class _BankView:
+    """One view of the training rows with the kernels built on it."""
+
+    name: str
+    columns: Indices
+    scaler: ViewScaler
+    train: Array
+    kernels: tuple[FittedKernel, ...]
+
+    def transform(self, X: Array) -> Array:
+        return self.scaler.transform(X[:, self.columns])
+
+
+@dataclass(frozen=True)
+class KernelBank:
+    """All kernels of a model: J functions on named, scaled views of the training rows.
+
+    Kernels are numbered view by view. Kernels of one view that are functions of the same distance
+    share its computation.
+    """
+
+    views: tuple[_BankView, ...]
+    kernel_names: tuple[str, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        X: Array,
+        views: Mapping[str, Indices],
+        *,
+        kernels: Any = "rbf",
+        widths: Any = 1.0,
+        scaling: Any = "standard",
+        sample_weight: Array | None = None,
+        drop_constant: bool = True,
+    ) -> KernelBank:
+        """Fit scaling and widths of every view; drop constant views with a warning."""
+        specs = parse_kernels(kernels)
+        factors = _parse_widths(widths)
+        if sample_weight is not None:  # rows of weight zero take no part, here or later
+            X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
+        kept: list[_BankView] = []
+        dropped: list[str] = []
+        for name, columns in views.items():
+            part = X[:, columns]
+            if drop_constant and (np.ptp(part, axis=0) == 0).all():
+                dropped.append(name)
+                continue
+            scaler = ViewScaler.fit(scaling, part, sample_weight)
+            train = scaler.transform(part)
+            fitted = tuple(k for spec in specs for k in spec.fit(train, factors, sample_weight))
+            kept.append(_BankView(name, columns, scaler, train, fitted))
+        if not kept:
+            raise ValueError(
+                "X: every view is constant on the training rows; there is nothing to learn from."
+            )
+        if dropped:
+            warnings.warn(
+                f"dropped constant view(s) {', '.join(map(repr, dropped))}: a constant kernel "
+                "says nothing about normality and would attract weight.",
+                ConstantViewWarning,
+                stacklevel=2,
+            )
+        labels = [spec.label for spec in specs for _ in range(len(factors) if spec.metric else 1)]
+        return cls(tuple(kept), _kernel_names(kept, labels))
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return len(self.kernel_names)
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        return len(self.views[0].train)
+
+    @property
+    def kernel_views(self) -> tuple[str, ...]:
+        """Name of the view that each kernel is built on, of length J."""
+        return tuple(view.name for view in self.views for _ in view.kernels)
+
+    def matrices(self, X: Array | None = None) -> Iterator[tuple[int, Array]]:
+        """Yield (j, K_j) between the rows of X (training rows if None) and the training rows."""
+        j = 0
+        for view in self.views:
+            rows = None if X is None else view.transform(X)
+            left, right = (view.train, None) if rows is None else (rows, view.train)
+            metric: str | None = None
+            distances: Array = np.empty(0)
+            for kernel in view.kernels:
+                if kernel.metric is None:
+                    yield j, kernel(left, right)
+                else:
+                    if kernel.metric != metric:
+                        metric, distances = kernel.metric, kernel.distances(left, right)
+                    yield j, kernel.of_distances(distances)
+                j += 1
+
+    def diagonal(self, X: Array) -> Array:
+        """k_j(x, x), of shape (J, m)."""
+        blocks = [(view.transform(X), view.kernels) for view in self.views]
+        return np.stack([kernel.diagonal(rows) for rows, kernels in blocks for kernel in kernels])
+
+    def stack(self, dtype: Any = np.float64) -> DenseStack:
+        """The dense stack of the training rows."""
+        out = np.empty((self.J, self.n, self.n), dtype=dtype)
+        for j, K in self.matrices():
+            out[j] = K
+        return DenseStack(out)
+
+    def select(self, mask: Mask) -> KernelBank:
+        """The bank of some of the kernels, in the same order."""
+        kept, start = [], 0
+        for view in self.views:
+            picked = mask[start : start + len(view.kernels)]
+            start += len(view.kernels)
+            kernels = tuple(k for k, keep in zip(view.kernels, picked, strict=True) if keep)
+            if kernels:
+                kept.append(replace(view, kernels=kernels))
+        names = tuple(n for n, keep in zip(self.kernel_names, mask, strict=True) if keep)
+        return KernelBank(tuple(kept), names)
+
+
+def _parse_widths(widths: Any) -> tuple[float, ...]:
+    factors = tuple(np.atleast_1d(np.asarray(widths, dtype=float)).tolist())
+    if not factors or not all(np.isfinite(f) and f > 0 for f in factors):
+        raise ValueError(
+            f"widths: got {widths!r}; expected a positive factor of the mean pairwise distance, "
+            "or several."
+        )
+    return factors
+
+
+def _kernel_names(views: Sequence[_BankView], labels: Sequence[str]) -> tuple[str, ...]:
+    """Name kernels by their view, adding function and width only where needed to tell apart."""
+    several_functions = len(set(labels)) > 1
+    names = []
+    for view in views:
+        several_widths = len({k.factor for k in view.kernels if k.factor is not None}) > 1
+        for kernel, label in zip(view.kernels, labels, strict=True):
+            parts = [view.name]
+            if several_functions:
+                parts.append(label)
+            if several_widths and kernel.factor is not None:
+                parts.append(f"{kernel.factor:g}D")
+            names.append(" ".join(parts))
+    return tuple(names)

@@ -1,0 +1,78 @@
+"""Kernels between new rows and the training rows, evaluated in chunks and never stored whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Mask
+from kernull.stacks.bank import KernelBank
+from kernull.stacks.dense import DenseStack
+
+__all__ = ["LazyCross"]
+
+#: Bytes of one kernel's chunk; a few times the cache, so BLAS is efficient and memory stays flat.
+CHUNK_BYTES = 32 * 2**20
+
+
+class LazyCross:
+    """The stack between m new rows and the n training rows of a bank.
+
+    Answers to the same protocol as a dense cross stack, in memory independent of m.
+    """
+
+    def __init__(self, bank: KernelBank, X: Array, scale: Array | None = None) -> None:
+        self.bank = bank
+        self.X = X
+        self.scale = np.ones(bank.J) if scale is None else np.asarray(scale, dtype=float)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return len(self.X), self.bank.n
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        return self.bank.n
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return self.bank.J
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def chunks(self, kernels_at_once: int = 1) -> Iterator[slice]:
+        """Slices of rows such that so many kernels' chunks fit `CHUNK_BYTES`."""
+        step = max(1, CHUNK_BYTES // (8 * self.n * kernels_at_once))
+        return (slice(i, i + step) for i in range(0, len(self.X), step))
+
+    def products(self, V: Array) -> Array:
+        """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
+        out = np.empty((self.J, len(self.X), *V.shape[1:]))
+        for rows in self.chunks():
+            for j, K in self.bank.matrices(self.X[rows]):
+                out[j, rows] = K @ V
+        return np.asarray(out * self.scale.reshape(-1, *[1] * V.ndim))
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n)."""
+        values = np.stack([K for _, K in self.bank.matrices(self.X[index])])
+        return np.asarray(values * self.scale[:, None, None])
+
+    def blocks(self) -> Iterator[tuple[slice, DenseStack]]:
+        """The stack in dense pieces of a few rows each."""
+        for rows in self.chunks(self.J):
+            yield rows, DenseStack(self.rows(rows))
+
+    def diagonal(self) -> Array:
+        """k_j(x, x) of the new rows, of shape (J, m)."""
+        return self.bank.diagonal(self.X) * self.scale[:, None]
+
+    def select(self, mask: Mask) -> LazyCross:
+        """The stack of some of the kernels."""
+        return LazyCross(self.bank.select(mask), self.X, self.scale[mask])

@@ -1,0 +1,182 @@
+"""The dense stack: one array of shape (J, m, n)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array
+from kernull.errors import InvalidKernelError
+
+__all__ = ["DenseStack", "smallest_ritz_value"]
+
+#: Steps of Lanczos spent on finding a negative eigenvalue of a kernel given by the user.
+LANCZOS_STEPS = 12
+
+
+class DenseStack:
+    r"""J kernel matrices in one array.
+
+    Parameters
+    ----------
+    kernels : array of shape (J, m, n)
+        Kernel values between m rows and n training rows; m = n for fitting.
+    scale : array of shape (J,), optional
+        One factor a kernel; 1 by default.
+
+    Notes
+    -----
+    A stack has ``shape`` (m, n) and takes ``stack[np.ix_(rows, columns)]``, so scikit-learn's
+    splitters and searches slice it like any pairwise matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stack = DenseStack(np.stack([np.eye(3), np.ones((3, 3))]))
+    >>> stack.shape, stack.J
+    ((3, 3), 2)
+    >>> stack.products(np.ones(3))
+    array([[1., 1., 1.],
+           [3., 3., 3.]])
+    >>> stack[np.ix_([0], [1, 2])].shape
+    (1, 2)
+    """
+
+    def __init__(self, kernels: Array, scale: Array | None = None) -> None:
+        if np.ndim(kernels) != 3:
+            raise InvalidKernelError(
+                f"kernels: got an array of shape {np.shape(kernels)}; expected (J, n, n) to fit "
+                "or (J, m, n) to score: one matrix a kernel, stacked along the first axis."
+            )
+        kernels = np.asarray(kernels)
+        if kernels.dtype not in (np.float32, np.float64):
+            kernels = kernels.astype(float)
+        self.kernels = np.ascontiguousarray(kernels)
+        self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return self.kernels.shape[1], self.kernels.shape[2]
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        return int(self.kernels.shape[2])
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return int(self.kernels.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the stored values."""
+        return self.kernels.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"DenseStack(J={self.J}, shape={self.shape}, dtype={self.dtype})"
+
+    def __getitem__(self, index: Any) -> DenseStack:
+        """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
+        parts = index if isinstance(index, tuple) else (index, slice(None))
+        return DenseStack(self.kernels[(slice(None), *parts)], self.scale)
+
+    def products(self, V: Array) -> Array:
+        """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
+        J, m, n = self.kernels.shape
+        V = np.asarray(V, dtype=self.dtype)
+        flat = self.kernels.reshape(J * m, n)
+        if V.ndim == 1:
+            return np.asarray((flat @ V).reshape(J, m) * self.scale[:, None], dtype=float)
+        # V'K' rather than KV: BLAS streams the large matrix twice as fast this way round.
+        out = (np.ascontiguousarray(V.T) @ flat.T).reshape(-1, J, m)
+        return np.asarray(out.transpose(1, 2, 0) * self.scale[:, None, None], dtype=float)
+
+    def combine(self, weights: Array) -> Array:
+        """Sum of b_j K_j, a new float64 array of shape (m, n)."""
+        J, m, n = self.kernels.shape
+        scaled = np.asarray(weights * self.scale, dtype=self.dtype)
+        return np.asarray((scaled @ self.kernels.reshape(J, m * n)).reshape(m, n), dtype=float)
+
+    def diagonal(self) -> Array:
+        """k_j(x_i, x_i), of shape (J, n); for square stacks."""
+        return np.asarray(np.einsum("jii->ji", self.kernels) * self.scale[:, None], dtype=float)
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n)."""
+        return np.asarray(self.kernels[:, index] * self.scale[:, None, None], dtype=float)
+
+    def select(self, kernels: Any) -> DenseStack:
+        """The stack of some of the kernels."""
+        return DenseStack(self.kernels[kernels], self.scale[kernels])
+
+    def validate(self, n: int | None = None, J: int | None = None) -> DenseStack:
+        """Check a stack that a user gave: for fitting, or (given n and J) for scoring."""
+        if not np.isfinite(self.kernels).all():
+            raise InvalidKernelError("kernels: the stack contains NaN or infinity.")
+        if n is not None:
+            if (self.J, self.n) != (J, n):
+                raise InvalidKernelError(
+                    f"kernels: got {self.J} kernels against {self.n} training rows; the model was "
+                    f"fitted on {J} kernels of {n} rows, so scoring needs shape ({J}, m, {n})."
+                )
+            return self
+        if self.shape[0] != self.shape[1]:
+            raise InvalidKernelError(
+                f"kernels: got shape {self.kernels.shape}; fitting needs square kernels (J, n, n)."
+            )
+        self._check_symmetric()
+        self._check_semidefinite()
+        return self
+
+    def _check_symmetric(self) -> None:
+        for j, K in enumerate(self.kernels):
+            off = float(np.abs(K - K.T).max())
+            if off > (1e-4 if self.dtype == np.float32 else 1e-8) * float(np.abs(K).max()):
+                raise InvalidKernelError(
+                    f"kernels: kernel {j} is not symmetric (entries differ from their mirror "
+                    f"images by up to {off:.3g}); pass (K + K.T) / 2 if that is what you mean."
+                )
+
+    def _check_semidefinite(self) -> None:
+        lowest, largest = smallest_ritz_value(self.kernels)
+        slack = 1e-4 if self.dtype == np.float32 else 1e-8
+        for j in np.flatnonzero(lowest < -slack * largest):
+            raise InvalidKernelError(
+                f"kernels: kernel {j} is not positive semidefinite: it has an eigenvalue of "
+                f"{lowest[j]:.3g} or below (its largest is about {largest[j]:.3g}). "
+                "Clip its negative eigenvalues, or use a kernel that is positive semidefinite."
+            )
+
+
+def smallest_ritz_value(kernels: Array, steps: int = LANCZOS_STEPS) -> tuple[Array, Array]:
+    """Extreme eigenvalues of each matrix as seen by a few Lanczos steps.
+
+    The smallest Ritz value is an upper bound of the smallest eigenvalue: a negative one proves
+    the matrix indefinite. Costs ``steps`` products a matrix, no eigendecomposition.
+    """
+    J, n, _ = kernels.shape
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((J, n))
+    basis = [start / np.linalg.norm(start, axis=1, keepdims=True)]
+    projected: list[Array] = []
+    for _ in range(min(steps, n)):
+        image = np.matmul(kernels, basis[-1][:, :, None].astype(kernels.dtype))[:, :, 0]
+        projected.append(np.asarray(image, dtype=float))
+        rest = projected[-1].copy()
+        for _ in range(2):  # twice is enough
+            for q in basis:
+                rest -= np.einsum("jn,jn->j", q, rest)[:, None] * q
+        norm = np.linalg.norm(rest, axis=1, keepdims=True)
+        if not (norm > 0).any():
+            break
+        basis.append(np.divide(rest, norm, out=np.zeros_like(rest), where=norm > 0))
+    Q, KQ = np.stack(basis[: len(projected)]), np.stack(projected)
+    T = np.einsum("ajn,bjn->jab", Q, KQ)
+    ritz = np.linalg.eigvalsh((T + T.transpose(0, 2, 1)) / 2)
+    return ritz[:, 0], np.abs(ritz).max(axis=1)

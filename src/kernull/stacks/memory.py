@@ -1,0 +1,68 @@
+"""Planning of dense allocations, before anything is allocated."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from kernull.errors import MemoryLimitError
+
+__all__ = ["available_memory", "check_memory", "format_bytes", "parse_memory_limit"]
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_UNITS |= {f"{unit}I": 1024**power for power, unit in enumerate("KMGT", start=1)}
+
+
+def available_memory() -> int:
+    """Bytes this process may still take: free memory, or the control group's limit if lower."""
+    free = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():  # counts reclaimable cache as available, which sysconf does not
+        found = re.search(r"MemAvailable:\s+(\d+) kB", meminfo.read_text())
+        free = int(found.group(1)) * 1024 if found else free
+    limit, used = (Path("/sys/fs/cgroup") / name for name in ("memory.max", "memory.current"))
+    with contextlib.suppress(OSError, ValueError):  # no control group, or "max"
+        free = min(free, int(limit.read_text()) - int(used.read_text()))
+    return max(free, 0)
+
+
+def parse_memory_limit(limit: Any) -> int:
+    """Bytes from None (half of what is available), a number of bytes, or text such as "2GB"."""
+    if limit is None:
+        return available_memory() // 2
+    if isinstance(limit, str):
+        found = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?I?)B?\s*", limit.upper())
+        if found:
+            return int(float(found.group(1)) * _UNITS[found.group(2)])
+    elif not isinstance(limit, bool) and limit > 0:
+        return int(limit)
+    raise ValueError(
+        f'memory_limit: got {limit!r}; expected None, a number of bytes, or text such as "2GB".'
+    )
+
+
+def format_bytes(count: float) -> str:
+    """Bytes for people: 12.8 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def check_memory(J: int, n: int, itemsize: int, limit: int) -> None:
+    """Refuse a dense stack that does not fit, before it is allocated.
+
+    Counted are the J kernels and three working matrices of float64 (combined kernel, factor,
+    distances).
+    """
+    need = J * n * n * itemsize + 3 * n * n * 8
+    if need > limit:
+        raise MemoryLimitError(
+            f"storage: {J} dense kernels of {n} x {n} need {format_bytes(need)}, the memory limit "
+            f"is {format_bytes(limit)}. Raise memory_limit, use dtype='float32', fewer kernels, "
+            "or a random subset of the rows."
+        )

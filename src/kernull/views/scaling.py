@@ -1,0 +1,81 @@
+"""Scaling of one view by its own training statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.covariance import ledoit_wolf_shrinkage
+from sklearn.preprocessing import StandardScaler
+
+from kernull._typing import Array
+
+__all__ = ["SCALINGS", "ViewScaler"]
+
+#: The scalings known by name.
+SCALINGS = ("standard", "whiten", "none")
+
+
+@dataclass(frozen=True)
+class ViewScaler:
+    r"""Affine map of one view, fitted on training rows.
+
+    - ``"none"``: :math:`x`
+    - ``"standard"``: :math:`z = (x - \mu) / \sigma`, column by column
+    - ``"whiten"``: :math:`S^{-1/2} z` with the Ledoit-Wolf covariance
+      :math:`S = (1 - s)\,C + s\,m\,I` of the standardised columns. Directions with little
+      variance count as much as those with much; without it, a few leading directions of an
+      embedding drown the rest.
+
+    S is kept as its principal directions plus a multiple of the identity, so that a view with
+    more columns than rows costs n d^2 at most and never a d x d root.
+    """
+
+    kind: str
+    mean: Array | None = None
+    scale: Array | None = None
+    directions: Array | None = None  # (d, r), orthonormal columns
+    gains: Array | None = None  # (r,), extra gain along each direction
+    base_gain: float = 1.0
+
+    @classmethod
+    def fit(cls, kind: Any, X: Array, sample_weight: Array | None = None) -> ViewScaler:
+        """Learn the map from the training rows of one view."""
+        if kind == "none":
+            return cls("none")
+        if kind not in SCALINGS:
+            raise ValueError(f"scaling: got {kind!r}; expected one of {SCALINGS}.")
+        scaler = StandardScaler().fit(X, sample_weight=sample_weight)
+        mean, scale = np.asarray(scaler.mean_), np.asarray(scaler.scale_)
+        if kind == "standard":
+            return cls("standard", mean, scale)
+        Z = (X - mean) / scale
+        if sample_weight is not None:  # the weighted covariance as that of rescaled rows
+            Z = Z * np.sqrt(sample_weight / np.mean(sample_weight))[:, None]
+        shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
+        _, singular, Vt = np.linalg.svd(Z, full_matrices=False)
+        variances = singular**2 / len(Z)
+        floor = shrinkage * float(variances.sum()) / Z.shape[1]
+        shrunk = (1.0 - shrinkage) * variances + floor
+        # Directions without any variance (constant or duplicate columns when nothing shrinks)
+        # must not be blown up: they keep the gain of the smallest real one.
+        real = shrunk > 1e-10 * shrunk.max() if len(shrunk) else np.zeros(0, bool)
+        gains = 1.0 / np.sqrt(shrunk[real])
+        base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else gains.max()
+        return cls("whiten", mean, scale, np.ascontiguousarray(Vt[real].T), gains - base, base)
+
+    def transform(self, X: Array) -> Array:
+        """Apply the map to rows."""
+        if self.kind == "none":
+            return X
+        assert self.mean is not None
+        assert self.scale is not None
+        Z = (X - self.mean) / self.scale
+        if self.kind == "standard":
+            return np.asarray(Z)
+        assert self.directions is not None
+        assert self.gains is not None
+        return np.asarray(
+            self.base_gain * Z + (Z @ self.directions * self.gains) @ self.directions.T
+        )
