@@ -157,7 +157,7 @@ def plot(found: list[Cell], path: Path) -> None:
             gaps[i, k] = np.median(left[left > TOL]) if (left > TOL).any() else np.nan
     fig, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     image = axes[0].imshow(share, cmap="cividis", vmin=0, vmax=1, aspect="auto")
-    fig.colorbar(image, ax=axes[0], label="share of cells that never converge")
+    fig.colorbar(image, ax=axes[0], label="share of cells not converged in 200 steps")
     for i in range(len(PS)):
         for k in range(len(DELTAS)):
             if share[i, k] > 0:
