@@ -13,6 +13,12 @@ from kernull._version import __version__
 _PUBLIC = {
     "MultiKernelFisherNull": "kernull.estimators",
     "PAPER": "kernull.estimators.fisher",
+    "Explanation": "kernull.estimators._explain",
+    "load": "kernull.estimators.files",
+    "save": "kernull.estimators.files",
+    "to_onnx": "kernull.estimators.onnx",
+    "to_monitor": "kernull.calibration",
+    "to_nonconform": "kernull.calibration",
     "KernelStack": "kernull.stacks",
     "join_views": "kernull.views",
     "solve": "kernull.solvers",
