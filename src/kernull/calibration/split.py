@@ -46,8 +46,9 @@ def hold_out(
     count = _count(fraction, len(eligible))
     if not 1 <= count <= len(eligible) - 2:
         raise ValueError(
-            f"calibration_fraction: got {fraction!r}, which holds out {count} of {len(eligible)} "
-            "rows; expected at least 1 row held out and 2 left to learn from."
+            f"calibration_fraction: got {fraction!r}, which holds out {count} rows of "
+            f"n_samples = {len(eligible)}; expected at least 1 row held out and 2 left "
+            "to learn from."
         )
     order = check_random_state(random_state).permutation(len(eligible))
     held = np.sort(eligible[order[:count]])

@@ -80,7 +80,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         weight, held = self._hold_out(_count_rows(X), weight)
         rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
         kept = None if weight is None or (weight[rows] == 1.0).all() else weight[rows]
-        self._fit_rows = None if weight is None or weight.all() else rows
+        self._fit_rows: Any = None if weight is None or weight.all() else rows
         self.__dict__.pop("calibration_contributions_", None)
         stack = self._training_stack(X, weight, rows)
         scores = self._learn(stack, kept)

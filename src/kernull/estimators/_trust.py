@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import false_discovery_control
-from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernull._typing import Array, Indices, Mask
@@ -75,10 +75,7 @@ class TrustMixin:
         """Contributions of the rows held out, in place of leave-one-out ones."""
         if not hasattr(self, "_contributions"):
             return
-        rows = X[np.ix_(held, np.arange(len(X)))] if isinstance(X, DenseStack) else None
-        if rows is None:
-            rows = X[:, held] if self.bank_ is None and np.ndim(X) == 3 else _safe_indexing(X, held)
-        self.calibration_contributions_ = self._contributions(self._cross(rows))
+        self.calibration_contributions_ = self._contributions(self._cross(X))[held]
         if "typical_contributions_" not in self.__dict__:
             self._set_typical(self._calibration_weight, np.ones(len(held), dtype=bool))
 
@@ -247,6 +244,14 @@ class TrustMixin:
                 f"{what}: the score of {type(self).__name__} is not a sum over kernels, so it "
                 "cannot be taken apart by view. Use an estimator that has contributions(), such "
                 "as MultiKernelFisherNull."
+            )
+        # A model changed behind the back of its calibration would be explained by old numbers.
+        expected = np.sort(self._of_projection(self.calibration_contributions_.sum(axis=1)))
+        known = self.calibration_.scores
+        if expected.shape != known.shape or not np.allclose(expected, known, 1e-5, 1e-8):
+            raise MissingCapabilityError(
+                f"{what}: the model was changed after its fit, and the contributions behind its "
+                "threshold are those of before; fit it again."
             )
 
 

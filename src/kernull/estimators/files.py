@@ -161,7 +161,8 @@ def _freeze(value: Any) -> Any:
     """Replace objects by nodes, inside containers too."""
     name = type(value).__name__
     if name in ESTIMATORS and _find(name) is type(value):
-        return Node(name, {key: _freeze(item) for key, item in vars(value).items()})
+        state = value.__getstate__()  # not __dict__: some leave out what can be rebuilt
+        return Node(name, {k: _freeze(v) for k, v in state.items() if k != "_sklearn_version"})
     if name in RECORDS and _find(name) is type(value):
         return Node(name, {key: _freeze(getattr(value, key)) for key in _field_names(type(value))})
     if isinstance(value, dict):
@@ -212,11 +213,15 @@ def _thaw_estimator(cls: Any, content: dict[str, Any]) -> Any:
     for name in content:
         own = getattr(cls, name, None)
         # A file may not shadow a method; plain class attributes are defaults of parameters.
-        if not name.isidentifier() or (name not in parameters and callable(own)) or name[:2] == "__":
+        if (
+            not name.isidentifier()
+            or (name not in parameters and callable(own))
+            or name[:2] == "__"
+        ):
             raise ModelFileError(f"an attribute {name[:40]!r} that {cls.__name__} does not have")
     missing = parameters - set(content)
     model = cls(**{name: content[name] for name in parameters - missing})
-    model.__dict__.update(content)
+    model.__setstate__(content)
     return model
 
 

@@ -90,7 +90,9 @@ def _check(model: Any) -> None:
             "model: kernels='precomputed' has no ONNX graph, for the kernels are computed "
             "elsewhere; fit on a table."
         )
-    names = {k.kind if k.function is None else _name(k) for v in model.bank_.views for k in v.kernels}
+    names = {
+        k.kind if k.function is None else _name(k) for v in model.bank_.views for k in v.kernels
+    }
     unsupported = sorted(names - set(SUPPORTED))
     if unsupported:
         raise ValueError(
@@ -121,9 +123,7 @@ def _kernel(
         if "distances" not in shared:
             shared["distances"] = graph.squared_distances(rows, train, kernel.centre)
         return graph.rbf(shared["distances"], kernel.width)
-    if "products" not in shared:
-        shared["products"] = graph.products(rows, train)
     if kernel.kind == "linear":
-        return shared["products"]
+        return graph.products(rows, train)
     params = kernel.params
-    return graph.polynomial(shared["products"], params["gamma"], params["coef0"], params["degree"])
+    return graph.polynomial(rows, train, params["gamma"], params["coef0"], params["degree"])

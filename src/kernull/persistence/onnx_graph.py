@@ -62,17 +62,21 @@ class GraphBuilder:
 
     def standardise(self, rows: str, mean: Array, scale: Array) -> str:
         """(x - mean) / scale."""
-        return self.op("Div", self.op("Sub", rows, self.number(mean)), self.number(scale))
+        centred = self.op("Sub", rows, self.number(mean))
+        if len(scale) == 1:  # see `whiten`: the fusion takes one column's scale for a scalar
+            return self.op("MatMul", centred, self.number(1.0 / scale[:, None]))
+        return self.op("Div", centred, self.number(scale))
 
     def whiten(self, rows: str, directions: Array, gains: Array, base: float) -> str:
-        """base z + (z D * gains) D'."""
+        """Whitened rows, base z + (z D * gains) D'."""
+        # Factors are folded into matrices: onnxruntime fuses a product and the scalar after it
+        # into one operator that keeps the scalar in float32.
         along = self.op("MatMul", rows, self.number(directions))
-        gained = self.op("Mul", along, self.number(gains))
-        back = self.op("MatMul", gained, self.number(directions.T))
+        back = self.op("MatMul", along, self.number(gains[:, None] * directions.T))
         return self.op("Add", self.op("Mul", rows, self.number(base)), back)
 
     def products(self, rows: str, train: Array) -> str:
-        """x'y for all pairs."""
+        """Products x'y for all pairs."""
         return self.op("MatMul", rows, self.number(train.T))
 
     def squared_distances(self, rows: str, train: Array, centre: Array) -> str:
@@ -90,9 +94,9 @@ class GraphBuilder:
         """exp(-d / (2 s^2))."""
         return self.op("Exp", self.op("Mul", distances, self.number(-0.5 / width**2)))
 
-    def polynomial(self, products: str, gamma: float, coef0: float, degree: float) -> str:
+    def polynomial(self, rows: str, train: Array, gamma: float, coef0: float, degree: float) -> str:
         """(gamma x'y + coef0)^degree."""
-        inner = self.op("Add", self.op("Mul", products, self.number(gamma)), self.number(coef0))
+        inner = self.op("Add", self.products(rows, gamma * train), self.number(coef0))
         return self.op("Pow", inner, self.number(degree))
 
     # -- the whole ---------------------------------------------------------------------------

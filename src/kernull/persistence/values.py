@@ -20,7 +20,8 @@ __all__ = ["Node", "decode", "encode"]
 
 #: What a tensor of a model file may hold.
 DTYPES = frozenset(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
+    ["bool", "float16", "float32", "float64"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
 #: A value may be nested this deep.
 MAX_DEPTH = 40
@@ -200,7 +201,7 @@ def _read_scalar(value: dict[str, Any], tensors: list[Any], depth: int) -> Any:
 
 def _read_strings(value: dict[str, Any], tensors: Any, depth: int) -> Any:
     shape, values = _items(value, "shape"), _items(value, "values")
-    sizes_ok = all(isinstance(s, int) and not isinstance(s, bool) and 0 <= s for s in shape)
+    sizes_ok = all(isinstance(s, int) and not isinstance(s, bool) and s >= 0 for s in shape)
     if (
         not sizes_ok
         or len(shape) > 8
