@@ -8,6 +8,7 @@ __all__ = [
     "MemoryLimitError",
     "MissingCapabilityError",
     "MissingDependencyError",
+    "ModelFileError",
     "TooFewRowsWarning",
 ]
 
@@ -26,6 +27,10 @@ class MissingCapabilityError(TypeError):
 
 class MissingDependencyError(ImportError):
     """An optional dependency (an extra) is needed and not installed."""
+
+
+class ModelFileError(ValueError):
+    """A model file is damaged, not of kernull's format, too new, or does not make sense."""
 
 
 class ConstantViewWarning(UserWarning):

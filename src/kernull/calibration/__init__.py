@@ -1,6 +1,16 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
+from kernull.calibration.adapters import to_monitor, to_nonconform
 from kernull.calibration.conformal import Calibration
-from kernull.calibration.loo import leave_one_out
+from kernull.calibration.loo import leave_one_out, leave_one_out_contributions, loo_sample
+from kernull.calibration.split import hold_out
 
-__all__ = ["Calibration", "leave_one_out"]
+__all__ = [
+    "Calibration",
+    "hold_out",
+    "leave_one_out",
+    "leave_one_out_contributions",
+    "loo_sample",
+    "to_monitor",
+    "to_nonconform",
+]

@@ -12,6 +12,9 @@ from kernull.errors import TooFewRowsWarning
 
 __all__ = ["Calibration"]
 
+#: Relative size of differences between scores that are taken for rounding.
+SLACK = 1e-12
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -24,7 +27,7 @@ class Calibration:
     Parameters
     ----------
     scores : array of shape (m,)
-        Scores of rows that the model did not see, in increasing order.
+        Scores of rows that the model did not see, in increasing order, less a slack for rounding.
     counts : array of shape (m,)
         Cumulative weight of the rows up to each score.
     """
@@ -34,10 +37,17 @@ class Calibration:
 
     @classmethod
     def of(cls, scores: Array, sample_weight: Array | None = None) -> Calibration:
-        """Sort calibration scores."""
+        """Sort calibration scores.
+
+        A row's score may differ in its last digits with the rows it is scored together with. So
+        that a calibration row never falls below itself, scores are lowered by `SLACK` of their
+        size: p-values can only grow by that, so nothing that holds for them is lost.
+        """
+        scores = np.asarray(scores, dtype=float)
+        scores = scores - SLACK * np.abs(scores).max(initial=0.0)
         order = np.argsort(scores, kind="stable")
         weight = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight, float)
-        return cls(np.asarray(scores, dtype=float)[order], np.cumsum(weight[order]))
+        return cls(scores[order], np.cumsum(weight[order]))
 
     @property
     def total(self) -> float:

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull.balls import LpBall
-from kernull.calibration import leave_one_out
+from kernull.calibration import leave_one_out_contributions, loo_sample
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._inputs import check_number
 from kernull.problems import FisherProblem
@@ -73,7 +73,17 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         ``y(x)``, or ``-|1 - y(x)|``, the score of the null-space papers. They agree where
         y <= 1.
     false_alarm_rate : float, default=0.05
-        Share of normal rows that may be flagged. The threshold comes from leave-one-out scores.
+        Share of normal rows that may be flagged. The threshold comes from the scores of
+        calibration rows, never from training scores.
+    calibration : {"loo", "split"}, default="loo"
+        ``"loo"``: leave-one-out scores of all rows, exact at fixed kernel weights; every row is
+        learned from, and the rate holds in practice. ``"split"``: scores of rows held out; the
+        rate holds in any finite sample, as does the bound of `detect`, at the price of learning
+        from fewer rows.
+    calibration_fraction : float in (0, 1) or int, default=0.25
+        Share (or number) of rows held out with ``calibration="split"``.
+    random_state : int, RandomState or None, default=0
+        Seed of the draw of the rows held out.
     storage : {"auto", "dense"}, default="auto"
         How kernels are kept.
     memory_limit : int or str, optional
@@ -100,6 +110,12 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
     false_alarm_rate_ : float
         The rate that the threshold stands for (above ``false_alarm_rate`` only where there are
         too few rows for it).
+    calibration_ : Calibration
+        The calibration scores, sorted.
+    calibration_contributions_ : array of shape (m, J)
+        Contributions of the kernels to the calibration scores.
+    typical_contributions_ : array of shape (J,)
+        Mean contribution of each kernel to a normal row left out of the fit.
     kernel_names_ : array of shape (J,)
         Names of the kernels.
     solver_ : str
@@ -141,6 +157,9 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         max_iter: int | None = None,
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
+        calibration: str = "loo",
+        calibration_fraction: Any = 0.25,
+        random_state: Any = 0,
         storage: str = "auto",
         memory_limit: Any = None,
         dtype: Any = "float64",
@@ -157,6 +176,9 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         self.max_iter = max_iter
         self.score_type = score_type
         self.false_alarm_rate = false_alarm_rate
+        self.calibration = calibration
+        self.calibration_fraction = calibration_fraction
+        self.random_state = random_state
         self.storage = storage
         self.memory_limit = memory_limit
         self.dtype = dtype
@@ -177,8 +199,17 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.solver_ = result.solver
-        projections = leave_one_out(problem, result.weights, result.coef, row_weight=sample_weight)
-        return self._of_projection(projections)
+        return self._leave_one_out(problem, sample_weight)
+
+    def _leave_one_out(self, problem: FisherProblem, sample_weight: Array | None) -> Array:
+        """Leave-one-out scores; NaN for rows outside the sample of a matrix-free fit."""
+        rows = loo_sample(problem)
+        self.calibration_contributions_ = leave_one_out_contributions(
+            problem, self.weights_, sample_weight, rows
+        )
+        scores = np.full(problem.n, np.nan)
+        scores[rows] = self._of_projection(self.calibration_contributions_.sum(axis=1))
+        return scores
 
     def contributions(self, X: Any) -> Array:
         """Contribution of each kernel to the projection of each row.
@@ -204,8 +235,8 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
     def _score(self, cross: DenseStack | LazyCross) -> Array:
         return self._of_projection(self._contributions(cross).sum(axis=1))
 
-    def _of_projection(self, projection: Array) -> Array:
-        return projection if self.score_type == "projection" else -np.abs(1.0 - projection)
+    def _of_projection(self, projection: Array, centre: float = 1.0) -> Array:
+        return projection if self.score_type == "projection" else -np.abs(centre - projection)
 
     def _check_score(self) -> None:
         if self.score_type not in ("projection", "distance"):

@@ -163,6 +163,14 @@ class FisherProblem:
             raise LinAlgError(f"dpotri failed with code {info}")
         return np.diagonal(inverse).copy()
 
+    def inverse(self, weights: Array) -> Array:
+        """(rho I + K_b)^-1 of the scaled problem, whole (for leave-one-out by kernel)."""
+        inverse, info = dpotri(self.factorise(weights), lower=1, overwrite_c=1)
+        if info != 0:  # cannot happen after a successful factorisation
+            raise LinAlgError(f"dpotri failed with code {info}")
+        lower = np.tril(inverse)
+        return np.asarray(lower + np.tril(lower, -1).T)
+
     def _check_sign(self, u: Array) -> None:
         # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding.
         worst = int(np.argmin(u))

@@ -1,0 +1,26 @@
+"""What all displays share: lazy matplotlib, axes, colours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernull.errors import MissingDependencyError
+
+__all__ = ["NORMAL", "OUTLIER", "PALE", "get_axes"]
+
+NORMAL = "#4878a8"
+OUTLIER = "#c0392b"
+PALE = "#9aa5b1"
+
+
+def get_axes(ax: Any, **figure: Any) -> Any:
+    """The axes given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError as error:
+        raise MissingDependencyError("displays need matplotlib: pip install kernull[plot].") from (
+            error
+        )
+    return plt.subplots(layout="tight", **figure)[1]
