@@ -11,12 +11,19 @@ from typing import Any
 from kernull._version import __version__
 
 _PUBLIC = {
+    "FisherNull": "kernull.estimators",
+    "GaussianProcessOneClass": "kernull.estimators",
+    "KernelPCANovelty": "kernull.estimators",
     "MultiKernelFisherNull": "kernull.estimators",
+    "MultiKernelOneClassSVM": "kernull.estimators",
+    "MultiKernelSVDD": "kernull.estimators",
     "PAPER": "kernull.estimators.fisher",
     "KernelStack": "kernull.stacks",
     "join_views": "kernull.views",
     "solve": "kernull.solvers",
     "FisherProblem": "kernull.problems",
+    "OneClassSVMProblem": "kernull.problems",
+    "SVDDProblem": "kernull.problems",
     "LpBall": "kernull.balls",
     "Simplex": "kernull.balls",
 }
