@@ -11,8 +11,13 @@ from typing import Any
 from kernull._version import __version__
 
 _PUBLIC = {
+    "FisherNull": "kernull.estimators",
+    "GaussianProcessOneClass": "kernull.estimators",
+    "KernelPCANovelty": "kernull.estimators",
     "MultiKernelFisherNull": "kernull.estimators",
     "MultiKernelFisherNullCV": "kernull.selection",
+    "MultiKernelOneClassSVM": "kernull.estimators",
+    "MultiKernelSVDD": "kernull.estimators",
     "PAPER": "kernull.estimators.fisher",
     "Explanation": "kernull.inspection",
     "load": "kernull.estimators.files",
@@ -29,6 +34,8 @@ _PUBLIC = {
     "join_views": "kernull.views",
     "solve": "kernull.solvers",
     "FisherProblem": "kernull.problems",
+    "OneClassSVMProblem": "kernull.problems",
+    "SVDDProblem": "kernull.problems",
     "LpBall": "kernull.balls",
     "Simplex": "kernull.balls",
 }

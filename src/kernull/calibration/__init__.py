@@ -2,11 +2,14 @@
 
 from kernull.calibration.adapters import to_monitor, to_nonconform
 from kernull.calibration.conformal import Calibration
+from kernull.calibration.folds import check_folds, cross_scores
 from kernull.calibration.loo import leave_one_out, leave_one_out_contributions, loo_sample
 from kernull.calibration.split import hold_out
 
 __all__ = [
     "Calibration",
+    "check_folds",
+    "cross_scores",
     "hold_out",
     "leave_one_out",
     "leave_one_out_contributions",

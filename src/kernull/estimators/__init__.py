@@ -1,5 +1,14 @@
 """Estimators with scikit-learn's interface."""
 
 from kernull.estimators.fisher import MultiKernelFisherNull
+from kernull.estimators.fused import FisherNull, GaussianProcessOneClass, KernelPCANovelty
+from kernull.estimators.svm import MultiKernelOneClassSVM, MultiKernelSVDD
 
-__all__ = ["MultiKernelFisherNull"]
+__all__ = [
+    "FisherNull",
+    "GaussianProcessOneClass",
+    "KernelPCANovelty",
+    "MultiKernelFisherNull",
+    "MultiKernelOneClassSVM",
+    "MultiKernelSVDD",
+]
