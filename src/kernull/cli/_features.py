@@ -14,7 +14,14 @@ from kernull._typing import Array
 from kernull.cli._errors import DataError, UsageError
 from kernull.cli._tables import Chunk
 
-__all__ = ["Feature", "choose_features", "features_of_model", "matrix", "read_views", "view_columns"]
+__all__ = [
+    "Feature",
+    "choose_features",
+    "features_of_model",
+    "matrix",
+    "read_views",
+    "view_columns",
+]
 
 #: More categories than this in one column is a name or a number, not a category.
 MAX_CATEGORIES = 50
@@ -66,9 +73,11 @@ def choose_features(
     used = [name for name in names if name not in dropped]
     refused = [name for name in used if name not in encoded and not chunk.is_numeric(name)]
     if refused:
-        example = next(cell for cell in chunk.text(refused[0]) if cell) if any(
-            chunk.text(refused[0])
-        ) else ""
+        example = (
+            next(cell for cell in chunk.text(refused[0]) if cell)
+            if any(chunk.text(refused[0]))
+            else ""
+        )
         noun = "column" if len(refused) == 1 else "columns"
         raise DataError(
             f"{chunk.source}: the {noun} {_listed(refused)} "
@@ -101,8 +110,8 @@ def features_of_model(
     if wanted is None:  # fitted on an array without names: by position
         if len(there) != count:
             raise DataError(
-                f"{label}: has {len(there)} columns, the model was fitted on {count} without names; "
-                "leave the others out with --drop NAME."
+                f"{label}: has {len(there)} columns, the model was fitted on {count} without "
+                "names; leave the others out with --drop NAME."
             )
         return [Feature(name) for name in there]
     found = [_find(name, there) for name in wanted]
@@ -181,9 +190,7 @@ def view_columns(
         return None
     if isinstance(views, str):
         return {name: [name] for name in names}
-    return {
-        view: matching(patterns, names, f"view {view!r}") for view, patterns in views.items()
-    }
+    return {view: matching(patterns, names, f"view {view!r}") for view, patterns in views.items()}
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:

@@ -77,7 +77,7 @@ class RowWriter:
             )
             self.csv.writerow(self.names)
 
-    def write(self, columns: Sequence[Sequence[Any]]) -> None:
+    def write(self, columns: Sequence[Any]) -> None:
         """Write some rows, given by column."""
         # Python numbers print their shortest exact form; NumPy's print their type.
         lists = [c.tolist() if isinstance(c, np.ndarray) else list(c) for c in columns]
@@ -100,7 +100,7 @@ class _CollectedWriter:
         self.path, self.names, self.kind = path, tuple(names), kind
         self.parts: list[list[Any]] = [[] for _ in names]
 
-    def write(self, columns: Sequence[Sequence[Any]]) -> None:
+    def write(self, columns: Sequence[Any]) -> None:
         for part, column in zip(self.parts, columns, strict=True):
             part.append(np.asarray(column))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -185,7 +185,7 @@ def open_table(path: str, chunk_rows: int = CHUNK_ROWS) -> Source:
 
 
 def _open_stdin(chunk_rows: int) -> Source:
-    label, raw = "standard input", sys.stdin.buffer
+    label, raw = "standard input", cast(io.BufferedReader, sys.stdin.buffer)
     head = raw.peek(4)[:4]
     if not head:
         raise DataError(f"{label}: is empty; expected a table.")
@@ -254,7 +254,9 @@ def _csv_chunks(
                     raise DataError(
                         f"{label}: line {line} has {len(row)} cells, the header has {width}."
                     )
-            columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+            columns: dict[str, Sequence[Any]] = dict(
+                zip(names, zip(*rows, strict=True), strict=True)
+            )
             done = raw.tell() if raw.seekable() else start + len(rows)
             yield Chunk(label, start, columns, numbers), done
             start += len(rows)

@@ -12,7 +12,7 @@ import scipy
 import sklearn
 from sklearn.metrics import roc_curve
 
-from kernull._typing import Array
+from kernull._typing import Array, Mask
 from kernull._version import __version__
 from kernull.estimators._explain import Explanation
 from kernull.metrics import auc
@@ -180,7 +180,7 @@ def _views(model: Any, why: Explanation | None) -> tuple[tuple[str, float, float
 
 
 def _distribution(
-    model: Any, scores: Array, flagged: Array, labels: Array | None
+    model: Any, scores: Array, flagged: Mask, labels: Array | None
 ) -> tuple[Any, Any, Any]:
     """Shares by bin; the threshold is an edge, so that each bin is flagged or is not."""
     calibration = model.calibration_.scores
@@ -215,12 +215,14 @@ def _rows(
     names: Sequence[str],
     scores: Array,
     p_values: Array,
-    flagged: Array,
+    flagged: Mask,
     labels: Array | None,
     why: Explanation | None,
 ) -> tuple[Row, ...]:
     differences = None if why is None else why.differences
-    largest = 1.0 if differences is None else float(np.abs(differences[order]).max(initial=0)) or 1.0
+    largest = (
+        1.0 if differences is None else float(np.abs(differences[order]).max(initial=0)) or 1.0
+    )
     rows = []
     for i in order:
         reasons: tuple[Reason, ...] = ()
@@ -273,7 +275,7 @@ def _rates(model: Any, p_values: Array) -> tuple[tuple[float, float, float], ...
     )
 
 
-def _labelled(labels: Array, scores: Array, flagged: Array) -> dict[str, Any] | None:
+def _labelled(labels: Array, scores: Array, flagged: Mask) -> dict[str, Any] | None:
     """What labels add: AUC, ROC curve and the four counts."""
     odd = labels == -1
     if odd.all() or not odd.any():
@@ -292,9 +294,7 @@ def _labelled(labels: Array, scores: Array, flagged: Array) -> dict[str, Any] | 
     }
 
 
-def _columns(
-    model: Any, names: Sequence[str] | None
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _columns(model: Any, names: Sequence[str] | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
     bank = getattr(model, "bank_", None)
     if bank is None:
         return ()

@@ -199,9 +199,7 @@ def histogram(
     )  # fmt: skip
     side = "start" if chart.x(threshold) < chart.width * 0.6 else "end"
     shift = 5 if side == "start" else -5
-    chart.text(
-        chart.x(threshold) + shift, TOP + 10, f"threshold {threshold:.3g}", side, "halo"
-    )
+    chart.text(chart.x(threshold) + shift, TOP + 10, f"threshold {threshold:.3g}", side, "halo")
     return chart.render()
 
 
@@ -255,5 +253,3 @@ def _to_log(line: Line) -> Line:
     """A line on a logarithmic axis; zeros lie at the bottom, a decade below machine precision."""
     points = [(x, math.log10(max(y, 1e-17))) for x, y in line.points]
     return Line(line.name, line.css, points, line.tips)
-
-
