@@ -1,7 +1,7 @@
 """The demo: ``python -m kernull.demo`` (or ``make demo``).
 
 Learns from data that ships with scikit-learn, compares with what a user would pick instead,
-prints tables and saves plots. Needs no file and no network.
+prints tables, saves plots and writes a report page. Needs no file and no network.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from kernull.datasets import (
     load_wine_views,
 )
 from kernull.estimators import MultiKernelFisherNull
+from kernull.estimators.files import save
+from kernull.report import save_report
 from kernull.views import join_views
 
 __all__ = ["main"]
@@ -169,25 +171,59 @@ def save_plots(problem: Problem, model: MultiKernelFisherNull, folder: Path) -> 
     return path
 
 
-def main() -> int:
-    """Run the demo."""
+def write_report(problem: Problem, model: MultiKernelFisherNull, folder: Path) -> Path:
+    """The model and the report page on the rows that it did not see."""
+    _, test, y = problem.split(0)
+    folder.mkdir(parents=True, exist_ok=True)
+    save(model, folder / "model.kernull")
+    return save_report(
+        model,
+        test,
+        folder / "report.html",
+        y=y,
+        title=f"kernull demo: {problem.title}",
+        subtitle="Half of the normal rows to learn from; the rest and all others to judge.",
+        model_path=str(folder / "model.kernull"),
+    )
+
+
+def main(folder: str | Path = OUT, *, quiet: bool = False) -> int:
+    """Run the demo.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where to put plots, model and report.
+    quiet : bool
+        Whether to leave out the progress bar.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
     console = Console()
     results: dict[str, dict[str, tuple[list[float], float]]] = {}
     fitted: dict[str, MultiKernelFisherNull] = {}
     todo = problems()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for problem in track(todo, description="Learning", console=console, transient=True):
+        for problem in track(
+            todo, description="Learning", console=console, transient=True, disable=quiet
+        ):
             results[problem.title] = compare(problem)
             fitted[problem.title] = MultiKernelFisherNull(views=problem.views).fit(
                 problem.split(0)[0]
             )
     console.print(comparison_table(results))
     console.print(certificate_table(fitted))
-    path = save_plots(todo[1], fitted[todo[1].title], OUT)
+    shown, out = fitted[todo[1].title], Path(folder)
+    page = write_report(todo[1], shown, out)
+    path = save_plots(todo[1], shown, out)
     console.print(
         f"Plots: {path}" if path else "Plots need matplotlib: pip install 'kernull[plot]'"
     )
+    console.print(f"Report: {page}", markup=False, soft_wrap=True)
     return 0
 
 

@@ -124,7 +124,7 @@ def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
             warnings.simplefilter("ignore", category)
         # The command line finds columns by name itself and passes plain arrays.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        warnings.showwarning = show  # type: ignore[assignment]
+        warnings.showwarning = show
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -87,7 +88,7 @@ def fit(
     if json:
         print_json({"model": out, **summary})
     else:
-        _show(model, summary, quiet)
+        _show(summary, quiet)
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)
 
 
@@ -141,14 +142,20 @@ def _summary(model: Any) -> dict[str, Any]:
         "threshold": number("threshold_"),
         "false_alarm_rate": number("false_alarm_rate_"),
         "parameters": {
-            name: value if isinstance(value, str | int | float | None) else repr(value)
+            name: value if _is_plain(value) else repr(value)
             for name, value in model.get_params().items()
-            if value != float("inf")
         },
     }
 
 
-def _show(model: Any, summary: dict[str, Any], quiet: bool) -> None:
+def _is_plain(value: Any) -> bool:
+    """Whether JSON can hold a value as it is."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int)
+
+
+def _show(summary: dict[str, Any], quiet: bool) -> None:
     if quiet:
         return
     from rich.table import Table
@@ -178,10 +185,8 @@ def info(model: o.ModelFile, json: o.Json = False, quiet: o.Quiet = False) -> No
     if json:
         print_json(summary)
         return
-    _show(loaded, summary, quiet=False)
+    _show(summary, quiet=False)
     names = summary["features"]
-    if isinstance(names, list):
-        stdout().print(f"Columns: {', '.join(names)}", markup=False, soft_wrap=True)
     for view in loaded.bank_.views:
         columns = [names[i] if isinstance(names, list) else f"x{i}" for i in view.columns]
         stdout().print(f"View {view.name}: {', '.join(columns)}", markup=False, soft_wrap=True)

@@ -136,7 +136,7 @@ class Source:
         for name in self.names:
             pieces = [part.columns[name] for part in parts]
             if isinstance(pieces[0], np.ndarray):
-                columns[name] = np.concatenate(pieces)  # type: ignore[assignment]
+                columns[name] = np.concatenate(pieces)
             else:
                 columns[name] = [cell for piece in pieces for cell in piece]
         lines = None

@@ -145,11 +145,11 @@ class FisherNull(_FusedKernelEstimator):
     def _score(self, cross: DenseStack | LazyCross) -> Array:
         return self._of_projection(self._project(cross, self.coef_))
 
-    def _of_projection(self, projection: Array) -> Array:
+    def _of_projection(self, projection: Array, centre: float = 1.0) -> Array:
         if self.score_type == "projection":
             return projection
         scale = 1.0 if self.score_type == "distance" else np.sqrt(self.coef_.sum())
-        return np.asarray(-np.abs(1.0 - projection) / scale)
+        return np.asarray(-np.abs(centre - projection) / scale)
 
 
 class GaussianProcessOneClass(_FusedKernelEstimator):
