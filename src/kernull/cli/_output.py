@@ -75,22 +75,24 @@ class RowWriter:
             self.csv = csv.writer(
                 file, delimiter="\t" if kind == "tsv" else ",", lineterminator="\n"
             )
-            self.csv.writerow(self.names)
+        self.started = False
 
     def write(self, columns: Sequence[Any]) -> None:
         """Write some rows, given by column."""
         # Python numbers print their shortest exact form; NumPy's print their type.
         lists = [c.tolist() if isinstance(c, np.ndarray) else list(c) for c in columns]
         rows = zip(*lists, strict=True)
+        if not self.started and self.kind != "jsonl":
+            self.csv.writerow(
+                self.names
+            )  # with the first rows: an error before them leaves nothing
+        self.started = True
         if self.kind == "jsonl":
             self.file.writelines(
                 json.dumps(dict(zip(self.names, row, strict=True))) + "\n" for row in rows
             )
         else:
             self.csv.writerows(rows)
-
-    def close(self) -> None:
-        """Nothing is left to write."""
 
 
 class _CollectedWriter:

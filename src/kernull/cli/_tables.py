@@ -185,7 +185,8 @@ def open_table(path: str, chunk_rows: int = CHUNK_ROWS) -> Source:
 
 
 def _open_stdin(chunk_rows: int) -> Source:
-    label, raw = "standard input", cast(io.BufferedReader, sys.stdin.buffer)
+    label, stream = "standard input", cast(Any, sys.stdin.buffer)
+    raw = stream if hasattr(stream, "peek") else io.BufferedReader(stream)
     head = raw.peek(4)[:4]
     if not head:
         raise DataError(f"{label}: is empty; expected a table.")
