@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernull._typing import Array
 from kernull.calibration import Calibration
 from kernull.estimators._inputs import read_precomputed, read_table, read_weights
-from kernull.estimators._trust import TrustMixin, read_partial_table, silence_kernels
+from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, check_memory, parse_memory_limit
 from kernull.views import resolve_views
 
@@ -152,7 +152,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         array of shape (m,)
         """
         check_is_fitted(self)
-        if missing_views is not None and len(missing_views):
+        if names_of(missing_views):
             return self._score_without(X, missing_views)
         return self._score(self._cross(X))
 
@@ -178,7 +178,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         return np.where(self._training_scores >= self.offset_, 1, -1)
 
     def _cross(self, X: Any, missing_views: Any = None) -> DenseStack | LazyCross:
-        missing = missing_views is not None and len(missing_views) > 0
+        missing = names_of(missing_views)
         if self.bank_ is None:
             if missing:
                 X = silence_kernels(X, self._kept_kernels(missing_views))

@@ -16,7 +16,7 @@ from kernull.errors import MissingCapabilityError
 from kernull.estimators._explain import Explanation
 from kernull.stacks import DenseStack
 
-__all__ = ["TrustMixin", "read_partial_table", "silence_kernels"]
+__all__ = ["TrustMixin", "names_of", "read_partial_table", "silence_kernels"]
 
 CALIBRATIONS = ("loo", "split")
 
@@ -181,7 +181,7 @@ class TrustMixin:
     def _kept_kernels(self, missing_views: Any) -> Mask:
         """Mask of the kernels whose view is there."""
         views = self._view_of_kernel()
-        missing = _names(missing_views)
+        missing = names_of(missing_views)
         unknown = [name for name in missing if name not in views]
         if unknown:
             raise ValueError(
@@ -197,7 +197,7 @@ class TrustMixin:
 
     def _missing_columns(self, missing_views: Any) -> Indices:
         """Columns of the table that only missing views read, so that they may hold anything."""
-        missing = set(_names(missing_views))
+        missing = set(names_of(missing_views))
         bank = self.bank_
         if not missing or bank is None:
             return np.empty(0, dtype=np.intp)
@@ -226,14 +226,14 @@ class TrustMixin:
 
     def _calibration_without(self, missing_views: Any) -> Calibration:
         """Calibration scores of the remaining views: the same rows, exactly."""
-        if not _names(missing_views):
+        if not names_of(missing_views):
             return self.calibration_
         kept = self._kept_kernels(missing_views)
         scores = self._partial_score(self.calibration_contributions_[:, kept], kept)
         return Calibration.of(scores, self._calibration_weight)
 
     def _threshold_without(self, missing_views: Any) -> float:
-        if not _names(missing_views):
+        if not names_of(missing_views):
             return float(self.threshold_)
         calibration = self._calibration_without(missing_views)
         return calibration.threshold(self.false_alarm_rate_)[0]
@@ -274,7 +274,8 @@ def silence_kernels(X: Any, kept: Mask) -> Any:
     return DenseStack(values, scale) if values.ndim == 3 else values
 
 
-def _names(missing_views: Any) -> tuple[str, ...]:
+def names_of(missing_views: Any) -> tuple[str, ...]:
+    """Names of views from what a user passed as ``missing_views``."""
     if missing_views is None:
         return ()
     if isinstance(missing_views, str):
