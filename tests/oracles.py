@@ -5,6 +5,9 @@ Nothing here imports kernull: these are the independent side of every comparison
 
 from __future__ import annotations
 
+import contextlib
+import warnings
+
 import numpy as np
 
 
@@ -79,12 +82,41 @@ def fisher_gap(kernels, b, ridge, p):
     return (upper - lower) / upper
 
 
+def certificate_gap(kernels, b, a, ridge, p):
+    """(U - L)/U for any coefficients a, exact or not."""
+    n = kernels.shape[1]
+    u = np.array([a @ K @ a for K in kernels])
+    r = np.ones(n) - ridge * a - sum(w * (K @ a) for w, K in zip(b, kernels, strict=True))
+    upper = 2 * a.sum() - ridge * a @ a - b @ u + r @ r / ridge
+    return 1 - a.sum() ** 2 / (ridge * a @ a + dual_norm(np.maximum(u, 0), p)) / upper
+
+
 def cvxpy_dual(kernels, ridge, p, t=None):
     """max over a of 2a't - ridge a'a - ||(a'K_j a)_j||_q; the weights are its multipliers.
 
     With s_j >= a'K_j a as constraints, the multiplier of the j-th is the derivative of the
-    optimum by a'K_j a, which is b_j.
+    optimum by a'K_j a, which is b_j. Dividing kernels and ridge by a number leaves the weights
+    and scales the value; conic solvers like numbers near 1, so a few such numbers are tried, and
+    the first that reaches the sharpest tolerance is taken.
     """
+    import cvxpy as cp
+
+    largest = np.linalg.eigvalsh(kernels.sum(axis=0))[-1]
+    sizes = [ridge, np.sqrt(ridge * largest), largest]
+    programmes = [(size, *_dual_programme(kernels / size, ridge / size, p, t)) for size in sizes]
+    names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
+    for tol in (1e-11, 1e-10, 1e-9, 1e-8):
+        for size, programme, bounds in programmes:
+            with warnings.catch_warnings(), contextlib.suppress(cp.SolverError):
+                warnings.simplefilter("ignore")  # "may be inaccurate": then the next one
+                programme.solve(solver=cp.CLARABEL, **dict.fromkeys(names, tol))
+                if programme.status == cp.OPTIMAL:
+                    weights = [float(np.squeeze(bound.dual_value)) for bound in bounds]
+                    return float(programme.value) / size, np.array(weights)
+    raise AssertionError("Clarabel could not solve the dual")
+
+
+def _dual_programme(kernels, ridge, p, t):
     import cvxpy as cp
 
     J, n, _ = kernels.shape
@@ -102,10 +134,5 @@ def cvxpy_dual(kernels, ridge, p, t=None):
         norm = cp.norm(s, 1)
     else:
         norm = cp.pnorm(s, p / (p - 1), approx=False)
-    programme = cp.Problem(cp.Maximize(2 * a @ t - ridge * cp.sum_squares(a) - norm), bounds)
-    options = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12, "max_iter": 400}
-    # Where 1e-12 is out of reach, Clarabel still accepts 1e-9 and says "almost solved".
-    options |= {f"reduced_{k}": 1e-9 for k in ("tol_gap_abs", "tol_gap_rel", "tol_feas")}
-    programme.solve(solver=cp.CLARABEL, **options)
-    weights = np.array([float(np.squeeze(bound.dual_value)) for bound in bounds])
-    return float(programme.value), weights
+    objective = 2 * a @ t - ridge * cp.sum_squares(a) - norm
+    return cp.Problem(cp.Maximize(objective), bounds), bounds

@@ -36,9 +36,7 @@ def naive(kernels, t, R, b):
     a = inverse @ t
     J = len(kernels)
     u = np.array([a @ kernels[j] @ a for j in range(J)])
-    M = np.array(
-        [[a @ kernels[j] @ inverse @ kernels[k] @ a for k in range(J)] for j in range(J)]
-    )
+    M = np.array([[a @ kernels[j] @ inverse @ kernels[k] @ a for k in range(J)] for j in range(J)])
     return t @ a, a, u, M
 
 
@@ -194,7 +192,9 @@ def test_an_indefinite_sum_is_found_by_the_cholesky_and_says_how_negative():
 
 def test_an_indefinite_kernel_that_the_ridge_hides_is_found_by_a_negative_u():
     kernels = np.stack([np.eye(3), np.diag([0.1, 0.1, -0.5])])
-    with pytest.raises(InvalidKernelError, match="kernel 1 is not positive semidefinite.*a'K a = -"):
+    with pytest.raises(
+        InvalidKernelError, match=r"kernel 1 is not positive semidefinite.*a'K a = -"
+    ):
         FisherProblem(DenseStack(kernels), 1.0).evaluate(np.ones(2))
 
 
