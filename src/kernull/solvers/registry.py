@@ -88,7 +88,7 @@ SOLVERS: dict[str, Solver] = {
 }
 
 #: From this many rows on, passes over the kernels are cheaper than factorisations.
-SUBSPACE_ROWS = 500
+SUBSPACE_ROWS = 600
 
 
 def pick(problem: Problem, ball: Ball) -> str:
