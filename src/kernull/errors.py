@@ -9,6 +9,7 @@ __all__ = [
     "MissingCapabilityError",
     "MissingDependencyError",
     "TooFewRowsWarning",
+    "ZeroProjectionWarning",
 ]
 
 
@@ -34,3 +35,7 @@ class ConstantViewWarning(UserWarning):
 
 class TooFewRowsWarning(UserWarning):
     """There are too few calibration rows for the false-alarm rate asked for."""
+
+
+class ZeroProjectionWarning(UserWarning):
+    """No kernel tells the training rows from the origin: every projection is zero."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._typing import Array
 from kernull.balls import LpBall
 from kernull.calibration import leave_one_out
+from kernull.errors import ZeroProjectionWarning
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._inputs import check_number
 from kernull.problems import FisherProblem
@@ -171,6 +173,15 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         n = stack.n if sample_weight is None else float(sample_weight.sum())
         problem = FisherProblem(stack, delta * n, row_weight=sample_weight)
         result = solve(problem, ball, self.solver, tol=tol, max_iter=self.max_iter)
+        # Without any kernel F would be t't / rho: a model that is no better has learned nothing.
+        if result.value >= (1.0 - 1e-10) * float(problem.target @ problem.target) / problem.ridge:
+            warnings.warn(
+                "kernels: every projection is zero, so scores mean nothing. Linear kernels of "
+                "centred columns (scaling='standard' or 'whiten') do this, and so do kernels of "
+                "zeros: use scaling='none' or another kernel, or a smaller delta.",
+                ZeroProjectionWarning,
+                stacklevel=2,
+            )
         self.weights_ = result.weights
         self.coef_ = result.coef
         self.gap_ = result.gap

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from numbers import Integral
 from typing import Any
 
 from kernull._typing import Array
@@ -136,8 +137,8 @@ def solve(
     -------
     Result
     """
-    name = pick(problem, ball) if solver == "auto" else solver
-    if name not in SOLVERS:
+    name = pick(problem, ball) if isinstance(solver, str) and solver == "auto" else solver
+    if not isinstance(name, str) or name not in SOLVERS:
         raise ValueError(f"solver: got {solver!r}; expected 'auto' or one of {sorted(SOLVERS)}.")
     entry = SOLVERS[name]
     missing = entry.lacks(problem, ball)
@@ -146,6 +147,12 @@ def solve(
             f"solver={name!r} needs {', '.join(missing)}, which {type(problem).__name__} on "
             f"{ball!r} does not offer; try solver='auto'."
         )
-    limit = entry.max_iter if max_iter is None else max_iter
+    limit = entry.max_iter if max_iter is None else _whole_number(max_iter)
     run = entry.load()
     return run(problem, ball, tol=tol, max_iter=limit, init=init, callback=callback, **options)
+
+
+def _whole_number(max_iter: Any) -> int:
+    if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
+        raise ValueError(f"max_iter: got {max_iter!r}; expected a whole number, at least 1.")
+    return int(max_iter)

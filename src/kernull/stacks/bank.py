@@ -65,7 +65,7 @@ class KernelBank:
         dropped: list[str] = []
         for name, columns in views.items():
             part = X[:, columns]
-            if drop_constant and (np.ptp(part, axis=0) == 0).all():
+            if drop_constant and _constant(part):
                 dropped.append(name)
                 continue
             scaler = ViewScaler.fit(scaling, part, sample_weight)
@@ -134,7 +134,11 @@ class KernelBank:
         out = np.empty((self.J, self.n, self.n), dtype=dtype)
         for j, K in self.matrices():
             out[j] = K
-        return DenseStack(out)
+        stack = DenseStack(out)
+        # The named kernels are positive semidefinite; a function of the user's need not be.
+        if any(kernel.function is not None for view in self.views for kernel in view.kernels):
+            stack.validate()
+        return stack
 
     def take(self, index: Any) -> KernelBank:
         """The bank with some of its training rows; scaling and widths stay as fitted."""
@@ -154,8 +158,16 @@ class KernelBank:
         return KernelBank(tuple(kept), names)
 
 
+def _constant(X: Array) -> bool:
+    """Whether every column is constant up to the rounding of its values."""
+    return bool((np.ptp(X, axis=0) <= 10 * np.finfo(float).eps * np.abs(X).max(axis=0)).all())
+
+
 def _parse_widths(widths: Any) -> tuple[float, ...]:
-    factors = tuple(np.atleast_1d(np.asarray(widths, dtype=float)).tolist())
+    try:
+        factors = tuple(np.asarray(widths, dtype=float).ravel().tolist())
+    except (TypeError, ValueError):
+        factors = ()
     if not factors or not all(np.isfinite(f) and f > 0 for f in factors):
         raise ValueError(
             f"widths: got {widths!r}; expected a positive factor of the mean pairwise distance, "
