@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from kernull.kernels import FittedKernel, parse_kernels
 from kernull.stacks.dense import DenseStack
 from kernull.views import ViewScaler
 
-__all__ = ["KernelBank"]
+__all__ = ["BankView", "KernelBank"]
 
 
 @dataclass(frozen=True)
-class _BankView:
+class BankView:
     """One view of the training rows with the kernels built on it."""
 
     name: str
@@ -29,6 +29,7 @@ class _BankView:
     kernels: tuple[FittedKernel, ...]
 
     def transform(self, X: Array) -> Array:
+        """New rows of this view, scaled."""
         return self.scaler.transform(X[:, self.columns])
 
 
@@ -40,7 +41,7 @@ class KernelBank:
     share its computation.
     """
 
-    views: tuple[_BankView, ...]
+    views: tuple[BankView, ...]
     kernel_names: tuple[str, ...]
 
     @classmethod
@@ -60,7 +61,7 @@ class KernelBank:
         factors = _parse_widths(widths)
         if sample_weight is not None:  # rows of weight zero take no part, here or later
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-        kept: list[_BankView] = []
+        kept: list[BankView] = []
         dropped: list[str] = []
         for name, columns in views.items():
             part = X[:, columns]
@@ -70,7 +71,7 @@ class KernelBank:
             scaler = ViewScaler.fit(scaling, part, sample_weight)
             train = scaler.transform(part)
             fitted = tuple(k for spec in specs for k in spec.fit(train, factors, sample_weight))
-            kept.append(_BankView(name, columns, scaler, train, fitted))
+            kept.append(BankView(name, columns, scaler, train, fitted))
         if not kept:
             raise ValueError(
                 "X: every view is constant on the training rows; there is nothing to learn from."
@@ -84,6 +85,12 @@ class KernelBank:
             )
         labels = [spec.label for spec in specs for _ in range(len(factors) if spec.metric else 1)]
         return cls(tuple(kept), _kernel_names(kept, labels))
+
+    @classmethod
+    def of_views(cls, views: Iterable[BankView]) -> KernelBank:
+        """A bank of views that were fitted elsewhere, with the same kernels each."""
+        views = tuple(views)
+        return cls(views, _kernel_names(views, [kernel.kind for kernel in views[0].kernels]))
 
     @property
     def J(self) -> int:
@@ -133,6 +140,11 @@ class KernelBank:
             stack.validate()
         return stack
 
+    def take(self, index: Any) -> KernelBank:
+        """The bank with some of its training rows; scaling and widths stay as fitted."""
+        views = tuple(replace(view, train=view.train[index]) for view in self.views)
+        return KernelBank(views, self.kernel_names)
+
     def select(self, mask: Mask) -> KernelBank:
         """The bank of some of the kernels, in the same order."""
         kept, start = [], 0
@@ -164,7 +176,7 @@ def _parse_widths(widths: Any) -> tuple[float, ...]:
     return factors
 
 
-def _kernel_names(views: Sequence[_BankView], labels: Sequence[str]) -> tuple[str, ...]:
+def _kernel_names(views: Sequence[BankView], labels: Sequence[str]) -> tuple[str, ...]:
     """Name kernels by their view, adding function and width only where needed to tell apart."""
     several_functions = len(set(labels)) > 1
     names = []
