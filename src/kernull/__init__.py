@@ -11,13 +11,16 @@ from typing import Any
 from kernull._version import __version__
 
 _PUBLIC = {
+    "JointMultiKernelFisherNull": "kernull.estimators",
     "MultiKernelFisherNull": "kernull.estimators",
     "PAPER": "kernull.estimators.fisher",
     "KernelStack": "kernull.stacks",
     "join_views": "kernull.views",
     "solve": "kernull.solvers",
     "FisherProblem": "kernull.problems",
+    "JointFisherProblem": "kernull.problems",
     "LpBall": "kernull.balls",
+    "MixedBall": "kernull.balls",
     "Simplex": "kernull.balls",
 }
 

@@ -1,5 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
 from kernull.estimators.fisher import MultiKernelFisherNull
+from kernull.estimators.joint import JointMultiKernelFisherNull
 
-__all__ = ["MultiKernelFisherNull"]
+__all__ = ["JointMultiKernelFisherNull", "MultiKernelFisherNull"]

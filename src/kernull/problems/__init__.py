@@ -2,5 +2,15 @@
 
 from kernull.problems.base import Evaluation, Problem, relative_gap
 from kernull.problems.fisher import FisherProblem
+from kernull.problems.incremental import RidgeInverse, ridge_solution
+from kernull.problems.joint import JointFisherProblem
 
-__all__ = ["Evaluation", "FisherProblem", "Problem", "relative_gap"]
+__all__ = [
+    "Evaluation",
+    "FisherProblem",
+    "JointFisherProblem",
+    "Problem",
+    "RidgeInverse",
+    "relative_gap",
+    "ridge_solution",
+]

@@ -95,7 +95,9 @@ SUBSPACE_ROWS = 600
 def pick(problem: Problem, ball: Ball) -> str:
     """The solver that ``"auto"`` stands for."""
     stack = getattr(problem, "stack", None)
-    long = stack is not None and (not hasattr(stack, "combine") or stack.n >= SUBSPACE_ROWS)
+    # Tasks side by side are factorised one by one: what counts is the largest.
+    rows = 0 if stack is None else max(block.n for block in getattr(stack, "blocks", [stack]))
+    long = stack is not None and (not hasattr(stack, "combine") or rows >= SUBSPACE_ROWS)
     if long and not SOLVERS["subspace"].lacks(problem, ball):
         return "subspace"
     return "newton" if not SOLVERS["newton"].lacks(problem, ball) else "frank-wolfe"
