@@ -13,6 +13,7 @@ from kernull._version import __version__
 _PUBLIC = {
     "JointMultiKernelFisherNull": "kernull.estimators",
     "MultiKernelFisherNull": "kernull.estimators",
+    "MultiKernelFisherNullCV": "kernull.selection",
     "PAPER": "kernull.estimators.fisher",
     "KernelStack": "kernull.stacks",
     "join_views": "kernull.views",
