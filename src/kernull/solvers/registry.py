@@ -60,6 +60,20 @@ SOLVERS: dict[str, Solver] = {
         problem_needs=("evaluate",),
         summary="Algorithm 1 as printed; may oscillate for ever",
     ),
+    "paper-cvx": Solver(
+        "kernull.solvers.paper_cvx",
+        max_iter=200,
+        ball_needs=("cvxpy_constraints",),
+        problem_needs=("evaluate",),
+        summary="Algorithm 1 with its weight step solved by cvxpy (the paper's MK-FN-CVX)",
+    ),
+    "slim": Solver(
+        "kernull.solvers.slim",
+        max_iter=50,
+        ball_needs=("minimise_model",),
+        problem_needs=("evaluate", "nu"),
+        summary="Newton with a line search that favours many support vectors",
+    ),
     "kloft": Solver(
         "kernull.solvers.kloft",
         max_iter=2000,

@@ -171,10 +171,6 @@ class KernelBank:
             ),
         )
 
-    def take(self, rows: Indices) -> KernelBank:
-        """The same scaling, kernels and widths with some of the training rows."""
-        return replace(self, views=tuple(replace(v, train=v.train[rows]) for v in self.views))
-
     def select(self, mask: Mask) -> KernelBank:
         """The bank of some of the kernels, in the same order."""
         kept, start = [], 0
