@@ -4,12 +4,14 @@ from __future__ import annotations
 
 __all__ = [
     "ConstantViewWarning",
+    "EdgeOfGridWarning",
     "InvalidKernelError",
     "MemoryLimitError",
     "MissingCapabilityError",
     "MissingDependencyError",
     "ModelFileError",
     "TooFewRowsWarning",
+    "ZeroProjectionWarning",
 ]
 
 
@@ -37,5 +39,13 @@ class ConstantViewWarning(UserWarning):
     """A view is constant on the training rows and was dropped."""
 
 
+class EdgeOfGridWarning(UserWarning):
+    """The best model of a search lies on the edge of its grid."""
+
+
 class TooFewRowsWarning(UserWarning):
     """There are too few calibration rows for the false-alarm rate asked for."""
+
+
+class ZeroProjectionWarning(UserWarning):
+    """No kernel tells the training rows from the origin: every projection is zero."""

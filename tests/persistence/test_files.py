@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ import kernull.estimators
 from benchmarks import fuzz_files
 from kernull import MultiKernelFisherNull, load, save
 from kernull.errors import ModelFileError
+from kernull.estimators import JointMultiKernelFisherNull
 from kernull.estimators.files import ESTIMATORS
 from kernull.persistence import read_tree, write_tree
 from kernull.persistence.values import Node
@@ -61,19 +63,53 @@ def test_scores_come_back_bit_by_bit(options, tmp_path):
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_every_estimator_of_the_package_comes_back(name, tmp_path):
-    """Grows with the package: whatever the table names and the package has is tried."""
-    module = pytest.importorskip(ESTIMATORS[name])
-    cls = getattr(module, name, None)
-    if cls is None:
-        pytest.skip(f"no {name} yet")
-    model = cls()
-    rows, new = TARGETS, X
-    if "Joint" in name:
-        pytest.skip("several tasks: tested with the estimator")
-    save(model.fit(rows), tmp_path / "model")
+    """Grows with the package: whatever the table names is tried."""
+    cls = getattr(import_module(ESTIMATORS[name]), name)
+    model = cls().fit(TARGETS)
+    save(model, tmp_path / "model")
     again = load(tmp_path / "model")
-    np.testing.assert_array_equal(again.score_samples(new), model.score_samples(new))
-    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+    assert type(again) is cls
+    for method in ("score_samples", "decision_function", "predict", "p_values", "detect"):
+        np.testing.assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
+    save(cls(), tmp_path / "unfitted")
+    assert str(load(tmp_path / "unfitted")) == str(cls())
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+def test_every_estimator_with_precomputed_kernels(name, tmp_path):
+    full = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    square = np.stack([K for _, K in full.bank_.matrices()])
+    cross = np.stack([K for _, K in full.bank_.matrices(X)])
+    model = getattr(import_module(ESTIMATORS[name]), name)(kernels="precomputed")
+    if name.endswith("CV"):
+        model.set_params(scoring="consistency")
+    model.fit(square)
+    save(model, tmp_path / "model")
+    np.testing.assert_array_equal(
+        load(tmp_path / "model").score_samples(cross), model.score_samples(cross)
+    )
+
+
+def test_tasks_and_growing_models(tmp_path):
+    groups = np.repeat(np.array([3, 7]), [30, 29])
+    model = JointMultiKernelFisherNull(views=VIEWS).fit(TARGETS, groups=groups)
+    model.enroll(X[Y == 1], ("new", 1))
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.tasks_ == model.tasks_ == [3, 7, ("new", 1)]
+    for name in model.tasks_:
+        labels = [name] * len(X)
+        np.testing.assert_array_equal(
+            again.score_samples(X, groups=labels), model.score_samples(X, groups=labels)
+        )
+    grown = MultiKernelFisherNull(views=VIEWS).fit(TARGETS[:40]).partial_fit(TARGETS[40:50])
+    save(grown, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.score_samples(X), grown.score_samples(X))
+    # It goes on where it was; its inverse is rebuilt, so up to rounding.
+    for each in (again, grown):
+        each.partial_fit(TARGETS[50:])
+    np.testing.assert_allclose(again.score_samples(X), grown.score_samples(X), atol=1e-9)
 
 
 def test_every_exported_estimator_is_in_the_table():

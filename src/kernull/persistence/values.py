@@ -169,7 +169,10 @@ def _read_dict(value: dict[str, Any], tensors: Any, depth: int) -> dict[Any, Any
         if not isinstance(pair, list) or len(pair) != 2:
             raise ModelFileError("a dictionary whose items are not pairs")
         key = decode(pair[0], tensors, depth)
-        if not (key is None or isinstance(key, str | int | float | np.generic)):
+        parts = key if isinstance(key, tuple) else (key,)
+        if not all(
+            part is None or isinstance(part, str | int | float | np.generic) for part in parts
+        ):
             raise ModelFileError("a dictionary key that is neither text nor a number")
         out[key] = decode(pair[1], tensors, depth)
     return out
