@@ -11,6 +11,7 @@ __all__ = [
     "MissingDependencyError",
     "ModelFileError",
     "TooFewRowsWarning",
+    "ZeroProjectionWarning",
 ]
 
 
@@ -44,3 +45,7 @@ class EdgeOfGridWarning(UserWarning):
 
 class TooFewRowsWarning(UserWarning):
     """There are too few calibration rows for the false-alarm rate asked for."""
+
+
+class ZeroProjectionWarning(UserWarning):
+    """No kernel tells the training rows from the origin: every projection is zero."""

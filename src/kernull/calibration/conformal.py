@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
+from scipy.stats import false_discovery_control
 
-from kernull._typing import Array
+from kernull._typing import Array, Mask
 from kernull.errors import TooFewRowsWarning
 
-__all__ = ["Calibration"]
+__all__ = ["Calibration", "discoveries", "lowered"]
 
 #: Relative size of differences between scores that are taken for rounding.
 SLACK = 1e-12
@@ -27,7 +29,7 @@ class Calibration:
     Parameters
     ----------
     scores : array of shape (m,)
-        Scores of rows that the model did not see, in increasing order, less a slack for rounding.
+        Scores of rows that the model did not see, in increasing order.
     counts : array of shape (m,)
         Cumulative weight of the rows up to each score.
     """
@@ -37,17 +39,10 @@ class Calibration:
 
     @classmethod
     def of(cls, scores: Array, sample_weight: Array | None = None) -> Calibration:
-        """Sort calibration scores.
-
-        A row's score may differ in its last digits with the rows it is scored together with. So
-        that a calibration row never falls below itself, scores are lowered by `SLACK` of their
-        size: p-values can only grow by that, so nothing that holds for them is lost.
-        """
-        scores = np.asarray(scores, dtype=float)
-        scores = scores - SLACK * np.abs(scores).max(initial=0.0)
+        """Sort calibration scores."""
         order = np.argsort(scores, kind="stable")
         weight = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight, float)
-        return cls(scores[order], np.cumsum(weight[order]))
+        return cls(np.asarray(scores, dtype=float)[order], np.cumsum(weight[order]))
 
     @property
     def total(self) -> float:
@@ -67,7 +62,7 @@ class Calibration:
         smallest p-value that m rows can give is 1/(m + 1): a lower rate cannot be honoured, so
         that one is used instead, with a warning.
         """
-        if not 0 < rate < 1:
+        if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 < rate < 1:
             raise ValueError(f"false_alarm_rate: got {rate!r}; expected a number in (0, 1).")
         lowest = 1.0 / (self.total + 1.0)
         if rate < lowest * (1 - 1e-12):
@@ -83,3 +78,20 @@ class Calibration:
         allowed = rate * (self.total + 1.0) - 1.0
         position = int(np.searchsorted(self.counts, allowed * (1 + 1e-12) + 1e-12, side="right"))
         return float(self.scores[min(position, len(self.scores) - 1)]), float(rate)
+
+
+def lowered(scores: Array) -> Array:
+    """Scores of rows held out, less a slack for rounding.
+
+    A row's score may differ in its last digits with the rows it is scored together with. Lowered
+    by `SLACK` of their size, calibration rows never fall below themselves; p-values can only grow
+    by that, so nothing that holds for them is lost.
+    """
+    return np.asarray(scores - SLACK * np.abs(scores).max(initial=0.0))
+
+
+def discoveries(p_values: Array, fdr: float) -> Mask:
+    """Rows that Benjamini and Hochberg's procedure flags at this false discovery rate."""
+    if isinstance(fdr, bool) or not isinstance(fdr, Real) or not 0 < fdr < 1:
+        raise ValueError(f"fdr: got {fdr!r}; expected a number in (0, 1).")
+    return np.asarray(false_discovery_control(p_values) <= fdr)

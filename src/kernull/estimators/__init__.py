@@ -2,11 +2,13 @@
 
 from kernull.estimators.fisher import MultiKernelFisherNull
 from kernull.estimators.fused import FisherNull, GaussianProcessOneClass, KernelPCANovelty
+from kernull.estimators.joint import JointMultiKernelFisherNull
 from kernull.estimators.svm import MultiKernelOneClassSVM, MultiKernelSVDD
 
 __all__ = [
     "FisherNull",
     "GaussianProcessOneClass",
+    "JointMultiKernelFisherNull",
     "KernelPCANovelty",
     "MultiKernelFisherNull",
     "MultiKernelOneClassSVM",

@@ -10,9 +10,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array
-from kernull.calibration import Calibration
+from kernull.calibration import Calibration, lowered
 from kernull.estimators._inputs import read_precomputed, read_table, read_weights
-from kernull.estimators._trust import TrustMixin, read_partial_table, silence_kernels
+from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, check_memory, parse_memory_limit
 from kernull.views import resolve_views
 
@@ -80,7 +80,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         weight, held = self._hold_out(_count_rows(X), weight)
         rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
         kept = None if weight is None or (weight[rows] == 1.0).all() else weight[rows]
-        self._fit_rows: Any = None if weight is None or weight.all() else rows
+        self._learned_rows: Any = None if weight is None or weight.all() else rows
         self.__dict__.pop("calibration_contributions_", None)
         stack = self._training_stack(X, weight, rows)
         scores = self._learn(stack, kept)
@@ -90,13 +90,13 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         # Scores of the training rows for fit_predict; rows of weight zero are as good as new, and
         # rows that were not left out have nothing better than their training scores.
         everything = scores
-        if self._fit_rows is not None or not seen.all():
+        if self._learned_rows is not None or not seen.all():
             everything = self.score_samples(X)
             everything[rows] = np.where(seen, scores, everything[rows])
         self._training_scores = everything
         scores, self._calibration_weight = scores[seen], None if kept is None else kept[seen]
         if held is not None:
-            scores = everything[held]
+            scores = lowered(everything[held])
             self._calibration_weight = None if total is None else total[held]
             self._set_held_out_contributions(X, held)
         self.calibration_ = Calibration.of(scores, self._calibration_weight)
@@ -152,7 +152,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         array of shape (m,)
         """
         check_is_fitted(self)
-        if missing_views is not None and len(missing_views):
+        if names_of(missing_views):
             return self._score_without(X, missing_views)
         return self._score(self._cross(X))
 
@@ -178,7 +178,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         return np.where(self._training_scores >= self.offset_, 1, -1)
 
     def _cross(self, X: Any, missing_views: Any = None) -> DenseStack | LazyCross:
-        missing = missing_views is not None and len(missing_views) > 0
+        missing = names_of(missing_views)
         if self.bank_ is None:
             if missing:
                 X = silence_kernels(X, self._kept_kernels(missing_views))
@@ -198,17 +198,20 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
 
     def _fitted_columns(self, X: Any) -> Any:
         """Kernels against all rows given to fit, cut to those it learned from."""
-        if self._fit_rows is None:
+        if self._learned_rows is None:
             return X
         values = X if isinstance(X, DenseStack) else np.asarray(X, dtype=float)
         if values.shape[-1] != self.n_features_in_:
             return X
         if isinstance(values, DenseStack):
-            return values[np.ix_(np.arange(len(values)), self._fit_rows)]
-        return values[..., self._fit_rows]
+            return values[np.ix_(np.arange(len(values)), self._learned_rows)]
+        return values[..., self._learned_rows]
 
     def _value_type(self) -> Any:
-        name = np.dtype(self.dtype).name
+        try:
+            name = np.dtype(self.dtype).name
+        except TypeError:
+            name = ""
         if name not in _DTYPES:
             raise ValueError(f"dtype: got {self.dtype!r}; expected 'float64' or 'float32'.")
         return _DTYPES[name]

@@ -12,6 +12,10 @@ from kernull.errors import MissingDependencyError
 
 __all__ = ["Explanation"]
 
+#: Contributions below this share of the typical one count as none.
+FLOOR = 1e-12
+TINY = np.finfo(float).tiny
+
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
@@ -21,7 +25,10 @@ class Explanation:
 
     A view's contribution is the sum over its kernels. Its difference is that contribution less the
     typical one (the mean over normal rows that the model did not see): differences add up to how
-    far the row lies above or below a typical normal row, and are comparable between views.
+    far the row lies above or below a typical normal row. Views are ranked by surprise, how many
+    standard deviations of normal rows a contribution lies from the usual (in logarithms, where
+    contributions are positive): a view whose contribution varies much among normal rows must
+    fall further than a steady one to be blamed.
 
     Attributes
     ----------
@@ -50,7 +57,7 @@ class Explanation:
     (48, 3)
     >>> print(why.words(0))
     flagged: score 0.000 is 0.221 below the threshold (p = 0.017).
-    phenols 0.333 below normal, look 0.184 below normal, taste 0.118 below normal.
+    look 0.184 below normal, phenols 0.333 below normal, taste 0.118 below normal.
     """
 
     contributions: Array
@@ -85,9 +92,14 @@ class Explanation:
         """Contribution of each view less its typical one, of shape (m, V)."""
         return np.asarray(self.by_view - self.typical_by_view)
 
+    @property
+    def surprise(self) -> Array:
+        """How unusual each view's contribution is, of shape (m, V); very negative is suspect."""
+        return _surprise(self.by_view, self._sum_views(self.reference))
+
     def ranking(self, row: int = 0) -> Indices:
-        """Positions of the views, the one furthest below normal first."""
-        return np.argsort(self.differences[row], kind="stable")
+        """Positions of the views, the most suspect one first."""
+        return np.argsort(self.surprise[row], kind="stable")
 
     def words(self, row: int = 0, most: int = 3) -> str:
         """One row in words: the verdict, and the views that differ most from normal.
@@ -108,8 +120,8 @@ class Explanation:
         )
         differences = self.differences[row]
         order = self.ranking(row)
-        if not flagged:  # what differs most, either way
-            order = np.argsort(-np.abs(differences), kind="stable")
+        if not flagged:  # what is most unusual, either way
+            order = np.argsort(-np.abs(self.surprise[row]), kind="stable")
         parts = [
             f"{self.view_names[v]} {abs(differences[v]):.3f} "
             f"{'below' if differences[v] < 0 else 'above'} normal"
@@ -130,8 +142,9 @@ class Explanation:
         Returns
         -------
         list of dict
-            With row, view (and kernel), contribution, typical, difference, and the share of
-            calibration rows whose contribution is as low (``tail``).
+            With row, view (and kernel), contribution, typical, difference, surprise, and the
+            share of calibration rows whose contribution is as low (``tail``); the most suspect
+            first.
         """
         if by not in ("view", "kernel"):
             raise ValueError(f"by: got {by!r}; expected 'view' or 'kernel'.")
@@ -139,9 +152,10 @@ class Explanation:
         values = self.by_view if whole else self.contributions
         typical = self.typical_by_view if whole else self.typical
         reference = self._sum_views(self.reference) if whole else self.reference
+        surprise = _surprise(values, reference)
         records = []
         for i in range(len(self)) if row is None else [row]:
-            order = np.argsort(values[i] - typical, kind="stable")
+            order = np.argsort(surprise[i], kind="stable")
             for v in order:
                 names = {"view": self.view_names[v]} if whole else self._kernel(int(v))
                 below = int((reference[:, v] <= values[i, v]).sum())
@@ -152,6 +166,7 @@ class Explanation:
                         "contribution": float(values[i, v]),
                         "typical": float(typical[v]),
                         "difference": float(values[i, v] - typical[v]),
+                        "surprise": float(surprise[i, v]),
                         "tail": (1 + below) / (1 + len(reference)),
                     }
                 )
@@ -211,3 +226,16 @@ class Explanation:
         member = np.zeros((len(self.kernel_views), len(index)))
         member[np.arange(len(self.kernel_views)), [index[v] for v in self.kernel_views]] = 1.0
         return np.asarray(values @ member)
+
+
+def _surprise(values: Array, reference: Array) -> Array:
+    """Standard scores of contributions (m, V) among those of normal rows (rows, V)."""
+    # Contributions are sums of kernel values: they spread over orders of magnitude, evenly in
+    # logarithms. What lies below the floor is equally absent.
+    floor = FLOOR * np.abs(reference).mean(axis=0)
+    positive = (reference > 0).all(axis=0)
+    shown = np.where(positive, np.log(np.maximum(values, floor + TINY)), values)
+    usual = np.where(positive, np.log(np.maximum(reference, floor + TINY)), reference)
+    spread = usual.std(axis=0)
+    apart = shown - usual.mean(axis=0)
+    return np.asarray(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0))

@@ -6,17 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy.stats import false_discovery_control
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Calibration, hold_out
+from kernull.calibration import Calibration, discoveries, hold_out, lowered
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._explain import Explanation
 from kernull.stacks import DenseStack
 
-__all__ = ["TrustMixin", "read_partial_table", "silence_kernels"]
+__all__ = ["TrustMixin", "names_of", "read_partial_table", "silence_kernels"]
 
 CALIBRATIONS = ("loo", "split")
 
@@ -133,10 +132,7 @@ class TrustMixin:
         2023). p-values of m calibration rows are at least 1/(m + 1), so a batch of which fewer
         than 1 in fdr (m + 1) rows are outliers cannot yield a discovery.
         """
-        if isinstance(fdr, bool) or not isinstance(fdr, int | float | np.number) or not 0 < fdr < 1:
-            raise ValueError(f"fdr: got {fdr!r}; expected a number in (0, 1).")
-        adjusted = false_discovery_control(self.p_values(X, missing_views=missing_views))
-        return np.asarray(adjusted <= fdr)
+        return discoveries(self.p_values(X, missing_views=missing_views), fdr)
 
     def explain(self, X: Any, *, missing_views: Any = None) -> Explanation:
         """Contributions of kernels and views to each score, against the typical normal row.
@@ -181,7 +177,7 @@ class TrustMixin:
     def _kept_kernels(self, missing_views: Any) -> Mask:
         """Mask of the kernels whose view is there."""
         views = self._view_of_kernel()
-        missing = _names(missing_views)
+        missing = names_of(missing_views)
         unknown = [name for name in missing if name not in views]
         if unknown:
             raise ValueError(
@@ -197,7 +193,7 @@ class TrustMixin:
 
     def _missing_columns(self, missing_views: Any) -> Indices:
         """Columns of the table that only missing views read, so that they may hold anything."""
-        missing = set(_names(missing_views))
+        missing = set(names_of(missing_views))
         bank = self.bank_
         if not missing or bank is None:
             return np.empty(0, dtype=np.intp)
@@ -226,32 +222,30 @@ class TrustMixin:
 
     def _calibration_without(self, missing_views: Any) -> Calibration:
         """Calibration scores of the remaining views: the same rows, exactly."""
-        if not _names(missing_views):
+        if not names_of(missing_views):
             return self.calibration_
         kept = self._kept_kernels(missing_views)
-        scores = self._partial_score(self.calibration_contributions_[:, kept], kept)
+        scores = lowered(self._partial_score(self.calibration_contributions_[:, kept], kept))
         return Calibration.of(scores, self._calibration_weight)
 
     def _threshold_without(self, missing_views: Any) -> float:
-        if not _names(missing_views):
+        if not names_of(missing_views):
             return float(self.threshold_)
         calibration = self._calibration_without(missing_views)
         return calibration.threshold(self.false_alarm_rate_)[0]
 
+    def _refresh_contributions(self) -> None:
+        """Compute ``calibration_contributions_`` of a model that changed after its fit."""
+
     def _require_sum(self, what: str) -> None:
+        if "calibration_contributions_" not in self.__dict__:
+            self._refresh_contributions()
         if not hasattr(self, "_contributions") or not hasattr(self, "calibration_contributions_"):
             raise MissingCapabilityError(
-                f"{what}: the score of {type(self).__name__} is not a sum over kernels, so it "
-                "cannot be taken apart by view. Use an estimator that has contributions(), such "
-                "as MultiKernelFisherNull."
-            )
-        # A model changed behind the back of its calibration would be explained by old numbers.
-        expected = np.sort(self._of_projection(self.calibration_contributions_.sum(axis=1)))
-        known = self.calibration_.scores
-        if expected.shape != known.shape or not np.allclose(expected, known, 1e-5, 1e-8):
-            raise MissingCapabilityError(
-                f"{what}: the model was changed after its fit, and the contributions behind its "
-                "threshold are those of before; fit it again."
+                f"{what}: this {type(self).__name__} does not know its score as a sum over "
+                "kernels of calibration rows, so it cannot be taken apart by view. Use an "
+                "estimator that has contributions(), such as MultiKernelFisherNull, fitted at "
+                "once."
             )
 
 
@@ -271,10 +265,13 @@ def silence_kernels(X: Any, kept: Mask) -> Any:
     values = np.array(values[None] if values.ndim == 2 else values, dtype=float)
     if values.ndim == 3 and len(values) == len(kept):  # what has another shape is refused later
         values[~kept] = 0.0
-    return DenseStack(values, scale) if values.ndim == 3 else values
+    if values.ndim != 3:
+        return values
+    return DenseStack(values, scale, getattr(X, "own_diagonal", None))
 
 
-def _names(missing_views: Any) -> tuple[str, ...]:
+def names_of(missing_views: Any) -> tuple[str, ...]:
+    """Names of views from what a user passed as ``missing_views``."""
     if missing_views is None:
         return ()
     if isinstance(missing_views, str):

@@ -35,19 +35,25 @@ ESTIMATORS: dict[str, str] = {
     "KernelPCANovelty": "kernull.estimators",
     "MultiKernelSVDD": "kernull.estimators",
     "MultiKernelOneClassSVM": "kernull.estimators",
-    "SlimMultiKernelSVDD": "kernull.estimators",
-    "SlimMultiKernelOneClassSVM": "kernull.estimators",
     "MultiKernelFisherNullCV": "kernull.selection",
 }
 
 #: Frozen records that attributes of estimators may hold.
 RECORDS: dict[str, str] = {
     "KernelBank": "kernull.stacks.bank",
-    "_BankView": "kernull.stacks.bank",
+    "BankView": "kernull.stacks.bank",
+    "DenseStack": "kernull.stacks.dense",
     "ViewScaler": "kernull.views.scaling",
     "FittedKernel": "kernull.kernels.functions",
     "Calibration": "kernull.calibration.conformal",
     "Record": "kernull.solvers.base",
+    "RidgeInverse": "kernull.problems.incremental",
+    "Task": "kernull.estimators._tasks",
+}
+
+#: Constructor arguments and their attributes, of records that are not dataclasses.
+ARGUMENTS: dict[str, dict[str, str]] = {
+    "DenseStack": {"kernels": "kernels", "scale": "scale", "diagonal": "own_diagonal"},
 }
 
 #: What checking a file may allocate beyond the arrays that are in it, in numbers.
@@ -164,7 +170,8 @@ def _freeze(value: Any) -> Any:
         state = value.__getstate__()  # not __dict__: some leave out what can be rebuilt
         return Node(name, {k: _freeze(v) for k, v in state.items() if k != "_sklearn_version"})
     if name in RECORDS and _find(name) is type(value):
-        return Node(name, {key: _freeze(getattr(value, key)) for key in _field_names(type(value))})
+        arguments = ARGUMENTS.get(name) or {key: key for key in _field_names(type(value))}
+        return Node(name, {key: _freeze(getattr(value, own)) for key, own in arguments.items()})
     if isinstance(value, dict):
         return {key: _freeze(item) for key, item in value.items()}
     if type(value) is list:
@@ -241,20 +248,30 @@ def _numbers(value: Any) -> int:
 
 def _check(model: Any, numbers: int) -> None:
     """Score one row of zeros: a model whose pieces do not fit together fails here, not later."""
-    if not hasattr(model, "n_features_in_"):  # not fitted
+    model = getattr(model, "best_estimator_", model)  # of a search
+    if not hasattr(model, "calibration_"):  # not fitted
         return
-    width = model.n_features_in_
-    if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= SPARE + numbers:
-        raise ModelFileError("a number of features that cannot be")
-    shape: tuple[int, ...] = (1, width)
-    if getattr(model, "bank_", None) is None and hasattr(model, "_stack_shape"):
-        J, n = model._stack_shape
-        if not 0 < J * n <= SPARE + numbers:
-            raise ModelFileError("a number of kernels that cannot be")
-        shape = (J, 1, n)
-    row = np.zeros(shape)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for method in ("score_samples", "p_values", "predict"):
-            if hasattr(model, method) and getattr(model, method)(row).shape != (1,):
-                raise ModelFileError(f"{method} that gives no number a row")
+        if hasattr(model, "tasks_"):
+            for name in model.tasks_:
+                task = model._tasks[name]
+                row = _row(model, task.bank, (len(model.weights_), task.n), numbers)
+                _try(model, row, groups=[name])
+        else:
+            _try(model, _row(model, model.bank_, getattr(model, "_stack_shape", ()), numbers))
+
+
+def _row(model: Any, bank: Any, shape: Any, numbers: int) -> Any:
+    """One row of zeros, or of kernels where they are precomputed."""
+    size = shape if bank is None else (1, model.n_features_in_)
+    are_counts = all(isinstance(s, int) and not isinstance(s, bool) and s > 0 for s in size)
+    if len(size) != 2 or not are_counts or size[0] * size[1] > SPARE + numbers:
+        raise ModelFileError("a number of features or kernels that cannot be")
+    return np.zeros(size if bank is not None else (size[0], 1, size[1]))
+
+
+def _try(model: Any, row: Any, **options: Any) -> None:
+    for method in ("score_samples", "p_values", "predict"):
+        if getattr(model, method)(row, **options).shape != (1,):
+            raise ModelFileError(f"{method} that gives no number a row")

@@ -150,7 +150,7 @@ def _read_whole(path: Path, max_bytes: int) -> bytes:
                 f"{os.fspath(path)!r} has {size} bytes, above the limit of {max_bytes}; pass a "
                 "higher max_bytes if you trust it."
             )
-        return file.read(max_bytes + 1)
+        return file.read(size)  # never more than was announced, should the file grow meanwhile
 
 
 def _write_whole(data: bytes, path: Path) -> None:

@@ -35,7 +35,7 @@ class Node:
     fields: dict[str, Any]
 
 
-def encode(value: Any, tensors: list[np.ndarray[Any, Any]], path: str = "model") -> Any:
+def encode(value: Any, tensors: list[np.ndarray[Any, Any]], path: str = "") -> Any:
     """Turn a tree into JSON values; its arrays of numbers are appended to ``tensors``.
 
     Raises
@@ -63,7 +63,7 @@ def encode(value: Any, tensors: list[np.ndarray[Any, Any]], path: str = "model")
         return {"$": "slice", "items": [encode(end, tensors, path) for end in ends]}
     if isinstance(value, dict):
         pairs = [
-            [encode(key, tensors, path), encode(item, tensors, f"{path}[{key!r}]")]
+            [encode(key, tensors, path), encode(item, tensors, f"{path}.{key}".lstrip("."))]
             for key, item in value.items()
         ]
         return {"$": "dict", "items": pairs}
@@ -75,8 +75,8 @@ def encode(value: Any, tensors: list[np.ndarray[Any, Any]], path: str = "model")
         fields = {key: encode(item, tensors, f"{path}.{key}") for key, item in value.fields.items()}
         return {"$": "node", "name": value.name, "fields": fields}
     raise TypeError(
-        f"{path}: cannot be written to a model file: {_describe(value)}. Files hold numbers, "
-        "strings, arrays and containers of these, never code."
+        f"{path or 'value'}: cannot be written to a model file: {_describe(value)}. Files hold "
+        "numbers, strings, arrays and containers of these, never code."
     )
 
 
@@ -169,7 +169,10 @@ def _read_dict(value: dict[str, Any], tensors: Any, depth: int) -> dict[Any, Any
         if not isinstance(pair, list) or len(pair) != 2:
             raise ModelFileError("a dictionary whose items are not pairs")
         key = decode(pair[0], tensors, depth)
-        if not (key is None or isinstance(key, str | int | float | np.generic)):
+        parts = key if isinstance(key, tuple) else (key,)
+        if not all(
+            part is None or isinstance(part, str | int | float | np.generic) for part in parts
+        ):
             raise ModelFileError("a dictionary key that is neither text nor a number")
         out[key] = decode(pair[1], tensors, depth)
     return out

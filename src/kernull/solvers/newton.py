@@ -43,7 +43,8 @@ def solve(
     start = problem.n_evaluations
     tracker = Tracker(ball, tol, callback)
     point = problem.evaluate(starting_weights(ball, problem.J, init))
-    use_oracle = getattr(ball, "p", 1.0) >= ORACLE_P
+    # A mixed ball is as round as the less round of its two norms.
+    use_oracle = min(getattr(ball, "p", 1.0), getattr(ball, "r", np.inf)) >= ORACLE_P
     last_gap = np.inf
     for _ in range(max_iter):
         gap = tracker.see(point)

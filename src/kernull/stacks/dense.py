@@ -60,6 +60,11 @@ class DenseStack:
             kernels = kernels.astype(float)
         self.kernels = np.ascontiguousarray(kernels)
         self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
+        if self.scale.shape != (len(kernels),):
+            raise ValueError(
+                f"scale: got shape {self.scale.shape}; expected one factor for each of the "
+                f"{len(kernels)} kernels."
+            )
         self.own_diagonal = None if diagonal is None else np.asarray(diagonal, dtype=float)
         if self.own_diagonal is not None and self.own_diagonal.shape != self.kernels.shape[:2]:
             raise InvalidKernelError(
@@ -144,6 +149,12 @@ class DenseStack:
 
     def validate(self, n: int | None = None, J: int | None = None) -> DenseStack:
         """Check a stack that a user gave: for fitting, or (given n and J) for scoring."""
+        if self.J == 0:
+            raise InvalidKernelError("kernels: the stack is empty; expected at least one kernel.")
+        if not (np.isfinite(self.scale).all() and (self.scale >= 0).all()):
+            raise InvalidKernelError(
+                f"scale: got {self.scale}; expected finite factors, none of them negative."
+            )
         if not np.isfinite(self.kernels).all():
             raise InvalidKernelError("kernels: the stack contains NaN or infinity.")
         if n is not None:
