@@ -12,6 +12,7 @@ from kernull._version import __version__
 
 _PUBLIC = {
     "MultiKernelFisherNull": "kernull.estimators",
+    "MultiKernelFisherNullCV": "kernull.selection",
     "PAPER": "kernull.estimators.fisher",
     "KernelStack": "kernull.stacks",
     "join_views": "kernull.views",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "ConstantViewWarning",
+    "EdgeOfGridWarning",
     "InvalidKernelError",
     "MemoryLimitError",
     "MissingCapabilityError",
@@ -30,6 +31,10 @@ class MissingDependencyError(ImportError):
 
 class ConstantViewWarning(UserWarning):
     """A view is constant on the training rows and was dropped."""
+
+
+class EdgeOfGridWarning(UserWarning):
+    """The best model of a search lies on the edge of its grid."""
 
 
 class TooFewRowsWarning(UserWarning):
