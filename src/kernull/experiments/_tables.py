@@ -60,7 +60,8 @@ def markdown(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
 
 def write_results(rows: Rows, folder: Path) -> None:
     """Write ``results.csv`` and, where cells measured time, ``timings.csv``."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
+    # Keys with a leading underscore are curves for figures, too long for a table.
+    columns = list(dict.fromkeys(key for row in rows for key in row if key[0] != "_"))
     timed = [c for c in columns if c.startswith(TIMING)]
     plain = [c for c in columns if not c.startswith(TIMING)]
     _write_csv(folder / "results.csv", plain, rows, lambda row: True)

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from kernull._typing import Array
 from kernull.balls import Ball
 from kernull.problems import Problem
@@ -35,12 +33,14 @@ def solve(
     start = problem.n_evaluations
     tracker = Tracker(ball, tol, callback)
     weights = starting_weights(ball, problem.J, init)
+    seen: set[bytes] = set()
     for _ in range(max_iter):
+        seen.add(weights.tobytes())
         point = problem.evaluate(weights)
         if tracker.see(point) <= tol:
             break
         new = ball.oracle(point.u)
-        if np.array_equal(new, weights):  # a fixed point: nothing will change any more
+        if new.tobytes() in seen:  # a fixed point or a cycle: only what was seen comes back
             break
         weights = new
     return tracker.result("paper", problem.n_evaluations - start)
