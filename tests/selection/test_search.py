@@ -21,7 +21,6 @@ from kernull.selection import (
     OneClassKFold,
     SelectionDisplay,
 )
-from kernull.stacks import DenseStack
 
 GRID = {"ps": [1, 2, np.inf], "deltas": [1e-3, 1e-2, 1e-1], "widths": [0.25, 1.0]}
 
@@ -113,16 +112,14 @@ def test_no_outliers_are_needed(scoring, cv):
 def test_leave_one_out_is_n_refits_at_fixed_weights():
     X, y = wine()
     targets = X[y == 1][:15]
-    stack = DenseStack(
-        np.exp(-(((targets[:, None] - X[:40]) / X.std(axis=0)) ** 2)).transpose(2, 0, 1)
-    )
     rows = np.vstack([targets, X[y == -1][:10]])
     K = np.exp(-(((rows[:, None] - rows) / X.std(axis=0)) ** 2)).transpose(2, 0, 1)
     labels = np.r_[np.ones(15), -np.ones(10)]
     assert K.shape[0] == stack.J
-    search = MultiKernelFisherNullCV("precomputed", ps=[2], deltas=[0.01], cv="loo", tol=1e-10)
+    alike = {"tol": 1e-10, "false_alarm_rate": 0.1}
+    search = MultiKernelFisherNullCV("precomputed", ps=[2], deltas=[0.01], cv="loo", **alike)
     search.fit(K, labels)
-    b = MultiKernelFisherNull("precomputed", delta=0.01, tol=1e-10).fit(K[:, :15, :15]).weights_
+    b = MultiKernelFisherNull("precomputed", delta=0.01, **alike).fit(K[:, :15, :15]).weights_
     Kb = np.tensordot(b, K, 1)
     left_out = []
     for i in range(15):
