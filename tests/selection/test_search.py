@@ -115,7 +115,6 @@ def test_leave_one_out_is_n_refits_at_fixed_weights():
     rows = np.vstack([targets, X[y == -1][:10]])
     K = np.exp(-(((rows[:, None] - rows) / X.std(axis=0)) ** 2)).transpose(2, 0, 1)
     labels = np.r_[np.ones(15), -np.ones(10)]
-    assert K.shape[0] == stack.J
     alike = {"tol": 1e-10, "false_alarm_rate": 0.1}
     search = MultiKernelFisherNullCV("precomputed", ps=[2], deltas=[0.01], cv="loo", **alike)
     search.fit(K, labels)
