@@ -10,6 +10,7 @@ __all__ = [
     "MissingCapabilityError",
     "MissingDependencyError",
     "TooFewRowsWarning",
+    "ZeroProjectionWarning",
 ]
 
 
@@ -39,3 +40,7 @@ class EdgeOfGridWarning(UserWarning):
 
 class TooFewRowsWarning(UserWarning):
     """There are too few calibration rows for the false-alarm rate asked for."""
+
+
+class ZeroProjectionWarning(UserWarning):
+    """No kernel tells the training rows from the origin: every projection is zero."""

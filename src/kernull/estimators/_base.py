@@ -170,7 +170,10 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         return stack[np.ix_(np.arange(stack.n), rows)]
 
     def _value_type(self) -> Any:
-        name = np.dtype(self.dtype).name
+        try:
+            name = np.dtype(self.dtype).name
+        except TypeError:
+            name = ""
         if name not in _DTYPES:
             raise ValueError(f"dtype: got {self.dtype!r}; expected 'float64' or 'float32'.")
         return _DTYPES[name]

@@ -144,9 +144,9 @@ class FisherProblem:
     def certify(self, weights: Array, a: Array, Ka: Array, curvature: Any = None) -> Evaluation:
         """Bounds at b for any (scaled) a, exact or not, given Ka = K_j a of shape (J, n)."""
         u = Ka @ a
-        self._check_sign(u)
         residual = self.target - self.ridge * a - weights @ Ka
         linear, quadratic = float(self.target @ a), self.ridge * float(a @ a)
+        self._check_sign(u, quadratic)
         upper = (
             2 * linear - quadratic - float(weights @ u) + float(residual @ residual) / self.ridge
         )
@@ -163,10 +163,11 @@ class FisherProblem:
             raise LinAlgError(f"dpotri failed with code {info}")
         return np.diagonal(inverse).copy()
 
-    def _check_sign(self, u: Array) -> None:
-        # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding.
+    def _check_sign(self, u: Array, quadratic: float) -> None:
+        # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding. Rounding is measured
+        # against rho a'a too: linear kernels of centred columns have every u_j = 0.
         worst = int(np.argmin(u))
-        if u[worst] < -1e-6 * float(np.abs(u).max()) and u[worst] < 0:
+        if u[worst] < -1e-6 * max(float(np.abs(u).max()), quadratic):
             raise InvalidKernelError(
                 f"kernels: kernel {worst} is not positive semidefinite: a'K a = {u[worst]:.3g} for "
                 "the model's own coefficients a."

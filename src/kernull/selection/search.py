@@ -17,16 +17,20 @@ from kernull._typing import Array, Indices
 from kernull.errors import EdgeOfGridWarning
 from kernull.estimators import MultiKernelFisherNull
 from kernull.estimators._inputs import read_precomputed
-from kernull.paths.grids import PAPER_DELTAS, PAPER_PS, read_deltas, read_norms, read_widths
+from kernull.paths.grids import (
+    PAPER_DELTAS,
+    PAPER_PS,
+    PAPER_WIDTHS,
+    read_deltas,
+    read_norms,
+    read_widths,
+)
 from kernull.selection.criteria import read_scoring
 from kernull.selection.folds import FoldTask, Rows, evaluate
 from kernull.selection.results import best_index, edges, results_table
 from kernull.selection.splitters import one_class_splits, read_labels
 
 __all__ = ["MultiKernelFisherNullCV"]
-
-#: The paper's widths and one narrower: an eighth is the best single width on ordinary tables.
-DEFAULT_WIDTHS = (0.125, 0.25, 0.5, 1.0)
 
 
 class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
@@ -123,7 +127,7 @@ drop_constant
         *,
         ps: Any = PAPER_PS,
         deltas: Any = PAPER_DELTAS,
-        widths: Any = DEFAULT_WIDTHS,
+        widths: Any = PAPER_WIDTHS,
         cv: Any = None,
         scoring: Any = None,
         scaling: Any = "standard",

@@ -3,7 +3,7 @@
     a = (rho I + K_b)^-1 1,   u_j = a'K_j a,   b = u^(1/(p-1)) / ||u^(1/(p-1))||_p
 
 It converges for p >= 3 and oscillates for ever on much of the paper's own grid below 2; nothing
-here hides that: it stops on the gap or on the iteration limit, returns the best point it saw and
+here hides that: it stops on the gap, on a cycle or on the iteration limit, returns the best point it saw and
 warns with the gap it left. At p = 1 it gives one kernel all the weight, as the paper says; the
 optimum is a mixture.
 """
@@ -17,7 +17,7 @@ from kernull.balls import Ball
 from kernull.problems import Problem
 from kernull.solvers.base import Record, Result, Tracker, starting_weights
 
-__all__ = ["solve"]
+__all__ = ["iterate", "solve"]
 
 
 def solve(
@@ -30,6 +30,20 @@ def solve(
     callback: Callable[[Record], None] | None = None,
 ) -> Result:
     """Iterate the ball's oracle; see the module's text."""
+    return iterate(problem, ball, ball.oracle, "paper", tol, max_iter, init, callback)
+
+
+def iterate(
+    problem: Problem,
+    ball: Ball,
+    step: Callable[[Array], Array],
+    name: str,
+    tol: float,
+    max_iter: int,
+    init: Array | None,
+    callback: Callable[[Record], None] | None,
+) -> Result:
+    """Algorithm 1 with a given weight step u -> b."""
     start = problem.n_evaluations
     tracker = Tracker(ball, tol, callback)
     weights = starting_weights(ball, problem.J, init)
@@ -39,8 +53,8 @@ def solve(
         point = problem.evaluate(weights)
         if tracker.see(point) <= tol:
             break
-        new = ball.oracle(point.u)
+        new = step(point.u)
         if new.tobytes() in seen:  # a fixed point or a cycle: only what was seen comes back
             break
         weights = new
-    return tracker.result("paper", problem.n_evaluations - start)
+    return tracker.result(name, problem.n_evaluations - start)

@@ -130,21 +130,22 @@ def solve(
     weights = starting_weights(ball, problem.J, init)
     basis = Basis(problem, problem.target)
     can_combine = hasattr(problem.stack, "combine")
-    gap = 1.0
+    gap, exhausted = 1.0, False
     for _ in range(max_iter):
-        inner = _solve_small(basis.restricted(), ball, max(INNER_SHARE * gap, 0.1 * tol), weights)
+        inner_tol = 0.1 * tol if exhausted else max(INNER_SHARE * gap, 0.1 * tol)
+        inner = _solve_small(basis.restricted(), ball, inner_tol, weights)
         weights, y = inner.weights, inner.coef
         point = basis.lift(weights, y)
         gap = tracker.see(point)
-        if gap <= tol:
+        if gap <= tol or exhausted:
             break
         if can_combine and basis.m >= max(30, HANDOVER_SHARE * problem.n):
             return _hand_over(problem, ball, tracker, max_iter, weights, start)
         residual = basis.residual(weights, y)
         if basis.m >= MAX_COLUMNS:  # keep the solution and its residual: nothing certified is lost
             basis = Basis(problem, np.stack([y @ basis.Q, problem.target, residual]))
-        elif not basis.append(residual):
-            break
+        else:  # with nothing to add, what is left of the gap is the reduced problem's own
+            exhausted = not basis.append(residual)
     return tracker.result("subspace", problem.n_evaluations - start)
 
 

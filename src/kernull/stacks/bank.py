@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from kernull.kernels import FittedKernel, parse_kernels
 from kernull.stacks.dense import DenseStack
 from kernull.views import ViewScaler
 
-__all__ = ["KernelBank"]
+__all__ = ["BankView", "KernelBank"]
 
 
 @dataclass(frozen=True)
-class _BankView:
+class BankView:
     """One view of the training rows with the kernels built on it."""
 
     name: str
@@ -29,6 +29,7 @@ class _BankView:
     kernels: tuple[FittedKernel, ...]
 
     def transform(self, X: Array) -> Array:
+        """New rows of this view, scaled."""
         return self.scaler.transform(X[:, self.columns])
 
 
@@ -40,7 +41,7 @@ class KernelBank:
     share its computation.
     """
 
-    views: tuple[_BankView, ...]
+    views: tuple[BankView, ...]
     kernel_names: tuple[str, ...]
 
     @classmethod
@@ -60,17 +61,17 @@ class KernelBank:
         factors = _parse_widths(widths)
         if sample_weight is not None:  # rows of weight zero take no part, here or later
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-        kept: list[_BankView] = []
+        kept: list[BankView] = []
         dropped: list[str] = []
         for name, columns in views.items():
             part = X[:, columns]
-            if drop_constant and (np.ptp(part, axis=0) == 0).all():
+            if drop_constant and _constant(part):
                 dropped.append(name)
                 continue
             scaler = ViewScaler.fit(scaling, part, sample_weight)
             train = scaler.transform(part)
             fitted = tuple(k for spec in specs for k in spec.fit(train, factors, sample_weight))
-            kept.append(_BankView(name, columns, scaler, train, fitted))
+            kept.append(BankView(name, columns, scaler, train, fitted))
         if not kept:
             raise ValueError(
                 "X: every view is constant on the training rows; there is nothing to learn from."
@@ -84,6 +85,12 @@ class KernelBank:
             )
         labels = [spec.label for spec in specs for _ in range(len(factors) if spec.metric else 1)]
         return cls(tuple(kept), _kernel_names(kept, labels))
+
+    @classmethod
+    def of_views(cls, views: Iterable[BankView]) -> KernelBank:
+        """A bank of views that were fitted elsewhere, with the same kernels each."""
+        views = tuple(views)
+        return cls(views, _kernel_names(views, [kernel.kind for kernel in views[0].kernels]))
 
     @property
     def J(self) -> int:
@@ -127,7 +134,42 @@ class KernelBank:
         out = np.empty((self.J, self.n, self.n), dtype=dtype)
         for j, K in self.matrices():
             out[j] = K
-        return DenseStack(out)
+        stack = DenseStack(out)
+        # The named kernels are positive semidefinite; a function of the user's need not be.
+        if any(kernel.function is not None for view in self.views for kernel in view.kernels):
+            stack.validate()
+        return stack
+
+    def take(self, index: Any) -> KernelBank:
+        """The bank with some of its training rows; scaling and widths stay as fitted."""
+        views = tuple(replace(view, train=view.train[index]) for view in self.views)
+        return KernelBank(views, self.kernel_names)
+
+    def combine(self, weights: Array, X: Array | None = None) -> Array:
+        """Sum of b_j K_j between the rows of X (training rows if None) and the training rows.
+
+        Kernels are added up as they are evaluated; those without weight are left out.
+        """
+        weights = np.asarray(weights, dtype=float)
+        used = weights > 0
+        out = np.zeros((self.n if X is None else len(X), self.n))
+        for j, K in self.select(used).matrices(X):
+            K *= weights[used][j]
+            out += K
+        return out
+
+    def rebase(self, X: Array) -> KernelBank:
+        """The same scaling, kernels and widths with other training rows."""
+        return replace(self, views=tuple(replace(v, train=v.transform(X)) for v in self.views))
+
+    def extend(self, X: Array) -> KernelBank:
+        """The same scaling, kernels and widths with more training rows, added at the end."""
+        return replace(
+            self,
+            views=tuple(
+                replace(v, train=np.concatenate([v.train, v.transform(X)])) for v in self.views
+            ),
+        )
 
     def select(self, mask: Mask) -> KernelBank:
         """The bank of some of the kernels, in the same order."""
@@ -142,8 +184,16 @@ class KernelBank:
         return KernelBank(tuple(kept), names)
 
 
+def _constant(X: Array) -> bool:
+    """Whether every column is constant up to the rounding of its values."""
+    return bool((np.ptp(X, axis=0) <= 10 * np.finfo(float).eps * np.abs(X).max(axis=0)).all())
+
+
 def _parse_widths(widths: Any) -> tuple[float, ...]:
-    factors = tuple(np.atleast_1d(np.asarray(widths, dtype=float)).tolist())
+    try:
+        factors = tuple(np.asarray(widths, dtype=float).ravel().tolist())
+    except (TypeError, ValueError):
+        factors = ()
     if not factors or not all(np.isfinite(f) and f > 0 for f in factors):
         raise ValueError(
             f"widths: got {widths!r}; expected a positive factor of the mean pairwise distance, "
@@ -152,7 +202,7 @@ def _parse_widths(widths: Any) -> tuple[float, ...]:
     return factors
 
 
-def _kernel_names(views: Sequence[_BankView], labels: Sequence[str]) -> tuple[str, ...]:
+def _kernel_names(views: Sequence[BankView], labels: Sequence[str]) -> tuple[str, ...]:
     """Name kernels by their view, adding function and width only where needed to tell apart."""
     several_functions = len(set(labels)) > 1
     names = []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +36,11 @@ def parse_memory_limit(limit: Any) -> int:
     if limit is None:
         return available_memory() // 2
     if isinstance(limit, str):
-        found = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?I?)B?\s*", limit.upper())
-        if found:
+        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*((?:[KMGT]I?)?)B?\s*", limit.upper())
+        if found and float(found.group(1)) > 0:
             return int(float(found.group(1)) * _UNITS[found.group(2)])
-    elif not isinstance(limit, bool) and limit > 0:
-        return int(limit)
+    elif isinstance(limit, Real) and not isinstance(limit, bool) and 0 < float(limit) < math.inf:
+        return int(float(limit))
     raise ValueError(
         f'memory_limit: got {limit!r}; expected None, a number of bytes, or text such as "2GB".'
     )
