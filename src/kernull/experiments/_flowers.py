@@ -126,7 +126,7 @@ def _share(values: Any) -> Array:
 
 
 def _chi_square(X: Array) -> Array:
-    """sum (x - y)^2 / (x + y) between the rows of non-negative descriptors."""
+    """Sum (x - y)^2 / (x + y) between the rows of non-negative descriptors."""
     out = np.zeros((len(X), len(X)))
     for i, row in enumerate(X):
         total = row + X
@@ -168,10 +168,11 @@ def _hog(image: Array) -> Array:
 
 def _patterns(points: int, radius: int) -> Callable[[Array], Array]:
     def describe(image: Array) -> Array:
-        from skimage.feature import local_binary_pattern
+        from skimage import feature as untyped
 
+        feature: Any = untyped
         grey = np.round(255 * _grey(image)).astype(np.uint8)
-        codes = local_binary_pattern(grey, points, radius, "uniform").astype(int)
+        codes = feature.local_binary_pattern(grey, points, radius, "uniform").astype(int)
         quarters = [half for row in np.split(codes, 2) for half in np.split(row, 2, axis=1)]
         return np.stack([np.bincount(q.ravel(), minlength=points + 2) for q in quarters])
 

@@ -54,7 +54,7 @@ def split_rows(labels: Any, rng: np.random.Generator) -> Split:
 
 
 def kernels_by_width(
-    widths: Sequence[float], views: Mapping[str, Any], split: Split
+    widths: Sequence[float], views: Mapping[str, Any], split: Split, dtype: Any = np.float64
 ) -> Iterator[tuple[float, DenseStack, DenseStack]]:
     """Training kernels, and those of validation and test rows (in this order), for each width.
 
@@ -79,7 +79,8 @@ def kernels_by_width(
             bank = KernelBank.fit(
                 table[split.train], resolve_views(columns, table.shape[1]), widths=width
             )
-            stack, values = bank.stack(), np.empty((bank.J, len(rows), bank.n))
+            stack = bank.stack(dtype)
+            values = np.empty((bank.J, len(rows), bank.n), dtype=dtype)
             for j, K in bank.matrices(rows):
                 values[j] = K
             cross = DenseStack(values)

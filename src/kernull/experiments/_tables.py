@@ -1,4 +1,4 @@
-"""Tidy tables: CSV for machines, Markdown for people. Nothing but the standard library and NumPy."""
+"""Tidy tables: CSV for machines, Markdown for people; no dependency but NumPy."""
 
 from __future__ import annotations
 

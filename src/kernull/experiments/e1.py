@@ -143,10 +143,14 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
             change = _curve(part, "_changes", length)
             mean, std = change.mean(axis=0), change.std(axis=0)
             upper.plot(shown, mean, style, color=colour, label=solver)
-            upper.fill_between(shown, np.maximum(mean - std, 0), mean + std, color=colour, alpha=0.2, lw=0)
+            upper.fill_between(
+                shown, np.maximum(mean - std, 0), mean + std, color=colour, alpha=0.2, lw=0
+            )
             gap = np.maximum(_curve(part, "_gaps", length), 1e-16)
             lower.plot(shown, np.median(gap, axis=0), style, color=colour, label=solver)
-            lower.fill_between(shown, gap.min(axis=0), gap.max(axis=0), color=colour, alpha=0.2, lw=0)
+            lower.fill_between(
+                shown, gap.min(axis=0), gap.max(axis=0), color=colour, alpha=0.2, lw=0
+            )
         upper.set_title(f"p = {p}", fontsize=10)
         upper.set_ylim(0, None)
         lower.set(yscale="log", ylim=(1e-16, 2))

@@ -98,7 +98,9 @@ def _train(cell: Cell, settings: Settings, answer: Any) -> None:
 
     def train(part: DenseStack) -> Any:
         if kind == "fisher":
-            return solve(FisherProblem(part, settings["delta"] * part.n), LpBall(2.0), solver, **options)
+            return solve(
+                FisherProblem(part, settings["delta"] * part.n), LpBall(2.0), solver, **options
+            )
         if kind == "svdd":
             return solve(SVDDProblem(part, settings["nu"]), Simplex(), solver, **options)
         return solve(OneClassSVMProblem(part, settings["nu"]), LpBall(1.0), solver, **options)
@@ -164,8 +166,18 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
     ]
     figure, axes = new_figure(1, 2, figsize=(11, 4.8))
     tables: tuple[tuple[str, str, list[str], dict[str, dict[int, float]]], ...] = (
-        ("kernels J at n = 100", "J", [f"J={J}, n=100" for J in settings["kernels"]], published.TIMES_BY_KERNELS),
-        ("samples n at J = 10", "n", [f"J=10, n={n}" for n in settings["samples"]], published.TIMES_BY_SAMPLES),
+        (
+            "kernels J at n = 100",
+            "J",
+            [f"J={J}, n=100" for J in settings["kernels"]],
+            published.TIMES_BY_KERNELS,
+        ),
+        (
+            "samples n at J = 10",
+            "n",
+            [f"J=10, n={n}" for n in settings["samples"]],
+            published.TIMES_BY_SAMPLES,
+        ),
     )
     for axis, (title, column, sizes, known) in zip(axes, tables, strict=True):
         lines = []
@@ -204,9 +216,7 @@ def _milliseconds(rows: Rows, size: str, method: str) -> str:
     return f"{np.median(found):.3g} ms" if found else "no time"
 
 
-def _ratio(
-    rows: Rows, size: str, method: str, settings: Settings
-) -> tuple[str, float | None]:
+def _ratio(rows: Rows, size: str, method: str, settings: Settings) -> tuple[str, float | None]:
     reference, found = _times(rows, size, REFERENCE), _times(rows, size, method)
     if not reference:
         return "–", None

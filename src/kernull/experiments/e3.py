@@ -69,7 +69,7 @@ def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
     replaced = generator("E3", "views", cell.repeat).permutation(len(data.views))
     rng = generator("E3", digit, cell.repeat)
     split = split_rows(labels, rng)
-    both = {name: view for name, view in data.views.items()}
+    both = dict(data.views)
     both |= {f"noise {name}": rng.standard_normal(v.shape) for name, v in data.views.items()}
     deltas, J = tuple(settings["deltas"]), len(data.views)
     validation, test = labels[split.validation], labels[split.test]
@@ -117,11 +117,16 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
     figure, axes = new_figure(1, 2, figsize=(10, 4.2))
     for method, colour, marker in zip(methods, COLOURS, MARKERS, strict=False):
         centre = np.array([mean[method, k].mean() for k in levels])
-        std = np.array([mean[method, k].std(ddof=1) if len(mean[method, k]) > 1 else 0.0 for k in levels])
+        std = np.array(
+            [mean[method, k].std(ddof=1) if len(mean[method, k]) > 1 else 0.0 for k in levels]
+        )
         axes[0].plot(levels, centre, color=colour, marker=marker, label=method)
         axes[0].fill_between(levels, centre - std, centre + std, color=colour, alpha=0.15, lw=0)
         noise = [
-            100 * np.mean([r["weight_on_noise"] for r in rows if (r["method"], r["noisy"]) == (method, k)])
+            100
+            * np.mean(
+                [r["weight_on_noise"] for r in rows if (r["method"], r["noisy"]) == (method, k)]
+            )
             for k in levels
         ]
         axes[1].plot(levels, noise, color=colour, marker=marker, label=method)
@@ -131,7 +136,9 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
         ylabel="AUC, % (mean over digits, band of one std)",
         title="Test AUC",
     )
-    axes[1].plot(levels, [100 * k / 6 for k in levels], color="grey", lw=1, ls=":", label="uniform weights")
+    axes[1].plot(
+        levels, [100 * k / 6 for k in levels], color="grey", lw=1, ls=":", label="uniform weights"
+    )
     axes[1].set(
         xlabel="noisy kernels among six",
         ylabel="weight on noisy kernels, %",
@@ -159,7 +166,9 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
             "![AUC by number of noisy kernels](noisy.png)",
             table,
             "p = 2 against each p = 1, paired by repeat (Wilcoxon's signed-rank test):",
-            markdown(["p = 2 against", "noisy", "mean difference", "wins / losses", "p-value"], tests),
+            markdown(
+                ["p = 2 against", "noisy", "mean difference", "wins / losses", "p-value"], tests
+            ),
         ]
     )
 

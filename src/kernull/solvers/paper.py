@@ -3,9 +3,9 @@
     a = (rho I + K_b)^-1 1,   u_j = a'K_j a,   b = u^(1/(p-1)) / ||u^(1/(p-1))||_p
 
 It converges for p >= 3 and oscillates for ever on much of the paper's own grid below 2; nothing
-here hides that: it stops on the gap, on a cycle or on the iteration limit, returns the best point it saw and
-warns with the gap it left. At p = 1 it gives one kernel all the weight, as the paper says; the
-optimum is a mixture.
+here hides that: it stops on the gap, on a cycle or on the iteration limit, returns the best point
+it saw and warns with the gap it left. At p = 1 it gives one kernel all the weight, as the paper
+says; the optimum is a mixture.
 """
 
 from __future__ import annotations
