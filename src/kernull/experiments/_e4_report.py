@@ -21,20 +21,27 @@ __all__ = ["report"]
 def report(rows: Rows, settings: Settings, folder: Path) -> str:
     """Tables, figures and the text that follows from them."""
     auc = {
-        (row_set, target, method): 100 * values(part, "auc")
-        for (row_set, target, method), part in group(rows, "set", "target", "method").items()
+        (name, target, method): 100 * values(part, "auc")
+        for (name, target, method), part in group(rows, "set", "target", "method").items()
     }
-    fixed = [
-        (name, target)
-        for name, target in settings["problems"]
-        if settings["chosen"][name] == target
-    ]
-    every = [(name, target) for name, target in settings["problems"]]
-    methods = [m for m in settings["methods"] if (*every[0], m) in auc]
+    # Of an unfinished run: the problems that lp MK-FN has finished in every repeat, and the
+    # methods that have finished all of these.
+    repeats = max(len(found) for found in auc.values())
+    finished = {key for key, found in auc.items() if len(found) == repeats}
+    every = [(n, t) for n, t in settings["problems"] if (n, t, protocol.MAIN) in finished]
+    fixed = [(name, target) for name, target in every if settings["chosen"][name] == target]
+    methods = [m for m in settings["methods"] if all((*q, m) in finished for q in fixed)]
+    every = [q for q in every if all((*q, m) in finished for m in methods)]
+    missing = [m for m in settings["methods"] if m not in methods]
+    if not fixed or protocol.MAIN not in methods:
+        return f"No problem is finished in all of its {repeats} repeats yet."
+    left = f" Not finished and left out: {', '.join(missing)}." if missing else ""
+    if len(every) < len(settings["problems"]):
+        left += f" {len(every)} of {len(settings['problems'])} problems are finished."
     parts = [
         "AUC in percent on test rows, mean ± std over "
-        f"{len({row['repeat'] for row in rows})} repeats. The protocol stands in "
-        "`kernull.experiments.e4_protocol` and was committed before the run.",
+        f"{repeats} repeats. The protocol stands in `kernull.experiments.e4_protocol` and was "
+        f"committed before the run.{left}",
         "## The target classes fixed beforehand",
         "Ours [published mean ± std]:",
         _main_table(auc, fixed, methods),

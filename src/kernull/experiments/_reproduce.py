@@ -25,9 +25,16 @@ from rich.progress import (
 from kernull._version import __version__
 from kernull.datasets import DatasetNotFound
 from kernull.errors import MissingDependencyError
-from kernull.experiments._cells import EXPERIMENTS, Experiment, load_experiment
+from kernull.experiments._cells import (
+    EXPERIMENTS,
+    Cell,
+    Experiment,
+    Settings,
+    fingerprint,
+    load_experiment,
+)
 from kernull.experiments._runner import CellsFailedError, run_cells
-from kernull.experiments._store import write_atomically
+from kernull.experiments._store import Store, write_atomically
 from kernull.experiments._tables import write_results
 
 __all__ = ["Outcome", "main", "reproduce"]
@@ -63,6 +70,7 @@ def reproduce(
     jobs: int = 1,
     out: str | os.PathLike[str] = "results",
     client: Any = None,
+    report_only: bool = False,
 ) -> list[Outcome]:
     """Run experiments of the paper and write their results.
 
@@ -83,6 +91,8 @@ def reproduce(
         Folder of the results, one folder an experiment.
     client : dask.distributed.Client, optional
         Runs the cells on this cluster instead of local processes.
+    report_only : bool
+        Run nothing; write tables and figures of the cells that are finished.
 
     Returns
     -------
@@ -100,7 +110,7 @@ def reproduce(
         experiment = load_experiment(name)
         folder = Path(out) / (f"{name}-quick" if quick else name)
         try:
-            page = _run_one(experiment, quick, repeats, workers, folder, client)
+            page = _run_one(experiment, quick, repeats, workers, folder, client, report_only)
             outcomes.append(Outcome(name, page, time.perf_counter() - start))
         except (DatasetNotFound, MissingDependencyError) as error:
             if not _asked_for_all(names):
@@ -129,13 +139,48 @@ def _run_one(
     jobs: int,
     folder: Path,
     client: Any,
+    report_only: bool,
 ) -> Path:
     settings = experiment.settings(quick)
     cells = list(experiment.cells(settings, repeats))
     folder.mkdir(parents=True, exist_ok=True)
+    store = Store(folder / "cells", fingerprint(settings))
+    if not report_only:
+        _run_cells(experiment, cells, settings, folder, jobs, client)
+    finished = sum(store.get(cell) is not None for cell in cells)
+    if not finished:
+        raise ValueError(f"{experiment.name}: no cell is finished in {str(folder)!r} yet.")
+    rows = store.rows(cells)
+    write_results(rows, folder)
+    body = experiment.report(rows, settings, folder)
+    command = f"python -m kernull.experiments {experiment.name}"
+    command += " --quick" if quick else ""
+    command += f" --repeats {repeats}" if repeats is not None else ""
+    progress = f"{len(cells)} cells"
+    if finished < len(cells):
+        progress = f"**unfinished: {finished} of {len(cells)} cells**"
+    head = (
+        f"# {experiment.name}. {experiment.title}\n\n"
+        f"`{command}`, kernull {__version__}, {datetime.now(UTC):%Y-%m-%d}, {machine()}; "
+        f"{progress}.\n\n"
+    )
+    page = folder / "page.md"
+    write_atomically(page, head + body.rstrip() + "\n")
+    return page
+
+
+def _run_cells(
+    experiment: Experiment,
+    cells: list[Cell],
+    settings: Settings,
+    folder: Path,
+    jobs: int,
+    client: Any,
+) -> None:
+    """Run the cells under a live progress display."""
     with _progress() as progress:
         task = progress.add_task(experiment.name, total=len(cells), title=experiment.title)
-        store = run_cells(
+        run_cells(
             experiment,
             cells,
             settings,
@@ -144,20 +189,6 @@ def _run_one(
             client=client,
             progress=lambda done: progress.advance(task, done),
         )
-    rows = store.rows(cells)
-    write_results(rows, folder)
-    body = experiment.report(rows, settings, folder)
-    command = f"python -m kernull.experiments {experiment.name}"
-    command += " --quick" if quick else ""
-    command += f" --repeats {repeats}" if repeats is not None else ""
-    head = (
-        f"# {experiment.name}. {experiment.title}\n\n"
-        f"`{command}`, kernull {__version__}, {datetime.now(UTC):%Y-%m-%d}, {machine()}; "
-        f"{len(cells)} cells.\n\n"
-    )
-    page = folder / "page.md"
-    write_atomically(page, head + body.rstrip() + "\n")
-    return page
 
 
 def machine() -> str:
@@ -190,6 +221,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small versions, minutes in all")
     parser.add_argument("--repeats", type=int, help="number of repeats (default: the paper's)")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes (-1: one a core)")
+    parser.add_argument(
+        "--report-only", action="store_true", help="run nothing; report the finished cells"
+    )
     parser.add_argument("--out", default="results", help="folder of the results")
     arguments = parser.parse_args(argv)
     console = Console()
@@ -200,6 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             repeats=arguments.repeats,
             jobs=arguments.jobs,
             out=arguments.out,
+            report_only=arguments.report_only,
         )
     except KeyboardInterrupt:
         console.print("Interrupted. Finished cells are stored; the same command resumes.")
