@@ -204,7 +204,10 @@ def main() -> None:
         for problem in ([f"{MFEAT}-{d}" for d in range(10)] if name == MFEAT else [name])
         for repeat in range(options.repeats)
     ]
-    found = Parallel(n_jobs=options.jobs)(delayed(quick)(*task) for task in tasks)
+    # By its module, not as part of __main__: processes then share its cache between tasks.
+    from benchmarks.choosing import quick as work
+
+    found = Parallel(n_jobs=options.jobs)(delayed(work)(*task) for task in tasks)
     print(
         f"{datetime.date.today()}, kernull {kernull.__version__}, numpy {np.__version__}, "
         f"scipy {scipy.__version__}, scikit-learn {sklearn.__version__}, "

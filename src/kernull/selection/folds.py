@@ -66,7 +66,7 @@ class Rows:
     def original(self, X: Any, mask: Mask) -> Any:
         """Some rows of what the user gave, with their column names."""
         rows = np.flatnonzero(mask)
-        return self.training(rows) if self.table is None else _safe_indexing(X, rows)
+        return _safe_indexing(X, rows) if hasattr(X, "columns") else self.training(rows)
 
 
 @dataclass(frozen=True)
