@@ -82,6 +82,8 @@ class Path:
         Passes over the kernels spent on the subspace.
     n_finished : int
         Models that the subspace alone did not certify, finished one by one.
+    projected : array of shape (J, l, P D), optional
+        Coefficients of the landmarks, where the stack was approximated by some.
     """
 
     ps: tuple[float, ...]
@@ -93,6 +95,7 @@ class Path:
     n_columns: int
     n_passes: int
     n_finished: int
+    projected: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -123,14 +126,16 @@ class Path:
         out = np.empty((P * D, cross.shape[0]))
         # Stacks that come in pieces are scored piece by piece: J m models numbers would not fit.
         for rows, piece in _pieces(cross):
-            out[:, rows] = np.einsum("kj,jmk->km", weights, piece.products(columns), optimize=True)
+            if self.projected is None:
+                products = piece.products(columns)
+            else:  # every kernel has coefficients of its own
+                products = piece.rows(slice(None)) @ self.projected
+            out[:, rows] = np.einsum("kj,jmk->km", weights, products, optimize=True)
         return out.reshape(P, D, -1)
 
 
 def _pieces(cross: Any) -> Any:
-    if hasattr(cross, "blocks"):
-        return cross.blocks()
-    return [(slice(None), cross)]
+    return cross.blocks() if hasattr(cross, "chunks") else [(slice(None), cross)]
 
 
 def shared_path(
@@ -140,15 +145,20 @@ def shared_path(
     *,
     tol: float = 1e-4,
     row_weight: Array | None = None,
+    ball: Callable[[float], Any] = LpBall,
     callback: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Solve every model of the grid; see the module's text and `kernull.selection.path`."""
+    """Solve every model of the grid; see the module's text and `kernull.selection.path`.
+
+    ``ball`` makes the set of weights from p: the lp ball, or another family such as the mixed
+    (r, p) balls at a fixed r.
+    """
     norms, ridges = read_norms(ps), read_deltas(deltas)
     if not tol > 0:
         raise ValueError(f"tol: got {tol!r}; expected a positive number.")
     n = stack.n if row_weight is None else float(np.sum(row_weight))
     problems = [FisherProblem(stack, delta * n, row_weight=row_weight) for delta in ridges]
-    grid = _Grid(problems, [LpBall(p) for p in norms], tol, callback)
+    grid = _Grid(problems, [ball(p) for p in norms], tol, callback)
     can_combine = hasattr(stack, "combine")
     if not can_combine or stack.n > DIRECT_ROWS:
         limit = HANDOVER_SHARE * stack.n if can_combine else min(MAX_COLUMNS, stack.n)
@@ -165,7 +175,15 @@ def shared_path(
         n_columns=columns,
         n_passes=grid.n_passes,
         n_finished=finished if grid.n_passes else 0,
+        projected=_project(stack, grid.coef),
     )
+
+
+def _project(stack: Any, coef: Array) -> Array | None:
+    """Coefficients of the landmarks of an approximated stack."""
+    if not hasattr(stack, "project"):
+        return None
+    return np.asarray(stack.project(np.ascontiguousarray(coef.reshape(-1, stack.n).T)))
 
 
 class _Grid:
@@ -174,7 +192,7 @@ class _Grid:
     def __init__(
         self,
         problems: list[FisherProblem],
-        balls: list[LpBall],
+        balls: list[Any],
         tol: float,
         callback: Callable[[Progress], None] | None,
     ) -> None:
@@ -275,7 +293,7 @@ def _directions(residuals: Array) -> Array:
     return np.asarray(vectors[:, order].T @ unit)
 
 
-def _quietly(run: Callable[..., Any], problem: Any, ball: LpBall, tol: float, init: Any) -> Any:
+def _quietly(run: Callable[..., Any], problem: Any, ball: Any, tol: float, init: Any) -> Any:
     with warnings.catch_warnings():  # the certificate in the full space speaks for the whole
         warnings.simplefilter("ignore", ConvergenceWarning)
         return run(problem, ball, tol=tol, max_iter=50, init=init)
