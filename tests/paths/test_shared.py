@@ -152,6 +152,18 @@ def test_a_stack_that_never_forms_a_matrix_gives_the_same_models():
     np.testing.assert_allclose(tiled.scores(cross)[1:], dense.scores(cross)[1:], atol=2e-3)
 
 
+def test_a_torch_stack_gives_the_same_models():
+    pytest.importorskip("torch")
+    from kernull.stacks.torch_tiled import TorchTiledStack
+
+    X, _, size, width = digits()
+    bank = bank_of(X, size, width)
+    dense = path(bank.stack(), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
+    torch = path(TorchTiledStack.from_bank(bank), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
+    assert torch.gaps.max() <= 1e-6
+    np.testing.assert_allclose(torch.values, dense.values, rtol=2e-6)
+
+
 def test_landmarks_score_as_their_own_stack_does():
     X, _, size, width = digits()
     bank = bank_of(X, size, width)
