@@ -17,7 +17,7 @@ from kernull.paths.pseudo import PSEUDO, draw_pseudo
 __all__ = ["DEFAULT_CRITERION", "TARGETS_ONLY", "Criterion", "FoldView", "auc_of", "read_scoring"]
 
 #: Pseudo-outliers drawn a fold.
-PSEUDO_ROWS = 500
+PSEUDO_ROWS = 250
 #: The criterion used when there are no outliers; chosen in docs/results/choosing.md.
 DEFAULT_CRITERION = "shift"
 
