@@ -205,9 +205,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sets", nargs="*", default=[*DELFT, MFEAT])
-    parser.add_argument(
-        "--cache", default="results-cache/choosing", help="an empty one starts anew"
-    )
+    parser.add_argument("--cache", default="results-cache/choosing", help="remove to start anew")
     options = parser.parse_args()
     start, known = time.perf_counter(), len(list(Path(options.cache).glob("*.json")))
     tasks = [

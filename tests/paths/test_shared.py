@@ -195,6 +195,14 @@ def test_other_families_of_balls():
         assert abs(value / fit.value - 1) < 2e-6
 
 
+def test_a_full_basis_is_no_dead_end():
+    X, _, size, width = wine()
+    stack = TiledStack(bank_of(X[:30], size, width))
+    found = path(stack, ps=[1, 2, 8], deltas=[1e-4, 1e-1], tol=1e-8)
+    assert found.n_columns <= 30
+    assert found.gaps.max() <= 1e-8
+
+
 def test_what_the_subspace_leaves_is_finished_one_by_one(monkeypatch):
     X, _, size, width = digits()
     bank = bank_of(X, size, width)

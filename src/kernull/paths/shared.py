@@ -229,25 +229,30 @@ class _Grid:
         """Extend the shared subspace until every model is certified or it is too large."""
         basis = Basis(self.problems[0], self.problems[0].target)
         self.n_passes = 1
+        exact = False
         while True:
-            residuals = self._solve_reduced(basis)
+            residuals = self._solve_reduced(basis, exact)
             self.n_columns = basis.m
             self.report()
-            if not len(residuals) or basis.m >= limit:
+            if not self.open or basis.m >= limit:
                 return
-            if not basis.append(_directions(residuals)):
+            if len(residuals) and basis.append(_directions(residuals)):
+                self.n_passes += 1
+                exact = False
+            elif exact:  # neither the subspace nor the reduced problems have more to give
                 return
-            self.n_passes += 1
+            else:  # what is left of the gaps is the reduced problems' own
+                exact = True
 
-    def _solve_reduced(self, basis: Basis) -> Array:
-        """Solve the open models in the span; returns the residuals of those still open."""
+    def _solve_reduced(self, basis: Basis, exact: bool) -> Array:
+        """Solve the open models in the span; returns the residuals that hold them up."""
         small = DenseStack(basis.T)
         target = basis.Q @ self.problems[0].target
         models = self.open
         solutions: list[tuple[Array, Array]] = []
         for p, d in models:
             problem = FisherProblem(small, self.problems[d].ridge, target)
-            tol = max(INNER_SHARE * float(self.gaps[p, d]), 0.1 * self.tol)
+            tol = 0.1 * self.tol if exact else self._inner_tol(p, d)
             result = _quietly(newton.solve, problem, self.balls[p], tol, self.start(p, d))
             self.weights[p, d] = result.weights
             solutions.append((result.weights, result.coef))
@@ -262,8 +267,12 @@ class _Grid:
                 self._keep(p, d, point.weights, point.coef, point.value, self._gap(point, p))
                 if self.gaps[p, d] > self.tol:
                     rest = problem.target - problem.ridge * A[i] - weights @ KA[:, i]
-                    residuals.append(rest)
+                    if rest @ rest > 0.05 * self.tol * problem.ridge * point.value:
+                        residuals.append(rest)
         return np.array(residuals)
+
+    def _inner_tol(self, p: int, d: int) -> float:
+        return max(INNER_SHARE * float(self.gaps[p, d]), 0.1 * self.tol)
 
     def _gap(self, point: Any, p: int) -> float:
         return float(point.gap(self.balls[p].support(point.u)))
