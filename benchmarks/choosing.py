@@ -42,8 +42,10 @@ from kernull.selection.results import best_index
 from kernull.views import join_views, resolve_views
 
 MFEAT = "mfeat"
-#: Leave-one-out in place of folds, for the two leading criteria.
-LOO = ("shift", "box")
+#: Criteria by themselves; their combination follows from their scores.
+SINGLE = tuple(name for name in TARGETS_ONLY if "+" not in name)
+#: Leave-one-out in place of folds, for the parts of the default.
+LOO = tuple(DEFAULT_CRITERION.split("+"))
 
 
 class _All:
@@ -129,7 +131,7 @@ def one_repeat(name: str, repeat: int) -> tuple[str, int, dict[str, float]]:
         "with": float(grid[best_index(np.stack(on_valid))]),
         "oracle": float(grid.max()),
     }
-    for names, loo in ((TARGETS_ONLY, False), (LOO, True)):
+    for names, loo in ((SINGLE, False), (LOO, True)):
         for criterion, table in without_outliers(X[train], views, names, repeat, loo).items():
             out[f"{criterion} (loo)" if loo else criterion] = float(grid[best_index(table)])
     return (MFEAT if name.startswith(MFEAT) else name), repeat, out
@@ -148,14 +150,16 @@ def without_outliers(
     tables: list[list[Any]] = []
     for width in PAPER_WIDTHS:
         estimator = MultiKernelFisherNull(views=rows.views, widths=width)
-        found = []
+        folds_found = []
         for k, (train, test) in enumerate(splits):
             task = FoldTask(
                 estimator, train, test, labels, 1000 * seed + k, PAPER_PS, PAPER_DELTAS, 1e-4, loo
             )
-            found.append(evaluate(task, rows, criteria)[0])
-        tables.append(criteria.finish_each(found, criteria.sizes))
-    return {name: np.stack([table[i] for table in tables]) for i, name in enumerate(names)}
+            folds_found.append(evaluate(task, rows, criteria)[0])
+        tables.append(criteria.finish_each(folds_found, criteria.sizes))
+    found = {name: np.stack([table[i] for table in tables]) for i, name in enumerate(names)}
+    found[DEFAULT_CRITERION] = np.mean([found[kind] for kind in LOO], axis=0)
+    return found
 
 
 def mean_and_error(values: dict[int, list[float]]) -> tuple[float, float]:
@@ -187,7 +191,13 @@ def report(found: list[Any], names: list[str]) -> None:
         verdict = ("better" if gain > 0 else "worse") if clear else "no clear difference"
         line = " | ".join(f"{mean:.1f} ± {err:.1f}" for mean, err in cells)
         print(f"| {name} | {line} | {gain:+.1f} ± {error:.1f} | {verdict} |")
-    ways = ["defaults", *TARGETS_ONLY, *(f"{n} (loo)" for n in LOO), "with", "oracle"]
+    ways = [
+        "defaults",
+        *TARGETS_ONLY,
+        *(f"{n} (loo)" for n in (*LOO, DEFAULT_CRITERION)),
+        "with",
+        "oracle",
+    ]
     means = {way: [collect(found, name, way)[0] for name in names] for way in ways}
     line = " | ".join(f"{np.mean(means[w]):.1f}" for w in ("defaults", chosen, "with", "oracle"))
     gain = float(np.mean(means[chosen]) - np.mean(means["defaults"]))
