@@ -16,6 +16,7 @@ def leave_one_out(
     coef: Array,
     target: Array | None = None,
     row_weight: Array | None = None,
+    inverse_diagonal: Array | None = None,
 ) -> Array:
     r"""Projection of each training row by the model fitted without it, at fixed kernel weights.
 
@@ -33,17 +34,21 @@ def leave_one_out(
     weights : array of shape (J,)
         Kernel weights b, kept fixed.
     coef : array of shape (n,)
-        The coefficients a at b.
+        The coefficients a at b; exact ones, for errors in them are not damped here.
     target : array of shape (n,), optional
         Right-hand side of the problem; ones by default.
     row_weight : array of shape (n,), optional
         The row weights of the problem.
+    inverse_diagonal : array of shape (n,), optional
+        What ``problem.inverse_diagonal(weights)`` gives, where it is already known.
 
     Returns
     -------
     array of shape (n,)
     """
-    inverse = problem.inverse_diagonal(weights)
+    inverse = inverse_diagonal
+    if inverse is None:
+        inverse = problem.inverse_diagonal(weights)
     w = np.ones(len(coef)) if row_weight is None else np.asarray(row_weight, dtype=float)
     inverse = w * inverse  # from the scaled coordinates of the problem to those of the rows
     kept = np.maximum(w - 1.0, 0.0)

@@ -48,10 +48,10 @@ def _text_columns(X: Any) -> list[str]:
     if hasattr(X, "columns"):
         columns = {str(name): X[name] for name in X.columns}
     else:
-        values = np.asarray(X, dtype=object)
-        columns = (
-            {f"x{i}": values[:, i] for i in range(values.shape[1])} if values.ndim == 2 else {}
-        )
+        values = np.asarray(X)
+        if values.dtype.kind not in "OUS" or values.ndim != 2:
+            return []
+        columns = {f"x{i}": column for i, column in enumerate(values.T)}
     bad = []
     for name, column in columns.items():
         try:
