@@ -88,9 +88,14 @@ def read_weights(sample_weight: Any, X: Any) -> Array | None:
     if len(getattr(X, "shape", ())) == 3:  # an array of kernels, (J, n, n)
         rows = X.shape[1]
     placeholder = np.empty((rows, 1))
-    weight = np.asarray(
-        _check_sample_weight(sample_weight, placeholder, dtype=np.float64, ensure_non_negative=True)
-    )
+    try:
+        weight = np.asarray(
+            _check_sample_weight(
+                sample_weight, placeholder, dtype=np.float64, ensure_non_negative=True
+            )
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight: {error}") from error
     if np.count_nonzero(weight) < 2:
         raise ValueError(
             "sample_weight: fewer than 2 rows have a positive weight; expected at least 2."
