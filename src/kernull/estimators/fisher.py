@@ -208,12 +208,20 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
             )
         self._reset_growth(problem.ridge, sample_weight, stack.scale)
         self.weights_ = result.weights
-        self.coef_ = result.coef
+        # Leave-one-out needs a factorisation at b anyway, and that gives a(b) exactly, where a
+        # solver may have stopped at coefficients that are good enough for the certificate.
+        self.coef_, inverse = problem.solution(result.weights)
         self.gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.solver_ = result.solver
-        projections = leave_one_out(problem, result.weights, result.coef, row_weight=sample_weight)
+        projections = leave_one_out(
+            problem,
+            result.weights,
+            self.coef_,
+            row_weight=sample_weight,
+            inverse_diagonal=inverse,
+        )
         return self._of_projection(projections)
 
     def contributions(self, X: Any) -> Array:
