@@ -2,5 +2,6 @@
 
 from kernull.calibration.conformal import Calibration
 from kernull.calibration.loo import leave_one_out
+from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
 
-__all__ = ["Calibration", "leave_one_out"]
+__all__ = ["Calibration", "SampledProjections", "leave_one_out", "sampled_leave_one_out"]

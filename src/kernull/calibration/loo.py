@@ -7,7 +7,7 @@ import numpy as np
 from kernull._typing import Array
 from kernull.problems import FisherProblem
 
-__all__ = ["leave_one_out"]
+__all__ = ["leave_one_out", "projections_without"]
 
 
 def leave_one_out(
@@ -44,8 +44,19 @@ def leave_one_out(
     array of shape (n,)
     """
     inverse = problem.inverse_diagonal(weights)
+    return projections_without(problem.ridge, coef, inverse, target, row_weight)
+
+
+def projections_without(
+    ridge: float,
+    coef: Array,
+    inverse: Array,
+    target: Array | None = None,
+    row_weight: Array | None = None,
+) -> Array:
+    """The formula of `leave_one_out` for any rows, given their entries of the inverse diagonal."""
     w = np.ones(len(coef)) if row_weight is None else np.asarray(row_weight, dtype=float)
     inverse = w * inverse  # from the scaled coordinates of the problem to those of the rows
     kept = np.maximum(w - 1.0, 0.0)
-    residual = problem.ridge * coef / (kept + problem.ridge * (1.0 - kept / w) * inverse)
+    residual = ridge * coef / (kept + ridge * (1.0 - kept / w) * inverse)
     return np.asarray((1.0 if target is None else target) - residual)

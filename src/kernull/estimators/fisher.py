@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull.balls import LpBall
-from kernull.calibration import leave_one_out
+from kernull.calibration import leave_one_out, sampled_leave_one_out
 from kernull.errors import ZeroProjectionWarning
+from kernull.estimators._arrays import as_numpy
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._inputs import check_number
 from kernull.problems import FisherProblem
@@ -76,8 +77,12 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         y <= 1.
     false_alarm_rate : float, default=0.05
         Share of normal rows that may be flagged. The threshold comes from leave-one-out scores.
-    storage : {"auto", "dense"}, default="auto"
-        How kernels are kept.
+    storage : {"auto", "dense", "tiled", "nystroem", "dask"}, default="auto"
+        How kernels are kept: stored; evaluated on the fly, tile by tile; approximated from
+        ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` is the first
+        that fits memory and time; it warns before it approximates.
+    landmarks : int, default=1000
+        Rows that stand for all under ``storage="nystroem"``.
     memory_limit : int or str, optional
         Bytes, or text such as ``"2GB"``; half of the available memory by default.
     dtype : {"float64", "float32"}, default="float64"
@@ -90,7 +95,8 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
     weights_ : array of shape (J,)
         Kernel weights b.
     coef_ : array of shape (n,)
-        Coefficients a of the training rows (of those with positive weight).
+        Coefficients a of the training rows (of those with positive weight). Under
+        ``storage="nystroem"``, of shape (J, landmarks): those of the landmark rows, by kernel.
     gap_ : float
         Relative duality gap of the weights, in [0, 1].
     n_iter_ : int
@@ -144,6 +150,7 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
         storage: str = "auto",
+        landmarks: int = 1000,
         memory_limit: Any = None,
         dtype: Any = "float64",
         drop_constant: bool = True,
@@ -160,11 +167,15 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         self.score_type = score_type
         self.false_alarm_rate = false_alarm_rate
         self.storage = storage
+        self.landmarks = landmarks
         self.memory_limit = memory_limit
         self.dtype = dtype
         self.drop_constant = drop_constant
 
-    def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
+    _matrix_free = True
+    _array_attributes = ("weights_", "coef_")
+
+    def _learn(self, stack: Any, sample_weight: Array | None) -> Array:
         delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
         tol = check_number("tol", self.tol, "a positive number", 0.0)
         ball = LpBall(self.p)
@@ -188,8 +199,14 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.solver_ = result.solver
-        projections = leave_one_out(problem, result.weights, result.coef, row_weight=sample_weight)
-        return self._of_projection(projections)
+        b, a = result.weights, result.coef
+        if hasattr(stack, "combine"):
+            return self._of_projection(leave_one_out(problem, b, a, row_weight=sample_weight))
+        sampled = sampled_leave_one_out(problem, b, a, result.basis, row_weight=sample_weight)
+        self._calibration_rows = sampled.index
+        if hasattr(stack, "project"):
+            self.coef_ = stack.project(a)
+        return self._of_projection(sampled.projections)
 
     def contributions(self, X: Any) -> Array:
         """Contribution of each kernel to the projection of each row.
@@ -206,10 +223,13 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         check_is_fitted(self)
         return self._contributions(self._cross(X))
 
-    def _contributions(self, cross: DenseStack | LazyCross) -> Array:
-        out = np.zeros((len(cross), len(self.weights_)))
-        used = self.weights_ > 0  # kernels without weight need not be evaluated
-        out[:, used] = cross.select(used).products(self.coef_).T * self.weights_[used]
+    def _contributions(self, cross: Any) -> Array:
+        weights, coef = as_numpy(self.weights_), as_numpy(self.coef_)
+        out = np.zeros((len(cross), len(weights)))
+        used = weights > 0  # kernels without weight need not be evaluated
+        part = cross.select(used)
+        values = part.products(coef) if coef.ndim == 1 else part.products_each(coef[used])
+        out[:, used] = values.T * weights[used]
         return out
 
     def _score(self, cross: DenseStack | LazyCross) -> Array:
