@@ -11,13 +11,24 @@ from typing import Any
 from kernull._version import __version__
 
 _PUBLIC = {
+    "JointMultiKernelFisherNull": "kernull.estimators",
     "MultiKernelFisherNull": "kernull.estimators",
+    "MultiKernelFisherNullCV": "kernull.selection",
+    "FisherNull": "kernull.estimators",
+    "GaussianProcessOneClass": "kernull.estimators",
+    "KernelPCANovelty": "kernull.estimators",
+    "MultiKernelOneClassSVM": "kernull.estimators",
+    "MultiKernelSVDD": "kernull.estimators",
     "PAPER": "kernull.estimators.fisher",
     "KernelStack": "kernull.stacks",
     "join_views": "kernull.views",
     "solve": "kernull.solvers",
     "FisherProblem": "kernull.problems",
+    "JointFisherProblem": "kernull.problems",
+    "OneClassSVMProblem": "kernull.problems",
+    "SVDDProblem": "kernull.problems",
     "LpBall": "kernull.balls",
+    "MixedBall": "kernull.balls",
     "Simplex": "kernull.balls",
 }
 

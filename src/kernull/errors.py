@@ -6,6 +6,7 @@ __all__ = [
     "ApproximationWarning",
     "ClusterError",
     "ConstantViewWarning",
+    "EdgeOfGridWarning",
     "InvalidKernelError",
     "MemoryLimitError",
     "MissingCapabilityError",
@@ -41,6 +42,10 @@ class ApproximationWarning(UserWarning):
 
 class ConstantViewWarning(UserWarning):
     """A view is constant on the training rows and was dropped."""
+
+
+class EdgeOfGridWarning(UserWarning):
+    """The best model of a search lies on the edge of its grid."""
 
 
 class TooFewRowsWarning(UserWarning):

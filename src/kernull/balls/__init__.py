@@ -2,6 +2,7 @@
 
 from kernull.balls.base import Ball
 from kernull.balls.lp import LpBall
+from kernull.balls.mixed import MixedBall
 from kernull.balls.simplex import Simplex
 
-__all__ = ["Ball", "LpBall", "Simplex"]
+__all__ = ["Ball", "LpBall", "MixedBall", "Simplex"]

@@ -8,17 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernull._typing import Array
+from kernull.balls._sphere import P_INF, P_ONE, Sphere, minimise_on_sphere
 from kernull.balls.simplex import minimise_on_simplex
 
 __all__ = ["LpBall"]
-
-_TINY = np.finfo(float).tiny
-#: Below this distance from 1, or above this p, weights are those of the limit to double precision.
-_P_ONE = 1.0 + 1e-8
-_P_INF = 1e15
 
 
 class LpBall:
@@ -52,11 +47,11 @@ class LpBall:
     @property
     def polyhedral(self) -> bool:
         """True at p = 1, where optima are sparse."""
-        return self.p < _P_ONE
+        return self.p < P_ONE
 
     @property
     def _uniform_only(self) -> bool:
-        return self.p > _P_INF
+        return self.p > P_INF
 
     def oracle(self, u: Array) -> Array:
         """The maximiser of b'u: the paper's update of the weights."""
@@ -122,54 +117,14 @@ class LpBall:
             return self.uniform(len(u))
         if self.polyhedral:
             return minimise_on_simplex(u + H @ b, H, b)
-        return self._newton_on_sphere(u + H @ b, H, b, tol)
-
-    def _newton_on_sphere(self, w: Array, H: Array, start: Array, tol: float) -> Array:
-        p = self.p
-        z = self._normalised_logs(np.log(np.maximum(start, 1e-12)))
-        c = np.exp(z)
-        Hc = H @ c
-        value = -w @ c + 0.5 * c @ Hc
-        for _ in range(60):
-            v = w - Hc  # minus the model's gradient; proportional to c^(p-1) at the optimum
-            multiplier = float(v @ c)
-            if multiplier > 0 and self.support(v) - multiplier <= tol:
-                break
-            # Newton in relative steps e (c -> c (1 + e)): Hessian of the Lagrangian, scaled by c
-            # on both sides, and the normal of the sphere, scaled likewise.
-            normal = np.exp(p * z)
-            curve = max(multiplier, 1e-3 * float(np.abs(v).max())) * (p - 1.0) * normal
-            scaled = H * c[:, None] * c
-            scaled.flat[:: len(c) + 1] += curve + 1e-14 * float(np.trace(scaled)) + _TINY
-            try:
-                factor = cho_factor(scaled, check_finite=False)
-            except LinAlgError:  # rounding in a singular H: a better-conditioned step
-                scaled.flat[:: len(c) + 1] += 1e-8 * float(np.trace(scaled))
-                factor = cho_factor(scaled, check_finite=False)
-            both = cho_solve(factor, np.stack([c * v, normal], axis=1), check_finite=False)
-            step = both[:, 0] - (normal @ both[:, 0]) / (normal @ both[:, 1]) * both[:, 1]
-            shrink = 1.0
-            for _ in range(30):
-                # A weight shrinks to a tenth at most: it is never lost.
-                trial_z = self._normalised_logs(z + np.log1p(np.maximum(shrink * step, -0.9)))
-                trial = np.exp(trial_z)
-                H_trial = H @ trial
-                trial_value = -w @ trial + 0.5 * trial @ H_trial
-                if trial_value <= value + 1e-14 * abs(value):
-                    break
-                shrink *= 0.5
-            else:
-                break
-            z, c, Hc, value = trial_z, trial, H_trial, trial_value
-        return c
-
-    def _normalised_logs(self, logs: Array) -> Array:
-        top = logs.max()
-        return np.asarray(logs - (top + np.log(np.exp(self.p * (logs - top)).sum()) / self.p))
+        return minimise_on_sphere(self._sphere(len(u)), self, u + H @ b, H, b, tol)
 
     def _from_logs(self, logs: Array) -> Array:
         """Weights proportional to exp(logs), of unit p-norm."""
         if self.polyhedral:  # exact sums, where p * logs would be rounded
             weights = np.exp(logs - logs.max())
             return np.asarray(weights / weights.sum())
-        return np.asarray(np.exp(self._normalised_logs(logs)))
+        return np.asarray(np.exp(self._sphere(len(logs)).normalised_logs(logs)))
+
+    def _sphere(self, J: int) -> Sphere:
+        return Sphere(self.p, self.p, np.zeros(J, dtype=np.intp))

@@ -7,7 +7,7 @@ import numpy as np
 from kernull._typing import Array
 from kernull.problems import FisherProblem
 
-__all__ = ["leave_one_out", "projections_without"]
+__all__ = ["leave_one_out", "left_out_projections"]
 
 
 def leave_one_out(
@@ -44,19 +44,20 @@ def leave_one_out(
     array of shape (n,)
     """
     inverse = problem.inverse_diagonal(weights)
-    return projections_without(problem.ridge, coef, inverse, target, row_weight)
+    if row_weight is not None:  # from the scaled coordinates of the problem to those of the rows
+        inverse = np.asarray(row_weight, dtype=float) * inverse
+    return left_out_projections(inverse, coef, problem.ridge, target, row_weight)
 
 
-def projections_without(
-    ridge: float,
+def left_out_projections(
+    inverse_diagonal: Array,
     coef: Array,
-    inverse: Array,
+    ridge: float,
     target: Array | None = None,
     row_weight: Array | None = None,
 ) -> Array:
-    """The formula of `leave_one_out` for any rows, given their entries of the inverse diagonal."""
+    """What `leave_one_out` returns, from the diagonal of (rho W^-1 + K_b)^-1, W the row weights."""
     w = np.ones(len(coef)) if row_weight is None else np.asarray(row_weight, dtype=float)
-    inverse = w * inverse  # from the scaled coordinates of the problem to those of the rows
     kept = np.maximum(w - 1.0, 0.0)
-    residual = ridge * coef / (kept + ridge * (1.0 - kept / w) * inverse)
+    residual = ridge * coef / (kept + ridge * (1.0 - kept / w) * inverse_diagonal)
     return np.asarray((1.0 if target is None else target) - residual)

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernull._typing import Array, Indices
-from kernull.calibration.loo import projections_without
+from kernull.calibration.loo import left_out_projections
 from kernull.problems import FisherProblem
 from kernull.solvers.subspace import Basis
 
@@ -96,7 +96,9 @@ def sampled_leave_one_out(
         found, slack = _inverse_entries(span, part, tol, max_iter)
         inverse[part] = found
         error[start : start + step] = slack / found
-    projections = projections_without(problem.ridge, coef, inverse, row_weight=row_weight)
+    if row_weight is not None:  # from the scaled coordinates of the problem to those of the rows
+        inverse *= row_weight
+    projections = left_out_projections(inverse, coef, problem.ridge, row_weight=row_weight)
     return SampledProjections(projections, index, error)
 
 

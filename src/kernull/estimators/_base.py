@@ -61,7 +61,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
 
     # -- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, client: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn what normal looks like.
 
         Parameters
@@ -74,13 +74,14 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         sample_weight : array of shape (n,), optional
             Trust in each row: a weight w counts as w copies of the row, a weight below 1 lets the
             model miss it. For training data that is not clean.
-        client : dask.distributed.Client, optional
-            The cluster of ``storage="dask"``; the active client by default.
 
         Returns
         -------
         self
         """
+        return self._fit_rows(X, sample_weight)
+
+    def _fit_rows(self, X: Any, sample_weight: Any, client: Any = None) -> Self:
         weight = read_weights(as_numpy(sample_weight), X)
         self._set_bank_and_learn(as_numpy(X), weight, client, cuda_device_of(X))
         if is_tensor(X):

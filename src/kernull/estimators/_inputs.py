@@ -73,7 +73,7 @@ def read_precomputed(
         values = np.asarray(X, dtype=float)
         stack = DenseStack(values[None] if values.ndim == 2 else values)
     if stack.dtype != dtype:
-        stack = DenseStack(stack.kernels.astype(dtype), stack.scale)
+        stack = DenseStack(stack.kernels.astype(dtype), stack.scale, stack.own_diagonal)
     stack.validate(n, J)
     if n is None and stack.n < 2:
         raise InvalidKernelError(f"kernels: got {stack.n} training row(s); expected at least 2.")

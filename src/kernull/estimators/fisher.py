@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
-from kernull.balls import LpBall
 from kernull.calibration import leave_one_out, sampled_leave_one_out
 from kernull.errors import ZeroProjectionWarning
 from kernull.estimators._arrays import as_numpy
 from kernull.estimators._base import OneClassKernelEstimator
+from kernull.estimators._growing import GrowingMixin
 from kernull.estimators._inputs import check_number
+from kernull.estimators._weights import weight_ball
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack, LazyCross
@@ -34,7 +35,7 @@ PAPER: dict[str, Any] = {
 }
 
 
-class MultiKernelFisherNull(OneClassKernelEstimator):
+class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     r"""One-class learning from several views with learned kernel weights (lp MK-FN).
 
     .. math::
@@ -62,7 +63,13 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
         several give several kernels a view.
     p : float in [1, inf], default=2.0
-        Norm of the kernel weights: 1 is sparse, inf is uniform.
+        Norm of the kernel weights: 1 is sparse, inf is uniform. With ``r``, the norm between
+        groups of kernels.
+    r : float in [1, inf], optional
+        Norm within a group of kernels; None (the default): no groups. r = 1 with p > 1 lets the
+        widths of a view compete while every view stays in play.
+    kernel_groups : sequence of length J, optional
+        Group of each kernel, used with ``r``; by default kernels of one view form a group.
     delta : float, default=1e-2
         Ridge relative to the number of rows, > 0. Larger is smoother.
     solver : str, default="auto"
@@ -89,6 +96,9 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         Type in which kernels are kept; ``"float32"`` halves memory.
     drop_constant : bool, default=True
         Drop views that are constant on the training rows, with a warning.
+    max_samples : int, optional
+        Rows that `partial_fit` lets the model hold; beyond it, it drops those that the others
+        explain best.
 
     Attributes
     ----------
@@ -112,6 +122,12 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         Names of the kernels.
     solver_ : str
         The solver that was used.
+    ridge_ : float
+        The absolute ridge, delta times the number of rows of the last learning.
+    sample_indices_ : array
+        After `partial_fit` or `forget`: which of all rows seen the model still holds.
+    n_samples_seen_ : int
+        After `partial_fit` or `forget`: number of rows seen.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -154,6 +170,9 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         memory_limit: Any = None,
         dtype: Any = "float64",
         drop_constant: bool = True,
+        r: float | None = None,
+        kernel_groups: Any = None,
+        max_samples: int | None = None,
     ) -> None:
         self.kernels = kernels
         self.views = views
@@ -171,19 +190,44 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
         self.memory_limit = memory_limit
         self.dtype = dtype
         self.drop_constant = drop_constant
+        self.r = r
+        self.kernel_groups = kernel_groups
+        self.max_samples = max_samples
 
     _matrix_free = True
     _array_attributes = ("weights_", "coef_")
 
-    def _learn(self, stack: Any, sample_weight: Array | None) -> Array:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Self:
+        """Learn what normal looks like.
+
+        Parameters
+        ----------
+        X : table of shape (n, d), or kernels of shape (J, n, n)
+            Training rows, all taken to be normal; a stack of kernels when
+            ``kernels="precomputed"``. Torch tensors on a GPU are solved on that GPU.
+        y : ignored
+            Present for scikit-learn's interface.
+        sample_weight : array of shape (n,), optional
+            Trust in each row: a weight w counts as w copies of the row, a weight below 1 lets the
+            model miss it. For training data that is not clean.
+        client : dask.distributed.Client, optional
+            The cluster of ``storage="dask"``; the active client by default.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_rows(X, sample_weight, client)
+
+    def _learn(self, stack: Any, sample_weight: Array | None, init: Array | None = None) -> Array:
         delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
         tol = check_number("tol", self.tol, "a positive number", 0.0)
-        ball = LpBall(self.p)
+        ball = weight_ball(self.p, self.r, self.kernel_groups, self.bank_, stack.J)
         self._check_score()
         # Weights count rows, so n is their sum.
         n = stack.n if sample_weight is None else float(sample_weight.sum())
         problem = FisherProblem(stack, delta * n, row_weight=sample_weight)
-        result = solve(problem, ball, self.solver, tol=tol, max_iter=self.max_iter)
+        result = solve(problem, ball, self.solver, tol=tol, max_iter=self.max_iter, init=init)
         # Without any kernel F would be t't / rho: a model that is no better has learned nothing.
         if result.value >= (1.0 - 1e-10) * float(problem.target @ problem.target) / problem.ridge:
             warnings.warn(
@@ -193,6 +237,7 @@ class MultiKernelFisherNull(OneClassKernelEstimator):
                 ZeroProjectionWarning,
                 stacklevel=2,
             )
+        self._reset_growth(problem.ridge, sample_weight, stack.scale)
         self.weights_ = result.weights
         self.coef_ = result.coef
         self.gap_ = result.gap

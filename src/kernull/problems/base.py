@@ -55,8 +55,10 @@ class Problem(Protocol):
         """Number of weights."""
         ...
 
-    n_evaluations: int
-    """How often F was evaluated from scratch (for Fisher: factorisations)."""
+    @property
+    def n_evaluations(self) -> int:
+        """How often F was evaluated from scratch (for Fisher: factorisations)."""
+        ...
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Value, gradient, curvature and inner solution at b."""

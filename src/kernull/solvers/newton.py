@@ -43,7 +43,8 @@ def solve(
     start = problem.n_evaluations
     tracker = Tracker(ball, tol, callback)
     point = problem.evaluate(starting_weights(ball, problem.J, init))
-    use_oracle = getattr(ball, "p", 1.0) >= ORACLE_P
+    # A mixed ball is as round as the less round of its two norms.
+    use_oracle = min(getattr(ball, "p", 1.0), getattr(ball, "r", np.inf)) >= ORACLE_P
     last_gap = np.inf
     for _ in range(max_iter):
         gap = tracker.see(point)
@@ -82,7 +83,7 @@ def _line_search(
         if step != 1.0:  # F falls in every weight: chords of the sphere are pushed out to it
             weights = ball.normalise(weights)
         trial = problem.evaluate(weights)
-        if trial.value <= point.value * (1.0 + 1e-14):
+        if trial.value <= point.value + 1e-14 * abs(point.value):
             return trial
         step *= 0.5
     return None

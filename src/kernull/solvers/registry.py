@@ -60,6 +60,20 @@ SOLVERS: dict[str, Solver] = {
         problem_needs=("evaluate",),
         summary="Algorithm 1 as printed; may oscillate for ever",
     ),
+    "paper-cvx": Solver(
+        "kernull.solvers.paper_cvx",
+        max_iter=200,
+        ball_needs=("cvxpy_constraints",),
+        problem_needs=("evaluate",),
+        summary="Algorithm 1 with its weight step solved by cvxpy (the paper's MK-FN-CVX)",
+    ),
+    "slim": Solver(
+        "kernull.solvers.slim",
+        max_iter=50,
+        ball_needs=("minimise_model",),
+        problem_needs=("evaluate", "nu"),
+        summary="Newton with a line search that favours many support vectors",
+    ),
     "kloft": Solver(
         "kernull.solvers.kloft",
         max_iter=2000,
@@ -95,7 +109,9 @@ SUBSPACE_ROWS = 600
 def pick(problem: Problem, ball: Ball) -> str:
     """The solver that ``"auto"`` stands for."""
     stack = getattr(problem, "stack", None)
-    long = stack is not None and (not hasattr(stack, "combine") or stack.n >= SUBSPACE_ROWS)
+    # Tasks side by side are factorised one by one: what counts is the largest.
+    rows = 0 if stack is None else max(block.n for block in getattr(stack, "blocks", [stack]))
+    long = stack is not None and (not hasattr(stack, "combine") or rows >= SUBSPACE_ROWS)
     if long and not SOLVERS["subspace"].lacks(problem, ball):
         return "subspace"
     return "newton" if not SOLVERS["newton"].lacks(problem, ball) else "frank-wolfe"

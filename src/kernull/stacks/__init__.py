@@ -2,6 +2,7 @@
 
 from kernull.stacks.bank import KernelBank
 from kernull.stacks.base import Stack
+from kernull.stacks.blocks import BlockDiagonalStack
 from kernull.stacks.cross import LazyCross
 from kernull.stacks.dense import DenseStack
 from kernull.stacks.lowrank import LowRankStack, choose_landmarks
@@ -12,6 +13,7 @@ from kernull.stacks.tiled import TiledStack
 KernelStack = DenseStack  # the name users meet
 
 __all__ = [
+    "BlockDiagonalStack",
     "DenseStack",
     "KernelBank",
     "KernelStack",

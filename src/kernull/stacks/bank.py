@@ -145,6 +145,32 @@ class KernelBank:
         views = tuple(replace(view, train=view.train[index]) for view in self.views)
         return KernelBank(views, self.kernel_names)
 
+    def combine(self, weights: Array, X: Array | None = None) -> Array:
+        """Sum of b_j K_j between the rows of X (training rows if None) and the training rows.
+
+        Kernels are added up as they are evaluated; those without weight are left out.
+        """
+        weights = np.asarray(weights, dtype=float)
+        used = weights > 0
+        out = np.zeros((self.n if X is None else len(X), self.n))
+        for j, K in self.select(used).matrices(X):
+            K *= weights[used][j]
+            out += K
+        return out
+
+    def rebase(self, X: Array) -> KernelBank:
+        """The same scaling, kernels and widths with other training rows."""
+        return replace(self, views=tuple(replace(v, train=v.transform(X)) for v in self.views))
+
+    def extend(self, X: Array) -> KernelBank:
+        """The same scaling, kernels and widths with more training rows, added at the end."""
+        return replace(
+            self,
+            views=tuple(
+                replace(v, train=np.concatenate([v.train, v.transform(X)])) for v in self.views
+            ),
+        )
+
     def select(self, mask: Mask) -> KernelBank:
         """The bank of some of the kernels, in the same order."""
         kept, start = [], 0

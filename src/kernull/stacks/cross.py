@@ -80,6 +80,13 @@ class LazyCross:
             out[:, rows] = tile_products(tiles, tiles.left(self.X[rows]), right, V)
         return np.asarray(out * self.scale[:, None, None])
 
+    def combine(self, weights: Array) -> Array:
+        """Sum of b_j K_j, of shape (m, n): meant for few new rows."""
+        out = np.empty(self.shape)
+        for rows in self.chunks():
+            out[rows] = self.bank.combine(weights * self.scale, self.X[rows])
+        return out
+
     def rows(self, index: Any) -> Array:
         """Rows of every kernel, of shape (J, len(index), n)."""
         values = np.stack([K for _, K in self.bank.matrices(self.X[index])])

@@ -180,7 +180,7 @@ class DistributedStack:
                 f"{self.timeout:g} s. Start some (dask worker ADDRESS, or cluster.scale(2)), or "
                 "use storage='tiled' on this machine."
             ) from None
-        return max(1, sum(self.client.nthreads().values()))
+        return max(1, int(sum(self.client.nthreads().values())))
 
 
 def _pair(
@@ -190,9 +190,7 @@ def _pair(
     tiles, left, right = payload
     rows, columns = left.part(a), right.part(b)
     if a == b:
-        out = tile_products(
-            tiles, rows, columns, V[a], symmetric=True, weights=weights, n_jobs=1
-        )
+        out = tile_products(tiles, rows, columns, V[a], symmetric=True, weights=weights, n_jobs=1)
         return (out if weights is None else out[None]), None
     return tile_pair(tiles, rows, columns, V[a], V[b], weights)
 
@@ -207,7 +205,7 @@ def _client(client: Any) -> Any:
     if client is not None:
         return client
     try:
-        return default_client()
+        return default_client()  # type: ignore[no-untyped-call,unused-ignore]
     except ValueError:
         raise ClusterError(
             "storage='dask': there is no active Dask client. Create one "

@@ -1,0 +1,284 @@
+"""Models that grow and shrink row by row: partial_fit, forget, and a budget of samples."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from kernull._typing import Array, Indices
+from kernull.calibration import Calibration, left_out_projections
+from kernull.errors import MissingCapabilityError
+from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._inputs import read_precomputed, read_table
+from kernull.problems import RidgeInverse
+from kernull.stacks import DenseStack, KernelBank, check_memory, parse_memory_limit
+
+__all__ = ["GrowingMixin"]
+
+#: Rounding adds up over many updates. When the equations of the newest rows are off by more than
+#: this, the inverse is computed anew.
+DRIFT = 1e-9
+
+
+class GrowingMixin:
+    """Adds `partial_fit` and `forget` to a Fisher null-space estimator.
+
+    Kernel weights, widths, scaling and the absolute ridge stay those of the last learning; the
+    model then equals a refit given these. The inverse of the ridge system is kept from the first
+    update on (n^2 numbers) and does not travel with pickles: it is rebuilt when needed.
+    """
+
+    bank_: KernelBank | None
+    weights_: Array
+    coef_: Array
+    ridge_: float
+    max_samples: int | None
+    sample_indices_: Indices
+    n_samples_seen_: int
+    # Defaults of the class serve models that were loaded from a file.
+    _row_weight: Array | None = None
+    _stack_scale: Any = 1.0
+    _inverse: RidgeInverse | None = None
+
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, relearn: bool = False
+    ) -> Self:
+        """Add rows to the model in O(n^2) a row; on a new model, the same as `fit`.
+
+        Parameters
+        ----------
+        X : table of shape (k, d), or kernels of shape (J, k, n + k)
+            New rows; with precomputed kernels, between them and the rows of the model followed
+            by themselves.
+        y : ignored
+            Present for scikit-learn's interface.
+        sample_weight : array of shape (k,), optional
+            Trust in each new row, as in `fit`.
+        relearn : bool, default=False
+            Learn the kernel weights again on all rows, starting from the present ones, with the
+            ridge of the present number of rows. Scaling and widths stay.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        With ``max_samples``, rows beyond it are dropped one by one: each time the one that the
+        others explain best, whose removal changes the objective least. What is kept is what is
+        unusual among the normal, so that thresholds err on the side of fewer alarms.
+        ``sample_indices_`` tells which of all rows seen are still there.
+        """
+        self._check_budget()
+        with unchanged_on_error(self):
+            if not hasattr(self, "coef_"):
+                self.fit(X, y, sample_weight=sample_weight)  # type: ignore[attr-defined]
+                self._start(X, sample_weight)
+                self._keep_budget()
+            else:
+                if relearn and self.bank_ is None:
+                    raise MissingCapabilityError(
+                        "relearn: with precomputed kernels the model keeps their weighted sum "
+                        "only; fit again on the kernels of all rows."
+                    )
+                self._append(X, sample_weight)
+                self._keep_budget()
+                if relearn:
+                    self._relearn()
+        return self
+
+    def forget(self, indices: Any) -> Self:
+        """Remove training rows from the model in O(n^2) a row.
+
+        Parameters
+        ----------
+        indices : array of int or bool
+            Positions among the rows that the model holds now (those of ``coef_``), or a mask.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        drop = _positions(indices, len(self.coef_))
+        with unchanged_on_error(self):
+            self._drop(drop)
+        return self
+
+    # -- the steps ---------------------------------------------------------------------------
+
+    def _reset_growth(self, ridge: float, row_weight: Array | None, scale: Array) -> None:
+        """Called by every learning: the inverse of an earlier model is worthless."""
+        self.ridge_ = ridge
+        self._row_weight = row_weight
+        self._stack_scale = scale
+        self._inverse = None
+        for name in ("sample_indices_", "n_samples_seen_"):
+            vars(self).pop(name, None)
+
+    def _current_inverse(self) -> RidgeInverse:
+        """The inverse, computed if the model was just fitted or loaded."""
+        if self._inverse is not None:
+            return self._inverse
+        if self.bank_ is None:
+            raise MissingCapabilityError(
+                "partial_fit and forget: a model fitted on precomputed kernels does not keep them. "
+                "Call partial_fit instead of fit from the first rows on."
+            )
+        if np.ndim(self.coef_) != 1:
+            raise MissingCapabilityError(
+                "partial_fit and forget: a model of storage='nystroem' keeps its landmarks alone, "
+                "not its rows; fit again, or use another storage."
+            )
+        check_memory(2, self.bank_.n, 8, parse_memory_limit(self.memory_limit))  # type: ignore[attr-defined]
+        kernel = self.bank_.combine(self.weights_ * self._stack_scale)
+        return RidgeInverse.of(kernel, self.ridge_, self._row_weight, overwrite=True)
+
+    def _start(self, X: Any, sample_weight: Any) -> None:
+        """Make a model that was just fitted ready to grow."""
+        n = len(self.coef_)
+        if self.bank_ is None:
+            stack = read_precomputed(X, dtype=self._value_type())  # type: ignore[attr-defined]
+            weight = np.ones(stack.n) if sample_weight is None else np.asarray(sample_weight)
+            rows = np.flatnonzero(weight > 0)
+            kernel = stack[np.ix_(rows, rows)].combine(self.weights_)
+            inverse = RidgeInverse.of(kernel, self.ridge_, self._row_weight, overwrite=True)
+        else:
+            inverse = self._current_inverse()
+        self._adopt(inverse, self.bank_, np.arange(n), n)
+
+    def _seen(self) -> tuple[Indices, int]:
+        """Which of the rows seen are still there, and how many were seen."""
+        n = len(self.coef_)
+        return getattr(self, "sample_indices_", np.arange(n)), getattr(self, "n_samples_seen_", n)
+
+    def _append(self, X: Any, sample_weight: Any) -> None:
+        bank, n = self.bank_, len(self.coef_)
+        if bank is None:
+            cross, square, k = self._precomputed_parts(X, n)
+        else:
+            table = read_table(self, X, reset=False)
+            k = len(table)
+            scaled = self.weights_ * self._stack_scale
+            cross, square = bank.combine(scaled, table), bank.rebase(table).combine(scaled)
+            bank = bank.extend(table)
+        weight = np.ones(k)
+        if sample_weight is not None:
+            weight = np.asarray(
+                _check_sample_weight(sample_weight, np.empty((k, 1)), ensure_non_negative=True)
+            )
+        new = np.flatnonzero(weight > 0)
+        if bank is not None and len(new) < k:
+            bank = bank.take(np.concatenate([np.arange(n), n + new]))
+        cross, square = cross[new], square[np.ix_(new, new)]
+        inverse = self._current_inverse().append(cross, square, weight[new])
+        if bank is not None and _drift(inverse, cross, square, weight[new]) > DRIFT:
+            kernel = bank.combine(self.weights_ * self._stack_scale)
+            inverse = RidgeInverse.of(kernel, inverse.ridge, inverse.row_weight, overwrite=True)
+        indices, n_seen = self._seen()
+        self._adopt(inverse, bank, np.concatenate([indices, n_seen + new]), n_seen + k)
+
+    def _drop(self, drop: Indices) -> None:
+        inverse = self._current_inverse().remove(drop)
+        keep = np.setdiff1d(np.arange(len(self.coef_)), drop)
+        indices, n_seen = self._seen()
+        bank = None if self.bank_ is None else self.bank_.take(keep)
+        self._adopt(inverse, bank, indices[keep], n_seen)
+
+    def _check_budget(self) -> None:
+        budget: Any = self.max_samples
+        is_number = isinstance(budget, int | np.integer) and not isinstance(budget, bool)
+        if budget is not None and (not is_number or budget < 2):
+            raise ValueError(
+                f"max_samples: got {budget!r}; expected None or a whole number of at least 2."
+            )
+
+    def _keep_budget(self) -> None:
+        excess = 0 if self.max_samples is None else len(self.coef_) - int(self.max_samples)
+        if excess > 0:
+            self._drop(self._current_inverse().least_useful(excess))
+
+    def _relearn(self) -> None:
+        assert self.bank_ is not None
+        weight, (indices, n_seen) = self._row_weight, self._seen()
+        stack = self.bank_.stack(self._value_type())  # type: ignore[attr-defined]
+        stack = DenseStack(stack.kernels, self._stack_scale * np.ones(stack.J))
+        self._learn(stack, weight, init=self.weights_)  # type: ignore[attr-defined]
+        kernel = stack.combine(self.weights_)
+        inverse = RidgeInverse.of(kernel, self.ridge_, weight, overwrite=True)
+        self._adopt(inverse, self.bank_, indices, n_seen)
+
+    def _adopt(
+        self, inverse: RidgeInverse, bank: KernelBank | None, indices: Indices, n_seen: int
+    ) -> None:
+        """Set everything that follows from the inverse."""
+        weight = None if (inverse.row_weight == 1.0).all() else inverse.row_weight
+        self.coef_ = inverse.coef()
+        left_out = left_out_projections(
+            inverse.diagonal, self.coef_, inverse.ridge, row_weight=weight
+        )
+        self._training_scores = self._of_projection(left_out)  # type: ignore[attr-defined]
+        self.calibration_ = Calibration.of(self._training_scores, weight)
+        rate = self.false_alarm_rate  # type: ignore[attr-defined]
+        self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(rate)
+        self.offset_ = self.threshold_
+        self.bank_ = bank
+        self.sample_indices_ = indices
+        self.n_samples_seen_ = n_seen
+        self._stack_shape = (len(self.weights_), inverse.n)
+        self._row_weight = weight
+        self._inverse = inverse
+
+    def _precomputed_parts(self, X: Any, n: int) -> tuple[Array, Array, int]:
+        shape = np.shape(X) if not isinstance(X, DenseStack) else (X.J, *X.shape)
+        k = shape[-2] if len(shape) >= 2 else 0
+        dtype = self._value_type()  # type: ignore[attr-defined]
+        stack = read_precomputed(X, n=n + k, J=len(self.weights_), dtype=dtype)
+        combined = stack.combine(self.weights_)
+        return combined[:, :n], combined[:, n:], k
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        if state.get("bank_") is not None:  # it can be rebuilt, and is the bulk of the model
+            state["_inverse"] = None
+        return state
+
+
+def _drift(inverse: RidgeInverse, cross: Array, square: Array, weight: Array) -> float:
+    """How far the newest rows' equations (B a_old + D a_new + rho a_new / w = 1) are off."""
+    a = inverse.coef()
+    old, new = a[: cross.shape[1]], a[cross.shape[1] :]
+    left = cross @ old + square @ new + inverse.ridge * new / weight
+    return float(np.abs(left - 1.0).max(initial=0.0))
+
+
+def _positions(indices: Any, n: int) -> Indices:
+    """Unique positions from integers or a mask; at least two rows must remain."""
+    values = np.atleast_1d(np.asarray(indices))
+    if values.dtype == bool:
+        if values.shape != (n,):
+            raise ValueError(
+                f"indices: got a mask of shape {values.shape}; the model holds {n} rows."
+            )
+        values = np.flatnonzero(values)
+    is_integer = values.ndim == 1 and (values.size == 0 or values.dtype.kind in "iu")
+    if not is_integer:
+        raise ValueError(
+            f"indices: got {indices!r}; expected positions of training rows (whole numbers) or a "
+            "mask."
+        )
+    values = values.astype(np.intp)
+    if values.size and (values.min() < 0 or values.max() >= n):
+        raise ValueError(
+            f"indices: got positions from {values.min()} to {values.max()}; the model holds rows "
+            f"0 to {n - 1}."
+        )
+    if len(np.unique(values)) != len(values):
+        raise ValueError("indices: a position occurs twice; expected each row once.")
+    if n - len(values) < 2:
+        raise ValueError(
+            f"indices: would leave {n - len(values)} of {n} rows; expected at least 2 to remain."
+        )
+    return values

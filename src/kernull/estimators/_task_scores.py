@@ -1,0 +1,112 @@
+"""Scores of rows by the task that each belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kernull._typing import Array
+from kernull.estimators._inputs import read_precomputed, read_table
+from kernull.estimators._tasks import Task, group_rows, read_groups
+from kernull.stacks import DenseStack, KernelBank, LazyCross
+
+__all__ = ["TaskScoringMixin"]
+
+
+class TaskScoringMixin:
+    """Adds scoring by task to an estimator with ``weights_``, ``bank_`` and ``_tasks``."""
+
+    bank_: KernelBank | None
+    weights_: Array
+    score_type: str
+    _tasks: dict[Hashable, Task]
+    _fitted_stack_rows: int
+
+    def score_samples(self, X: Any, groups: Any = None) -> Any:
+        """Score rows by their own task; higher is more normal.
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or precomputed kernels (see the notes of the class)
+        groups : array of shape (m,) or one label for all rows, optional
+            The task that each row claims to belong to; may be left out where there is only one.
+
+        Returns
+        -------
+        array of shape (m,), or a mapping of these where X is one
+        """
+        check_is_fitted(self)
+        return self._by_task(X, groups, lambda task, cross: self._task_score(task, cross))
+
+    def decision_function(self, X: Any, groups: Any = None) -> Any:
+        """Score minus the threshold of the row's task: negative where a row is flagged."""
+        check_is_fitted(self)
+        return self._by_task(
+            X, groups, lambda task, cross: self._task_score(task, cross) - task.threshold
+        )
+
+    def predict(self, X: Any, groups: Any = None) -> Any:
+        """+1 for rows that are normal for their task, -1 for flagged ones."""
+        values = self.decision_function(X, groups)
+        if isinstance(values, Mapping):
+            return {name: np.where(part >= 0, 1, -1) for name, part in values.items()}
+        return np.where(values >= 0, 1, -1)
+
+    def contributions(self, X: Any, groups: Any = None) -> Any:
+        """Contribution of each kernel to the projection of each row, of shape (m, J)."""
+        check_is_fitted(self)
+        return self._by_task(X, groups, self._task_contributions)
+
+    def _by_task(self, X: Any, groups: Any, call: Any) -> Any:
+        if isinstance(X, Mapping):
+            if self.bank_ is not None or groups is not None:
+                raise ValueError(
+                    "X: a mapping of name -> kernels is for models of precomputed kernels, and "
+                    "names its tasks itself (no groups)."
+                )
+            read_groups(list(X), len(X), self._tasks)
+            return {
+                name: call(self._tasks[name], self._precomputed_cross(self._tasks[name], K))
+                for name, K in X.items()
+            }
+        source: Any = (
+            read_table(self, X, reset=False) if self.bank_ is not None else _cross_stack(X)
+        )
+        rows = group_rows(read_groups(groups, len(source), self._tasks))
+        out: Array | None = None
+        for name, index in rows.items():
+            task = self._tasks[name]
+            if task.bank is not None:
+                part = call(task, LazyCross(task.bank, source[index]))
+            else:
+                part = call(task, self._precomputed_cross(task, source[index]))
+            if out is None:
+                out = np.empty((len(source), *part.shape[1:]))
+            out[index] = part
+        return np.empty(0) if out is None else out
+
+    def _precomputed_cross(self, task: Task, X: Any) -> DenseStack:
+        stack = _cross_stack(X)
+        if task.columns is not None and stack.n == self._fitted_stack_rows != task.n:
+            stack = stack[:, task.columns]
+        return read_precomputed(stack, n=task.n, J=len(self.weights_), dtype=self._value_type())  # type: ignore[attr-defined]
+
+    def _task_contributions(self, task: Task, cross: DenseStack | LazyCross) -> Array:
+        out = np.zeros((len(cross), len(self.weights_)))
+        used = self.weights_ > 0  # kernels without weight need not be evaluated
+        assert task.coef is not None
+        out[:, used] = cross.select(used).products(task.coef).T * self.weights_[used]
+        return out
+
+    def _task_score(self, task: Task, cross: DenseStack | LazyCross) -> Array:
+        return self._of_projection(self._task_contributions(task, cross).sum(axis=1))
+
+    def _of_projection(self, projection: Array) -> Array:
+        return projection if self.score_type == "projection" else -np.abs(1.0 - projection)
+
+
+def _cross_stack(X: Any) -> DenseStack:
+    return X if isinstance(X, DenseStack) else DenseStack(np.asarray(X, dtype=float))

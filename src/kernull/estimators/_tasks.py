@@ -1,0 +1,218 @@
+"""Tasks of a joint model: who they are, which rows are theirs, and what each has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices
+from kernull.calibration import Calibration
+from kernull.kernels.widths import mean_distance
+from kernull.problems import FisherProblem
+from kernull.stacks import DenseStack, KernelBank
+
+__all__ = ["ONLY", "Task", "check_sizes", "group_rows", "pooled_bank", "read_groups"]
+
+#: The name of the only task where no groups are given.
+ONLY = "all"
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One task of a joint model."""
+
+    name: Hashable
+    ridge: float
+    bank: KernelBank | None = None
+    """Kernels on the task's training rows, or None where they are precomputed."""
+    stack: DenseStack | None = None
+    """The task's own precomputed kernels (J, n_c, n_c), or None."""
+    columns: Indices | None = None
+    """Positions of the task's rows in the one precomputed stack of the fit, if there was one."""
+    row_weight: Array | None = None
+    coef: Array | None = None
+    left_out: Array | None = None
+    """Leave-one-out score of each training row."""
+    calibration: Calibration | None = None
+    threshold: float = np.nan
+    false_alarm_rate: float = np.nan
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        source = self.bank if self.bank is not None else self.stack
+        assert source is not None
+        return source.n
+
+    def kernels(self, dtype: Any) -> DenseStack:
+        """The task's training stack."""
+        if self.stack is not None:
+            return self.stack
+        assert self.bank is not None
+        return self.bank.stack(dtype)
+
+    def problem(self, dtype: Any) -> FisherProblem:
+        """The task's own Fisher problem."""
+        return FisherProblem(self.kernels(dtype), self.ridge, row_weight=self.row_weight)
+
+    def combined(self, weights: Array) -> Array:
+        """K_b of the training rows, a new array."""
+        if self.stack is not None:
+            return self.stack.combine(weights)
+        assert self.bank is not None
+        return self.bank.combine(weights)
+
+    def learned(self, coef: Array, scores: Array, rate: float) -> Task:
+        """The task with its coefficients and the threshold of its leave-one-out scores."""
+        calibration = Calibration.of(scores, self.row_weight)
+        threshold, certified = calibration.threshold(rate)
+        return replace(
+            self,
+            coef=coef,
+            left_out=scores,
+            calibration=calibration,
+            threshold=threshold,
+            false_alarm_rate=certified,
+        )
+
+
+def read_groups(groups: Any, rows: int, known: Mapping[Any, Any] | None = None) -> list[Hashable]:
+    """The task of each row, as plain Python objects.
+
+    ``known`` (when scoring) are the tasks of the model: one label then serves for all rows, None
+    means the only task there is, and an unknown one is an error.
+    """
+    if groups is None:
+        if known is None:
+            return [ONLY] * rows
+        if len(known) > 1:
+            raise ValueError(
+                f"groups: missing, while the model has {len(known)} tasks ({_some(known)}); pass "
+                "the task of each row."
+            )
+        return list(known) * rows
+    names = _labels(groups, rows, one_for_all=known is not None)
+    for row, name in enumerate(names):
+        if name is None or name != name:  # NaN differs from itself
+            raise ValueError(f"groups: row {row} has no task ({name!r}); every row needs one.")
+        try:
+            hash(name)
+        except TypeError:
+            raise ValueError(
+                f"groups: row {row} has {name!r}; expected names or numbers."
+            ) from None
+    if known is not None:
+        unknown = list(dict.fromkeys(name for name in names if name not in known))
+        if unknown:
+            raise ValueError(
+                f"groups: unknown task(s) {_some(unknown)}; the model knows {_some(known)}. Add a "
+                "task by enroll(X, group)."
+            )
+    return names
+
+
+def _labels(groups: Any, rows: int, *, one_for_all: bool) -> list[Any]:
+    if one_for_all and (isinstance(groups, str) or np.ndim(groups) == 0):
+        item = getattr(groups, "item", None)  # NumPy's scalars become plain ones
+        return [item() if callable(item) else groups] * rows
+    array = np.asarray(groups) if not isinstance(groups, list | tuple) else _objects(groups)
+    if array.ndim != 1 or len(array) != rows:
+        raise ValueError(
+            f"groups: got shape {array.shape}; expected the task of each of the {rows} rows."
+        )
+    return list(array.tolist())
+
+
+def _objects(values: Any) -> Any:
+    """A one-dimensional array of what is there: mixed lists would all turn into strings."""
+    out = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        out[i] = value.item() if isinstance(value, np.generic) else value
+    return out
+
+
+def group_rows(names: list[Hashable]) -> dict[Hashable, Indices]:
+    """Rows of each task, in order of first appearance."""
+    rows: dict[Hashable, list[int]] = {}
+    for i, name in enumerate(names):
+        rows.setdefault(name, []).append(i)
+    return {name: np.array(index, dtype=np.intp) for name, index in rows.items()}
+
+
+def check_sizes(sizes: Mapping[Hashable, int]) -> None:
+    """Every task needs at least two rows."""
+    small = {name: size for name, size in sizes.items() if size < 2}
+    if small:
+        shown = ", ".join(f"{name!r} ({size})" for name, size in list(small.items())[:5])
+        raise ValueError(
+            f"groups: each task needs at least 2 rows (of positive weight); too few in {shown}. "
+            "Leave these out, or enroll them once there are more rows."
+        )
+
+
+def pooled_bank(
+    X: Array,
+    tasks: list[Indices],
+    sample_weight: Array | None,
+    *,
+    views: Mapping[str, Indices],
+    **options: Any,
+) -> KernelBank:
+    """Views, scaling and kernels that all tasks share, learned from all of their rows.
+
+    Every task is moved to the common mean first, and widths are factors of the mean distance
+    between rows of one task: kernels only ever compare rows of one task, so differences between
+    tasks must not count.
+    """
+    rows = np.concatenate(tasks)
+    if len(tasks) == 1:
+        return KernelBank.fit(X, views, sample_weight=sample_weight, **options)
+    weight = None if sample_weight is None else sample_weight[rows]
+    centre = np.average(X[rows], axis=0, weights=weight)
+    moved = np.concatenate([_deviations(X, index, sample_weight) for index in tasks]) + centre
+    bank = KernelBank.fit(moved, views, sample_weight=weight, **options)
+    ends = np.cumsum([len(index) for index in tasks])[:-1]
+    return _with_widths(bank, np.split(np.arange(len(rows)), ends), weight)
+
+
+def _deviations(X: Array, rows: Indices, sample_weight: Array | None) -> Array:
+    part = X[rows]
+    weight = None if sample_weight is None else sample_weight[rows]
+    out = part - np.average(part, axis=0, weights=weight)
+    out[:, np.ptp(part, axis=0) == 0] = 0.0  # exactly, so that constant views are seen to be
+    return np.asarray(out)
+
+
+def _with_widths(bank: KernelBank, tasks: list[Indices], sample_weight: Array | None) -> KernelBank:
+    """Widths as factors of the mean distance over all pairs of rows of one task."""
+    views = []
+    for view in bank.views:
+        means: dict[str, float] = {}
+        for metric in {k.metric for k in view.kernels if k.metric is not None}:
+            parts = [_distance_and_pairs(view.train[t], metric, sample_weight, t) for t in tasks]
+            total = sum(pairs for _, pairs in parts)
+            means[metric] = sum(d * pairs for d, pairs in parts) / total if total else 0.0
+        kernels = tuple(
+            k
+            if k.metric is None or k.factor is None
+            else replace(k, width=k.factor * (means[k.metric] or 1.0))
+            for k in view.kernels
+        )
+        views.append(replace(view, kernels=kernels))
+    return replace(bank, views=tuple(views))
+
+
+def _distance_and_pairs(
+    X: Array, metric: str, sample_weight: Array | None, rows: Indices
+) -> tuple[float, float]:
+    weight = None if sample_weight is None else sample_weight[rows]
+    total = float(len(X)) if weight is None else float(weight.sum())
+    return mean_distance(X, metric, weight), max(total * (total - 1.0), 0.0)
+
+
+def _some(names: Any) -> str:
+    shown = [repr(name) for name in names]
+    return ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")

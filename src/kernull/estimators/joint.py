@@ -1,0 +1,417 @@
+"""Joint one-class learning of related tasks that share their kernel weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kernull._typing import Array
+from kernull.calibration import left_out_projections
+from kernull.errors import InvalidKernelError
+from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._base import OneClassKernelEstimator
+from kernull.estimators._inputs import check_number, read_precomputed, read_table, read_weights
+from kernull.estimators._task_scores import TaskScoringMixin
+from kernull.estimators._tasks import (
+    Task,
+    check_sizes,
+    group_rows,
+    pooled_bank,
+    read_groups,
+)
+from kernull.estimators._weights import weight_ball
+from kernull.problems import JointFisherProblem, ridge_solution
+from kernull.solvers import Result, solve
+from kernull.stacks import DenseStack, check_memory, parse_memory_limit
+from kernull.views import resolve_views
+
+__all__ = ["JointMultiKernelFisherNull"]
+
+
+class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):
+    r"""Related one-class tasks that share kernel weights (the paper's joint lp MK-FN).
+
+    .. math::
+
+       \min_{b \ge 0, \|b\|_p \le 1} \sum_c \max_{a_c} \;
+       2 a_c'1 - \delta n_c\, a_c'a_c - a_c' \Big(\sum_j b_j K^c_j\Big) a_c
+
+    One task a person, a machine, a camera: each has its own rows, coefficients and threshold;
+    which views matter is learned from all of them together. A new task enrols by one linear solve.
+
+    Parameters
+    ----------
+    kernels, views, scaling, widths, p, delta, solver, tol, max_iter, score_type, \
+false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
+        As in `MultiKernelFisherNull`. ``delta`` is relative to the rows of each task. Scaling and
+        widths are those of all tasks pooled, each about its own mean: a task of ten rows has no
+        scale of its own worth the name, and differences between tasks must not count.
+    n_jobs : int, optional
+        Threads that solve tasks side by side; None: one after the other, -1: all cores.
+
+    Attributes
+    ----------
+    weights_ : array of shape (J,)
+        Kernel weights b of all tasks.
+    tasks_ : list
+        Names of the tasks.
+    coef_ : dict of name -> array of shape (n_c,)
+        Coefficients of each task.
+    threshold_ : dict of name -> float
+        Score below which rows of a task are flagged.
+    offset_ : dict of name -> float, or float
+        The same; the number itself where there is one task, as in scikit-learn.
+    false_alarm_rate_ : dict of name -> float
+        The rate that each threshold stands for.
+    calibration_ : dict of name -> Calibration
+        Leave-one-out scores of each task.
+    gap_ : float
+        Relative duality gap of the weights for the joint problem.
+    n_iter_, history_, solver_, kernel_names_
+        As in `MultiKernelFisherNull`.
+
+    Notes
+    -----
+    Methods take ``groups``, the task of each row. `fit`, `predict` and `decision_function`
+    request it from scikit-learn's metadata routing without being told.
+
+    With ``kernels="precomputed"``, `fit` takes a mapping of name -> kernels (J, n_c, n_c), or one
+    stack (J, n, n) with ``groups``; scoring takes a mapping of name -> (J, m, n_c) and gives a
+    mapping of scores, or one array of rows (J, m, n_c) for one task, or, where one stack was
+    fitted, (J, m, n) with ``groups``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernull.datasets import load_wine_views
+    >>> from kernull.views import join_views
+    >>> data = load_wine_views()
+    >>> X, views = join_views(data.views)
+    >>> known = data.y < 2
+    >>> model = JointMultiKernelFisherNull(views=views)
+    >>> model = model.fit(X[known], groups=data.y[known])
+    >>> sorted(model.tasks_)
+    [0, 1]
+    >>> model = model.enroll(X[data.y == 2], 2)
+    >>> scores = model.score_samples(X, groups=2)
+    >>> bool(scores[data.y == 2].mean() > scores[data.y != 2].mean())
+    True
+    """
+
+    # One entry a task, where other estimators have a single value.
+    calibration_: Any
+    threshold_: Any
+    offset_: Any
+    false_alarm_rate_: Any
+
+    # Rows are nothing without their task: ask meta-estimators for it by default.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"groups": True}
+
+    def __init__(
+        self,
+        kernels: Any = "rbf",
+        views: Any = None,
+        *,
+        scaling: Any = "standard",
+        widths: Any = 0.25,
+        p: float = 2.0,
+        delta: float = 1e-2,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        score_type: str = "projection",
+        false_alarm_rate: float = 0.05,
+        storage: str = "auto",
+        memory_limit: Any = None,
+        dtype: Any = "float64",
+        drop_constant: bool = True,
+        r: float | None = None,
+        kernel_groups: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.views = views
+        self.scaling = scaling
+        self.widths = widths
+        self.p = p
+        self.delta = delta
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.score_type = score_type
+        self.false_alarm_rate = false_alarm_rate
+        self.storage = storage
+        self.memory_limit = memory_limit
+        self.dtype = dtype
+        self.drop_constant = drop_constant
+        self.r = r
+        self.kernel_groups = kernel_groups
+        self.n_jobs = n_jobs
+
+    # -- fitting -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Learn the shared weights and every task.
+
+        Parameters
+        ----------
+        X : table of shape (n, d), or precomputed kernels (see the notes of the class)
+            Training rows of all tasks, all taken to be normal for their task.
+        y : ignored
+            Present for scikit-learn's interface.
+        sample_weight : array of shape (n,), optional
+            Trust in each row, as in `MultiKernelFisherNull`.
+        groups : array of shape (n,), optional
+            The task of each row; None: one task.
+
+        Returns
+        -------
+        self
+        """
+        with unchanged_on_error(self):
+            self._fit(X, sample_weight, groups)
+        return self
+
+    def _fit(self, X: Any, sample_weight: Any, groups: Any) -> None:
+        delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
+        self._check_choices()
+        if self._pairwise:
+            tasks = self._precomputed_tasks(X, sample_weight, groups)
+        else:
+            tasks = self._table_tasks(X, sample_weight, groups)
+        self._tasks = {
+            name: replace(task, ridge=delta * _size(task)) for name, task in tasks.items()
+        }
+        self._learn_tasks(None)
+        self._training_rows = group_rows(self._row_names)
+        self._fitted_stack_rows = len(self._row_names)
+
+    def _table_tasks(self, X: Any, sample_weight: Any, groups: Any) -> dict[Hashable, Task]:
+        table = read_table(self, X, reset=True)
+        weight = read_weights(sample_weight, X)
+        self._row_names = read_groups(groups, len(table))
+        rows = group_rows(self._row_names)
+        kept = rows if weight is None else {c: i[weight[i] > 0] for c, i in rows.items()}
+        check_sizes({name: len(index) for name, index in kept.items()})
+        views = resolve_views(self.views, table.shape[1], getattr(self, "feature_names_in_", None))
+        self.bank_ = pooled_bank(
+            table,
+            list(kept.values()),
+            weight,
+            views=views,
+            kernels=self.kernels,
+            widths=self.widths,
+            scaling=self.scaling,
+            drop_constant=self.drop_constant,
+        )
+        self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
+        self._check_room([len(index) for index in kept.values()], self.bank_.J)
+        return {
+            name: Task(
+                name,
+                np.nan,
+                bank=self.bank_.rebase(table[index]),
+                row_weight=None if weight is None else weight[index],
+            )
+            for name, index in kept.items()
+        }
+
+    def _precomputed_tasks(self, X: Any, sample_weight: Any, groups: Any) -> dict[Hashable, Task]:
+        if sample_weight is not None:
+            raise ValueError("sample_weight: not supported with precomputed kernels of tasks.")
+        dtype = self._value_type()
+        self.bank_ = None
+        if isinstance(X, Mapping):
+            if groups is not None:
+                raise ValueError("groups: got groups next to a mapping, which names its tasks.")
+            stacks = {name: _own_stack(name, K, dtype) for name, K in X.items()}
+            if not stacks:
+                raise ValueError("X: got an empty mapping; expected kernels of at least one task.")
+            self._row_names = [name for name, stack in stacks.items() for _ in range(stack.n)]
+            columns: dict[Hashable, Any] = dict.fromkeys(stacks)
+        else:
+            whole = read_precomputed(X, dtype=dtype)
+            self._row_names = read_groups(groups, whole.n)
+            columns = dict(group_rows(self._row_names))
+            check_sizes({name: len(index) for name, index in columns.items()})
+            stacks = {name: whole[np.ix_(index, index)] for name, index in columns.items()}
+            self.n_features_in_ = whole.n
+        counts = {stack.J for stack in stacks.values()}
+        if len(counts) > 1:
+            raise InvalidKernelError(
+                f"kernels: tasks have {sorted(counts)} kernels; expected as many for each."
+            )
+        self.kernel_names_ = np.array([f"kernel {j}" for j in range(counts.pop())], dtype=object)
+        return {
+            name: Task(name, np.nan, stack=stack, columns=columns[name])
+            for name, stack in stacks.items()
+        }
+
+    def _learn_tasks(self, init: Array | None) -> None:
+        """Learn weights, coefficients and thresholds of the tasks in ``_tasks``."""
+        tol = check_number("tol", self.tol, "a positive number", 0.0)
+        J = len(self.kernel_names_)
+        ball = weight_ball(self.p, self.r, self.kernel_groups, self.bank_, J)
+        dtype = self._value_type()
+        tasks = list(self._tasks.values())
+        problem = JointFisherProblem([task.problem(dtype) for task in tasks], self.n_jobs)
+        result: Result = solve(
+            problem, ball, self.solver, tol=tol, max_iter=self.max_iter, init=init
+        )
+        diagonals = problem.each(lambda part: part.inverse_diagonal(result.weights))
+        self.weights_ = result.weights
+        self.gap_ = result.gap
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
+        self.solver_ = result.solver
+        self._publish(
+            {
+                task.name: self._finished(
+                    task, coef, diagonal if task.row_weight is None else task.row_weight * diagonal
+                )
+                for task, coef, diagonal in zip(
+                    tasks, problem.split(result.coef), diagonals, strict=True
+                )
+            }
+        )
+
+    def _finished(self, task: Task, coef: Array, inverse_diagonal: Array) -> Task:
+        left_out = left_out_projections(
+            inverse_diagonal, coef, task.ridge, row_weight=task.row_weight
+        )
+        return task.learned(coef, self._of_projection(left_out), self.false_alarm_rate)
+
+    def _publish(self, tasks: dict[Hashable, Task]) -> None:
+        self._tasks = tasks
+        self.tasks_ = list(tasks)
+        self.coef_ = {name: task.coef for name, task in tasks.items()}
+        self.calibration_ = {name: task.calibration for name, task in tasks.items()}
+        self.threshold_ = {name: task.threshold for name, task in tasks.items()}
+        # scikit-learn's number where there is but one task.
+        several = len(tasks) > 1
+        self.offset_ = self.threshold_ if several else next(iter(self.threshold_.values()))
+        self.false_alarm_rate_ = {name: task.false_alarm_rate for name, task in tasks.items()}
+
+    # -- tasks come and go ---------------------------------------------------------------------
+
+    def enroll(self, X: Any, group: Hashable, sample_weight: Any = None) -> Self:
+        """Add a task with the shared weights: one linear solve, no learning.
+
+        Scaling and widths are those of the fit, and delta is relative to the rows given here.
+
+        Parameters
+        ----------
+        X : table of shape (n_new, d), or kernels of shape (J, n_new, n_new)
+            Rows of the new task.
+        group : hashable
+            Its name; must be new.
+        sample_weight : array of shape (n_new,), optional
+            Trust in each row; for tables.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        name = read_groups([group], 1)[0]
+        if name in self._tasks:
+            raise ValueError(
+                f"group: the model already has a task {name!r}; forget({name!r}) first, or choose "
+                "another name."
+            )
+        task = self._new_task(name, X, sample_weight)
+        coef, diagonal = ridge_solution(task.combined(self.weights_), task.ridge, task.row_weight)
+        self._publish({**self._tasks, name: self._finished(task, coef, diagonal)})
+        return self
+
+    def _new_task(self, name: Hashable, X: Any, sample_weight: Any) -> Task:
+        delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
+        if self.bank_ is None:
+            if sample_weight is not None:
+                raise ValueError("sample_weight: not supported with precomputed kernels of tasks.")
+            stack = _own_stack(name, X, self._value_type())
+            stack.validate(stack.n, len(self.weights_))
+            return Task(name, delta * stack.n, stack=stack)
+        size = len(X) if hasattr(X, "__len__") else 0
+        if size < 2:
+            raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 2.")
+        table = read_table(self, X, reset=False)
+        weight = read_weights(sample_weight, X)
+        if weight is not None:
+            table, weight = table[weight > 0], weight[weight > 0]
+        self._check_room([len(table)], 0)
+        task = Task(name, np.nan, bank=self.bank_.rebase(table), row_weight=weight)
+        return replace(task, ridge=delta * _size(task))
+
+    def forget(self, group: Hashable) -> Self:
+        """Remove a task; the shared weights stay."""
+        check_is_fitted(self)
+        name = read_groups([group], 1, self._tasks)[0]
+        if len(self._tasks) == 1:
+            raise ValueError(f"group: {name!r} is the only task; a model needs at least one.")
+        self._publish({other: task for other, task in self._tasks.items() if other != name})
+        return self
+
+    def refit_weights(self) -> Self:
+        """Learn the shared weights again on all present tasks, starting from the present ones.
+
+        Scaling, widths and ridges stay.
+        """
+        check_is_fitted(self)
+        if self.bank_ is not None:
+            self._check_room([task.n for task in self._tasks.values()], self.bank_.J)
+        with unchanged_on_error(self):
+            self._learn_tasks(self.weights_)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fit, and judge each training row by its leave-one-out score in its task."""
+        self.fit(X, y, **fit_params)
+        weight = None if self._pairwise else read_weights(fit_params.get("sample_weight"), X)
+        out = np.empty(len(self._row_names), dtype=int)
+        for name, rows in self._training_rows.items():
+            task = self._tasks[name]
+            assert task.left_out is not None
+            kept = rows if weight is None else rows[weight[rows] > 0]
+            out[kept] = np.where(task.left_out >= task.threshold, 1, -1)
+            if len(kept) < len(rows):  # rows of weight zero are as good as new
+                ignored = np.setdiff1d(rows, kept)
+                table = read_table(self, X, reset=False)
+                out[ignored] = self.predict(table[ignored], groups=name)
+        return out
+
+    # -- small things ------------------------------------------------------------------------
+
+    def _check_choices(self) -> None:
+        if self.score_type not in ("projection", "distance"):
+            raise ValueError(
+                f"score_type: got {self.score_type!r}; expected 'projection' or 'distance'."
+            )
+        if self.storage not in ("auto", "dense"):
+            raise ValueError(f"storage: got {self.storage!r}; expected 'auto' or 'dense'.")
+
+    def _check_room(self, sizes: list[int], J: int) -> None:
+        """Refuse stacks of all tasks that do not fit, before they are allocated."""
+        side = math.ceil(math.sqrt(sum(size * size for size in sizes)))
+        limit = parse_memory_limit(self.memory_limit)
+        check_memory(J, side, np.dtype(self._value_type()).itemsize, limit)
+
+
+def _size(task: Task) -> float:
+    """Number of rows; a row of weight w counts as w."""
+    return float(task.n) if task.row_weight is None else float(task.row_weight.sum())
+
+
+def _own_stack(name: Hashable, X: Any, dtype: Any) -> DenseStack:
+    """A task's own square kernels, or an error that names the task."""
+    try:
+        return read_precomputed(X, dtype=dtype)
+    except InvalidKernelError as error:
+        raise InvalidKernelError(f"task {name!r}: {error}") from None

@@ -1,0 +1,198 @@
+r"""The inverse of a ridge system, kept up to date while rows come and go.
+
+.. math:: G = (\rho W^{-1} + K_b)^{-1}, \qquad a = G t
+
+Adding k rows costs n^2 k instead of n^3, and so does removing k; the diagonal of G, which
+leave-one-out thresholds need, is there at any time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dgemm, dsyr
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from kernull._typing import Array, Indices
+from kernull.errors import InvalidKernelError
+
+__all__ = ["RidgeInverse", "ridge_solution"]
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeInverse:
+    r"""G = (rho W^-1 + K_b)^-1 for fixed kernel weights b, with row weights W (1 by default).
+
+    Objects are immutable: `append` and `remove` give new ones, so that a step which fails
+    leaves nothing half done.
+
+    Parameters
+    ----------
+    inverse : array of shape (n, n)
+        G, symmetric.
+    ridge : float
+        The absolute ridge rho.
+    row_weight : array of shape (n,)
+        The diagonal of W.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> K = np.array([[2.0, 1.0, 0.5], [1.0, 2.0, 1.0], [0.5, 1.0, 2.0]])
+    >>> grown = RidgeInverse.of(K[:2, :2], ridge=0.1).append(K[2:, :2], K[2:, 2:])
+    >>> bool(np.allclose(grown.inverse, np.linalg.inv(K + 0.1 * np.eye(3))))
+    True
+    >>> grown.remove([0]).inverse.shape
+    (2, 2)
+    """
+
+    inverse: Array
+    ridge: float
+    row_weight: Array
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Array,
+        ridge: float,
+        row_weight: Array | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> RidgeInverse:
+        """From K_b itself, by one factorisation; ``overwrite`` lets it work in place."""
+        kernel = kernel if overwrite else kernel.copy()
+        w = np.ones(len(kernel)) if row_weight is None else np.asarray(row_weight, dtype=float)
+        inverse = _inverted(_factorise(kernel, ridge, w))
+        return cls(_mirrored(inverse), float(ridge), w)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.inverse)
+
+    @property
+    def diagonal(self) -> Array:
+        """Diagonal of G."""
+        return np.diagonal(self.inverse).copy()
+
+    def coef(self, target: Array | None = None) -> Array:
+        """Coefficients a = G t; t is ones by default."""
+        t = np.ones(self.n) if target is None else target
+        return np.asarray(self.inverse @ t)
+
+    def append(self, cross: Array, square: Array, row_weight: Array | None = None) -> RidgeInverse:
+        r"""The inverse after k rows were added.
+
+        With :math:`W = G B'` and the Schur complement
+        :math:`S = \rho W_{new}^{-1} + D - B G B'` the new inverse is
+
+        .. math:: \begin{pmatrix} G + W S^{-1} W' & -W S^{-1} \\ -S^{-1} W' & S^{-1} \end{pmatrix}.
+
+        Parameters
+        ----------
+        cross : array of shape (k, n)
+            B, the weighted kernel between new rows and the rows here.
+        square : array of shape (k, k)
+            D, the weighted kernel among new rows.
+        row_weight : array of shape (k,), optional
+            Weights of the new rows.
+        """
+        k, n = cross.shape
+        w = np.ones(k) if row_weight is None else np.asarray(row_weight, dtype=float)
+        GB = self.inverse @ cross.T
+        S = square - cross @ GB
+        S = (S + S.T) / 2
+        S.flat[:: k + 1] += self.ridge / w
+        try:
+            factor = cho_factor(S, lower=True, check_finite=False)
+        except LinAlgError:
+            raise InvalidKernelError(
+                "kernels: with the new rows the weighted sum of the kernels is not positive "
+                "semidefinite; check that they were computed like those of the fit."
+            ) from None
+        # [[G, 0], [0, 0]] + P S^-1 P' with P = (W; -I): one pass over the matrix, in place.
+        out = np.zeros((n + k, n + k))
+        out[:n, :n] = self.inverse
+        P = np.concatenate([GB, -np.eye(k)])
+        half = cho_solve(factor, P.T, check_finite=False)
+        dgemm(1.0, P, half, beta=1.0, c=out.T, overwrite_c=1)
+        return RidgeInverse(out, self.ridge, np.concatenate([self.row_weight, w]))
+
+    def remove(self, rows: Indices | list[int]) -> RidgeInverse:
+        r"""The inverse after rows f were removed: :math:`G_{kk} - G_{kf} G_{ff}^{-1} G_{fk}`."""
+        gone = np.zeros(self.n, dtype=bool)
+        gone[rows] = True
+        keep, drop = np.flatnonzero(~gone), np.flatnonzero(gone)
+        side = self.inverse[np.ix_(drop, keep)]
+        factor = cho_factor(self.inverse[np.ix_(drop, drop)], lower=True, check_finite=False)
+        out = self.inverse[np.ix_(keep, keep)]
+        out -= side.T @ cho_solve(factor, side, check_finite=False)
+        return RidgeInverse(out, self.ridge, self.row_weight[keep])
+
+    def least_useful(self, count: int, target: Array | None = None) -> Indices:
+        r"""Rows to drop, one after the other: each time the one that the others explain best.
+
+        Without row i, F = t'Gt falls by :math:`a_i^2 / G_{ii}`, its squared leave-one-out
+        residual times G_ii. The row with the smallest fall goes, G and a are brought up to date,
+        and so on.
+        """
+        inverse = self.inverse.copy(order="F")
+        a = self.coef(target)
+        alive = np.ones(self.n, dtype=bool)
+        chosen: list[int] = []
+        for _ in range(count):
+            diagonal = np.where(alive, np.diagonal(inverse), 1.0)
+            i = int(np.argmin(np.where(alive, a * a / diagonal, np.inf)))
+            # Only the lower triangle is kept up to date.
+            column = np.concatenate([inverse[i, :i], inverse[i:, i]])
+            pivot = float(column[i])
+            a = a - column * (a[i] / pivot)
+            inverse = dsyr(-1.0 / pivot, column, a=inverse, lower=1, overwrite_a=1)
+            alive[i] = False
+            chosen.append(i)
+        return np.array(chosen, dtype=np.intp)
+
+
+def ridge_solution(
+    kernel: Array, ridge: float, row_weight: Array | None = None
+) -> tuple[Array, Array]:
+    """Coefficients G 1 and diagonal of G from K_b, in place and by one factorisation."""
+    w = np.ones(len(kernel)) if row_weight is None else np.asarray(row_weight, dtype=float)
+    factor = _factorise(kernel, ridge, w)
+    a = cho_solve((factor, True), np.ones(len(w)), check_finite=False)
+    return np.asarray(a), np.diagonal(_inverted(factor)).copy()
+
+
+def _factorise(kernel: Array, ridge: float, row_weight: Array) -> Array:
+    """Lower factor of rho W^-1 + K_b (its upper triangle is not cleaned), in place."""
+    kernel.flat[:: len(kernel) + 1] += ridge / row_weight
+    # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
+    factor, info = dpotrf(kernel.T, lower=1, overwrite_a=1, clean=0)
+    if info != 0:
+        raise InvalidKernelError(
+            "kernels: the weighted sum of the kernels plus the ridge is not positive definite; "
+            "check the kernels, or raise delta."
+        )
+    return np.asarray(factor)
+
+
+def _inverted(factor: Array) -> Array:
+    """Lower triangle of the inverse from the lower factor, in place."""
+    inverse, info = dpotri(factor, lower=1, overwrite_c=1)
+    if info != 0:  # cannot happen after a successful factorisation
+        raise LinAlgError(f"dpotri failed with code {info}")
+    return np.asarray(inverse)
+
+
+def _mirrored(lower: Array) -> Array:
+    """The symmetric matrix of a lower triangle, in C order and in place where possible."""
+    out = np.ascontiguousarray(lower.T)  # upper triangle is right now
+    n, block = len(out), 256
+    for start in range(0, n, block):  # block by block: strided copies of the whole are slow
+        rows = slice(start, min(start + block, n))
+        corner = out[rows, rows]
+        corner += np.triu(corner, 1).T - np.tril(corner, -1)
+        out[rows.stop :, rows] = out[rows, rows.stop :].T
+    return out

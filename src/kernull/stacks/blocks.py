@@ -1,0 +1,95 @@
+"""Several stacks side by side: block-diagonal kernels, for tasks that share their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from kernull._typing import Array
+from kernull.errors import InvalidKernelError
+from kernull.stacks.base import Stack
+
+__all__ = ["BlockDiagonalStack"]
+
+
+class BlockDiagonalStack:
+    """Kernels K_j = diag(K^1_j, ..., K^C_j) over the rows of C tasks, never formed whole.
+
+    Rows of different tasks do not meet: kernel values between them are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernull.stacks import DenseStack
+    >>> stack = BlockDiagonalStack([DenseStack(np.ones((2, 3, 3))), DenseStack(np.ones((2, 1, 1)))])
+    >>> stack.products(np.ones(4))
+    array([[3., 3., 3., 1.],
+           [3., 3., 3., 1.]])
+    """
+
+    def __init__(self, blocks: Sequence[Stack]) -> None:
+        if not blocks:
+            raise ValueError("blocks: got no stack; expected one a task.")
+        counts = sorted({block.J for block in blocks})
+        if len(counts) > 1:
+            raise InvalidKernelError(
+                f"kernels: tasks have {counts} kernels; tasks that share weights need the same "
+                "kernels in the same order."
+            )
+        self.blocks = tuple(blocks)
+        ends = np.cumsum([block.n for block in blocks]).tolist()
+        #: Rows of each task.
+        self.slices = tuple(
+            slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)
+        )
+        self.scale = np.ones(counts[0])  # each block applies its own
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.n, self.n
+
+    @property
+    def n(self) -> int:
+        """Number of rows of all tasks together."""
+        return int(self.slices[-1].stop)
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return len(self.scale)
+
+    def products(self, V: Array) -> Array:
+        """K_j V for every j: (n,) -> (J, n), (n, k) -> (J, n, k)."""
+        parts = [
+            block.products(V[rows]) for block, rows in zip(self.blocks, self.slices, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    @property
+    def combine(self) -> Callable[[Array], Array]:
+        """Sum of b_j K_j as one n x n matrix; there where every task's stack offers it."""
+        if not all(hasattr(block, "combine") for block in self.blocks):
+            raise AttributeError("combine: one of the tasks never forms an n x n matrix.")
+        return self._combine
+
+    def _combine(self, weights: Array) -> Array:
+        blocks: Any = self.blocks
+        return np.asarray(block_diag(*(block.combine(weights) for block in blocks)))
+
+    def diagonal(self) -> Array:
+        """k_j(x_i, x_i), of shape (J, n)."""
+        return np.concatenate([block.diagonal() for block in self.blocks], axis=1)
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n)."""
+        wanted = np.arange(self.n)[index]
+        out = np.zeros((self.J, len(wanted), self.n))
+        for block, rows in zip(self.blocks, self.slices, strict=True):
+            here = np.flatnonzero((wanted >= rows.start) & (wanted < rows.stop))
+            if len(here):
+                out[:, here, rows] = block.rows(wanted[here] - rows.start)
+        return out
