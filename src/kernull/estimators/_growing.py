@@ -41,6 +41,10 @@ class GrowingMixin:
     _row_weight: Array | None = None
     _stack_scale: Any = 1.0
     _inverse: RidgeInverse | None = None
+    _left_out_parts: Array | None
+    _calibration_rows: Any
+    _calibration_weight: Array | None
+    _learned_rows: Any
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, relearn: bool = False
@@ -126,6 +130,11 @@ class GrowingMixin:
             raise MissingCapabilityError(
                 "partial_fit and forget: a model fitted on precomputed kernels does not keep them. "
                 "Call partial_fit instead of fit from the first rows on."
+            )
+        if np.ndim(self.coef_) != 1:
+            raise MissingCapabilityError(
+                "partial_fit and forget: a model of storage='nystroem' keeps its landmarks alone, "
+                "not its rows; fit again, or use another storage."
             )
         check_memory(2, self.bank_.n, 8, parse_memory_limit(self.memory_limit))  # type: ignore[attr-defined]
         kernel = self.bank_.combine(self.weights_ * self._stack_scale)
@@ -220,8 +229,7 @@ class GrowingMixin:
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(rate)
         self.offset_ = self.threshold_
         # Calibration by view belongs to the old rows; `explain` computes it anew when asked.
-        for name in ("calibration_contributions_", "typical_contributions_"):
-            vars(self).pop(name, None)
+        self._left_out_parts = self._calibration_rows = None
         self._calibration_weight = weight
         self._learned_rows = None
         self.bank_ = bank
