@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.lapack import dtrtri
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError, MissingCapabilityError
@@ -23,7 +23,19 @@ from kernull.problems.base import Evaluation
 from kernull.stacks import DenseStack, Stack
 from kernull.stacks.dense import smallest_ritz_value
 
-__all__ = ["FisherProblem"]
+__all__ = ["FisherProblem", "inverse_diagonal"]
+
+
+def inverse_diagonal(factor: Array) -> Array:
+    """Diagonal of (LL')^-1 from its lower factor L, which is used up.
+
+    It holds the squared norms of the columns of L^-1: half the work of the inverse itself.
+    """
+    inverse, info = dtrtri(factor, lower=1, overwrite_c=1)
+    if info != 0:  # cannot happen after a successful factorisation
+        raise LinAlgError(f"dtrtri failed with code {info}")
+    columns = np.asarray(inverse).T
+    return np.asarray(np.einsum("ij,ij->i", columns, columns))
 
 
 class FisherProblem:
@@ -164,10 +176,7 @@ class FisherProblem:
         """The exact a(b) and the diagonal of the scaled inverse, from one factorisation."""
         factor = self.factorise(weights)
         a = cho_solve((factor, True), self.target, check_finite=False)
-        inverse, info = dpotri(factor, lower=1, overwrite_c=1)
-        if info != 0:  # cannot happen after a successful factorisation
-            raise LinAlgError(f"dpotri failed with code {info}")
-        return self._scale(a), np.diagonal(inverse).copy()
+        return self._scale(a), inverse_diagonal(factor)
 
     def _check_sign(self, u: Array, quadratic: float) -> None:
         # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding. Rounding is measured
