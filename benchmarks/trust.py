@@ -105,6 +105,7 @@ def alarms(splits: int) -> bool:
     header = f"{'set':10} {'n':>4} {'floor':>6} {'loo':>6} {'naive':>6} | {'m':>3} {'split':>6}"
     print(f"{header} {'s.e.':>5} | FDP and power of detect(fdr=0.1), m = n/2: 50% / 20% outliers")
     all_hold = True
+    gaps = []
     for data in load_sets():
         rows = [one_split(data, seed) for seed in range(splits)]
         mean = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
@@ -128,7 +129,9 @@ def alarms(splits: int) -> bool:
             flush=True,
         )
         all_hold &= all(marks.values())
-    print("\nall hold" if all_hold else "\n! marks what does not hold")
+        gaps.append(mean["loo"] - floor)
+    print(f"\nloo less its floor, mean over the sets: {np.mean(gaps):+.1%}")
+    print("all hold" if all_hold else "! marks what does not hold")
     return all_hold
 
 
@@ -138,14 +141,14 @@ def explain(cases: int = 200, seed: int = 0) -> bool:
     X, views = join_views(digits.views)
     names = list(views)
     print(f"\nThe view taken from another digit ranks first, of {cases} cases (Multiple Features)")
-    results = {}
-    for kind in ("training", "fresh"):
+    results = []
+    for kind, width in (("training", 0.25), ("training", 0.5), ("fresh", 0.25), ("fresh", 0.5)):
         rng = np.random.default_rng(seed)
         hits = peer = difference = 0
         for digit in range(10):
             targets = rng.permutation(np.flatnonzero(digits.y == digit))
             train, fresh = targets[:140], targets[140:]
-            model = MultiKernelFisherNull(views=views, p=2).fit(X[train])
+            model = MultiKernelFisherNull(views=views, p=2, widths=width).fit(X[train])
             heavy = np.flatnonzero(model.weights_ >= 0.5 * model.weights_.mean())
             others = np.flatnonzero(digits.y != digit)
             k = cases // 10
@@ -158,12 +161,12 @@ def explain(cases: int = 200, seed: int = 0) -> bool:
             hits += int((first == swapped).sum())
             difference += int((why.differences.argmin(axis=1) == swapped).sum())
             peer += int((mahalanobis_surprise(X[train], rows, views).argmax(1) == swapped).sum())
-        results[kind] = hits / cases
+        results.append(hits / cases)
         print(
-            f"  {kind:8} row: {hits / cases:.1%} by surprise (by plain difference "
+            f"  {kind:8} row, width {width:4}: {hits / cases:.1%} by surprise (by plain difference "
             f"{difference / cases:.1%}; a Mahalanobis detector a view: {peer / cases:.1%})"
         )
-    return results["training"] >= 0.95 and results["fresh"] >= 0.95
+    return min(results) >= 0.95
 
 
 def mahalanobis_surprise(train: np.ndarray, rows: np.ndarray, views: dict) -> np.ndarray:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
+    "ApproximationWarning",
+    "ClusterError",
     "ConstantViewWarning",
     "EdgeOfGridWarning",
     "InvalidKernelError",
@@ -33,6 +35,14 @@ class MissingDependencyError(ImportError):
 
 class ModelFileError(ValueError):
     """A model file is damaged, not of kernull's format, too new, or does not make sense."""
+
+
+class ClusterError(RuntimeError):
+    """A cluster has no workers, or lost them all for good."""
+
+
+class ApproximationWarning(UserWarning):
+    """Kernels were approximated because exact ones would cost too much."""
 
 
 class ConstantViewWarning(UserWarning):

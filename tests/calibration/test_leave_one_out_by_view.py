@@ -7,8 +7,12 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 
 from kernull import FisherProblem, MultiKernelFisherNull
-from kernull.calibration import leave_one_out, leave_one_out_contributions, loo_sample
-from kernull.calibration.loo import SAMPLE_ROWS, conjugate_gradients
+from kernull.calibration import (
+    attributed_contributions,
+    leave_one_out,
+    leave_one_out_contributions,
+)
+from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack
 
 VIEWS = {"a": [0, 1], "b": [2], "c": [2, 3, 4]}
@@ -85,55 +89,53 @@ def test_missing_view_threshold_is_that_of_refits_without_it():
     np.testing.assert_array_equal(model.predict(new, missing_views=["b"]) == -1, p <= 0.2)
 
 
-class Matrixless:
-    """A stack that never forms an n x n matrix."""
-
-    def __init__(self, stack):
-        self.stack, self.n, self.J, self.shape = stack, stack.n, stack.J, stack.shape
-        self.products, self.rows, self.diagonal = stack.products, stack.rows, stack.diagonal
-        self.scale = stack.scale
-
-
 @pytest.mark.parametrize("weighted", [None, "copies"])
-def test_matrix_free_equals_dense(weighted):
-    X = rows(5, 60)
+def test_precomputed_kernels_are_taken_apart_when_fitted(weighted):
+    X = rows(5)
     w = row_weights(weighted, len(X), 1)
-    model = MultiKernelFisherNull(views=VIEWS).fit(X, sample_weight=w)
-    stack = model.bank_.stack()
-    ridge = model.delta * (len(X) if w is None else w.sum())
-    lazy = FisherProblem(Matrixless(stack), ridge, row_weight=w)
-    some = np.array([3, 17, 40])
-    found = leave_one_out_contributions(lazy, model.weights_, w, some)
-    np.testing.assert_allclose(found, model.calibration_contributions_[some], rtol=0, atol=1e-8)
+    table = MultiKernelFisherNull(views=VIEWS).fit(X, sample_weight=w)
+    model = MultiKernelFisherNull("precomputed").fit(table.bank_.stack().kernels, sample_weight=w)
+    np.testing.assert_allclose(
+        model.calibration_contributions_, table.calibration_contributions_, rtol=0, atol=1e-8
+    )
 
 
-def test_matrix_free_sample_is_500_rows():
-    n = SAMPLE_ROWS + 20
-    problem = FisherProblem(Matrixless(DenseStack(np.eye(n)[None])), 1.0)
-    picked = loo_sample(problem)
-    assert len(np.unique(picked)) == SAMPLE_ROWS
-    assert picked.max() < n
-    assert len(loo_sample(FisherProblem(DenseStack(np.eye(n)[None]), 1.0))) == n
+def test_matrix_free_sums_are_the_calibration_scores():
+    X = rows(5, 700)
+    model = MultiKernelFisherNull(views=VIEWS, storage="tiled").fit(X)
+    found = model.calibration_contributions_
+    assert len(found) == 500
+    np.testing.assert_allclose(np.sort(found.sum(axis=1)), model.calibration_.scores, atol=1e-12)
+    p = model.p_values(X, missing_views="b")
+    np.testing.assert_array_equal(model.predict(X, missing_views="b") == -1, p <= 0.05)
 
 
-def test_conjugate_gradients_solve():
-    rng = np.random.default_rng(0)
-    root = rng.standard_normal((2, 25, 25))
-    stack = DenseStack(root @ root.transpose(0, 2, 1))
-    problem = FisherProblem(stack, 0.3)
-    b = np.array([0.4, 0.6])
-    B = rng.standard_normal((25, 4))
-    expected = np.linalg.solve(stack.combine(b) + 0.3 * np.eye(25), B)
-    np.testing.assert_allclose(conjugate_gradients(problem, b, B), expected, rtol=1e-7, atol=1e-9)
+def test_shared_out_contributions_are_right_to_first_order():
+    """Ten times the ridge, a hundredth of the error; and sums are as given."""
+    X = rows(5, 200)
+    stack = MultiKernelFisherNull(views=VIEWS).fit(X).bank_.stack()
+    b, picked = np.array([0.5, 0.3, 0.6]), np.array([3, 17, 40, 199])
+    errors = []
+    for ridge in (20.0, 200.0, 2000.0):
+        inverse = RidgeInverse.of(stack.combine(b), ridge)
+        exact = leave_one_out_contributions(stack, b, inverse)[picked]
+        sums = exact.sum(axis=1)
+        found = attributed_contributions(stack, b, inverse.coef(), sums, picked)
+        np.testing.assert_allclose(found.sum(axis=1), sums, rtol=0, atol=1e-14)
+        training = (stack.products(inverse.coef()).T * b)[picked]
+        errors.append(np.abs(found - exact).max() / np.abs(training - exact).max())
+    # Relative to the correction itself, the error falls with the ridge.
+    assert errors[0] < 0.1
+    assert errors[2] < errors[1] / 5 < errors[0] / 10
 
 
 def test_exact_even_where_the_solver_stopped_early():
-    """A loose tolerance leaves the coefficients inexact; leave-one-out solves anew."""
+    """A loose tolerance leaves the solver's coefficients inexact; leave-one-out solves anew."""
     X = rows(6, 100)
     model = MultiKernelFisherNull(views=VIEWS, solver="subspace", tol=1e-2).fit(X)
     A = model.bank_.stack().combine(model.weights_) + model.delta * len(X) * np.eye(len(X))
     G = np.linalg.inv(A)
-    assert np.abs(model.coef_ - G.sum(axis=1)).max() > 1e-4 * np.abs(model.coef_).max()
     expected = 1.0 - G.sum(axis=1) / np.diag(G)
     found = model.calibration_contributions_.sum(axis=1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(model.calibration_.scores, np.sort(expected), rtol=0, atol=1e-8)

@@ -80,9 +80,12 @@ def test_scores(model):
 
 def test_contributions(model):
     shown = ContributionsDisplay.from_estimator(model, OTHERS, row=2)
-    bars = [bar.get_width() for bar in shown.ax_.patches]
+    bars = {round(bar.get_y() + bar.get_height() / 2): bar for bar in shown.ax_.patches}
     order = shown.explanation.ranking(2)[::-1]
-    np.testing.assert_allclose(bars, shown.explanation.by_view[2, order])
+    widths = [bars[place].get_width() for place in range(3)]
+    np.testing.assert_allclose(widths, shown.explanation.by_view[2, order])
+    labels = [label.get_text() for label in shown.ax_.get_yticklabels()]
+    assert labels == [shown.explanation.view_names[v] for v in order]
     assert shown.ax_.get_title(loc="left").startswith("flagged")
     partial = ContributionsDisplay.from_estimator(model, OTHERS, missing_views="look")
     assert len(partial.ax_.patches) == 2

@@ -11,9 +11,11 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array
 from kernull.calibration import Calibration, lowered
+from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
 from kernull.estimators._inputs import read_precomputed, read_table, read_weights
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
-from kernull.stacks import DenseStack, KernelBank, LazyCross, check_memory, parse_memory_limit
+from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
+from kernull.stacks.cross import device_cross
 from kernull.views import resolve_views
 
 __all__ = ["OneClassKernelEstimator"]
@@ -30,7 +32,15 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     - ``_learn(stack, sample_weight)``: learn from a square stack and return calibration scores,
       one a row (scores of each row by a model that did not see it);
     - ``_score(cross)``: scores of the rows of a cross stack, higher is more normal.
+
+    One that sets ``_matrix_free`` may be given stacks that never form an n x n matrix. It then
+    sets ``_calibration_rows``, the rows whose scores are fit for calibration (None: all).
     """
+
+    _matrix_free = False
+    _calibration_rows: Any = None
+    #: Attributes that come back as tensors when the model was fitted on tensors.
+    _array_attributes: tuple[str, ...] = ()
 
     kernels: Any
     views: Any
@@ -70,44 +80,49 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         -------
         self
         """
-        weight = read_weights(sample_weight, X)
-        self._set_bank_and_learn(X, weight)
+        return self._fit_rows(X, sample_weight)
+
+    def _fit_rows(self, X: Any, sample_weight: Any, client: Any = None) -> Self:
+        weight = read_weights(as_numpy(sample_weight), X)
+        self._set_bank_and_learn(as_numpy(X), weight, client, cuda_device_of(X))
+        if is_tensor(X):
+            for name in self._array_attributes:
+                setattr(self, name, like(getattr(self, name), X))
         return self
 
-    def _set_bank_and_learn(self, X: Any, weight: Array | None) -> None:
-        total = weight
+    def _set_bank_and_learn(
+        self, X: Any, weight: Array | None, client: Any = None, device: Any = None
+    ) -> None:
+        given = weight
         # Rows held out for calibration have weight zero in the fit.
         weight, held = self._hold_out(_count_rows(X), weight)
         rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
         kept = None if weight is None or (weight[rows] == 1.0).all() else weight[rows]
-        self._learned_rows: Any = None if weight is None or weight.all() else rows
-        self.__dict__.pop("calibration_contributions_", None)
-        stack = self._training_stack(X, weight, rows)
+        self._learned_rows = None if weight is None or weight.all() else rows
+        self._left_out_parts = self._calibration_rows = None
+        stack = self._training_stack(X, weight, rows, client, device)
         scores = self._learn(stack, kept)
-        seen = np.isfinite(scores)  # all, but for a sample of the rows of a matrix-free fit
-        self.__dict__.pop("typical_contributions_", None)
-        self._set_typical(kept, seen)
-        # Scores of the training rows for fit_predict; rows of weight zero are as good as new, and
-        # rows that were not left out have nothing better than their training scores.
-        everything = scores
-        if self._learned_rows is not None or not seen.all():
-            everything = self.score_samples(X)
-            everything[rows] = np.where(seen, scores, everything[rows])
-        self._training_scores = everything
-        scores, self._calibration_weight = scores[seen], None if kept is None else kept[seen]
+        # Scores of the training rows for fit_predict; rows of weight zero are as good as new.
+        self._training_scores = scores
+        if self._learned_rows is not None:
+            self._training_scores = self._score(self._cross(X))
+            self._training_scores[rows] = scores
+        sample = slice(None) if self._calibration_rows is None else self._calibration_rows
+        scores, self._calibration_weight = scores[sample], None if kept is None else kept[sample]
         if held is not None:
-            scores = lowered(everything[held])
-            self._calibration_weight = None if total is None else total[held]
-            self._set_held_out_contributions(X, held)
+            scores = lowered(self._training_scores[held])
+            self._calibration_weight = None if given is None else given[held]
+            if hasattr(self, "_contributions"):
+                self._left_out_parts = self._contributions(self._cross(X))[held]
         self.calibration_ = Calibration.of(scores, self._calibration_weight)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
 
-    def _training_stack(self, X: Any, weight: Array | None, rows: Any) -> DenseStack:
+    def _training_stack(
+        self, X: Any, weight: Array | None, rows: Any, client: Any = None, device: Any = None
+    ) -> Any:
         dtype = self._value_type()
         limit = parse_memory_limit(self.memory_limit)
-        if self.storage not in ("auto", "dense"):
-            raise ValueError(f"storage: got {self.storage!r}; expected 'auto' or 'dense'.")
         if self._pairwise:
             stack = read_precomputed(X, dtype=dtype)
             self.bank_ = None
@@ -129,8 +144,18 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
                 drop_constant=self.drop_constant,
             )
             self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
-            check_memory(self.bank_.J, self.bank_.n, np.dtype(dtype).itemsize, limit)
-            stack = self.bank_.stack(dtype)
+            stack = build_stack(
+                self.bank_,
+                self.storage,
+                dtype=dtype,
+                limit=limit,
+                landmarks=getattr(self, "landmarks", 1000),
+                matrix_free=self._matrix_free,
+                client=client,
+                device=device,
+            )
+            if hasattr(stack, "project"):  # new rows will meet the landmarks alone
+                self.bank_ = self.bank_.take(stack.landmark_rows)
         self._stack_shape = (stack.J, stack.n)
         return stack
 
@@ -152,9 +177,11 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         array of shape (m,)
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return map_rows(lambda part: self.score_samples(part, missing_views=missing_views), X)  # type: ignore[no-any-return]
         if names_of(missing_views):
-            return self._score_without(X, missing_views)
-        return self._score(self._cross(X))
+            return like(self._score_without(X, missing_views), X)  # type: ignore[no-any-return]
+        return like(self._score(self._cross(X)), X)  # type: ignore[no-any-return]
 
     def decision_function(self, X: Any, *, missing_views: Any = None) -> Array:
         """Score minus threshold: negative where a row is flagged."""
@@ -166,7 +193,10 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
 
         A row is flagged exactly where its p-value is at most ``false_alarm_rate_``.
         """
-        return np.where(self.decision_function(X, missing_views=missing_views) >= 0, 1, -1)
+        if is_dask(X):
+            return map_rows(lambda part: self.predict(part, missing_views=missing_views), X, int)  # type: ignore[no-any-return]
+        values = as_numpy(self.decision_function(X, missing_views=missing_views))
+        return like(np.where(values >= 0, 1, -1), X)  # type: ignore[no-any-return]
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and judge each training row by a model that did not see it.
@@ -177,18 +207,21 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         self.fit(X, y, **fit_params)
         return np.where(self._training_scores >= self.offset_, 1, -1)
 
-    def _cross(self, X: Any, missing_views: Any = None) -> DenseStack | LazyCross:
+    def _cross(self, X: Any, missing_views: Any = None) -> Any:
         missing = names_of(missing_views)
         if self.bank_ is None:
             if missing:
                 X = silence_kernels(X, self._kept_kernels(missing_views))
             J, n = self._stack_shape
             return read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
+        device, X = cuda_device_of(X), as_numpy(X)
         if missing:
             table = read_partial_table(self, X, self._missing_columns(missing_views))
         else:
             table = read_table(self, X, reset=False)
-        return LazyCross(self.bank_, table)
+        if device is None:
+            return LazyCross(self.bank_, table)
+        return device_cross(self.bank_, table, device, self._value_type())
 
     # -- small things ------------------------------------------------------------------------
 

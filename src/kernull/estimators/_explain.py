@@ -192,14 +192,20 @@ class Explanation:
                 "plots need matplotlib: pip install kernull[plot]."
             ) from error
         if ax is None:
-            _, ax = plt.subplots(figsize=(6.4, 1.2 + 0.36 * len(self.view_names)), layout="tight")
+            _, ax = plt.subplots(figsize=(7.2, 1.5 + 0.36 * len(self.view_names)), layout="tight")
         order = self.ranking(row)[::-1]  # the first in rank on top
         names = [self.view_names[v] for v in order]
         values, typical = self.by_view[row, order], self.typical_by_view[order]
         reference = self._sum_views(self.reference)[:, order]
         low, high = np.quantile(reference, [0.05, 0.95], axis=0)
-        colours = np.where(values < low, "#c0392b", "#4878a8")
-        ax.barh(names, values, height=0.62, color=colours, label="this row")
+        for unusual, colour, label in (
+            (False, "#4878a8", "this row"),
+            (True, "#c0392b", "this row, lower than 95% of normal rows"),
+        ):
+            places = np.flatnonzero((values < low) == unusual)
+            if len(places):
+                ax.barh(places, values[places], height=0.62, color=colour, label=label)
+        ax.set_yticks(np.arange(len(names)), names)
         ax.errorbar(
             typical,
             np.arange(len(names)),
@@ -214,8 +220,16 @@ class Explanation:
         ax.axvline(0.0, color="0.6", linewidth=0.8)
         ax.set_xlabel("contribution to the score")
         ax.set_title(self.words(row).split("\n", maxsplit=1)[0], fontsize="medium", loc="left")
-        handles, labels = ax.get_legend_handles_labels()
-        ax.legend(handles[::-1], labels[::-1], loc="best", fontsize="small", frameon=False)
+        # Below the axes: bars fill them.
+        ax.legend(
+            loc="upper left",
+            bbox_to_anchor=(0.0, -0.75 / (0.36 * len(names) + 0.4)),
+            ncols=3,
+            fontsize="x-small",
+            frameon=False,
+            borderaxespad=0.0,
+            columnspacing=1.2,
+        )
         return ax
 
     def _kernel(self, j: int) -> dict[str, str]:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, discoveries, hold_out, lowered
 from kernull.errors import MissingCapabilityError
+from kernull.estimators._arrays import as_numpy, is_dask, like, map_rows
 from kernull.estimators._explain import Explanation
 from kernull.stacks import DenseStack
 
@@ -24,9 +25,9 @@ class TrustMixin:
     """Calibrated decisions of an estimator whose score may be a sum over kernels.
 
     An estimator whose score is a sum over kernels implements ``_contributions(cross)``, of shape
-    (m, J), sets ``calibration_contributions_`` when it learns (the leave-one-out contributions
-    behind the scores it returns), and overrides ``_of_projection`` where its score is a function
-    of the sum.
+    (m, J); sets ``_left_out_parts``, the contributions behind its leave-one-out scores, when it
+    learns, or implements ``_compute_left_out_parts`` for when they are asked for; and overrides
+    ``_of_projection`` where its score is a function of the sum.
     """
 
     # Defaults for estimators that do not offer these parameters themselves.
@@ -41,9 +42,9 @@ class TrustMixin:
     threshold_: float
     false_alarm_rate_: float
     calibration_: Calibration
-    calibration_contributions_: Array
-    typical_contributions_: Array
-    _calibration_weight: Array | None
+    _left_out_parts: Array | None = None
+    _calibration_weight: Array | None = None
+    _learned_rows: Any = None
     _contributions: Any
     _cross: Any
     score_samples: Any
@@ -61,22 +62,30 @@ class TrustMixin:
             return weight, None
         return hold_out(n, self.calibration_fraction, self.random_state, weight)
 
-    def _set_typical(self, weight: Array | None, seen: Mask) -> None:
-        """Mean contribution of each kernel to a normal row that the model did not see."""
-        if "calibration_contributions_" in self.__dict__:
-            self.typical_contributions_ = np.average(
-                self.calibration_contributions_,
-                axis=0,
-                weights=None if weight is None else weight[seen],
-            )
+    # -- what calibration rows were made of ----------------------------------------------------
 
-    def _set_held_out_contributions(self, X: Any, held: Indices) -> None:
-        """Contributions of the rows held out, in place of leave-one-out ones."""
-        if not hasattr(self, "_contributions"):
-            return
-        self.calibration_contributions_ = self._contributions(self._cross(X))[held]
-        if "typical_contributions_" not in self.__dict__:
-            self._set_typical(self._calibration_weight, np.ones(len(held), dtype=bool))
+    @property
+    def calibration_contributions_(self) -> Array:
+        """Contribution of each kernel to each calibration score, of shape (m, J)."""
+        check_is_fitted(self)
+        if self._left_out_parts is None:
+            self._left_out_parts = self._compute_left_out_parts()
+        if self._left_out_parts is None:
+            raise MissingCapabilityError(
+                f"this {type(self).__name__} does not know its calibration scores as sums over "
+                "kernels, so they cannot be taken apart by view. Use an estimator that has "
+                "contributions(), such as MultiKernelFisherNull, fitted at once."
+            )
+        return self._left_out_parts
+
+    @property
+    def typical_contributions_(self) -> Array:
+        """Mean contribution of each kernel to a normal row that the model did not see."""
+        parts = self.calibration_contributions_
+        return np.asarray(np.average(parts, axis=0, weights=self._calibration_weight))
+
+    def _compute_left_out_parts(self) -> Array | None:
+        return None
 
     # -- decisions ---------------------------------------------------------------------------
 
@@ -103,8 +112,10 @@ class TrustMixin:
         all n rows are used; the same holds in practice, and exactly in the limit, but is no
         theorem.
         """
-        scores = self.score_samples(X, missing_views=missing_views)
-        return self._calibration_without(missing_views).p_values(scores)
+        if is_dask(X):
+            return map_rows(lambda part: self.p_values(part, missing_views=missing_views), X)  # type: ignore[no-any-return]
+        scores = as_numpy(self.score_samples(X, missing_views=missing_views))
+        return like(self._calibration_without(missing_views).p_values(scores), X)  # type: ignore[no-any-return]
 
     def detect(self, X: Any, fdr: float = 0.1, *, missing_views: Any = None) -> Mask:
         """Flag rows of one batch with at most this share of false alarms among the flags.
@@ -132,7 +143,8 @@ class TrustMixin:
         2023). p-values of m calibration rows are at least 1/(m + 1), so a batch of which fewer
         than 1 in fdr (m + 1) rows are outliers cannot yield a discovery.
         """
-        return discoveries(self.p_values(X, missing_views=missing_views), fdr)
+        p_values = as_numpy(self.p_values(X, missing_views=missing_views))
+        return like(discoveries(np.asarray(p_values), fdr), X)  # type: ignore[no-any-return]
 
     def explain(self, X: Any, *, missing_views: Any = None) -> Explanation:
         """Contributions of kernels and views to each score, against the typical normal row.
@@ -149,14 +161,13 @@ class TrustMixin:
             With ``words(row)``, ``table()`` and ``plot(row)``.
         """
         check_is_fitted(self)
-        self._require_sum("explain")
-        kept = self._kept_kernels(missing_views)
+        kept, typical = self._kept_kernels(missing_views), self.typical_contributions_
         contributions = self._contributions(self._cross(X, missing_views))[:, kept]
         scores = self._partial_score(contributions, kept)
         views = self._view_of_kernel()
         return Explanation(
             contributions=contributions,
-            typical=self.typical_contributions_[kept],
+            typical=typical[kept],
             reference=self.calibration_contributions_[:, kept],
             kernel_names=tuple(str(self.kernel_names_[j]) for j in np.flatnonzero(kept)),
             kernel_views=tuple(views[j] for j in np.flatnonzero(kept)),
@@ -215,8 +226,8 @@ class TrustMixin:
 
     def _score_without(self, X: Any, missing_views: Any) -> Array:
         check_is_fitted(self)
-        self._require_sum("missing_views")
         kept = self._kept_kernels(missing_views)
+        self.calibration_contributions_  # noqa: B018  says so where there are none
         contributions = self._contributions(self._cross(X, missing_views))
         return self._partial_score(contributions[:, kept], kept)
 
@@ -233,20 +244,6 @@ class TrustMixin:
             return float(self.threshold_)
         calibration = self._calibration_without(missing_views)
         return calibration.threshold(self.false_alarm_rate_)[0]
-
-    def _refresh_contributions(self) -> None:
-        """Compute ``calibration_contributions_`` of a model that changed after its fit."""
-
-    def _require_sum(self, what: str) -> None:
-        if "calibration_contributions_" not in self.__dict__:
-            self._refresh_contributions()
-        if not hasattr(self, "_contributions") or not hasattr(self, "calibration_contributions_"):
-            raise MissingCapabilityError(
-                f"{what}: this {type(self).__name__} does not know its score as a sum over "
-                "kernels of calibration rows, so it cannot be taken apart by view. Use an "
-                "estimator that has contributions(), such as MultiKernelFisherNull, fitted at "
-                "once."
-            )
 
 
 def read_partial_table(estimator: Any, X: Any, ignore: Indices) -> Array:

@@ -20,6 +20,7 @@ import sklearn
 
 from kernull._version import __version__
 from kernull.errors import ModelFileError
+from kernull.estimators._arrays import as_numpy
 from kernull.persistence import read_tree, write_tree
 from kernull.persistence.format import MAX_BYTES
 from kernull.persistence.values import Node
@@ -164,7 +165,8 @@ def _find(name: str) -> Any:
 
 
 def _freeze(value: Any) -> Any:
-    """Replace objects by nodes, inside containers too."""
+    """Replace objects by nodes, inside containers too; tensors come back as arrays."""
+    value = as_numpy(value)
     name = type(value).__name__
     if name in ESTIMATORS and _find(name) is type(value):
         state = value.__getstate__()  # not __dict__: some leave out what can be rebuilt

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
-from kernull.calibration import leave_one_out_contributions, loo_sample
+from kernull.calibration import (
+    attributed_contributions,
+    leave_one_out_contributions,
+    left_out,
+)
 from kernull.errors import ZeroProjectionWarning
+from kernull.estimators._arrays import as_numpy
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._growing import GrowingMixin
 from kernull.estimators._inputs import check_number
 from kernull.estimators._weights import weight_ball
-from kernull.problems import FisherProblem
+from kernull.problems import FisherProblem, RidgeInverse
 from kernull.solvers import solve
-from kernull.stacks import DenseStack, LazyCross
+from kernull.stacks import DenseStack, LazyCross, TiledStack
 
 __all__ = ["PAPER", "MultiKernelFisherNull"]
 
@@ -93,8 +98,12 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         Share (or number) of rows held out with ``calibration="split"``.
     random_state : int, RandomState or None, default=0
         Seed of the draw of the rows held out.
-    storage : {"auto", "dense"}, default="auto"
-        How kernels are kept.
+    storage : {"auto", "dense", "tiled", "nystroem", "dask"}, default="auto"
+        How kernels are kept: stored; evaluated on the fly, tile by tile; approximated from
+        ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` is the first
+        that fits memory and time; it warns before it approximates.
+    landmarks : int, default=1000
+        Rows that stand for all under ``storage="nystroem"``.
     memory_limit : int or str, optional
         Bytes, or text such as ``"2GB"``; half of the available memory by default.
     dtype : {"float64", "float32"}, default="float64"
@@ -110,7 +119,8 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     weights_ : array of shape (J,)
         Kernel weights b.
     coef_ : array of shape (n,)
-        Coefficients a of the training rows (of those with positive weight).
+        Coefficients a of the training rows (of those with positive weight). Under
+        ``storage="nystroem"``, of shape (J, landmarks): those of the landmark rows, by kernel.
     gap_ : float
         Relative duality gap of the weights, in [0, 1].
     n_iter_ : int
@@ -125,7 +135,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     calibration_ : Calibration
         The calibration scores, sorted.
     calibration_contributions_ : array of shape (m, J)
-        Contributions of the kernels to the calibration scores.
+        Contributions of the kernels to the calibration scores; computed when first asked for.
     typical_contributions_ : array of shape (J,)
         Mean contribution of each kernel to a normal row left out of the fit.
     kernel_names_ : array of shape (J,)
@@ -179,6 +189,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         calibration_fraction: Any = 0.25,
         random_state: Any = 0,
         storage: str = "auto",
+        landmarks: int = 1000,
         memory_limit: Any = None,
         dtype: Any = "float64",
         drop_constant: bool = True,
@@ -201,6 +212,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         self.calibration_fraction = calibration_fraction
         self.random_state = random_state
         self.storage = storage
+        self.landmarks = landmarks
         self.memory_limit = memory_limit
         self.dtype = dtype
         self.drop_constant = drop_constant
@@ -208,9 +220,32 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         self.kernel_groups = kernel_groups
         self.max_samples = max_samples
 
-    def _learn(
-        self, stack: DenseStack, sample_weight: Array | None, init: Array | None = None
-    ) -> Array:
+    _matrix_free = True
+    _array_attributes = ("weights_", "coef_")
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Self:
+        """Learn what normal looks like.
+
+        Parameters
+        ----------
+        X : table of shape (n, d), or kernels of shape (J, n, n)
+            Training rows, all taken to be normal; a stack of kernels when
+            ``kernels="precomputed"``. Torch tensors on a GPU are solved on that GPU.
+        y : ignored
+            Present for scikit-learn's interface.
+        sample_weight : array of shape (n,), optional
+            Trust in each row: a weight w counts as w copies of the row, a weight below 1 lets the
+            model miss it. For training data that is not clean.
+        client : dask.distributed.Client, optional
+            The cluster of ``storage="dask"``; the active client by default.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_rows(X, sample_weight, client)
+
+    def _learn(self, stack: Any, sample_weight: Array | None, init: Array | None = None) -> Array:
         delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
         tol = check_number("tol", self.tol, "a positive number", 0.0)
         ball = weight_ball(self.p, self.r, self.kernel_groups, self.bank_, stack.J)
@@ -230,31 +265,28 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
             )
         self._reset_growth(problem.ridge, sample_weight, stack.scale)
         self.weights_ = result.weights
-        self.coef_ = result.coef
         self.gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.solver_ = result.solver
-        return self._leave_one_out(problem, sample_weight)
+        coef, projections, self._calibration_rows = left_out(problem, result, sample_weight)
+        # A low-rank model keeps coefficients of its landmarks alone.
+        self.coef_ = stack.project(coef) if hasattr(stack, "project") else coef
+        # Contributions of rows left out: now, where the kernels will not be at hand later.
+        rows, b = self._calibration_rows, result.weights
+        if rows is not None:
+            self._left_out_parts = attributed_contributions(stack, b, coef, projections[rows], rows)
+        elif self.bank_ is None:
+            inverse = RidgeInverse.of(stack.combine(b), problem.ridge, sample_weight)
+            self._left_out_parts = leave_one_out_contributions(stack, b, inverse)
+        return self._of_projection(projections)
 
-    def _leave_one_out(self, problem: FisherProblem, sample_weight: Array | None) -> Array:
-        """Leave-one-out scores; NaN for rows outside the sample of a matrix-free fit."""
-        rows = loo_sample(problem)
-        self.calibration_contributions_ = leave_one_out_contributions(
-            problem, self.weights_, sample_weight, rows
-        )
-        scores = np.full(problem.n, np.nan)
-        scores[rows] = self._of_projection(self.calibration_contributions_.sum(axis=1))
-        return scores
-
-    def _refresh_contributions(self) -> None:
-        if self.bank_ is not None and hasattr(self, "ridge_"):
-            stack = self.bank_.stack(self._value_type())
-            stack = DenseStack(stack.kernels, self._stack_scale * np.ones(stack.J))
-            problem = FisherProblem(stack, self.ridge_, row_weight=self._row_weight)
-            self._leave_one_out(problem, self._row_weight)
-            rows = np.ones(len(self.calibration_contributions_), dtype=bool)
-            self._set_typical(self._row_weight, rows)
+    def _compute_left_out_parts(self) -> Array | None:
+        if self.bank_ is None or not hasattr(self, "ridge_"):
+            return None
+        stack = TiledStack(self.bank_, scale=self._stack_scale * np.ones(self.bank_.J))
+        weights = as_numpy(self.weights_)
+        return leave_one_out_contributions(stack, weights, self._current_inverse())
 
     def contributions(self, X: Any) -> Array:
         """Contribution of each kernel to the projection of each row.
@@ -271,10 +303,13 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         check_is_fitted(self)
         return self._contributions(self._cross(X))
 
-    def _contributions(self, cross: DenseStack | LazyCross) -> Array:
-        out = np.zeros((len(cross), len(self.weights_)))
-        used = self.weights_ > 0  # kernels without weight need not be evaluated
-        out[:, used] = cross.select(used).products(self.coef_).T * self.weights_[used]
+    def _contributions(self, cross: Any) -> Array:
+        weights, coef = as_numpy(self.weights_), as_numpy(self.coef_)
+        out = np.zeros((len(cross), len(weights)))
+        used = weights > 0  # kernels without weight need not be evaluated
+        part = cross.select(used)
+        values = part.products(coef) if coef.ndim == 1 else part.products_each(coef[used])
+        out[:, used] = values.T * weights[used]
         return out
 
     def _score(self, cross: DenseStack | LazyCross) -> Array:

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull._version import __version__
+from kernull.estimators._arrays import as_numpy
 from kernull.estimators.fisher import MultiKernelFisherNull
 from kernull.kernels import FittedKernel
 from kernull.persistence.onnx_graph import GraphBuilder
@@ -53,7 +54,7 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     _check(model)
     graph = GraphBuilder(dtype)
     scale = model._cross(np.zeros((1, model.n_features_in_))).scale
-    factors = model.weights_ * scale
+    factors, a = as_numpy(model.weights_) * scale, as_numpy(model.coef_)
     total: str | None = None
     j = 0
     for view in model.bank_.views:
@@ -62,7 +63,8 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
         for kernel in view.kernels:
             if factors[j] > 0:
                 values = _kernel(graph, kernel, rows, view.train, shared)
-                coef = graph.number(model.coef_ * factors[j])
+                # A low-rank model has coefficients by kernel, of its landmarks.
+                coef = graph.number((a if a.ndim == 1 else a[j]) * factors[j])
                 part = graph.op("MatMul", values, coef)
                 total = part if total is None else graph.op("Add", total, part)
             j += 1

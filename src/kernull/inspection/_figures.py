@@ -6,11 +6,13 @@ from typing import Any
 
 from kernull.errors import MissingDependencyError
 
-__all__ = ["NORMAL", "OUTLIER", "PALE", "get_axes"]
+__all__ = ["GROUPS", "NORMAL", "OUTLIER", "PALE", "get_axes"]
 
 NORMAL = "#4878a8"
 OUTLIER = "#c0392b"
 PALE = "#9aa5b1"
+#: Colours of further groups.
+GROUPS = (NORMAL, "#d9952b", "#5d9b6a", "#8064a2")
 
 
 def get_axes(ax: Any, **figure: Any) -> Any:

@@ -78,9 +78,9 @@ class BoundaryDisplay:
             grid_resolution=grid_resolution,
             eps=eps,
             ax=ax,
-            cmap="Blues",
+            cmap="Greys",
             levels=12,
-            alpha=0.75,
+            alpha=0.5,
         )
         return cls(surface, X, y).plot(ax=ax)
 
@@ -88,7 +88,7 @@ class BoundaryDisplay:
         """Draw the rows and the line where the score meets the threshold."""
         ax = self.surface.ax_ if ax is None else ax
         if ax is not self.surface.ax_:
-            self.surface.plot(plot_method="contourf", ax=ax, cmap="Blues", levels=12, alpha=0.75)
+            self.surface.plot(plot_method="contourf", ax=ax, cmap="Greys", levels=12, alpha=0.5)
         ax.contour(
             self.surface.xx0,
             self.surface.xx1,

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull.estimators._explain import Explanation
-from kernull.inspection._figures import NORMAL, OUTLIER, PALE, get_axes
+from kernull.inspection._figures import GROUPS, NORMAL, OUTLIER, PALE, get_axes
 
 __all__ = ["ContributionsDisplay", "ConvergenceDisplay", "ScoresDisplay", "WeightsDisplay"]
 
@@ -210,6 +210,8 @@ class ScoresDisplay:
         filled = {name: s for name, s in self.groups.items() if len(s)}
         edges = np.histogram_bin_edges(np.concatenate(list(filled.values())), bins)
         colours = {"calibration": PALE, "outliers": OUTLIER}
+        others = [name for name in filled if name not in colours]
+        colours |= {name: GROUPS[i % len(GROUPS)] for i, name in enumerate(others)}
         for name, scores in filled.items():
             # Calibration rows are the backdrop: an outline, so that nothing hides behind it.
             style: dict[str, Any] = {"histtype": "stepfilled", "alpha": 0.55}
@@ -219,7 +221,7 @@ class ScoresDisplay:
                 scores,
                 bins=edges,
                 weights=np.full(len(scores), 1.0 / len(scores)),
-                color=colours.get(name, NORMAL),
+                color=colours[name],
                 label=f"{name} ({len(scores)})",
                 **style,
             )
@@ -227,7 +229,7 @@ class ScoresDisplay:
         ax.axvline(self.threshold, color="black", linewidth=1.2, label=f"threshold{rate}")
         ax.set_xlabel("score (higher is more normal)")
         ax.set_ylabel("share of the group")
-        ax.legend(frameon=False, fontsize="small")
+        ax.legend(fontsize="small", framealpha=0.9, edgecolor="none")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
