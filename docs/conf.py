@@ -24,8 +24,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-# Results of experiments lie in folders that a partial checkout may lack.
-suppress_warnings = ["toc.empty_glob"]
 exclude_patterns = ["_build", "**/README.md"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
@@ -59,3 +57,14 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
 }
+
+
+def skip_scikit_learn(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to its estimators: it is documented there."""
+    module = getattr(obj, "__module__", "") or ""
+    routed = name.endswith("_request") or name in ("get_metadata_routing", "metadata_requests_")
+    return True if routed or module.startswith("sklearn") else None
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_scikit_learn)

@@ -60,8 +60,9 @@ def test_numbers_are_the_models(fitted):
     assert sum(counts) == len(X)
     why = model.explain(X)
     first = content.rows[0]
-    best = int(np.argmin(why.differences[first.position - 1]))
+    best = why.ranking(first.position - 1)[0]
     assert first.reasons[0].view == why.view_names[best]
+    assert first.reasons[0].difference == why.differences[first.position - 1, best]
 
 
 def test_every_bar_is_on_its_side_of_the_threshold(fitted):

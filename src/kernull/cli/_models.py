@@ -146,7 +146,7 @@ def model_features(model: Any, source: Source, drop: Sequence[str]) -> list[Feat
 
 @dataclass(frozen=True)
 class Judged:
-    """Scores, p-values, flags and the view furthest below normal (None without contributions)."""
+    """Scores, p-values, flags and the most suspect view (None without contributions)."""
 
     scores: Array
     p_values: Array
@@ -162,5 +162,5 @@ def judge(model: Any, X: Array) -> Judged:
         return Judged(scores, p_values, scores < model.threshold_, None)
     why = model.explain(X)
     names = why.view_names
-    top = [names[v] for v in np.argmin(why.differences, axis=1)]
+    top = [names[v] for v in np.argmin(why.surprise, axis=1)]
     return Judged(why.scores, why.p_values, why.scores < model.threshold_, top)

@@ -35,8 +35,8 @@ def score(
 ) -> None:
     """Score rows: score, p-value, flag (1 where flagged) and top view of each.
 
-    The top view is the one furthest below what it gives a typical normal row. The table is read
-    and written in chunks, so it may be larger than memory. With --json, standard output gets JSON
+    The top view is the one whose share in the score is most unusually low. The table is read and
+    written in chunks, so it may be larger than memory. With --json, standard output gets JSON
     lines, or a summary where the rows go to a file.
     """
     check_writable(out, () if out == "-" else _SUFFIXES)

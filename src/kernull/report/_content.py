@@ -47,7 +47,6 @@ class Row:
     flagged: bool
     label: str | None
     reasons: tuple[Reason, ...]
-    words: str
 
 
 @dataclass(frozen=True)
@@ -219,18 +218,19 @@ def _rows(
     labels: Array | None,
     why: Explanation | None,
 ) -> tuple[Row, ...]:
-    differences = None if why is None else why.differences
-    largest = (
-        1.0 if differences is None else float(np.abs(differences[order]).max(initial=0)) or 1.0
-    )
+    # What an explanation gives is computed for all its rows: once, not row by row.
+    reasons: list[tuple[Reason, ...]] = [()] * len(scores)
+    if why is not None:
+        differences, surprise = why.differences, why.surprise
+        largest = float(np.abs(differences[order]).max(initial=0.0)) or 1.0
+        for i in order:
+            first = np.argsort(surprise[i], kind="stable")[:3]
+            reasons[i] = tuple(
+                Reason(why.view_names[v], d := float(differences[i, v]), abs(d) / largest)
+                for v in first
+            )
     rows = []
     for i in order:
-        reasons: tuple[Reason, ...] = ()
-        if why is not None and differences is not None:
-            reasons = tuple(
-                Reason(why.view_names[v], d := float(differences[i, v]), abs(d) / largest)
-                for v in why.ranking(i)[:3]
-            )
         label = None if labels is None else ("normal" if labels[i] == 1 else "not normal")
         rows.append(
             Row(
@@ -240,8 +240,7 @@ def _rows(
                 p_value=float(p_values[i]),
                 flagged=bool(flagged[i]),
                 label=label,
-                reasons=reasons,
-                words="" if why is None else why.words(int(i)),
+                reasons=reasons[i],
             )
         )
     return tuple(rows)
