@@ -31,7 +31,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.stamp-base: pyproject.toml | $(BIN)/python
-	$(call phase,install,$(PIP) install -q -e .)
+	$(call phase,install,$(PIP) install -q -e ".[plot]")
 	@touch $@
 
 $(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 __all__ = [
+    "ApproximationWarning",
+    "ClusterError",
     "ConstantViewWarning",
+    "EdgeOfGridWarning",
     "InvalidKernelError",
     "MemoryLimitError",
     "MissingCapabilityError",
     "MissingDependencyError",
     "TooFewRowsWarning",
+    "ZeroProjectionWarning",
 ]
 
 
@@ -28,9 +32,25 @@ class MissingDependencyError(ImportError):
     """An optional dependency (an extra) is needed and not installed."""
 
 
+class ClusterError(RuntimeError):
+    """A cluster has no workers, or lost them all for good."""
+
+
+class ApproximationWarning(UserWarning):
+    """Kernels were approximated because exact ones would cost too much."""
+
+
 class ConstantViewWarning(UserWarning):
     """A view is constant on the training rows and was dropped."""
 
 
+class EdgeOfGridWarning(UserWarning):
+    """The best model of a search lies on the edge of its grid."""
+
+
 class TooFewRowsWarning(UserWarning):
     """There are too few calibration rows for the false-alarm rate asked for."""
+
+
+class ZeroProjectionWarning(UserWarning):
+    """No kernel tells the training rows from the origin: every projection is zero."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class Calibration:
         smallest p-value that m rows can give is 1/(m + 1): a lower rate cannot be honoured, so
         that one is used instead, with a warning.
         """
-        if not 0 < rate < 1:
+        if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 < rate < 1:
             raise ValueError(f"false_alarm_rate: got {rate!r}; expected a number in (0, 1).")
         lowest = 1.0 / (self.total + 1.0)
         if rate < lowest * (1 - 1e-12):

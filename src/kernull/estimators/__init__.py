@@ -1,6 +1,16 @@
 """Estimators with scikit-learn's interface."""
 
 from kernull.estimators.fisher import MultiKernelFisherNull
+from kernull.estimators.fused import FisherNull, GaussianProcessOneClass, KernelPCANovelty
 from kernull.estimators.joint import JointMultiKernelFisherNull
+from kernull.estimators.svm import MultiKernelOneClassSVM, MultiKernelSVDD
 
-__all__ = ["JointMultiKernelFisherNull", "MultiKernelFisherNull"]
+__all__ = [
+    "FisherNull",
+    "GaussianProcessOneClass",
+    "JointMultiKernelFisherNull",
+    "KernelPCANovelty",
+    "MultiKernelFisherNull",
+    "MultiKernelOneClassSVM",
+    "MultiKernelSVDD",
+]

@@ -125,6 +125,11 @@ class GrowingMixin:
                 "partial_fit and forget: a model fitted on precomputed kernels does not keep them. "
                 "Call partial_fit instead of fit from the first rows on."
             )
+        if np.ndim(self.coef_) != 1:
+            raise MissingCapabilityError(
+                "partial_fit and forget: a model of storage='nystroem' keeps its landmarks alone, "
+                "not its rows; fit again, or use another storage."
+            )
         check_memory(2, self.bank_.n, 8, parse_memory_limit(self.memory_limit))  # type: ignore[attr-defined]
         kernel = self.bank_.combine(self.weights_ * self._stack_scale)
         return RidgeInverse.of(kernel, self.ridge_, self._row_weight, overwrite=True)

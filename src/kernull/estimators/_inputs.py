@@ -17,6 +17,10 @@ __all__ = ["check_number", "read_precomputed", "read_table", "read_weights"]
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
     """A float64 table from arrays, pandas or polars, with scikit-learn's checks."""
+    if isinstance(X, DenseStack):
+        raise TypeError(
+            "X: got a stack of kernels; pass kernels='precomputed', or a table of shape (n, d)."
+        )
     try:
         return np.asarray(
             validate_data(
@@ -28,7 +32,9 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
             )
         )
     except (ValueError, TypeError) as error:
-        text = _text_columns(X)
+        text = (
+            [] if isinstance(error, TypeError) and not hasattr(X, "columns") else _text_columns(X)
+        )
         if not text:
             raise
         raise ValueError(
@@ -39,14 +45,19 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
 
 def _text_columns(X: Any) -> list[str]:
     """Names of the columns of a table that cannot be read as numbers."""
-    if not hasattr(X, "columns"):
-        return []
+    if hasattr(X, "columns"):
+        columns = {str(name): X[name] for name in X.columns}
+    else:
+        values = np.asarray(X)
+        if values.dtype.kind not in "OUS" or values.ndim != 2:
+            return []
+        columns = {f"x{i}": column for i, column in enumerate(values.T)}
     bad = []
-    for name in X.columns:
+    for name, column in columns.items():
         try:
-            np.asarray(X[name], dtype=np.float64)
+            np.asarray(column, dtype=np.float64)
         except (ValueError, TypeError):
-            bad.append(str(name))
+            bad.append(name)
     return bad
 
 
@@ -62,7 +73,7 @@ def read_precomputed(
         values = np.asarray(X, dtype=float)
         stack = DenseStack(values[None] if values.ndim == 2 else values)
     if stack.dtype != dtype:
-        stack = DenseStack(stack.kernels.astype(dtype), stack.scale)
+        stack = DenseStack(stack.kernels.astype(dtype), stack.scale, stack.own_diagonal)
     stack.validate(n, J)
     if n is None and stack.n < 2:
         raise InvalidKernelError(f"kernels: got {stack.n} training row(s); expected at least 2.")
@@ -77,9 +88,14 @@ def read_weights(sample_weight: Any, X: Any) -> Array | None:
     if len(getattr(X, "shape", ())) == 3:  # an array of kernels, (J, n, n)
         rows = X.shape[1]
     placeholder = np.empty((rows, 1))
-    weight = np.asarray(
-        _check_sample_weight(sample_weight, placeholder, dtype=np.float64, ensure_non_negative=True)
-    )
+    try:
+        weight = np.asarray(
+            _check_sample_weight(
+                sample_weight, placeholder, dtype=np.float64, ensure_non_negative=True
+            )
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight: {error}") from error
     if np.count_nonzero(weight) < 2:
         raise ValueError(
             "sample_weight: fewer than 2 rows have a positive weight; expected at least 2."

@@ -20,10 +20,15 @@ def mean_distance(
 ) -> float:
     r"""Mean distance over pairs of different rows.
 
-    .. math:: D = \frac{\sum_{i \neq k} w_i w_k \, d(x_i, x_k)}{W (W - 1)}, \qquad W = \sum_i w_i
+    .. math::
+
+       D = \frac{\sum_{i \neq k} w_i w_k \, d(x_i, x_k)}{\sum_i w_i (W - \min(w_i, 1))},
+       \qquad W = \sum_i w_i
 
     With unit weights this is the plain mean over pairs. A weight counts as that many copies of
-    its row, so a row of weight 2 and two equal rows give the same width.
+    its row, each of which meets all others, so a row of weight 2 and two equal rows give the same
+    width. A row of weight below 1 has no copy to meet, so weights that are all small give the
+    same width as weights that are all 1.
 
     Parameters
     ----------
@@ -45,9 +50,7 @@ def mean_distance(
     if len(X) > EXACT_ROWS:
         pick = np.random.default_rng(random_state).choice(len(X), EXACT_ROWS, replace=False)
         X, weights = X[pick], weights[pick]
-    total = float(weights.sum())
-    if total <= 1.0:  # fractional weights that stand for less than two rows: ignore them
-        weights, total = np.ones(len(X)), float(len(X))
+    pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
     X = X - X.mean(axis=0)
     weighted_sum = 0.0
@@ -58,4 +61,4 @@ def mean_distance(
         counts = 2.0 * weights[rest]
         counts[:BLOCK_ROWS] = weights[rows]  # both halves of the square on the diagonal are here
         weighted_sum += float(weights[rows] @ (block @ counts))
-    return weighted_sum / (total * (total - 1.0))
+    return weighted_sum / pairs

@@ -4,13 +4,17 @@ from kernull.problems.base import Evaluation, Problem, relative_gap
 from kernull.problems.fisher import FisherProblem
 from kernull.problems.incremental import RidgeInverse, ridge_solution
 from kernull.problems.joint import JointFisherProblem
+from kernull.problems.ocsvm import OneClassSVMProblem
+from kernull.problems.svdd import SVDDProblem
 
 __all__ = [
     "Evaluation",
     "FisherProblem",
     "JointFisherProblem",
+    "OneClassSVMProblem",
     "Problem",
     "RidgeInverse",
+    "SVDDProblem",
     "relative_gap",
     "ridge_solution",
 ]

@@ -156,9 +156,9 @@ class FisherProblem:
     def certify(self, weights: Array, a: Array, Ka: Array, curvature: Any = None) -> Evaluation:
         """Bounds at b for any (scaled) a, exact or not, given Ka = K_j a of shape (J, n)."""
         u = Ka @ a
-        self._check_sign(u)
         residual = self.target - self.ridge * a - weights @ Ka
         linear, quadratic = float(self.target @ a), self.ridge * float(a @ a)
+        self._check_sign(u, quadratic)
         upper = (
             2 * linear - quadratic - float(weights @ u) + float(residual @ residual) / self.ridge
         )
@@ -170,12 +170,19 @@ class FisherProblem:
 
     def inverse_diagonal(self, weights: Array) -> Array:
         """Diagonal of (rho I + K_b)^-1 of the scaled problem (for leave-one-out)."""
-        return inverse_diagonal(self.factorise(weights))
+        return self.solution(weights)[1]
 
-    def _check_sign(self, u: Array) -> None:
-        # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding.
+    def solution(self, weights: Array) -> tuple[Array, Array]:
+        """The exact a(b) and the diagonal of the scaled inverse, from one factorisation."""
+        factor = self.factorise(weights)
+        a = cho_solve((factor, True), self.target, check_finite=False)
+        return self._scale(a), inverse_diagonal(factor)
+
+    def _check_sign(self, u: Array, quadratic: float) -> None:
+        # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding. Rounding is measured
+        # against rho a'a too: linear kernels of centred columns have every u_j = 0.
         worst = int(np.argmin(u))
-        if u[worst] < -1e-6 * float(np.abs(u).max()) and u[worst] < 0:
+        if u[worst] < -1e-6 * max(float(np.abs(u).max()), quadratic):
             raise InvalidKernelError(
                 f"kernels: kernel {worst} is not positive semidefinite: a'K a = {u[worst]:.3g} for "
                 "the model's own coefficients a."
@@ -184,6 +191,12 @@ class FisherProblem:
     def _indefinite(self, weights: Array) -> InvalidKernelError:
         K = self.stack.combine(weights)  # type: ignore[attr-defined]
         lowest, largest = smallest_ritz_value(K[None], steps=60)
+        if -lowest[0] <= 1e-8 * largest[0]:  # the kernels may be fine, the ridge is not
+            return InvalidKernelError(
+                f"kernels: the ridge of {self.ridge:.3g} is lost in the rounding of kernels whose "
+                f"largest eigenvalue is about {largest[0]:.3g}. Raise delta, or scale the data or "
+                "the kernels."
+            )
         return InvalidKernelError(
             "kernels: the weighted sum of the kernels is not positive semidefinite: it has an "
             f"eigenvalue of {lowest[0]:.3g} or below (largest about {largest[0]:.3g}), beyond the "

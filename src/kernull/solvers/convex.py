@@ -18,7 +18,7 @@ from kernull._typing import Array
 from kernull.balls import Ball
 from kernull.errors import MissingDependencyError
 from kernull.problems import FisherProblem
-from kernull.solvers.base import Record, Result, Tracker
+from kernull.solvers.base import Record, Result, Tracker, starting_weights
 
 __all__ = ["solve"]
 
@@ -40,6 +40,7 @@ def solve(
             "solver='cvxpy' needs cvxpy: pip install 'kernull[cvxpy]'."
         ) from None
     cvxpy: Any = untyped
+    starting_weights(ball, problem.J, init)  # an interior-point method has no use for them
     identity = np.eye(problem.n)
     kernels = problem.products(identity)  # (J, n, n), scaled rows included
     b = cvxpy.Variable(problem.J)

@@ -86,4 +86,4 @@ def _line_search(
             high, slope_high = middle, slope(best)
         else:
             low, slope_low = middle, slope(best)
-    return best if best.value <= point.value * (1.0 + 1e-14) else None
+    return best if best.value <= point.value + 1e-14 * abs(point.value) else None

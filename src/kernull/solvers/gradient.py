@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
 
 from kernull._typing import Array
 from kernull.balls import Ball
@@ -16,6 +17,9 @@ from kernull.problems import FisherProblem
 from kernull.solvers.base import Record, Result, Tracker, starting_weights
 
 __all__ = ["solve"]
+
+#: Steps of conjugate gradients spent on the coefficients that belong to given weights.
+START_STEPS = 30
 
 
 def solve(
@@ -30,8 +34,7 @@ def solve(
     """Ascend the dual; see the module's text."""
     tracker = Tracker(ball, tol, callback)
     target, rho = problem.target, problem.ridge
-    weights = starting_weights(ball, problem.J, init)
-    a = target / (rho + problem.n)
+    a = _start(problem, starting_weights(ball, problem.J, init), 0 if init is None else START_STEPS)
     Ka = problem.products(a)
 
     def dual(a: Array, Ka: Array) -> float:
@@ -57,3 +60,17 @@ def solve(
         if not np.isfinite(value):
             break
     return tracker.result("gradient")
+
+
+def _start(problem: FisherProblem, weights: Array, steps: int) -> Array:
+    """Coefficients near a(b) for weights b: the best multiple of t, then a few CG steps."""
+    target, rho = problem.target, problem.ridge
+
+    def apply(a: Array) -> Array:
+        return np.asarray(rho * a + weights @ problem.products(np.ravel(a)))
+
+    a: Array = float(target @ target) / float(target @ apply(target)) * target
+    if steps:
+        operator = LinearOperator((len(a), len(a)), matvec=apply, dtype=np.float64)
+        a = cg(operator, target, x0=a, maxiter=steps)[0]
+    return a

@@ -83,7 +83,7 @@ def _line_search(
         if step != 1.0:  # F falls in every weight: chords of the sphere are pushed out to it
             weights = ball.normalise(weights)
         trial = problem.evaluate(weights)
-        if trial.value <= point.value * (1.0 + 1e-14):
+        if trial.value <= point.value + 1e-14 * abs(point.value):
             return trial
         step *= 0.5
     return None

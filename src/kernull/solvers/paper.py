@@ -19,7 +19,7 @@ from kernull.balls import Ball
 from kernull.problems import Problem
 from kernull.solvers.base import Record, Result, Tracker, starting_weights
 
-__all__ = ["solve"]
+__all__ = ["iterate", "solve"]
 
 
 def solve(
@@ -32,6 +32,20 @@ def solve(
     callback: Callable[[Record], None] | None = None,
 ) -> Result:
     """Iterate the ball's oracle; see the module's text."""
+    return iterate(problem, ball, ball.oracle, "paper", tol, max_iter, init, callback)
+
+
+def iterate(
+    problem: Problem,
+    ball: Ball,
+    step: Callable[[Array], Array],
+    name: str,
+    tol: float,
+    max_iter: int,
+    init: Array | None,
+    callback: Callable[[Record], None] | None,
+) -> Result:
+    """Algorithm 1 with a given weight step u -> b."""
     start = problem.n_evaluations
     tracker = Tracker(ball, tol, callback)
     weights = starting_weights(ball, problem.J, init)
@@ -39,8 +53,8 @@ def solve(
         point = problem.evaluate(weights)
         if tracker.see(point) <= tol:
             break
-        new = ball.oracle(point.u)
+        new = step(point.u)
         if np.array_equal(new, weights):  # a fixed point: nothing will change any more
             break
         weights = new
-    return tracker.result("paper", problem.n_evaluations - start)
+    return tracker.result(name, problem.n_evaluations - start)

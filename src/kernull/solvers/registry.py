@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from numbers import Integral
 from typing import Any
 
 from kernull._typing import Array
@@ -59,6 +60,20 @@ SOLVERS: dict[str, Solver] = {
         problem_needs=("evaluate",),
         summary="Algorithm 1 as printed; may oscillate for ever",
     ),
+    "paper-cvx": Solver(
+        "kernull.solvers.paper_cvx",
+        max_iter=200,
+        ball_needs=("cvxpy_constraints",),
+        problem_needs=("evaluate",),
+        summary="Algorithm 1 with its weight step solved by cvxpy (the paper's MK-FN-CVX)",
+    ),
+    "slim": Solver(
+        "kernull.solvers.slim",
+        max_iter=50,
+        ball_needs=("minimise_model",),
+        problem_needs=("evaluate", "nu"),
+        summary="Newton with a line search that favours many support vectors",
+    ),
     "kloft": Solver(
         "kernull.solvers.kloft",
         max_iter=2000,
@@ -88,7 +103,7 @@ SOLVERS: dict[str, Solver] = {
 }
 
 #: From this many rows on, passes over the kernels are cheaper than factorisations.
-SUBSPACE_ROWS = 500
+SUBSPACE_ROWS = 600
 
 
 def pick(problem: Problem, ball: Ball) -> str:
@@ -138,8 +153,8 @@ def solve(
     -------
     Result
     """
-    name = pick(problem, ball) if solver == "auto" else solver
-    if name not in SOLVERS:
+    name = pick(problem, ball) if isinstance(solver, str) and solver == "auto" else solver
+    if not isinstance(name, str) or name not in SOLVERS:
         raise ValueError(f"solver: got {solver!r}; expected 'auto' or one of {sorted(SOLVERS)}.")
     entry = SOLVERS[name]
     missing = entry.lacks(problem, ball)
@@ -148,6 +163,12 @@ def solve(
             f"solver={name!r} needs {', '.join(missing)}, which {type(problem).__name__} on "
             f"{ball!r} does not offer; try solver='auto'."
         )
-    limit = entry.max_iter if max_iter is None else max_iter
+    limit = entry.max_iter if max_iter is None else _whole_number(max_iter)
     run = entry.load()
     return run(problem, ball, tol=tol, max_iter=limit, init=init, callback=callback, **options)
+
+
+def _whole_number(max_iter: Any) -> int:
+    if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
+        raise ValueError(f"max_iter: got {max_iter!r}; expected a whole number, at least 1.")
+    return int(max_iter)

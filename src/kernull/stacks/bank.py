@@ -15,14 +15,14 @@ from kernull.kernels import FittedKernel, parse_kernels
 from kernull.stacks.dense import DenseStack
 from kernull.views import ViewScaler
 
-__all__ = ["KernelBank"]
+__all__ = ["BankView", "KernelBank"]
 
 #: Rows of a block in which the weighted sum of the training kernels is built up.
 BLOCK_ROWS = 512
 
 
 @dataclass(frozen=True)
-class _BankView:
+class BankView:
     """One view of the training rows with the kernels built on it."""
 
     name: str
@@ -32,6 +32,7 @@ class _BankView:
     kernels: tuple[FittedKernel, ...]
 
     def transform(self, X: Array) -> Array:
+        """New rows of this view, scaled."""
         return self.scaler.transform(X[:, self.columns])
 
 
@@ -43,7 +44,7 @@ class KernelBank:
     share its computation.
     """
 
-    views: tuple[_BankView, ...]
+    views: tuple[BankView, ...]
     kernel_names: tuple[str, ...]
 
     @classmethod
@@ -63,17 +64,17 @@ class KernelBank:
         factors = _parse_widths(widths)
         if sample_weight is not None:  # rows of weight zero take no part, here or later
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-        kept: list[_BankView] = []
+        kept: list[BankView] = []
         dropped: list[str] = []
         for name, columns in views.items():
             part = X[:, columns]
-            if drop_constant and (np.ptp(part, axis=0) == 0).all():
+            if drop_constant and _constant(part):
                 dropped.append(name)
                 continue
             scaler = ViewScaler.fit(scaling, part, sample_weight)
             train = scaler.transform(part)
             fitted = tuple(k for spec in specs for k in spec.fit(train, factors, sample_weight))
-            kept.append(_BankView(name, columns, scaler, train, fitted))
+            kept.append(BankView(name, columns, scaler, train, fitted))
         if not kept:
             raise ValueError(
                 "X: every view is constant on the training rows; there is nothing to learn from."
@@ -87,6 +88,12 @@ class KernelBank:
             )
         labels = [spec.label for spec in specs for _ in range(len(factors) if spec.metric else 1)]
         return cls(tuple(kept), _kernel_names(kept, labels))
+
+    @classmethod
+    def of_views(cls, views: Iterable[BankView]) -> KernelBank:
+        """A bank of views that were fitted elsewhere, with the same kernels each."""
+        views = tuple(views)
+        return cls(views, _kernel_names(views, [kernel.kind for kernel in views[0].kernels]))
 
     @property
     def J(self) -> int:
@@ -134,7 +141,16 @@ class KernelBank:
         out = np.empty((self.J, self.n, self.n), dtype=dtype)
         for j, K in self.matrices():
             out[j] = K
-        return DenseStack(out)
+        stack = DenseStack(out)
+        # The named kernels are positive semidefinite; a function of the user's need not be.
+        if any(kernel.function is not None for view in self.views for kernel in view.kernels):
+            stack.validate()
+        return stack
+
+    def take(self, index: Any) -> KernelBank:
+        """The bank with some of its training rows; scaling and widths stay as fitted."""
+        views = tuple(replace(view, train=view.train[index]) for view in self.views)
+        return KernelBank(views, self.kernel_names)
 
     def combine(self, weights: Array, X: Array | None = None) -> Array:
         """Sum of b_j K_j between the rows of X (training rows if None) and the training rows.
@@ -169,10 +185,6 @@ class KernelBank:
             ),
         )
 
-    def take(self, rows: Indices) -> KernelBank:
-        """The same scaling, kernels and widths with some of the training rows."""
-        return replace(self, views=tuple(replace(v, train=v.train[rows]) for v in self.views))
-
     def select(self, mask: Mask) -> KernelBank:
         """The bank of some of the kernels, in the same order."""
         kept, start = [], 0
@@ -186,6 +198,11 @@ class KernelBank:
         return KernelBank(tuple(kept), names)
 
 
+def _constant(X: Array) -> bool:
+    """Whether every column is constant up to the rounding of its values."""
+    return bool((np.ptp(X, axis=0) <= 10 * np.finfo(float).eps * np.abs(X).max(axis=0)).all())
+
+
 def _weighted_sum(
     weights: Array, matrices: Iterable[tuple[int, Array]], shape: tuple[int, ...]
 ) -> Array:
@@ -196,7 +213,10 @@ def _weighted_sum(
 
 
 def _parse_widths(widths: Any) -> tuple[float, ...]:
-    factors = tuple(np.atleast_1d(np.asarray(widths, dtype=float)).tolist())
+    try:
+        factors = tuple(np.asarray(widths, dtype=float).ravel().tolist())
+    except (TypeError, ValueError):
+        factors = ()
     if not factors or not all(np.isfinite(f) and f > 0 for f in factors):
         raise ValueError(
             f"widths: got {widths!r}; expected a positive factor of the mean pairwise distance, "
@@ -205,7 +225,7 @@ def _parse_widths(widths: Any) -> tuple[float, ...]:
     return factors
 
 
-def _kernel_names(views: Sequence[_BankView], labels: Sequence[str]) -> tuple[str, ...]:
+def _kernel_names(views: Sequence[BankView], labels: Sequence[str]) -> tuple[str, ...]:
     """Name kernels by their view, adding function and width only where needed to tell apart."""
     several_functions = len(set(labels)) > 1
     names = []

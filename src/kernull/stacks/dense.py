@@ -24,6 +24,10 @@ class DenseStack:
         Kernel values between m rows and n training rows; m = n for fitting.
     scale : array of shape (J,), optional
         One factor a kernel; 1 by default.
+    diagonal : array of shape (J, m), optional
+        k_j(x, x) of the m rows of a cross stack, before scaling. Methods that measure distances
+        (SVDD, the variance of a Gaussian process, kernel PCA) need it to score rows where the
+        kernels' diagonals are not constant; ``np.ix_`` slices of a square stack carry it along.
 
     Notes
     -----
@@ -43,7 +47,9 @@ class DenseStack:
     (1, 2)
     """
 
-    def __init__(self, kernels: Array, scale: Array | None = None) -> None:
+    def __init__(
+        self, kernels: Array, scale: Array | None = None, diagonal: Array | None = None
+    ) -> None:
         if np.ndim(kernels) != 3:
             raise InvalidKernelError(
                 f"kernels: got an array of shape {np.shape(kernels)}; expected (J, n, n) to fit "
@@ -54,6 +60,17 @@ class DenseStack:
             kernels = kernels.astype(float)
         self.kernels = np.ascontiguousarray(kernels)
         self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
+        if self.scale.shape != (len(kernels),):
+            raise ValueError(
+                f"scale: got shape {self.scale.shape}; expected one factor for each of the "
+                f"{len(kernels)} kernels."
+            )
+        self.own_diagonal = None if diagonal is None else np.asarray(diagonal, dtype=float)
+        if self.own_diagonal is not None and self.own_diagonal.shape != self.kernels.shape[:2]:
+            raise InvalidKernelError(
+                f"diagonal: got shape {self.own_diagonal.shape}; expected "
+                f"{self.kernels.shape[:2]}, one k(x, x) a kernel and row."
+            )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -83,8 +100,15 @@ class DenseStack:
 
     def __getitem__(self, index: Any) -> DenseStack:
         """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
-        parts = index if isinstance(index, tuple) else (index, slice(None))
-        return DenseStack(self.kernels[(slice(None), *parts)], self.scale)
+        pairwise = isinstance(index, tuple)
+        parts = index if pairwise else (index, slice(None))
+        diagonal = self.own_diagonal
+        if diagonal is None and pairwise and self.shape[0] == self.shape[1]:
+            diagonal = np.einsum("jii->ji", self.kernels)
+        if diagonal is not None:
+            rows = parts[0]
+            diagonal = diagonal[:, rows if isinstance(rows, slice) else np.ravel(rows)]
+        return DenseStack(self.kernels[(slice(None), *parts)], self.scale, diagonal)
 
     def products(self, V: Array) -> Array:
         """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
@@ -104,7 +128,14 @@ class DenseStack:
         return np.asarray((scaled @ self.kernels.reshape(J, m * n)).reshape(m, n), dtype=float)
 
     def diagonal(self) -> Array:
-        """k_j(x_i, x_i), of shape (J, n); for square stacks."""
+        """k_j(x_i, x_i), of shape (J, m); of a cross stack only where it was given."""
+        if self.own_diagonal is not None:
+            return np.asarray(self.own_diagonal * self.scale[:, None])
+        if self.shape[0] != self.shape[1]:
+            raise InvalidKernelError(
+                f"kernels: k(x, x) of the rows of a stack of shape {self.shape} is not known; "
+                "pass kernull.KernelStack(kernels, diagonal=...) with one value a kernel and row."
+            )
         return np.asarray(np.einsum("jii->ji", self.kernels) * self.scale[:, None], dtype=float)
 
     def rows(self, index: Any) -> Array:
@@ -113,10 +144,17 @@ class DenseStack:
 
     def select(self, kernels: Any) -> DenseStack:
         """The stack of some of the kernels."""
-        return DenseStack(self.kernels[kernels], self.scale[kernels])
+        diagonal = None if self.own_diagonal is None else self.own_diagonal[kernels]
+        return DenseStack(self.kernels[kernels], self.scale[kernels], diagonal)
 
     def validate(self, n: int | None = None, J: int | None = None) -> DenseStack:
         """Check a stack that a user gave: for fitting, or (given n and J) for scoring."""
+        if self.J == 0:
+            raise InvalidKernelError("kernels: the stack is empty; expected at least one kernel.")
+        if not (np.isfinite(self.scale).all() and (self.scale >= 0).all()):
+            raise InvalidKernelError(
+                f"scale: got {self.scale}; expected finite factors, none of them negative."
+            )
         if not np.isfinite(self.kernels).all():
             raise InvalidKernelError("kernels: the stack contains NaN or infinity.")
         if n is not None:

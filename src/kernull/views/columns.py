@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def _columns(view: str, columns: Any, n_features: int, names: list[str] | None) 
             columns = _named_slice(view, columns, names)
         picked = np.arange(n_features)[columns]
     else:
-        is_one = isinstance(columns, str | int | np.integer)
+        is_one = isinstance(columns, str) or not isinstance(columns, Iterable)
         items = [columns] if is_one else list(columns)
         if items and all(isinstance(item, bool | np.bool_) for item in items):
             if len(items) != n_features:

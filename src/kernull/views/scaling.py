@@ -51,9 +51,12 @@ class ViewScaler:
         if kind == "standard":
             return cls("standard", mean, scale)
         Z = (X - mean) / scale
-        if sample_weight is not None:  # the weighted covariance as that of rescaled rows
+        if sample_weight is None:
+            shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
+        else:
+            shrinkage = _weighted_shrinkage(Z, sample_weight)
+            # the weighted covariance as that of rescaled rows
             Z = Z * np.sqrt(sample_weight / np.mean(sample_weight))[:, None]
-        shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
         _, singular, Vt = np.linalg.svd(Z, full_matrices=False)
         variances = singular**2 / len(Z)
         floor = shrinkage * float(variances.sum()) / Z.shape[1]
@@ -79,3 +82,20 @@ class ViewScaler:
         return np.asarray(
             self.base_gain * Z + (Z @ self.directions * self.gains) @ self.directions.T
         )
+
+
+def _weighted_shrinkage(Z: Array, weight: Array) -> float:
+    """Ledoit-Wolf shrinkage of centred rows where a weight counts as that many copies.
+
+    scikit-learn's function takes no weights; with whole ones this is its value for the copies.
+    """
+    n, d = float(weight.sum()), Z.shape[1]
+    squares = np.einsum("ij,ij->i", Z, Z)
+    # Z'DZ and D^(1/2) Z Z' D^(1/2) have the same Frobenius norm: form the smaller of the two.
+    rooted = Z * np.sqrt(weight)[:, None]
+    gram = rooted.T @ rooted if d <= len(Z) else rooted @ rooted.T
+    norm2 = float((gram * gram).sum()) / n**2
+    mean_variance = float(weight @ squares) / n / d
+    distance = norm2 / d - mean_variance**2
+    noise = min((float(weight @ squares**2) / n - norm2) / (d * n), distance)
+    return 0.0 if noise <= 0 else noise / distance

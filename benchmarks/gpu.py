@@ -1,0 +1,288 @@
+"""One GPU: times beside their floors, after checks against dense float64.
+
+    python -m benchmarks.gpu [--only check,10k,100k,300k,1m,auc,tune]
+
+Prints one table and, where the variable OUT names a folder, writes it to OUT/gpu.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+try:
+    import torch
+
+    from kernull.balls import LpBall
+    from kernull.problems import FisherProblem
+    from kernull.solvers import solve
+    from kernull.stacks.lowrank import LowRankStack
+    from kernull.stacks.torch_bank import TorchBank
+    from kernull.stacks.torch_tiled import TorchTiledStack
+except ImportError as error:  # a machine without one of the dependencies
+    sys.exit(f"benchmarks.gpu cannot run here: {error}")
+
+J, D = 10, 100
+ROWS: list[dict[str, Any]] = []
+
+
+def rows_like_the_papers(
+    n: int, seed: int = 0, device: str = "cuda", *, mixed_up: bool = False
+) -> Any:
+    """J views of D features: noisy smooth images of ten common latent variables.
+
+    The images are the same for every n and seed. ``mixed_up`` rows have
+    every other view from another, wider draw.
+    """
+    common = torch.Generator(device=device).manual_seed(0)
+    mixes = torch.randn(J, 10, D, generator=common, device=device) / 10**0.5
+    g = torch.Generator(device=device).manual_seed(seed)
+    z = torch.randn(n, 10, generator=g, device=device)
+    others = torch.randn(n, 10, generator=g, device=device) * 1.5 if mixed_up else z
+    views = []
+    for v in range(J):
+        noise = torch.randn(n, D, generator=g, device=device)
+        views.append(torch.tanh((others if v % 2 else z) @ mixes[v]) + 0.5 * noise)
+    return torch.cat(views, dim=1)
+
+
+VIEWS = {f"view {v}": np.arange(v * D, v * D + D) for v in range(J)}
+
+
+def seconds(run: Any, repeat: int = 3) -> tuple[float, Any]:
+    """Median wall time of a call that ends in host results, after one call to warm up."""
+    out, times = run(), []
+    for _ in range(repeat):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        out = run()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times)), out
+
+
+def ceilings() -> dict[str, float]:
+    """Measured rates of this card: copy, float16 and float32 matrix products."""
+    source = torch.randn(2**29, device="cuda")
+    copy, _ = seconds(source.clone, 5)
+    rates = {"copy_TB_s": 2 * source.numel() * 4 / copy / 1e12}
+    for dtype in (torch.float16, torch.float32):
+        a = torch.randn(8192, 8192, device="cuda").to(dtype)
+        matmul, _ = seconds(lambda a=a: a @ a, 5)
+        rates[f"{str(dtype)[6:]}_TFLOP_s"] = 2 * 8192**3 / matmul / 1e12
+    # One exponential a clock and special-function lane: 16 lanes a multiprocessor.
+    card = torch.cuda.get_device_properties(0)
+    rates["exp_T_s"] = 16 * card.multi_processor_count * 1.98e9 / 1e12
+    return rates
+
+
+def report(name: str, **values: Any) -> None:
+    ROWS.append({"name": name, **values})
+    text = "  ".join(
+        f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items()
+    )
+    print(f"{name:34s} {text}", flush=True)
+
+
+def pass_floor(entries: float, rates: dict[str, float]) -> float:
+    """Seconds below which no pass over so many kernel values can come: three float16 products."""
+    return max(
+        entries * 2 * D * 3 / (rates["float16_TFLOP_s"] * 1e12), entries / (rates["exp_T_s"] * 1e12)
+    )
+
+
+def fit(stack: Any, delta: float = 1e-2, tol: float = 1e-6) -> Any:
+    return solve(FisherProblem(stack, delta * stack.n), LpBall(2), "subspace", tol=tol)
+
+
+def check(_: dict[str, float]) -> None:
+    for n in (1000, 3001):
+        X = rows_like_the_papers(n, seed=n)
+        bank = TorchBank.fit(X, VIEWS, widths=(0.5, 1.0))
+        exact = TorchBank.fit(X.double(), VIEWS, widths=(0.5, 1.0)).stack().dense()
+        for k in (1, 3):
+            V = torch.randn(n, k, device="cuda")
+            truth = exact.products(V)
+            for fused in (True, False):
+                out = bank.stack(fused=fused).products(V)
+                error = np.linalg.norm(out - truth) / np.linalg.norm(truth)
+                report("check products", n=n, k=k, fused=fused, error=float(error))
+                assert error < 3e-6, error
+            some = bank.stack()[: n // 3]
+            error = np.linalg.norm(some.products(V) - truth[:, : n // 3]) / np.linalg.norm(truth)
+            assert error < 3e-6, error
+    host = bank.to_bank().stack()
+    a, b = fit(bank.stack()), fit(host)
+    report(
+        "check fit against the host",
+        value=abs(a.value / b.value - 1),
+        weights=float(np.abs(a.weights - b.weights).max()),
+        gap=a.gap,
+    )
+
+
+def ten_thousand(rates: dict[str, float]) -> None:
+    n = 10_000
+    X = rows_like_the_papers(n)
+    for dtype in (torch.float32, torch.float64):
+        name = str(dtype)[6:]
+        tiled = TorchBank.fit(X, VIEWS, widths=(0.5,), dtype=dtype).stack()
+        stack = tiled.dense()
+        solving, result = seconds(lambda stack=stack: fit(stack))
+        one_pass, _ = seconds(lambda stack=stack: stack.products(np.ones(n)), 5)
+        size = stack.kernels.numel() * stack.kernels.element_size()
+        floor = size / (rates["copy_TB_s"] * 1e12)
+        report(
+            f"n=10,000 dense {name}: solve",
+            s=solving,
+            passes=result.n_iter,
+            gap=result.gap,
+            pass_s=one_pass,
+            floor_s=floor * result.n_iter,
+            ratio=solving / (floor * result.n_iter),
+        )
+        del stack
+
+        def build_and_fit(dtype: Any = dtype) -> Any:
+            return fit(TorchBank.fit(X, VIEWS, widths=(0.5,), dtype=dtype).stack().dense())
+
+        total, _ = seconds(build_and_fit)
+        report(f"n=10,000 dense {name}: build+solve", s=total)
+    total, result = seconds(lambda: fit(TorchBank.fit(X, VIEWS, widths=(0.5,)).stack()))
+    report("n=10,000 tiled float32: all", s=total, passes=result.n_iter, gap=result.gap)
+
+
+def matrix_free(n: int, rates: dict[str, float], deltas: tuple[float, ...]) -> None:
+    X = rows_like_the_papers(n)
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    fitting, bank = seconds(lambda: TorchBank.fit(X, VIEWS, widths=(0.5,)), 1)
+    stack = bank.stack()
+    one_pass, _ = seconds(lambda: stack.products(np.ones(n)), 2)
+    floor = pass_floor(J * n * n / 2, rates)
+    for delta in deltas:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        result = fit(stack, delta)
+        solving = time.perf_counter() - start
+        report(
+            f"n={n:,} tiled delta={delta:g}",
+            s=solving + fitting,
+            solve_s=solving,
+            scale_and_width_s=fitting,
+            passes=result.n_iter,
+            gap=result.gap,
+            pass_s=one_pass,
+            pass_floor_s=floor,
+            pass_ratio=one_pass / floor,
+            ratio=(solving + fitting) / (floor * result.n_iter),
+            peak_GB=torch.cuda.max_memory_allocated() / 1e9,
+        )
+
+
+def a_million(rates: dict[str, float]) -> None:
+    n, landmarks = 1_000_000, 5_000
+    X = rows_like_the_papers(n)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    stack = TorchBank.fit(X, VIEWS, widths=(0.5,)).stack()
+    index = np.sort(np.random.default_rng(0).choice(n, landmarks, replace=False))
+    low = LowRankStack.from_torch(stack, index)
+    built = time.perf_counter() - start
+    result = fit(low)
+    total = time.perf_counter() - start
+    floor = pass_floor(2 * J * float(n) * landmarks, rates)
+    one_pass, _ = seconds(lambda: low.products(np.ones(n)), 1)
+    report(
+        "n=1,000,000 Nystroem 5,000",
+        s=total,
+        build_s=built,
+        passes=result.n_iter,
+        gap=result.gap,
+        pass_s=one_pass,
+        pass_floor_s=floor,
+        ratio=total / (floor * result.n_iter),
+        peak_GB=torch.cuda.max_memory_allocated() / 1e9,
+    )
+
+
+def auc(_: dict[str, float]) -> None:
+    from sklearn.metrics import roc_auc_score
+
+    X = rows_like_the_papers(5000, seed=1)
+    both = torch.cat([rows_like_the_papers(2000, 2), rows_like_the_papers(2000, 3, mixed_up=True)])
+    truth = np.repeat([1, 0], 2000)
+    values = {}
+    for dtype in (torch.float32, torch.float64):
+        bank = TorchBank.fit(X, VIEWS, widths=(0.5,), dtype=dtype)
+        result = fit(bank.stack(), 1e-3)
+        host = bank.to_bank()
+        left = [torch.as_tensor(v.transform(both.double().cpu().numpy())) for v in host.views]
+        cross = TorchTiledStack(bank.rows, bank.kernels, left=[x.to("cuda", dtype) for x in left])
+        values[dtype] = roc_auc_score(truth, result.weights @ cross.products(result.coef))
+    a, b = values.values()
+    report(
+        "AUC float32, float64 (points)", float32=100 * a, float64=100 * b, apart=100 * abs(a - b)
+    )
+
+
+def tune(rates: dict[str, float]) -> None:
+    """Launch parameters of the fused kernel."""
+    from kernull.stacks import triton_rbf
+
+    n = 65_536
+    X = rows_like_the_papers(n)
+    floor = pass_floor(J * n * n / 2, rates)
+    for block, warps, stages in (
+        (128, 8, 2), (128, 8, 3), (128, 8, 1), (128, 4, 2), (64, 4, 2), (64, 4, 3), (64, 8, 2),
+    ):  # fmt: skip
+        triton_rbf.LAUNCH.update(BLOCK=block, num_warps=warps, num_stages=stages)
+        try:
+            stack = TorchBank.fit(X, VIEWS, widths=(0.5,)).stack()
+            V = torch.ones(n, 1, device="cuda")
+            t, _ = seconds(lambda stack=stack, V=V: stack._products(V), 2)
+            rows = stack[: n // 2]
+            t2, _ = seconds(lambda rows=rows, V=V: rows._products(V), 2)
+            report("tune", block=block, warps=warps, stages=stages, symmetric_s=t, plain_half_s=t2,
+                   floor_s=floor, ratio=t / floor)  # fmt: skip
+        except Exception as error:
+            report("tune", block=block, warps=warps, stages=stages, failed=str(error)[:80])
+    triton_rbf.LAUNCH.update(BLOCK=128, num_warps=8, num_stages=2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="check,10k,100k,300k,1m,auc")
+    wanted = parser.parse_args().only.split(",")
+    if not torch.cuda.is_available():
+        sys.exit("benchmarks.gpu needs a CUDA device; torch sees none.")
+    rates = ceilings()
+    report(torch.cuda.get_device_name(), torch=torch.__version__, date=time.strftime("%Y-%m-%d"))
+    report("measured ceilings", **rates)
+    steps = {
+        "check": check,
+        "tune": tune,
+        "10k": ten_thousand,
+        "100k": lambda r: matrix_free(100_000, r, (1e-2, 1e-3)),
+        "300k": lambda r: matrix_free(300_000, r, (1e-2,)),
+        "1m": a_million,
+        "auc": auc,
+    }
+    for name, step in steps.items():
+        if name in wanted:
+            step(rates)
+            torch.cuda.empty_cache()
+            if os.environ.get("OUT"):
+                Path(os.environ["OUT"], "gpu.json").write_text(json.dumps(ROWS, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,308 @@
+r"""All models of a (p, delta) grid from one shared subspace.
+
+.. math::
+
+   \min_{b \ge 0, \|b\|_p \le 1} \max_a \; 2 a't - \delta n\, a'a - a'K_b a
+   \qquad \text{for every } p, \delta
+
+Restricting to a = Qy leaves the small matrices Q'K_jQ, which depend neither on p nor on delta:
+Newton solves every model in them. What a model leaves outside the span is its residual; one block
+of directions that matter to the models not yet done is appended at a time, in one pass over the
+kernels, until each model's own certified gap is below the tolerance.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from kernull._typing import Array
+from kernull.balls import LpBall
+from kernull.paths.grids import read_deltas, read_norms
+from kernull.problems import FisherProblem
+from kernull.solvers import newton, solve
+from kernull.solvers.subspace import Basis
+from kernull.stacks import DenseStack, Stack
+
+__all__ = ["Path", "Progress", "shared_path"]
+
+#: Below this many rows (on stacks that can be combined) the whole space is small enough.
+DIRECT_ROWS = 250
+#: On stacks that can be combined: beyond this share of n, finish what is left by factorisations.
+HANDOVER_SHARE = 0.4
+#: Columns beyond which a stack without combine() is finished model by model (memory J n m).
+MAX_COLUMNS = 600
+#: Columns appended at once: on a dense pass, a block of these costs about twice a single vector.
+BLOCK = 32
+#: Directions in which every model's (unit) residual has less than this are left out of a block.
+WORTHWHILE = 3e-3
+#: The reduced problems are solved to this share of the gap outside the subspace.
+INNER_SHARE = 0.1
+#: Models certified at once; bounds the memory of certification to CHUNK * J * n numbers.
+CHUNK = 16
+
+
+class Progress(NamedTuple):
+    """Where a path stands, given to its ``callback`` after every pass."""
+
+    n_columns: int
+    """Dimension of the shared subspace."""
+    n_done: int
+    """Models whose certified gap is below the tolerance."""
+    n_models: int
+    """Models in all."""
+    worst_gap: float
+    """Largest certified gap of all models."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """Every model of a grid: axis 0 is p, axis 1 is delta.
+
+    Attributes
+    ----------
+    ps, deltas : tuple of float
+        The grid; deltas relative to n.
+    weights : array of shape (P, D, J)
+        Kernel weights b.
+    coef : array of shape (P, D, n)
+        Coefficients a of the training rows.
+    values : array of shape (P, D)
+        Upper bound of F at the weights.
+    gaps : array of shape (P, D)
+        Certified relative duality gap.
+    n_columns : int
+        Dimension of the shared subspace (n where the problem was small enough to need none).
+    n_passes : int
+        Passes over the kernels spent on the subspace.
+    n_finished : int
+        Models that the subspace alone did not certify, finished one by one.
+    projected : array of shape (J, l, P D), optional
+        Coefficients of the landmarks, where the stack was approximated by some.
+    """
+
+    ps: tuple[float, ...]
+    deltas: tuple[float, ...]
+    weights: Array
+    coef: Array
+    values: Array
+    gaps: Array
+    n_columns: int
+    n_passes: int
+    n_finished: int
+    projected: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(number of p, number of delta)."""
+        return len(self.ps), len(self.deltas)
+
+    def __len__(self) -> int:
+        return len(self.ps) * len(self.deltas)
+
+    def scores(self, cross: Any) -> Array:
+        r"""Projections :math:`y(x) = \sum_j b_j k_j(x)'a` by every model, in one pass.
+
+        Parameters
+        ----------
+        cross : Stack or array of shape (J, m, n)
+            Kernels between m rows and the n training rows.
+
+        Returns
+        -------
+        array of shape (P, D, m)
+        """
+        if isinstance(cross, np.ndarray):
+            cross = DenseStack(cross)
+        P, D = self.shape
+        J = self.weights.shape[2]
+        weights = self.weights.reshape(P * D, J)
+        columns = np.ascontiguousarray(self.coef.reshape(P * D, -1).T)
+        out = np.empty((P * D, cross.shape[0]))
+        # Stacks that come in pieces are scored piece by piece: J m models numbers would not fit.
+        for rows, piece in _pieces(cross):
+            if self.projected is None:
+                products = piece.products(columns)
+            else:  # every kernel has coefficients of its own
+                products = piece.rows(slice(None)) @ self.projected
+            out[:, rows] = np.einsum("kj,jmk->km", weights, products, optimize=True)
+        return out.reshape(P, D, -1)
+
+
+def _pieces(cross: Any) -> Any:
+    return cross.blocks() if hasattr(cross, "chunks") else [(slice(None), cross)]
+
+
+def shared_path(
+    stack: Stack,
+    ps: Sequence[float],
+    deltas: Sequence[float],
+    *,
+    tol: float = 1e-4,
+    row_weight: Array | None = None,
+    ball: Callable[[float], Any] = LpBall,
+    callback: Callable[[Progress], None] | None = None,
+) -> Path:
+    """Solve every model of the grid; see the module's text and `kernull.selection.path`.
+
+    ``ball`` makes the set of weights from p: the lp ball, or another family such as the mixed
+    (r, p) balls at a fixed r.
+    """
+    norms, ridges = read_norms(ps), read_deltas(deltas)
+    if not tol > 0:
+        raise ValueError(f"tol: got {tol!r}; expected a positive number.")
+    n = stack.n if row_weight is None else float(np.sum(row_weight))
+    problems = [FisherProblem(stack, delta * n, row_weight=row_weight) for delta in ridges]
+    grid = _Grid(problems, [ball(p) for p in norms], tol, callback)
+    can_combine = hasattr(stack, "combine")
+    if not can_combine or stack.n > DIRECT_ROWS:
+        limit = HANDOVER_SHARE * stack.n if can_combine else min(MAX_COLUMNS, stack.n)
+        grid.grow(limit)
+    columns = grid.n_columns or stack.n
+    finished = grid.finish("newton" if can_combine else "subspace")
+    return Path(
+        norms,
+        ridges,
+        grid.weights,
+        grid.coef,
+        grid.values,
+        grid.gaps,
+        n_columns=columns,
+        n_passes=grid.n_passes,
+        n_finished=finished if grid.n_passes else 0,
+        projected=_project(stack, grid.coef),
+    )
+
+
+def _project(stack: Any, coef: Array) -> Array | None:
+    """Coefficients of the landmarks of an approximated stack."""
+    if not hasattr(stack, "project"):
+        return None
+    return np.asarray(stack.project(np.ascontiguousarray(coef.reshape(-1, stack.n).T)))
+
+
+class _Grid:
+    """Weights, coefficients and certificates of all models while they are being solved."""
+
+    def __init__(
+        self,
+        problems: list[FisherProblem],
+        balls: list[Any],
+        tol: float,
+        callback: Callable[[Progress], None] | None,
+    ) -> None:
+        self.problems, self.balls, self.tol, self.callback = problems, balls, tol, callback
+        P, D = len(balls), len(problems)
+        n, J = problems[0].n, problems[0].J
+        self.weights = np.zeros((P, D, J))
+        self.coef = np.zeros((P, D, n))
+        self.values = np.full((P, D), np.inf)
+        self.gaps = np.ones((P, D))
+        self.n_columns = 0
+        self.n_passes = 0
+
+    @property
+    def open(self) -> list[tuple[int, int]]:
+        """Models still to be certified, neighbours in p after one another (for warm starts)."""
+        rows, columns = np.nonzero(self.gaps.T[:, ::-1] > self.tol)
+        last = len(self.balls) - 1
+        return [(last - int(p), int(d)) for d, p in zip(rows, columns, strict=True)]
+
+    def report(self) -> None:
+        if self.callback is not None:
+            done = int((self.gaps <= self.tol).sum())
+            self.callback(Progress(self.n_columns, done, self.gaps.size, float(self.gaps.max())))
+
+    def start(self, p: int, d: int) -> Array | None:
+        """Starting weights: the model's own, or those of a neighbour that has some."""
+        for i, k in ((p, d), (p + 1, d), (p, d - 1)):
+            if i < len(self.balls) and k >= 0 and self.weights[i, k].any():
+                return np.asarray(self.weights[i, k])
+        return None
+
+    def grow(self, limit: float) -> None:
+        """Extend the shared subspace until every model is certified or it is too large."""
+        basis = Basis(self.problems[0], self.problems[0].target)
+        self.n_passes = 1
+        exact = False
+        while True:
+            residuals = self._solve_reduced(basis, exact)
+            self.n_columns = basis.m
+            self.report()
+            if not self.open or basis.m >= limit:
+                return
+            if len(residuals) and basis.append(_directions(residuals)):
+                self.n_passes += 1
+                exact = False
+            elif exact:  # neither the subspace nor the reduced problems have more to give
+                return
+            else:  # what is left of the gaps is the reduced problems' own
+                exact = True
+
+    def _solve_reduced(self, basis: Basis, exact: bool) -> Array:
+        """Solve the open models in the span; returns the residuals that hold them up."""
+        small = DenseStack(basis.T)
+        target = basis.Q @ self.problems[0].target
+        models = self.open
+        solutions: list[tuple[Array, Array]] = []
+        for p, d in models:
+            problem = FisherProblem(small, self.problems[d].ridge, target)
+            tol = 0.1 * self.tol if exact else self._inner_tol(p, d)
+            result = _quietly(newton.solve, problem, self.balls[p], tol, self.start(p, d))
+            self.weights[p, d] = result.weights
+            solutions.append((result.weights, result.coef))
+        residuals: list[Array] = []
+        for first in range(0, len(models), CHUNK):
+            part = slice(first, first + CHUNK)
+            Y = np.stack([y for _, y in solutions[part]])
+            A, KA = Y @ basis.Q, Y @ basis.KQ  # (k, n), (J, k, n)
+            for i, (p, d) in enumerate(models[part]):
+                weights, problem = solutions[first + i][0], self.problems[d]
+                point = problem.certify(weights, A[i], KA[:, i])
+                self._keep(p, d, point.weights, point.coef, point.value, self._gap(point, p))
+                if self.gaps[p, d] > self.tol:
+                    rest = problem.target - problem.ridge * A[i] - weights @ KA[:, i]
+                    if rest @ rest > 0.05 * self.tol * problem.ridge * point.value:
+                        residuals.append(rest)
+        return np.array(residuals)
+
+    def _inner_tol(self, p: int, d: int) -> float:
+        return max(INNER_SHARE * float(self.gaps[p, d]), 0.1 * self.tol)
+
+    def _gap(self, point: Any, p: int) -> float:
+        return float(point.gap(self.balls[p].support(point.u)))
+
+    def _keep(self, p: int, d: int, weights: Array, coef: Array, value: float, gap: float) -> None:
+        self.weights[p, d], self.coef[p, d] = weights, coef
+        self.values[p, d], self.gaps[p, d] = value, gap
+
+    def finish(self, solver: str) -> int:
+        """Solve what is left one by one from the weights found; returns how many that were."""
+        models = self.open
+        for p, d in models:
+            result = solve(
+                self.problems[d], self.balls[p], solver, tol=self.tol, init=self.start(p, d)
+            )
+            self._keep(p, d, result.weights, result.coef, result.value, result.gap)
+            self.report()
+        return len(models)
+
+
+def _directions(residuals: Array) -> Array:
+    """A few orthogonal directions that carry most of every residual."""
+    unit = residuals / np.linalg.norm(residuals, axis=1, keepdims=True)
+    energy, vectors = np.linalg.eigh(unit @ unit.T)
+    order = np.argsort(energy)[::-1][:BLOCK]
+    order = order[energy[order] > WORTHWHILE]
+    return np.asarray(vectors[:, order].T @ unit)
+
+
+def _quietly(run: Callable[..., Any], problem: Any, ball: Any, tol: float, init: Any) -> Any:
+    with warnings.catch_warnings():  # the certificate in the full space speaks for the whole
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return run(problem, ball, tol=tol, max_iter=50, init=init)

@@ -1,0 +1,112 @@
+r"""The quadratic programme inside SVDD and the one-class SVM, solved by scikit-learn's libsvm.
+
+.. math:: \min_a \tfrac12 a'Qa \quad\text{subject to}\quad 0 \le a_i \le 1/(\nu n),\; 1'a = 1
+
+libsvm keeps Q in single precision and stops on a tolerance of its own, so that its answer is a
+little off. `slack` turns any answer into a certified one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import OneClassSVM
+
+from kernull._typing import Array, Mask
+
+__all__ = ["check_nu", "curvature", "free_rows", "slack", "solve_capped"]
+
+#: libsvm's tolerance on gradients of about one; its single precision allows no less.
+_TOLERANCE = 1e-9
+#: libsvm's steps: on kernels of low rank its rounding keeps it from ever reaching the tolerance.
+_STEPS, _STEPS_A_ROW = 20_000, 20
+
+
+def check_nu(nu: Any) -> float:
+    """A number in (0, 1], or an error that names the parameter."""
+    is_number = isinstance(nu, int | float | np.number) and not isinstance(nu, bool)
+    if not is_number or not 0 < nu <= 1:
+        raise ValueError(
+            f"nu: got {nu!r}; expected a number in (0, 1]: the largest share of training rows "
+            "that may lie outside."
+        )
+    return float(nu)
+
+
+def solve_capped(Q: Array, nu: float) -> Array:
+    """The minimiser a; Q need only be positive semidefinite on vectors that sum to zero.
+
+    libsvm moves weight between two rows at a time, so it never leaves the plane 1'a = 1 and a
+    constant added to Q changes nothing.
+    """
+    total = nu * len(Q)
+    scale = float(np.abs(Q).max()) or 1.0
+    # libsvm's variables are nu n a: its gradients have the size of nu n times Q.
+    machine = OneClassSVM(
+        kernel="precomputed",
+        nu=nu,
+        tol=_TOLERANCE * max(total, 1.0),
+        cache_size=500,
+        max_iter=max(_STEPS, _STEPS_A_ROW * len(Q)),
+    )
+    with warnings.catch_warnings():  # the certificate speaks for what is left
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(Q / scale)
+    a = np.zeros(len(Q))
+    a[machine.support_] = machine.dual_coef_[0] / total
+    return a
+
+
+def slack(gradient: Array, a: Array, nu: float) -> float:
+    r"""How far a is from optimal at most: :math:`\max_{a'} g'(a - a')` over the feasible a'.
+
+    By convexity no feasible point has a value below that of a minus this number.
+    """
+    cap = 1.0 / (nu * len(a))
+    share = np.clip(1.0 - cap * np.arange(len(a)), 0.0, cap)  # fill the smallest entries first
+    return max(float(gradient @ a - np.sort(gradient) @ share), 0.0)
+
+
+def free_rows(a: Array, nu: float) -> Mask:
+    """Rows strictly between their bounds: those on the boundary of the description."""
+    cap = 1.0 / (nu * len(a))
+    return np.asarray((a > 1e-9 * cap) & (a < (1.0 - 1e-9) * cap))
+
+
+def curvature(K: Array, V: Array) -> Array:
+    r"""V'PV, P the inverse of K on vectors that sum to zero: curvature at a fixed set of free rows.
+
+    .. math:: P = K^{-1} - K^{-1} 1 1' K^{-1} / (1'K^{-1}1)
+
+    Parameters
+    ----------
+    K : array of shape (f, f)
+        Combined kernel of the free rows.
+    V : array of shape (f, J)
+        Change of the inner gradient at the free rows with each weight.
+
+    Returns
+    -------
+    array of shape (J, J)
+    """
+    f, J = V.shape
+    if f < 2:  # a single free row cannot move: the solution is locally constant
+        return np.zeros((J, J))
+    base = np.trace(K) / f
+    for jitter in (1e-12, 1e-8, 1e-4):
+        try:
+            factor = cho_factor(K + jitter * base * np.eye(f), check_finite=False)
+            break
+        except LinAlgError:
+            continue
+    else:  # an indefinite kernel: first-order information only
+        return np.zeros((J, J))
+    both = cho_solve(factor, np.column_stack([V, np.ones(f)]), check_finite=False)
+    ones = both[:, -1]
+    pull = V.T @ ones
+    H = V.T @ both[:, :-1] - np.outer(pull, pull) / ones.sum()
+    return np.asarray((H + H.T) / 2)

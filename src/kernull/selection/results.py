@@ -1,0 +1,77 @@
+"""From scores on folds to a table, a choice and a word about the grid's edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from kernull._typing import Array, Indices
+
+__all__ = ["best_index", "edges", "results_table"]
+
+#: From here on a norm counts as infinite: weights are uniform to many digits.
+NEARLY_INFINITE = 1e3
+
+
+def results_table(
+    grid: Sequence[tuple[float, float, float]], scores: Array, gaps: Array
+) -> dict[str, Any]:
+    """``cv_results_`` from scores of shape (folds, widths, ps, deltas)."""
+    flat = scores.reshape(len(scores), -1)
+    mean = flat.mean(axis=0)
+    columns = np.asarray(grid, dtype=float)
+    table: dict[str, Any] = {
+        "param_widths": columns[:, 0],
+        "param_p": columns[:, 1],
+        "param_delta": columns[:, 2],
+        "params": [{"p": p, "delta": delta, "widths": width} for width, p, delta in grid],
+    }
+    for k, split in enumerate(flat):
+        table[f"split{k}_test_score"] = split
+    table["mean_test_score"] = mean
+    table["std_test_score"] = flat.std(axis=0)
+    table["rank_test_score"] = rankdata(-mean, method="min").astype(np.int32)
+    table["max_gap"] = gaps.ravel()
+    return table
+
+
+def best_index(scores: Array) -> tuple[int, ...]:
+    """The best model of a grid; of several equally good ones, that with the best neighbours.
+
+    On small sets many models reach the same score, and the first of them would be the least
+    regularised: the middle of a plateau is safer.
+    """
+    top = scores.max()
+    tied = np.argwhere(scores >= top - 1e-12 * max(1.0, abs(float(top))))
+    best = max(tied, key=lambda index: _neighbourhood(scores, index))
+    return tuple(int(i) for i in best)
+
+
+def _neighbourhood(scores: Array, index: Indices) -> float:
+    """Mean score of a model and its neighbours, those beyond the grid counting as the worst."""
+    padded = np.pad(scores, 1, constant_values=float(scores.min()))
+    window = tuple(slice(i, i + 3) for i in index)
+    return float(padded[window].mean())
+
+
+def edges(scores: Array, index: tuple[int, ...], ps: Sequence[float]) -> list[str]:
+    """Axes of (width, p, delta) on whose edge the choice lies although it matters there.
+
+    It does not matter where the next model inside is just as good, nor where nothing lies beyond:
+    p = 1, and p so large that weights are uniform.
+    """
+    found = []
+    for axis, name in enumerate(("width", "p", "delta")):
+        size, i = scores.shape[axis], index[axis]
+        if size < 2 or 0 < i < size - 1:
+            continue
+        if name == "p" and (ps[i] == 1.0 or ps[i] >= NEARLY_INFINITE):
+            continue
+        inside = list(index)
+        inside[axis] = 1 if i == 0 else size - 2
+        if scores[tuple(inside)] < scores[index]:
+            found.append(name)
+    return found

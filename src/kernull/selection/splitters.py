@@ -1,0 +1,203 @@
+"""One-class splitters: outliers are for validation, never for training.
+
+Labels are +1 for targets and -1 for outliers, as everywhere in kernull. The splitters work with
+every tool of scikit-learn that takes ``cv``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
+
+from kernull._typing import Indices
+
+__all__ = ["OneClassKFold", "OneClassShuffleSplit", "one_class_splits", "read_labels"]
+
+
+def read_labels(y: Any, n: int) -> Indices:
+    """Labels +1 / -1 of n rows; None means that all are targets."""
+    if y is None:
+        return np.ones(n, dtype=np.intp)
+    labels = np.asarray(y).ravel()
+    if len(labels) != n:
+        raise ValueError(f"y: got {len(labels)} labels for {n} rows.")
+    strange = sorted({str(label) for label in labels[~np.isin(labels, (-1, 1))]})
+    if strange:
+        raise ValueError(
+            f"y: got the label(s) {', '.join(strange[:5])}; expected +1 for targets and -1 for "
+            "outliers, or y=None when all rows are targets."
+        )
+    if not (labels == 1).any():
+        raise ValueError("y: got no target (+1) at all; there is nothing to learn from.")
+    return labels.astype(np.intp)
+
+
+class OneClassKFold(BaseCrossValidator):
+    """K folds of the targets; each outlier is in the validation part of exactly one fold.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2.
+    shuffle : bool, default=True
+        Shuffle targets and outliers first.
+    random_state : int, RandomState or None
+        Seed of the shuffle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([1, 1, 1, 1, -1, -1])
+    >>> for train, test in OneClassKFold(2, shuffle=False).split(y, y):
+    ...     print(train, test)
+    [2 3] [0 1 4]
+    [0 1] [2 3 5]
+    """
+
+    def __init__(
+        self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = None
+    ) -> None:
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of folds."""
+        return int(self.n_splits)
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
+        """Yield (train, test) indices: train holds targets only."""
+        labels = read_labels(y, _num_samples(X))
+        if isinstance(self.n_splits, bool) or not int(self.n_splits) >= 2:
+            raise ValueError(f"n_splits: got {self.n_splits!r}; expected an integer of 2 or more.")
+        targets, outliers = np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
+        for name, rows in (("target", targets), ("outlier", outliers)):
+            if 0 < len(rows) < self.n_splits:
+                raise ValueError(
+                    f"n_splits={self.n_splits}: got only {len(rows)} {name}(s), so some fold would "
+                    f"have none to validate on. Use at most {len(rows)} folds."
+                    if len(rows) > 1
+                    else f"n_splits={self.n_splits}: got a single {name}; K folds need at least 2."
+                )
+        if self.shuffle:
+            rng = check_random_state(self.random_state)
+            targets, outliers = rng.permutation(targets), rng.permutation(outliers)
+        target_folds = np.array_split(targets, self.n_splits)
+        outlier_folds = np.array_split(outliers, self.n_splits)
+        for inner, outer in zip(target_folds, outlier_folds, strict=True):
+            yield np.sort(np.setdiff1d(targets, inner)), np.sort(np.concatenate([inner, outer]))
+
+
+class OneClassShuffleSplit(BaseCrossValidator):
+    """Random splits of the targets; a random share of the outliers joins each validation part.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+        Number of splits.
+    train_size, test_size : float, default=0.6 and 0.2
+        Shares of the targets that are trained on and validated on; the paper keeps the last 0.2
+        for the test.
+    outlier_size : float, default=0.5
+        Share of the outliers that is validated on.
+    random_state : int, RandomState or None
+        Seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([1] * 10 + [-1] * 4)
+    >>> train, test = next(OneClassShuffleSplit(random_state=0).split(y, y))
+    >>> len(train), (y[train] == -1).any(), len(test), int((y[test] == -1).sum())
+    (6, np.False_, 4, 2)
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 10,
+        *,
+        train_size: float = 0.6,
+        test_size: float = 0.2,
+        outlier_size: float = 0.5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_splits = n_splits
+        self.train_size = train_size
+        self.test_size = test_size
+        self.outlier_size = outlier_size
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of splits."""
+        return int(self.n_splits)
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
+        """Yield (train, test) indices: train holds targets only."""
+        labels = read_labels(y, _num_samples(X))
+        sizes = (self.train_size, self.test_size, self.outlier_size)
+        if not all(0 < size <= 1 for size in sizes) or self.train_size + self.test_size > 1 + 1e-9:
+            raise ValueError(
+                f"train_size, test_size, outlier_size: got {sizes}; expected shares in (0, 1], of "
+                "which the first two add up to at most 1."
+            )
+        targets, outliers = np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
+        rng = check_random_state(self.random_state)
+        n_train = round(self.train_size * len(targets))
+        n_test = max(1, round(self.test_size * len(targets)))
+        n_outer = min(len(outliers), max(1, round(self.outlier_size * len(outliers))))
+        n_train = min(n_train, len(targets) - n_test)
+        if n_train < 2:
+            raise ValueError(
+                f"train_size={self.train_size:g} of {len(targets)} target(s) leaves {n_train} to "
+                "train on; expected at least 2."
+            )
+        for _ in range(self.n_splits):
+            inner, outer = rng.permutation(targets), rng.permutation(outliers)[:n_outer]
+            test = np.concatenate([inner[n_train : n_train + n_test], outer])
+            yield np.sort(inner[:n_train]), np.sort(test)
+
+
+def one_class_splits(
+    cv: Any, labels: Indices, *, need_outliers: bool, random_state: Any = None
+) -> list[tuple[Indices, Indices]]:
+    """Splits from whatever scikit-learn accepts as ``cv``, checked and without outliers in train.
+
+    Parameters
+    ----------
+    cv : None, int, splitter or iterable of (train, test)
+        None or a number: `OneClassKFold`.
+    labels : array of +1 / -1
+    need_outliers : bool
+        Whether each validation part must have outliers.
+    random_state : int, RandomState or None
+        Seed of `OneClassKFold`.
+    """
+    if cv is None or (isinstance(cv, int | np.integer) and not isinstance(cv, bool)):
+        cv = OneClassKFold(5 if cv is None else int(cv), random_state=random_state)
+    placeholder = np.zeros((len(labels), 1))
+    splits = []
+    for k, (train, test) in enumerate(check_cv(cv).split(placeholder, labels)):
+        train, test = np.asarray(train), np.asarray(test)
+        train = train[labels[train] == 1]
+        if len(train) < 2:
+            raise ValueError(f"cv: fold {k} has {len(train)} target(s) to train on; expected 2.")
+        if not (labels[test] == 1).any():
+            raise ValueError(
+                f"cv: the validation part of fold {k} has no targets (y = +1), so nothing can be "
+                "judged on it. Use kernull.selection.OneClassKFold."
+            )
+        if need_outliers and not (labels[test] == -1).any():
+            raise ValueError(
+                f"cv: the validation part of fold {k} has no outliers (y = -1), which this "
+                "scoring needs. Use kernull.selection.OneClassKFold, or a scoring that needs "
+                "targets only."
+            )
+        splits.append((train, test))
+    if not splits:
+        raise ValueError("cv: got no split at all.")
+    return splits

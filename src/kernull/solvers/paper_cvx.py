@@ -1,0 +1,57 @@
+"""Algorithm 1 with its weight step solved by cvxpy (extra ``cvxpy``): the paper's lp MK-FN-CVX.
+
+    maximise b'u   subject to   b in the set of weights
+
+has a closed form (the ball's oracle), so this is only a slower `paper`, kept because the paper
+times it. It takes the same steps and inherits the same oscillations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array
+from kernull.balls import Ball
+from kernull.errors import MissingDependencyError
+from kernull.problems import Problem
+from kernull.solvers.base import Record, Result
+from kernull.solvers.paper import iterate
+
+__all__ = ["solve"]
+
+
+def solve(
+    problem: Problem,
+    ball: Ball,
+    *,
+    tol: float,
+    max_iter: int,
+    init: Array | None = None,
+    callback: Callable[[Record], None] | None = None,
+) -> Result:
+    """Iterate the weight step as a conic programme; see the module's text."""
+    step = _weight_step(ball, problem.J)
+    return iterate(problem, ball, step, "paper-cvx", tol, max_iter, init, callback)
+
+
+def _weight_step(ball: Ball, J: int) -> Callable[[Array], Array]:
+    try:
+        import cvxpy as untyped
+    except ImportError:
+        raise MissingDependencyError(
+            "solver='paper-cvx' needs cvxpy: pip install 'kernull[cvxpy]'."
+        ) from None
+    cvxpy: Any = untyped
+    b, direction = cvxpy.Variable(J), cvxpy.Parameter(J)
+    constraints = ball.cvxpy_constraints(b)  # type: ignore[attr-defined]
+    programme = cvxpy.Problem(cvxpy.Maximize(direction @ b), constraints)
+
+    def step(u: Array) -> Array:
+        direction.value = u / np.abs(u).max()  # only the direction matters
+        programme.solve(solver=cvxpy.CLARABEL)
+        return ball.normalise(np.maximum(np.asarray(b.value, dtype=float), 0.0))
+
+    return step

@@ -1,0 +1,232 @@
+r"""The Nystroem stack: each kernel is replaced by its best approximation from landmarks.
+
+.. math:: \tilde K_j = C_j W_j^{-1} C_j', \qquad C_j = k_j(X, L), \quad W_j = k_j(L, L)
+
+A product costs two sweeps over n x l kernel values instead of n x n; nothing larger than the l x l
+factors is stored. All kernels share the landmark rows L.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.cluster import kmeans_plusplus
+
+from kernull._typing import Array, Indices
+from kernull.stacks.bank import KernelBank
+from kernull.stacks.tiled import TiledStack
+
+__all__ = ["LowRankStack", "choose_landmarks", "factorise_landmarks"]
+
+#: Added to W_j relative to its mean diagonal entry: the rounding of its own evaluation.
+JITTER = {"float64": 1e-10, "float32": 1e-5}
+#: Candidates that k-means++ and leverage sampling look at, as a multiple of the landmarks.
+CANDIDATES = 10
+LANDMARKS = ("kmeans++", "leverage", "uniform")
+
+
+class LowRankStack:
+    r"""J low-rank kernels over n rows, from l landmarks.
+
+    Parameters
+    ----------
+    forward : rectangular stack of shape (n, l)
+        Kernels between rows and landmarks, with ``products_each``.
+    backward : rectangular stack of shape (l, n)
+        Kernels between landmarks and rows.
+    landmarks : square stack of shape (l, l)
+        Kernels between landmarks.
+    scale : array of shape (J,), optional
+        One factor a kernel; 1 by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((60, 2))
+    >>> bank = KernelBank.fit(X, {"all": np.arange(2)}, widths=1.0)
+    >>> low = LowRankStack.from_bank(bank, np.arange(60))  # every row a landmark: exact
+    >>> bool(np.allclose(low.products(np.ones(60)), bank.stack().products(np.ones(60))))
+    True
+    """
+
+    def __init__(
+        self, forward: Any, backward: Any, landmarks: Any, scale: Array | None = None
+    ) -> None:
+        self.forward = forward
+        self.backward = backward
+        self.landmarks = landmarks
+        self.scale = np.ones(forward.J) if scale is None else np.asarray(scale, dtype=float)
+        self._solve = factorise_landmarks(landmarks)
+        self.landmark_rows: Indices = np.empty(0, dtype=np.intp)
+
+    @classmethod
+    def from_bank(cls, bank: KernelBank, index: Indices, **options: Any) -> LowRankStack:
+        """The stack of a bank's rows with the landmarks at ``index``, on the CPU."""
+        few = bank.take(index)
+        low = cls(
+            TiledStack(few, left=bank, **options),
+            TiledStack(bank, left=few, **options),
+            TiledStack(few, **options),
+        )
+        low.landmark_rows = index
+        return low
+
+    @classmethod
+    def from_torch(cls, stack: Any, index: Indices) -> LowRankStack:
+        """The low-rank version of a `TorchTiledStack`, on its device."""
+        columns, rows = stack[:, index], stack[index]
+        low = cls(columns, rows, stack[np.ix_(index, index)])
+        low.landmark_rows = index
+        return low
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return len(self.forward), len(self.forward)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.forward)
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return len(self.scale)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"LowRankStack(J={self.J}, n={self.n}, landmarks={self.landmarks.n})"
+
+    def project(self, V: Array) -> Array:
+        """W_j^-1 C_j' V, the coefficients of the landmarks: (n,) -> (J, l), (n, k) -> (J, l, k)."""
+        return np.asarray(self._solve(self.backward.products(V)))
+
+    def products(self, V: Array) -> Array:
+        """K_j V for every j: (n,) -> (J, n), (n, k) -> (J, n, k)."""
+        out = self.forward.products_each(self.project(np.asarray(V)))
+        return np.asarray(out * self.scale.reshape(-1, *[1] * np.ndim(V)))
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n)."""
+        some = self.forward[np.atleast_1d(np.arange(self.n)[index])].rows(slice(None))
+        across = self.forward.products_each(self._solve(some.transpose(0, 2, 1)))
+        return np.asarray(across.transpose(0, 2, 1) * self.scale[:, None, None])
+
+    def diagonal(self) -> Array:
+        """k_j(x_i, x_i), of shape (J, n)."""
+        out = np.empty((self.J, self.n))
+        step = max(1, 2**24 // (self.J * self.landmarks.n))
+        for start in range(0, self.n, step):
+            C = self.forward[np.arange(start, min(start + step, self.n))].rows(slice(None))
+            out[:, start : start + step] = np.einsum(
+                "jil,jli->ji", C, self._solve(C.transpose(0, 2, 1))
+            )
+        return out * self.scale[:, None]
+
+    def diagonal_bound(self) -> Array:
+        """The diagonal of the kernels that are approximated, no smaller than `diagonal`."""
+        diagonal = getattr(self.backward, "right_diagonal", None)
+        return self.diagonal() if diagonal is None else diagonal() * self.scale[:, None]
+
+    def select(self, kernels: Any) -> LowRankStack:
+        """The stack of some of the kernels."""
+        mask = np.zeros(self.J, dtype=bool)
+        mask[kernels] = True
+        return LowRankStack(
+            self.forward.select(mask),
+            self.backward.select(mask),
+            self.landmarks.select(mask),
+            self.scale[mask],
+        )
+
+
+def factorise_landmarks(landmarks: Any) -> Any:
+    """A function that applies W_j^-1 to arrays of shape (J, l) or (J, l, k)."""
+    jitter = JITTER[str(landmarks.dtype).removeprefix("torch.")]
+    if hasattr(landmarks, "device"):
+        return _factorise_on_device(landmarks, jitter)
+    W = landmarks.rows(slice(None))
+    factors = []
+    for matrix in W:
+        matrix.flat[:: len(matrix) + 1] += jitter * np.trace(matrix) / len(matrix)
+        factors.append(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False))
+
+    def solve(V: Array) -> Array:
+        return np.stack(
+            [cho_solve(f, v, check_finite=False) for f, v in zip(factors, V, strict=True)]
+        )
+
+    return solve
+
+
+def _factorise_on_device(landmarks: Any, jitter: float) -> Any:
+    import torch
+
+    W = landmarks.dense().kernels.double()
+    W.diagonal(dim1=1, dim2=2).add_(jitter * W.diagonal(dim1=1, dim2=2).mean(dim=1, keepdim=True))
+    factor = torch.linalg.cholesky(W)
+
+    def solve(V: Array) -> Array:
+        flat = torch.as_tensor(np.ascontiguousarray(V).reshape(*V.shape[:2], -1))
+        out = torch.cholesky_solve(flat.to(factor.device), factor)
+        return np.asarray(out.cpu().numpy()).reshape(V.shape)
+
+    return solve
+
+
+def choose_landmarks(
+    bank: KernelBank, count: int, method: str = "kmeans++", random_state: int = 0
+) -> Indices:
+    """Rows to serve as landmarks.
+
+    Parameters
+    ----------
+    bank : KernelBank
+    count : int
+        Number of landmarks.
+    method : {"kmeans++", "leverage", "uniform"}
+        ``"kmeans++"`` spreads them by squared distance in the joined views; ``"leverage"``
+        draws rows by how badly a uniform pilot sample explains them; both look at a random
+        subset of candidates.
+    random_state : int
+
+    Returns
+    -------
+    integer array of shape (count,), increasing
+    """
+    if method not in LANDMARKS:
+        raise ValueError(f"landmarks: got {method!r}; expected one of {LANDMARKS}.")
+    rng = np.random.default_rng(random_state)
+    count = min(count, bank.n)
+    if method == "uniform" or count == bank.n:
+        return np.sort(rng.choice(bank.n, count, replace=False))
+    candidates = rng.choice(bank.n, min(bank.n, CANDIDATES * count), replace=False)
+    if method == "kmeans++":
+        # Every view counts alike, however many columns it has.
+        views = [view.train[candidates] for view in bank.views]
+        joined = np.hstack([part / np.sqrt(part.shape[1]) for part in views])
+        _, picked = kmeans_plusplus(joined, count, random_state=random_state)
+    else:
+        scores = _leverage(bank.take(candidates), count, rng)
+        picked = rng.choice(len(candidates), count, replace=False, p=scores / scores.sum())
+    return np.sort(candidates[np.asarray(picked)])
+
+
+def _leverage(bank: KernelBank, count: int, rng: np.random.Generator) -> Array:
+    """Ridge leverage of each row given a uniform pilot, for the mean of the kernels.
+
+    With pilot S the residual k_ii - k_iS (K_SS + rho I)^-1 k_Si over rho bounds the leverage.
+    """
+    pilot = rng.choice(bank.n, max(1, count // 2), replace=False)
+    cross = TiledStack(bank, left=bank.take(pilot)).rows(slice(None)).mean(axis=0)
+    K = cross[:, pilot].copy()
+    ridge = float(np.trace(K)) / len(pilot) * 1e-2
+    K.flat[:: len(K) + 1] += ridge
+    explained = np.einsum("si,si->i", cross, cho_solve(cho_factor(K), cross))
+    diagonal = TiledStack(bank).diagonal().mean(axis=0)
+    return np.asarray(np.maximum(diagonal - explained, 0.0) + 1e-12 * diagonal.max())

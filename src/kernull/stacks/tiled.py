@@ -1,0 +1,197 @@
+"""The tiled stack: kernels are evaluated on the fly, tile by tile, and never stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from kernull._typing import Array
+from kernull.errors import MemoryLimitError
+from kernull.stacks.bank import KernelBank
+from kernull.stacks.memory import format_bytes
+from kernull.stacks.tiles import Tiles, tile_products
+
+__all__ = ["TiledStack"]
+
+
+class TiledStack:
+    r"""J kernels between the rows of a bank, none of them ever formed.
+
+    A pass over all kernels evaluates :math:`J n (n + 1) / 2` values (tiles above the diagonal
+    serve twice) on all cores and multiplies a whole block of vectors by them.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        Kernels and the n training rows.
+    left : KernelBank, optional
+        The m rows on the left; those of ``bank`` by default.
+    scale : array of shape (J,), optional
+        One factor a kernel; 1 by default.
+    dtype : {float64, float32}
+        Type in which tiles are evaluated. Products are summed in float64.
+    memory_limit : int, optional
+        Bytes that a pass may take beyond its result; more vectors than fit are multiplied in
+        several passes.
+    n_jobs : int, optional
+        Threads, as in joblib; all cores by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernull.stacks import KernelBank
+    >>> X = np.random.default_rng(0).standard_normal((50, 3))
+    >>> bank = KernelBank.fit(X, {"all": np.arange(3)})
+    >>> tiled, dense = TiledStack(bank), bank.stack()
+    >>> bool(np.allclose(tiled.products(np.ones(50)), dense.products(np.ones(50)), rtol=1e-12))
+    True
+    """
+
+    def __init__(
+        self,
+        bank: KernelBank,
+        *,
+        left: KernelBank | None = None,
+        scale: Array | None = None,
+        dtype: Any = np.float64,
+        memory_limit: int | None = None,
+        n_jobs: int | None = -1,
+    ) -> None:
+        self.bank = bank
+        self.left = left
+        self.scale = np.ones(bank.J) if scale is None else np.asarray(scale, dtype=float)
+        self.dtype = np.dtype(dtype)
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self._tiles = Tiles(bank, dtype)
+        self._right = self._tiles.right()
+        self._left = (Tiles(left, dtype) if left is not None else self._tiles).left()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return len(self._left), self.bank.n
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        return self.bank.n
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return self.bank.J
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"TiledStack(J={self.J}, shape={self.shape}, dtype={self.dtype})"
+
+    def __getitem__(self, index: Any) -> TiledStack:
+        """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
+        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
+        rows, columns = (
+            np.arange(size)[i].ravel() for size, i in zip(self.shape, (rows, columns), strict=True)
+        )
+        bank = self.bank.take(columns)
+        same = self.left is None and np.array_equal(rows, columns)
+        left = None if same else (self.left or self.bank).take(rows)
+        return self._like(bank, left, self.scale)
+
+    def select(self, kernels: Any) -> TiledStack:
+        """The stack of some of the kernels."""
+        mask = np.zeros(self.J, dtype=bool)
+        mask[kernels] = True
+        left = None if self.left is None else self.left.select(mask)
+        return self._like(self.bank.select(mask), left, self.scale[mask])
+
+    def _like(self, bank: KernelBank, left: KernelBank | None, scale: Array) -> TiledStack:
+        return TiledStack(
+            bank,
+            left=left,
+            scale=scale,
+            dtype=self.dtype,
+            memory_limit=self.memory_limit,
+            n_jobs=self.n_jobs,
+        )
+
+    def products(self, V: Array) -> Array:
+        """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
+        V = np.asarray(V)
+        out = self._sweep(V.reshape(self.n, -1), None)
+        out *= self.scale[:, None, None]
+        return out.reshape(self.J, len(self), *V.shape[1:])
+
+    def products_each(self, V: Array) -> Array:
+        """K_j V_j for every j: (J, n) -> (J, m), (J, n, k) -> (J, m, k)."""
+        V = np.asarray(V)
+        out = self._sweep(V.reshape(self.J, self.n, -1), None)
+        out *= self.scale[:, None, None]
+        return out.reshape(self.J, len(self), *V.shape[2:])
+
+    def combined_products(self, weights: Array, V: Array) -> Array:
+        """Sum of b_j K_j V in one pass: (n,) -> (m,), (n, k) -> (m, k)."""
+        V = np.asarray(V)
+        out = self._sweep(V.reshape(self.n, -1), np.asarray(weights) * self.scale)
+        return out.reshape(len(self), *V.shape[1:])
+
+    def _sweep(self, V: Array, weights: Array | None) -> Array:
+        J, m, k = (self.J if weights is None else 1), len(self), V.shape[-1]
+        width = self._columns_at_once(J * m * 8)
+        parts = [
+            tile_products(
+                self._tiles,
+                self._left,
+                self._right,
+                V[..., start : start + width],
+                symmetric=self.left is None,
+                weights=weights,
+                n_jobs=self.n_jobs,
+            )
+            for start in range(0, k, width)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+    def _columns_at_once(self, bytes_a_column: int) -> int:
+        if self.memory_limit is None:
+            return 2**31
+        fits = int(self.memory_limit // (bytes_a_column * (1 + effective_n_jobs(self.n_jobs))))
+        if fits == 0:
+            raise MemoryLimitError(
+                f"memory_limit: a pass over {self.J} kernels of {self.n} rows needs "
+                f"{format_bytes(bytes_a_column * (1 + effective_n_jobs(self.n_jobs)))}, the limit "
+                f"is {format_bytes(self.memory_limit)}. Raise memory_limit, or use "
+                "storage='nystroem'."
+            )
+        return fits
+
+    def diagonal(self) -> Array:
+        """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""
+        return self._diagonal_of(self.left or self.bank)
+
+    def right_diagonal(self) -> Array:
+        """k_j(x_i, x_i) of the training rows, of shape (J, n)."""
+        return self._diagonal_of(self.bank)
+
+    def _diagonal_of(self, bank: KernelBank) -> Array:
+        values = [k.diagonal(view.train) for view in bank.views for k in view.kernels]
+        return np.stack(values) * self.scale[:, None]
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n)."""
+        picked = (self.left or self.bank).take(np.atleast_1d(np.arange(len(self))[index]))
+        tiles = Tiles(self.bank, self.dtype)
+        left = Tiles(picked, self.dtype).left()
+        out = np.empty((self.J, len(left), self.n))
+        buffers = tiles.buffers()
+        step = tiles.size
+        for r in range(0, len(left), step):
+            for c in range(0, self.n, step):
+                rows, columns = slice(r, r + step), slice(c, c + step)
+                for j, K in tiles.tile(left, rows, self._right, columns, buffers):
+                    out[j, rows, columns] = K
+        out *= self.scale[:, None, None]
+        return out

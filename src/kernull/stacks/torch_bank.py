@@ -1,0 +1,108 @@
+"""A kernel bank fitted on a torch device: scaling, widths and rows never leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernull._typing import Indices
+from kernull.kernels import FittedKernel
+from kernull.kernels.widths import EXACT_ROWS
+from kernull.stacks.bank import BankView, KernelBank
+from kernull.stacks.torch_tiled import TorchTiledStack
+from kernull.views import ViewScaler
+
+__all__ = ["TorchBank"]
+
+
+@dataclass(frozen=True)
+class TorchBank:
+    """Rbf kernels on standardised (or raw) views of rows that live on a device.
+
+    The same scaling, widths and subsample as `KernelBank.fit`, computed where the rows are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = torch.as_tensor(np.random.default_rng(0).standard_normal((50, 3)))
+    >>> views = {"all": np.arange(3)}
+    >>> here, there = TorchBank.fit(X, views).to_bank(), KernelBank.fit(X.numpy(), views)
+    >>> bool(np.isclose(here.views[0].kernels[0].width, there.views[0].kernels[0].width))
+    True
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Indices, ...]
+    scalers: tuple[ViewScaler, ...]
+    rows: tuple[Any, ...]
+    kernels: tuple[tuple[FittedKernel, ...], ...]
+
+    @classmethod
+    def fit(
+        cls,
+        X: Any,
+        views: Mapping[str, Indices],
+        *,
+        widths: Sequence[float] = (1.0,),
+        scaling: str = "standard",
+        dtype: Any = None,
+    ) -> TorchBank:
+        """Fit scaling and widths of every view on the device of X."""
+        if scaling not in ("standard", "none"):
+            raise ValueError(f"scaling: got {scaling!r}; a device fits 'standard' or 'none'.")
+        scalers, rows, kernels = [], [], []
+        for columns in views.values():
+            part = X[:, torch.as_tensor(columns, device=X.device)]
+            if scaling == "standard":
+                mean, scale = _mean_and_scale(part)
+                part = (part - mean.to(part.dtype)) / scale.to(part.dtype)
+                scaler = ViewScaler("standard", mean.cpu().numpy(), scale.cpu().numpy())
+            else:
+                scaler = ViewScaler("none")
+            part = part.to(dtype or part.dtype)
+            distance = _mean_distance(part) or 1.0
+            centre = part.double().mean(dim=0).cpu().numpy()
+            kernels.append(
+                tuple(
+                    FittedKernel("rbf", width=f * distance, factor=f, centre=centre) for f in widths
+                )
+            )
+            scalers.append(scaler)
+            rows.append(part)
+        return cls(tuple(views), tuple(views.values()), tuple(scalers), tuple(rows), tuple(kernels))
+
+    def stack(self, **options: Any) -> TorchTiledStack:
+        """The tiled stack of the training rows."""
+        return TorchTiledStack(self.rows, self.kernels, **options)
+
+    def to_bank(self) -> KernelBank:
+        """The same bank with its rows on the host, for scoring there and for files."""
+        parts = zip(self.names, self.columns, self.scalers, self.rows, self.kernels, strict=True)
+        return KernelBank.of_views(
+            BankView(name, columns, scaler, rows.double().cpu().numpy(), kernels)
+            for name, columns, scaler, rows, kernels in parts
+        )
+
+
+def _mean_and_scale(part: Any) -> tuple[Any, Any]:
+    """Mean and population deviation of each column in float64; 1 where a column is constant."""
+    mean = part.mean(dim=0, dtype=torch.float64)
+    step = max(1, 2**26 // part.shape[1])
+    squares = sum(
+        ((part[i : i + step].double() - mean) ** 2).sum(dim=0) for i in range(0, len(part), step)
+    )
+    scale = (squares / len(part)).sqrt()
+    scale[scale <= 10 * np.finfo(float).eps * mean.abs()] = 1.0
+    return mean, scale
+
+
+def _mean_distance(part: Any) -> float:
+    if len(part) > EXACT_ROWS:  # the same rows as on the host
+        pick = np.random.default_rng(0).choice(len(part), EXACT_ROWS, replace=False)
+        part = part[torch.as_tensor(pick, device=part.device)]
+    part = part.double() - part.double().mean(dim=0)
+    return float(torch.cdist(part, part).sum()) / (len(part) * (len(part) - 1))

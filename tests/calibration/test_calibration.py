@@ -1,0 +1,130 @@
+"""Thresholds and p-values from rows that the model did not see."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernull.calibration import Calibration, leave_one_out
+from kernull.errors import TooFewRowsWarning
+from kernull.problems import FisherProblem
+from kernull.stacks import DenseStack
+from tests.oracles import fisher_coef, random_kernels
+
+
+def refit_without(kernels, b, ridge, i, weight=None):
+    """Projection of row i by the plain problem on the other rows."""
+    n = kernels.shape[1]
+    keep = np.delete(np.arange(n), i)
+    R = ridge / (np.ones(n) if weight is None else weight)
+    K = np.tensordot(b, kernels, 1)
+    a = np.linalg.solve(K[np.ix_(keep, keep)] + np.diag(R[keep]), np.ones(n - 1))
+    return K[i, keep] @ a
+
+
+def test_leave_one_out_equals_n_refits(rng):
+    kernels, ridge, b = random_kernels(rng, 12, 3), 0.3, np.array([0.2, 0.7, 0.4])
+    problem = FisherProblem(DenseStack(kernels), ridge)
+    a = fisher_coef(kernels, b, ridge)
+    expected = [refit_without(kernels, b, ridge, i) for i in range(12)]
+    np.testing.assert_allclose(leave_one_out(problem, b, a), expected, rtol=1e-9)
+
+
+def test_leave_one_out_with_a_general_target(rng):
+    kernels, ridge, b, t = random_kernels(rng, 8, 2), 0.3, np.array([0.5, 0.5]), rng.normal(size=8)
+    problem = FisherProblem(DenseStack(kernels), ridge, t)
+    a = fisher_coef(kernels, b, ridge, t)
+    K = np.tensordot(b, kernels, 1)
+    for i, y in enumerate(leave_one_out(problem, b, a, target=t)):
+        keep = np.delete(np.arange(8), i)
+        inner = np.linalg.solve(K[np.ix_(keep, keep)] + ridge * np.eye(7), t[keep])
+        assert y == pytest.approx(K[i, keep] @ inner, rel=1e-9)
+
+
+def test_leave_one_out_of_small_weights_leaves_the_whole_row_out(rng):
+    kernels, ridge, b = random_kernels(rng, 10, 2), 0.3, np.array([0.5, 0.5])
+    w = rng.uniform(0.1, 1.0, 10)
+    problem = FisherProblem(DenseStack(kernels), ridge, row_weight=w)
+    a = problem.evaluate(b).coef
+    expected = [refit_without(kernels, b, ridge, i, w) for i in range(10)]
+    np.testing.assert_allclose(leave_one_out(problem, b, a, row_weight=w), expected, rtol=1e-9)
+
+
+def test_leave_one_out_of_copies_leaves_one_copy_out(rng):
+    kernels, ridge, b = random_kernels(rng, 7, 2), 0.3, np.array([0.5, 0.5])
+    copies = np.array([1, 3, 1, 2, 1, 4, 1])
+    rows = np.repeat(np.arange(7), copies)
+    repeated = kernels[np.ix_(range(2), rows, rows)]
+    first = np.searchsorted(rows, np.arange(7))
+    expected = [refit_without(repeated, b, ridge, i) for i in first]
+    w = copies.astype(float)
+    problem = FisherProblem(DenseStack(kernels), ridge, row_weight=w)
+    a = problem.evaluate(b).coef
+    np.testing.assert_allclose(leave_one_out(problem, b, a, row_weight=w), expected, rtol=1e-9)
+
+
+def test_p_values_by_counting(rng):
+    scores = rng.normal(size=30).round(1)  # with ties
+    new = np.concatenate([rng.normal(size=20).round(1), [-99, 99]])
+    expected = [(1 + sum(s <= x for s in scores)) / 31 for x in new]
+    np.testing.assert_allclose(Calibration.of(scores).p_values(new), expected)
+
+
+def test_weights_count_rows(rng):
+    scores, copies = rng.normal(size=9), rng.integers(1, 4, 9)
+    new = rng.normal(size=20)
+    weighted = Calibration.of(scores, copies)
+    repeated = Calibration.of(np.repeat(scores, copies))
+    np.testing.assert_allclose(weighted.p_values(new), repeated.p_values(new))
+    for rate in (0.1, 0.3, 0.7):
+        assert weighted.threshold(rate) == repeated.threshold(rate)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.integers(-5, 5), min_size=1, max_size=60),
+    st.one_of(
+        st.floats(0.001, 0.999),
+        st.sampled_from([0.01, 0.05, 0.07, 0.1, 0.29, 0.3, 0.7]),
+        st.integers(1, 40).map(lambda k: k / 41),
+    ),
+)
+def test_flagged_exactly_where_the_p_value_is_at_most_the_rate(scores, rate):
+    calibration = Calibration.of(np.array(scores, dtype=float))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TooFewRowsWarning)
+        threshold, used = calibration.threshold(rate)
+    grid = np.arange(-7, 8) / 1.0
+    grid = np.concatenate([grid, grid + 0.5])
+    np.testing.assert_array_equal(grid < threshold, calibration.p_values(grid) <= used)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.25])
+def test_the_rate_holds_on_new_rows(rate, rng):
+    """Rows like the calibration rows are flagged at most at the rate, on average."""
+    rates = []
+    for _ in range(300):
+        calibration = Calibration.of(rng.normal(size=60))
+        rates.append((rng.normal(size=200) < calibration.threshold(rate)[0]).mean())
+    assert np.mean(rates) == pytest.approx(np.floor(rate * 61) / 61, abs=4 * np.std(rates) / 17)
+
+
+def test_too_few_rows_for_the_rate():
+    calibration = Calibration.of(np.arange(9.0))
+    with pytest.warns(TooFewRowsWarning, match=r"false_alarm_rate=0\.05 needs at least 19 .* 0\.1"):
+        threshold, rate = calibration.threshold(0.05)
+    assert rate == pytest.approx(0.1)
+    assert threshold == 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Calibration.of(np.arange(19.0)).threshold(0.05)
+
+
+@pytest.mark.parametrize("rate", [0, 1, -0.1, 1.5, np.nan, "0.05", None, True])
+def test_bad_rate(rate):
+    with pytest.raises(ValueError, match=r"^false_alarm_rate: got"):
+        Calibration.of(np.arange(30.0)).threshold(rate)

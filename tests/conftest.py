@@ -1,0 +1,30 @@
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def wine():
+    """Rows of wine's first class (59) and all other rows (119)."""
+    X, y = load_wine(return_X_y=True)
+    return X[y == 0], X[y != 0]
+
+
+@pytest.fixture(scope="session")
+def delft_home():
+    """The folder that holds the Delft data, or a skip that says why."""
+    home = os.environ.get("KERNULL_DATA")
+    if not home:
+        pytest.skip("KERNULL_DATA is not set: the Delft data sets are not there")
+    return home
