@@ -134,23 +134,27 @@ def separate_and_joint(repeats=20, task_rows=10):
     methods = ("joint", "separate", "joint, pooled")
     scores = np.empty((len(methods), len(WIDTHS), repeats, 2))  # validation, test
     for repeat in range(repeats):
-        train, *parts = digits(task_rows, repeat)
-        rows = np.concatenate(train)
+        train, valid, test = digits(task_rows, repeat)
+        rows, rest = np.concatenate(train), np.concatenate([valid, test])
         for w, width in enumerate(WIDTHS):
             options = {"views": views, "widths": width, "memory_limit": "4GB"}
             joint = JointMultiKernelFisherNull(**options).fit(X[rows], groups=y[rows])
             pooled = JointMultiKernelFisherNull(pooled=True, **options)
             pooled.fit(X[rows], groups=y[rows])
-            for k, part in enumerate(parts):
-                found = {name: [] for name in methods}
-                for digit in range(10):
-                    labels = np.where(y[part] == digit, 1, -1)
-                    alone = MultiKernelFisherNull(drop_constant=False, **options)
-                    alone.fit(X[train[digit]])
-                    found["joint"].append(auc(labels, joint.score_samples(X[part], digit)))
-                    found["separate"].append(auc(labels, alone.score_samples(X[part])))
-                    found["joint, pooled"].append(auc(labels, pooled.score_samples(X[part], digit)))
-                scores[:, w, repeat, k] = [100 * np.mean(found[name]) for name in methods]
+            areas = []
+            for digit in range(10):
+                alone = MultiKernelFisherNull(drop_constant=False, **options).fit(X[train[digit]])
+                found = (
+                    joint.score_samples(X[rest], digit),
+                    alone.score_samples(X[rest]),
+                    pooled.score_samples(X[rest], digit),
+                )
+                labels = np.where(y[rest] == digit, 1, -1)
+                half = len(valid)
+                areas.append(
+                    [[auc(labels[:half], s[:half]), auc(labels[half:], s[half:])] for s in found]
+                )
+            scores[:, w, repeat] = 100 * np.mean(areas, axis=0)
     print(f"\nMultiple Features, ten tasks of {task_rows} rows, p = 2, {repeats} repeats: mean AUC")
     for w, width in enumerate(WIDTHS):
         report(f"width {width:g}", methods, scores[:, w, :, 1])
