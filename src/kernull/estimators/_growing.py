@@ -40,6 +40,10 @@ class GrowingMixin:
     _row_weight: Array | None = None
     _stack_scale: Any = 1.0
     _inverse: RidgeInverse | None = None
+    _left_out_parts: Array | None
+    _calibration_rows: Any
+    _calibration_weight: Array | None
+    _learned_rows: Any
     _n_updates: int = 0
 
     def partial_fit(
@@ -157,7 +161,7 @@ class GrowingMixin:
         if self.bank_ is None:
             stack = read_precomputed(X, dtype=self._value_type())  # type: ignore[attr-defined]
             weight = np.ones(stack.n) if sample_weight is None else np.asarray(sample_weight)
-            rows = np.flatnonzero(weight > 0)
+            rows = np.flatnonzero(weight > 0) if self._learned_rows is None else self._learned_rows
             kernel = stack[np.ix_(rows, rows)].combine(self.weights_)
             inverse = RidgeInverse.of(kernel, self.ridge_, self._row_weight, overwrite=True)
         else:
@@ -250,6 +254,10 @@ class GrowingMixin:
         rate = self.false_alarm_rate  # type: ignore[attr-defined]
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(rate)
         self.offset_ = self.threshold_
+        # Calibration by view belongs to the old rows; `explain` computes it anew when asked.
+        self._left_out_parts = self._calibration_rows = None
+        self._calibration_weight = weight
+        self._learned_rows = None
         self.bank_ = bank
         self.sample_indices_ = indices
         self.n_samples_seen_ = n_seen

@@ -35,7 +35,7 @@ from kernull.views import resolve_views
 __all__ = ["JointMultiKernelFisherNull"]
 
 
-class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):
+class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # type: ignore[misc]
     r"""Related one-class tasks that share kernel weights (the paper's joint lp MK-FN).
 
     .. math::

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernull._typing import Array, Indices
+from kernull._typing import Array, Indices, Mask
 from kernull.errors import EdgeOfGridWarning
 from kernull.estimators import MultiKernelFisherNull
 from kernull.estimators._inputs import read_precomputed
@@ -301,6 +301,18 @@ drop_constant
     def predict(self, X: Any) -> Array:
         """+1 for normal rows, -1 for flagged ones, by the chosen model."""
         return self._best.predict(self._reach(X))
+
+    def p_values(self, X: Any, **options: Any) -> Array:
+        """P-values of the best model; see `MultiKernelFisherNull.p_values`."""
+        return self._best.p_values(self._reach(X), **options)
+
+    def detect(self, X: Any, fdr: float = 0.1, **options: Any) -> Mask:
+        """Rows that the best model flags together; see `MultiKernelFisherNull.detect`."""
+        return self._best.detect(self._reach(X), fdr, **options)
+
+    def explain(self, X: Any, **options: Any) -> Any:
+        """Scores of the best model, taken apart; see `MultiKernelFisherNull.explain`."""
+        return self._best.explain(self._reach(X), **options)
 
     def contributions(self, X: Any) -> Array:
         """Contribution of each kernel to the projection of each row by the chosen model."""
