@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import platform
 import time
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,8 +42,10 @@ from kernull.selection.results import best_index
 from kernull.views import join_views, resolve_views
 
 MFEAT = "mfeat"
-#: Leave-one-out in place of folds, for the two leading criteria.
-LOO = ("shift", "box")
+#: Criteria by themselves; their combination follows from their scores.
+SINGLE = tuple(name for name in TARGETS_ONLY if "+" not in name)
+#: Leave-one-out in place of folds, for the parts of the default.
+LOO = tuple(DEFAULT_CRITERION.split("+"))
 
 
 class _All:
@@ -83,10 +87,17 @@ def load(name: str) -> tuple[Any, Any, Any]:
     return delft.X, delft.y, "features"
 
 
-def quick(name: str, repeat: int) -> tuple[str, int, dict[str, float]]:
-    """`one_repeat` without scikit-learn's checks of every call, a third of the time here."""
-    with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
-        return one_repeat(name, repeat)
+def kept(folder: str, name: str, repeat: int) -> tuple[str, int, dict[str, float]]:
+    """`one_repeat`, read from a file where a run before this one has been through it."""
+    file = Path(folder) / f"{name}-{repeat}.json"
+    if not file.exists():
+        # Without scikit-learn's checks of every call, a third of the time here.
+        with sklearn.config_context(skip_parameter_validation=True, assume_finite=True):
+            found = one_repeat(name, repeat)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(found))
+    set_name, number, out = json.loads(file.read_text())
+    return set_name, number, out
 
 
 def one_repeat(name: str, repeat: int) -> tuple[str, int, dict[str, float]]:
@@ -120,7 +131,7 @@ def one_repeat(name: str, repeat: int) -> tuple[str, int, dict[str, float]]:
         "with": float(grid[best_index(np.stack(on_valid))]),
         "oracle": float(grid.max()),
     }
-    for names, loo in ((TARGETS_ONLY, False), (LOO, True)):
+    for names, loo in ((SINGLE, False), (LOO, True)):
         for criterion, table in without_outliers(X[train], views, names, repeat, loo).items():
             out[f"{criterion} (loo)" if loo else criterion] = float(grid[best_index(table)])
     return (MFEAT if name.startswith(MFEAT) else name), repeat, out
@@ -139,14 +150,16 @@ def without_outliers(
     tables: list[list[Any]] = []
     for width in PAPER_WIDTHS:
         estimator = MultiKernelFisherNull(views=rows.views, widths=width)
-        found = []
+        folds_found = []
         for k, (train, test) in enumerate(splits):
             task = FoldTask(
                 estimator, train, test, labels, 1000 * seed + k, PAPER_PS, PAPER_DELTAS, 1e-4, loo
             )
-            found.append(evaluate(task, rows, criteria)[0])
-        tables.append(criteria.finish_each(found, criteria.sizes))
-    return {name: np.stack([table[i] for table in tables]) for i, name in enumerate(names)}
+            folds_found.append(evaluate(task, rows, criteria)[0])
+        tables.append(criteria.finish_each(folds_found, criteria.sizes))
+    found = {name: np.stack([table[i] for table in tables]) for i, name in enumerate(names)}
+    found[DEFAULT_CRITERION] = np.mean([found[kind] for kind in LOO], axis=0)
+    return found
 
 
 def mean_and_error(values: dict[int, list[float]]) -> tuple[float, float]:
@@ -178,7 +191,13 @@ def report(found: list[Any], names: list[str]) -> None:
         verdict = ("better" if gain > 0 else "worse") if clear else "no clear difference"
         line = " | ".join(f"{mean:.1f} ± {err:.1f}" for mean, err in cells)
         print(f"| {name} | {line} | {gain:+.1f} ± {error:.1f} | {verdict} |")
-    ways = ["defaults", *TARGETS_ONLY, *(f"{n} (loo)" for n in LOO), "with", "oracle"]
+    ways = [
+        "defaults",
+        *TARGETS_ONLY,
+        *(f"{n} (loo)" for n in (*LOO, DEFAULT_CRITERION)),
+        "with",
+        "oracle",
+    ]
     means = {way: [collect(found, name, way)[0] for name in names] for way in ways}
     line = " | ".join(f"{np.mean(means[w]):.1f}" for w in ("defaults", chosen, "with", "oracle"))
     gain = float(np.mean(means[chosen]) - np.mean(means["defaults"]))
@@ -196,8 +215,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sets", nargs="*", default=[*DELFT, MFEAT])
+    parser.add_argument("--cache", default="results-cache/choosing", help="remove to start anew")
     options = parser.parse_args()
-    start = time.perf_counter()
+    start, known = time.perf_counter(), len(list(Path(options.cache).glob("*.json")))
     tasks = [
         (problem, repeat)
         for name in options.sets
@@ -205,14 +225,16 @@ def main() -> None:
         for repeat in range(options.repeats)
     ]
     # By its module, not as part of __main__: processes then share its cache between tasks.
-    from benchmarks.choosing import quick as work
+    from benchmarks.choosing import kept as work
 
-    found = Parallel(n_jobs=options.jobs)(delayed(work)(*task) for task in tasks)
+    jobs = (delayed(work)(options.cache, *task) for task in tasks)
+    found = Parallel(n_jobs=options.jobs)(jobs)
     print(
         f"{datetime.date.today()}, kernull {kernull.__version__}, numpy {np.__version__}, "
         f"scipy {scipy.__version__}, scikit-learn {sklearn.__version__}, "
         f"Python {platform.python_version()}; {options.repeats} repeats, mean ± standard error of "
         f"the AUC in percent; {time.perf_counter() - start:.0f} s with {options.jobs} processes"
+        + (f", {known} results kept from before" if known else "")
     )
     report(list(found), options.sets)
 

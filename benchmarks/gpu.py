@@ -33,15 +33,23 @@ J, D = 10, 100
 ROWS: list[dict[str, Any]] = []
 
 
-def rows_like_the_papers(n: int, seed: int = 0, device: str = "cuda") -> Any:
-    """J views of D features: noisy smooth images of ten common latent variables."""
+def rows_like_the_papers(
+    n: int, seed: int = 0, device: str = "cuda", *, mixed_up: bool = False
+) -> Any:
+    """J views of D features: noisy smooth images of ten common latent variables.
+
+    The images are the same for every n and seed. ``mixed_up`` rows have
+    every other view from another, wider draw.
+    """
+    common = torch.Generator(device=device).manual_seed(0)
+    mixes = torch.randn(J, 10, D, generator=common, device=device) / 10**0.5
     g = torch.Generator(device=device).manual_seed(seed)
     z = torch.randn(n, 10, generator=g, device=device)
+    others = torch.randn(n, 10, generator=g, device=device) * 1.5 if mixed_up else z
     views = []
-    for _ in range(J):
-        mix = torch.randn(10, D, generator=g, device=device) / 10**0.5
+    for v in range(J):
         noise = torch.randn(n, D, generator=g, device=device)
-        views.append(torch.tanh(z @ mix) + 0.5 * noise)
+        views.append(torch.tanh((others if v % 2 else z) @ mixes[v]) + 0.5 * noise)
     return torch.cat(views, dim=1)
 
 
@@ -209,12 +217,9 @@ def a_million(rates: dict[str, float]) -> None:
 def auc(_: dict[str, float]) -> None:
     from sklearn.metrics import roc_auc_score
 
-    X, new = rows_like_the_papers(5000), rows_like_the_papers(2000)
-    outliers = new.clone()  # the views of an outlier come from different rows
-    for v in range(J):
-        outliers[:, v * D : v * D + D] = new[torch.randperm(2000)][:, v * D : v * D + D]
-    fresh = rows_like_the_papers(7000)[5000:]
-    both, truth = torch.cat([fresh, outliers]), np.repeat([1, 0], 2000)
+    X = rows_like_the_papers(5000, seed=1)
+    both = torch.cat([rows_like_the_papers(2000, 2), rows_like_the_papers(2000, 3, mixed_up=True)])
+    truth = np.repeat([1, 0], 2000)
     values = {}
     for dtype in (torch.float32, torch.float64):
         bank = TorchBank.fit(X, VIEWS, widths=(0.5,), dtype=dtype)

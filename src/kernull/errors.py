@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
+    "ApproximationWarning",
+    "ClusterError",
     "ConstantViewWarning",
     "EdgeOfGridWarning",
     "InvalidKernelError",
@@ -28,6 +30,14 @@ class MissingCapabilityError(TypeError):
 
 class MissingDependencyError(ImportError):
     """An optional dependency (an extra) is needed and not installed."""
+
+
+class ClusterError(RuntimeError):
+    """A cluster has no workers, or lost them all for good."""
+
+
+class ApproximationWarning(UserWarning):
+    """Kernels were approximated because exact ones would cost too much."""
 
 
 class ConstantViewWarning(UserWarning):

@@ -10,13 +10,15 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
-from kernull.balls import LpBall
+from kernull.balls import LpBall, MixedBall
 from kernull.paths import PAPER_DELTAS, PAPER_PS, shared_path
 from kernull.paths import shared as module
 from kernull.problems import FisherProblem
 from kernull.selection import path
 from kernull.solvers import solve
 from kernull.stacks import DenseStack, KernelBank, LazyCross
+from kernull.stacks.lowrank import LowRankStack
+from kernull.stacks.tiled import TiledStack
 
 
 def bank_of(X, size, width):
@@ -140,7 +142,7 @@ def test_cvxpy_agrees(p):
 def test_a_stack_that_never_forms_a_matrix_gives_the_same_models():
     X, new, size, width = digits()
     bank = bank_of(X, size, width)
-    tiles = LazyCross(bank, X)
+    tiles = TiledStack(bank)
     assert not hasattr(tiles, "combine")
     dense = path(bank.stack(), ps=[1, 2, 8], deltas=[1e-3, 1e-1], tol=1e-6)
     tiled = path(tiles, ps=[1, 2, 8], deltas=[1e-3, 1e-1], tol=1e-6)
@@ -150,12 +152,63 @@ def test_a_stack_that_never_forms_a_matrix_gives_the_same_models():
     np.testing.assert_allclose(tiled.scores(cross)[1:], dense.scores(cross)[1:], atol=2e-3)
 
 
+def test_a_torch_stack_gives_the_same_models():
+    pytest.importorskip("torch")
+    from kernull.stacks.torch_tiled import TorchTiledStack
+
+    X, _, size, width = digits()
+    bank = bank_of(X, size, width)
+    dense = path(bank.stack(), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
+    torch = path(TorchTiledStack.from_bank(bank), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
+    assert torch.gaps.max() <= 1e-6
+    np.testing.assert_allclose(torch.values, dense.values, rtol=2e-6)
+
+
+def test_landmarks_score_as_their_own_stack_does():
+    X, _, size, width = digits()
+    bank = bank_of(X, size, width)
+    landmarks = np.arange(0, len(X), 8)
+    stack = LowRankStack.from_bank(bank, landmarks)
+    found = path(stack, ps=[1, 2], deltas=[1e-2, 1.0], tol=1e-6)
+    assert found.gaps.max() <= 1e-6
+    projections = np.einsum("pdj,jnpd->pdn", found.weights, _each(stack, found.coef))
+    scores = found.scores(LazyCross(bank.take(landmarks), X))
+    np.testing.assert_allclose(scores, projections, atol=1e-8)
+
+
+def _each(stack, coef):
+    flat = coef.reshape(-1, stack.n)
+    return stack.products(flat.T).reshape(stack.J, stack.n, *coef.shape[:2])
+
+
+def test_other_families_of_balls():
+    X, _, size, width = wine()
+    stack = bank_of(X, size, width).stack()
+    groups = [f"{j % 3}" for j in range(stack.J)]
+    found = shared_path(
+        stack, [1.0, 2.0], [1e-2, 1.0], tol=1e-6, ball=lambda p: MixedBall(p, 2.0, groups)
+    )
+    assert found.gaps.max() <= 1e-6
+    for (i, k), value in np.ndenumerate(found.values):
+        problem = FisherProblem(stack, found.deltas[k] * stack.n)
+        fit = solve(problem, MixedBall(found.ps[i], 2.0, groups), tol=1e-8)
+        assert abs(value / fit.value - 1) < 2e-6
+
+
+def test_a_full_basis_is_no_dead_end():
+    X, _, size, width = wine()
+    stack = TiledStack(bank_of(X[:30], size, width))
+    found = path(stack, ps=[1, 2, 8], deltas=[1e-4, 1e-1], tol=1e-8)
+    assert found.n_columns <= 30
+    assert found.gaps.max() <= 1e-8
+
+
 def test_what_the_subspace_leaves_is_finished_one_by_one(monkeypatch):
     X, _, size, width = digits()
     bank = bank_of(X, size, width)
     monkeypatch.setattr(module, "HANDOVER_SHARE", 0.02)
     monkeypatch.setattr(module, "MAX_COLUMNS", 6)
-    for stack in (bank.stack(), LazyCross(bank, X)):
+    for stack in (bank.stack(), TiledStack(bank)):
         found = shared_path(stack, [2.0], [1e-3, 1.0], tol=1e-6)
         assert found.n_finished >= 1
         assert found.gaps.max() <= 1e-6

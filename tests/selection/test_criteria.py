@@ -104,9 +104,30 @@ def test_edges_are_told_where_they_matter():
     assert edges(np.ones((1, 1, 1)), (0, 0, 0), (2.0,)) == []  # no grid, no edge
 
 
+def test_several_kinds_are_averaged():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+
+    def score_rows(rows):
+        return -np.stack([[(rows**2).sum(axis=1), np.abs(rows[:, 0])]])
+
+    seen = FoldView(
+        held_out=score_rows(X[:20]),
+        outliers=np.empty((1, 2, 0)),
+        training=score_rows(X[20:]),
+        train_rows=X[20:],
+        score_rows=score_rows,
+        seed=3,
+    )
+    each = [read_scoring(k, has_outliers=False)[1].of_fold(seen) for k in ("shift", "sphere")]
+    both = read_scoring("shift+sphere", has_outliers=False)[1].of_fold(seen)
+    np.testing.assert_allclose(both, (each[0] + each[1]) / 2)
+    assert (both[0, 0] > both[0, 1]).all()  # seeing both columns beats seeing one
+
+
 def test_scoring_is_read():
     assert read_scoring(None, has_outliers=True)[0] == "auc"
-    assert read_scoring(None, has_outliers=False)[0] in PSEUDO
+    assert read_scoring(None, has_outliers=False)[0] == "shift+box"
     with pytest.raises(ValueError, match="y has no outliers"):
         read_scoring("auc", has_outliers=False)
     with pytest.raises(ValueError, match="scoring: got 'nonsense'"):

@@ -73,7 +73,7 @@ def test_an_estimator_refuses_before_it_allocates(monkeypatch):
     tracemalloc.start()
     try:
         with pytest.raises(MemoryLimitError, match=r"need 104 TB, the memory limit is 8 GB"):
-            MultiKernelFisherNull(memory_limit="8GB").fit(np.ones((5, 2)))
+            MultiKernelFisherNull(memory_limit="8GB", storage="dense").fit(np.ones((5, 2)))
         assert tracemalloc.get_traced_memory()[1] < 10**7
     finally:
         tracemalloc.stop()
@@ -82,9 +82,9 @@ def test_an_estimator_refuses_before_it_allocates(monkeypatch):
 def test_a_limit_given_by_the_user_holds(rng):
     X = rng.normal(size=(60, 3))
     with pytest.raises(MemoryLimitError, match="memory_limit"):
-        MultiKernelFisherNull(memory_limit="100kB").fit(X)
+        MultiKernelFisherNull(memory_limit="100kB", storage="dense").fit(X)
     need64 = 4 * 60 * 60 * 8
     with pytest.raises(MemoryLimitError):
-        MultiKernelFisherNull(memory_limit=need64 - 1).fit(X)
-    MultiKernelFisherNull(memory_limit=need64).fit(X)
-    MultiKernelFisherNull(memory_limit=need64 - 1, dtype="float32").fit(X)
+        MultiKernelFisherNull(memory_limit=need64 - 1, storage="dense").fit(X)
+    MultiKernelFisherNull(memory_limit=need64, storage="dense").fit(X)
+    MultiKernelFisherNull(memory_limit=need64 - 1, dtype="float32", storage="dense").fit(X)

@@ -11,8 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull.calibration import Calibration
+from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
 from kernull.estimators._inputs import read_precomputed, read_table, read_weights
-from kernull.stacks import DenseStack, KernelBank, LazyCross, check_memory, parse_memory_limit
+from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
+from kernull.stacks.cross import device_cross
 from kernull.views import resolve_views
 
 __all__ = ["OneClassKernelEstimator"]
@@ -29,7 +31,15 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
     - ``_learn(stack, sample_weight)``: learn from a square stack and return calibration scores,
       one a row (scores of each row by a model that did not see it);
     - ``_score(cross)``: scores of the rows of a cross stack, higher is more normal.
+
+    One that sets ``_matrix_free`` may be given stacks that never form an n x n matrix. It then
+    sets ``_calibration_rows``, the rows whose scores are fit for calibration (None: all).
     """
+
+    _matrix_free = False
+    _calibration_rows: Any = None
+    #: Attributes that come back as tensors when the model was fitted on tensors.
+    _array_attributes: tuple[str, ...] = ()
 
     kernels: Any
     views: Any
@@ -69,16 +79,26 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         -------
         self
         """
-        weight = read_weights(sample_weight, X)
-        self._set_bank_and_learn(X, weight)
+        return self._fit_rows(X, sample_weight)
+
+    def _fit_rows(self, X: Any, sample_weight: Any, client: Any = None) -> Self:
+        weight = read_weights(as_numpy(sample_weight), X)
+        self._set_bank_and_learn(as_numpy(X), weight, client, cuda_device_of(X))
+        if is_tensor(X):
+            for name in self._array_attributes:
+                setattr(self, name, like(getattr(self, name), X))
         return self
 
-    def _set_bank_and_learn(self, X: Any, weight: Array | None) -> None:
+    def _set_bank_and_learn(
+        self, X: Any, weight: Array | None, client: Any = None, device: Any = None
+    ) -> None:
         rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
         kept = None if weight is None else weight[rows]
-        stack = self._training_stack(X, weight, rows)
+        stack = self._training_stack(X, weight, rows, client, device)
+        self._calibration_rows = None
         scores = self._learn(stack, kept)
-        self.calibration_ = Calibration.of(scores, kept)
+        sample = slice(None) if self._calibration_rows is None else self._calibration_rows
+        self.calibration_ = Calibration.of(scores[sample], None if kept is None else kept[sample])
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
         # Scores of the training rows for fit_predict; rows of weight zero are as good as new.
@@ -90,11 +110,11 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
             everything[rows] = scores
             self._training_scores = everything
 
-    def _training_stack(self, X: Any, weight: Array | None, rows: Any) -> DenseStack:
+    def _training_stack(
+        self, X: Any, weight: Array | None, rows: Any, client: Any = None, device: Any = None
+    ) -> Any:
         dtype = self._value_type()
         limit = parse_memory_limit(self.memory_limit)
-        if self.storage not in ("auto", "dense"):
-            raise ValueError(f"storage: got {self.storage!r}; expected 'auto' or 'dense'.")
         if self._pairwise:
             stack = read_precomputed(X, dtype=dtype)
             self.bank_ = None
@@ -116,8 +136,18 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
                 drop_constant=self.drop_constant,
             )
             self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
-            check_memory(self.bank_.J, self.bank_.n, np.dtype(dtype).itemsize, limit)
-            stack = self.bank_.stack(dtype)
+            stack = build_stack(
+                self.bank_,
+                self.storage,
+                dtype=dtype,
+                limit=limit,
+                landmarks=getattr(self, "landmarks", 1000),
+                matrix_free=self._matrix_free,
+                client=client,
+                device=device,
+            )
+            if hasattr(stack, "project"):  # new rows will meet the landmarks alone
+                self.bank_ = self.bank_.take(stack.landmark_rows)
         self._stack_shape = (stack.J, stack.n)
         return stack
 
@@ -135,7 +165,9 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         array of shape (m,)
         """
         check_is_fitted(self)
-        return self._score(self._cross(X))
+        if is_dask(X):
+            return map_rows(self.score_samples, X)  # type: ignore[no-any-return]
+        return like(self._score(self._cross(X)), X)  # type: ignore[no-any-return]
 
     def decision_function(self, X: Any) -> Array:
         """Score minus threshold: negative where a row is flagged."""
@@ -146,18 +178,23 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
 
         A row is flagged exactly where its p-value is at most ``false_alarm_rate_``.
         """
-        return np.where(self.decision_function(X) >= 0, 1, -1)
+        if is_dask(X):
+            return map_rows(self.predict, X, int)  # type: ignore[no-any-return]
+        return like(np.where(as_numpy(self.decision_function(X)) >= 0, 1, -1), X)  # type: ignore[no-any-return]
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and judge each training row by its leave-one-out score."""
         self.fit(X, y, **fit_params)
         return np.where(self._training_scores >= self.offset_, 1, -1)
 
-    def _cross(self, X: Any) -> DenseStack | LazyCross:
+    def _cross(self, X: Any) -> Any:
         if self.bank_ is None:
             J, n = self._stack_shape
             return read_precomputed(X, n=n, J=J, dtype=self._value_type())
-        return LazyCross(self.bank_, read_table(self, X, reset=False))
+        table, device = read_table(self, as_numpy(X), reset=False), cuda_device_of(X)
+        if device is None:
+            return LazyCross(self.bank_, table)
+        return device_cross(self.bank_, table, device, self._value_type())
 
     # -- small things ------------------------------------------------------------------------
 

@@ -17,10 +17,6 @@ from kernull.stacks import DenseStack, KernelBank, check_memory, parse_memory_li
 
 __all__ = ["GrowingMixin"]
 
-#: Rounding adds up over many updates. When the equations of the newest rows are off by more than
-#: this, the inverse is computed anew.
-DRIFT = 1e-9
-
 
 class GrowingMixin:
     """Adds `partial_fit` and `forget` to a Fisher null-space estimator.
@@ -41,6 +37,7 @@ class GrowingMixin:
     _row_weight: Array | None = None
     _stack_scale: Any = 1.0
     _inverse: RidgeInverse | None = None
+    _n_updates: int = 0
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, relearn: bool = False
@@ -115,6 +112,7 @@ class GrowingMixin:
         self._row_weight = row_weight
         self._stack_scale = scale
         self._inverse = None
+        self._n_updates = 0
         for name in ("sample_indices_", "n_samples_seen_"):
             vars(self).pop(name, None)
 
@@ -126,6 +124,11 @@ class GrowingMixin:
             raise MissingCapabilityError(
                 "partial_fit and forget: a model fitted on precomputed kernels does not keep them. "
                 "Call partial_fit instead of fit from the first rows on."
+            )
+        if np.ndim(self.coef_) != 1:
+            raise MissingCapabilityError(
+                "partial_fit and forget: a model of storage='nystroem' keeps its landmarks alone, "
+                "not its rows; fit again, or use another storage."
             )
         check_memory(2, self.bank_.n, 8, parse_memory_limit(self.memory_limit))  # type: ignore[attr-defined]
         kernel = self.bank_.combine(self.weights_ * self._stack_scale)
@@ -169,10 +172,8 @@ class GrowingMixin:
             bank = bank.take(np.concatenate([np.arange(n), n + new]))
         cross, square = cross[new], square[np.ix_(new, new)]
         inverse = self._current_inverse().append(cross, square, weight[new])
-        if bank is not None and _drift(inverse, cross, square, weight[new]) > DRIFT:
-            kernel = bank.combine(self.weights_ * self._stack_scale)
-            inverse = RidgeInverse.of(kernel, inverse.ridge, inverse.row_weight, overwrite=True)
         indices, n_seen = self._seen()
+        inverse = self._refreshed(inverse, bank, len(new))
         self._adopt(inverse, bank, np.concatenate([indices, n_seen + new]), n_seen + k)
 
     def _drop(self, drop: Indices) -> None:
@@ -180,7 +181,20 @@ class GrowingMixin:
         keep = np.setdiff1d(np.arange(len(self.coef_)), drop)
         indices, n_seen = self._seen()
         bank = None if self.bank_ is None else self.bank_.take(keep)
-        self._adopt(inverse, bank, indices[keep], n_seen)
+        self._adopt(self._refreshed(inverse, bank, len(drop)), bank, indices[keep], n_seen)
+
+    def _refreshed(self, inverse: RidgeInverse, bank: KernelBank | None, rows: int) -> RidgeInverse:
+        """The inverse, computed anew once as many rows came and went as there are.
+
+        Rounding adds up over updates; spread over so many of them, a fresh start costs no more
+        than they do.
+        """
+        self._n_updates += rows
+        if bank is None or self._n_updates <= inverse.n:
+            return inverse
+        self._n_updates = 0
+        kernel = bank.combine(self.weights_ * self._stack_scale)
+        return RidgeInverse.of(kernel, inverse.ridge, inverse.row_weight, overwrite=True)
 
     def _check_budget(self) -> None:
         budget: Any = self.max_samples
@@ -239,14 +253,6 @@ class GrowingMixin:
         if state.get("bank_") is not None:  # it can be rebuilt, and is the bulk of the model
             state["_inverse"] = None
         return state
-
-
-def _drift(inverse: RidgeInverse, cross: Array, square: Array, weight: Array) -> float:
-    """How far the newest rows' equations (B a_old + D a_new + rho a_new / w = 1) are off."""
-    a = inverse.coef()
-    old, new = a[: cross.shape[1]], a[cross.shape[1] :]
-    left = cross @ old + square @ new + inverse.ridge * new / weight
-    return float(np.abs(left - 1.0).max(initial=0.0))
 
 
 def _positions(indices: Any, n: int) -> Indices:

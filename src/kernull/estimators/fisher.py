@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
-from kernull.calibration import leave_one_out
+from kernull.calibration import left_out
 from kernull.errors import ZeroProjectionWarning
+from kernull.estimators._arrays import as_numpy
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._growing import GrowingMixin
 from kernull.estimators._inputs import check_number
@@ -83,8 +84,12 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         y <= 1.
     false_alarm_rate : float, default=0.05
         Share of normal rows that may be flagged. The threshold comes from leave-one-out scores.
-    storage : {"auto", "dense"}, default="auto"
-        How kernels are kept.
+    storage : {"auto", "dense", "tiled", "nystroem", "dask"}, default="auto"
+        How kernels are kept: stored; evaluated on the fly, tile by tile; approximated from
+        ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` is the first
+        that fits memory and time; it warns before it approximates.
+    landmarks : int, default=1000
+        Rows that stand for all under ``storage="nystroem"``.
     memory_limit : int or str, optional
         Bytes, or text such as ``"2GB"``; half of the available memory by default.
     dtype : {"float64", "float32"}, default="float64"
@@ -100,7 +105,8 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     weights_ : array of shape (J,)
         Kernel weights b.
     coef_ : array of shape (n,)
-        Coefficients a of the training rows (of those with positive weight).
+        Coefficients a of the training rows (of those with positive weight). Under
+        ``storage="nystroem"``, of shape (J, landmarks): those of the landmark rows, by kernel.
     gap_ : float
         Relative duality gap of the weights, in [0, 1].
     n_iter_ : int
@@ -160,6 +166,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
         storage: str = "auto",
+        landmarks: int = 1000,
         memory_limit: Any = None,
         dtype: Any = "float64",
         drop_constant: bool = True,
@@ -179,6 +186,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         self.score_type = score_type
         self.false_alarm_rate = false_alarm_rate
         self.storage = storage
+        self.landmarks = landmarks
         self.memory_limit = memory_limit
         self.dtype = dtype
         self.drop_constant = drop_constant
@@ -186,9 +194,32 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         self.kernel_groups = kernel_groups
         self.max_samples = max_samples
 
-    def _learn(
-        self, stack: DenseStack, sample_weight: Array | None, init: Array | None = None
-    ) -> Array:
+    _matrix_free = True
+    _array_attributes = ("weights_", "coef_")
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Self:
+        """Learn what normal looks like.
+
+        Parameters
+        ----------
+        X : table of shape (n, d), or kernels of shape (J, n, n)
+            Training rows, all taken to be normal; a stack of kernels when
+            ``kernels="precomputed"``. Torch tensors on a GPU are solved on that GPU.
+        y : ignored
+            Present for scikit-learn's interface.
+        sample_weight : array of shape (n,), optional
+            Trust in each row: a weight w counts as w copies of the row, a weight below 1 lets the
+            model miss it. For training data that is not clean.
+        client : dask.distributed.Client, optional
+            The cluster of ``storage="dask"``; the active client by default.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_rows(X, sample_weight, client)
+
+    def _learn(self, stack: Any, sample_weight: Array | None, init: Array | None = None) -> Array:
         delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
         tol = check_number("tol", self.tol, "a positive number", 0.0)
         ball = weight_ball(self.p, self.r, self.kernel_groups, self.bank_, stack.J)
@@ -208,12 +239,13 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
             )
         self._reset_growth(problem.ridge, sample_weight, stack.scale)
         self.weights_ = result.weights
-        self.coef_ = result.coef
         self.gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.solver_ = result.solver
-        projections = leave_one_out(problem, result.weights, result.coef, row_weight=sample_weight)
+        coef, projections, self._calibration_rows = left_out(problem, result, sample_weight)
+        # A low-rank model keeps coefficients of its landmarks alone.
+        self.coef_ = stack.project(coef) if hasattr(stack, "project") else coef
         return self._of_projection(projections)
 
     def contributions(self, X: Any) -> Array:
@@ -231,10 +263,13 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         check_is_fitted(self)
         return self._contributions(self._cross(X))
 
-    def _contributions(self, cross: DenseStack | LazyCross) -> Array:
-        out = np.zeros((len(cross), len(self.weights_)))
-        used = self.weights_ > 0  # kernels without weight need not be evaluated
-        out[:, used] = cross.select(used).products(self.coef_).T * self.weights_[used]
+    def _contributions(self, cross: Any) -> Array:
+        weights, coef = as_numpy(self.weights_), as_numpy(self.coef_)
+        out = np.zeros((len(cross), len(weights)))
+        used = weights > 0  # kernels without weight need not be evaluated
+        part = cross.select(used)
+        values = part.products(coef) if coef.ndim == 1 else part.products_each(coef[used])
+        out[:, used] = values.T * weights[used]
         return out
 
     def _score(self, cross: DenseStack | LazyCross) -> Array:

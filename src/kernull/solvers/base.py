@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -41,6 +41,8 @@ class Result:
     solver: str
     history: tuple[Record, ...] = field(repr=False)
     n_evaluations: int = 0
+    basis: Any = field(default=None, repr=False, compare=False)
+    """The subspace that was built, for warm starts and leave-one-out (subspace solver only)."""
 
 
 @dataclass

@@ -4,10 +4,16 @@ Keep orthonormal columns Q, starting with t/||t||, and the products K_jQ. The pr
 to a = Qy is the same problem with the small matrices Q'K_jQ: Newton solves it. Its solution
 has a residual r outside the span, the certificate of the full problem follows from what is
 stored, and r is the next column. Memory is J n m for m columns; nothing n x n is ever formed.
+
+When m reaches its limit, the basis is pressed into the part that matters (the solution, the
+right-hand side, the leading eigenvectors of the reduced kernel) without any pass. A basis may be
+handed on to a problem with another ridge, another ball, or the same one again: the products are
+the same.
 """
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,8 +33,10 @@ __all__ = ["Basis", "solve"]
 #: On stacks that can be combined, a basis of more columns than this share of n costs more than
 #: a few factorisations: Newton takes over from the weights found.
 HANDOVER_SHARE = 0.08
-#: Columns beyond which the basis is restarted from the current solution (memory J n m).
+#: Columns beyond which the basis is pressed (memory J n m), and the share of them that stays.
 MAX_COLUMNS = 300
+KEEP_SHARE = 0.4
+MIN_COLUMNS = 8
 #: The reduced problem is solved to this share of the gap outside the subspace.
 INNER_SHARE = 0.03
 
@@ -86,6 +94,30 @@ class Basis:
         """Certificate of the full problem at a = Qy."""
         return self.problem.certify(weights, y @ self.Q, y @ self.KQ)
 
+    def for_problem(self, problem: FisherProblem) -> Basis:
+        """The same columns and products for a problem that differs in ridge or right-hand side.
+
+        Its right-hand side joins the columns, at the price of a pass, where it is not in the span.
+        """
+        other = copy.copy(self)
+        other.problem = problem
+        other._Q, other._KQ, other._T = self._Q.copy(), self._KQ.copy(), self._T.copy()
+        other.append(problem.target)
+        return other
+
+    def press(self, weights: Array, y: Array, keep: int) -> None:
+        """Keep the span of Qy, the target and the leading eigenvectors of the reduced K_b."""
+        _, vectors = np.linalg.eigh(np.tensordot(weights, self.T, axes=1))
+        wanted = np.column_stack([y, self.Q @ self.problem.target, vectors[:, ::-1]])
+        Z = np.linalg.qr(wanted[:, :keep])[0].T  # (keep, m), orthonormal rows
+        k = len(Z)
+        # Row blocks of KQ are overwritten kernel by kernel, so no second copy of it is made.
+        self._Q[:k] = Z @ self.Q
+        for KQ, T in zip(self._KQ, self._T, strict=True):
+            KQ[:k] = Z @ KQ[: self.m]
+            T[:k, :k] = Z @ T[: self.m, : self.m] @ Z.T
+        self.m = k
+
     def residual(self, weights: Array, y: Array) -> Array:
         """What (rho I + K_b) Qy leaves of the right-hand side."""
         problem = self.problem
@@ -123,12 +155,23 @@ def solve(
     max_iter: int,
     init: Array | None = None,
     callback: Callable[[Record], None] | None = None,
+    basis: Basis | None = None,
+    max_columns: int | None = None,
+    preconditioner: Callable[[Array, Array], Array] | None = None,
 ) -> Result:
-    """Minimise F over the ball; see the module's text."""
+    """Minimise F over the ball; see the module's text.
+
+    Beyond the arguments of every solver: ``basis``, of an earlier result, to start from;
+    ``max_columns``, a limit of the basis; ``preconditioner``, a function of weights and residual
+    that gives a better direction than the residual (`NystroemPreconditioner`).
+    """
     start = problem.n_evaluations
     tracker = Tracker(ball, tol, callback)
     weights = starting_weights(ball, problem.J, init)
-    basis = Basis(problem, problem.target)
+    # A stack that was built under a memory limit says how many columns fit.
+    planned: int = getattr(problem.stack, "max_columns", MAX_COLUMNS)
+    limit = max(planned if max_columns is None else max_columns, MIN_COLUMNS)
+    basis = Basis(problem, problem.target) if basis is None else basis.for_problem(problem)
     can_combine = hasattr(problem.stack, "combine")
     gap, exhausted = 1.0, False
     for _ in range(max_iter):
@@ -142,11 +185,12 @@ def solve(
         if can_combine and basis.m >= max(30, HANDOVER_SHARE * problem.n):
             return _hand_over(problem, ball, tracker, max_iter, weights, start)
         residual = basis.residual(weights, y)
-        if basis.m >= MAX_COLUMNS:  # keep the solution and its residual: nothing certified is lost
-            basis = Basis(problem, np.stack([y @ basis.Q, problem.target, residual]))
-        else:  # with nothing to add, what is left of the gap is the reduced problem's own
-            exhausted = not basis.append(residual)
-    return tracker.result("subspace", problem.n_evaluations - start)
+        if basis.m >= limit:
+            basis.press(weights, y, int(KEEP_SHARE * limit))
+        direction = residual if preconditioner is None else preconditioner(weights, residual)
+        # With nothing to add, what is left of the gap is the reduced problem's own.
+        exhausted = not basis.append(direction)
+    return replace(tracker.result("subspace", problem.n_evaluations - start), basis=basis)
 
 
 def _solve_small(problem: FisherProblem, ball: Ball, tol: float, weights: Array) -> Result:

@@ -5,7 +5,10 @@ from kernull.stacks.base import Stack
 from kernull.stacks.blocks import BlockDiagonalStack
 from kernull.stacks.cross import LazyCross
 from kernull.stacks.dense import DenseStack
+from kernull.stacks.lowrank import LowRankStack, choose_landmarks
 from kernull.stacks.memory import check_memory, parse_memory_limit
+from kernull.stacks.planner import build_stack, plan_storage
+from kernull.stacks.tiled import TiledStack
 
 KernelStack = DenseStack  # the name users meet
 
@@ -15,7 +18,12 @@ __all__ = [
     "KernelBank",
     "KernelStack",
     "LazyCross",
+    "LowRankStack",
     "Stack",
+    "TiledStack",
+    "build_stack",
     "check_memory",
+    "choose_landmarks",
     "parse_memory_limit",
+    "plan_storage",
 ]

@@ -10,11 +10,24 @@ import numpy as np
 from kernull._typing import Array, Mask
 from kernull.stacks.bank import KernelBank
 from kernull.stacks.dense import DenseStack
+from kernull.stacks.tiles import Tiles, tile_products
 
-__all__ = ["LazyCross"]
+__all__ = ["LazyCross", "device_cross"]
 
 #: Bytes of one kernel's chunk; a few times the cache, so BLAS is efficient and memory stays flat.
 CHUNK_BYTES = 32 * 2**20
+
+
+def device_cross(bank: KernelBank, X: Array, device: Any, dtype: Any = np.float64) -> Any:
+    """The stack between new rows and a bank's training rows on a torch device."""
+    import torch
+
+    from kernull.stacks.torch_tiled import TorchTiledStack
+
+    kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
+    left = [torch.as_tensor(view.transform(X)).to(device, kind) for view in bank.views]
+    rows = [torch.as_tensor(view.train).to(device, kind) for view in bank.views]
+    return TorchTiledStack(rows, [view.kernels for view in bank.views], left=left)
 
 
 class LazyCross:
@@ -53,11 +66,19 @@ class LazyCross:
 
     def products(self, V: Array) -> Array:
         """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
-        out = np.empty((self.J, len(self.X), *V.shape[1:]))
+        return self._sweep(V.reshape(self.n, -1)).reshape(self.J, len(self), *V.shape[1:])
+
+    def products_each(self, V: Array) -> Array:
+        """K_j V_j for every j: (J, n) -> (J, m), (J, n, k) -> (J, m, k)."""
+        return self._sweep(V.reshape(self.J, self.n, -1)).reshape(self.J, len(self), *V.shape[2:])
+
+    def _sweep(self, V: Array) -> Array:
+        tiles = Tiles(self.bank)
+        right = tiles.right()
+        out = np.empty((self.J, len(self.X), V.shape[-1]))
         for rows in self.chunks():
-            for j, K in self.bank.matrices(self.X[rows]):
-                out[j, rows] = K @ V
-        return np.asarray(out * self.scale.reshape(-1, *[1] * V.ndim))
+            out[:, rows] = tile_products(tiles, tiles.left(self.X[rows]), right, V)
+        return np.asarray(out * self.scale[:, None, None])
 
     def combine(self, weights: Array) -> Array:
         """Sum of b_j K_j, of shape (m, n): meant for few new rows."""

@@ -59,22 +59,27 @@ class LowRankStack:
         self.landmarks = landmarks
         self.scale = np.ones(forward.J) if scale is None else np.asarray(scale, dtype=float)
         self._solve = factorise_landmarks(landmarks)
+        self.landmark_rows: Indices = np.empty(0, dtype=np.intp)
 
     @classmethod
     def from_bank(cls, bank: KernelBank, index: Indices, **options: Any) -> LowRankStack:
         """The stack of a bank's rows with the landmarks at ``index``, on the CPU."""
         few = bank.take(index)
-        return cls(
+        low = cls(
             TiledStack(few, left=bank, **options),
             TiledStack(bank, left=few, **options),
             TiledStack(few, **options),
         )
+        low.landmark_rows = index
+        return low
 
     @classmethod
     def from_torch(cls, stack: Any, index: Indices) -> LowRankStack:
         """The low-rank version of a `TorchTiledStack`, on its device."""
         columns, rows = stack[:, index], stack[index]
-        return cls(columns, rows, stack[np.ix_(index, index)], stack.scale)
+        low = cls(columns, rows, stack[np.ix_(index, index)])
+        low.landmark_rows = index
+        return low
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -122,6 +127,11 @@ class LowRankStack:
                 "jil,jli->ji", C, self._solve(C.transpose(0, 2, 1))
             )
         return out * self.scale[:, None]
+
+    def diagonal_bound(self) -> Array:
+        """The diagonal of the kernels that are approximated, no smaller than `diagonal`."""
+        diagonal = getattr(self.backward, "right_diagonal", None)
+        return self.diagonal() if diagonal is None else diagonal() * self.scale[:, None]
 
     def select(self, kernels: Any) -> LowRankStack:
         """The stack of some of the kernels."""

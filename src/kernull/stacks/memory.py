@@ -12,7 +12,13 @@ from typing import Any
 
 from kernull.errors import MemoryLimitError
 
-__all__ = ["available_memory", "check_memory", "format_bytes", "parse_memory_limit"]
+__all__ = [
+    "available_memory",
+    "check_memory",
+    "dense_bytes",
+    "format_bytes",
+    "parse_memory_limit",
+]
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {f"{unit}I": 1024**power for power, unit in enumerate("KMGT", start=1)}
@@ -55,16 +61,18 @@ def format_bytes(count: float) -> str:
     return f"{count:.3g} TB"
 
 
-def check_memory(J: int, n: int, itemsize: int, limit: int) -> None:
-    """Refuse a dense stack that does not fit, before it is allocated.
+def dense_bytes(J: int, n: int, itemsize: int) -> int:
+    """Bytes of J dense kernels and three working matrices (combined kernel, factor, distances)."""
+    return J * n * n * itemsize + 3 * n * n * 8
 
-    Counted are the J kernels and three working matrices of float64 (combined kernel, factor,
-    distances).
-    """
-    need = J * n * n * itemsize + 3 * n * n * 8
+
+def check_memory(J: int, n: int, itemsize: int, limit: int) -> None:
+    """Refuse a dense stack that does not fit, before it is allocated."""
+    need = dense_bytes(J, n, itemsize)
     if need > limit:
         raise MemoryLimitError(
             f"storage: {J} dense kernels of {n} x {n} need {format_bytes(need)}, the memory limit "
-            f"is {format_bytes(limit)}. Raise memory_limit, use dtype='float32', fewer kernels, "
-            "or a random subset of the rows."
+            f"is {format_bytes(limit)}. Use storage='tiled' (exact, nothing n x n is kept) or "
+            "'nystroem' where the method offers them, raise memory_limit, use dtype='float32', "
+            "fewer kernels, or a random subset of the rows."
         )

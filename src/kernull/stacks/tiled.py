@@ -169,8 +169,15 @@ class TiledStack:
         return fits
 
     def diagonal(self) -> Array:
-        """k_j(x_i, x_i), of shape (J, n); for square stacks."""
-        values = [k.diagonal(view.train) for view in self.bank.views for k in view.kernels]
+        """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""
+        return self._diagonal_of(self.left or self.bank)
+
+    def right_diagonal(self) -> Array:
+        """k_j(x_i, x_i) of the training rows, of shape (J, n)."""
+        return self._diagonal_of(self.bank)
+
+    def _diagonal_of(self, bank: KernelBank) -> Array:
+        values = [k.diagonal(view.train) for view in bank.views for k in view.kernels]
         return np.stack(values) * self.scale[:, None]
 
     def rows(self, index: Any) -> Array:

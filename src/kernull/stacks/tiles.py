@@ -26,10 +26,12 @@ from kernull._typing import Array
 from kernull.kernels import FittedKernel
 from kernull.stacks.bank import KernelBank
 
-__all__ = ["Side", "Tiles", "blocks_of", "tile_products"]
+__all__ = ["Side", "Tiles", "blocks_of", "tile_pair", "tile_products"]
 
 #: Bytes of a tile: about what one core's second-level cache holds.
 TILE_BYTES = 2**20
+#: Below so many kernel values a second thread costs more than it saves.
+FEW_VALUES = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class Side:
 
     def __len__(self) -> int:
         return len(self.rows[0])
+
+    def part(self, rows: slice) -> Side:
+        """Some of the rows."""
+        augmented = tuple(None if part is None else part[rows] for part in self.augmented)
+        return Side(tuple(part[rows] for part in self.rows), augmented)
 
 
 class Tiles:
@@ -157,9 +164,12 @@ def tile_products(
     -------
     array of shape (J, m, k), or (m, k) with weights
     """
-    down, across = blocks_of(len(left), tiles.size), blocks_of(len(right), tiles.size)
+    height = min(tiles.size, len(left))
+    width = height if symmetric else tiles.size**2 // height  # few rows: long tiles
+    down, across = blocks_of(len(left), height), blocks_of(len(right), width)
     todo = [(r, c) for a, r in enumerate(down) for c in (across[a:] if symmetric else across)]
-    workers = max(1, min(effective_n_jobs(n_jobs), len(todo)))
+    few = len(left) * len(right) * tiles.bank.J < FEW_VALUES
+    workers = 1 if few else max(1, min(effective_n_jobs(n_jobs), len(todo)))
     V = np.ascontiguousarray(V, dtype=tiles.dtype)
     J = tiles.bank.J if weights is None else 1
 
@@ -174,18 +184,42 @@ def tile_products(
                     out[j, columns] += K.T @ mine[rows]
         return out
 
-    # Fixed shares, summed in order: the result depends on the number of threads alone.
-    shares = [todo[w::workers] for w in range(workers)]
-    with threadpool_limits(1, user_api="blas"):  # the threads are ours
-        if workers == 1:
-            total = work(todo)
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                parts = list(pool.map(work, shares))
-            total = parts[0]
-            for part in parts[1:]:
-                total += part
+    if workers == 1:
+        total = work(todo)
+    else:
+        # Fixed shares, summed in order: the result depends on the number of threads alone.
+        shares = [todo[w::workers] for w in range(workers)]
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+            parts = list(pool.map(work, shares))  # BLAS gets one thread: the others are ours
+        total = parts[0]
+        for part in parts[1:]:
+            total += part
     return total if weights is None else total[0]
+
+
+def tile_pair(
+    tiles: Tiles,
+    left: Side,
+    right: Side,
+    V_left: Array,
+    V_right: Array,
+    weights: Array | None = None,
+) -> tuple[Array, Array]:
+    """K_j V_right and K_j' V_left for every j, evaluating each tile once, in this thread.
+
+    With weights, the sums over j of b_j times these, as kernels of their own (J = 1).
+    """
+    J, k = (tiles.bank.J if weights is None else 1), V_left.shape[1]
+    V_left, V_right = (np.ascontiguousarray(V, dtype=tiles.dtype) for V in (V_left, V_right))
+    out_left, out_right = np.zeros((J, len(left), k)), np.zeros((J, len(right), k))
+    buffers = tiles.buffers()
+    for rows in blocks_of(len(left), tiles.size):
+        for columns in blocks_of(len(right), tiles.size):
+            values = tiles.tile(left, rows, right, columns, buffers)
+            for j, K in values if weights is None else _combined(values, weights):
+                out_left[j, rows] += K @ V_right[columns]
+                out_right[j, columns] += K.T @ V_left[rows]
+    return out_left, out_right
 
 
 def _combined(values: Iterator[tuple[int, Array]], weights: Array) -> Iterator[tuple[int, Array]]:

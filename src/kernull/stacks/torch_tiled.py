@@ -212,10 +212,17 @@ class TorchTiledStack(_TorchStack):
         return TorchDenseStack(out, self.scale)
 
     def diagonal(self) -> Array:
-        """k_j(x_i, x_i), of shape (J, n); for square stacks."""
+        """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""
+        return self._diagonal_of(self._lefts)
+
+    def right_diagonal(self) -> Array:
+        """k_j(x_i, x_i) of the training rows, of shape (J, n)."""
+        return self._diagonal_of(self.rows_)
+
+    def _diagonal_of(self, rows: Rows) -> Array:
         values = [
-            k.diagonal(self._numpy(part))
-            for part, ks in zip(self.rows_, self.kernels, strict=True)
+            np.ones(len(part)) if k.metric is not None else k.diagonal(self._numpy(part))
+            for part, ks in zip(rows, self.kernels, strict=True)
             for k in ks
         ]
         return np.stack(values) * self.scale[:, None]

@@ -1,0 +1,63 @@
+"""Arrays follow their input: torch tensors and Dask collections at the border of an estimator.
+
+Inside, everything is NumPy. A tensor on a GPU decides where kernels are evaluated; results come
+back as tensors there. Dask arrays and dataframes are scored lazily, partition by partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["as_numpy", "cuda_device_of", "is_dask", "is_tensor", "like", "map_rows"]
+
+
+def _comes_from(X: Any, package: str) -> bool:
+    """Whether X is of a package's types, without importing the package."""
+    return type(X).__module__.partition(".")[0] == package
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether X is a torch tensor."""
+    return _comes_from(X, "torch")
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array, dataframe or series."""
+    return _comes_from(X, "dask") and hasattr(X, "dask")
+
+
+def cuda_device_of(X: Any) -> Any:
+    """The GPU that X lives on, or None."""
+    return X.device if is_tensor(X) and X.device.type == "cuda" else None
+
+
+def as_numpy(X: Any) -> Any:
+    """X itself, or a tensor's values on the host."""
+    return X.detach().cpu().numpy() if is_tensor(X) else X
+
+
+def like(values: Any, X: Any) -> Any:
+    """NumPy values as a tensor on the device of X, where X is a tensor."""
+    if not is_tensor(X):
+        return values
+    import torch
+
+    return torch.as_tensor(np.ascontiguousarray(values), device=X.device)
+
+
+def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any = float) -> Any:
+    """Apply a function of rows to every partition of a Dask collection, lazily."""
+    if hasattr(X, "map_partitions"):
+        import pandas as pd
+
+        def of_frame(frame: Any) -> Any:
+            empty = len(frame) == 0
+            values = np.empty(0, dtype) if empty else np.asarray(function(frame), dtype)
+            return pd.Series(values, index=frame.index)
+
+        return X.map_partitions(of_frame, meta=pd.Series(dtype=dtype))
+    X = X.rechunk({1: -1})  # a row must be whole to be scored
+    return X.map_blocks(function, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype))

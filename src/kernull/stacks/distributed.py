@@ -1,0 +1,213 @@
+"""The stack on a Dask cluster: pairs of row blocks are tasks (extra ``dask``).
+
+The rows are scattered to all workers once; a pass sends the vectors (n x k) to each of them and
+brings back J x n x k sums once for every block that a row meets. Tasks are pure, so the scheduler
+runs those of a lost worker again elsewhere; where all copies of the rows are lost, they are
+scattered anew and the pass is repeated.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import CancelledError
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array
+from kernull.errors import ClusterError, MissingDependencyError
+from kernull.stacks.bank import KernelBank
+from kernull.stacks.tiled import TiledStack
+from kernull.stacks.tiles import Side, Tiles, blocks_of, tile_pair, tile_products
+
+__all__ = ["DistributedStack"]
+
+#: Tasks a thread of the cluster: enough to balance, few enough to keep the network idle.
+TASKS_A_THREAD = 16
+#: Rows below which a block is not worth a task.
+MIN_BLOCK = 256
+#: How often a pass is begun again after the cluster lost the rows.
+ATTEMPTS = 3
+
+
+class DistributedStack:
+    """J kernels over n rows, evaluated by the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    bank : KernelBank
+        Kernels and the n training rows.
+    client : dask.distributed.Client, optional
+        The cluster; the active client by default.
+    scale : array of shape (J,), optional
+        One factor a kernel; 1 by default.
+    dtype : {float64, float32}
+        Type in which tiles are evaluated.
+    timeout : float
+        Seconds to wait for a first worker.
+    """
+
+    def __init__(
+        self,
+        bank: KernelBank,
+        *,
+        client: Any = None,
+        scale: Array | None = None,
+        dtype: Any = np.float64,
+        timeout: float = 30.0,
+    ) -> None:
+        self.bank = bank
+        self.client = _client(client)
+        self.scale = np.ones(bank.J) if scale is None else np.asarray(scale, dtype=float)
+        self.dtype = np.dtype(dtype)
+        self.timeout = timeout
+        threads = self._wait_for_workers()
+        tasks = TASKS_A_THREAD * threads
+        blocks = math.ceil((math.sqrt(8 * tasks + 1) - 1) / 2)  # b (b + 1) / 2 >= tasks
+        self._blocks = blocks_of(bank.n, max(MIN_BLOCK, -(-bank.n // blocks)))
+        self._rows: Any = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.n, self.n
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        return self.bank.n
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return self.bank.J
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        return f"DistributedStack(J={self.J}, n={self.n}, client={self.client!r})"
+
+    def products(self, V: Array) -> Array:
+        """K_j V for every j: (n,) -> (J, n), (n, k) -> (J, n, k)."""
+        V = np.asarray(V, dtype=float)
+        out = self._sweep(V.reshape(self.n, -1), None)
+        out *= self.scale[:, None, None]
+        return out.reshape(self.J, self.n, *V.shape[1:])
+
+    def combined_products(self, weights: Array, V: Array) -> Array:
+        """Sum of b_j K_j V in one pass: (n,) -> (n,), (n, k) -> (n, k)."""
+        V = np.asarray(V, dtype=float)
+        out = self._sweep(V.reshape(self.n, -1), np.asarray(weights) * self.scale)
+        return out.reshape(self.n, *V.shape[1:])
+
+    def diagonal(self) -> Array:
+        """k_j(x_i, x_i), of shape (J, n)."""
+        return self._local().diagonal()
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n); few, so evaluated here."""
+        return self._local().rows(index)
+
+    def select(self, kernels: Any) -> DistributedStack:
+        """The stack of some of the kernels."""
+        mask = np.zeros(self.J, dtype=bool)
+        mask[kernels] = True
+        return DistributedStack(
+            self.bank.select(mask),
+            client=self.client,
+            scale=self.scale[mask],
+            dtype=self.dtype,
+            timeout=self.timeout,
+        )
+
+    def _local(self) -> TiledStack:
+        return TiledStack(self.bank, scale=self.scale, dtype=self.dtype)
+
+    # -- passes ------------------------------------------------------------------------------
+
+    def _sweep(self, V: Array, weights: Array | None) -> Array:
+        from distributed import KilledWorker
+
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._one_sweep(V, weights)
+            except (CancelledError, KilledWorker) as error:
+                # The scheduler mends what it can; this is the loss of all copies of the rows.
+                self._rows = None
+                if attempt == ATTEMPTS - 1:
+                    raise ClusterError(
+                        f"the cluster lost its workers {ATTEMPTS} times during one pass over the "
+                        "kernels; look at the workers' logs (memory?), then fit again."
+                    ) from error
+        raise AssertionError("unreachable")
+
+    def _one_sweep(self, V: Array, weights: Array | None) -> Array:
+        client = self.client
+        self._wait_for_workers()
+        if self._rows is None:
+            tiles = Tiles(self.bank.take(slice(0)), self.dtype)  # kernels alone
+            everywhere = Tiles(self.bank, self.dtype)
+            payload = (tiles, everywhere.left(), everywhere.right())
+            self._rows = client.scatter(payload, broadcast=True, hash=False)
+        vectors = client.scatter(V, broadcast=True, hash=False)
+        pairs = [(a, b) for i, a in enumerate(self._blocks) for b in self._blocks[i:]]
+        tasks = [
+            client.submit(_pair, self._rows, vectors, weights, a, b, pure=False) for a, b in pairs
+        ]
+        out = np.zeros((self.J if weights is None else 1, self.n, V.shape[1]))
+        try:
+            # In the order of submission: the sum does not depend on who was faster.
+            for i, (a, b) in enumerate(pairs):
+                left, right = tasks[i].result()
+                tasks[i] = None  # let the cluster forget it
+                out[:, a] += left
+                if right is not None:
+                    out[:, b] += right
+        finally:
+            client.cancel([task for task in tasks if task is not None])
+        return out if weights is None else out[0]
+
+    def _wait_for_workers(self) -> int:
+        """Number of threads of the cluster, once it has any."""
+        from distributed import TimeoutError as DaskTimeoutError
+
+        try:
+            self.client.wait_for_workers(1, timeout=self.timeout)
+        except (DaskTimeoutError, TimeoutError):
+            raise ClusterError(
+                f"storage='dask': the cluster {self.client!r} has no workers after "
+                f"{self.timeout:g} s. Start some (dask worker ADDRESS, or cluster.scale(2)), or "
+                "use storage='tiled' on this machine."
+            ) from None
+        return max(1, int(sum(self.client.nthreads().values())))
+
+
+def _pair(
+    payload: tuple[Tiles, Side, Side], V: Array, weights: Array | None, a: slice, b: slice
+) -> tuple[Array, Array | None]:
+    """The products of one pair of row blocks, on a worker."""
+    tiles, left, right = payload
+    rows, columns = left.part(a), right.part(b)
+    if a == b:
+        out = tile_products(tiles, rows, columns, V[a], symmetric=True, weights=weights, n_jobs=1)
+        return (out if weights is None else out[None]), None
+    return tile_pair(tiles, rows, columns, V[a], V[b], weights)
+
+
+def _client(client: Any) -> Any:
+    try:
+        from distributed import default_client
+    except ImportError:
+        raise MissingDependencyError(
+            "storage='dask' needs Dask distributed: pip install 'kernull[dask]'."
+        ) from None
+    if client is not None:
+        return client
+    try:
+        return default_client()  # type: ignore[no-untyped-call,unused-ignore]
+    except ValueError:
+        raise ClusterError(
+            "storage='dask': there is no active Dask client. Create one "
+            "(dask.distributed.Client(...)), or pass fit(..., client=client)."
+        ) from None

@@ -1,0 +1,155 @@
+"""Which stack to build: planned from sizes alone, before anything is allocated."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from kernull.errors import ApproximationWarning, MemoryLimitError
+from kernull.stacks.bank import KernelBank
+from kernull.stacks.lowrank import LowRankStack, choose_landmarks
+from kernull.stacks.memory import check_memory, dense_bytes, format_bytes
+from kernull.stacks.tiled import TiledStack
+
+__all__ = ["STORAGES", "Plan", "build_stack", "plan_storage"]
+
+STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
+
+#: Seconds a core needs for a kernel value of a tile and its share of the products.
+SECONDS_A_VALUE = 4e-9
+#: Passes over the kernels that a fit is planned with, and the hours it may take under "auto".
+PLANNED_PASSES = 15
+MAX_HOURS = 1.0
+#: Columns of the solver's basis that must fit, and those that it is ever given.
+MIN_COLUMNS, MAX_COLUMNS = 24, 300
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How kernels will be kept, and what the solver's basis may take."""
+
+    storage: str
+    max_columns: int = MAX_COLUMNS
+    reason: str = ""
+
+
+def plan_storage(
+    storage: str, J: int, n: int, itemsize: int, limit: int, *, matrix_free: bool = True
+) -> Plan:
+    """Choose a storage.
+
+    ``"auto"`` is dense where J n^2 fits the limit, tiled where the basis of the subspace solver
+    does and a fit takes at most an hour, and Nystroem beyond.
+
+    Parameters
+    ----------
+    storage : {"auto", "dense", "tiled", "nystroem", "dask"}
+    J, n, itemsize : int
+        Kernels, rows, and bytes of a stored value.
+    limit : int
+        Bytes.
+    matrix_free : bool
+        Whether the method at hand can work without n x n matrices.
+
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
+    >>> plan_storage("auto", 4, 2_000, 8, 2 * 10**9).storage
+    'dense'
+    >>> plan_storage("auto", 4, 20_000, 8, 2 * 10**9).storage
+    'tiled'
+    >>> plan_storage("auto", 4, 2_000_000, 8, 2 * 10**9).storage
+    'nystroem'
+    """
+    if storage not in STORAGES:
+        raise ValueError(f"storage: got {storage!r}; expected one of {STORAGES}.")
+    if storage == "dense" or not matrix_free:
+        check_memory(J, n, itemsize, limit)
+        return Plan("dense")
+    if storage == "auto" and dense_bytes(J, n, itemsize) <= limit:
+        return Plan("dense")
+    # The basis keeps K_jQ for all j, and grows by doubling: half as much again while it does.
+    columns = min(MAX_COLUMNS, int(limit / 1.5 / (8.0 * n * (J + 1))))
+    hours = PLANNED_PASSES * J * n * (n / 2) * SECONDS_A_VALUE / effective_n_jobs(-1) / 3600
+    if storage == "auto" and (columns < MIN_COLUMNS or hours > MAX_HOURS):
+        why = (
+            f"{J} kernels of {n} x {n} do not fit {format_bytes(limit)}, and evaluating them on "
+            f"the fly would take about {hours:.2g} hours here"
+        )
+        return Plan("nystroem", max(columns, 2), why)
+    if columns < 2 or (storage == "tiled" and columns < MIN_COLUMNS):
+        need = 1.5 * MIN_COLUMNS * 8.0 * n * (J + 1)
+        raise MemoryLimitError(
+            f"storage: a basis of {MIN_COLUMNS} columns for {J} kernels of {n} rows needs "
+            f"{format_bytes(need)}, the memory limit is {format_bytes(limit)}. Raise memory_limit, "
+            "use storage='nystroem', fewer kernels, or a random subset of the rows."
+        )
+    return Plan("tiled" if storage == "auto" else storage, columns)
+
+
+def build_stack(
+    bank: KernelBank,
+    storage: str = "auto",
+    *,
+    dtype: Any = np.float64,
+    limit: int,
+    landmarks: int = 1000,
+    matrix_free: bool = True,
+    client: Any = None,
+    device: Any = None,
+) -> Any:
+    """The stack that the plan asks for; its ``max_columns`` bounds the solver's basis."""
+    itemsize = np.dtype(dtype).itemsize
+    plan = plan_storage(storage, bank.J, bank.n, itemsize, limit, matrix_free=matrix_free)
+    if plan.reason:
+        warnings.warn(
+            f"storage='auto': {plan.reason}. Using {min(landmarks, bank.n)} landmark rows "
+            "(storage='nystroem') instead of all; ask for storage='tiled', or raise memory_limit, "
+            "if that will not do.",
+            ApproximationWarning,
+            stacklevel=3,
+        )
+    if device is not None:
+        return _torch_stack(bank, plan, dtype, landmarks, device)
+    if plan.storage == "dense":
+        return bank.stack(dtype)
+    if plan.storage == "dask":
+        from kernull.stacks.distributed import DistributedStack
+
+        stack: Any = DistributedStack(bank, dtype=dtype, client=client)
+    elif plan.storage == "tiled":
+        stack = TiledStack(bank, dtype=dtype, memory_limit=limit)
+    else:
+        stack = LowRankStack.from_bank(bank, _landmarks(bank, landmarks), dtype=dtype)
+    stack.max_columns = plan.max_columns
+    return stack
+
+
+def _landmarks(bank: KernelBank, count: int) -> Any:
+    # k-means++ is sequential in the landmarks; leverage sampling is one matrix product.
+    return choose_landmarks(bank, count, "kmeans++" if count <= 2000 else "leverage")
+
+
+def _torch_stack(bank: KernelBank, plan: Plan, dtype: Any, landmarks: int, device: Any) -> Any:
+    import torch
+
+    from kernull.stacks.torch_tiled import TorchTiledStack
+
+    kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
+    tiled = TorchTiledStack.from_bank(bank, device, kind)
+    stack: Any
+    if plan.storage == "dense":
+        stack = tiled.dense()
+    elif plan.storage == "nystroem":
+        stack = LowRankStack.from_torch(tiled, _landmarks(bank, landmarks))
+    else:
+        stack = tiled
+    stack.max_columns = plan.max_columns
+    return stack
