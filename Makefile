@@ -19,7 +19,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench grid docs browser-tools package clean
+.PHONY: help setup demo test test-all lint format bench grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,12 @@ browser-tools: setup  ## axe-core from npm, for the accessibility test of the re
 
 package: setup  ## wheel and sdist, each installed into an empty environment and tried
 	$(call phase,package,$(BIN)/python -m pytest -m slow tests/test_packaging.py)
+
+reproduce-quick: setup  ## every experiment of the paper in small, under ten minutes on two cores
+	$(call phase,reproduce,$(BIN)/python -m kernull.experiments all --quick --jobs $(WORKERS) --out out/reproduce)
+
+reproduce: setup  ## the experiments of the paper in full; hours, resumes where it was stopped
+	$(call phase,reproduce,$(BIN)/python -m kernull.experiments all --jobs $(WORKERS) --out out/reproduce)
 
 clean:  ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist docs/_build docs/auto_examples docs/generated out results-cache demo .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache

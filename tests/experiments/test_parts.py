@@ -130,9 +130,12 @@ def test_protocol_of_e4_is_the_one_fixed_beforehand():
     assert " ".join(f"{name} {c}" for name, c in TARGETS.items()) == classes
     assert e4_protocol.NUS == (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
     assert sorted(e4_protocol.WIDTHS) == [0.25, 0.5, 1.0]
-    for name, grid in e4_protocol.GRIDS.items():
-        registered = get_method(name).grid
-        assert {**grid} == {k: tuple(v) for k, v in registered.items() if k != "widths"}
+    assert e4_protocol.GRIDS["lp MK-FN"] == {
+        "p": (1.0, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 1e6),
+        "delta": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2),
+    }
+    for name, grid in e4_protocol.GRIDS.items():  # parameters that the methods do have
+        assert set(grid) <= set(get_method(name).make().get_params(deep=True))
 
 
 def test_published_distances_of_flowers(tmp_path, monkeypatch, rng):

@@ -36,6 +36,7 @@ EXPERIMENTS: dict[str, str] = {
     "E2": "kernull.experiments.e2",
     "E3": "kernull.experiments.e3",
     "E4": "kernull.experiments.e4",
+    "E4-ablation": "kernull.experiments.e4_ablation",
     "E10": "kernull.experiments.e10",
 }
 

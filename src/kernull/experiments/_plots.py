@@ -10,10 +10,10 @@ from kernull.experiments._ranks import Ranking
 
 __all__ = ["COLOURS", "MARKERS", "critical_difference", "new_figure", "save"]
 
-#: Okabe and Ito's palette without its yellow, which is too light for lines on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+#: Okabe and Ito's palette with grey in place of yellow, which is too light for lines on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7F7F7F")
 #: Lines differ by marker too: colour alone must never carry the meaning.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:

@@ -135,6 +135,7 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
         title="Synthetic views: error by number of kernels",
         ylim=(0, None),
     )
+    axes.set_xticks(sizes)
     axes.legend()
     axes.grid(alpha=0.3)
     save(figure, folder / "error.png")
