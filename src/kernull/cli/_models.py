@@ -154,9 +154,9 @@ class Judged:
     top_view: list[str] | None
 
 
-def judge(model: Any, X: Array) -> Judged:
-    """Judge rows, evaluating the kernels once."""
-    if not hasattr(model, "calibration_contributions_"):
+def judge(model: Any, X: Array, reasons: bool) -> Judged:
+    """Judge rows, with the most suspect view where asked for, evaluating the kernels once."""
+    if not reasons:
         scores = model.score_samples(X)
         p_values = model.calibration_.p_values(scores)
         return Judged(scores, p_values, scores < model.threshold_, None)

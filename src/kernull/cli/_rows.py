@@ -40,17 +40,19 @@ def score(
     lines, or a summary where the rows go to a file.
     """
     check_writable(out, () if out == "-" else _SUFFIXES)
+    from kernull.report import gives_reasons
+
     fitted = load_model(model)
     source = open_table(data, chunk_rows)
     features = model_features(fitted, source, drop or [])
     kept = matching(keep or [], source.names, "--keep")
-    explained = hasattr(fitted, "calibration_contributions_")
+    explained = gives_reasons(fitted)
     names = ["row", *kept, "score", "p_value", "flag", *(["top_view"] if explained else [])]
     rows = flagged = 0
     with progress(quiet) as bar, open_rows(out, names, json) as writer:
         task = bar.add_task("Scoring", total=source.size)
         for chunk, done in source.chunks():
-            judged = judge(fitted, matrix(chunk, features))
+            judged = judge(fitted, matrix(chunk, features), explained)
             numbers = range(chunk.start + 1, chunk.start + len(chunk) + 1)
             copied = [chunk.text(name) for name in kept]
             top = [] if judged.top_view is None else [judged.top_view]

@@ -14,10 +14,11 @@ from sklearn.metrics import roc_curve
 
 from kernull._typing import Array, Mask
 from kernull._version import __version__
+from kernull.errors import MissingCapabilityError
 from kernull.estimators._explain import Explanation
 from kernull.metrics import auc
 
-__all__ = ["Content", "Reason", "Row", "gather"]
+__all__ = ["Content", "Reason", "Row", "gather", "gives_reasons"]
 
 #: Bins of the histogram of scores, and rates of the calibration table.
 BINS = 32
@@ -114,7 +115,7 @@ def gather(
     labels = None if y is None else np.asarray(y)
     if labels is not None and (len(labels) != len(X) or not np.isin(labels, (-1, 1)).all()):
         raise ValueError("y: expected one label a row, +1 (normal) or -1.")
-    why = model.explain(X) if hasattr(model, "calibration_contributions_") else None
+    why = model.explain(X) if gives_reasons(model) else None
     scores = model.score_samples(X) if why is None else why.scores
     p_values = model.p_values(X) if why is None else why.p_values
     flagged = scores < model.threshold_
@@ -149,6 +150,23 @@ def gather(
         versions=_versions(),
         columns=_columns(model, column_names),
     )
+
+
+def gives_reasons(model: Any) -> bool:
+    """Whether a fitted model's scores can be taken apart by view.
+
+    Parameters
+    ----------
+    model : fitted estimator
+
+    Returns
+    -------
+    bool
+    """
+    try:
+        return model.calibration_contributions_ is not None
+    except (AttributeError, MissingCapabilityError):
+        return False
 
 
 def _training_rows(model: Any) -> int:
