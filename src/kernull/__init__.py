@@ -11,6 +11,7 @@ from typing import Any
 from kernull._version import __version__
 
 _PUBLIC = {
+    "fit_stream": "kernull.estimators._streaming",
     "JointMultiKernelFisherNull": "kernull.estimators",
     "MultiKernelFisherNull": "kernull.estimators",
     "MultiKernelFisherNullCV": "kernull.selection",

@@ -269,3 +269,19 @@ def test_groups_without_r():
         model(r=1, kernel_groups=[0, 0]).fit(FOURS[:9])
     with pytest.raises(ValueError, match="r: got 0"):
         model(r=0).fit(FOURS[:9])
+
+
+def test_tensors_grow_and_stay_tensors():
+    torch = pytest.importorskip("torch")
+    grown = model().fit(torch.as_tensor(FOURS[:20]))
+    grown.partial_fit(torch.as_tensor(FOURS[20:30])).forget([0])
+    assert torch.is_tensor(grown.coef_)
+    assert torch.is_tensor(grown.weights_)
+    plain = model().fit(FOURS[:20]).partial_fit(FOURS[20:30]).forget([0])
+    np.testing.assert_allclose(grown.coef_.numpy(), plain.coef_, atol=1e-10)
+
+
+def test_low_rank_models_say_that_they_cannot_grow():
+    low = model(storage="nystroem", landmarks=10).fit(FOURS[:40])
+    with pytest.raises(MissingCapabilityError, match="nystroem"):
+        low.partial_fit(FOURS[40:42])

@@ -295,6 +295,21 @@ def test_threads_change_nothing(n_jobs):
     assert one.threshold_ == pytest.approx(many.threshold_)
 
 
+def test_tensors_in_and_tensors_out():
+    torch = pytest.importorskip("torch")
+    table, groups = some((0, 1), 12)
+    numbers = (groups == "one").astype(int)
+    plain = JointMultiKernelFisherNull(views=VIEWS).fit(table, groups=numbers)
+    model = JointMultiKernelFisherNull(views=VIEWS)
+    model.fit(torch.as_tensor(table), groups=torch.as_tensor(numbers))
+    scores = model.score_samples(torch.as_tensor(table), groups=torch.as_tensor(numbers))
+    assert torch.is_tensor(scores)
+    np.testing.assert_allclose(scores.numpy(), plain.score_samples(table, groups=numbers))
+    assert torch.is_tensor(model.predict(torch.as_tensor(table), groups=1))
+    model.enroll(torch.as_tensor(table), "both")
+    assert model.coef_["both"].shape == (24,)
+
+
 def test_mixed_norm_in_a_joint_model():
     table, groups = some((0, 1, 2), 20)
     options = {"views": VIEWS, "widths": [0.25, 0.5, 1.0], "tol": 1e-8}

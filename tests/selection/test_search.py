@@ -145,6 +145,33 @@ def test_precomputed_kernels():
         MultiKernelFisherNullCV("precomputed", ps=[2], deltas=[0.1]).fit(inside)
 
 
+@pytest.mark.parametrize("storage", ["tiled", "nystroem"])
+def test_every_way_to_keep_kernels(storage):
+    X, y = wine()
+    few = {"ps": [1, 2], "deltas": [0.01, 0.1], "widths": [0.5], "cv": 3, "tol": 1e-6}
+    dense = MultiKernelFisherNullCV(views="features", **few).fit(X, y)
+    other = MultiKernelFisherNullCV(views="features", storage=storage, **few)
+    if storage == "nystroem":
+        other.set_params(model_params={"landmarks": 30})
+    other.fit(X, y)
+    np.testing.assert_allclose(other.scores_, dense.scores_, atol=0.01)
+    assert roc_auc_score(y == 1, other.score_samples(X)) > 0.95
+
+
+def test_mixed_norms_reach_the_path():
+    X, y = wine()
+    few = {"ps": [1, 2], "deltas": [0.01], "widths": [0.5], "cv": 3, "tol": 1e-8}
+    groups = [f"{j % 2}" for j in range(X.shape[1])]
+    mixed = {"r": 1.0, "kernel_groups": groups}
+    plain, search = (
+        MultiKernelFisherNullCV(views="features", model_params=params, **few).fit(X, y)
+        for params in (None, mixed)
+    )
+    np.testing.assert_allclose(search.scores_[0, 0], plain.scores_[0, 0], atol=5e-3)  # r = p = 1
+    assert not np.allclose(search.scores_[0, 1], plain.scores_[0, 1], atol=1e-6)
+    assert search.best_estimator_.r == 1.0
+
+
 def test_tables_keep_their_names():
     pd = pytest.importorskip("pandas")
     X, y = wine()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from kernull._typing import Array, Indices
 from kernull.calibration import Calibration, left_out_projections
 from kernull.errors import MissingCapabilityError
+from kernull.estimators._arrays import as_numpy, like
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._inputs import read_precomputed, read_table
 from kernull.problems import RidgeInverse
@@ -73,18 +76,20 @@ class GrowingMixin:
         ``sample_indices_`` tells which of all rows seen are still there.
         """
         self._check_budget()
-        with unchanged_on_error(self):
-            if not hasattr(self, "coef_"):
+        if not hasattr(self, "coef_"):
+            with unchanged_on_error(self):
                 self.fit(X, y, sample_weight=sample_weight)  # type: ignore[attr-defined]
-                self._start(X, sample_weight)
-                self._keep_budget()
-            else:
+                with self._ready_to_grow():
+                    self._start(as_numpy(X), as_numpy(sample_weight))
+                    self._keep_budget()
+        else:
+            with unchanged_on_error(self), self._ready_to_grow():
                 if relearn and self.bank_ is None:
                     raise MissingCapabilityError(
                         "relearn: with precomputed kernels the model keeps their weighted sum "
                         "only; fit again on the kernels of all rows."
                     )
-                self._append(X, sample_weight)
+                self._append(as_numpy(X), as_numpy(sample_weight))
                 self._keep_budget()
                 if relearn:
                     self._relearn()
@@ -103,12 +108,24 @@ class GrowingMixin:
         self
         """
         check_is_fitted(self)
-        drop = _positions(indices, len(self.coef_))
-        with unchanged_on_error(self):
-            self._drop(drop)
+        with unchanged_on_error(self), self._ready_to_grow():
+            self._drop(_positions(as_numpy(indices), len(self.coef_)))
         return self
 
     # -- the steps ---------------------------------------------------------------------------
+
+    @contextmanager
+    def _ready_to_grow(self) -> Iterator[None]:
+        """Work on NumPy arrays where the model holds tensors; refuse what cannot grow."""
+        if np.ndim(as_numpy(self.coef_)) != 1:
+            raise MissingCapabilityError(
+                "partial_fit and forget: a model with storage='nystroem' keeps its landmarks only; "
+                "fit it anew, or use another storage."
+            )
+        kept = self.weights_
+        self.weights_, self.coef_ = as_numpy(self.weights_), as_numpy(self.coef_)
+        yield
+        self.weights_, self.coef_ = like(self.weights_, kept), like(self.coef_, kept)
 
     def _reset_growth(self, ridge: float, row_weight: Array | None, scale: Array) -> None:
         """Called by every learning: the inverse of an earlier model is worthless."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernull._typing import Array
 from kernull.calibration import left_out_projections
 from kernull.errors import InvalidKernelError
+from kernull.estimators._arrays import as_numpy
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._inputs import check_number, read_precomputed, read_table, read_weights
@@ -124,7 +125,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
         views: Any = None,
         *,
         scaling: Any = "standard",
-        widths: Any = 0.25,
+        widths: Any = 0.5,
         p: float = 2.0,
         delta: float = 1e-2,
         solver: str = "auto",
@@ -182,7 +183,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
         self
         """
         with unchanged_on_error(self):
-            self._fit(X, sample_weight, groups)
+            self._fit(as_numpy(X), as_numpy(sample_weight), as_numpy(groups))
         return self
 
     def _fit(self, X: Any, sample_weight: Any, groups: Any) -> None:
@@ -339,7 +340,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
                 f"group: the model already has a task {name!r}; forget({name!r}) first, or choose "
                 "another name."
             )
-        task = self._new_task(name, X, sample_weight)
+        task = self._new_task(name, as_numpy(X), as_numpy(sample_weight))
         coef, diagonal = ridge_solution(task.combined(self.weights_), task.ridge, task.row_weight)
         self._publish({**self._tasks, name: self._finished(task, coef, diagonal)})
         return self
@@ -391,6 +392,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and judge each training row by its leave-one-out score in its task."""
         self.fit(X, y, **fit_params)
+        X = as_numpy(X)
         weight = None if self._pairwise else read_weights(fit_params.get("sample_weight"), X)
         out = np.empty(len(self._row_names), dtype=int)
         for name, rows in self._training_rows.items():

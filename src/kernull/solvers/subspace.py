@@ -171,9 +171,11 @@ def solve(
     # A stack that was built under a memory limit says how many columns fit.
     planned: int = getattr(problem.stack, "max_columns", MAX_COLUMNS)
     limit = max(planned if max_columns is None else max_columns, MIN_COLUMNS)
+    # A new subspace is poor, so its problem is solved roughly; one handed on may be good enough.
+    gap = 1.0 if basis is None else 0.0
     basis = Basis(problem, problem.target) if basis is None else basis.for_problem(problem)
     can_combine = hasattr(problem.stack, "combine")
-    gap, exhausted = 1.0, False
+    exhausted = False
     for _ in range(max_iter):
         inner_tol = 0.1 * tol if exhausted else max(INNER_SHARE * gap, 0.1 * tol)
         inner = _solve_small(basis.restricted(), ball, inner_tol, weights)

@@ -1,0 +1,83 @@
+"""Fitting from rows that are read block by block: Nystroem in feature space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernull.balls import LpBall
+from kernull.calibration import Calibration, left_out_projections
+from kernull.calibration.sampled import SAMPLE_ROWS
+from kernull.estimators.fisher import MultiKernelFisherNull
+from kernull.problems import FisherProblem
+from kernull.solvers import solve
+from kernull.stacks import KernelBank, choose_landmarks
+from kernull.stacks.features import FeatureGram, Features
+from kernull.stacks.sources import open_source, sample_rows
+from kernull.views import resolve_views
+
+__all__ = ["fit_stream"]
+
+#: Rows from which scaling, widths and landmarks are learned.
+PILOT_ROWS = 20_000
+
+
+def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNull:
+    """Fit a model to rows that do not fit memory, by Nystroem in two sweeps over them.
+
+    The first sweep draws a pilot sample (scaling, widths, landmarks and the calibration rows come
+    from it), the second sums the Gram matrix of the features. The problem that is left is exact
+    for the Nystroem kernels and has J x ``landmarks`` unknowns; its gap is certified as always.
+
+    Parameters
+    ----------
+    model : MultiKernelFisherNull
+        With its parameters; ``landmarks`` is the number of landmark rows.
+    source : array-like, np.memmap, Zarr array, path of a Parquet or .npy file, or Source
+        The rows, read block by block.
+
+    Returns
+    -------
+    the model, fitted
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernull import MultiKernelFisherNull
+    >>> X = np.random.default_rng(0).standard_normal((3000, 4))
+    >>> model = fit_stream(MultiKernelFisherNull(landmarks=50), X)
+    >>> bool(model.gap_ <= 1e-6), model.coef_.shape
+    (True, (1, 50))
+    """
+    rows = open_source(source)
+    n, d = rows.shape
+    pilot = sample_rows(rows, max(PILOT_ROWS, model.landmarks))
+    model.n_features_in_ = d
+    bank = KernelBank.fit(
+        pilot,
+        resolve_views(model.views, d),
+        kernels=model.kernels,
+        widths=model.widths,
+        scaling=model.scaling,
+        drop_constant=model.drop_constant,
+    )
+    model.bank_ = bank.take(choose_landmarks(bank, model.landmarks))
+    model.kernel_names_ = np.array(bank.kernel_names, dtype=object)
+    gram = FeatureGram(Features(model.bank_)).add(rows.blocks())
+    stack, target = gram.reduce()
+    ridge = model.delta * n
+    problem = FisherProblem(stack, ridge, target)
+    result = solve(problem, LpBall(model.p), tol=model.tol, max_iter=model.max_iter)
+    model.weights_, model.gap_ = result.weights, result.gap
+    model.n_iter_, model.history_, model.solver_ = result.n_iter, result.history, result.solver
+    model.coef_ = gram.landmark_coefficients(result.coef)
+    model._stack_shape = (bank.J, model.bank_.n)
+    # The pilot keeps the order of the source, which may be that of time: draw from all of it.
+    sample = np.random.default_rng(1).permutation(len(pilot))[:SAMPLE_ROWS]
+    inverse, a = gram.inverse_entries(pilot[sample], result.weights, ridge)
+    scores = model._of_projection(left_out_projections(inverse, a, ridge))
+    model.calibration_ = Calibration.of(scores)
+    model.threshold_, model.false_alarm_rate_ = model.calibration_.threshold(model.false_alarm_rate)
+    model.offset_ = model.threshold_
+    return model

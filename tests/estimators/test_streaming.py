@@ -1,0 +1,101 @@
+"""Fitting from blocks of rows equals fitting from all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernull import FisherProblem, LpBall, MultiKernelFisherNull, fit_stream, solve
+from kernull.calibration import leave_one_out
+from kernull.stacks import KernelBank, KernelStack, LowRankStack, choose_landmarks
+from kernull.stacks.features import FeatureGram, Features
+from kernull.stacks.sources import ArraySource, open_source, sample_rows
+
+VIEWS = {"a": np.arange(3), "b": np.arange(3, 6)}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    latent = rng.normal(size=(900, 4))
+    X = np.hstack([np.tanh(latent @ rng.normal(size=(4, 3))) for _ in range(2)])
+    return X + 0.3 * rng.normal(size=X.shape)
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    return fit_stream(MultiKernelFisherNull(views=VIEWS, landmarks=60, tol=1e-10), rows)
+
+
+def test_it_is_the_nystroem_model(rows, model):
+    """The same landmarks by the subspace solver on the low-rank stack."""
+    bank = KernelBank.fit(rows, VIEWS, widths=model.widths)
+    low = LowRankStack.from_bank(bank, choose_landmarks(bank, 60))
+    problem = FisherProblem(low, model.delta * 900)
+    result = solve(problem, LpBall(model.p), "subspace", tol=1e-10)
+    np.testing.assert_allclose(model.weights_, result.weights, atol=1e-5)
+    projection = result.weights @ low.products(result.coef)
+    np.testing.assert_allclose(model.score_samples(rows), projection, atol=1e-5)
+    K = KernelStack(low.rows(slice(None)))
+    exact = leave_one_out(FisherProblem(K, problem.ridge), result.weights, result.coef)
+    # Every calibration score is that of some row, and there are 500 of them.
+    nearest = np.abs(model.calibration_.scores[:, None] - exact[None, :]).min(axis=1)
+    assert nearest.max() < 1e-5
+    assert model.calibration_.total == 500
+
+
+def test_the_reduced_problem_is_exact(rows):
+    bank = KernelBank.fit(rows[:80], VIEWS)
+    landmarks = bank.take(np.arange(0, 80, 4))
+    gram = FeatureGram(Features(landmarks)).add([rows[:30], rows[30:80]])
+    stack, target = gram.reduce()
+    low = LowRankStack.from_bank(bank, np.arange(0, 80, 4))
+    b = np.array([0.3, 0.9])
+    full = KernelStack(low.rows(slice(None)))
+    assert FisherProblem(stack, 0.8, target).evaluate(b).value == pytest.approx(
+        FisherProblem(full, 0.8).evaluate(b).value, rel=1e-8
+    )
+    A = full.combine(b) + 0.8 * np.eye(80)
+    inverse, a = gram.inverse_entries(rows[:80], b, 0.8)
+    np.testing.assert_allclose(inverse, np.diag(np.linalg.inv(A)), rtol=1e-7)
+    np.testing.assert_allclose(a, np.linalg.solve(A, np.ones(80)), atol=1e-8)
+
+
+def test_every_kind_of_source_gives_the_same_model(rows, model, tmp_path):
+    np.save(tmp_path / "rows.npy", rows)
+    mapped = np.memmap(tmp_path / "rows.dat", mode="w+", shape=rows.shape, dtype=float)
+    mapped[:] = rows
+    sources = [mapped, tmp_path / "rows.npy", ArraySource(rows, block=77)]
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        table = pa.table({f"c{i}": rows[:, i] for i in range(6)})
+        parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=100)
+        sources.append(tmp_path / "rows.parquet")
+    except ImportError:
+        pass
+    try:
+        import zarr
+
+        sources.append(zarr.array(rows, chunks=(100, 6)))
+    except ImportError:
+        pass
+    for source in sources:
+        other = fit_stream(MultiKernelFisherNull(views=VIEWS, landmarks=60, tol=1e-10), source)
+        np.testing.assert_allclose(
+            other.score_samples(rows), model.score_samples(rows), atol=1e-7, err_msg=str(source)
+        )
+        assert other.threshold_ == pytest.approx(model.threshold_, abs=1e-7)
+
+
+def test_a_sample_is_without_replacement_and_whole_when_small(rows):
+    source = ArraySource(rows, block=100)
+    np.testing.assert_array_equal(sample_rows(source, 10_000), rows)
+    some = sample_rows(source, 50)
+    assert len(np.unique(some, axis=0)) == 50
+
+
+def test_a_source_must_be_a_table():
+    with pytest.raises(ValueError, match=r"X: got an array of shape \(3,\)"):
+        open_source(np.ones(3))

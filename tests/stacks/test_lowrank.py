@@ -1,0 +1,70 @@
+"""The Nystroem stack against its formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernull.stacks import KernelBank, LowRankStack, TiledStack, choose_landmarks
+from kernull.stacks.lowrank import JITTER
+from tests.stacks.contract import StackContract
+
+VIEWS = {"a": np.array([0, 1]), "b": np.array([2, 3, 4])}
+
+
+def some_bank(n=12):
+    X = np.random.default_rng(5).normal(size=(n, 5))
+    return KernelBank.fit(X, VIEWS, widths=(0.3, 1.0))
+
+
+class TestLowRank(StackContract):
+    rtol = 1e-8  # W is solved with
+    offers = frozenset({"select", "diagonal"})
+    index = np.array([1, 4, 5, 9])
+
+    @pytest.fixture
+    def truth(self):
+        out = []
+        for K in some_bank().stack().kernels:
+            W = K[np.ix_(self.index, self.index)] + JITTER["float64"] * np.eye(len(self.index))
+            out.append(K[:, self.index] @ np.linalg.inv(W) @ K[self.index])
+        return np.stack(out)
+
+    @pytest.fixture
+    def stack(self):
+        return LowRankStack.from_bank(some_bank(), self.index)
+
+
+def test_every_row_a_landmark_is_exact():
+    bank = some_bank(60)
+    low = LowRankStack.from_bank(bank, np.arange(60))
+    V = np.random.default_rng(0).normal(size=(60, 2))
+    np.testing.assert_allclose(low.products(V), bank.stack().products(V), atol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["kmeans++", "leverage", "uniform"])
+def test_more_landmarks_come_closer_and_never_overshoot(method):
+    bank = some_bank(300)
+    K = bank.stack().kernels
+    errors = []
+    for count in (5, 20, 80):
+        index = choose_landmarks(bank, count, method)
+        assert len(np.unique(index)) == count
+        low = LowRankStack.from_bank(bank, index).rows(slice(None))
+        assert np.linalg.eigvalsh(K - low).min() > -1e-6  # the Nystroem kernel lies below
+        errors.append(np.linalg.norm(K - low) / np.linalg.norm(K))
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_landmarks_are_reproducible_and_named():
+    bank = some_bank(50)
+    np.testing.assert_array_equal(choose_landmarks(bank, 7), choose_landmarks(bank, 7))
+    np.testing.assert_array_equal(choose_landmarks(bank, 99), np.arange(50))
+    with pytest.raises(ValueError, match="landmarks: got 'best'"):
+        choose_landmarks(bank, 7, "best")
+
+
+def test_the_diagonal_is_bounded():
+    low = LowRankStack.from_bank(some_bank(), np.array([0, 3]))
+    assert (low.diagonal_bound() >= low.diagonal() - 1e-12).all()
+    np.testing.assert_allclose(low.diagonal_bound(), TiledStack(some_bank()).diagonal())

@@ -1,0 +1,75 @@
+"""What is planned, before anything is allocated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernull import MultiKernelFisherNull
+from kernull.errors import ApproximationWarning, MemoryLimitError
+from kernull.stacks import DenseStack, KernelBank, LowRankStack, TiledStack, build_stack, planner
+from kernull.stacks.planner import plan_storage
+
+GB = 10**9
+
+
+@pytest.mark.parametrize(
+    ("J", "n", "limit", "storage"),
+    [
+        (4, 5_000, 2 * GB, "dense"),
+        (4, 20_000, 2 * GB, "tiled"),
+        (4, 20_000, 23 * GB, "dense"),
+        (4, 1_000_000, 20 * GB, "nystroem"),  # fits, but takes too long
+        (100, 100_000, GB, "nystroem"),  # the basis does not fit
+    ],
+)
+def test_auto(J, n, limit, storage):
+    assert plan_storage("auto", J, n, 8, limit).storage == storage
+
+
+@pytest.mark.parametrize("limit", [GB // 10, GB, 10 * GB])
+def test_what_is_planned_fits(limit):
+    for n in (1000, 10_000, 100_000):
+        for J in (1, 10, 100):
+            plan = plan_storage("auto", J, n, 8, limit)
+            need = J * n * n * 8 if plan.storage == "dense" else plan.max_columns * J * n * 8
+            assert need <= limit or plan.storage == "nystroem"
+
+
+def test_dense_beyond_the_limit_names_size_limit_and_alternative():
+    with pytest.raises(MemoryLimitError, match=r"need 22.4 GB, the memory limit is 2 GB.*'tiled'"):
+        plan_storage("dense", 4, 20_000, 8, 2 * GB)
+
+
+def test_methods_that_need_matrices_get_dense_or_an_error():
+    assert plan_storage("auto", 4, 1000, 8, GB, matrix_free=False).storage == "dense"
+    with pytest.raises(MemoryLimitError):
+        plan_storage("auto", 4, 20_000, 8, GB, matrix_free=False)
+
+
+def test_a_basis_that_does_not_fit_is_refused():
+    with pytest.raises(MemoryLimitError, match="a basis of 24 columns"):
+        plan_storage("tiled", 10, 100_000, 8, GB // 10)
+
+
+def test_unknown_storage():
+    with pytest.raises(ValueError, match="storage: got 'disk'"):
+        plan_storage("disk", 1, 10, 8, GB)
+
+
+def test_the_stack_is_the_plan(rng, monkeypatch):
+    bank = KernelBank.fit(rng.normal(size=(100, 3)), {"a": np.arange(3)})
+    assert isinstance(build_stack(bank, limit=GB), DenseStack)
+    tiled = build_stack(bank, limit=100_000)
+    assert isinstance(tiled, TiledStack)
+    assert tiled.max_columns == 100_000 // (1.5 * 8 * 100 * 2)
+    monkeypatch.setattr(planner, "MAX_HOURS", 0.0)
+    with pytest.warns(ApproximationWarning, match="Using 20 landmark rows"):
+        assert isinstance(build_stack(bank, limit=100_000, landmarks=20), LowRankStack)
+
+
+def test_a_fit_that_is_not_dense_warns_only_where_it_approximates(rng, recwarn):
+    X = rng.normal(size=(300, 4))
+    model = MultiKernelFisherNull(memory_limit="400kB").fit(X)
+    assert model.solver_ == "subspace"
+    assert not [w for w in recwarn if issubclass(w.category, ApproximationWarning)]

@@ -1,0 +1,119 @@
+"""Stacks on torch, on the CPU and, where there is one, on a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernull.errors import MissingCapabilityError
+from kernull.stacks import KernelBank, LowRankStack
+from tests.stacks.contract import StackContract
+from tests.stacks.test_tiled import VIEWS, naive_kernels, some_bank, some_rows
+
+torch = pytest.importorskip("torch")
+
+from kernull.stacks import torch_tiled  # noqa: E402
+from kernull.stacks.torch_bank import TorchBank  # noqa: E402
+from kernull.stacks.torch_tiled import TorchTiledStack  # noqa: E402
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+
+class TestTorchTiled(StackContract):
+    rtol = 1e-10
+    offers = frozenset({"slicing", "select", "diagonal", "pickle"})
+    device, dtype = "cpu", torch.float64
+
+    @pytest.fixture(autouse=True)
+    def small_bands(self, monkeypatch):
+        monkeypatch.setattr(torch_tiled, "BAND_BYTES", {"cpu": 9 * 4 * 8, "cuda": 9 * 4 * 8})
+
+    @pytest.fixture
+    def truth(self):
+        X = some_rows()
+        return naive_kernels(X, X, X)
+
+    @pytest.fixture
+    def stack(self):
+        return TorchTiledStack.from_bank(some_bank(some_rows()), self.device, self.dtype)
+
+    def test_products_of_each_kernel_with_its_own_vectors(self, stack, truth):
+        V = np.random.default_rng(0).normal(size=(len(truth), truth.shape[2], 2))
+        self.close(stack.products_each(V), truth @ V)
+
+    def test_combined_products(self, stack, truth, vectors):
+        b = np.random.default_rng(0).uniform(size=len(truth))
+        self.close(stack.combined_products(b, vectors), np.tensordot(b, truth, 1) @ vectors)
+
+    def test_tensors_are_taken_too(self, stack, truth, vectors):
+        self.close(stack.products(torch.as_tensor(vectors)), truth @ vectors)
+
+
+class TestTorchTiled32(TestTorchTiled):
+    rtol = 2e-5
+    dtype = torch.float32
+
+
+class TestTorchDense(TestTorchTiled):
+    @pytest.fixture
+    def stack(self):
+        return TorchTiledStack.from_bank(some_bank(some_rows()), self.device, self.dtype).dense()
+
+
+@needs_cuda
+class TestTorchTiledOnCuda(TestTorchTiled):
+    device = "cuda"
+
+
+@needs_cuda
+class TestFused(StackContract):
+    """The fused kernel, for rbf kernels in float32."""
+
+    rtol = 3e-6
+    offers = frozenset({"slicing", "select", "diagonal"})
+
+    @pytest.fixture
+    def bank(self):
+        X = np.random.default_rng(0).normal(size=(301, 5))
+        return KernelBank.fit(X, VIEWS, widths=(0.5, 2.0), scaling="none")
+
+    @pytest.fixture
+    def truth(self, bank):
+        return bank.stack().kernels
+
+    @pytest.fixture
+    def stack(self, bank):
+        stack = TorchTiledStack.from_bank(bank, "cuda", torch.float32)
+        assert stack.fused
+        return stack
+
+    # Sums over tiles are added in no fixed order, in float64.
+    def test_products_change_nothing(self, stack, vectors):
+        np.testing.assert_allclose(stack.products(vectors), stack.products(vectors), rtol=1e-9)
+
+
+def test_a_low_rank_stack_on_torch_equals_that_on_numpy():
+    bank, index = some_bank(some_rows(30)), np.array([2, 7, 11, 20])
+    V = np.random.default_rng(0).normal(size=(30, 2))
+    here = LowRankStack.from_bank(bank, index)
+    there = LowRankStack.from_torch(TorchTiledStack.from_bank(bank), index)
+    np.testing.assert_allclose(there.products(V), here.products(V), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(there.rows([3, 4]), here.rows([3, 4]), rtol=1e-6, atol=1e-8)
+
+
+def test_a_bank_fitted_on_the_device_is_that_of_the_host():
+    X = np.random.default_rng(0).normal(size=(4200, 5)) * 4 + 30  # beyond the exact mean distance
+    here = KernelBank.fit(X, VIEWS, widths=(0.5, 1.0))
+    there = TorchBank.fit(torch.as_tensor(X), VIEWS, widths=(0.5, 1.0)).to_bank()
+    assert there.kernel_names == here.kernel_names
+    for a, b in zip(there.views, here.views, strict=True):
+        np.testing.assert_allclose(a.train, b.train, atol=1e-12)
+        np.testing.assert_allclose(a.transform(X[:3]), b.transform(X[:3]), atol=1e-12)
+        for k, m in zip(a.kernels, b.kernels, strict=True):
+            assert k.width == pytest.approx(m.width, rel=1e-10)
+
+
+def test_functions_cannot_run_on_torch():
+    bank = KernelBank.fit(some_rows(), VIEWS, kernels=lambda X, Y: X @ Y.T)
+    with pytest.raises(MissingCapabilityError, match="cannot run on torch"):
+        TorchTiledStack.from_bank(bank)
