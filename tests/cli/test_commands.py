@@ -293,3 +293,20 @@ def test_unknown_options_are_usage_errors(tables):
     done = kernull("score", "--nope", cwd=tables)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_reproduce_names_the_experiments_it_knows(tables):
+    done = kernull("reproduce", "E99", cwd=tables)
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "E4" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_demo_ends_in_tables_and_a_report(tmp_path):
+    done = kernull("demo", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "lp MK-FN" in done.stdout
+    assert "duality gap" in done.stdout
+    assert (tmp_path / "demo/report.html").stat().st_size < 10**6
+    assert library.load(tmp_path / "demo/model.kernull").gap_ <= 1e-6
