@@ -44,8 +44,9 @@ from kernull.views import join_views, resolve_views
 MFEAT = "mfeat"
 #: Criteria by themselves; their combination follows from their scores.
 SINGLE = tuple(name for name in TARGETS_ONLY if "+" not in name)
-#: Leave-one-out in place of folds, for the parts of the default.
-LOO = tuple(DEFAULT_CRITERION.split("+"))
+#: Leave-one-out in place of folds, for the parts of the combination.
+LOO = ("shift", "box")
+BOTH = "shift+box"
 
 
 class _All:
@@ -158,7 +159,7 @@ def without_outliers(
             folds_found.append(evaluate(task, rows, criteria)[0])
         tables.append(criteria.finish_each(folds_found, criteria.sizes))
     found = {name: np.stack([table[i] for table in tables]) for i, name in enumerate(names)}
-    found[DEFAULT_CRITERION] = np.mean([found[kind] for kind in LOO], axis=0)
+    found[BOTH] = np.mean([found[kind] for kind in LOO], axis=0)
     return found
 
 

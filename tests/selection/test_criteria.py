@@ -127,7 +127,7 @@ def test_several_kinds_are_averaged():
 
 def test_scoring_is_read():
     assert read_scoring(None, has_outliers=True)[0] == "auc"
-    assert read_scoring(None, has_outliers=False)[0] == "shift+box"
+    assert read_scoring(None, has_outliers=False)[0] == "shift"
     with pytest.raises(ValueError, match="y has no outliers"):
         read_scoring("auc", has_outliers=False)
     with pytest.raises(ValueError, match="scoring: got 'nonsense'"):

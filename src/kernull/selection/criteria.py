@@ -19,7 +19,7 @@ __all__ = ["DEFAULT_CRITERION", "TARGETS_ONLY", "Criterion", "FoldView", "auc_of
 #: Pseudo-outliers drawn a fold.
 PSEUDO_ROWS = 250
 #: The criterion used when there are no outliers; see docs/results/choosing.md.
-DEFAULT_CRITERION = "shift+box"
+DEFAULT_CRITERION = "shift"
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Consistency:
 
 
 #: Criteria that need targets only.
-TARGETS_ONLY: tuple[str, ...] = (*PSEUDO, DEFAULT_CRITERION, "consistency")
+TARGETS_ONLY: tuple[str, ...] = (*PSEUDO, "shift+box", "consistency")
 
 
 def read_scoring(scoring: Any, *, has_outliers: bool) -> tuple[str, Criterion]:

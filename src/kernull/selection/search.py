@@ -63,9 +63,9 @@ drop_constant
         closed-form leave-one-out scores at fixed weights; fewer fits, for dense kernels.
     scoring : None, str or callable, default=None
         With outliers: ``"auc"`` (the default), ``"acer"`` (at equal error). Without:
-        ``"shift"`` (self-adaptive data shifting), ``"box"`` and ``"sphere"`` (uniform
+        ``"shift"`` (self-adaptive data shifting; the default), ``"box"`` and ``"sphere"`` (uniform
         pseudo-outliers by Tax and Duin), ``"mixed"`` (columns permuted, rows jittered, pairs
-        extrapolated), the mean of several such as ``"shift+box"`` (the default), or
+        extrapolated), the mean of several such as ``"shift+box"``, or
         ``"consistency"`` (target rejection by Tax and Müller). Or any scorer of scikit-learn,
         which is slower.
     tol : float, default=1e-4
