@@ -25,6 +25,7 @@ import numpy as np
 from sklearn.datasets import load_wine
 
 import kernull
+from kernull import estimators
 from kernull.errors import ModelFileError
 from kernull.persistence import format as file_format
 
@@ -58,6 +59,12 @@ def samples() -> list[bytes]:
             calibration="split", calibration_fraction=20, score_type="distance"
         ).fit(X),
         kernull.MultiKernelFisherNull(),
+        estimators.FisherNull(views=views).fit(X),
+        estimators.GaussianProcessOneClass(views=views).fit(X),
+        estimators.KernelPCANovelty(views=views).fit(X),
+        estimators.MultiKernelOneClassSVM(views=views).fit(X),
+        estimators.MultiKernelSVDD(views=views).fit(X),
+        estimators.JointMultiKernelFisherNull(views=views).fit(X, groups=np.arange(len(X)) % 2),
     ]
     out = []
     with tempfile.TemporaryDirectory() as folder:
@@ -173,7 +180,7 @@ def _replace(holder: Any, key: Any, rng: np.random.Generator) -> None:
 def _other_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     kind = rng.integers(6)
     if kind == 0:
-        return array[..., :0].copy()
+        return np.atleast_1d(array)[..., :0].copy()
     if kind == 1:
         return array.astype(str(rng.choice(["float32", "int8", "bool", "uint64", "float16"])))
     if kind == 2:

@@ -251,7 +251,7 @@ def originals():
     return fuzz_files.samples()
 
 
-@given(seed=st.integers(0, 2**32 - 1), maker=st.sampled_from([0, 1, 2]), which=st.integers(0, 4))
+@given(seed=st.integers(0, 2**32 - 1), maker=st.sampled_from([0, 1, 2]), which=st.integers(0, 10))
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -51,7 +51,7 @@ class Explanation:
     >>> from kernull import MultiKernelFisherNull
     >>> X, y = load_wine(return_X_y=True)
     >>> views = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
-    >>> model = MultiKernelFisherNull(views=views).fit(X[y == 0])
+    >>> model = MultiKernelFisherNull(views=views, widths=0.25).fit(X[y == 0])
     >>> why = model.explain(X[y == 2])
     >>> why.by_view.shape
     (48, 3)
