@@ -78,7 +78,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         Ridge relative to the number of rows, > 0. Larger is smoother.
     solver : str, default="auto"
         ``"auto"``, ``"newton"``, ``"subspace"``, ``"paper"``, ``"kloft"``, ``"frank-wolfe"``,
-        ``"gradient"`` or ``"cvxpy"``.
+        ``"gradient"``, ``"paper-cvx"`` or ``"cvxpy"``.
     tol : float, default=1e-6
         Relative duality gap to stop at.
     max_iter : int, optional

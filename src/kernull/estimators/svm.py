@@ -146,7 +146,8 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
     slim_lambda : float, default=0.3
         Strength of that: 0 is the plain method, a large value leaves the weights uniform.
     solver : str, default="auto"
-        ``"auto"`` (Newton), ``"newton"``, ``"frank-wolfe"``, ``"kloft"`` or ``"paper"``.
+        ``"auto"`` (Newton, with cutting planes at p = 1), ``"newton"``, ``"cutting-plane"``,
+        ``"frank-wolfe"``, ``"kloft"`` or ``"paper"``.
     tol : float, default=1e-4
         Relative duality gap to stop at. libsvm's single precision allows little below 1e-5.
     max_iter : int, optional

@@ -1,0 +1,154 @@
+"""Training time of every method the paper times (E10), as ratios to its own algorithm.
+
+    python -m benchmarks.methods [--methods NAME ...] [--cells J5 J15 J50 n50 n100 n1000 n2000]
+
+Kernel matrices are given; what is timed is the search for weights and coefficients. Each cell runs
+in a process of its own, is repeated three times (median) and is cut off after two minutes: a cell
+that was says so, with the repeats it finished. Times of different machines are not compared: every
+number is a ratio to Algorithm 1, run beside it; the paper's own ratio stands in brackets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import euclidean_distances
+
+CAP_SECONDS, REPEATS = 120, 3
+TOLERANCE = 1e-6
+BASE = "Algorithm 1"
+#: Cell -> (J, n), as in the paper's tables T1 (n = 100) and T2 (J = 10).
+CELLS = {
+    "J5": (5, 100),
+    "J15": (15, 100),
+    "J50": (50, 100),
+    "n50": (10, 50),
+    "n100": (10, 100),
+    "n1000": (10, 1000),
+    "n2000": (10, 2000),
+}
+#: The paper's milliseconds, in the order of CELLS; its lp MK-FN is Algorithm 1.
+PAPER = {
+    BASE: (1.8, 4.2, 13.9, 0.8, 2.1, 719, 759),
+    "lp MK-FN": (1.8, 4.2, 13.9, 0.8, 2.1, 719, 759),
+    "lp MK-FN-Grad": (35.4, 410.5, 420.5, 18, 58.3, 20713, 46727),
+    "lp MK-FN-CVX": (334.5, 321.4, 346.4, 330, 529, 1067, 1669),
+    "Slim-MK-SVDD": (34.1, 65.3, 296.1, 453.9, 605.7, 30392, 107385),
+    "MK-SVDD": (78.5, 173.7, 325.6, 32.9, 63.5, 2172, 4768),
+    "Slim-MK-OCSVM": (41.9, 93.7, 221.4, 199.4, 404, 39973, 85429),
+    "MK-OCSVM": (49.2, 85.4, 324.7, 22.3, 46.7, 4254, 12758),
+}
+
+
+def kernels(J, n, seed=0):
+    """E2's data with 100 features: J Gaussians with random means and covariances."""
+    rng = np.random.default_rng(seed)
+    out = np.empty((J, n, n))
+    for j in range(J):
+        root = rng.normal(size=(100, 100)) / 10
+        X = rng.uniform(size=100) + rng.normal(size=(n, 100)) @ root
+        squared = euclidean_distances(X, squared=True)
+        width = np.sqrt(squared).sum() / (n * (n - 1)) / 2
+        out[j] = np.exp(-squared / (2 * width**2))
+    return out
+
+
+def train(name, stack):
+    """Run one method's solver; returns its result."""
+    from kernull.balls import LpBall, Simplex
+    from kernull.problems import FisherProblem, OneClassSVMProblem, SVDDProblem
+    from kernull.solvers import solve
+
+    if "SV" in name:
+        solver, options = ("slim", {"slim_lambda": 0.3}) if "Slim" in name else ("auto", {})
+        if "SVDD" in name:
+            return solve(SVDDProblem(stack, 0.1), Simplex(), solver, tol=TOLERANCE, **options)
+        return solve(OneClassSVMProblem(stack, 0.1), LpBall(1), solver, tol=TOLERANCE, **options)
+    solver = {
+        BASE: "paper",
+        "lp MK-FN": "auto",
+        "lp MK-FN-Grad": "gradient",
+        "lp MK-FN-CVX": "paper-cvx",
+    }[name]
+    return solve(FisherProblem(stack, 1e-3 * stack.n), LpBall(2), solver, tol=TOLERANCE)
+
+
+def run_cell(name, cell):
+    """Child process: one JSON line a repeat."""
+    from kernull.stacks import DenseStack
+
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    train(name, DenseStack(kernels(2, 20)))  # imports are not training
+    stack = DenseStack(kernels(*CELLS[cell]))
+    for _ in range(REPEATS):
+        # Runs of milliseconds are at the mercy of the machine: the fastest of several counts.
+        seconds, spent = np.inf, 0.0
+        while spent < 0.2:
+            started = time.perf_counter()
+            result = train(name, stack)
+            last = time.perf_counter() - started
+            seconds, spent = min(seconds, last), spent + last
+        print(json.dumps([seconds, result.gap, result.n_iter]), flush=True)
+
+
+def measure(name, cell):
+    """The repeats of a cell, and whether it was cut off."""
+    command = [sys.executable, "-m", "benchmarks.methods", "--cell", name, cell]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            out, capped = process.communicate(timeout=CAP_SECONDS)[0], False
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, capped = process.communicate()[0], True
+    if not capped and process.returncode:
+        raise SystemExit(f"{name} {cell}: exit status {process.returncode}")
+    return [json.loads(line) for line in out.splitlines()], capped
+
+
+def describe(repeats, capped, base, paper):
+    """One entry of the table: the ratio, or why there is none."""
+    if not repeats:
+        return f"capped at {CAP_SECONDS} s, no repeat done [{paper:.3g}]"
+    seconds = statistics.median(r[0] for r in repeats)
+    gap, steps = repeats[-1][1:]
+    ratio = f"{seconds / base:9.3g} x" if base else f"{seconds:9.3g} s"
+    cut = f"  (capped: {len(repeats)} of {REPEATS} repeats)" if capped else ""
+    return f"{ratio}  [{paper:.3g}]  {1e3 * seconds:.3g} ms, gap {gap:.1e}, {steps} steps{cut}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--methods", nargs="*", default=list(PAPER)[1:], choices=list(PAPER))
+    parser.add_argument("--cells", nargs="*", default=list(CELLS), choices=list(CELLS))
+    parser.add_argument("--cell", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.cell:
+        run_cell(*arguments.cell)
+        return
+    print(f"E10: ratio to Algorithm 1 [the paper's ratio], p = 2, tol {TOLERANCE:g}", flush=True)
+    total = len(arguments.cells) * (1 + len(arguments.methods))
+    done = 0
+    for cell in arguments.cells:
+        J, n = CELLS[cell]
+        column = list(CELLS).index(cell)
+        base = None
+        for name in [BASE, *(m for m in arguments.methods if m != BASE)]:
+            repeats, capped = measure(name, cell)
+            if name == BASE and repeats:
+                base = statistics.median(r[0] for r in repeats)
+            done += 1
+            paper = PAPER[name][column] / PAPER[BASE][column]
+            entry = describe(repeats, capped, base, paper)
+            print(f"[{done:2d}/{total}] J={J:<3d} n={n:<5d} {name:15s} {entry}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
