@@ -19,10 +19,10 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench grid reproduce reproduce-quick clean
+.PHONY: help setup demo test test-all lint format bench grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 # Two stamps: the demo needs the library alone, the rest needs the tools too.
 $(BIN)/python:
@@ -65,6 +65,19 @@ bench: setup  ## ratios against peers and floors
 grid: setup  ## the 1,701-cell check
 	$(BIN)/python -m benchmarks.delft_grid
 
+$(VENV)/.stamp-docs: pyproject.toml | $(VENV)/.stamp-dev
+	$(call phase,install for the docs,$(PIP) install -q -e ".[docs]")
+	@touch $@
+
+docs: setup $(VENV)/.stamp-docs  ## build the documentation into docs/_build/html; warnings are errors
+	$(call phase,docs,$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html)
+
+browser-tools: setup  ## axe-core from npm, for the accessibility test of the report
+	npm install --no-audit --no-fund --prefix $(VENV)/axe axe-core@4
+
+package: setup  ## wheel and sdist, each installed into an empty environment and tried
+	$(call phase,package,$(BIN)/python -m pytest -m slow tests/test_packaging.py)
+
 reproduce-quick: setup  ## every experiment of the paper in small, under ten minutes on two cores
 	$(call phase,reproduce,$(BIN)/python -m kernull.experiments all --quick --jobs $(WORKERS) --out out/reproduce)
 
@@ -72,5 +85,5 @@ reproduce: setup  ## the experiments of the paper in full; hours, resumes where 
 	$(call phase,reproduce,$(BIN)/python -m kernull.experiments all --jobs $(WORKERS) --out out/reproduce)
 
 clean:  ## remove .venv, builds and caches
-	rm -rf $(VENV) build dist out results-cache demo .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	rm -rf $(VENV) build dist docs/_build docs/auto_examples docs/generated out results-cache demo .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -44,6 +44,10 @@ class Calibration:
         weight = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight, float)
         return cls(np.asarray(scores, dtype=float)[order], np.cumsum(weight[order]))
 
+    def __repr__(self) -> str:
+        low, high = (self.scores[0], self.scores[-1]) if len(self.scores) else (None, None)
+        return f"Calibration({self.total:g} rows, scores from {low:.3g} to {high:.3g})"
+
     @property
     def total(self) -> float:
         """Number of calibration rows (their weight)."""

@@ -72,6 +72,11 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def __repr__(self) -> str:
+        flagged = int((self.scores < self.threshold).sum())
+        views = ", ".join(self.view_names[:6]) + (", ..." if len(self.view_names) > 6 else "")
+        return f"Explanation({len(self)} rows, {flagged} flagged; views: {views})"
+
     @property
     def view_names(self) -> tuple[str, ...]:
         """Names of the views, in the order of their kernels."""

@@ -341,9 +341,9 @@ class KernelPCANovelty(_FusedKernelEstimator):
     ----------
     n_components_ : int
         Number of directions used.
-    eigenvalues_ : array of shape (n_components_,)
+    eigenvalues_ : array of shape (m,)
         Their variances times n.
-    coef_ : array of shape (n, n_components_)
+    coef_ : array of shape (n, m)
         The directions in terms of the centred training rows, of unit length in feature space.
     threshold_, offset_, false_alarm_rate_, kernel_names_
         As in `MultiKernelFisherNull`.

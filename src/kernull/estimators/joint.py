@@ -48,8 +48,9 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
 
     Parameters
     ----------
-    kernels, views, scaling, widths, p, delta, solver, tol, max_iter, score_type, \
-false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
+    kernels, views, scaling, widths, p, delta, solver, tol, max_iter, score_type : object
+        As in `MultiKernelFisherNull`.
+    false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups : object
         As in `MultiKernelFisherNull`. ``delta`` is relative to the rows of each task.
     pooled : bool, default=False
         Whether scaling and widths are learned from all tasks together, each about its own mean,

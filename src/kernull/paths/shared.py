@@ -102,6 +102,10 @@ class Path:
         """(number of p, number of delta)."""
         return len(self.ps), len(self.deltas)
 
+    def __repr__(self) -> str:
+        worst = float(np.max(self.gaps)) if np.size(self.gaps) else 0.0
+        return f"Path({len(self.ps)} ps x {len(self.deltas)} deltas, worst gap {worst:.1e})"
+
     def __len__(self) -> int:
         return len(self.ps) * len(self.deltas)
 

@@ -88,6 +88,9 @@ class FisherProblem:
         self.target = self._scale(target)
         self.n_evaluations = 0
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.stack!r}, ridge={self.ridge:g})"
+
     @property
     def J(self) -> int:
         """Number of kernels."""

@@ -48,8 +48,9 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, score_type, false_alarm_rate, storage, memory_limit, dtype, \
-drop_constant
+    kernels, views, scaling, score_type, false_alarm_rate : object
+        As in `MultiKernelFisherNull`.
+    storage, memory_limit, dtype, drop_constant : object
         As in `MultiKernelFisherNull`.
     ps : sequence of float in [1, inf]
         Norms to try; the paper's by default.

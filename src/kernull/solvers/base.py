@@ -41,6 +41,14 @@ class Result:
     solver: str
     history: tuple[Record, ...] = field(repr=False)
     n_evaluations: int = 0
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "not converged"
+        return (
+            f"Result({self.solver!r}, {state}: value={self.value:.6g}, gap={self.gap:.1e}, "
+            f"n_iter={self.n_iter}, J={len(self.weights)})"
+        )
+
     basis: Any = field(default=None, repr=False, compare=False)
     """The subspace that was built, for warm starts and leave-one-out (subspace solver only)."""
 

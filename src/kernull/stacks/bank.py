@@ -95,6 +95,11 @@ class KernelBank:
         views = tuple(views)
         return cls(views, _kernel_names(views, [kernel.kind for kernel in views[0].kernels]))
 
+    def __repr__(self) -> str:
+        names = ", ".join(view.name for view in self.views[:6])
+        names += ", ..." if len(self.views) > 6 else ""
+        return f"KernelBank(J={self.J}, n={self.n}; views: {names})"
+
     @property
     def J(self) -> int:
         """Number of kernels."""

@@ -1,0 +1,17 @@
+"""The command line: from a file to findings in one command.
+
+``kernull --help`` lists the commands. Exit codes: 0 done, 1 the input cannot be used or the output
+cannot be written, 2 the command was called wrongly, 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line (the ``kernull`` command)."""
+    # Imported here: `import kernull.cli` alone should not pull in typer.
+    from kernull.cli._app import app
+
+    app(prog_name="kernull")

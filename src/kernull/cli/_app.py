@@ -1,0 +1,60 @@
+"""The commands, all thin: read options, call the library, show the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from kernull.cli import _learn, _rows, _studies
+from kernull.cli._console import command
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="kernull",
+    help="Learn what normal looks like from several views of the same things, and "
+    "find what is not.",
+    epilog="Start with: kernull fit train.csv -o model.kernull, then kernull score model.kernull "
+    "new.csv. Exit codes: 0 done, 1 input or output cannot be used, 2 called wrongly.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from kernull import __version__
+
+        typer.echo(f"kernull {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Learn what normal looks like from several views, and find what is not."""
+
+
+def _register() -> None:
+    examples: dict[Callable[..., None], str] = {
+        _learn.fit: "kernull fit train.csv -o model.kernull --view 'colour=col_*'",
+        _rows.score: "kernull score model.kernull new.csv -o scores.csv",
+        _rows.explain: "kernull explain model.kernull new.csv --row 17",
+        _rows.report: "kernull report model.kernull new.csv -o report.html",
+        _studies.compare: "kernull compare train.csv --test test.csv --label class --normal good",
+        _learn.info: "kernull info model.kernull --json",
+        _studies.demo: "kernull demo",
+        _studies.reproduce: "kernull reproduce E4 --quick",
+    }
+    for function, example in examples.items():
+        app.command(epilog=f"Example: {example}")(command(function))
+
+
+_register()

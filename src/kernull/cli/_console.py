@@ -1,0 +1,146 @@
+"""Talking to the terminal: progress, warnings and errors on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from kernull.cli._errors import DATA, CliError
+
+__all__ = ["command", "note", "print_json", "progress", "stderr", "stdout"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+INTERRUPTED = 130
+
+
+def stdout() -> Console:
+    """Console for results; made anew, since tests and pipes replace sys.stdout."""
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Console for everything that is not a result."""
+    return Console(stderr=True, highlight=False)
+
+
+def note(text: str, quiet: bool) -> None:
+    """Say something on stderr, unless asked to be quiet."""
+    if not quiet:
+        stderr().print(text, markup=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document on stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False, default=str) + "\n")
+
+
+def progress(quiet: bool) -> Progress:
+    """Progress on stderr, only where that is a terminal and nobody asked to be quiet."""
+    console = stderr()
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=quiet or not console.is_terminal,
+    )
+
+
+def command(function: Callable[P, R]) -> Callable[P, R]:
+    """Turn errors of a command into one line on stderr and an exit code."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            with _warnings_in_one_line(bool(kwargs.get("quiet", False))), _terminable():
+                return function(*args, **kwargs)
+        except typer.Exit:
+            raise
+        except BrokenPipeError:  # the reader has seen enough
+            # Python flushes stdout once more at exit; let that go nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            _complain("stopped; nothing was written.")
+            raise typer.Exit(INTERRUPTED) from None
+        except CliError as error:
+            _complain(str(error))
+            raise typer.Exit(error.code) from None
+        except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
+            _debug()
+            _complain(str(error) or type(error).__name__)
+            raise typer.Exit(DATA) from None
+        except Exception as error:
+            _debug()
+            _complain(f"unexpected {type(error).__name__}: {error} (KERNULL_DEBUG=1 shows where).")
+            raise typer.Exit(DATA) from None
+
+    return guarded
+
+
+def _complain(text: str) -> None:
+    line = " ".join(text.split())  # one line, whatever the library said
+    stderr().print("[bold red]kernull:[/] ", end="", markup=True)
+    stderr().print(line, markup=False, soft_wrap=True)
+
+
+def _debug() -> None:
+    if os.environ.get("KERNULL_DEBUG"):
+        stderr().print_exception()
+
+
+@contextlib.contextmanager
+def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if not quiet:
+            stderr().print(f"warning: {message}", markup=False, soft_wrap=True, style="yellow")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("once")
+        for category in (DeprecationWarning, FutureWarning, ResourceWarning, RuntimeWarning):
+            warnings.simplefilter("ignore", category)
+        # The command line finds columns by name itself and passes plain arrays.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        warnings.showwarning = show
+        yield
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM unwind like Ctrl-C, so that temporary files go."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread: somebody else's business
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,167 @@
+"""``kernull score``, ``kernull explain`` and ``kernull report``: what a model says of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernull.cli import _options as o
+from kernull.cli._console import note, print_json, progress, stdout
+from kernull.cli._errors import UsageError
+from kernull.cli._features import matching, matrix
+from kernull.cli._models import judge, labels, load_model, model_features
+from kernull.cli._output import _SUFFIXES, check_writable, open_rows, whole_file
+from kernull.cli._tables import CHUNK_ROWS, open_table
+
+__all__ = ["explain", "report", "score"]
+
+
+def score(
+    model: o.ModelFile,
+    data: o.DataFile,
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - for stdout.")
+    ] = "-",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Columns to copy to the output. Repeat it."),
+    ] = None,
+    drop: o.Drop = None,
+    chunk_rows: Annotated[int, typer.Option(min=1, help="Rows read at once.")] = CHUNK_ROWS,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Score rows: score, p-value, flag (1 where flagged) and top view of each.
+
+    The top view is the one whose share in the score is most unusually low. The table is read and
+    written in chunks, so it may be larger than memory. With --json, standard output gets JSON
+    lines, or a summary where the rows go to a file.
+    """
+    check_writable(out, () if out == "-" else _SUFFIXES)
+    from kernull.report import gives_reasons
+
+    fitted = load_model(model)
+    source = open_table(data, chunk_rows)
+    features = model_features(fitted, source, drop or [])
+    kept = matching(keep or [], source.names, "--keep")
+    explained = gives_reasons(fitted)
+    names = ["row", *kept, "score", "p_value", "flag", *(["top_view"] if explained else [])]
+    rows = flagged = 0
+    with progress(quiet) as bar, open_rows(out, names, json) as writer:
+        task = bar.add_task("Scoring", total=source.size)
+        for chunk, done in source.chunks():
+            judged = judge(fitted, matrix(chunk, features), explained)
+            numbers = range(chunk.start + 1, chunk.start + len(chunk) + 1)
+            copied = [chunk.text(name) for name in kept]
+            top = [] if judged.top_view is None else [judged.top_view]
+            flags = judged.flagged.astype(int)
+            writer.write([numbers, *copied, judged.scores, judged.p_values, flags, *top])
+            rows, flagged = rows + len(chunk), flagged + int(flags.sum())
+            bar.update(task, completed=done, description=f"Scoring, {rows:,} rows")
+    if json and out != "-":
+        print_json({"rows": rows, "flagged": flagged, "out": out})
+    else:
+        place = "" if out == "-" else f" Saved {out}."
+        note(f"{flagged:,} of {rows:,} rows flagged ({flagged / rows:.1%}).{place}", quiet)
+
+
+def explain(
+    model: o.ModelFile,
+    data: o.DataFile,
+    row: Annotated[
+        list[int] | None, typer.Option(min=1, help="Number of a row, from 1. Repeat it.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Without --row: so many lowest scores.")] = 5,
+    drop: o.Drop = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Say why rows stand out: what each view contributes, against a typical normal row."""
+    fitted = load_model(model)
+    source = open_table(data)
+    features = model_features(fitted, source, drop or [])
+    wanted = set(row or [])
+    found: list[tuple[float, dict[str, Any]]] = []
+    rows = 0
+    with progress(quiet) as bar:
+        task = bar.add_task("Explaining", total=source.size)
+        for chunk, done in source.chunks():
+            why = fitted.explain(matrix(chunk, features))
+            order = why.scores.argsort(kind="stable")[:top].tolist()
+            if wanted:
+                order = [n - 1 - chunk.start for n in sorted(wanted)]
+                order = [i for i in order if 0 <= i < len(chunk)]
+            found += [(float(why.scores[i]), _explained(why, i, chunk.start)) for i in order]
+            found = found if wanted else sorted(found, key=lambda item: item[0])[:top]
+            rows += len(chunk)
+            bar.update(task, completed=done)
+    if wanted and max(wanted) > rows:
+        raise UsageError(f"--row: got {max(wanted)}; {source.label} has {rows} rows.")
+    if json:
+        print_json([record for _, record in found])
+        return
+    for _, record in found:
+        stdout().print(f"row {record['row']}: {record['words']}", markup=False, soft_wrap=True)
+
+
+def _explained(why: Any, i: int, start: int) -> dict[str, Any]:
+    views = [{k: v for k, v in line.items() if k != "row"} for line in why.table(i)]
+    return {
+        "row": start + i + 1,
+        "score": float(why.scores[i]),
+        "p_value": float(why.p_values[i]),
+        "flagged": bool(why.scores[i] < why.threshold),
+        "views": views,
+        "words": why.words(i).replace("\n", " "),
+    }
+
+
+def report(
+    model: o.ModelFile,
+    data: o.DataFile,
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write; - for stdout.")
+    ] = "report.html",
+    label: o.Label = None,
+    normal: o.Normal = None,
+    names: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    max_rows: Annotated[int, typer.Option(min=1, help="Rows to list.")] = 500,
+    drop: o.Drop = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Write a report: one HTML page with charts, the rows that stand out, and their reasons."""
+    check_writable(out)
+    fitted = load_model(model)
+    source = open_table(data)
+    features = model_features(fitted, source, drop or [])
+    if names is not None and names not in source.names:
+        raise UsageError(f"--id: {source.label} has no column {names!r}.")
+    with progress(quiet) as bar:
+        bar.add_task("Writing the report", total=None)
+        from kernull.report import render_report
+
+        chunk = source.read()
+        page = render_report(
+            fitted,
+            matrix(chunk, features),
+            None if label is None else labels(chunk, label, normal),
+            title=title or f"kernull report: {Path(data).stem if data != '-' else 'rows'}",
+            subtitle=f"Rows of {source.label}.",
+            row_names=None if names is None else chunk.text(names),
+            model_path=model,
+            max_rows=max_rows,
+        )
+    if out == "-":
+        typer.echo(page)
+        return
+    with whole_file(out) as part:
+        part.write_text(page, encoding="utf-8")
+    if json:
+        print_json({"rows": len(chunk), "out": out, "bytes": len(page.encode())})
+    note(f"Saved {out}.", quiet or json)

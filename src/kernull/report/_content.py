@@ -1,0 +1,330 @@
+"""What a report says, gathered from a fitted model and the rows it judges."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+from sklearn.metrics import roc_curve
+
+from kernull._typing import Array, Mask
+from kernull._version import __version__
+from kernull.errors import MissingCapabilityError
+from kernull.estimators._explain import Explanation
+from kernull.metrics import auc
+
+__all__ = ["Content", "Reason", "Row", "gather", "gives_reasons"]
+
+#: Bins of the histogram of scores, and rates of the calibration table.
+BINS = 32
+RATES = (0.01, 0.02, 0.05, 0.1, 0.2)
+#: Points of a curve that are drawn; more cannot be told apart.
+CURVE_POINTS = 120
+
+
+@dataclass(frozen=True)
+class Reason:
+    """How far one view lies from normal in one row."""
+
+    view: str
+    difference: float
+    share: float
+    """Size against the largest difference in the report, for the bar."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One judged row."""
+
+    position: int
+    name: str
+    score: float
+    p_value: float
+    flagged: bool
+    label: str | None
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything the template shows, and nothing that needs the model again."""
+
+    estimator: str
+    n_rows: int
+    n_train: int
+    n_features: int
+    n_flagged: int
+    rate: float
+    threshold: float
+    views: tuple[tuple[str, float, float], ...]
+    kernels: tuple[tuple[str, str, float], ...]
+    gap: float | None
+    tol: float | None
+    gaps: tuple[float, ...]
+    n_iter: int | None
+    solver: str | None
+    edges: tuple[float, ...]
+    series: tuple[tuple[str, str, tuple[float, ...]], ...]
+    outline: tuple[float, ...]
+    rows: tuple[Row, ...]
+    p_curve: tuple[tuple[float, float], ...]
+    rates: tuple[tuple[float, float, float], ...]
+    calibration_rows: int
+    labels: dict[str, Any] | None
+    parameters: tuple[tuple[str, str], ...]
+    versions: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def converged(self) -> bool | None:
+        """Whether the gap is within the tolerance; None where there is no gap."""
+        return None if self.gap is None or self.tol is None else self.gap <= self.tol
+
+
+def gather(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    row_names: Sequence[str] | None = None,
+    column_names: Sequence[str] | None = None,
+    max_rows: int = 500,
+) -> Content:
+    """Judge rows and collect what a report says about them.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : table of shape (m, d)
+    y : array of shape (m,), optional
+        +1 for rows that are normal, -1 for those that are not.
+    row_names : sequence of str, optional
+        Names of the rows; their numbers (from 1) by default.
+    column_names : sequence of str, optional
+        Names of the columns; the model's by default.
+    max_rows : int
+        Rows that are listed, those with the lowest scores.
+    """
+    names = [str(i + 1) for i in range(len(X))] if row_names is None else list(map(str, row_names))
+    if len(names) != len(X):
+        raise ValueError(f"row_names: got {len(names)} names for {len(X)} rows.")
+    labels = None if y is None else np.asarray(y)
+    if labels is not None and (len(labels) != len(X) or not np.isin(labels, (-1, 1)).all()):
+        raise ValueError("y: expected one label a row, +1 (normal) or -1.")
+    why = model.explain(X) if gives_reasons(model) else None
+    scores = model.score_samples(X) if why is None else why.scores
+    p_values = model.p_values(X) if why is None else why.p_values
+    flagged = scores < model.threshold_
+    order = np.argsort(scores, kind="stable")[:max_rows]
+    edges, series, outline = _distribution(model, scores, flagged, labels)
+    history = getattr(model, "history_", ())
+    gap = getattr(model, "gap_", None)
+    return Content(
+        estimator=type(model).__name__,
+        n_rows=len(X),
+        n_train=_training_rows(model),
+        n_features=int(model.n_features_in_),
+        n_flagged=int(flagged.sum()),
+        rate=float(model.false_alarm_rate_),
+        threshold=float(model.threshold_),
+        views=_views(model, why),
+        kernels=_kernels(model),
+        gap=None if gap is None else float(gap),
+        tol=None if gap is None else float(getattr(model, "tol", 1e-6)),
+        gaps=tuple(float(record.gap) for record in history),
+        n_iter=getattr(model, "n_iter_", None),
+        solver=getattr(model, "solver_", None),
+        edges=edges,
+        series=series,
+        outline=outline,
+        rows=_rows(order, names, scores, p_values, flagged, labels, why),
+        p_curve=_curve(*_p_curve(p_values)),
+        rates=_rates(model, p_values),
+        calibration_rows=round(model.calibration_.total),
+        labels=None if labels is None else _labelled(labels, scores, flagged),
+        parameters=tuple((k, repr(v)) for k, v in sorted(model.get_params().items())),
+        versions=_versions(),
+        columns=_columns(model, column_names),
+    )
+
+
+def gives_reasons(model: Any) -> bool:
+    """Whether a fitted model's scores can be taken apart by view.
+
+    Parameters
+    ----------
+    model : fitted estimator
+
+    Returns
+    -------
+    bool
+    """
+    try:
+        return model.calibration_contributions_ is not None
+    except (AttributeError, MissingCapabilityError):
+        return False
+
+
+def _training_rows(model: Any) -> int:
+    bank = getattr(model, "bank_", None)
+    return int(model._stack_shape[1] if bank is None else bank.n)
+
+
+def _view_of_kernel(model: Any) -> tuple[str, ...]:
+    bank = getattr(model, "bank_", None)
+    return tuple(map(str, model.kernel_names_ if bank is None else bank.kernel_views))
+
+
+def _kernels(model: Any) -> tuple[tuple[str, str, float], ...]:
+    weights = getattr(model, "weights_", None)
+    if weights is None:
+        return ()
+    names = map(str, model.kernel_names_)
+    return tuple(zip(names, _view_of_kernel(model), map(float, weights), strict=True))
+
+
+def _views(model: Any, why: Explanation | None) -> tuple[tuple[str, float, float], ...]:
+    """Name, weight (sum over kernels) and typical contribution of each view."""
+    totals: dict[str, float] = {}
+    for _, view, weight in _kernels(model):
+        totals[view] = totals.get(view, 0.0) + weight
+    typical = {} if why is None else dict(zip(why.view_names, why.typical_by_view, strict=True))
+    return tuple((name, w, float(typical.get(name, 0.0))) for name, w in totals.items())
+
+
+def _distribution(
+    model: Any, scores: Array, flagged: Mask, labels: Array | None
+) -> tuple[Any, Any, Any]:
+    """Shares by bin; the threshold is an edge, so that each bin is flagged or is not."""
+    calibration = model.calibration_.scores
+    low = float(min(scores.min(), calibration.min(), model.threshold_))
+    high = float(max(scores.max(), calibration.max(), model.threshold_))
+    pad = 0.02 * (high - low or 1.0)
+    low, high, threshold = low - pad, high + pad, float(model.threshold_)
+    below = max(1, min(BINS - 1, round(BINS * (threshold - low) / (high - low))))
+    edges = np.concatenate(
+        [np.linspace(low, threshold, below + 1), np.linspace(threshold, high, BINS - below + 1)[1:]]
+    )
+
+    def shares(values: Array, total: int) -> tuple[float, ...]:
+        # side="right" puts a score equal to the threshold where predict does: not flagged.
+        bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BINS - 1)
+        return tuple((np.bincount(bins, minlength=BINS) / max(total, 1)).tolist())
+
+    m = len(scores)
+    if labels is None:
+        groups = [("flagged", "odd", scores[flagged]), ("not flagged", "normal", scores[~flagged])]
+    else:
+        groups = [
+            ("labelled not normal", "odd", scores[labels == -1]),
+            ("labelled normal", "normal", scores[labels == 1]),
+        ]
+    series = tuple((name, css, shares(values, m)) for name, css, values in groups)
+    return tuple(edges.tolist()), series, shares(calibration, len(calibration))
+
+
+def _rows(
+    order: Any,
+    names: Sequence[str],
+    scores: Array,
+    p_values: Array,
+    flagged: Mask,
+    labels: Array | None,
+    why: Explanation | None,
+) -> tuple[Row, ...]:
+    # What an explanation gives is computed for all its rows: once, not row by row.
+    reasons: list[tuple[Reason, ...]] = [()] * len(scores)
+    if why is not None:
+        differences, surprise = why.differences, why.surprise
+        largest = float(np.abs(differences[order]).max(initial=0.0)) or 1.0
+        for i in order:
+            first = np.argsort(surprise[i], kind="stable")[:3]
+            reasons[i] = tuple(
+                Reason(why.view_names[v], d := float(differences[i, v]), abs(d) / largest)
+                for v in first
+            )
+    rows = []
+    for i in order:
+        label = None if labels is None else ("normal" if labels[i] == 1 else "not normal")
+        rows.append(
+            Row(
+                position=int(i) + 1,
+                name=names[i],
+                score=float(scores[i]),
+                p_value=float(p_values[i]),
+                flagged=bool(flagged[i]),
+                label=label,
+                reasons=reasons[i],
+            )
+        )
+    return tuple(rows)
+
+
+def _p_curve(p_values: Array) -> tuple[Array, Array]:
+    """Share of rows with a p-value up to each level."""
+    levels = np.unique(p_values)
+    return levels, np.searchsorted(np.sort(p_values), levels, side="right") / len(p_values)
+
+
+def _curve(xs: Array, ys: Array) -> tuple[tuple[float, float], ...]:
+    """A curve thinned to what can be seen, from (0, 0) to (1, 1)."""
+    if len(xs) > CURVE_POINTS:
+        pick = np.unique(np.linspace(0, len(xs) - 1, CURVE_POINTS).astype(int))
+        xs, ys = xs[pick], ys[pick]
+    points = list(zip(map(float, xs), map(float, ys), strict=True))
+    start = [] if points and points[0] == (0.0, 0.0) else [(0.0, 0.0)]
+    end = [] if points and points[-1] == (1.0, 1.0) else [(1.0, 1.0)]
+    return (*start, *points, *end)
+
+
+def _rates(model: Any, p_values: Array) -> tuple[tuple[float, float, float], ...]:
+    """Nominal rate, threshold and share of the judged rows that it flags."""
+    lowest = 1.0 / (model.calibration_.total + 1.0)
+    rates = sorted({*RATES, float(model.false_alarm_rate_)})
+    return tuple(
+        (rate, model.calibration_.threshold(rate)[0], float((p_values <= rate).mean()))
+        for rate in rates
+        if rate >= lowest
+    )
+
+
+def _labelled(labels: Array, scores: Array, flagged: Mask) -> dict[str, Any] | None:
+    """What labels add: AUC, ROC curve and the four counts."""
+    odd = labels == -1
+    if odd.all() or not odd.any():
+        return None
+    # Positive is "not normal", as an alarm is: false alarms against caught.
+    false_alarms, caught, _ = roc_curve(odd, -scores)
+    return {
+        "auc": auc(labels, scores),
+        "roc": _curve(false_alarms, caught),
+        "n_normal": int((~odd).sum()),
+        "n_odd": int(odd.sum()),
+        "caught": int((odd & flagged).sum()),
+        "missed": int((odd & ~flagged).sum()),
+        "false_alarms": int((~odd & flagged).sum()),
+        "passed": int((~odd & ~flagged).sum()),
+    }
+
+
+def _columns(model: Any, names: Sequence[str] | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    bank = getattr(model, "bank_", None)
+    if bank is None:
+        return ()
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    labels = [f"x{i}" for i in range(model.n_features_in_)] if known is None else known
+    return tuple((v.name, tuple(str(labels[i]) for i in v.columns)) for v in bank.views)
+
+
+def _versions() -> tuple[tuple[str, str], ...]:
+    return (
+        ("kernull", __version__),
+        ("Python", platform.python_version()),
+        ("NumPy", np.__version__),
+        ("SciPy", scipy.__version__),
+        ("scikit-learn", sklearn.__version__),
+    )

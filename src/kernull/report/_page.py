@@ -1,0 +1,214 @@
+"""The report as one HTML file: no network, no files beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from kernull.report._content import Content, gather
+from kernull.report._svg import Line, bar_chart, histogram, line_chart
+
+__all__ = ["render_report", "save_report"]
+
+#: Bars of the chart of weights; all are in the table beside it.
+MAX_BARS = 20
+
+
+def render_report(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    title: str = "kernull report",
+    subtitle: str = "",
+    row_names: Sequence[str] | None = None,
+    column_names: Sequence[str] | None = None,
+    model_path: str = "model.kernull",
+    max_rows: int = 500,
+) -> str:
+    """A report on a fitted model and the rows it judges, as HTML.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any estimator of kernull that was fitted on a table.
+    X : table of shape (m, d)
+        Rows to judge.
+    y : array of shape (m,), optional
+        Labels, +1 for normal rows and -1 for others; they add a ROC curve and counts.
+    title, subtitle : str
+        Heading of the page, and a line below it.
+    row_names : sequence of str, optional
+        Names of the rows; their numbers (from 1) by default.
+    column_names : sequence of str, optional
+        Names of the columns; the model's own by default.
+    model_path : str
+        Path to show in the lines on how to load the model.
+    max_rows : int
+        Rows to list, those with the lowest scores.
+
+    Returns
+    -------
+    str
+        A page that needs no network and no other file.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from kernull import MultiKernelFisherNull
+    >>> from kernull.report import render_report
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = MultiKernelFisherNull().fit(X[y == 0])
+    >>> page = render_report(model, X, title="Wine")
+    >>> "<h1>Wine</h1>" in page
+    True
+    """
+    content = gather(model, X, y, row_names, column_names, max_rows)
+    environment = Environment(
+        autoescape=True,
+        loader=FunctionLoader(_asset),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["thousands"] = lambda number: f"{number:,}"
+    environment.filters["pyrepr"] = repr
+    return environment.get_template("report.html.jinja").render(
+        c=content,
+        title=title,
+        subtitle=subtitle,
+        charts=_charts(content),
+        sections=_sections(content),
+        versions=dict(content.versions),
+        model_path=model_path,
+        max_bars=MAX_BARS,
+        style=Markup(_asset("style.css")),
+        script=Markup(_asset("script.js")),
+    )
+
+
+def save_report(model: Any, X: Any, path: str | os.PathLike[str], **options: Any) -> Path:
+    """Write a report to a file; see `render_report`.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : table of shape (m, d)
+        Rows to judge.
+    path : path-like
+        The HTML file to write.
+    **options
+        Of `render_report`.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+    """
+    page = render_report(model, X, **options)
+    file = Path(path)
+    file.write_text(page, encoding="utf-8")
+    return file
+
+
+def _asset(name: str) -> str:
+    return (files("kernull.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _sections(content: Content) -> list[tuple[str, str]]:
+    sections = [("learned", "What was learned")]
+    if content.gap is not None:
+        sections.append(("converged", "Convergence"))
+    sections += [("scores", "Scores"), ("rows-title", "Rows"), ("calibration", "Calibration")]
+    if content.labels:
+        sections.append(("roc", "Labels"))
+    return [*sections, ("model", "The model")]
+
+
+def _charts(content: Content) -> dict[str, Markup]:
+    charts: dict[str, Markup] = {"gap": Markup()}
+    if content.views:
+        largest = sorted(content.views, key=lambda view: -view[1])[:MAX_BARS]
+        listed = ", ".join(f"{name} {weight:.3g}" for name, weight, _ in largest[:8])
+        charts["weights"] = bar_chart(
+            "Weights by view",
+            f"Bar chart, largest first: {listed}.",
+            [name for name, _, _ in largest],
+            [weight for _, weight, _ in largest],
+            "weight",
+        )
+    if len(content.gaps) > 1:
+        charts["gap"] = _gap_chart(content)
+    flagged = content.n_flagged / content.n_rows
+    charts["scores"] = histogram(
+        "Distribution of scores",
+        f"Histogram of the scores of {content.n_rows} rows with the threshold at "
+        f"{content.threshold:.3g}; {100 * flagged:.3g}% lie below it.",
+        content.edges,
+        content.series,
+        content.outline,
+        content.threshold,
+        "score (higher is more normal)",
+    )
+    at_rate = next((share for rate, _, share in content.rates if rate == content.rate), flagged)
+    charts["p_values"] = _square(
+        "Share of rows by p-value",
+        f"{100 * at_rate:.3g}% of the rows have a p-value of at most {content.rate:.3g}.",
+        "judged rows",
+        content.p_curve,
+        "p-value up to",
+        "{y:.1%} of the rows have p up to {x:.3g}",
+    )
+    if content.labels:
+        charts["roc"] = _square(
+            "ROC curve",
+            f"Rows caught against false alarms; area under the curve {content.labels['auc']:.3f}.",
+            "rows caught",
+            content.labels["roc"],
+            "false alarms",
+            "{y:.1%} caught at {x:.1%} false alarms",
+        )
+    return charts
+
+
+def _gap_chart(content: Content) -> Markup:
+    steps = range(1, len(content.gaps) + 1)
+    tol = content.tol or 1e-6
+    lines = [
+        Line("tolerance", "soft", [(1.0, tol), (float(len(content.gaps)), tol)]),
+        Line(
+            "gap",
+            "normal",
+            list(zip(map(float, steps), content.gaps, strict=True)),
+            [f"{gap:.2e} after iteration {i}" for i, gap in zip(steps, content.gaps, strict=True)],
+        ),
+    ]
+    return line_chart(
+        "Duality gap by iteration",
+        f"The gap falls from {content.gaps[0]:.1e} to {content.gaps[-1]:.1e} in "
+        f"{len(content.gaps)} iterations.",
+        lines,
+        x_label="iteration",
+        log_y=True,
+    )
+
+
+def _square(
+    title: str,
+    description: str,
+    name: str,
+    points: Sequence[tuple[float, float]],
+    x_label: str,
+    tip: str,
+) -> Markup:
+    lines = [
+        Line("chance", "soft", [(0.0, 0.0), (1.0, 1.0)]),
+        Line(name, "normal", points, [tip.format(x=x, y=y) for x, y in points]),
+    ]
+    return line_chart(title, description, lines, x_label=x_label, unit_square=True)

@@ -1,0 +1,255 @@
+"""Small charts as inline SVG: bars, histogram, lines.
+
+Colours come from the page's style sheet by class, so that the charts follow its light or dark
+theme. Every mark carries its values in ``data-tip``, which the page's script shows on hover and
+on the arrow keys; the title and description are what a screen reader reads.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+__all__ = ["Chart", "Line", "bar_chart", "histogram", "line_chart", "nice_ticks"]
+
+WIDTH, HEIGHT = 460, 270
+LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 44
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart: points with what to say of each."""
+
+    name: str
+    css: str
+    points: Sequence[tuple[float, float]]
+    tips: Sequence[str] = ()
+
+
+@dataclass
+class Chart:
+    """A chart under construction: elements, and the map from values to places."""
+
+    title: str
+    description: str
+    width: float = WIDTH
+    height: float = HEIGHT
+    left: float = LEFT
+    x_range: tuple[float, float] = (0.0, 1.0)
+    y_range: tuple[float, float] = (0.0, 1.0)
+    parts: list[Markup] = field(default_factory=list)
+
+    def x(self, value: float) -> float:
+        """Place of a value on the horizontal axis."""
+        low, high = self.x_range
+        return self.left + (value - low) / (high - low) * (self.width - self.left - RIGHT)
+
+    def y(self, value: float) -> float:
+        """Place of a value on the vertical axis."""
+        low, high = self.y_range
+        inner = self.height - TOP - BOTTOM
+        return TOP + inner - (value - low) / (high - low) * inner
+
+    def add(self, template: str, **values: object) -> None:
+        """Append an element; values are escaped."""
+        rounded = {k: f"{v:.1f}" if isinstance(v, float) else v for k, v in values.items()}
+        self.parts.append(Markup(template).format(**rounded))
+
+    def text(self, x: float, y: float, text: str, anchor: str = "middle", css: str = "") -> None:
+        """Append a text."""
+        self.add(
+            '<text x="{x}" y="{y}" text-anchor="{a}" class="{c}">{t}</text>',
+            x=float(x), y=float(y), a=anchor, c=css, t=text,
+        )  # fmt: skip
+
+    def x_axis(self, ticks: Sequence[tuple[float, str]], label: str) -> None:
+        """Draw ticks with their labels below the plot, and the axis's name."""
+        bottom = self.height - BOTTOM
+        for value, text in ticks:
+            self.add(
+                '<line x1="{x}" x2="{x}" y1="{t}" y2="{b}" class="grid"/>',
+                x=self.x(value), t=float(TOP), b=float(bottom),
+            )  # fmt: skip
+            self.text(self.x(value), bottom + 16, text)
+        self.text((self.left + self.width - RIGHT) / 2, self.height - 6, label, css="axis-name")
+
+    def y_axis(self, ticks: Sequence[tuple[float, str]]) -> None:
+        """Draw ticks with their labels left of the plot."""
+        for value, text in ticks:
+            self.add(
+                '<line x1="{l}" x2="{r}" y1="{y}" y2="{y}" class="grid"/>',
+                l=float(self.left), r=float(self.width - RIGHT), y=self.y(value),
+            )  # fmt: skip
+            self.text(self.left - 6, self.y(value) + 4, text, "end")
+
+    def render(self) -> Markup:
+        """The SVG element."""
+        number = re.sub(r"\W+", "-", self.title.lower())
+        return Markup(
+            '<svg viewBox="0 0 {w} {h}" role="img" tabindex="0" '
+            'aria-labelledby="chart-{n}-title chart-{n}-text">'
+            '<title id="chart-{n}-title">{title}</title>'
+            '<desc id="chart-{n}-text">{text}</desc>{parts}</svg>'
+        ).format(
+            w=f"{self.width:g}",
+            h=f"{self.height:g}",
+            n=number,
+            title=self.title,
+            text=self.description,
+            parts=Markup("").join(self.parts),
+        )
+
+
+def nice_ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers that cover a range.
+
+    Examples
+    --------
+    >>> nice_ticks(0.0, 0.93)
+    [0.0, 0.2, 0.4, 0.6, 0.8]
+    """
+    span = high - low
+    if not span > 0:
+        return [low]
+    raw = span / about
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [round(i * step, 12) for i in range(first, last + 1)]
+
+
+def _labels(ticks: Sequence[float]) -> list[tuple[float, str]]:
+    return [(tick, f"{tick:g}") for tick in ticks]
+
+
+def _percent(ticks: Sequence[float]) -> list[tuple[float, str]]:
+    return [(tick, f"{100 * tick:g}%") for tick in ticks]
+
+
+def bar_chart(
+    title: str, description: str, names: Sequence[str], values: Sequence[float], x_label: str
+) -> Markup:
+    """Horizontal bars, one a name, with the value at the end of each."""
+    step, width = 26, WIDTH
+    left = min(180.0, 16.0 + 7.4 * max(len(name) for name in names))
+    height = TOP + BOTTOM + step * len(names)
+    low, high = min(0.0, *values), max(0.0, *values)
+    pad = 0.14 * (high - low or 1.0)  # room for the numbers
+    chart = Chart(title, description, width, height, left, (low, high + pad))
+    chart.x_axis(_labels(nice_ticks(low, high, 4)), x_label)
+    room = int((left - 14) / 7.0)
+    for i, (name, value) in enumerate(zip(names, values, strict=True)):
+        top = TOP + step * i + 4
+        start, end = sorted((chart.x(0.0), chart.x(value)))
+        short = name if len(name) <= room else name[: room - 1] + "…"
+        chart.text(left - 8, top + 13, short, "end")
+        chart.add(
+            '<rect x="{x}" y="{y}" width="{w}" height="18" rx="2" class="mark normal" '
+            'data-tip="{tip}"/>',
+            x=start, y=float(top), w=max(end - start, 0.8), tip=f"{name}: {value:.4g}",
+        )  # fmt: skip
+        chart.text(end + 5, top + 13, f"{value:.3g}", "start", "value")
+    return chart.render()
+
+
+def histogram(
+    title: str,
+    description: str,
+    edges: Sequence[float],
+    series: Sequence[tuple[str, str, Sequence[float]]],
+    outline: Sequence[float],
+    threshold: float,
+    x_label: str,
+) -> Markup:
+    """Stacked bars by bin (name, class, share), an outline of normal rows, and the threshold."""
+    bins = len(edges) - 1
+    totals = [sum(values[b] for _, _, values in series) for b in range(bins)]
+    high = max([*totals, *outline]) * 1.08 or 1.0
+    chart = Chart(title, description, x_range=(edges[0], edges[-1]), y_range=(0.0, high))
+    chart.y_axis(_percent(nice_ticks(0.0, high, 4)))
+    chart.x_axis(_labels(nice_ticks(edges[0], edges[-1], 5)), x_label)
+    for b in range(bins):
+        base = 0.0
+        x0, x1 = chart.x(edges[b]), chart.x(edges[b + 1])
+        for name, css, values in series:
+            if values[b] > 0:
+                top, bottom = chart.y(base + values[b]), chart.y(base)
+                tip = f"{edges[b]:.3g} to {edges[b + 1]:.3g}: {100 * values[b]:.3g}% {name}"
+                chart.add(
+                    '<rect x="{x}" y="{y}" width="{w}" height="{h}" class="mark {c}" '
+                    'data-tip="{tip}"/>',
+                    x=x0 + 0.5, y=top, w=max(x1 - x0 - 1.0, 0.5), h=max(bottom - top, 0.5),
+                    c=css, tip=tip,
+                )  # fmt: skip
+                base += values[b]
+    path = "".join(
+        f"{'L' if b else 'M'}{chart.x(edges[b]):.1f} {chart.y(outline[b]):.1f}"
+        f"H{chart.x(edges[b + 1]):.1f}"
+        for b in range(bins)
+    )
+    chart.add('<path d="{d}" class="outline"/>', d=path)
+    chart.add(
+        '<line x1="{x}" x2="{x}" y1="{t}" y2="{b}" class="threshold"/>',
+        x=chart.x(threshold), t=float(TOP), b=chart.y(0.0),
+    )  # fmt: skip
+    side = "start" if chart.x(threshold) < chart.width * 0.6 else "end"
+    shift = 5 if side == "start" else -5
+    chart.text(chart.x(threshold) + shift, TOP + 10, f"threshold {threshold:.3g}", side, "halo")
+    return chart.render()
+
+
+def line_chart(
+    title: str,
+    description: str,
+    lines: Sequence[Line],
+    *,
+    x_label: str,
+    log_y: bool = False,
+    unit_square: bool = False,
+) -> Markup:
+    """Lines with points; on a logarithmic vertical axis, or on the unit square."""
+    lines = [_to_log(line) if log_y else line for line in lines]
+    xs = [x for line in lines for x, _ in line.points]
+    ys = [y for line in lines for _, y in line.points]
+    if unit_square:
+        x_range = y_range = (0.0, 1.0)
+    else:
+        x_range = (min(xs), max(xs)) if max(xs) > min(xs) else (min(xs) - 1.0, max(xs) + 1.0)
+        y_range = (math.floor(min(ys)), math.ceil(max(ys)))
+        y_range = y_range if y_range[0] < y_range[1] else (y_range[0] - 1, y_range[1] + 1)
+    chart = Chart(title, description, x_range=x_range, y_range=y_range)
+    y_ticks = nice_ticks(*y_range, 5)
+    if log_y:
+        whole = sorted({round(tick) for tick in y_ticks})
+        chart.y_axis([(tick, f"1e{tick}" if tick else "1") for tick in whole])
+    else:
+        chart.y_axis(_percent(y_ticks) if unit_square else _labels(y_ticks))
+    x_ticks = nice_ticks(*x_range, 5)
+    if not unit_square:  # iterations are whole
+        x_ticks = [tick for tick in x_ticks if tick == round(tick)]
+    chart.x_axis(_percent(x_ticks) if unit_square else _labels(x_ticks), x_label)
+    for line in lines:
+        path = "".join(
+            f"{'L' if i else 'M'}{chart.x(x):.1f} {chart.y(y):.1f}"
+            for i, (x, y) in enumerate(line.points)
+        )
+        chart.add('<path d="{d}" class="line {c}"/>', d=path, c=line.css)
+        # Points in a crowd would hide the line: they show when pointed at.
+        css, radius = (line.css, 3.2) if len(line.points) <= 30 else (f"{line.css} quiet", 5.0)
+        for (x, y), tip in zip(line.points, line.tips, strict=False):
+            chart.add(
+                '<circle cx="{x}" cy="{y}" r="{r}" class="mark {c}" data-tip="{tip}"/>',
+                x=chart.x(x), y=chart.y(y), r=radius, c=css, tip=f"{line.name}: {tip}",
+            )  # fmt: skip
+    return chart.render()
+
+
+def _to_log(line: Line) -> Line:
+    """A line on a logarithmic axis; zeros lie at the bottom, a decade below machine precision."""
+    points = [(x, math.log10(max(y, 1e-17))) for x, y in line.points]
+    return Line(line.name, line.css, points, line.tips)

@@ -1,0 +1,185 @@
+"""What the report says is what the model says; nothing of the data becomes markup."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from kernull import MultiKernelFisherNull
+from kernull.report import render_report, save_report
+from kernull.report._content import gather
+from kernull.report._svg import bar_chart, nice_ticks
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    views = {"colour": [0, 1, 2], "<b>size</b>": [3, 4]}
+    model = MultiKernelFisherNull(views=views).fit(rng.normal(size=(80, 5)))
+    X = np.vstack([rng.normal(size=(60, 5)), rng.normal(size=(20, 5)) + np.r_[4, 4, 4, 0, 0]])
+    return model, X, np.repeat([1, -1], [60, 20])
+
+
+class Outline(HTMLParser):
+    """Headings, and everything that would reach for the network."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.headings: list[int] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        for name, value in attrs:
+            if name in ("src", "href", "action", "data", "poster", "srcset"):
+                self.links.append(value or "")
+            if name == "id":
+                self.ids.append(value)
+
+
+def test_numbers_are_the_models(fitted):
+    model, X, y = fitted
+    content = gather(model, X, y)
+    scores = model.score_samples(X)
+    assert content.n_flagged == int((model.predict(X) == -1).sum())
+    assert content.labels["auc"] == pytest.approx(roc_auc_score(y, scores))
+    np.testing.assert_allclose([row.score for row in content.rows], np.sort(scores), rtol=1e-12)
+    for row in content.rows:
+        i = row.position - 1
+        assert row.flagged == (model.predict(X[i : i + 1])[0] == -1)
+        assert row.label == ("normal" if y[i] == 1 else "not normal")
+    counts = [content.labels[k] for k in ("caught", "missed", "false_alarms", "passed")]
+    assert sum(counts) == len(X)
+    why = model.explain(X)
+    first = content.rows[0]
+    best = why.ranking(first.position - 1)[0]
+    assert first.reasons[0].view == why.view_names[best]
+    assert first.reasons[0].difference == why.differences[first.position - 1, best]
+
+
+def test_every_bar_is_on_its_side_of_the_threshold(fitted):
+    model, X, _ = fitted
+    content = gather(model, X)
+    assert any(np.isclose(edge, content.threshold, rtol=0, atol=1e-12) for edge in content.edges)
+    (_, _, flagged), (_, _, passed) = content.series
+    middle = (np.array(content.edges[1:]) + np.array(content.edges[:-1])) / 2
+    assert not np.array(flagged)[middle > content.threshold].any()
+    assert not np.array(passed)[middle < content.threshold].any()
+    assert sum(flagged) == pytest.approx(content.n_flagged / len(X))
+    assert sum(flagged) + sum(passed) == pytest.approx(1.0)
+    assert sum(content.outline) == pytest.approx(1.0)
+
+
+def test_nothing_of_the_data_becomes_markup(fitted):
+    model, X, y = fitted
+    evil = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+    page = render_report(
+        model, X, y, title=evil, subtitle=evil, row_names=[evil] * len(X),
+        column_names=[evil] * 5, model_path=evil,
+    )  # fmt: skip
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "<b>size</b>" not in page
+    assert page.count("<script>") == 1
+
+
+def test_the_page_is_self_contained_and_small(fitted, tmp_path):
+    model, X, y = fitted
+    path = save_report(model, X, tmp_path / "report.html", y=y)
+    page = path.read_text(encoding="utf-8")
+    outline = Outline(page)
+    assert all(link.startswith("#") or link == "data:," for link in outline.links)
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "default-src 'none'" in page
+    assert path.stat().st_size < 10**6
+    assert len(outline.ids) == len(set(outline.ids))
+    anchors = [link[1:] for link in outline.links if link.startswith("#")]
+    assert set(anchors) <= set(outline.ids)
+
+
+def test_headings_do_not_skip_a_level(fitted):
+    model, X, _ = fitted
+    headings = Outline(render_report(model, X)).headings
+    assert headings[0] == 1
+    assert headings.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(headings))
+
+
+def test_long_tables_list_the_lowest_scores_and_stay_small(fitted):
+    model, _, _ = fitted
+    X = np.random.default_rng(1).normal(size=(20_000, 5))
+    page = render_report(model, X)
+    assert len(page.encode()) < 10**6
+    assert page.count("data-verdict=") == 500
+    assert "The 500 rows with the lowest scores, of 20,000" in page
+
+
+def test_the_same_input_gives_the_same_page(fitted):
+    model, X, y = fitted
+    assert render_report(model, X, y) == render_report(model, X, y)
+
+
+def test_labels_of_one_kind_and_no_labels(fitted):
+    model, X, _ = fitted
+    one_kind = render_report(model, X[:60], np.ones(60, dtype=int))
+    assert "ROC" not in one_kind
+    assert "ROC" not in render_report(model, X)
+
+
+def test_a_model_that_did_not_converge_says_so(fitted):
+    _, X, _ = fitted
+    with pytest.warns(Warning, match="gap"):
+        model = MultiKernelFisherNull(
+            views="features", p=1.05, delta=1e-4, solver="paper", max_iter=3
+        ).fit(X[:60])
+    page = render_report(model, X)
+    assert "above tolerance" in page
+    assert 'badge odd">No<' in page
+
+
+def test_estimators_without_reasons_have_a_report_too(fitted):
+    kernull = pytest.importorskip("kernull")
+    model, X, y = fitted
+    for name in ("KernelPCANovelty", "MultiKernelOneClassSVM"):
+        other = getattr(kernull, name)(views=model.views).fit(X[:60])
+        page = render_report(other, X, y)
+        assert name in page
+        assert "Against the labels" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"row_names": ["a"]}, "row_names"), ({"y": [1]}, "y: expected"), ({"y": [0] * 80}, "y: ")],
+)
+def test_bad_arguments(fitted, options, said):
+    model, X, _ = fitted
+    with pytest.raises(ValueError, match=said):
+        render_report(model, X, **options)
+
+
+def test_ticks_are_round_and_inside():
+    assert nice_ticks(0, 1, 5) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert nice_ticks(2.0, 2.0) == [2.0]
+    for low, high in [(-3.7, 12.9), (1e-9, 3e-9), (-1e6, 1e6)]:
+        ticks = nice_ticks(low, high)
+        assert 2 <= len(ticks) <= 12
+        assert min(ticks) >= low - 1e-9 * (high - low)
+        assert max(ticks) <= high + 1e-9 * (high - low)
+
+
+def test_bars_are_as_long_as_their_values():
+    chart = str(bar_chart("Weights", "text", ["a", "b", "c"], [0.2, 0.4, 0.0], "weight"))
+    widths = [float(w) for w in re.findall(r'<rect [^>]*width="([\d.]+)"', chart)]
+    assert widths[1] == pytest.approx(2 * widths[0], abs=0.2)
+    assert widths[2] < 1
+    assert chart.startswith("<svg")
+    assert "<title" in chart
