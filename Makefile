@@ -19,7 +19,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench grid clean
+.PHONY: help setup demo test test-all lint format bench grid reproduce reproduce-quick clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,12 @@ bench: setup  ## ratios against peers and floors
 
 grid: setup  ## the 1,701-cell check
 	$(BIN)/python -m benchmarks.delft_grid
+
+reproduce-quick: setup  ## every experiment of the paper in small, under ten minutes on two cores
+	$(call phase,reproduce,$(BIN)/python -m kernull.experiments all --quick --jobs $(WORKERS) --out out/reproduce)
+
+reproduce: setup  ## the experiments of the paper in full; hours, resumes where it was stopped
+	$(call phase,reproduce,$(BIN)/python -m kernull.experiments all --jobs $(WORKERS) --out out/reproduce)
 
 clean:  ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist out results-cache demo .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""Ratios against peers and floors; run as modules."""

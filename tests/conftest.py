@@ -9,6 +9,12 @@ import pytest
 from sklearn.datasets import load_wine
 
 
+@pytest.fixture(autouse=True)
+def no_downloads(monkeypatch):
+    """No test reaches for the network."""
+    monkeypatch.setenv("KERNULL_OFFLINE", "1")
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

@@ -11,6 +11,7 @@ __all__ = [
     "MemoryLimitError",
     "MissingCapabilityError",
     "MissingDependencyError",
+    "ModelFileError",
     "TooFewRowsWarning",
     "ZeroProjectionWarning",
 ]
@@ -30,6 +31,10 @@ class MissingCapabilityError(TypeError):
 
 class MissingDependencyError(ImportError):
     """An optional dependency (an extra) is needed and not installed."""
+
+
+class ModelFileError(ValueError):
+    """A model file is damaged, not of kernull's format, too new, or does not make sense."""
 
 
 class ClusterError(RuntimeError):

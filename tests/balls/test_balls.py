@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernull.balls import LpBall, Simplex
+from kernull.balls import LpBall, Simplex, simplex
 
 P = [1.0, 1 + 1e-9, 32 / 31, 4 / 3, 2.0, 8.0, 1e6, np.inf]
 VECTORS = {
@@ -197,3 +197,34 @@ def test_support_is_never_beaten(u, p):
 def test_p_must_be_a_number_from_one_on(p):
     with pytest.raises(ValueError, match=r"^p: got .*expected a number in \[1, inf\]"):
         LpBall(p)
+
+
+def test_minimise_on_the_simplex_is_exact_where_weights_nearly_tie():
+    """Entries of u that differ by 1e-4 still decide which weights are positive."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        J = int(rng.integers(2, 12))
+        root = rng.normal(size=(J, J))
+        H, u = 1e-3 * root @ root.T, 1 + 1e-4 * rng.normal(size=J)
+        b = rng.dirichlet(np.ones(J))
+        c = Simplex().minimise_model(u, H, b)
+        downhill = u - H @ (c - b)
+        assert downhill.max() - downhill @ c <= 1e-9
+
+
+def test_many_weights_cost_few_and_small_systems(monkeypatch):
+    """From a full start of 500 weights, the work follows the few that stay positive."""
+    rng = np.random.default_rng(0)
+    root, sizes = rng.normal(size=(500, 20)), []
+    plain = simplex._equality_step
+
+    def counted(w, H):
+        sizes.append(len(w))
+        return plain(w, H)
+
+    monkeypatch.setattr(simplex, "_equality_step", counted)
+    c = Simplex().minimise_model(rng.uniform(1, 2, 500), root @ root.T, np.full(500, 1 / 500))
+    used = np.count_nonzero(c)
+    assert used <= 21  # no more than the rank of H, plus one
+    assert max(sizes) <= 3 * used
+    assert len(sizes) <= 10 * used

@@ -190,6 +190,13 @@ def test_an_indefinite_sum_is_found_by_the_cholesky_and_says_how_negative():
         FisherProblem(DenseStack(K[None]), 0.1).evaluate(np.ones(1))
 
 
+def test_a_ridge_lost_in_rounding_is_not_blamed_on_the_kernels(rng):
+    x = rng.normal(size=(30, 1)) + 3
+    K = (1e6 * x @ x.T) ** 3
+    with pytest.raises(InvalidKernelError, match=r"ridge of 0\.1 is lost in the rounding.*delta"):
+        FisherProblem(DenseStack(K[None]), 0.1).evaluate(np.ones(1))
+
+
 def test_an_indefinite_kernel_that_the_ridge_hides_is_found_by_a_negative_u():
     kernels = np.stack([np.eye(3), np.diag([0.1, 0.1, -0.5])])
     with pytest.raises(

@@ -12,7 +12,7 @@ from tests.stacks.contract import StackContract
 
 class TestLazyCross(StackContract):
     rtol = 1e-10  # distances are expanded: |x|^2 + |y|^2 - 2x'y
-    offers = frozenset({"select", "diagonal", "pickle"})
+    offers = frozenset({"combine", "select", "diagonal", "pickle"})
 
     @pytest.fixture
     def data(self, rng):

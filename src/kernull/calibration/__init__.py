@@ -1,16 +1,29 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
-from kernull.calibration.conformal import Calibration
+from kernull.calibration.adapters import to_monitor, to_nonconform
+from kernull.calibration.conformal import Calibration, discoveries, lowered
 from kernull.calibration.folds import check_folds, cross_scores
+from kernull.calibration.left_out import LeftOut, left_out
 from kernull.calibration.loo import leave_one_out, left_out_projections
+from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
 from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
+from kernull.calibration.split import hold_out
 
 __all__ = [
     "Calibration",
+    "LeftOut",
     "SampledProjections",
+    "attributed_contributions",
     "check_folds",
     "cross_scores",
+    "discoveries",
+    "hold_out",
     "leave_one_out",
+    "leave_one_out_contributions",
+    "left_out",
     "left_out_projections",
+    "lowered",
     "sampled_leave_one_out",
+    "to_monitor",
+    "to_nonconform",
 ]

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
+from scipy.stats import false_discovery_control
 
-from kernull._typing import Array
+from kernull._typing import Array, Mask
 from kernull.errors import TooFewRowsWarning
 
-__all__ = ["Calibration"]
+__all__ = ["Calibration", "discoveries", "lowered"]
+
+#: Relative size of differences between scores that are taken for rounding.
+SLACK = 1e-12
 
 
 @dataclass(frozen=True)
@@ -74,3 +78,20 @@ class Calibration:
         allowed = rate * (self.total + 1.0) - 1.0
         position = int(np.searchsorted(self.counts, allowed * (1 + 1e-12) + 1e-12, side="right"))
         return float(self.scores[min(position, len(self.scores) - 1)]), float(rate)
+
+
+def lowered(scores: Array) -> Array:
+    """Scores of rows held out, less a slack for rounding.
+
+    A row's score may differ in its last digits with the rows it is scored together with. Lowered
+    by `SLACK` of their size, calibration rows never fall below themselves; p-values can only grow
+    by that, so nothing that holds for them is lost.
+    """
+    return np.asarray(scores - SLACK * np.abs(scores).max(initial=0.0))
+
+
+def discoveries(p_values: Array, fdr: float) -> Mask:
+    """Rows that Benjamini and Hochberg's procedure flags at this false discovery rate."""
+    if isinstance(fdr, bool) or not isinstance(fdr, Real) or not 0 < fdr < 1:
+        raise ValueError(f"fdr: got {fdr!r}; expected a number in (0, 1).")
+    return np.asarray(false_discovery_control(p_values) <= fdr)

@@ -16,6 +16,7 @@ def leave_one_out(
     coef: Array,
     target: Array | None = None,
     row_weight: Array | None = None,
+    inverse_diagonal: Array | None = None,
 ) -> Array:
     r"""Projection of each training row by the model fitted without it, at fixed kernel weights.
 
@@ -33,17 +34,19 @@ def leave_one_out(
     weights : array of shape (J,)
         Kernel weights b, kept fixed.
     coef : array of shape (n,)
-        The coefficients a at b.
+        The coefficients a at b; exact ones, for errors in them are not damped here.
     target : array of shape (n,), optional
         Right-hand side of the problem; ones by default.
     row_weight : array of shape (n,), optional
         The row weights of the problem.
+    inverse_diagonal : array of shape (n,), optional
+        What ``problem.inverse_diagonal(weights)`` gives, where it is already known.
 
     Returns
     -------
     array of shape (n,)
     """
-    inverse = problem.inverse_diagonal(weights)
+    inverse = problem.inverse_diagonal(weights) if inverse_diagonal is None else inverse_diagonal
     if row_weight is not None:  # from the scaled coordinates of the problem to those of the rows
         inverse = np.asarray(row_weight, dtype=float) * inverse
     return left_out_projections(inverse, coef, problem.ridge, target, row_weight)

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from kernull.datasets._download import REMOTE, DownloadError, download, offline
+
 __all__ = ["DatasetNotFound", "data_home", "find_file"]
 
 
@@ -47,7 +49,11 @@ def data_home() -> Path:
 def find_file(
     relative: str, *, what: str, source: str, home: str | os.PathLike[str] | None = None
 ) -> Path:
-    """Path of a data file that exists.
+    """Path of a data file that exists: in the data folder, in the cache, or just downloaded.
+
+    Where no folder is given by name, the cache (``KERNULL_CACHE``, or the platform's) is looked
+    into after the data folder; a file that has an address is then downloaded into it and checked,
+    unless ``KERNULL_OFFLINE=1`` forbids it.
 
     Parameters
     ----------
@@ -74,6 +80,12 @@ def find_file(
     path = folder / relative
     if path.is_file():
         return path
+    tried = ""
+    if home is None:
+        # Next the cache, and a download into it; a folder given by name is taken at its word.
+        cached, tried = _from_cache(relative)
+        if cached is not None:
+            return cached
     if home is not None:
         origin = "the argument home"
     elif os.environ.get("KERNULL_DATA"):
@@ -83,10 +95,27 @@ def find_file(
     else:
         origin = "the default cache; neither KERNULL_DATA nor KERNULL_CACHE is set"
     raise DatasetNotFound(
-        f"{what} not found: looked for {relative!r} in {str(folder)!r} ({origin}). "
+        f"{what} not found: looked for {relative!r} in {str(folder)!r} ({origin}). {tried}"
         f"Get it from {source}, save it as {str(path)!r}, or set KERNULL_DATA to the folder "
         f"that holds {relative!r}."
     )
+
+
+def _from_cache(relative: str) -> tuple[Path | None, str]:
+    """A file of the cache, downloaded if need be; or None and a sentence that says why not."""
+    chosen = os.environ.get("KERNULL_CACHE")
+    folder = Path(chosen).expanduser() if chosen else _platform_cache() / "kernull"
+    path = folder / relative
+    if path.is_file():
+        return path, ""
+    if relative not in REMOTE:
+        return None, ""
+    if offline():
+        return None, "Downloads are off (KERNULL_OFFLINE). "
+    try:
+        return download(relative, folder), ""
+    except DownloadError as error:
+        return None, f"Downloading it failed ({error}). "
 
 
 def _platform_cache() -> Path:

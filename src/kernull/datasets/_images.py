@@ -6,7 +6,7 @@ import gzip
 import os
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,7 +100,9 @@ def load_mnist(*, home: str | os.PathLike[str] | None = None) -> Mnist:
     return Mnist(train_images, train_labels, test_images, test_labels)
 
 
-def load_flowers17_images(*, home: str | os.PathLike[str] | None = None) -> Iterator[FlowerImage]:
+def load_flowers17_images(
+    *, labels: Iterable[int] | None = None, home: str | os.PathLike[str] | None = None
+) -> Iterator[FlowerImage]:
     """Iterate over the images of Oxford Flowers17, decoding one at a time.
 
     The archive ``flowers17/17flowers_images.tar`` is read in place; nothing is unpacked to disk.
@@ -109,6 +111,8 @@ def load_flowers17_images(*, home: str | os.PathLike[str] | None = None) -> Iter
 
     Parameters
     ----------
+    labels : iterable of int, optional
+        Classes to read, 0 to 16; all by default. Images of the others are not decoded.
     home : path-like, optional
         Folder that holds ``flowers17/``; by default :func:`data_home`.
 
@@ -145,10 +149,11 @@ def load_flowers17_images(*, home: str | os.PathLike[str] | None = None) -> Iter
             "`pip install kernull[vision]` or `pip install pillow`"
         ) from error
     # A separate generator: one in this function would postpone the checks above.
-    return _flowers(path)
+    wanted = frozenset(range(N_FLOWERS) if labels is None else labels)
+    return _flowers(path, wanted)
 
 
-def _flowers(path: Path) -> Iterator[FlowerImage]:
+def _flowers(path: Path, wanted: frozenset[int]) -> Iterator[FlowerImage]:
     """Yield the images of the archive in the order of their numbers."""
     from PIL import Image
 
@@ -166,6 +171,8 @@ def _flowers(path: Path) -> Iterator[FlowerImage]:
                     f"{str(path)!r} holds image number {number}; Flowers17 has 1 to "
                     f"{N_FLOWERS * IMAGES_PER_FLOWER}"
                 )
+            if label not in wanted:
+                continue
             content = archive.extractfile(numbered[number])
             assert content is not None  # plain files always have content
             with content, Image.open(content) as encoded:

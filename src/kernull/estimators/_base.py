@@ -7,12 +7,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array
-from kernull.calibration import Calibration
+from kernull.calibration import Calibration, lowered
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
 from kernull.estimators._inputs import read_precomputed, read_table, read_weights
+from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
 from kernull.views import resolve_views
@@ -22,7 +23,7 @@ __all__ = ["OneClassKernelEstimator"]
 _DTYPES = {"float64": np.float64, "float32": np.float32}
 
 
-class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
+class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     """Base of all one-class estimators over a stack of kernels.
 
     A subclass has the parameters ``kernels, views, scaling, widths, false_alarm_rate, storage,
@@ -92,23 +93,30 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
     def _set_bank_and_learn(
         self, X: Any, weight: Array | None, client: Any = None, device: Any = None
     ) -> None:
+        given = weight
+        # Rows held out for calibration have weight zero in the fit.
+        weight, held = self._hold_out(_count_rows(X), weight)
         rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
-        kept = None if weight is None else weight[rows]
+        kept = None if weight is None or (weight[rows] == 1.0).all() else weight[rows]
+        self._learned_rows = None if weight is None or weight.all() else rows
+        self._left_out_parts = self._calibration_rows = None
         stack = self._training_stack(X, weight, rows, client, device)
-        self._calibration_rows = None
         scores = self._learn(stack, kept)
-        sample = slice(None) if self._calibration_rows is None else self._calibration_rows
-        self.calibration_ = Calibration.of(scores[sample], None if kept is None else kept[sample])
-        self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
-        self.offset_ = self.threshold_
         # Scores of the training rows for fit_predict; rows of weight zero are as good as new.
         self._training_scores = scores
-        if weight is not None and not weight.all():
-            everything = self.score_samples(
-                X if self._pairwise is False else self._columns(X, rows)
-            )
-            everything[rows] = scores
-            self._training_scores = everything
+        if self._learned_rows is not None:
+            self._training_scores = self._score(self._cross(X))
+            self._training_scores[rows] = scores
+        sample = slice(None) if self._calibration_rows is None else self._calibration_rows
+        scores, self._calibration_weight = scores[sample], None if kept is None else kept[sample]
+        if held is not None:
+            scores = lowered(self._training_scores[held])
+            self._calibration_weight = None if given is None else given[held]
+            if hasattr(self, "_contributions"):
+                self._left_out_parts = self._contributions(self._cross(X))[held]
+        self.calibration_ = Calibration.of(scores, self._calibration_weight)
+        self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
+        self.offset_ = self.threshold_
 
     def _training_stack(
         self, X: Any, weight: Array | None, rows: Any, client: Any = None, device: Any = None
@@ -153,12 +161,16 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
 
     # -- scoring -----------------------------------------------------------------------------
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: Any, *, missing_views: Any = None) -> Array:
         """Score rows; higher is more normal.
 
         Parameters
         ----------
         X : table of shape (m, d), or kernels of shape (J, m, n)
+        missing_views : str or list of str, optional
+            Views to do without, for all of these rows (a sensor that is dead): the score is then
+            the sum over the remaining views, and thresholds and p-values are those of the same
+            sum. Columns that only missing views read may hold anything, NaN included.
 
         Returns
         -------
@@ -166,32 +178,47 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if is_dask(X):
-            return map_rows(self.score_samples, X)  # type: ignore[no-any-return]
+            return map_rows(lambda part: self.score_samples(part, missing_views=missing_views), X)  # type: ignore[no-any-return]
+        if names_of(missing_views):
+            return like(self._score_without(X, missing_views), X)  # type: ignore[no-any-return]
         return like(self._score(self._cross(X)), X)  # type: ignore[no-any-return]
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any, *, missing_views: Any = None) -> Array:
         """Score minus threshold: negative where a row is flagged."""
-        return self.score_samples(X) - self.offset_
+        scores = self.score_samples(X, missing_views=missing_views)
+        return scores - self._threshold_without(missing_views)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, *, missing_views: Any = None) -> Array:
         """+1 for normal rows, -1 for flagged ones.
 
         A row is flagged exactly where its p-value is at most ``false_alarm_rate_``.
         """
         if is_dask(X):
-            return map_rows(self.predict, X, int)  # type: ignore[no-any-return]
-        return like(np.where(as_numpy(self.decision_function(X)) >= 0, 1, -1), X)  # type: ignore[no-any-return]
+            return map_rows(lambda part: self.predict(part, missing_views=missing_views), X, int)  # type: ignore[no-any-return]
+        values = as_numpy(self.decision_function(X, missing_views=missing_views))
+        return like(np.where(values >= 0, 1, -1), X)  # type: ignore[no-any-return]
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
-        """Fit, and judge each training row by its leave-one-out score."""
+        """Fit, and judge each training row by a model that did not see it.
+
+        That is its leave-one-out score, or with ``calibration="split"`` its held-out score for
+        rows held out.
+        """
         self.fit(X, y, **fit_params)
         return np.where(self._training_scores >= self.offset_, 1, -1)
 
-    def _cross(self, X: Any) -> Any:
+    def _cross(self, X: Any, missing_views: Any = None) -> Any:
+        missing = names_of(missing_views)
         if self.bank_ is None:
+            if missing:
+                X = silence_kernels(X, self._kept_kernels(missing_views))
             J, n = self._stack_shape
-            return read_precomputed(X, n=n, J=J, dtype=self._value_type())
-        table, device = read_table(self, as_numpy(X), reset=False), cuda_device_of(X)
+            return read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
+        device, X = cuda_device_of(X), as_numpy(X)
+        if missing:
+            table = read_partial_table(self, X, self._missing_columns(missing_views))
+        else:
+            table = read_table(self, X, reset=False)
         if device is None:
             return LazyCross(self.bank_, table)
         return device_cross(self.bank_, table, device, self._value_type())
@@ -202,9 +229,16 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
     def _pairwise(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
-    def _columns(self, X: Any, rows: Any) -> DenseStack:
-        stack = read_precomputed(X, dtype=self._value_type())
-        return stack[np.ix_(np.arange(stack.n), rows)]
+    def _fitted_columns(self, X: Any) -> Any:
+        """Kernels against all rows given to fit, cut to those it learned from."""
+        if self._learned_rows is None:
+            return X
+        values = X if isinstance(X, DenseStack) else np.asarray(X, dtype=float)
+        if values.shape[-1] != self.n_features_in_:
+            return X
+        if isinstance(values, DenseStack):
+            return values[np.ix_(np.arange(len(values)), self._learned_rows)]
+        return values[..., self._learned_rows]
 
     def _value_type(self) -> Any:
         try:
@@ -220,3 +254,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._pairwise
         return tags
+
+
+def _count_rows(X: Any) -> int:
+    return int(X.shape[1]) if len(getattr(X, "shape", ())) == 3 else int(_num_samples(X))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -10,16 +12,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from kernull._typing import Array, Indices
 from kernull.calibration import Calibration, left_out_projections
 from kernull.errors import MissingCapabilityError
+from kernull.estimators._arrays import as_numpy, like
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._inputs import read_precomputed, read_table
 from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack, KernelBank, check_memory, parse_memory_limit
 
 __all__ = ["GrowingMixin"]
-
-#: Rounding adds up over many updates. When the equations of the newest rows are off by more than
-#: this, the inverse is computed anew.
-DRIFT = 1e-9
 
 
 class GrowingMixin:
@@ -41,6 +40,11 @@ class GrowingMixin:
     _row_weight: Array | None = None
     _stack_scale: Any = 1.0
     _inverse: RidgeInverse | None = None
+    _left_out_parts: Array | None
+    _calibration_rows: Any
+    _calibration_weight: Array | None
+    _learned_rows: Any
+    _n_updates: int = 0
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, relearn: bool = False
@@ -72,18 +76,20 @@ class GrowingMixin:
         ``sample_indices_`` tells which of all rows seen are still there.
         """
         self._check_budget()
-        with unchanged_on_error(self):
-            if not hasattr(self, "coef_"):
+        if not hasattr(self, "coef_"):
+            with unchanged_on_error(self):
                 self.fit(X, y, sample_weight=sample_weight)  # type: ignore[attr-defined]
-                self._start(X, sample_weight)
-                self._keep_budget()
-            else:
+                with self._ready_to_grow():
+                    self._start(as_numpy(X), as_numpy(sample_weight))
+                    self._keep_budget()
+        else:
+            with unchanged_on_error(self), self._ready_to_grow():
                 if relearn and self.bank_ is None:
                     raise MissingCapabilityError(
                         "relearn: with precomputed kernels the model keeps their weighted sum "
                         "only; fit again on the kernels of all rows."
                     )
-                self._append(X, sample_weight)
+                self._append(as_numpy(X), as_numpy(sample_weight))
                 self._keep_budget()
                 if relearn:
                     self._relearn()
@@ -102,12 +108,24 @@ class GrowingMixin:
         self
         """
         check_is_fitted(self)
-        drop = _positions(indices, len(self.coef_))
-        with unchanged_on_error(self):
-            self._drop(drop)
+        with unchanged_on_error(self), self._ready_to_grow():
+            self._drop(_positions(as_numpy(indices), len(self.coef_)))
         return self
 
     # -- the steps ---------------------------------------------------------------------------
+
+    @contextmanager
+    def _ready_to_grow(self) -> Iterator[None]:
+        """Work on NumPy arrays where the model holds tensors; refuse what cannot grow."""
+        if np.ndim(as_numpy(self.coef_)) != 1:
+            raise MissingCapabilityError(
+                "partial_fit and forget: a model with storage='nystroem' keeps its landmarks only; "
+                "fit it anew, or use another storage."
+            )
+        kept = self.weights_
+        self.weights_, self.coef_ = as_numpy(self.weights_), as_numpy(self.coef_)
+        yield
+        self.weights_, self.coef_ = like(self.weights_, kept), like(self.coef_, kept)
 
     def _reset_growth(self, ridge: float, row_weight: Array | None, scale: Array) -> None:
         """Called by every learning: the inverse of an earlier model is worthless."""
@@ -115,6 +133,7 @@ class GrowingMixin:
         self._row_weight = row_weight
         self._stack_scale = scale
         self._inverse = None
+        self._n_updates = 0
         for name in ("sample_indices_", "n_samples_seen_"):
             vars(self).pop(name, None)
 
@@ -142,7 +161,7 @@ class GrowingMixin:
         if self.bank_ is None:
             stack = read_precomputed(X, dtype=self._value_type())  # type: ignore[attr-defined]
             weight = np.ones(stack.n) if sample_weight is None else np.asarray(sample_weight)
-            rows = np.flatnonzero(weight > 0)
+            rows = np.flatnonzero(weight > 0) if self._learned_rows is None else self._learned_rows
             kernel = stack[np.ix_(rows, rows)].combine(self.weights_)
             inverse = RidgeInverse.of(kernel, self.ridge_, self._row_weight, overwrite=True)
         else:
@@ -174,10 +193,8 @@ class GrowingMixin:
             bank = bank.take(np.concatenate([np.arange(n), n + new]))
         cross, square = cross[new], square[np.ix_(new, new)]
         inverse = self._current_inverse().append(cross, square, weight[new])
-        if bank is not None and _drift(inverse, cross, square, weight[new]) > DRIFT:
-            kernel = bank.combine(self.weights_ * self._stack_scale)
-            inverse = RidgeInverse.of(kernel, inverse.ridge, inverse.row_weight, overwrite=True)
         indices, n_seen = self._seen()
+        inverse = self._refreshed(inverse, bank, len(new))
         self._adopt(inverse, bank, np.concatenate([indices, n_seen + new]), n_seen + k)
 
     def _drop(self, drop: Indices) -> None:
@@ -185,7 +202,20 @@ class GrowingMixin:
         keep = np.setdiff1d(np.arange(len(self.coef_)), drop)
         indices, n_seen = self._seen()
         bank = None if self.bank_ is None else self.bank_.take(keep)
-        self._adopt(inverse, bank, indices[keep], n_seen)
+        self._adopt(self._refreshed(inverse, bank, len(drop)), bank, indices[keep], n_seen)
+
+    def _refreshed(self, inverse: RidgeInverse, bank: KernelBank | None, rows: int) -> RidgeInverse:
+        """The inverse, computed anew once as many rows came and went as there are.
+
+        Rounding adds up over updates; spread over so many of them, a fresh start costs no more
+        than they do.
+        """
+        self._n_updates += rows
+        if bank is None or self._n_updates <= inverse.n:
+            return inverse
+        self._n_updates = 0
+        kernel = bank.combine(self.weights_ * self._stack_scale)
+        return RidgeInverse.of(kernel, inverse.ridge, inverse.row_weight, overwrite=True)
 
     def _check_budget(self) -> None:
         budget: Any = self.max_samples
@@ -224,6 +254,10 @@ class GrowingMixin:
         rate = self.false_alarm_rate  # type: ignore[attr-defined]
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(rate)
         self.offset_ = self.threshold_
+        # Calibration by view belongs to the old rows; `explain` computes it anew when asked.
+        self._left_out_parts = self._calibration_rows = None
+        self._calibration_weight = weight
+        self._learned_rows = None
         self.bank_ = bank
         self.sample_indices_ = indices
         self.n_samples_seen_ = n_seen
@@ -244,14 +278,6 @@ class GrowingMixin:
         if state.get("bank_") is not None:  # it can be rebuilt, and is the bulk of the model
             state["_inverse"] = None
         return state
-
-
-def _drift(inverse: RidgeInverse, cross: Array, square: Array, weight: Array) -> float:
-    """How far the newest rows' equations (B a_old + D a_new + rho a_new / w = 1) are off."""
-    a = inverse.coef()
-    old, new = a[: cross.shape[1]], a[cross.shape[1] :]
-    left = cross @ old + square @ new + inverse.ridge * new / weight
-    return float(np.abs(left - 1.0).max(initial=0.0))
 
 
 def _positions(indices: Any, n: int) -> Indices:

@@ -48,10 +48,10 @@ def _text_columns(X: Any) -> list[str]:
     if hasattr(X, "columns"):
         columns = {str(name): X[name] for name in X.columns}
     else:
-        values = np.asarray(X, dtype=object)
-        columns = (
-            {f"x{i}": values[:, i] for i in range(values.shape[1])} if values.ndim == 2 else {}
-        )
+        values = np.asarray(X)
+        if values.dtype.kind not in "OUS" or values.ndim != 2:
+            return []
+        columns = {f"x{i}": column for i, column in enumerate(values.T)}
     bad = []
     for name, column in columns.items():
         try:
@@ -88,9 +88,14 @@ def read_weights(sample_weight: Any, X: Any) -> Array | None:
     if len(getattr(X, "shape", ())) == 3:  # an array of kernels, (J, n, n)
         rows = X.shape[1]
     placeholder = np.empty((rows, 1))
-    weight = np.asarray(
-        _check_sample_weight(sample_weight, placeholder, dtype=np.float64, ensure_non_negative=True)
-    )
+    try:
+        weight = np.asarray(
+            _check_sample_weight(
+                sample_weight, placeholder, dtype=np.float64, ensure_non_negative=True
+            )
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight: {error}") from error
     if np.count_nonzero(weight) < 2:
         raise ValueError(
             "sample_weight: fewer than 2 rows have a positive weight; expected at least 2."

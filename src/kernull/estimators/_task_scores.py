@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
+from kernull.calibration import discoveries
+from kernull.estimators._arrays import as_numpy, like
 from kernull.estimators._inputs import read_precomputed, read_table
 from kernull.estimators._tasks import Task, group_rows, read_groups
 from kernull.stacks import DenseStack, KernelBank, LazyCross
@@ -39,28 +41,49 @@ class TaskScoringMixin:
         array of shape (m,), or a mapping of these where X is one
         """
         check_is_fitted(self)
-        return self._by_task(X, groups, lambda task, cross: self._task_score(task, cross))
+        return like(self._by_task(X, groups, self._task_score), X)
 
     def decision_function(self, X: Any, groups: Any = None) -> Any:
         """Score minus the threshold of the row's task: negative where a row is flagged."""
         check_is_fitted(self)
-        return self._by_task(
+        values = self._by_task(
             X, groups, lambda task, cross: self._task_score(task, cross) - task.threshold
         )
+        return like(values, X)
 
     def predict(self, X: Any, groups: Any = None) -> Any:
         """+1 for rows that are normal for their task, -1 for flagged ones."""
         values = self.decision_function(X, groups)
         if isinstance(values, Mapping):
             return {name: np.where(part >= 0, 1, -1) for name, part in values.items()}
-        return np.where(values >= 0, 1, -1)
+        return like(np.where(as_numpy(values) >= 0, 1, -1), X)
 
     def contributions(self, X: Any, groups: Any = None) -> Any:
         """Contribution of each kernel to the projection of each row, of shape (m, J)."""
         check_is_fitted(self)
-        return self._by_task(X, groups, self._task_contributions)
+        return like(self._by_task(X, groups, self._task_contributions), X)
+
+    def p_values(self, X: Any, groups: Any = None) -> Any:
+        """Conformal p-value of each row among the leave-one-out scores of its task."""
+        check_is_fitted(self)
+
+        def judge(task: Task, cross: DenseStack | LazyCross) -> Array:
+            assert task.calibration is not None
+            return task.calibration.p_values(self._task_score(task, cross))
+
+        return self._by_task(X, groups, judge)
+
+    def detect(self, X: Any, fdr: float = 0.1, groups: Any = None) -> Any:
+        """Flag rows of one batch, whatever their tasks; see `MultiKernelFisherNull.detect`."""
+        values = self.p_values(X, groups)
+        if not isinstance(values, Mapping):
+            return discoveries(values, fdr)
+        together = discoveries(np.concatenate(list(values.values())), fdr)
+        ends = np.cumsum([len(part) for part in values.values()])[:-1]
+        return dict(zip(values, np.split(together, ends), strict=True))
 
     def _by_task(self, X: Any, groups: Any, call: Any) -> Any:
+        X, groups = as_numpy(X), as_numpy(groups)
         if isinstance(X, Mapping):
             if self.bank_ is not None or groups is not None:
                 raise ValueError(
@@ -104,8 +127,8 @@ class TaskScoringMixin:
     def _task_score(self, task: Task, cross: DenseStack | LazyCross) -> Array:
         return self._of_projection(self._task_contributions(task, cross).sum(axis=1))
 
-    def _of_projection(self, projection: Array) -> Array:
-        return projection if self.score_type == "projection" else -np.abs(1.0 - projection)
+    def _of_projection(self, projection: Array, centre: float = 1.0) -> Array:
+        return projection if self.score_type == "projection" else -np.abs(centre - projection)
 
 
 def _cross_stack(X: Any) -> DenseStack:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,11 +11,20 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration import Calibration
+from kernull.errors import ConstantViewWarning
 from kernull.kernels.widths import mean_distance
 from kernull.problems import FisherProblem
 from kernull.stacks import DenseStack, KernelBank
 
-__all__ = ["ONLY", "Task", "check_sizes", "group_rows", "pooled_bank", "read_groups"]
+__all__ = [
+    "ONLY",
+    "Task",
+    "check_sizes",
+    "group_rows",
+    "pooled_bank",
+    "read_groups",
+    "varying_views",
+]
 
 #: The name of the only task where no groups are given.
 ONLY = "all"
@@ -153,6 +163,30 @@ def check_sizes(sizes: Mapping[Hashable, int]) -> None:
         )
 
 
+def varying_views(
+    X: Array, tasks: list[Indices], views: Mapping[str, Indices]
+) -> dict[str, Indices]:
+    """The views that vary within at least one task; the others are dropped with a warning."""
+    kept = {
+        name: columns
+        for name, columns in views.items()
+        if any((np.ptp(X[np.ix_(rows, columns)], axis=0) > 0).any() for rows in tasks)
+    }
+    if not kept:
+        raise ValueError(
+            "X: every view is constant within every task; there is nothing to learn from."
+        )
+    dropped = [repr(name) for name in views if name not in kept]
+    if dropped:
+        warnings.warn(
+            f"dropped constant view(s) {', '.join(dropped)}: a kernel that is constant within "
+            "every task says nothing about normality and would attract weight.",
+            ConstantViewWarning,
+            stacklevel=2,
+        )
+    return kept
+
+
 def pooled_bank(
     X: Array,
     tasks: list[Indices],
@@ -161,16 +195,16 @@ def pooled_bank(
     views: Mapping[str, Indices],
     **options: Any,
 ) -> KernelBank:
-    """Views, scaling and kernels that all tasks share, learned from all of their rows.
+    """Scaling and widths that all tasks share, learned from all of their rows.
 
     Every task is moved to the common mean first, and widths are factors of the mean distance
     between rows of one task: kernels only ever compare rows of one task, so differences between
     tasks must not count.
     """
     rows = np.concatenate(tasks)
-    if len(tasks) == 1:
-        return KernelBank.fit(X, views, sample_weight=sample_weight, **options)
     weight = None if sample_weight is None else sample_weight[rows]
+    if len(tasks) == 1:
+        return KernelBank.fit(X[rows], views, sample_weight=weight, **options)
     centre = np.average(X[rows], axis=0, weights=weight)
     moved = np.concatenate([_deviations(X, index, sample_weight) for index in tasks]) + centre
     bank = KernelBank.fit(moved, views, sample_weight=weight, **options)
@@ -182,7 +216,7 @@ def _deviations(X: Array, rows: Indices, sample_weight: Array | None) -> Array:
     part = X[rows]
     weight = None if sample_weight is None else sample_weight[rows]
     out = part - np.average(part, axis=0, weights=weight)
-    out[:, np.ptp(part, axis=0) == 0] = 0.0  # exactly, so that constant views are seen to be
+    out[:, np.ptp(part, axis=0) == 0] = 0.0  # exactly: rounding must not count as variance
     return np.asarray(out)
 
 

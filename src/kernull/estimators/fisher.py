@@ -9,16 +9,20 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
-from kernull.calibration import leave_one_out, sampled_leave_one_out
+from kernull.calibration import (
+    attributed_contributions,
+    leave_one_out_contributions,
+    left_out,
+)
 from kernull.errors import ZeroProjectionWarning
 from kernull.estimators._arrays import as_numpy
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._growing import GrowingMixin
 from kernull.estimators._inputs import check_number
 from kernull.estimators._weights import weight_ball
-from kernull.problems import FisherProblem
+from kernull.problems import FisherProblem, RidgeInverse
 from kernull.solvers import solve
-from kernull.stacks import DenseStack, LazyCross
+from kernull.stacks import DenseStack, LazyCross, TiledStack
 
 __all__ = ["PAPER", "MultiKernelFisherNull"]
 
@@ -83,7 +87,17 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         ``y(x)``, or ``-|1 - y(x)|``, the score of the null-space papers. They agree where
         y <= 1.
     false_alarm_rate : float, default=0.05
-        Share of normal rows that may be flagged. The threshold comes from leave-one-out scores.
+        Share of normal rows that may be flagged. The threshold comes from the scores of
+        calibration rows, never from training scores.
+    calibration : {"loo", "split"}, default="loo"
+        ``"loo"``: leave-one-out scores of all rows, exact at fixed kernel weights; every row is
+        learned from, and the rate holds in practice. ``"split"``: scores of rows held out; the
+        rate holds in any finite sample, as does the bound of `detect`, at the price of learning
+        from fewer rows.
+    calibration_fraction : float in (0, 1) or int, default=0.25
+        Share (or number) of rows held out with ``calibration="split"``.
+    random_state : int, RandomState or None, default=0
+        Seed of the draw of the rows held out.
     storage : {"auto", "dense", "tiled", "nystroem", "dask"}, default="auto"
         How kernels are kept: stored; evaluated on the fly, tile by tile; approximated from
         ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` is the first
@@ -118,6 +132,12 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     false_alarm_rate_ : float
         The rate that the threshold stands for (above ``false_alarm_rate`` only where there are
         too few rows for it).
+    calibration_ : Calibration
+        The calibration scores, sorted.
+    calibration_contributions_ : array of shape (m, J)
+        Contributions of the kernels to the calibration scores; computed when first asked for.
+    typical_contributions_ : array of shape (J,)
+        Mean contribution of each kernel to a normal row left out of the fit.
     kernel_names_ : array of shape (J,)
         Names of the kernels.
     solver_ : str
@@ -165,6 +185,9 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         max_iter: int | None = None,
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
+        calibration: str = "loo",
+        calibration_fraction: Any = 0.25,
+        random_state: Any = 0,
         storage: str = "auto",
         landmarks: int = 1000,
         memory_limit: Any = None,
@@ -185,6 +208,9 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         self.max_iter = max_iter
         self.score_type = score_type
         self.false_alarm_rate = false_alarm_rate
+        self.calibration = calibration
+        self.calibration_fraction = calibration_fraction
+        self.random_state = random_state
         self.storage = storage
         self.landmarks = landmarks
         self.memory_limit = memory_limit
@@ -239,19 +265,28 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
             )
         self._reset_growth(problem.ridge, sample_weight, stack.scale)
         self.weights_ = result.weights
-        self.coef_ = result.coef
         self.gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.solver_ = result.solver
-        b, a = result.weights, result.coef
-        if hasattr(stack, "combine"):
-            return self._of_projection(leave_one_out(problem, b, a, row_weight=sample_weight))
-        sampled = sampled_leave_one_out(problem, b, a, result.basis, row_weight=sample_weight)
-        self._calibration_rows = sampled.index
-        if hasattr(stack, "project"):
-            self.coef_ = stack.project(a)
-        return self._of_projection(sampled.projections)
+        coef, projections, self._calibration_rows = left_out(problem, result, sample_weight)
+        # A low-rank model keeps coefficients of its landmarks alone.
+        self.coef_ = stack.project(coef) if hasattr(stack, "project") else coef
+        # Contributions of rows left out: now, where the kernels will not be at hand later.
+        rows, b = self._calibration_rows, result.weights
+        if rows is not None:
+            self._left_out_parts = attributed_contributions(stack, b, coef, projections[rows], rows)
+        elif self.bank_ is None:
+            inverse = RidgeInverse.of(stack.combine(b), problem.ridge, sample_weight)
+            self._left_out_parts = leave_one_out_contributions(stack, b, inverse)
+        return self._of_projection(projections)
+
+    def _compute_left_out_parts(self) -> Array | None:
+        if self.bank_ is None or not hasattr(self, "ridge_"):
+            return None
+        stack = TiledStack(self.bank_, scale=self._stack_scale * np.ones(self.bank_.J))
+        weights = as_numpy(self.weights_)
+        return leave_one_out_contributions(stack, weights, self._current_inverse())
 
     def contributions(self, X: Any) -> Array:
         """Contribution of each kernel to the projection of each row.
@@ -280,8 +315,8 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     def _score(self, cross: DenseStack | LazyCross) -> Array:
         return self._of_projection(self._contributions(cross).sum(axis=1))
 
-    def _of_projection(self, projection: Array) -> Array:
-        return projection if self.score_type == "projection" else -np.abs(1.0 - projection)
+    def _of_projection(self, projection: Array, centre: float = 1.0) -> Array:
+        return projection if self.score_type == "projection" else -np.abs(centre - projection)
 
     def _check_score(self) -> None:
         if self.score_type not in ("projection", "distance"):

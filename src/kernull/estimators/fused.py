@@ -73,7 +73,12 @@ class FisherNull(_FusedKernelEstimator):
     score_type : {"projection", "distance", "null-space"}, default="projection"
         ``y(x)``; ``-|1 - y(x)|``; or that over :math:`\sqrt{1'a}`, the distance in the null space
         as its papers scale it. The last two rank alike.
-    false_alarm_rate, storage, memory_limit, dtype, drop_constant
+    false_alarm_rate, calibration_fraction, random_state
+        As in `MultiKernelFisherNull`.
+    calibration : {"loo", "split"}, default="loo"
+        Scores that give the threshold: of every row by a model that did not see it
+        (in closed form), or of rows held out.
+    storage, memory_limit, dtype, drop_constant
         As in `MultiKernelFisherNull`.
 
     Attributes
@@ -105,6 +110,9 @@ class FisherNull(_FusedKernelEstimator):
         delta: float = 1e-2,
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
+        calibration: str = "loo",
+        calibration_fraction: Any = 0.25,
+        random_state: Any = 0,
         storage: str = "auto",
         memory_limit: Any = None,
         dtype: Any = "float64",
@@ -118,6 +126,9 @@ class FisherNull(_FusedKernelEstimator):
         self.delta = delta
         self.score_type = score_type
         self.false_alarm_rate = false_alarm_rate
+        self.calibration = calibration
+        self.calibration_fraction = calibration_fraction
+        self.random_state = random_state
         self.storage = storage
         self.memory_limit = memory_limit
         self.dtype = dtype
@@ -145,11 +156,11 @@ class FisherNull(_FusedKernelEstimator):
     def _score(self, cross: DenseStack | LazyCross) -> Array:
         return self._of_projection(self._project(cross, self.coef_))
 
-    def _of_projection(self, projection: Array) -> Array:
+    def _of_projection(self, projection: Array, centre: float = 1.0) -> Array:
         if self.score_type == "projection":
             return projection
         scale = 1.0 if self.score_type == "distance" else np.sqrt(self.coef_.sum())
-        return np.asarray(-np.abs(1.0 - projection) / scale)
+        return np.asarray(-np.abs(centre - projection) / scale)
 
 
 class GaussianProcessOneClass(_FusedKernelEstimator):
@@ -173,7 +184,12 @@ class GaussianProcessOneClass(_FusedKernelEstimator):
     score_type : {"mean", "variance", "log_density", "ratio"}, default="mean"
         :math:`\mu`; :math:`-\sigma^2`; the log density of 1,
         :math:`-\tfrac12[(1-\mu)^2/\sigma^2 + \log(2\pi\sigma^2)]`; or :math:`\mu/\sigma`.
-    false_alarm_rate, storage, memory_limit, dtype, drop_constant
+    false_alarm_rate, calibration_fraction, random_state
+        As in `MultiKernelFisherNull`.
+    calibration : {"loo", "split"}, default="loo"
+        Scores that give the threshold: of every row by a model that did not see it
+        (in closed form), or of rows held out.
+    storage, memory_limit, dtype, drop_constant
         As in `MultiKernelFisherNull`.
 
     Attributes
@@ -205,6 +221,9 @@ class GaussianProcessOneClass(_FusedKernelEstimator):
         noise: float = 0.01,
         score_type: str = "mean",
         false_alarm_rate: float = 0.05,
+        calibration: str = "loo",
+        calibration_fraction: Any = 0.25,
+        random_state: Any = 0,
         storage: str = "auto",
         memory_limit: Any = None,
         dtype: Any = "float64",
@@ -218,6 +237,9 @@ class GaussianProcessOneClass(_FusedKernelEstimator):
         self.noise = noise
         self.score_type = score_type
         self.false_alarm_rate = false_alarm_rate
+        self.calibration = calibration
+        self.calibration_fraction = calibration_fraction
+        self.random_state = random_state
         self.storage = storage
         self.memory_limit = memory_limit
         self.dtype = dtype
@@ -307,7 +329,12 @@ class KernelPCANovelty(_FusedKernelEstimator):
     calibration_folds : int, default=10
         Folds of the cross-scores that give the threshold. There is no closed form for leaving a
         row out; the number of directions stays that of the fit.
-    false_alarm_rate, storage, memory_limit, dtype, drop_constant
+    false_alarm_rate, calibration_fraction, random_state
+        As in `MultiKernelFisherNull`.
+    calibration : {"loo", "split"}, default="loo"
+        Scores that give the threshold: of every row by a model that did not see it
+        (by folds), or of rows held out.
+    storage, memory_limit, dtype, drop_constant
         As in `MultiKernelFisherNull`.
 
     Attributes
@@ -341,6 +368,9 @@ class KernelPCANovelty(_FusedKernelEstimator):
         components: float = 0.9,
         calibration_folds: int = 10,
         false_alarm_rate: float = 0.05,
+        calibration: str = "loo",
+        calibration_fraction: Any = 0.25,
+        random_state: Any = 0,
         storage: str = "auto",
         memory_limit: Any = None,
         dtype: Any = "float64",
@@ -354,6 +384,9 @@ class KernelPCANovelty(_FusedKernelEstimator):
         self.components = components
         self.calibration_folds = calibration_folds
         self.false_alarm_rate = false_alarm_rate
+        self.calibration = calibration
+        self.calibration_fraction = calibration_fraction
+        self.random_state = random_state
         self.storage = storage
         self.memory_limit = memory_limit
         self.dtype = dtype

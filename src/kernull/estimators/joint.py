@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array
 from kernull.calibration import left_out_projections
 from kernull.errors import InvalidKernelError
+from kernull.estimators._arrays import as_numpy
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._inputs import check_number, read_precomputed, read_table, read_weights
@@ -23,17 +24,18 @@ from kernull.estimators._tasks import (
     group_rows,
     pooled_bank,
     read_groups,
+    varying_views,
 )
 from kernull.estimators._weights import weight_ball
 from kernull.problems import JointFisherProblem, ridge_solution
 from kernull.solvers import Result, solve
-from kernull.stacks import DenseStack, check_memory, parse_memory_limit
+from kernull.stacks import DenseStack, KernelBank, check_memory, parse_memory_limit
 from kernull.views import resolve_views
 
 __all__ = ["JointMultiKernelFisherNull"]
 
 
-class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):
+class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # type: ignore[misc]
     r"""Related one-class tasks that share kernel weights (the paper's joint lp MK-FN).
 
     .. math::
@@ -48,9 +50,12 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):
     ----------
     kernels, views, scaling, widths, p, delta, solver, tol, max_iter, score_type, \
 false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
-        As in `MultiKernelFisherNull`. ``delta`` is relative to the rows of each task. Scaling and
-        widths are those of all tasks pooled, each about its own mean: a task of ten rows has no
-        scale of its own worth the name, and differences between tasks must not count.
+        As in `MultiKernelFisherNull`. ``delta`` is relative to the rows of each task.
+    pooled : bool, default=False
+        Whether scaling and widths are learned from all tasks together, each about its own mean,
+        and kept for tasks that enrol. By default each task has those of its own rows. Pooling
+        pays where tasks have few rows and many columns, above all with ``scaling="whiten"``; it
+        costs where columns that never vary in a task are what gives outliers away.
     n_jobs : int, optional
         Threads that solve tasks side by side; None: one after the other, -1: all cores.
 
@@ -120,7 +125,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
         views: Any = None,
         *,
         scaling: Any = "standard",
-        widths: Any = 0.25,
+        widths: Any = 0.5,
         p: float = 2.0,
         delta: float = 1e-2,
         solver: str = "auto",
@@ -134,6 +139,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
         drop_constant: bool = True,
         r: float | None = None,
         kernel_groups: Any = None,
+        pooled: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self.kernels = kernels
@@ -153,6 +159,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
         self.drop_constant = drop_constant
         self.r = r
         self.kernel_groups = kernel_groups
+        self.pooled = pooled
         self.n_jobs = n_jobs
 
     # -- fitting -----------------------------------------------------------------------------
@@ -176,7 +183,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
         self
         """
         with unchanged_on_error(self):
-            self._fit(X, sample_weight, groups)
+            self._fit(as_numpy(X), as_numpy(sample_weight), as_numpy(groups))
         return self
 
     def _fit(self, X: Any, sample_weight: Any, groups: Any) -> None:
@@ -201,26 +208,32 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
         kept = rows if weight is None else {c: i[weight[i] > 0] for c, i in rows.items()}
         check_sizes({name: len(index) for name, index in kept.items()})
         views = resolve_views(self.views, table.shape[1], getattr(self, "feature_names_in_", None))
-        self.bank_ = pooled_bank(
-            table,
-            list(kept.values()),
-            weight,
-            views=views,
-            kernels=self.kernels,
-            widths=self.widths,
-            scaling=self.scaling,
-            drop_constant=self.drop_constant,
-        )
+        index = list(kept.values())
+        self._views = varying_views(table, index, views) if self.drop_constant else views
+        if self.pooled:
+            shared = pooled_bank(table, index, weight, views=self._views, **self._kernel_options())
+            banks = [shared.rebase(table[rows]) for rows in index]
+        else:
+            banks = [self._own_bank(table, rows, weight) for rows in index]
+        self.bank_ = banks[0]
         self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
-        self._check_room([len(index) for index in kept.values()], self.bank_.J)
+        self._check_room([len(rows) for rows in index], self.bank_.J)
         return {
-            name: Task(
-                name,
-                np.nan,
-                bank=self.bank_.rebase(table[index]),
-                row_weight=None if weight is None else weight[index],
-            )
-            for name, index in kept.items()
+            name: Task(name, np.nan, bank=bank, row_weight=None if weight is None else weight[rows])
+            for (name, rows), bank in zip(kept.items(), banks, strict=True)
+        }
+
+    def _own_bank(self, table: Array, rows: Any, weight: Array | None) -> KernelBank:
+        """A task's kernels with scaling and widths by its own rows."""
+        own = None if weight is None else weight[rows]
+        return KernelBank.fit(table[rows], self._views, sample_weight=own, **self._kernel_options())
+
+    def _kernel_options(self) -> dict[str, Any]:
+        return {
+            "kernels": self.kernels,
+            "widths": self.widths,
+            "scaling": self.scaling,
+            "drop_constant": False,  # seen to for all tasks at once: they share their kernels
         }
 
     def _precomputed_tasks(self, X: Any, sample_weight: Any, groups: Any) -> dict[Hashable, Task]:
@@ -304,7 +317,8 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
     def enroll(self, X: Any, group: Hashable, sample_weight: Any = None) -> Self:
         """Add a task with the shared weights: one linear solve, no learning.
 
-        Scaling and widths are those of the fit, and delta is relative to the rows given here.
+        Scaling and widths are those of its own rows, or with ``pooled`` those of the fit; delta is
+        relative to the rows given here.
 
         Parameters
         ----------
@@ -326,7 +340,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
                 f"group: the model already has a task {name!r}; forget({name!r}) first, or choose "
                 "another name."
             )
-        task = self._new_task(name, X, sample_weight)
+        task = self._new_task(name, as_numpy(X), as_numpy(sample_weight))
         coef, diagonal = ridge_solution(task.combined(self.weights_), task.ridge, task.row_weight)
         self._publish({**self._tasks, name: self._finished(task, coef, diagonal)})
         return self
@@ -339,7 +353,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
             stack = _own_stack(name, X, self._value_type())
             stack.validate(stack.n, len(self.weights_))
             return Task(name, delta * stack.n, stack=stack)
-        size = len(X) if hasattr(X, "__len__") else 0
+        size = _num_samples(X)
         if size < 2:
             raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 2.")
         table = read_table(self, X, reset=False)
@@ -347,7 +361,11 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
         if weight is not None:
             table, weight = table[weight > 0], weight[weight > 0]
         self._check_room([len(table)], 0)
-        task = Task(name, np.nan, bank=self.bank_.rebase(table), row_weight=weight)
+        if self.pooled:
+            bank = self.bank_.rebase(table)
+        else:
+            bank = self._own_bank(table, slice(None), weight)
+        task = Task(name, np.nan, bank=bank, row_weight=weight)
         return replace(task, ridge=delta * _size(task))
 
     def forget(self, group: Hashable) -> Self:
@@ -374,6 +392,7 @@ false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and judge each training row by its leave-one-out score in its task."""
         self.fit(X, y, **fit_params)
+        X = as_numpy(X)
         weight = None if self._pairwise else read_weights(fit_params.get("sample_weight"), X)
         out = np.empty(len(self._row_names), dtype=int)
         for name, rows in self._training_rows.items():

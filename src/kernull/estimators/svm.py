@@ -154,7 +154,12 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
     calibration_folds : int, default=10
         Folds of the cross-scores that give the threshold. There is no closed form for leaving a
         row out; kernel weights, widths and scaling stay those of the fit.
-    false_alarm_rate, storage, memory_limit, dtype, drop_constant
+    false_alarm_rate, calibration_fraction, random_state
+        As in `MultiKernelFisherNull`.
+    calibration : {"loo", "split"}, default="loo"
+        Scores that give the threshold: of every row by a model that did not see it
+        (by folds), or of rows held out.
+    storage, memory_limit, dtype, drop_constant
         As in `MultiKernelFisherNull`.
 
     Attributes
@@ -204,6 +209,9 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         max_iter: int | None = None,
         calibration_folds: int = 10,
         false_alarm_rate: float = 0.05,
+        calibration: str = "loo",
+        calibration_fraction: Any = 0.25,
+        random_state: Any = 0,
         storage: str = "auto",
         memory_limit: Any = None,
         dtype: Any = "float64",
@@ -222,6 +230,9 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         self.max_iter = max_iter
         self.calibration_folds = calibration_folds
         self.false_alarm_rate = false_alarm_rate
+        self.calibration = calibration
+        self.calibration_fraction = calibration_fraction
+        self.random_state = random_state
         self.storage = storage
         self.memory_limit = memory_limit
         self.dtype = dtype
@@ -265,7 +276,12 @@ class MultiKernelSVDD(_SupportVectorEstimator):
         At most this share of the training rows lies outside the ball; C = 1/(nu n).
     slim, slim_lambda, solver, tol, max_iter, calibration_folds
         As in `MultiKernelOneClassSVM`, also for what slim means here.
-    false_alarm_rate, storage, memory_limit, dtype, drop_constant
+    false_alarm_rate, calibration_fraction, random_state
+        As in `MultiKernelFisherNull`.
+    calibration : {"loo", "split"}, default="loo"
+        Scores that give the threshold: of every row by a model that did not see it
+        (by folds), or of rows held out.
+    storage, memory_limit, dtype, drop_constant
         As in `MultiKernelFisherNull`.
 
     Attributes
@@ -303,6 +319,9 @@ class MultiKernelSVDD(_SupportVectorEstimator):
         max_iter: int | None = None,
         calibration_folds: int = 10,
         false_alarm_rate: float = 0.05,
+        calibration: str = "loo",
+        calibration_fraction: Any = 0.25,
+        random_state: Any = 0,
         storage: str = "auto",
         memory_limit: Any = None,
         dtype: Any = "float64",
@@ -320,6 +339,9 @@ class MultiKernelSVDD(_SupportVectorEstimator):
         self.max_iter = max_iter
         self.calibration_folds = calibration_folds
         self.false_alarm_rate = false_alarm_rate
+        self.calibration = calibration
+        self.calibration_fraction = calibration_fraction
+        self.random_state = random_state
         self.storage = storage
         self.memory_limit = memory_limit
         self.dtype = dtype

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.metrics import pairwise_distances_chunked
+from sklearn.metrics import pairwise_distances
 
 from kernull._typing import Array
 
@@ -12,6 +12,7 @@ __all__ = ["mean_distance"]
 #: Beyond this many rows the mean distance is taken over a fixed random subsample: its relative
 #: standard error is then well below one percent, and a width needs no more.
 EXACT_ROWS = 4000
+BLOCK_ROWS = 256
 
 
 def mean_distance(
@@ -52,9 +53,12 @@ def mean_distance(
     pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
     X = X - X.mean(axis=0)
-    weighted_sum, start = 0.0, 0
-    for block in pairwise_distances_chunked(X, metric=metric, working_memory=64):
-        rows = slice(start, start + len(block))
-        weighted_sum += float(weights[rows] @ (block @ weights))
-        start += len(block)
+    weighted_sum = 0.0
+    for start in range(0, len(X), BLOCK_ROWS):  # half of a symmetric matrix, in cached blocks
+        rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
+        block = pairwise_distances(X[rows], X[rest], metric=metric)
+        np.fill_diagonal(block, 0.0)
+        counts = 2.0 * weights[rest]
+        counts[:BLOCK_ROWS] = weights[rows]  # both halves of the square on the diagonal are here
+        weighted_sum += float(weights[rows] @ (block @ counts))
     return weighted_sum / pairs

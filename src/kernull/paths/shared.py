@@ -82,6 +82,8 @@ class Path:
         Passes over the kernels spent on the subspace.
     n_finished : int
         Models that the subspace alone did not certify, finished one by one.
+    projected : array of shape (J, l, P D), optional
+        Coefficients of the landmarks, where the stack was approximated by some.
     """
 
     ps: tuple[float, ...]
@@ -93,6 +95,7 @@ class Path:
     n_columns: int
     n_passes: int
     n_finished: int
+    projected: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -123,14 +126,16 @@ class Path:
         out = np.empty((P * D, cross.shape[0]))
         # Stacks that come in pieces are scored piece by piece: J m models numbers would not fit.
         for rows, piece in _pieces(cross):
-            out[:, rows] = np.einsum("kj,jmk->km", weights, piece.products(columns), optimize=True)
+            if self.projected is None:
+                products = piece.products(columns)
+            else:  # every kernel has coefficients of its own
+                products = piece.rows(slice(None)) @ self.projected
+            out[:, rows] = np.einsum("kj,jmk->km", weights, products, optimize=True)
         return out.reshape(P, D, -1)
 
 
 def _pieces(cross: Any) -> Any:
-    if hasattr(cross, "blocks"):
-        return cross.blocks()
-    return [(slice(None), cross)]
+    return cross.blocks() if hasattr(cross, "chunks") else [(slice(None), cross)]
 
 
 def shared_path(
@@ -140,15 +145,20 @@ def shared_path(
     *,
     tol: float = 1e-4,
     row_weight: Array | None = None,
+    ball: Callable[[float], Any] = LpBall,
     callback: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Solve every model of the grid; see the module's text and `kernull.selection.path`."""
+    """Solve every model of the grid; see the module's text and `kernull.selection.path`.
+
+    ``ball`` makes the set of weights from p: the lp ball, or another family such as the mixed
+    (r, p) balls at a fixed r.
+    """
     norms, ridges = read_norms(ps), read_deltas(deltas)
     if not tol > 0:
         raise ValueError(f"tol: got {tol!r}; expected a positive number.")
     n = stack.n if row_weight is None else float(np.sum(row_weight))
     problems = [FisherProblem(stack, delta * n, row_weight=row_weight) for delta in ridges]
-    grid = _Grid(problems, [LpBall(p) for p in norms], tol, callback)
+    grid = _Grid(problems, [ball(p) for p in norms], tol, callback)
     can_combine = hasattr(stack, "combine")
     if not can_combine or stack.n > DIRECT_ROWS:
         limit = HANDOVER_SHARE * stack.n if can_combine else min(MAX_COLUMNS, stack.n)
@@ -165,7 +175,15 @@ def shared_path(
         n_columns=columns,
         n_passes=grid.n_passes,
         n_finished=finished if grid.n_passes else 0,
+        projected=_project(stack, grid.coef),
     )
+
+
+def _project(stack: Any, coef: Array) -> Array | None:
+    """Coefficients of the landmarks of an approximated stack."""
+    if not hasattr(stack, "project"):
+        return None
+    return np.asarray(stack.project(np.ascontiguousarray(coef.reshape(-1, stack.n).T)))
 
 
 class _Grid:
@@ -174,7 +192,7 @@ class _Grid:
     def __init__(
         self,
         problems: list[FisherProblem],
-        balls: list[LpBall],
+        balls: list[Any],
         tol: float,
         callback: Callable[[Progress], None] | None,
     ) -> None:
@@ -211,25 +229,30 @@ class _Grid:
         """Extend the shared subspace until every model is certified or it is too large."""
         basis = Basis(self.problems[0], self.problems[0].target)
         self.n_passes = 1
+        exact = False
         while True:
-            residuals = self._solve_reduced(basis)
+            residuals = self._solve_reduced(basis, exact)
             self.n_columns = basis.m
             self.report()
-            if not len(residuals) or basis.m >= limit:
+            if not self.open or basis.m >= limit:
                 return
-            if not basis.append(_directions(residuals)):
+            if len(residuals) and basis.append(_directions(residuals)):
+                self.n_passes += 1
+                exact = False
+            elif exact:  # neither the subspace nor the reduced problems have more to give
                 return
-            self.n_passes += 1
+            else:  # what is left of the gaps is the reduced problems' own
+                exact = True
 
-    def _solve_reduced(self, basis: Basis) -> Array:
-        """Solve the open models in the span; returns the residuals of those still open."""
+    def _solve_reduced(self, basis: Basis, exact: bool) -> Array:
+        """Solve the open models in the span; returns the residuals that hold them up."""
         small = DenseStack(basis.T)
         target = basis.Q @ self.problems[0].target
         models = self.open
         solutions: list[tuple[Array, Array]] = []
         for p, d in models:
             problem = FisherProblem(small, self.problems[d].ridge, target)
-            tol = max(INNER_SHARE * float(self.gaps[p, d]), 0.1 * self.tol)
+            tol = 0.1 * self.tol if exact else self._inner_tol(p, d)
             result = _quietly(newton.solve, problem, self.balls[p], tol, self.start(p, d))
             self.weights[p, d] = result.weights
             solutions.append((result.weights, result.coef))
@@ -244,8 +267,12 @@ class _Grid:
                 self._keep(p, d, point.weights, point.coef, point.value, self._gap(point, p))
                 if self.gaps[p, d] > self.tol:
                     rest = problem.target - problem.ridge * A[i] - weights @ KA[:, i]
-                    residuals.append(rest)
+                    if rest @ rest > 0.05 * self.tol * problem.ridge * point.value:
+                        residuals.append(rest)
         return np.array(residuals)
+
+    def _inner_tol(self, p: int, d: int) -> float:
+        return max(INNER_SHARE * float(self.gaps[p, d]), 0.1 * self.tol)
 
     def _gap(self, point: Any, p: int) -> float:
         return float(point.gap(self.balls[p].support(point.u)))
@@ -275,7 +302,7 @@ def _directions(residuals: Array) -> Array:
     return np.asarray(vectors[:, order].T @ unit)
 
 
-def _quietly(run: Callable[..., Any], problem: Any, ball: LpBall, tol: float, init: Any) -> Any:
+def _quietly(run: Callable[..., Any], problem: Any, ball: Any, tol: float, init: Any) -> Any:
     with warnings.catch_warnings():  # the certificate in the full space speaks for the whole
         warnings.simplefilter("ignore", ConvergenceWarning)
         return run(problem, ball, tol=tol, max_iter=50, init=init)

@@ -18,7 +18,7 @@ from sklearn.svm import OneClassSVM
 
 from kernull._typing import Array, Mask
 
-__all__ = ["check_nu", "curvature", "free_rows", "slack", "solve_capped"]
+__all__ = ["check_nu", "curvature", "free_rows", "precision", "slack", "solve_capped"]
 
 #: libsvm's tolerance on gradients of about one; its single precision allows no less.
 _TOLERANCE = 1e-9
@@ -35,6 +35,11 @@ def check_nu(nu: Any) -> float:
             "that may lie outside."
         )
     return float(nu)
+
+
+def precision(dtype: Any) -> float:
+    """Relative accuracy of values: that of libsvm's answers, or of the kernels if that is worse."""
+    return 1e-8 if dtype == np.float64 else 3e-7
 
 
 def solve_capped(Q: Array, nu: float) -> Array:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.lapack import dtrtri
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError, MissingCapabilityError
@@ -23,7 +23,19 @@ from kernull.problems.base import Evaluation
 from kernull.stacks import DenseStack, Stack
 from kernull.stacks.dense import smallest_ritz_value
 
-__all__ = ["FisherProblem"]
+__all__ = ["FisherProblem", "inverse_diagonal"]
+
+
+def inverse_diagonal(factor: Array) -> Array:
+    """Diagonal of (LL')^-1 from its lower factor L, which is used up.
+
+    It holds the squared norms of the columns of L^-1: half the work of the inverse itself.
+    """
+    inverse, info = dtrtri(factor, lower=1, overwrite_c=1)
+    if info != 0:  # cannot happen after a successful factorisation
+        raise LinAlgError(f"dtrtri failed with code {info}")
+    columns = np.asarray(inverse).T
+    return np.asarray(np.einsum("ij,ij->i", columns, columns))
 
 
 class FisherProblem:
@@ -158,10 +170,13 @@ class FisherProblem:
 
     def inverse_diagonal(self, weights: Array) -> Array:
         """Diagonal of (rho I + K_b)^-1 of the scaled problem (for leave-one-out)."""
-        inverse, info = dpotri(self.factorise(weights), lower=1, overwrite_c=1)
-        if info != 0:  # cannot happen after a successful factorisation
-            raise LinAlgError(f"dpotri failed with code {info}")
-        return np.diagonal(inverse).copy()
+        return self.solution(weights)[1]
+
+    def solution(self, weights: Array) -> tuple[Array, Array]:
+        """The exact a(b) and the diagonal of the scaled inverse, from one factorisation."""
+        factor = self.factorise(weights)
+        a = cho_solve((factor, True), self.target, check_finite=False)
+        return self._scale(a), inverse_diagonal(factor)
 
     def _check_sign(self, u: Array, quadratic: float) -> None:
         # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding. Rounding is measured
@@ -176,6 +191,12 @@ class FisherProblem:
     def _indefinite(self, weights: Array) -> InvalidKernelError:
         K = self.stack.combine(weights)  # type: ignore[attr-defined]
         lowest, largest = smallest_ritz_value(K[None], steps=60)
+        if -lowest[0] <= 1e-8 * largest[0]:  # the kernels may be fine, the ridge is not
+            return InvalidKernelError(
+                f"kernels: the ridge of {self.ridge:.3g} is lost in the rounding of kernels whose "
+                f"largest eigenvalue is about {largest[0]:.3g}. Raise delta, or scale the data or "
+                "the kernels."
+            )
         return InvalidKernelError(
             "kernels: the weighted sum of the kernels is not positive semidefinite: it has an "
             f"eigenvalue of {lowest[0]:.3g} or below (largest about {largest[0]:.3g}), beyond the "

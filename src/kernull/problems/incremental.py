@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from kernull._typing import Array, Indices
 from kernull.errors import InvalidKernelError
+from kernull.problems.fisher import inverse_diagonal
 
 __all__ = ["RidgeInverse", "ridge_solution"]
 
@@ -162,14 +163,14 @@ def ridge_solution(
     w = np.ones(len(kernel)) if row_weight is None else np.asarray(row_weight, dtype=float)
     factor = _factorise(kernel, ridge, w)
     a = cho_solve((factor, True), np.ones(len(w)), check_finite=False)
-    return np.asarray(a), np.diagonal(_inverted(factor)).copy()
+    return np.asarray(a), inverse_diagonal(factor)
 
 
 def _factorise(kernel: Array, ridge: float, row_weight: Array) -> Array:
-    """Lower factor of rho W^-1 + K_b (its upper triangle is not cleaned), in place."""
+    """Lower factor of rho W^-1 + K_b, in place."""
     kernel.flat[:: len(kernel) + 1] += ridge / row_weight
     # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
-    factor, info = dpotrf(kernel.T, lower=1, overwrite_a=1, clean=0)
+    factor, info = dpotrf(kernel.T, lower=1, overwrite_a=1)
     if info != 0:
         raise InvalidKernelError(
             "kernels: the weighted sum of the kernels plus the ridge is not positive definite; "

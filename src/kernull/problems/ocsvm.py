@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.problems._quadratic import check_nu, curvature, free_rows, slack, solve_capped
+from kernull.problems._quadratic import (
+    check_nu,
+    curvature,
+    free_rows,
+    precision,
+    slack,
+    solve_capped,
+)
 from kernull.problems.base import Evaluation
 from kernull.stacks import DenseStack
 
@@ -60,6 +67,7 @@ class OneClassSVMProblem:
         self.stack = stack
         self.nu = check_nu(nu)
         self.n_evaluations = 0
+        self.precision = precision(stack.dtype)
 
     @property
     def J(self) -> int:
@@ -69,6 +77,10 @@ class OneClassSVMProblem:
     def inner(self, weights: Array) -> Array:
         """The coefficients a at b."""
         return solve_capped(self.stack.combine(weights), self.nu)
+
+    def plane(self, a: Array) -> Array:
+        """u(a) for any feasible a: F(b) >= -b'u(a) for all b."""
+        return np.asarray(0.5 * self.stack.products(a) @ a)
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Value, gradient and curvature at b, from one run of libsvm and one pass."""

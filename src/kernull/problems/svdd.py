@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.problems._quadratic import check_nu, curvature, free_rows, slack, solve_capped
+from kernull.problems._quadratic import (
+    check_nu,
+    curvature,
+    free_rows,
+    precision,
+    slack,
+    solve_capped,
+)
 from kernull.problems.base import Evaluation
 from kernull.problems.ocsvm import boundary
 from kernull.stacks import DenseStack
@@ -65,6 +72,7 @@ class SVDDProblem:
         self.nu = check_nu(nu)
         self.diagonal = stack.diagonal()
         self.n_evaluations = 0
+        self.precision = precision(stack.dtype)
 
     @property
     def J(self) -> int:
@@ -78,6 +86,10 @@ class SVDDProblem:
     def _solve(self, K: Array, k: Array) -> Array:
         Q = K - 0.5 * k[:, None] - 0.5 * k[None, :] + float(k.mean())
         return solve_capped(Q, self.nu)
+
+    def plane(self, a: Array) -> Array:
+        """u(a) for any feasible a: F(d) >= -d'u(a) for all d."""
+        return np.asarray(self.stack.products(a) @ a - self.diagonal @ a)
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Value, gradient and curvature at d, from one run of libsvm and one pass."""

@@ -13,9 +13,10 @@ from sklearn.utils import _safe_indexing
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, leave_one_out
-from kernull.errors import ConstantViewWarning
+from kernull.errors import ConstantViewWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
 from kernull.estimators._inputs import read_precomputed, read_table
+from kernull.estimators._weights import weight_ball
 from kernull.paths import Path, shared_path
 from kernull.problems import FisherProblem
 from kernull.selection.criteria import Criterion, FoldView
@@ -66,7 +67,7 @@ class Rows:
     def original(self, X: Any, mask: Mask) -> Any:
         """Some rows of what the user gave, with their column names."""
         rows = np.flatnonzero(mask)
-        return self.training(rows) if self.table is None else _safe_indexing(X, rows)
+        return _safe_indexing(X, rows) if hasattr(X, "columns") else self.training(rows)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,18 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
         # The final fit says which views are constant; folds would repeat it over and over.
         warnings.simplefilter("ignore", ConstantViewWarning)
         stack = model._training_stack(rows.training(task.train), None, slice(None))
-    path = shared_path(stack, task.ps, task.deltas, tol=task.tol)
+    if task.leave_one_out and not hasattr(stack, "combine"):
+        raise MissingCapabilityError(
+            f"cv='loo' needs factorisations, and {type(stack).__name__} never forms an n x n "
+            "matrix; use folds (cv=5), or storage='dense'."
+        )
+    path = shared_path(
+        stack,
+        task.ps,
+        task.deltas,
+        tol=task.tol,
+        ball=lambda p: weight_ball(p, model.r, model.kernel_groups, model.bank_, stack.J),
+    )
     targets = task.test[task.labels[task.test] == 1]
     outliers = task.test[task.labels[task.test] == -1]
 

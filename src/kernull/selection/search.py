@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernull._typing import Array, Indices
+from kernull._typing import Array, Indices, Mask
 from kernull.errors import EdgeOfGridWarning
 from kernull.estimators import MultiKernelFisherNull
 from kernull.estimators._inputs import read_precomputed
@@ -63,10 +63,11 @@ drop_constant
         closed-form leave-one-out scores at fixed weights; fewer fits, for dense kernels.
     scoring : None, str or callable, default=None
         With outliers: ``"auc"`` (the default), ``"acer"`` (at equal error). Without:
-        ``"shift"`` (self-adaptive data shifting; the default), ``"box"`` and ``"sphere"``
-        (uniform pseudo-outliers by Tax and Duin), ``"mixed"`` (columns permuted, rows jittered,
-        pairs extrapolated), ``"consistency"`` (target rejection by Tax and Müller). Or any scorer
-        of scikit-learn, which is slower.
+        ``"shift"`` (self-adaptive data shifting; the default), ``"box"`` and ``"sphere"`` (uniform
+        pseudo-outliers by Tax and Duin), ``"mixed"`` (columns permuted, rows jittered, pairs
+        extrapolated), the mean of several such as ``"shift+box"``, or
+        ``"consistency"`` (target rejection by Tax and Müller). Or any scorer of scikit-learn,
+        which is slower.
     tol : float, default=1e-4
         Certified relative gap of every model of the grid.
     refit_tol : float, default=1e-6
@@ -300,6 +301,18 @@ drop_constant
     def predict(self, X: Any) -> Array:
         """+1 for normal rows, -1 for flagged ones, by the chosen model."""
         return self._best.predict(self._reach(X))
+
+    def p_values(self, X: Any, **options: Any) -> Array:
+        """P-values of the best model; see `MultiKernelFisherNull.p_values`."""
+        return self._best.p_values(self._reach(X), **options)
+
+    def detect(self, X: Any, fdr: float = 0.1, **options: Any) -> Mask:
+        """Rows that the best model flags together; see `MultiKernelFisherNull.detect`."""
+        return self._best.detect(self._reach(X), fdr, **options)
+
+    def explain(self, X: Any, **options: Any) -> Any:
+        """Scores of the best model, taken apart; see `MultiKernelFisherNull.explain`."""
+        return self._best.explain(self._reach(X), **options)
 
     def contributions(self, X: Any) -> Array:
         """Contribution of each kernel to the projection of each row by the chosen model."""

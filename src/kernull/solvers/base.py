@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernull._typing import Array
 from kernull.balls import Ball
-from kernull.problems import Evaluation
+from kernull.problems import Evaluation, Problem
 
-__all__ = ["Record", "Result", "Tracker", "starting_weights"]
+__all__ = ["Record", "Result", "Tracker", "not_higher", "starting_weights"]
 
 
 class Record(NamedTuple):
@@ -109,3 +109,13 @@ def starting_weights(ball: Ball, J: int, init: Array | None) -> Array:
             f"init: got {init!r}; expected {J} finite non-negative weights that are not all zero."
         )
     return ball.normalise(init)
+
+
+def not_higher(problem: Problem, trial: Evaluation, point: Evaluation) -> bool:
+    """Whether F at the trial is no higher than at the point, as far as the problem can tell.
+
+    A problem may say how exactly it knows F by an attribute ``precision``; a line search that
+    took its rounding for a rise would never end.
+    """
+    precision: float = getattr(problem, "precision", 1e-14)
+    return trial.value <= point.value + precision * abs(point.value)

@@ -14,7 +14,7 @@ import numpy as np
 from kernull._typing import Array
 from kernull.balls import Ball
 from kernull.problems import Evaluation, Problem
-from kernull.solvers.base import Record, Result, Tracker, starting_weights
+from kernull.solvers.base import Record, Result, Tracker, not_higher, starting_weights
 
 __all__ = ["solve"]
 
@@ -86,4 +86,4 @@ def _line_search(
             high, slope_high = middle, slope(best)
         else:
             low, slope_low = middle, slope(best)
-    return best if best.value <= point.value + 1e-14 * abs(point.value) else None
+    return best if not_higher(problem, best, point) else None

@@ -20,7 +20,7 @@ from kernull._typing import Array
 from kernull.balls import Ball
 from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation, Problem
-from kernull.solvers.base import Record, Result, Tracker, starting_weights
+from kernull.solvers.base import Record, Result, Tracker, not_higher, starting_weights
 
 __all__ = ["solve"]
 
@@ -83,7 +83,7 @@ def _line_search(
         if step != 1.0:  # F falls in every weight: chords of the sphere are pushed out to it
             weights = ball.normalise(weights)
         trial = problem.evaluate(weights)
-        if trial.value <= point.value + 1e-14 * abs(point.value):
+        if not_higher(problem, trial, point):
             return trial
         step *= 0.5
     return None

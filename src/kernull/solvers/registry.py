@@ -74,6 +74,13 @@ SOLVERS: dict[str, Solver] = {
         problem_needs=("evaluate", "nu"),
         summary="Newton with a line search that favours many support vectors",
     ),
+    "cutting-plane": Solver(
+        "kernull.solvers.cutting_plane",
+        max_iter=300,
+        ball_needs=("minimise_model",),
+        problem_needs=("evaluate", "plane"),
+        summary="Newton, then cutting planes where F has kinks (support vectors, p = 1)",
+    ),
     "kloft": Solver(
         "kernull.solvers.kloft",
         max_iter=2000,
@@ -114,6 +121,8 @@ def pick(problem: Problem, ball: Ball) -> str:
     long = stack is not None and (not hasattr(stack, "combine") or rows >= SUBSPACE_ROWS)
     if long and not SOLVERS["subspace"].lacks(problem, ball):
         return "subspace"
+    if ball.polyhedral and not SOLVERS["cutting-plane"].lacks(problem, ball):
+        return "cutting-plane"
     return "newton" if not SOLVERS["newton"].lacks(problem, ball) else "frank-wolfe"
 
 

@@ -17,6 +17,9 @@ from kernull.views import ViewScaler
 
 __all__ = ["BankView", "KernelBank"]
 
+#: Rows of a block in which the weighted sum of the training kernels is built up.
+BLOCK_ROWS = 512
+
 
 @dataclass(frozen=True)
 class BankView:
@@ -109,10 +112,14 @@ class KernelBank:
 
     def matrices(self, X: Array | None = None) -> Iterator[tuple[int, Array]]:
         """Yield (j, K_j) between the rows of X (training rows if None) and the training rows."""
+        if X is None:
+            return self._between([(view.train, None) for view in self.views])
+        return self._between([(view.transform(X), view.train) for view in self.views])
+
+    def _between(self, sides: Sequence[tuple[Array, Array | None]]) -> Iterator[tuple[int, Array]]:
+        """Yield (j, K_j) between scaled rows, given for each view."""
         j = 0
-        for view in self.views:
-            rows = None if X is None else view.transform(X)
-            left, right = (view.train, None) if rows is None else (rows, view.train)
+        for view, (left, right) in zip(self.views, sides, strict=True):
             metric: str | None = None
             distances: Array = np.empty(0)
             for kernel in view.kernels:
@@ -152,10 +159,17 @@ class KernelBank:
         """
         weights = np.asarray(weights, dtype=float)
         used = weights > 0
-        out = np.zeros((self.n if X is None else len(X), self.n))
-        for j, K in self.select(used).matrices(X):
-            K *= weights[used][j]
-            out += K
+        bank, b = self.select(used), weights[used]
+        if X is not None:
+            return _weighted_sum(b, bank.matrices(X), (len(X), self.n))
+        # Half of a symmetric matrix is enough, and blocks of it stay in the cache.
+        out = np.empty((self.n, self.n))
+        for start in range(0, self.n, BLOCK_ROWS):
+            rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
+            sides = [(view.train[rows], view.train[rest]) for view in bank.views]
+            block = out[rows, rest]
+            block[...] = _weighted_sum(b, bank._between(sides), block.shape)
+            out[rest, rows] = block.T
         return out
 
     def rebase(self, X: Array) -> KernelBank:
@@ -187,6 +201,15 @@ class KernelBank:
 def _constant(X: Array) -> bool:
     """Whether every column is constant up to the rounding of its values."""
     return bool((np.ptp(X, axis=0) <= 10 * np.finfo(float).eps * np.abs(X).max(axis=0)).all())
+
+
+def _weighted_sum(
+    weights: Array, matrices: Iterable[tuple[int, Array]], shape: tuple[int, ...]
+) -> Array:
+    out, part = np.zeros(shape), np.empty(shape)
+    for j, K in matrices:
+        out += np.multiply(K, weights[j], out=part)  # K may belong to the user's function
+    return out
 
 
 def _parse_widths(widths: Any) -> tuple[float, ...]:

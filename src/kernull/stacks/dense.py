@@ -125,6 +125,9 @@ class DenseStack:
         """Sum of b_j K_j, a new float64 array of shape (m, n)."""
         J, m, n = self.kernels.shape
         scaled = np.asarray(weights * self.scale, dtype=self.dtype)
+        used = np.flatnonzero(scaled)
+        if len(used) == 1:  # Algorithm 1 at p = 1: no need to read the kernels without weight
+            return np.asarray(scaled[used[0]] * self.kernels[used[0]], dtype=float)
         return np.asarray((scaled @ self.kernels.reshape(J, m * n)).reshape(m, n), dtype=float)
 
     def diagonal(self) -> Array:

@@ -1,0 +1,42 @@
+"""Leave-one-out of a solved problem, whichever way its kernels are kept."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kernull._typing import Array, Indices
+from kernull.calibration.loo import leave_one_out
+from kernull.calibration.sampled import sampled_leave_one_out
+from kernull.problems import FisherProblem
+from kernull.solvers import Result
+
+__all__ = ["LeftOut", "left_out"]
+
+
+class LeftOut(NamedTuple):
+    """What `left_out` returns."""
+
+    coef: Array
+    """Coefficients of the model."""
+    projections: Array
+    """Leave-one-out projection of each row, of shape (n,)."""
+    rows: Indices | None
+    """Rows whose projections are exact, to calibrate with; None for all."""
+
+
+def left_out(problem: FisherProblem, result: Result, row_weight: Array | None = None) -> LeftOut:
+    """Projections of the training rows by models that did not see them, at fixed weights.
+
+    Where an n x n matrix can be had, one factorisation gives all of them in closed form, and the
+    exact coefficients too, where the solver may have stopped at such as are good enough for its
+    certificate. Where it cannot, they are exact on a sample of rows and estimated elsewhere.
+    """
+    weights, coef = result.weights, result.coef
+    if hasattr(problem.stack, "combine"):
+        coef, inverse = problem.solution(weights)
+        projections = leave_one_out(
+            problem, weights, coef, row_weight=row_weight, inverse_diagonal=inverse
+        )
+        return LeftOut(coef, projections, None)
+    sampled = sampled_leave_one_out(problem, weights, coef, result.basis, row_weight=row_weight)
+    return LeftOut(coef, sampled.projections, sampled.index)

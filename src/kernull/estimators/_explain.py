@@ -1,0 +1,255 @@
+"""What each kernel and view contributed to a score, against the typical normal row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices
+from kernull.errors import MissingDependencyError
+
+__all__ = ["Explanation"]
+
+#: Contributions below this share of the typical one count as none.
+FLOOR = 1e-12
+TINY = np.finfo(float).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    r"""Scores of some rows, taken apart.
+
+    .. math:: y(x) = \sum_j c_j(x), \qquad c_j(x) = b_j k_j(x)'a
+
+    A view's contribution is the sum over its kernels. Its difference is that contribution less the
+    typical one (the mean over normal rows that the model did not see): differences add up to how
+    far the row lies above or below a typical normal row. Views are ranked by surprise, how many
+    standard deviations of normal rows a contribution lies from the usual (in logarithms, where
+    contributions are positive): a view whose contribution varies much among normal rows must
+    fall further than a steady one to be blamed.
+
+    Attributes
+    ----------
+    contributions : array of shape (m, J)
+        Contribution of each kernel; rows add up to the projection.
+    typical : array of shape (J,)
+        Mean contribution of each kernel to normal rows left out of the fit.
+    reference : array of shape (rows, J)
+        Contributions to the calibration scores, which say how much is usual.
+    kernel_names, kernel_views : tuple of str
+        Name of each kernel, and of its view.
+    scores, p_values : array of shape (m,)
+        Score and p-value of each row.
+    threshold : float
+        Score below which rows are flagged.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from kernull import MultiKernelFisherNull
+    >>> X, y = load_wine(return_X_y=True)
+    >>> views = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
+    >>> model = MultiKernelFisherNull(views=views, widths=0.25).fit(X[y == 0])
+    >>> why = model.explain(X[y == 2])
+    >>> why.by_view.shape
+    (48, 3)
+    >>> print(why.words(0))
+    flagged: score 0.000 is 0.221 below the threshold (p = 0.017).
+    look 0.184 below normal, phenols 0.333 below normal, taste 0.118 below normal.
+    """
+
+    contributions: Array
+    typical: Array
+    reference: Array
+    kernel_names: tuple[str, ...]
+    kernel_views: tuple[str, ...]
+    scores: Array
+    p_values: Array
+    threshold: float
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        """Names of the views, in the order of their kernels."""
+        return tuple(dict.fromkeys(self.kernel_views))
+
+    @property
+    def by_view(self) -> Array:
+        """Contribution of each view, of shape (m, V)."""
+        return self._sum_views(self.contributions)
+
+    @property
+    def typical_by_view(self) -> Array:
+        """Typical contribution of each view, of shape (V,)."""
+        return np.asarray(self._sum_views(self.typical[None])[0])
+
+    @property
+    def differences(self) -> Array:
+        """Contribution of each view less its typical one, of shape (m, V)."""
+        return np.asarray(self.by_view - self.typical_by_view)
+
+    @property
+    def surprise(self) -> Array:
+        """How unusual each view's contribution is, of shape (m, V); very negative is suspect."""
+        return _surprise(self.by_view, self._sum_views(self.reference))
+
+    def ranking(self, row: int = 0) -> Indices:
+        """Positions of the views, the most suspect one first."""
+        return np.argsort(self.surprise[row], kind="stable")
+
+    def words(self, row: int = 0, most: int = 3) -> str:
+        """One row in words: the verdict, and the views that differ most from normal.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        most : int
+            Number of views to name.
+        """
+        score, p = self.scores[row], self.p_values[row]
+        flagged = score < self.threshold
+        side = "below" if flagged else "above"
+        verdict = (
+            f"{'flagged' if flagged else 'normal'}: score {score:.3f} is "
+            f"{abs(score - self.threshold):.3f} {side} the threshold (p = {p:.2g})."
+        )
+        differences = self.differences[row]
+        order = self.ranking(row)
+        if not flagged:  # what is most unusual, either way
+            order = np.argsort(-np.abs(self.surprise[row]), kind="stable")
+        parts = [
+            f"{self.view_names[v]} {abs(differences[v]):.3f} "
+            f"{'below' if differences[v] < 0 else 'above'} normal"
+            for v in order[:most]
+        ]
+        return f"{verdict}\n{', '.join(parts)}."
+
+    def table(self, row: int | None = None, by: str = "view") -> list[dict[str, Any]]:
+        """Records for a table, such as ``pandas.DataFrame(explanation.table())``.
+
+        Parameters
+        ----------
+        row : int, optional
+            One row, its views in order of rank; all rows by default.
+        by : {"view", "kernel"}
+            What a record is about.
+
+        Returns
+        -------
+        list of dict
+            With row, view (and kernel), contribution, typical, difference, surprise, and the
+            share of calibration rows whose contribution is as low (``tail``); the most suspect
+            first.
+        """
+        if by not in ("view", "kernel"):
+            raise ValueError(f"by: got {by!r}; expected 'view' or 'kernel'.")
+        whole = by == "view"
+        values = self.by_view if whole else self.contributions
+        typical = self.typical_by_view if whole else self.typical
+        reference = self._sum_views(self.reference) if whole else self.reference
+        surprise = _surprise(values, reference)
+        records = []
+        for i in range(len(self)) if row is None else [row]:
+            order = np.argsort(surprise[i], kind="stable")
+            for v in order:
+                names = {"view": self.view_names[v]} if whole else self._kernel(int(v))
+                below = int((reference[:, v] <= values[i, v]).sum())
+                records.append(
+                    {
+                        "row": int(i),
+                        **names,
+                        "contribution": float(values[i, v]),
+                        "typical": float(typical[v]),
+                        "difference": float(values[i, v] - typical[v]),
+                        "surprise": float(surprise[i, v]),
+                        "tail": (1 + below) / (1 + len(reference)),
+                    }
+                )
+        return records
+
+    def plot(self, row: int = 0, ax: Any = None) -> Any:
+        """Bars of one row's contributions by view, with the typical ones as marks.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        try:
+            from matplotlib import pyplot as plt
+        except ImportError as error:
+            raise MissingDependencyError(
+                "plots need matplotlib: pip install kernull[plot]."
+            ) from error
+        if ax is None:
+            _, ax = plt.subplots(figsize=(7.2, 1.5 + 0.36 * len(self.view_names)), layout="tight")
+        order = self.ranking(row)[::-1]  # the first in rank on top
+        names = [self.view_names[v] for v in order]
+        values, typical = self.by_view[row, order], self.typical_by_view[order]
+        reference = self._sum_views(self.reference)[:, order]
+        low, high = np.quantile(reference, [0.05, 0.95], axis=0)
+        for unusual, colour, label in (
+            (False, "#4878a8", "this row"),
+            (True, "#c0392b", "this row, lower than 95% of normal rows"),
+        ):
+            places = np.flatnonzero((values < low) == unusual)
+            if len(places):
+                ax.barh(places, values[places], height=0.62, color=colour, label=label)
+        ax.set_yticks(np.arange(len(names)), names)
+        ax.errorbar(
+            typical,
+            np.arange(len(names)),
+            xerr=np.maximum([typical - low, high - typical], 0.0),
+            fmt="o",
+            color="black",
+            markersize=4,
+            capsize=3,
+            linewidth=1,
+            label="normal rows: mean, 5% to 95%",
+        )
+        ax.axvline(0.0, color="0.6", linewidth=0.8)
+        ax.set_xlabel("contribution to the score")
+        ax.set_title(self.words(row).split("\n", maxsplit=1)[0], fontsize="medium", loc="left")
+        # Below the axes: bars fill them.
+        ax.legend(
+            loc="upper left",
+            bbox_to_anchor=(0.0, -0.75 / (0.36 * len(names) + 0.4)),
+            ncols=3,
+            fontsize="x-small",
+            frameon=False,
+            borderaxespad=0.0,
+            columnspacing=1.2,
+        )
+        return ax
+
+    def _kernel(self, j: int) -> dict[str, str]:
+        return {"view": self.kernel_views[j], "kernel": self.kernel_names[j]}
+
+    def _sum_views(self, values: Array) -> Array:
+        index = {name: v for v, name in enumerate(self.view_names)}
+        member = np.zeros((len(self.kernel_views), len(index)))
+        member[np.arange(len(self.kernel_views)), [index[v] for v in self.kernel_views]] = 1.0
+        return np.asarray(values @ member)
+
+
+def _surprise(values: Array, reference: Array) -> Array:
+    """Standard scores of contributions (m, V) among those of normal rows (rows, V)."""
+    # Contributions are sums of kernel values: they spread over orders of magnitude, evenly in
+    # logarithms. What lies below the floor is equally absent.
+    floor = FLOOR * np.abs(reference).mean(axis=0)
+    positive = (reference > 0).all(axis=0)
+    shown = np.where(positive, np.log(np.maximum(values, floor + TINY)), values)
+    usual = np.where(positive, np.log(np.maximum(reference, floor + TINY)), reference)
+    spread = usual.std(axis=0)
+    apart = shown - usual.mean(axis=0)
+    return np.asarray(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0))

@@ -1,0 +1,131 @@
+"""Scoring as an ONNX graph, for runtimes without Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kernull._typing import Array
+from kernull._version import __version__
+from kernull.estimators._arrays import as_numpy
+from kernull.estimators.fisher import MultiKernelFisherNull
+from kernull.kernels import FittedKernel
+from kernull.persistence.onnx_graph import GraphBuilder
+
+__all__ = ["to_onnx"]
+
+#: Kernels that have a graph.
+SUPPORTED = ("linear", "polynomial", "rbf")
+
+
+def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
+    r"""A fitted model's scoring, threshold included, as an ONNX model.
+
+    .. math:: y(x) = \sum_j b_j k_j(x)'a
+
+    Parameters
+    ----------
+    model : MultiKernelFisherNull
+        Fitted on a table, with ``rbf``, ``linear`` or ``polynomial`` kernels, any scaling.
+    dtype : {"float64", "float32"}, default="float64"
+        Floating type of the graph. In float64 scores equal ``score_samples`` to rounding; float32
+        runs on more devices and is as exact as float32 is.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Input ``X`` of shape (m, d); outputs ``score`` (m,) and ``label`` (m,), +1 or -1. Save it
+        by ``onnx.save`` or pass ``model.SerializeToString()`` to onnxruntime.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from kernull import MultiKernelFisherNull, to_onnx
+    >>> X, y = load_wine(return_X_y=True)
+    >>> graph = to_onnx(MultiKernelFisherNull().fit(X[y == 0]))  # doctest: +SKIP
+    >>> import onnxruntime  # doctest: +SKIP
+    >>> session = onnxruntime.InferenceSession(graph.SerializeToString())  # doctest: +SKIP
+    >>> score, label = session.run(None, {"X": X})  # doctest: +SKIP
+    """
+    if dtype not in ("float64", "float32"):
+        raise ValueError(f"dtype: got {dtype!r}; expected 'float64' or 'float32'.")
+    _check(model)
+    graph = GraphBuilder(dtype)
+    scale = model._cross(np.zeros((1, model.n_features_in_))).scale
+    factors, a = as_numpy(model.weights_) * scale, as_numpy(model.coef_)
+    total: str | None = None
+    j = 0
+    for view in model.bank_.views:
+        rows = _scaled(graph, graph.columns("X", view.columns), view.scaler)
+        shared: dict[str, str] = {}
+        for kernel in view.kernels:
+            if factors[j] > 0:
+                values = _kernel(graph, kernel, rows, view.train, shared)
+                # A low-rank model has coefficients by kernel, of its landmarks.
+                coef = graph.number((a if a.ndim == 1 else a[j]) * factors[j])
+                part = graph.op("MatMul", values, coef)
+                total = part if total is None else graph.op("Add", total, part)
+            j += 1
+    assert total is not None  # a ball's weights are not all zero
+    if model.score_type == "distance":
+        total = graph.op("Neg", graph.op("Abs", graph.op("Sub", graph.number(1.0), total)))
+    graph.name(total, "score")
+    normal = graph.op("GreaterOrEqual", "score", graph.number(model.threshold_))
+    label = graph.op("Where", normal, graph.integers(1), graph.integers(-1))
+    graph.name(label, "label")
+    outputs = {"score": "float", "label": "int"}
+    about = f"{type(model).__name__} of kernull {__version__}; label -1 where score < threshold"
+    return graph.model(type(model).__name__, model.n_features_in_, outputs, about)
+
+
+def _check(model: Any) -> None:
+    is_sum = getattr(type(model), "_contributions", None) is MultiKernelFisherNull._contributions
+    if not is_sum:
+        raise TypeError(
+            f"model: {type(model).__name__} has no ONNX graph; expected MultiKernelFisherNull."
+        )
+    check_is_fitted(model)
+    if model.bank_ is None:
+        raise ValueError(
+            "model: kernels='precomputed' has no ONNX graph, for the kernels are computed "
+            "elsewhere; fit on a table."
+        )
+    names = {
+        k.kind if k.function is None else _name(k) for v in model.bank_.views for k in v.kernels
+    }
+    unsupported = sorted(names - set(SUPPORTED))
+    if unsupported:
+        raise ValueError(
+            f"model: the kernel {unsupported[0]!r} has no ONNX graph; supported are {SUPPORTED}."
+        )
+
+
+def _name(kernel: FittedKernel) -> str:
+    return str(getattr(kernel.function, "__name__", type(kernel.function).__name__))
+
+
+def _scaled(graph: GraphBuilder, rows: str, scaler: Any) -> str:
+    if scaler.kind == "none":
+        return rows
+    rows = graph.standardise(rows, scaler.mean, scaler.scale)
+    if scaler.kind == "standard":
+        return rows
+    return graph.whiten(rows, scaler.directions, scaler.gains, scaler.base_gain)
+
+
+def _kernel(
+    graph: GraphBuilder, kernel: FittedKernel, rows: str, train: Array, shared: dict[str, str]
+) -> str:
+    """Kernel values between rows and training rows; kernels of one view share what they can."""
+    if kernel.kind == "rbf":
+        assert kernel.centre is not None
+        assert kernel.width is not None
+        if "distances" not in shared:
+            shared["distances"] = graph.squared_distances(rows, train, kernel.centre)
+        return graph.rbf(shared["distances"], kernel.width)
+    if kernel.kind == "linear":
+        return graph.products(rows, train)
+    params = kernel.params
+    return graph.polynomial(rows, train, params["gamma"], params["coef0"], params["degree"])

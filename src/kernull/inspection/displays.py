@@ -1,0 +1,282 @@
+"""Displays of weights, convergence, scores and contributions.
+
+Each is made by ``from_estimator`` (or from what it shows), keeps the data, and has
+``plot(ax=None)``; afterwards ``ax_`` and ``figure_`` are the matplotlib objects.
+matplotlib is imported on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from kernull._typing import Array
+from kernull.estimators._explain import Explanation
+from kernull.inspection._figures import GROUPS, NORMAL, OUTLIER, PALE, get_axes
+
+__all__ = ["ContributionsDisplay", "ConvergenceDisplay", "ScoresDisplay", "WeightsDisplay"]
+
+
+class WeightsDisplay:
+    """Bars of the kernel weights.
+
+    Parameters
+    ----------
+    weights : array of shape (J,)
+        Kernel weights b.
+    names : sequence of str
+        Names of the kernels.
+    title : str, optional
+
+    Attributes
+    ----------
+    ax_, figure_
+        matplotlib axes and figure, after `plot`.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, weights: Array, names: Sequence[str], title: str | None = None) -> None:
+        self.weights = np.asarray(weights, dtype=float)
+        self.names = [str(name) for name in names]
+        self.title = title
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, most: int = 40) -> Self:
+        """Display the weights of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator with ``weights_`` and ``kernel_names_``
+        ax : matplotlib axes, optional
+        most : int
+            Kernels to show, the heaviest first.
+        """
+        check_is_fitted(estimator)
+        p = getattr(estimator, "p", None)
+        title = None if p is None else f"{type(estimator).__name__}, p = {p:g}"
+        return cls(estimator.weights_, estimator.kernel_names_, title).plot(ax=ax, most=most)
+
+    def plot(self, *, ax: Any = None, most: int = 40) -> Self:
+        """Draw bars, the heaviest kernel on top."""
+        order = np.argsort(-self.weights, kind="stable")
+        hidden = len(order) - most
+        order = order[:most]
+        ax = get_axes(ax, figsize=(6.4, 1.4 + 0.26 * len(order)))
+        values = self.weights[order]
+        places = np.arange(len(order))
+        ax.barh(places, values, height=0.66, color=np.where(values > 0, NORMAL, PALE))
+        ax.set_yticks(places, [self.names[j] for j in order])
+        ax.invert_yaxis()
+        # Exact zeros are a statement (the kernel is out), so they are written.
+        for place in np.flatnonzero(values == 0):
+            ax.text(0.0, place, " 0", va="center", ha="left", color="0.4", fontsize="small")
+        ax.set_xlabel("weight b" if hidden <= 0 else f"weight b ({hidden} lighter ones not shown)")
+        if self.title:
+            ax.set_title(self.title, fontsize="medium", loc="left")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class ConvergenceDisplay:
+    """The certified relative gap by iteration, with the tolerance.
+
+    Parameters
+    ----------
+    gaps : array of shape (iterations,)
+        Relative duality gap at each iteration.
+    tol : float, optional
+        The gap to stop at.
+    label : str, optional
+        Name of the run, for comparisons on one pair of axes.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, gaps: Array, tol: float | None = None, label: str | None = None) -> None:
+        self.gaps = np.asarray(gaps, dtype=float)
+        self.tol = tol
+        self.label = label
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, label: str | None = None) -> Self:
+        """Display the history of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator with ``history_``
+        ax : matplotlib axes, optional
+        label : str, optional
+            Name of the run; the solver by default.
+        """
+        check_is_fitted(estimator)
+        label = getattr(estimator, "solver_", None) if label is None else label
+        return cls.from_history(estimator.history_, getattr(estimator, "tol", None), label, ax=ax)
+
+    @classmethod
+    def from_history(
+        cls, history: Any, tol: float | None = None, label: str | None = None, *, ax: Any = None
+    ) -> Self:
+        """Display a solver's history (of `kernull.solve`, for example)."""
+        return cls(np.array([record.gap for record in history]), tol, label).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the gap on a logarithmic scale."""
+        ax = get_axes(ax, figsize=(6.0, 3.6))
+        steps = np.arange(1, len(self.gaps) + 1)
+        shown = np.maximum(self.gaps, 1e-16)  # a gap of zero has no logarithm
+        ax.plot(steps, shown, marker="o", markersize=3.5, linewidth=1.4, label=self.label)
+        ax.set_yscale("log")
+        if self.tol is not None:
+            has_line = any(line.get_label() == "tolerance" for line in ax.get_lines())
+            ax.axhline(
+                self.tol,
+                color="0.5",
+                linewidth=1,
+                linestyle="--",
+                label="_" if has_line else "tolerance",
+            )
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set_xlabel("iteration")
+        ax.set_ylabel("relative duality gap")
+        if self.label is not None or self.tol is not None:
+            ax.legend(frameon=False, fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class ScoresDisplay:
+    """Histograms of scores with the threshold.
+
+    Parameters
+    ----------
+    groups : dict of str -> array
+        Scores by name of their group; ``"outliers"`` is drawn in red.
+    threshold : float
+        Score below which rows are flagged.
+    false_alarm_rate : float, optional
+        The rate that the threshold stands for.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self, groups: dict[str, Array], threshold: float, false_alarm_rate: float | None = None
+    ) -> None:
+        self.groups = {name: np.asarray(scores, float) for name, scores in groups.items()}
+        self.threshold = float(threshold)
+        self.false_alarm_rate = false_alarm_rate
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, y: Any = None, *, ax: Any = None, bins: int = 30
+    ) -> Self:
+        """Display calibration scores of a fitted estimator, and scores of new rows.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : table, optional
+            New rows.
+        y : array of +1 and -1, optional
+            What the new rows are: +1 normal, -1 outliers.
+        ax : matplotlib axes, optional
+        bins : int
+            Number of bins.
+        """
+        check_is_fitted(estimator)
+        groups = {"calibration": estimator.calibration_.scores}
+        if X is not None:
+            scores = estimator.score_samples(X)
+            if y is None:
+                groups["new rows"] = scores
+            else:
+                groups |= {
+                    "normal": scores[np.asarray(y) == 1],
+                    "outliers": scores[np.asarray(y) == -1],
+                }
+        shown = cls(groups, estimator.threshold_, estimator.false_alarm_rate_)
+        return shown.plot(ax=ax, bins=bins)
+
+    def plot(self, *, ax: Any = None, bins: int = 30) -> Self:
+        """Draw one outline or filled histogram a group, each of unit area."""
+        ax = get_axes(ax, figsize=(6.4, 3.8))
+        filled = {name: s for name, s in self.groups.items() if len(s)}
+        edges = np.histogram_bin_edges(np.concatenate(list(filled.values())), bins)
+        colours = {"calibration": PALE, "outliers": OUTLIER}
+        others = [name for name in filled if name not in colours]
+        colours |= {name: GROUPS[i % len(GROUPS)] for i, name in enumerate(others)}
+        for name, scores in filled.items():
+            # Calibration rows are the backdrop: an outline, so that nothing hides behind it.
+            style: dict[str, Any] = {"histtype": "stepfilled", "alpha": 0.55}
+            if name == "calibration":
+                style = {"histtype": "step", "linewidth": 1.6}
+            ax.hist(
+                scores,
+                bins=edges,
+                weights=np.full(len(scores), 1.0 / len(scores)),
+                color=colours[name],
+                label=f"{name} ({len(scores)})",
+                **style,
+            )
+        rate = "" if self.false_alarm_rate is None else f" at {self.false_alarm_rate:.1%}"
+        ax.axvline(self.threshold, color="black", linewidth=1.2, label=f"threshold{rate}")
+        ax.set_xlabel("score (higher is more normal)")
+        ax.set_ylabel("share of the group")
+        ax.legend(fontsize="small", framealpha=0.9, edgecolor="none")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class ContributionsDisplay:
+    """Contributions of the views to one row's score, against normal rows.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of ``model.explain(X)``.
+    row : int
+        Position of the row.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, explanation: Explanation, row: int = 0) -> None:
+        self.explanation = explanation
+        self.row = row
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, row: int = 0, missing_views: Any = None, ax: Any = None
+    ) -> Self:
+        """Display one row of a table.
+
+        Parameters
+        ----------
+        estimator : fitted estimator with ``explain``
+        X : table
+        row : int
+            Position of the row in X.
+        missing_views : str or list of str, optional
+        ax : matplotlib axes, optional
+        """
+        explanation = estimator.explain(X, missing_views=missing_views)
+        return cls.from_explanation(explanation, row=row, ax=ax)
+
+    @classmethod
+    def from_explanation(cls, explanation: Explanation, *, row: int = 0, ax: Any = None) -> Self:
+        """Display one row of an explanation."""
+        return cls(explanation, row).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw bars by view; red where lower than 95% of normal rows."""
+        self.ax_ = self.explanation.plot(self.row, ax=ax)
+        self.figure_ = self.ax_.figure
+        return self

@@ -1,0 +1,20 @@
+"""Every method of the paper by its name, with its parameter grid, and peers for the same tables."""
+
+from kernull.methods.comparison import Row, compare
+from kernull.methods.peers import AveragedOneClassSVM, TableDetector, pyod_detector
+from kernull.methods.registry import DELTAS, NUS, PS, WIDTHS, Method, get_method, method_names
+
+__all__ = [
+    "DELTAS",
+    "NUS",
+    "PS",
+    "WIDTHS",
+    "AveragedOneClassSVM",
+    "Method",
+    "Row",
+    "TableDetector",
+    "compare",
+    "get_method",
+    "method_names",
+    "pyod_detector",
+]

@@ -1,0 +1,146 @@
+"""Many methods on the same rows, one line each."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from sklearn.exceptions import ConvergenceWarning
+
+from kernull.errors import MissingDependencyError
+from kernull.methods.registry import KERNEL_SETTINGS, Method, get_method, method_names
+from kernull.metrics import auc
+
+__all__ = ["Row", "compare"]
+
+
+class Row(NamedTuple):
+    """One method's line of a comparison."""
+
+    method: str
+    """Name of the method."""
+    auc: float | None
+    """Area under the ROC curve on the test rows; None where the method could not run."""
+    gap: float | None
+    """Relative duality gap of the kernel weights, for methods that learn them."""
+    iterations: int | None
+    """Iterations of the solver, for methods that have one."""
+    seconds: float
+    """Time of fit and scoring."""
+    note: str = ""
+    """What a reader must know: not converged, not installed."""
+
+
+def compare(
+    X_train: Any,
+    X_test: Any,
+    y_test: Any,
+    *,
+    methods: Iterable[str] | None = None,
+    callback: Callable[[Row], None] | None = None,
+    **settings: Any,
+) -> list[Row]:
+    """Fit methods to the same rows of one class, and score the same test rows.
+
+    Every method runs with its default parameters and the settings given; nothing is tuned.
+
+    Parameters
+    ----------
+    X_train : table of shape (n, d), or kernels of shape (J, n, n)
+        Rows of the target class.
+    X_test : table of shape (m, d), or kernels of shape (J, m, n)
+    y_test : array of shape (m,)
+        +1 for targets, -1 for outliers.
+    methods : iterable of str, optional
+        Names as `get_method` takes them; by default all that can run on these inputs.
+    callback : callable, optional
+        Called with each row as soon as it is known, for progress.
+    **settings
+        Given to every method that has them: ``kernels``, ``views``, ``widths``, ``scaling`` and
+        so on. Parameters that only some methods have (``p``, ``nu``) go to those alone.
+
+    Returns
+    -------
+    list of Row
+        In the order of ``methods``. A method whose extra is not installed has no AUC and says so
+        in its note.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> train = X[y == 0][::2]
+    >>> test, labels = X[1::2], [1 if c == 0 else -1 for c in y[1::2]]
+    >>> rows = compare(train, test, labels, methods=["FN-Average", "MK-SVDD"], views="features")
+    >>> [row.method for row in rows], all(row.auc > 0.9 for row in rows)
+    (['FN-Average', 'MK-SVDD'], True)
+    """
+    precomputed = isinstance(settings.get("kernels"), str) and settings["kernels"] == "precomputed"
+    names = list(_runnable(precomputed) if methods is None else methods)
+    chosen = [get_method(name) for name in names]  # wrong names are told before any work
+    _check_settings(chosen, settings)
+    rows = []
+    for method in chosen:
+        row = _run(method, X_train, X_test, y_test, settings)
+        rows.append(row)
+        if callback is not None:
+            callback(row)
+    return rows
+
+
+def _runnable(precomputed: bool) -> list[str]:
+    """Methods that take one class, and kernels where that is what is given."""
+    kinds = {"fused", "weights"} if precomputed else {"fused", "weights", "table"}
+    return [name for name in method_names() if get_method(name).kind in kinds]
+
+
+def _run(method: Method, X: Any, X_test: Any, y_test: Any, settings: dict[str, Any]) -> Row:
+    started = time.perf_counter()
+    notes: list[str] = []
+    try:
+        model = method.make(**_understood(method, settings))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            scores = model.fit(X).score_samples(X_test)
+    except MissingDependencyError as error:
+        return Row(method.name, None, None, None, time.perf_counter() - started, str(error))
+    seconds = time.perf_counter() - started
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            notes.append("not converged")
+        else:  # everything but what the note says is the caller's to see
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    gap = getattr(model, "gap_", None)
+    return Row(
+        method=method.name,
+        auc=auc(y_test, scores),
+        gap=None if gap is None else float(gap),
+        iterations=getattr(model, "n_iter_", None),
+        seconds=seconds,
+        note=", ".join(dict.fromkeys(notes)),
+    )
+
+
+def _understood(method: Method, settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that a method has, and those it knows to leave aside."""
+    known = {*method.make().get_params(), *KERNEL_SETTINGS}
+    return {name: value for name, value in settings.items() if name in known}
+
+
+def _check_settings(methods: list[Method], settings: dict[str, Any]) -> None:
+    """Refuse a setting that no method has: it is a slip of the pen."""
+    known = set(KERNEL_SETTINGS)
+    for method in methods:
+        with contextlib.suppress(MissingDependencyError):
+            known |= set(method.make().get_params())
+    for name in settings:
+        if name not in known:
+            raise ValueError(
+                f"{name}: none of the methods has this parameter; expected one of "
+                f"{', '.join(sorted(known))}."
+            )

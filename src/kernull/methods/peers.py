@@ -1,0 +1,281 @@
+"""Detectors of other libraries, so that they stand in the same tables and give thresholds."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.ensemble import IsolationForest
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.svm import OneClassSVM
+from sklearn.utils.validation import check_is_fitted
+
+from kernull._typing import Array, Indices
+from kernull.calibration import Calibration, check_folds, cross_scores
+from kernull.errors import MissingDependencyError
+from kernull.estimators._fusion import fused_blocks
+from kernull.estimators._inputs import read_table
+from kernull.estimators.fused import _FusedKernelEstimator
+from kernull.problems._quadratic import check_nu
+from kernull.stacks import DenseStack, LazyCross
+from kernull.views import ViewScaler
+
+__all__ = ["AveragedOneClassSVM", "TableDetector", "pyod_detector"]
+
+
+class AveragedOneClassSVM(_FusedKernelEstimator):
+    r"""scikit-learn's OneClassSVM on one fused kernel.
+
+    .. math:: s(x) = \sum_i a_i k(x_i, x), \qquad 0 \le a_i \le 1,\; 1'a = \nu n
+
+    Parameters
+    ----------
+    kernels, views, scaling, widths, fusion
+        As in `FisherNull`.
+    nu : float in (0, 1], default=0.1
+        Bound on the share of training rows outside.
+    calibration_folds : int, default=10
+        Folds of the cross-scores that give the threshold.
+    false_alarm_rate, storage, memory_limit, dtype, drop_constant
+        As in `MultiKernelFisherNull`.
+
+    Attributes
+    ----------
+    machine_ : OneClassSVM
+        The fitted machine.
+    threshold_, offset_, false_alarm_rate_, kernel_names_
+        As in `MultiKernelFisherNull`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = AveragedOneClassSVM(views="features").fit(X[y == 0])
+    >>> bool((model.predict(X[y == 2]) == -1).mean() > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "rbf",
+        views: Any = None,
+        *,
+        fusion: str = "average",
+        scaling: Any = "standard",
+        widths: Any = 0.25,
+        nu: float = 0.1,
+        calibration_folds: int = 10,
+        false_alarm_rate: float = 0.05,
+        storage: str = "auto",
+        memory_limit: Any = None,
+        dtype: Any = "float64",
+        drop_constant: bool = True,
+    ) -> None:
+        self.kernels = kernels
+        self.views = views
+        self.fusion = fusion
+        self.scaling = scaling
+        self.widths = widths
+        self.nu = nu
+        self.calibration_folds = calibration_folds
+        self.false_alarm_rate = false_alarm_rate
+        self.storage = storage
+        self.memory_limit = memory_limit
+        self.dtype = dtype
+        self.drop_constant = drop_constant
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
+        """Learn what normal looks like; see `MultiKernelFisherNull.fit`."""
+        super().fit(X)
+        return self
+
+    def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
+        folds = check_folds(self.calibration_folds)
+        nu = check_nu(self.nu)
+        K = self._fuse(stack)
+
+        def machine(seen: Indices) -> Any:
+            return OneClassSVM(kernel="precomputed", nu=nu).fit(K[np.ix_(seen, seen)])
+
+        def score(seen: Indices, held: Indices) -> Array:
+            # Sums of a are nu times the rows seen; the full model's are those of all rows.
+            share = len(K) / len(seen)
+            return np.asarray(share * machine(seen).score_samples(K[np.ix_(held, seen)]))
+
+        self.machine_ = machine(np.arange(len(K)))
+        return cross_scores(len(K), folds, score)
+
+    def _score(self, cross: DenseStack | LazyCross) -> Array:
+        out = np.empty(len(cross))
+        for rows, K in fused_blocks(cross, self.fusion):
+            out[rows] = self.machine_.score_samples(K)
+        return out
+
+
+class TableDetector(OutlierMixin, BaseEstimator):
+    """A detector of scikit-learn or PyOD on one scaled table of all columns.
+
+    It gets what the kernel methods get, a threshold from scores of rows it did not see, and the
+    same conventions: higher scores are more normal.
+
+    Parameters
+    ----------
+    detector : str or detector, default="IsolationForest"
+        ``"IsolationForest"``, ``"LocalOutlierFactor"``, ``"PyOD NAME"`` for a detector of PyOD
+        (extra ``pyod``), or an unfitted detector of either library.
+    scaling : {"standard", "whiten", "none"}, default="standard"
+        Scaling of the table by training statistics.
+    calibration_folds : int, default=10
+        Folds of the cross-scores that give the threshold.
+    false_alarm_rate : float, default=0.05
+        Share of normal rows that may be flagged.
+    random_state : int or None, default=None
+        Seed, for detectors that take one.
+
+    Attributes
+    ----------
+    detector_ : detector
+        The fitted detector.
+    threshold_, offset_, false_alarm_rate_
+        As in `MultiKernelFisherNull`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = TableDetector("LocalOutlierFactor").fit(X[y == 0])
+    >>> bool((model.predict(X[y == 2]) == -1).mean() > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        detector: Any = "IsolationForest",
+        *,
+        scaling: Any = "standard",
+        calibration_folds: int = 10,
+        false_alarm_rate: float = 0.05,
+        random_state: Any = None,
+    ) -> None:
+        self.detector = detector
+        self.scaling = scaling
+        self.calibration_folds = calibration_folds
+        self.false_alarm_rate = false_alarm_rate
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit scaling and detector, and calibrate by cross-scores.
+
+        Parameters
+        ----------
+        X : table of shape (n, d)
+            Training rows, all taken to be normal.
+        y : ignored
+            Present for scikit-learn's interface.
+
+        Returns
+        -------
+        self
+        """
+        folds = check_folds(self.calibration_folds)
+        table = read_table(self, X, reset=True)
+        self._scaler = ViewScaler.fit(self.scaling, table)
+        rows = self._scaler.transform(table)
+        self.detector_ = self._new_detector(len(rows)).fit(rows)
+
+        def score(seen: Indices, held: Indices) -> Array:
+            return _scores(self._new_detector(len(seen)).fit(rows[seen]), rows[held])
+
+        # Rows of detectors that cannot be fitted to a single row are judged by the final one.
+        scores = (
+            cross_scores(len(rows), folds, score)
+            if len(rows) > 2
+            else _scores(self.detector_, rows)
+        )
+        self._training_scores = scores
+        self.calibration_ = Calibration.of(scores)
+        self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
+        self.offset_ = self.threshold_
+        return self
+
+    def score_samples(self, X: Any) -> Array:
+        """Score rows; higher is more normal."""
+        check_is_fitted(self)
+        rows = self._scaler.transform(read_table(self, X, reset=False))
+        return _scores(self.detector_, rows)
+
+    def decision_function(self, X: Any) -> Array:
+        """Score minus threshold: negative where a row is flagged."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> Array:
+        """+1 for normal rows, -1 for flagged ones."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def fit_predict(self, X: Any, y: Any = None) -> Array:
+        """Fit, and judge each training row by its cross-score."""
+        self.fit(X)
+        return np.where(self._training_scores >= self.offset_, 1, -1)
+
+    def _new_detector(self, n: int) -> Any:
+        detector = _named_detector(self.detector) if isinstance(self.detector, str) else None
+        detector = clone(self.detector) if detector is None else detector
+        if isinstance(detector, LocalOutlierFactor):
+            # Only in this mode does it score rows that it was not fitted to.
+            neighbours = min(detector.n_neighbors, max(n - 1, 1))
+            detector.set_params(novelty=True, n_neighbors=neighbours)
+        if self.random_state is not None and "random_state" in detector.get_params():
+            detector.set_params(random_state=self.random_state)
+        return detector
+
+
+def _named_detector(name: str) -> Any:
+    if name == "IsolationForest":
+        return IsolationForest()
+    if name == "LocalOutlierFactor":
+        return LocalOutlierFactor()
+    if name.startswith("PyOD "):
+        return pyod_detector(name.removeprefix("PyOD "))
+    raise ValueError(
+        f"detector: got {name!r}; expected 'IsolationForest', 'LocalOutlierFactor', 'PyOD NAME' "
+        "or an unfitted detector."
+    )
+
+
+def _scores(detector: Any, rows: Array) -> Array:
+    if type(detector).__module__.startswith("pyod."):  # there, higher is more abnormal
+        return -np.asarray(detector.decision_function(rows), dtype=float)
+    return np.asarray(detector.score_samples(rows), dtype=float)
+
+
+def pyod_detector(name: str, **params: Any) -> Any:
+    """An unfitted detector of PyOD by its class's name (extra ``pyod``).
+
+    Parameters
+    ----------
+    name : str
+        For example ``"ECOD"``, ``"KNN"`` or ``"AutoEncoder"``.
+    **params
+        Parameters of the detector.
+    """
+    try:
+        models = import_module("pyod.models")
+    except ImportError:
+        raise MissingDependencyError(
+            f"the detector {name!r} of PyOD needs pyod: pip install 'kernull[pyod]'."
+        ) from None
+    # PyOD keeps class NAME in a module of that name in lower case, with or without underscores.
+    modules = [info.name for info in pkgutil.iter_modules(models.__path__)]
+    for module in modules:
+        if module.replace("_", "") == name.lower().replace("_", ""):
+            found = getattr(import_module(f"pyod.models.{module}"), name, None)
+            if found is not None:
+                return found(**params)
+    known = sorted(m for m in modules if not m.startswith("base"))
+    raise ValueError(
+        f"detector: PyOD has none named {name!r}; expected a class such as 'ECOD' in one of "
+        f"{known}."
+    )

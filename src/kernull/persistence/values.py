@@ -1,0 +1,245 @@
+"""Between Python values and what JSON and safetensors can hold.
+
+A tree is made of None, booleans, numbers, strings, lists, tuples, dictionaries, slices, NumPy
+scalars, arrays of numbers or strings, and `Node`: a name with a dictionary, which is how the layer
+above writes its objects. Arrays of numbers go to a side list and are referred to by number.
+Everything that JSON does not have is a dictionary with the key ``"$"``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernull.errors import ModelFileError
+
+__all__ = ["Node", "decode", "encode"]
+
+#: What a tensor of a model file may hold.
+DTYPES = frozenset(
+    ["bool", "float16", "float32", "float64"]
+    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+)
+#: A value may be nested this deep.
+MAX_DEPTH = 40
+
+
+@dataclass(frozen=True)
+class Node:
+    """An object as its name and its fields."""
+
+    name: str
+    fields: dict[str, Any]
+
+
+def encode(value: Any, tensors: list[np.ndarray[Any, Any]], path: str = "") -> Any:
+    """Turn a tree into JSON values; its arrays of numbers are appended to ``tensors``.
+
+    Raises
+    ------
+    TypeError
+        For values of any other kind; it says where the value sits.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic):
+        return {"$": "scalar", "value": encode(np.asarray(value), tensors, path)}
+    if isinstance(value, int):
+        return value if abs(value) < 2**63 else {"$": "int", "value": str(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
+    if isinstance(value, np.ndarray):
+        return _encode_array(value, tensors, path)
+    if isinstance(value, list):
+        return [encode(item, tensors, f"{path}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, tuple):
+        items = [encode(item, tensors, f"{path}[{i}]") for i, item in enumerate(value)]
+        return {"$": "tuple", "items": items}
+    if isinstance(value, slice):
+        ends = [value.start, value.stop, value.step]
+        return {"$": "slice", "items": [encode(end, tensors, path) for end in ends]}
+    if isinstance(value, dict):
+        pairs = [
+            [encode(key, tensors, path), encode(item, tensors, f"{path}.{key}".lstrip("."))]
+            for key, item in value.items()
+        ]
+        return {"$": "dict", "items": pairs}
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return {"$": "dtype", "value": np.dtype(value).name}
+    if isinstance(value, np.dtype):
+        return {"$": "dtype", "value": value.name}
+    if isinstance(value, Node):
+        fields = {key: encode(item, tensors, f"{path}.{key}") for key, item in value.fields.items()}
+        return {"$": "node", "name": value.name, "fields": fields}
+    raise TypeError(
+        f"{path or 'value'}: cannot be written to a model file: {_describe(value)}. Files hold "
+        "numbers, strings, arrays and containers of these, never code."
+    )
+
+
+def _describe(value: Any) -> str:
+    if callable(value):
+        return f"the callable {getattr(value, '__name__', type(value).__name__)!r}"
+    return f"a value of type {type(value).__module__}.{type(value).__qualname__}"
+
+
+def _encode_array(value: np.ndarray[Any, Any], tensors: list[Any], path: str) -> Any:
+    if value.dtype.name in DTYPES:
+        # The memory layout is kept: BLAS may round differently on another one.
+        columns = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
+        tensors.append(np.array(value.T if columns else value, order="C", copy=True))
+        node = {"$": "array", "tensor": len(tensors) - 1}
+        return {**node, "order": "F"} if columns else node
+    flat = value.ravel().tolist()
+    if value.dtype.kind in "OU" and all(isinstance(item, str) for item in flat):
+        kind = "object" if value.dtype.kind == "O" else "str"
+        return {"$": "strings", "dtype": kind, "shape": list(value.shape), "values": flat}
+    raise TypeError(
+        f"{path}: cannot be written to a model file: an array of dtype {value.dtype}; expected "
+        "numbers or strings."
+    )
+
+
+def decode(value: Any, tensors: list[np.ndarray[Any, Any]], depth: int = 0) -> Any:
+    """Turn JSON values back into a tree; the inverse of `encode`, for untrusted input.
+
+    Raises
+    ------
+    ModelFileError
+        For anything that `encode` would not have written.
+    """
+    if depth > MAX_DEPTH:
+        raise ModelFileError(f"values are nested deeper than {MAX_DEPTH} levels")
+    if value is None or isinstance(value, bool | str | int | float):
+        return value
+    if isinstance(value, list):
+        return [decode(item, tensors, depth + 1) for item in value]
+    kind = value.get("$") if isinstance(value, dict) else None
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    if reader is None:
+        raise ModelFileError(f"unknown kind of value {str(kind)[:40]!r}")
+    return reader(value, tensors, depth + 1)
+
+
+def _items(value: dict[str, Any], key: str = "items") -> list[Any]:
+    items = value.get(key)
+    if not isinstance(items, list):
+        raise ModelFileError(f"a {value['$']} without its {key}")
+    return items
+
+
+def _text(value: dict[str, Any], key: str = "value") -> str:
+    text = value.get(key)
+    if not isinstance(text, str):
+        raise ModelFileError(f"a {value['$']} whose {key} is not text")
+    return text
+
+
+def _read_int(value: dict[str, Any], tensors: Any, depth: int) -> int:
+    text = _text(value)
+    if len(text) > 1000 or not text.removeprefix("-").isdecimal():
+        raise ModelFileError("an integer that is none")
+    return int(text)
+
+
+def _read_float(value: dict[str, Any], tensors: Any, depth: int) -> float:
+    text = _text(value)
+    if text not in ("inf", "-inf", "nan"):
+        raise ModelFileError("a number that is none")
+    return float(text)
+
+
+def _read_tuple(value: dict[str, Any], tensors: Any, depth: int) -> tuple[Any, ...]:
+    return tuple(decode(item, tensors, depth) for item in _items(value))
+
+
+def _read_slice(value: dict[str, Any], tensors: Any, depth: int) -> slice:
+    ends = [decode(item, tensors, depth) for item in _items(value)]
+    if len(ends) != 3 or not all(end is None or isinstance(end, int | str) for end in ends):
+        raise ModelFileError("a slice that is none")
+    return slice(*ends)
+
+
+def _read_dict(value: dict[str, Any], tensors: Any, depth: int) -> dict[Any, Any]:
+    out: dict[Any, Any] = {}
+    for pair in _items(value):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ModelFileError("a dictionary whose items are not pairs")
+        key = decode(pair[0], tensors, depth)
+        parts = key if isinstance(key, tuple) else (key,)
+        if not all(
+            part is None or isinstance(part, str | int | float | np.generic) for part in parts
+        ):
+            raise ModelFileError("a dictionary key that is neither text nor a number")
+        out[key] = decode(pair[1], tensors, depth)
+    return out
+
+
+def _read_dtype(value: dict[str, Any], tensors: Any, depth: int) -> Any:
+    name = _text(value)
+    if name not in DTYPES:
+        raise ModelFileError(f"unknown dtype {name[:40]!r}")
+    return np.dtype(name)
+
+
+def _read_array(value: dict[str, Any], tensors: list[Any], depth: int) -> Any:
+    index = value.get("tensor")
+    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(tensors):
+        raise ModelFileError("an array that is not in the file")
+    return tensors[index].T if value.get("order") == "F" else tensors[index]
+
+
+def _read_scalar(value: dict[str, Any], tensors: list[Any], depth: int) -> Any:
+    inner = value.get("value")
+    if not isinstance(inner, dict) or inner.get("$") not in ("array", "strings"):
+        raise ModelFileError("a scalar that is none")
+    array = decode(inner, tensors, depth)
+    if array.shape != ():
+        raise ModelFileError("a scalar that is none")
+    return array[()]
+
+
+def _read_strings(value: dict[str, Any], tensors: Any, depth: int) -> Any:
+    shape, values = _items(value, "shape"), _items(value, "values")
+    sizes_ok = all(isinstance(s, int) and not isinstance(s, bool) and s >= 0 for s in shape)
+    if (
+        not sizes_ok
+        or len(shape) > 8
+        or math.prod(shape) != len(values)
+        or not all(isinstance(item, str) for item in values)
+    ):
+        raise ModelFileError("an array of text that is none")
+    if value.get("dtype") == "object":
+        out = np.empty(len(values), dtype=object)
+        out[:] = values
+        return out.reshape(shape)
+    # One long string would pad all the others.
+    if len(values) * max((len(item) for item in values), default=0) > 10**7:
+        raise ModelFileError("an array of text that is too large")
+    return np.array(values, dtype=str).reshape(shape)
+
+
+def _read_node(value: dict[str, Any], tensors: Any, depth: int) -> Node:
+    fields = value.get("fields")
+    if not isinstance(fields, dict):
+        raise ModelFileError("an object without its fields")
+    return Node(
+        _text(value, "name"), {key: decode(item, tensors, depth) for key, item in fields.items()}
+    )
+
+
+_READERS: dict[str, Any] = {
+    "int": _read_int,
+    "float": _read_float,
+    "tuple": _read_tuple,
+    "slice": _read_slice,
+    "dict": _read_dict,
+    "dtype": _read_dtype,
+    "array": _read_array,
+    "scalar": _read_scalar,
+    "strings": _read_strings,
+    "node": _read_node,
+}

@@ -1,0 +1,181 @@
+r"""Newton first, cutting planes where F turns out not to be smooth: for SVDD and one-class SVM.
+
+Every inner solution a gives a plane below F, :math:`F(b) \ge -b'u(a)`. Where a kernel with all the
+weight has low rank (a column with few distinct values), the inner solution is not unique, F has a
+kink there, and the a that libsvm happens to return certifies nothing. The saddle point's a is a
+*mixture* of several. So if Newton has not finished after a few steps, a linear programme over all
+planes seen lends a hand:
+
+.. math:: \max_{w \ge 0, 1'w = 1} \min_{b} \; -b' \sum_k w_k u(a_k)
+
+Its value bounds the optimum from below, the mixture :math:`\bar a = \sum_k w_k a_k` does so even
+better and is a plane of its own, and its minimiser b is where to look next, half-way from the
+best point known (the in-out rule, which keeps cutting planes from jumping about).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
+
+from kernull._typing import Array
+from kernull.balls import Ball
+from kernull.errors import MissingCapabilityError
+from kernull.problems import Evaluation, Problem
+from kernull.solvers import newton
+from kernull.solvers.base import Record, Result, Tracker, starting_weights
+
+__all__ = ["solve"]
+
+#: Newton's steps at a time; where F is smooth it seldom needs more.
+NEWTON_STEPS = 15
+#: How far from the best point towards the programme's minimiser the next one lies.
+STEP = 0.5
+#: Cutting planes added before Newton has another try.
+CUTTING_STEPS = 5
+
+
+class PlaneProblem(Problem, Protocol):
+    """A problem whose inner solutions are planes through the origin below F."""
+
+    def plane(self, a: Array) -> Array:
+        """u(a), with F(b) >= -b'u(a) for all b >= 0."""
+        ...
+
+
+class _Recorder:
+    """The problem, keeping all it evaluated."""
+
+    def __init__(self, problem: PlaneProblem) -> None:
+        self._problem = problem
+        self.points: list[Evaluation] = []
+        self.n_evaluations = 0
+        self.precision: float = getattr(problem, "precision", 1e-14)
+
+    @property
+    def J(self) -> int:
+        return self._problem.J
+
+    def evaluate(self, weights: Array) -> Evaluation:
+        point = self._problem.evaluate(weights)
+        self.n_evaluations += 1
+        self.points.append(point)
+        return point
+
+
+def solve(
+    problem: PlaneProblem,
+    ball: Ball,
+    *,
+    tol: float,
+    max_iter: int,
+    init: Array | None = None,
+    callback: Callable[[Record], None] | None = None,
+) -> Result:
+    """Minimise F over a polyhedral set of weights; see the module's text."""
+    if not ball.polyhedral:
+        raise MissingCapabilityError(
+            f"solver='cutting-plane' needs weights on the simplex; on {ball!r} F is smooth: use "
+            "solver='auto'."
+        )
+    start = problem.n_evaluations
+    recorder, tracker = _Recorder(problem), Tracker(ball, tol, callback)
+    weights = starting_weights(ball, problem.J, init)
+    planes = None
+    while (left := max_iter - len(tracker.history)) > 0:
+        result = _newton(recorder, ball, tol, min(NEWTON_STEPS, left), weights, callback)
+        tracker.history += result.history
+        if result.converged:
+            return replace(
+                result,
+                n_iter=len(tracker.history),
+                history=tuple(tracker.history),
+                n_evaluations=problem.n_evaluations - start,
+            )
+        planes = planes or _Planes(problem, ball)
+        planes.take(recorder)
+        for _ in range(CUTTING_STEPS):
+            goal = planes.mix()
+            if tracker.see(planes.certified()) <= tol:
+                return tracker.result("cutting-plane", problem.n_evaluations - start)
+            assert planes.best is not None
+            recorder.evaluate(planes.best.weights + STEP * (goal - planes.best.weights))
+            planes.take(recorder)
+        assert planes.best is not None
+        weights = planes.best.weights
+    return tracker.result("cutting-plane", problem.n_evaluations - start)
+
+
+def _newton(
+    problem: _Recorder,
+    ball: Ball,
+    tol: float,
+    steps: int,
+    weights: Array,
+    callback: Callable[[Record], None] | None,
+) -> Result:
+    with warnings.catch_warnings():  # the outer certificate speaks for the whole
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return newton.solve(problem, ball, tol=tol, max_iter=steps, init=weights, callback=callback)
+
+
+class _Planes:
+    """All planes below F seen so far, the best point, and the best lower bound."""
+
+    def __init__(self, problem: PlaneProblem, ball: Ball) -> None:
+        self.problem, self.ball = problem, ball
+        self.planes: list[Array] = []
+        self.solutions: list[Array] = []
+        self.best: Evaluation | None = None
+        self.lower = -np.inf
+
+    def take(self, recorder: _Recorder) -> None:
+        """Add what was evaluated since the last time."""
+        for point in recorder.points:
+            self._add(point.u, point.coef, point)
+            if self.best is None or point.value < self.best.value:
+                self.best = point
+        recorder.points.clear()
+
+    def _add(self, u: Array, a: Array, point: Evaluation) -> None:
+        self.planes.append(u)
+        self.solutions.append(a)
+        self.lower = max(self.lower, point.lower_bound(self.ball.support(u)))
+
+    def mix(self) -> Array:
+        """Solve the programme, add its mixture, and return where it would look next."""
+        assert self.best is not None
+        goal, mixture = _programme(np.array(self.planes))
+        a = np.asarray(mixture @ np.array(self.solutions))
+        self._add(self.problem.plane(a), a, self.best)
+        return goal
+
+    def certified(self) -> Evaluation:
+        """The best point with the best lower bound, whatever its own coefficients certify."""
+        assert self.best is not None
+        return replace(self.best, lower_bound=lambda _: self.lower)
+
+
+def _programme(planes: Array) -> tuple[Array, Array]:
+    """Minimiser b of max_k -b'u_k over the simplex, and the mixture of planes that proves it."""
+    count, J = planes.shape
+    scale = float(np.abs(planes).max()) or 1.0
+    # Variables b and t: minimise t subject to -u_k'b - t <= 0, 1'b = 1.
+    answer = linprog(
+        np.append(np.zeros(J), 1.0),
+        A_ub=np.column_stack([-planes / scale, -np.ones(count)]),
+        b_ub=np.zeros(count),
+        A_eq=np.append(np.ones(J), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0, None)] * J + [(None, None)],
+        method="highs",
+    )
+    mixture = np.maximum(-answer.ineqlin.marginals, 0.0)
+    weights = np.maximum(answer.x[:J], 0.0)
+    return weights / weights.sum(), mixture / mixture.sum()

@@ -1,0 +1,141 @@
+"""Leave-one-out in closed form against n refits, kernel by kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+
+from kernull import FisherProblem, MultiKernelFisherNull
+from kernull.calibration import (
+    attributed_contributions,
+    leave_one_out,
+    leave_one_out_contributions,
+)
+from kernull.problems import RidgeInverse
+from kernull.stacks import DenseStack
+
+VIEWS = {"a": [0, 1], "b": [2], "c": [2, 3, 4]}
+
+#: Ten problems: kernels, norms, ridges, scalings, row weights.
+PROBLEMS = [
+    {"p": 2.0},
+    {"p": 1.0, "delta": 1e-3},
+    {"p": np.inf, "delta": 1.0},
+    {"p": 4 / 3, "widths": [0.25, 1.0]},
+    {"kernels": "laplacian", "delta": 1e-4},
+    {"kernels": ["rbf", "polynomial"], "p": 3.0},
+    {"kernels": "cosine", "scaling": "none"},
+    {"scaling": "whiten", "delta": 1e-5},
+    {"weighted": "copies"},
+    {"weighted": "fractions", "p": 1.5},
+]
+
+
+def rows(seed, n=32):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, 5)) @ rng.standard_normal((5, 5)) + 1.0
+
+
+def row_weights(kind, n, seed):
+    rng = np.random.default_rng(seed)
+    if kind == "copies":
+        return rng.integers(1, 4, n).astype(float)
+    return rng.uniform(0.2, 1.0, n) if kind == "fractions" else None
+
+
+def refits(kernels, weights, ridge, w):
+    """Contributions to each row by n models that did not see (one copy of) it: scikit-learn's."""
+    combined = np.tensordot(weights, kernels, axes=1)
+    n = len(combined)
+    out = np.empty((n, len(weights)))
+    for i in range(n):
+        left = np.ones(n) if w is None else w.copy()
+        left[i] = max(left[i] - 1.0, 0.0)
+        keep = np.flatnonzero(left > 0)
+        model = KernelRidge(alpha=ridge, kernel="precomputed")
+        model.fit(combined[np.ix_(keep, keep)], np.ones(len(keep)), sample_weight=left[keep])
+        out[i] = weights * (kernels[:, i, keep] @ model.dual_coef_)
+    return out
+
+
+@pytest.mark.parametrize("number", range(len(PROBLEMS)))
+def test_equals_n_refits(number):
+    options = dict(PROBLEMS[number])
+    X = rows(number)
+    w = row_weights(options.pop("weighted", None), len(X), number)
+    model = MultiKernelFisherNull(views=VIEWS, **options).fit(X, sample_weight=w)
+    kernels = model.bank_.stack().kernels
+    ridge = model.delta * (len(X) if w is None else w.sum())
+    expected = refits(kernels, model.weights_, ridge, w)
+    np.testing.assert_allclose(model.calibration_contributions_, expected, rtol=0, atol=1e-8)
+    # The sum is the textbook formula, with the coefficients of an exact solve.
+    problem = FisherProblem(DenseStack(kernels), ridge, row_weight=w)
+    plain = leave_one_out(problem, model.weights_, problem.evaluate(model.weights_).coef, None, w)
+    np.testing.assert_allclose(expected.sum(axis=1), plain, rtol=0, atol=1e-8)
+
+
+def test_missing_view_threshold_is_that_of_refits_without_it():
+    X = rows(3)
+    model = MultiKernelFisherNull(views=VIEWS, false_alarm_rate=0.2).fit(X)
+    kernels = model.bank_.stack().kernels
+    expected = refits(kernels, model.weights_, model.delta * len(X), None)[:, [0, 2]].sum(axis=1)
+    new = rows(4, 50)
+    own = np.stack([K for _, K in model.bank_.matrices(new)])
+    scores = np.einsum("j,jmn,n->m", model.weights_[[0, 2]], own[[0, 2]], model.coef_)
+    p = (1 + (expected[None, :] <= scores[:, None]).sum(axis=1)) / (len(X) + 1)
+    np.testing.assert_allclose(model.score_samples(new, missing_views="b"), scores, atol=1e-10)
+    np.testing.assert_allclose(model.p_values(new, missing_views=["b"]), p)
+    np.testing.assert_array_equal(model.predict(new, missing_views=["b"]) == -1, p <= 0.2)
+
+
+@pytest.mark.parametrize("weighted", [None, "copies"])
+def test_precomputed_kernels_are_taken_apart_when_fitted(weighted):
+    X = rows(5)
+    w = row_weights(weighted, len(X), 1)
+    table = MultiKernelFisherNull(views=VIEWS).fit(X, sample_weight=w)
+    model = MultiKernelFisherNull("precomputed").fit(table.bank_.stack().kernels, sample_weight=w)
+    np.testing.assert_allclose(
+        model.calibration_contributions_, table.calibration_contributions_, rtol=0, atol=1e-8
+    )
+
+
+def test_matrix_free_sums_are_the_calibration_scores():
+    X = rows(5, 700)
+    model = MultiKernelFisherNull(views=VIEWS, storage="tiled").fit(X)
+    found = model.calibration_contributions_
+    assert len(found) == 500
+    np.testing.assert_allclose(np.sort(found.sum(axis=1)), model.calibration_.scores, atol=1e-12)
+    p = model.p_values(X, missing_views="b")
+    np.testing.assert_array_equal(model.predict(X, missing_views="b") == -1, p <= 0.05)
+
+
+def test_shared_out_contributions_are_right_to_first_order():
+    """Ten times the ridge, a hundredth of the error; and sums are as given."""
+    X = rows(5, 200)
+    stack = MultiKernelFisherNull(views=VIEWS).fit(X).bank_.stack()
+    b, picked = np.array([0.5, 0.3, 0.6]), np.array([3, 17, 40, 199])
+    errors = []
+    for ridge in (20.0, 200.0, 2000.0):
+        inverse = RidgeInverse.of(stack.combine(b), ridge)
+        exact = leave_one_out_contributions(stack, b, inverse)[picked]
+        sums = exact.sum(axis=1)
+        found = attributed_contributions(stack, b, inverse.coef(), sums, picked)
+        np.testing.assert_allclose(found.sum(axis=1), sums, rtol=0, atol=1e-14)
+        training = (stack.products(inverse.coef()).T * b)[picked]
+        errors.append(np.abs(found - exact).max() / np.abs(training - exact).max())
+    # Relative to the correction itself, the error falls with the ridge.
+    assert errors[0] < 0.1
+    assert errors[2] < errors[1] / 5 < errors[0] / 10
+
+
+def test_exact_even_where_the_solver_stopped_early():
+    """A loose tolerance leaves the solver's coefficients inexact; leave-one-out solves anew."""
+    X = rows(6, 100)
+    model = MultiKernelFisherNull(views=VIEWS, solver="subspace", tol=1e-2).fit(X)
+    A = model.bank_.stack().combine(model.weights_) + model.delta * len(X) * np.eye(len(X))
+    G = np.linalg.inv(A)
+    expected = 1.0 - G.sum(axis=1) / np.diag(G)
+    found = model.calibration_contributions_.sum(axis=1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(model.calibration_.scores, np.sort(expected), rtol=0, atol=1e-8)

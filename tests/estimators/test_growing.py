@@ -1,0 +1,287 @@
+"""partial_fit, forget and budgets: equal to refits given the same ridge, scaling, widths, b."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from kernull import MultiKernelFisherNull
+from kernull.calibration import Calibration
+from kernull.datasets import load_digits_views
+from kernull.errors import InvalidKernelError, MissingCapabilityError
+from kernull.problems import FisherProblem, incremental
+from kernull.views import join_views
+
+DATA = load_digits_views()
+X, VIEWS = join_views(DATA.views)
+FOURS = X[DATA.y == 4]
+OTHERS = X[DATA.y == 9]
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
+
+
+def model(**options):
+    return MultiKernelFisherNull(views=VIEWS, widths=0.5, **options)
+
+
+def refit(grown, table, weight=None):
+    """Coefficients, thresholds and scores by plain NumPy, from what must stay the same."""
+    bank = grown.bank_.rebase(table)
+    b, n = grown.weights_, len(table)
+    w = np.ones(n) if weight is None else weight
+    K = np.einsum("j,jmn->mn", b, np.stack([K for _, K in bank.matrices()]))
+    a = np.linalg.solve(K + np.diag(grown.ridge_ / w), np.ones(n))
+    scores = np.empty(n)
+    for i in range(n):  # one copy of row i is left out
+        v = w.copy()
+        v[i] = max(w[i] - 1, 0.0)
+        rows = v > 0
+        A = K[np.ix_(rows, rows)] + np.diag(grown.ridge_ / v[rows])
+        scores[i] = K[i, rows] @ np.linalg.solve(A, np.ones(rows.sum()))
+    threshold, _ = Calibration.of(scores, w).threshold(grown.false_alarm_rate)
+    cross = np.stack([K for _, K in bank.matrices(OTHERS[:20])])
+    return a, threshold, np.einsum("j,jmn,n->m", b, cross, a), scores
+
+
+def agree(grown, table, weight=None):
+    a, threshold, others, scores = refit(grown, table, weight)
+    np.testing.assert_allclose(grown.coef_, a, rtol=0, atol=1e-8)
+    assert grown.threshold_ == pytest.approx(threshold, abs=1e-8)
+    assert grown.offset_ == grown.threshold_
+    np.testing.assert_allclose(grown.calibration_.scores, np.sort(scores), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(grown.score_samples(OTHERS[:20]), others, rtol=0, atol=1e-8)
+
+
+def test_ten_pieces_equal_one_fit():
+    grown = model()
+    for piece in np.array_split(FOURS[:100], 10):
+        grown.partial_fit(piece)
+    assert len(grown.coef_) == 100
+    agree(grown, FOURS[:100])
+    assert grown.sample_indices_.tolist() == list(range(100))
+    assert grown.n_samples_seen_ == 100
+
+
+def test_ten_pieces_equal_one_fit_of_the_same_estimator():
+    # The other way round: fit on everything, and let the pieces start from its scaling, widths,
+    # weights and ridge.
+    whole = model(tol=1e-12).fit(FOURS[:100])
+    grown = model(tol=1e-12).fit(FOURS[:100])
+    grown.forget(np.arange(10, 100))
+    for piece in np.array_split(FOURS[10:100], 9):
+        grown.partial_fit(piece)
+    np.testing.assert_allclose(grown.coef_, whole.coef_, rtol=0, atol=1e-8)
+    assert grown.threshold_ == pytest.approx(whole.threshold_, abs=1e-8)
+    np.testing.assert_allclose(
+        grown.score_samples(OTHERS), whole.score_samples(OTHERS), rtol=0, atol=1e-8
+    )
+
+
+def test_row_weights_grow_too():
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 4, size=60).astype(float)
+    weight[:2] = 1.0
+    grown = model(false_alarm_rate=0.1)
+    for rows in np.array_split(np.arange(60), 4):
+        grown.partial_fit(FOURS[rows], sample_weight=weight[rows])
+    kept = weight > 0
+    assert len(grown.coef_) == kept.sum()
+    agree(grown, FOURS[:60][kept], weight[kept])
+
+
+@pytest.mark.parametrize("score_type", ["projection", "distance"])
+def test_one_row_at_a_time(score_type):
+    grown = model(score_type=score_type).fit(FOURS[:20])
+    for row in FOURS[20:26]:
+        grown.partial_fit(row[None])
+    a, *_ = refit(grown, FOURS[:26])
+    np.testing.assert_allclose(grown.coef_, a, rtol=0, atol=1e-8)
+
+
+def test_forgetting_equals_never_having_seen():
+    grown = model().fit(FOURS[:50])
+    drop = np.array([3, 49, 17, 0])
+    grown.forget(drop)
+    rest = np.delete(np.arange(50), drop)
+    agree(grown, FOURS[rest])
+    assert grown.sample_indices_.tolist() == rest.tolist()
+    grown.partial_fit(FOURS[50:53]).forget(np.arange(49) < 5)  # a mask
+    agree(grown, FOURS[np.r_[rest[5:], 50:53]])
+
+
+def test_updates_need_no_factorisation_of_the_whole(monkeypatch):
+    grown = model().partial_fit(FOURS[:80])
+    sizes = []
+    for name in ("dpotrf", "cho_factor"):
+        original = getattr(incremental, name)
+        monkeypatch.setattr(
+            incremental,
+            name,
+            lambda A, *a, _f=original, **k: (sizes.append(len(A)), _f(A, *a, **k))[1],
+        )
+    monkeypatch.setattr(FisherProblem, "factorise", None)
+    grown.partial_fit(FOURS[80:83])
+    grown.forget([1, 2])
+    assert sizes == [3, 2]  # the Schur complements, nothing else
+
+
+def test_relearned_weights_are_those_of_a_fit_with_this_scaling():
+    grown = model(tol=1e-10, p=4 / 3).fit(FOURS[:30])
+    old = grown.weights_.copy()
+    grown.partial_fit(FOURS[30:60], relearn=True)
+    assert grown.gap_ <= 1e-10
+    assert grown.ridge_ == pytest.approx(grown.delta * 60)
+    assert np.abs(grown.weights_ - old).max() > 1e-6
+    kernels = np.stack([K for _, K in grown.bank_.rebase(FOURS[:60]).matrices()])
+    fresh = MultiKernelFisherNull("precomputed", tol=1e-10, p=4 / 3).fit(kernels)
+    np.testing.assert_allclose(grown.weights_, fresh.weights_, atol=1e-5)
+    assert grown.threshold_ == pytest.approx(fresh.threshold_, abs=1e-5)
+    agree(grown, FOURS[:60])
+    grown.partial_fit(FOURS[60:62])  # and it still grows
+    agree(grown, FOURS[:62])
+
+
+def test_warm_start_saves_iterations():
+    grown = model(p=8 / 7).fit(FOURS[:100])
+    cold = model(p=8 / 7).fit(FOURS[:105]).n_iter_
+    assert grown.partial_fit(FOURS[100:105], relearn=True).n_iter_ < cold
+
+
+def test_mixed_norms_grow_too():
+    options = {"widths": [0.25, 0.5], "views": VIEWS, "r": 1.0}
+    grown = MultiKernelFisherNull(**options).fit(FOURS[:30]).partial_fit(FOURS[30:40])
+    agree(grown, FOURS[:40])
+    grown.partial_fit(FOURS[40:50], relearn=True)
+    assert grown.gap_ <= 1e-6
+
+
+def test_a_budget_keeps_the_useful_rows():
+    grown = model(max_samples=30)
+    for piece in np.array_split(FOURS[:90], 9):
+        grown.partial_fit(piece)
+        assert len(grown.coef_) <= 30
+    assert grown.n_samples_seen_ == 90
+    agree(grown, FOURS[grown.sample_indices_])
+    # Half of the rows given are copies, worthless under a small ridge: they go first.
+    doubled = np.repeat(FOURS[:20], 2, axis=0)
+    few = model(max_samples=20, delta=1e-6).partial_fit(doubled)
+    assert sorted(few.sample_indices_ // 2) == list(range(20))
+
+
+def test_thirty_useful_rows_of_120_do_nearly_as_well_as_all():
+    from kernull.metrics import auc
+
+    results = []
+    rng = np.random.default_rng(0)
+    for digit in range(10):
+        rows = rng.permutation(np.flatnonzero(DATA.y == digit))
+        train, test = X[rows[:120]], np.setdiff1d(np.arange(len(X)), rows[:120])
+        labels = np.where(DATA.y[test] == digit, 1, -1)
+        full = model().fit(train)
+        budget, chance = model(max_samples=30).fit(train), model().fit(train)
+        budget.partial_fit(train[:1])  # one more row, and the budget is applied
+        chance.forget(rng.permutation(120)[:90])
+        results.append([auc(labels, m.score_samples(X[test])) for m in (full, budget, chance)])
+    full, budget, chance = np.mean(results, axis=0)
+    assert budget > full - 0.005
+    assert budget > chance
+
+
+def test_precomputed_kernels_grow():
+    bank = model().fit(FOURS[:10]).bank_.rebase(FOURS[:30])
+    K = np.stack([K for _, K in bank.matrices()])
+    grown = MultiKernelFisherNull("precomputed").partial_fit(K[:, :12, :12])
+    grown.partial_fit(K[:, 12:20, :20]).partial_fit(K[:, 20:30, :30])
+    A = np.einsum("j,jmn->mn", grown.weights_, K) + grown.ridge_ * np.eye(30)
+    np.testing.assert_allclose(grown.coef_, np.linalg.solve(A, np.ones(30)), atol=1e-8)
+    assert grown.score_samples(K[:, :3]).shape == (3,)
+    grown.forget([0, 5])
+    assert grown.score_samples(np.delete(K, [0, 5], axis=2)).shape == (30,)
+    with pytest.raises(MissingCapabilityError, match="weighted sum"):
+        grown.partial_fit(K[:, :1, :29], relearn=True)
+    with pytest.raises(InvalidKernelError, match="needs shape"):
+        grown.partial_fit(K[:, :1, :7])
+    with pytest.raises(MissingCapabilityError, match="partial_fit instead of fit"):
+        MultiKernelFisherNull("precomputed").fit(K).forget([0])
+
+
+def test_pickled_models_are_small_and_grow_on():
+    grown = model().fit(FOURS[:40]).partial_fit(FOURS[40:50])
+    data = pickle.dumps(grown)
+    assert len(data) < len(pickle.dumps(model().fit(FOURS[:50]))) + 3000
+    again = pickle.loads(data).partial_fit(FOURS[50:55])
+    agree(again, FOURS[:55])
+    assert again.n_samples_seen_ == 55
+
+
+def test_rounding_does_not_pile_up():
+    grown = model(delta=1e-5).fit(FOURS[:60])
+    given = [*range(60)]
+    for step in range(40):  # in and out, many times, with a tiny ridge
+        given += range(60 + step, 70 + step)
+        grown.partial_fit(FOURS[60 + step : 70 + step]).forget(np.arange(10) + step % 20)
+    agree(grown, FOURS[np.array(given)[grown.sample_indices_]])
+
+
+WRONG = {
+    "nan": (lambda m: m.partial_fit(FOURS[:3] * np.nan), "NaN"),
+    "columns": (lambda m: m.partial_fit(FOURS[:3, :5]), "features"),
+    "no rows": (lambda m: m.partial_fit(FOURS[:0]), "minimum of 1"),
+    "weights": (lambda m: m.partial_fit(FOURS[:3], sample_weight=[1, 2]), "sample_weight"),
+    "negative": (lambda m: m.partial_fit(FOURS[:2], sample_weight=[1, -2]), "[Nn]egative"),
+    "range": (lambda m: m.forget([30]), "the model holds rows 0 to 29"),
+    "below": (lambda m: m.forget([-1]), "the model holds rows 0 to 29"),
+    "twice": (lambda m: m.forget([1, 1]), "occurs twice"),
+    "too many": (lambda m: m.forget(np.arange(29)), "would leave 1 of 30 rows"),
+    "floats": (lambda m: m.forget([0.5]), "expected positions"),
+    "mask": (lambda m: m.forget([True, False]), "mask of shape"),
+    "budget": (lambda m: m.set_params(max_samples=1).partial_fit(FOURS[:3]), "max_samples: got 1"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_get_a_clear_error_and_change_nothing(case):
+    grown = model().fit(FOURS[:25]).partial_fit(FOURS[25:30])
+    call, message = WRONG[case]
+    if case == "budget":
+        before = pickle.dumps(vars(grown.set_params(max_samples=1)))
+    else:
+        before = pickle.dumps(vars(grown))
+    with pytest.raises(ValueError, match=message):
+        call(grown)
+    assert pickle.dumps(vars(grown)) == before
+
+
+def test_a_failed_relearning_changes_nothing():
+    grown = model().fit(FOURS[:25]).partial_fit(FOURS[25:30])
+    grown.set_params(delta=-1.0)
+    before = pickle.dumps(vars(grown))
+    with pytest.raises(ValueError, match="delta"):
+        grown.partial_fit(FOURS[30:32], relearn=True)
+    assert pickle.dumps(vars(grown)) == before
+
+
+def test_groups_without_r():
+    with pytest.raises(ValueError, match="r is None"):
+        model(kernel_groups=[0, 0, 1]).fit(FOURS[:9])
+    with pytest.raises(ValueError, match="kernel_groups: got"):
+        model(r=1, kernel_groups=[0, 0]).fit(FOURS[:9])
+    with pytest.raises(ValueError, match="r: got 0"):
+        model(r=0).fit(FOURS[:9])
+
+
+def test_tensors_grow_and_stay_tensors():
+    torch = pytest.importorskip("torch")
+    grown = model().fit(torch.as_tensor(FOURS[:20]))
+    grown.partial_fit(torch.as_tensor(FOURS[20:30])).forget([0])
+    assert torch.is_tensor(grown.coef_)
+    assert torch.is_tensor(grown.weights_)
+    plain = model().fit(FOURS[:20]).partial_fit(FOURS[20:30]).forget([0])
+    np.testing.assert_allclose(grown.coef_.numpy(), plain.coef_, atol=1e-10)
+
+
+def test_low_rank_models_say_that_they_cannot_grow():
+    low = model(storage="nystroem", landmarks=10).fit(FOURS[:40])
+    with pytest.raises(MissingCapabilityError, match="nystroem"):
+        low.partial_fit(FOURS[40:42])

@@ -1,0 +1,513 @@
+"""JointMultiKernelFisherNull: what it equals, enrolment, thresholds, routing, errors."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
+from kernull.datasets import load_digits_views
+from kernull.errors import InvalidKernelError
+from kernull.metrics import auc
+from kernull.problems import FisherProblem, incremental
+from kernull.views import join_views
+
+DATA = load_digits_views()
+X, VIEWS = join_views(DATA.views)
+Y = DATA.y
+NAMES = np.array(["zero", "one", "two", "three"])
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
+
+
+def some(digits, rows, start=0):
+    """A few rows of each of some digits, and their names."""
+    index = np.concatenate([np.flatnonzero(d == Y)[start : start + rows] for d in digits])
+    return X[index], NAMES[Y[index]]
+
+
+def fitted(rows=20, digits=(0, 1, 2), **options):
+    table, groups = some(digits, rows)
+    model = JointMultiKernelFisherNull(views=VIEWS, widths=0.5, **options)
+    return model.fit(table, groups=groups)
+
+
+def precomputed(table, J=3, seed=0):
+    """Kernels between all rows of a table, as a stack."""
+    views = list(VIEWS.values())
+    out = []
+    for j in range(J):
+        part = table[:, views[j]]
+        distances = ((part[:, None] - part[None]) ** 2).sum(axis=-1)
+        out.append(np.exp(-distances / distances.mean()))
+    return np.array(out)
+
+
+# -- what it equals --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [1.0, 4 / 3, 2.0])
+@pytest.mark.parametrize(
+    # Pooled whitening is left out: Ledoit and Wolf's shrinkage counts copies as new rows.
+    ("scaling", "pooled"),
+    [("standard", False), ("standard", True), ("none", True), ("whiten", False)],
+)
+def test_copies_of_one_task_give_its_weights(p, scaling, pooled):
+    table, _ = some([3], 25)
+    options = {"views": VIEWS, "widths": 0.5, "p": p, "tol": 1e-12, "scaling": scaling}
+    alone = MultiKernelFisherNull(**options).fit(table)
+    joint = JointMultiKernelFisherNull(pooled=pooled, **options)
+    joint.fit(np.tile(table, (4, 1)), groups=np.repeat(list("abcd"), 25))
+    np.testing.assert_allclose(joint.weights_, alone.weights_, rtol=0, atol=1e-8)
+    for name in "abcd":
+        np.testing.assert_allclose(joint.coef_[name], alone.coef_, rtol=0, atol=1e-8)
+        assert joint.threshold_[name] == pytest.approx(alone.threshold_, abs=1e-8)
+
+
+def test_one_task_is_the_core():
+    table, _ = some([2], 30)
+    weight = np.random.default_rng(0).integers(0, 3, size=30).astype(float)
+    options = {"views": VIEWS, "p": 4 / 3, "score_type": "distance"}
+    for sample_weight in (None, weight):
+        alone = MultiKernelFisherNull(**options)
+        joint = JointMultiKernelFisherNull(**options)
+        first = alone.fit_predict(table, sample_weight=sample_weight)
+        second = joint.fit_predict(table, sample_weight=sample_weight)
+        np.testing.assert_array_equal(first, second)
+        np.testing.assert_allclose(joint.weights_, alone.weights_, rtol=1e-10)
+        np.testing.assert_allclose(joint.score_samples(X), alone.score_samples(X), atol=1e-9)
+        np.testing.assert_array_equal(joint.predict(X), alone.predict(X))
+        assert joint.gap_ <= 1e-6
+
+
+def test_the_gap_is_that_of_the_joint_problem():
+    import cvxpy
+
+    model = fitted(rows=8, digits=(0, 1), p=2.0, tol=1e-9)
+    objective, norms = 0, [0] * 3
+    for name in model.tasks_:
+        kernels = model._tasks[name].bank.stack().kernels
+        n = kernels.shape[1]
+        a = cvxpy.Variable(n)
+        objective += 2 * cvxpy.sum(a) - model.delta * n * cvxpy.sum_squares(a)
+        for j, K in enumerate(kernels):
+            norms[j] += cvxpy.sum_squares(np.linalg.cholesky(K + 1e-13 * np.eye(n)).T @ a)
+    programme = cvxpy.Problem(cvxpy.Maximize(objective - cvxpy.norm(cvxpy.hstack(norms), 2)))
+    programme.solve(solver=cvxpy.CLARABEL)
+    assert model.history_[-1].value == pytest.approx(programme.value, rel=1e-6)
+    assert model.gap_ <= 1e-9
+
+
+def test_tasks_of_different_sizes_use_their_own_ridge():
+    table, groups = some((0, 1), 20)
+    keep = np.r_[0:20, 20:27]
+    model = JointMultiKernelFisherNull(views=VIEWS, tol=1e-10).fit(table[keep], groups=groups[keep])
+    for name, n in (("zero", 20), ("one", 7)):
+        K = model._tasks[name].bank.stack().combine(model.weights_)
+        a = np.linalg.solve(K + model.delta * n * np.eye(n), np.ones(n))
+        np.testing.assert_allclose(model.coef_[name], a, atol=1e-6)
+
+
+def test_thresholds_come_from_leaving_rows_out_of_their_task():
+    model = fitted(rows=12, false_alarm_rate=0.2, tol=1e-12)
+    for name in model.tasks_:
+        K = model._tasks[name].bank.stack().combine(model.weights_)
+        scores = []
+        for i in range(12):  # twelve refits without one row, same ridge and weights
+            rest = np.delete(np.arange(12), i)
+            A = K[np.ix_(rest, rest)] + model.delta * 12 * np.eye(11)
+            scores.append(K[i, rest] @ np.linalg.solve(A, np.ones(11)))
+        np.testing.assert_allclose(model.calibration_[name].scores, np.sort(scores), atol=1e-6)
+        below = np.sum(np.sort(scores) < model.threshold_[name] - 1e-9)
+        assert (1 + below) / 13 <= 0.2 + 1e-12
+
+
+def test_tasks_scale_themselves():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(60, 2)) * np.repeat([1.0, 50.0], 30)[:, None]
+    groups = np.repeat([0, 1], 30)
+    model = JointMultiKernelFisherNull().fit(table, groups=groups)
+    for name in (0, 1):
+        own = MultiKernelFisherNull().fit(table[groups == name]).bank_.views[0]
+        bank = model._tasks[name].bank.views[0]
+        np.testing.assert_allclose(bank.scaler.scale, own.scaler.scale)
+        assert bank.kernels[0].width == pytest.approx(own.kernels[0].width)
+
+
+def test_scaling_is_pooled_within_tasks_on_request():
+    rng = np.random.default_rng(0)
+    spread = np.array([1.0, 5.0])
+    table = rng.normal(size=(400, 2)) * spread
+    groups = np.repeat([0, 1], 200)
+    table[groups == 1] += 1000.0  # far apart: would drown both scales if tasks were mixed
+    model = JointMultiKernelFisherNull(pooled=True).fit(table, groups=groups)
+    np.testing.assert_allclose(model.bank_.views[0].scaler.scale, spread, rtol=0.1)
+    assert model.bank_.views[0].kernels[0].width < 1.0
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_view_constant_within_every_task_is_dropped(pooled):
+    table, groups = some((0, 1), 10)
+    table = np.column_stack([table, np.where(groups == "one", 0.1, 0.7)])
+    views = VIEWS | {"flat": [table.shape[1] - 1]}
+    model = JointMultiKernelFisherNull(views=views, pooled=pooled)
+    with pytest.warns(UserWarning, match="dropped constant view.*'flat'"):
+        model.fit(table, groups=groups)
+    assert len(model.weights_) == 3
+    table[0, -1] = 5.0  # in one task it varies now: all tasks keep it
+    assert len(model.fit(table, groups=groups).weights_) == 4
+    only = JointMultiKernelFisherNull(views={"flat": [table.shape[1] - 1]}, pooled=pooled)
+    with pytest.raises(ValueError, match="constant within every task"):
+        only.fit(table[1:], groups=groups[1:])
+
+
+# -- enrolment -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Counts every factorisation of the package."""
+    calls = []
+    for module, name in ((incremental, "dpotrf"), (incremental, "cho_factor")):
+        original = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *a, _f=original, **k: (calls.append(1), _f(*a, **k))[1]
+        )
+    factorise = FisherProblem.factorise
+    monkeypatch.setattr(
+        FisherProblem, "factorise", lambda self, b: (calls.append(1), factorise(self, b))[1]
+    )
+    return calls
+
+
+def test_enrolment_is_one_factorisation_and_no_learning(counted):
+    model = fitted()
+    before = model.weights_.copy()
+    table, _ = some([3], 40)
+    counted.clear()
+    model.enroll(table, "three")
+    assert len(counted) == 1
+    np.testing.assert_array_equal(model.weights_, before)
+    K = model._tasks["three"].bank.stack().combine(before)
+    inverse = np.linalg.inv(K + model.delta * 40 * np.eye(40))
+    np.testing.assert_allclose(model.coef_["three"], inverse.sum(axis=1), atol=1e-10)
+    left_out = 1 - inverse.sum(axis=1) / np.diagonal(inverse)
+    np.testing.assert_allclose(model.calibration_["three"].scores, np.sort(left_out), atol=1e-9)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_enrolled_task_scores_like_the_same_task_in_the_fit(pooled):
+    model = fitted(tol=1e-12, pooled=pooled)
+    table, _ = some([1], 20)
+    model.enroll(table, "again")
+    np.testing.assert_allclose(
+        model.score_samples(X, groups="again"), model.score_samples(X, groups="one"), atol=1e-8
+    )
+    assert model.threshold_["again"] == pytest.approx(model.threshold_["one"], abs=1e-8)
+
+
+def test_refitting_weights_after_enrolment_solves_the_larger_problem(counted):
+    model = fitted(digits=(0, 1), tol=1e-10)
+    table, _ = some([2], 20)
+    model.enroll(table, "two")
+    before = model.weights_
+    model.refit_weights()
+    assert model.gap_ <= 1e-10
+    assert np.abs(model.weights_ - before).max() > 1e-6
+    whole = JointMultiKernelFisherNull(views=VIEWS, widths=0.5, tol=1e-10)
+    whole.kernels = "precomputed"
+    whole.fit({name: task.bank.stack() for name, task in model._tasks.items()})
+    np.testing.assert_allclose(model.weights_, whole.weights_, atol=1e-5)
+    np.testing.assert_allclose(model.coef_["two"], whole.coef_["two"], atol=1e-5)
+
+
+def test_forgetting_a_task():
+    model = fitted()
+    weights = model.weights_.copy()
+    expected = model.score_samples(X[:5], groups="two")
+    model.forget("zero")
+    assert model.tasks_ == ["one", "two"]
+    assert set(model.coef_) == set(model.threshold_) == {"one", "two"}
+    np.testing.assert_array_equal(model.weights_, weights)
+    np.testing.assert_array_equal(model.score_samples(X[:5], groups="two"), expected)
+
+
+# -- scoring ---------------------------------------------------------------------------------
+
+
+def test_each_row_is_scored_by_its_own_task():
+    model = fitted()
+    table, groups = some((0, 1, 2), 5, start=50)
+    order = np.random.default_rng(0).permutation(15)
+    mixed = model.score_samples(table[order], groups=groups[order])
+    for name in model.tasks_:
+        rows = groups[order] == name
+        alone = model.score_samples(table[order][rows], groups=name)
+        np.testing.assert_allclose(mixed[rows], alone, atol=1e-12)
+    decision = model.decision_function(table, groups=groups)
+    offsets = np.array([model.offset_[name] for name in groups])
+    np.testing.assert_allclose(decision, model.score_samples(table, groups=groups) - offsets)
+    np.testing.assert_array_equal(
+        model.predict(table, groups=groups), np.where(decision >= 0, 1, -1)
+    )
+    parts = model.contributions(table, groups=groups)
+    np.testing.assert_allclose(parts.sum(axis=1), model.score_samples(table, groups=groups))
+
+
+def test_tasks_tell_their_digit_from_the_others():
+    order = np.random.default_rng(0).permutation(len(X))  # writers come in turn
+    rows = np.concatenate([order[Y[order] == d][:100] for d in (0, 1, 2)])
+    train, test = (
+        np.concatenate([rows[i : i + 50] for i in (s, s + 100, s + 200)]) for s in (0, 50)
+    )
+    model = JointMultiKernelFisherNull(views=VIEWS).fit(X[train], groups=NAMES[Y[train]])
+    table, groups = X[test], NAMES[Y[test]]
+    for name in model.tasks_:
+        scores = model.score_samples(table, groups=name)
+        assert auc(np.where(groups == name, 1, -1), scores) > 0.95
+
+
+def test_group_labels_of_any_kind():
+    import pandas as pd
+
+    table, groups = some((0, 1), 10)
+    numbers = (groups == "one").astype(int)
+    for labels in (groups, list(groups), pd.Series(groups), pd.Series(groups, dtype="category")):
+        assert JointMultiKernelFisherNull().fit(table, groups=labels).tasks_ == ["zero", "one"]
+    model = JointMultiKernelFisherNull().fit(table, groups=numbers)
+    assert model.tasks_ == [0, 1]
+    model.score_samples(table, groups=np.int64(1))
+    assert JointMultiKernelFisherNull().fit(table, groups=[("a", 1)] * 20).tasks_ == [("a", 1)]
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_threads_change_nothing(n_jobs):
+    one, many = fitted(), fitted(n_jobs=n_jobs)
+    np.testing.assert_allclose(one.weights_, many.weights_, rtol=1e-9)
+    assert one.threshold_ == pytest.approx(many.threshold_)
+
+
+def test_tensors_in_and_tensors_out():
+    torch = pytest.importorskip("torch")
+    table, groups = some((0, 1), 12)
+    numbers = (groups == "one").astype(int)
+    plain = JointMultiKernelFisherNull(views=VIEWS).fit(table, groups=numbers)
+    model = JointMultiKernelFisherNull(views=VIEWS)
+    model.fit(torch.as_tensor(table), groups=torch.as_tensor(numbers))
+    scores = model.score_samples(torch.as_tensor(table), groups=torch.as_tensor(numbers))
+    assert torch.is_tensor(scores)
+    np.testing.assert_allclose(scores.numpy(), plain.score_samples(table, groups=numbers))
+    assert torch.is_tensor(model.predict(torch.as_tensor(table), groups=1))
+    model.enroll(torch.as_tensor(table), "both")
+    assert model.coef_["both"].shape == (24,)
+
+
+def test_mixed_norm_in_a_joint_model():
+    table, groups = some((0, 1, 2), 20)
+    options = {"views": VIEWS, "widths": [0.25, 0.5, 1.0], "tol": 1e-8}
+    plain = JointMultiKernelFisherNull(p=2.0, **options).fit(table, groups=groups)
+    same = JointMultiKernelFisherNull(p=2.0, r=2.0, **options).fit(table, groups=groups)
+    np.testing.assert_allclose(plain.weights_, same.weights_, rtol=0, atol=1e-10)
+    mixed = JointMultiKernelFisherNull(p=2.0, r=1.0, **options).fit(table, groups=groups)
+    sums = mixed.weights_.reshape(3, 3).sum(axis=1)
+    assert np.linalg.norm(sums) == pytest.approx(1.0)
+    assert mixed.gap_ <= 1e-8
+
+
+def test_pickle_and_clone():
+    model = fitted()
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(
+        again.score_samples(X[:9], groups="one"), model.score_samples(X[:9], groups="one")
+    )
+    table, _ = some([3], 10)
+    assert again.enroll(table, "three").tasks_[-1] == "three"
+    assert clone(model).get_params() == model.get_params()
+
+
+# -- precomputed -----------------------------------------------------------------------------
+
+
+def test_precomputed_stacks_by_task():
+    table, groups = some((0, 1, 2), 12)
+    K = precomputed(table)
+    names = list(dict.fromkeys(groups.tolist()))
+    index = {name: np.flatnonzero(groups == name) for name in names}
+    by_task = {name: K[:, index[name]][:, :, index[name]] for name in names}
+    options = {"kernels": "precomputed", "tol": 1e-10}
+    separate = JointMultiKernelFisherNull(**options).fit(by_task)
+    whole = JointMultiKernelFisherNull(**options).fit(K, groups=groups)
+    np.testing.assert_allclose(separate.weights_, whole.weights_, rtol=1e-12)
+    scores = separate.score_samples(by_task)
+    everything = whole.score_samples(K, groups=groups)
+    for name in names:
+        own = by_task[name]
+        truth = np.einsum("j,jmn,n->m", separate.weights_, own, separate.coef_[name])
+        np.testing.assert_allclose(scores[name], truth, atol=1e-12)
+        np.testing.assert_allclose(everything[index[name]], truth, atol=1e-9)
+        np.testing.assert_allclose(separate.score_samples(own, groups=name), truth, atol=1e-12)
+        assert set(separate.predict(by_task)[name]) <= {-1, 1}
+    new = precomputed(some([3], 9)[0])
+    separate.enroll(new, "three")
+    assert separate.coef_["three"].shape == (9,)
+    separate.refit_weights()
+    assert separate.gap_ <= 1e-10
+    with pytest.raises(InvalidKernelError, match="fitted on 3 kernels of 9 rows"):
+        separate.score_samples(new[:, :, :5], groups="three")
+
+
+def test_precomputed_mistakes():
+    table, groups = some((0, 1), 6)
+    K = precomputed(table)
+    model = JointMultiKernelFisherNull(kernels="precomputed")
+    with pytest.raises(ValueError, match="groups: got groups next to a mapping"):
+        model.fit({"a": K}, groups=groups)
+    with pytest.raises(InvalidKernelError, match=r"tasks have \[2, 3\] kernels"):
+        model.fit({"a": K, "b": K[:2]})
+    with pytest.raises(InvalidKernelError, match="task 'b'"):
+        model.fit({"a": K, "b": K[:, :, :4]})
+    with pytest.raises(InvalidKernelError, match=r"task 'a': kernels: got 1 training row"):
+        model.fit({"a": K[:, :1, :1]})
+    with pytest.raises(ValueError, match="empty mapping"):
+        model.fit({})
+    with pytest.raises(ValueError, match="kernel_groups: precomputed kernels belong to no view"):
+        JointMultiKernelFisherNull(kernels="precomputed", r=1).fit({"a": K})
+    grouped = JointMultiKernelFisherNull(kernels="precomputed", r=1, kernel_groups=["x", "x", "y"])
+    assert grouped.fit({"a": K}).gap_ <= 1e-6
+
+
+# -- metadata routing ------------------------------------------------------------------------
+
+
+def test_groups_travel_through_pipelines_and_cross_validation():
+    table, groups = some((0, 1), 30)
+    labels = np.ones(60)
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(StandardScaler(), JointMultiKernelFisherNull())
+        pipe.fit(table, groups=groups)
+        assert pipe[-1].tasks_ == ["zero", "one"]
+        assert pipe.predict(table, groups=groups).shape == (60,)
+        assert pipe.decision_function(table, groups=groups).shape == (60,)
+        with pytest.raises(ValueError, match="groups: missing"):
+            pipe.predict(table)
+        order = np.random.default_rng(0).permutation(60)
+        out = cross_validate(
+            JointMultiKernelFisherNull(),
+            table[order],
+            labels,
+            params={"groups": groups[order]},
+            scoring=_GroupScorer(),
+            cv=3,
+            error_score="raise",
+        )
+        assert out["test_score"].shape == (3,)
+
+
+class _GroupScorer:
+    """Share of rows accepted by their own task."""
+
+    def __call__(self, estimator, X, y, groups=None):
+        return float((estimator.predict(X, groups=groups) == 1).mean())
+
+    def get_metadata_routing(self):
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner="scorer")
+        request.score.add_request(param="groups", alias=True)
+        return request
+
+
+# -- errors leave the model unchanged --------------------------------------------------------
+
+
+def snapshot(model):
+    return pickle.dumps(vars(model))
+
+
+WRONG = {
+    "unknown group": (lambda m, t: m.score_samples(t, groups="nine"), "unknown task"),
+    "one unknown row": (
+        lambda m, t: m.predict(t, groups=["zero"] * (len(t) - 1) + ["x"]),
+        "unknown task",
+    ),
+    "groups missing": (lambda m, t: m.score_samples(t), "groups: missing"),
+    "decision without groups": (lambda m, t: m.decision_function(t), "groups: missing"),
+    "groups too short": (lambda m, t: m.predict(t, groups=["zero"]), "groups: got shape"),
+    "a row without task": (
+        lambda m, t: m.score_samples(t, groups=["zero"] * (len(t) - 1) + [None]),
+        "has no task",
+    ),
+    "enroll a known name": (lambda m, t: m.enroll(t, "zero"), "already has a task 'zero'"),
+    "enroll nothing": (lambda m, t: m.enroll(t[:0], "new"), r"got 0 row\(s\)"),
+    "enroll one row": (lambda m, t: m.enroll(t[:1], "new"), r"got 1 row\(s\)"),
+    "enroll nan": (lambda m, t: m.enroll(t * np.nan, "new"), "NaN"),
+    "enroll other columns": (lambda m, t: m.enroll(t[:, :3], "new"), "features"),
+    "enroll without a name": (lambda m, t: m.enroll(t, None), "has no task"),
+    "forget unknown": (lambda m, t: m.forget("nine"), "unknown task"),
+    "fit with a group of one": (
+        lambda m, t: m.fit(t, groups=["a"] * (len(t) - 1) + ["b"]),
+        r"'b' \(1\)",
+    ),
+    "fit with an empty group": (
+        lambda m, t: m.fit(t, groups=["a"] * 3 + ["b"] * 4, sample_weight=[1] * 3 + [0] * 4),
+        r"'b' \(0\)",
+    ),
+    "fit with a missing group": (
+        lambda m, t: m.fit(t, groups=[np.nan] + [1.0] * (len(t) - 1)),
+        "row 0 has no task",
+    ),
+    "fit with a wrong length": (lambda m, t: m.fit(t, groups=["a"]), "groups: got shape"),
+    "fit on nan": (lambda m, t: m.fit(t * np.nan, groups=["a"] * len(t)), "NaN"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_get_a_clear_error_and_change_nothing(case):
+    model = fitted(rows=6)
+    table, _ = some([3], 7)
+    call, message = WRONG[case]
+    before = snapshot(model)
+    with pytest.raises(ValueError, match=message):
+        call(model, table)
+    assert snapshot(model) == before
+
+
+def test_the_last_task_cannot_be_forgotten():
+    model = fitted(digits=(0,), rows=6)
+    with pytest.raises(ValueError, match="only task"):
+        model.forget("zero")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"delta": 0}, {"p": 0.5}, {"score_type": "x"}, {"storage": "x"}, {"tol": -1}]
+)
+def test_wrong_parameters(wrong):
+    table, groups = some((0, 1), 6)
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        JointMultiKernelFisherNull(**wrong).fit(table, groups=groups)
+
+
+def test_memory_is_planned_before_it_is_taken():
+    table, groups = some((0, 1), 20)
+    with pytest.raises(MemoryError, match="memory limit"):
+        JointMultiKernelFisherNull(memory_limit=1000).fit(table, groups=groups)
+
+
+def expected_failures(estimator):
+    # Training rows are judged by leave-one-out scores, not as if they were new.
+    return {"check_outliers_fit_predict": "fit_predict uses leave-one-out scores"}
+
+
+@parametrize_with_checks([JointMultiKernelFisherNull()], expected_failed_checks=expected_failures)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)

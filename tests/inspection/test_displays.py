@@ -1,0 +1,127 @@
+"""Displays show what they say they show."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from kernull import (
+    BoundaryDisplay,
+    ContributionsDisplay,
+    ConvergenceDisplay,
+    FisherProblem,
+    LpBall,
+    MultiKernelFisherNull,
+    ScoresDisplay,
+    WeightsDisplay,
+    solve,
+)
+
+plt = pytest.importorskip("matplotlib.pyplot")
+
+X, Y = load_wine(return_X_y=True)
+TARGETS, OTHERS = X[Y == 0], X[Y == 2]
+VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")
+
+
+def test_weights(model):
+    shown = WeightsDisplay.from_estimator(model)
+    widths = [bar.get_width() for bar in shown.ax_.patches]
+    np.testing.assert_allclose(widths, np.sort(model.weights_)[::-1])
+    labels = [label.get_text() for label in shown.ax_.get_yticklabels()]
+    assert labels == [model.kernel_names_[j] for j in np.argsort(-model.weights_)]
+    assert "p = 2" in shown.ax_.get_title(loc="left")
+    fewer = WeightsDisplay.from_estimator(model, most=1)
+    assert len(fewer.ax_.patches) == 1
+    assert "2 lighter" in fewer.ax_.get_xlabel()
+
+
+def test_convergence(model):
+    shown = ConvergenceDisplay.from_estimator(model)
+    line = shown.ax_.get_lines()[0]
+    np.testing.assert_allclose(line.get_ydata(), [max(r.gap, 1e-16) for r in model.history_])
+    assert shown.ax_.get_yscale() == "log"
+    problem = FisherProblem(model.bank_.stack(), 0.5)
+    result = solve(problem, LpBall(2), "kloft")
+    again = ConvergenceDisplay.from_history(result.history, 1e-6, "kloft", ax=shown.ax_)
+    assert again.ax_ is shown.ax_
+    texts = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
+    assert texts == [model.solver_, "tolerance", "kloft"]
+
+
+def test_scores(model):
+    y = np.where(Y == 0, 1, -1)
+    shown = ScoresDisplay.from_estimator(model, X, y)
+    assert any(model.threshold_ in line.get_xdata() for line in shown.ax_.get_lines())
+    texts = " ".join(text.get_text() for text in shown.ax_.get_legend().get_texts())
+    assert "outliers (119)" in texts
+    assert "threshold at 5.0%" in texts
+    assert "new rows (178)" in " ".join(
+        text.get_text() for text in ScoresDisplay.from_estimator(model, X).ax_.get_legend().texts
+    )
+    assert list(ScoresDisplay.from_estimator(model).groups) == ["calibration"]
+
+
+def test_contributions(model):
+    shown = ContributionsDisplay.from_estimator(model, OTHERS, row=2)
+    bars = {round(bar.get_y() + bar.get_height() / 2): bar for bar in shown.ax_.patches}
+    order = shown.explanation.ranking(2)[::-1]
+    widths = [bars[place].get_width() for place in range(3)]
+    np.testing.assert_allclose(widths, shown.explanation.by_view[2, order])
+    labels = [label.get_text() for label in shown.ax_.get_yticklabels()]
+    assert labels == [shown.explanation.view_names[v] for v in order]
+    assert shown.ax_.get_title(loc="left").startswith("flagged")
+    partial = ContributionsDisplay.from_estimator(model, OTHERS, missing_views="look")
+    assert len(partial.ax_.patches) == 2
+
+
+def test_boundary():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((60, 2))
+    model = MultiKernelFisherNull(widths=0.5).fit(rows)
+    y = np.where(np.arange(60) < 50, 1, -1)
+    shown = BoundaryDisplay.from_estimator(model, rows, y, grid_resolution=40)
+    texts = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
+    assert texts == ["normal", "outliers", "threshold"]
+    with pytest.raises(ValueError, match="3 columns"):
+        BoundaryDisplay.from_estimator(
+            MultiKernelFisherNull().fit(rng.standard_normal((20, 3))), np.zeros((2, 3))
+        )
+
+
+def test_given_axes_are_used(model):
+    _, axes = plt.subplots(1, 4)
+    WeightsDisplay.from_estimator(model, ax=axes[0])
+    ConvergenceDisplay.from_estimator(model, ax=axes[1])
+    ScoresDisplay.from_estimator(model, ax=axes[2])
+    shown = ContributionsDisplay.from_estimator(model, OTHERS, ax=axes[3])
+    assert shown.ax_ is axes[3]
+    assert shown.figure_ is axes[0].figure
+    assert len(plt.get_fignums()) == 1
+
+
+def test_matplotlib_is_imported_only_when_drawing():
+    code = (
+        "import sys, kernull.inspection as i; assert 'matplotlib' not in sys.modules; "
+        "sys.modules['matplotlib'] = None\n"
+        "try: i.WeightsDisplay([1.0], ['a']).plot()\n"
+        "except ImportError as e: assert 'kernull[plot]' in str(e)\n"
+        "else: raise SystemExit('no error')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,140 @@
+"""Explanations: they add up, they read well, they point at the culprit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+
+from kernull import MultiKernelFisherNull
+
+X, Y = load_wine(return_X_y=True)
+TARGETS, OTHERS = X[Y == 0], X[Y == 2]
+VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
+
+OPTIONS = [
+    {},
+    {"widths": [0.25, 1.0], "p": 1.0},
+    {"kernels": ["rbf", "polynomial"], "calibration": "split", "calibration_fraction": 20},
+    {"kernels": "polynomial", "p": np.inf},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_contributions_add_up_to_the_score(options):
+    model = MultiKernelFisherNull(views=VIEWS, **options).fit(TARGETS)
+    scores = model.score_samples(X)
+    why = model.explain(X)
+    size = np.abs(scores).max()
+    for parts in (model.contributions(X), why.contributions, why.by_view):
+        np.testing.assert_allclose(parts.sum(axis=1), scores, rtol=0, atol=1e-12 * size)
+    np.testing.assert_allclose(
+        why.differences.sum(axis=1) + why.typical.sum(), scores, rtol=0, atol=1e-12 * size
+    )
+    np.testing.assert_array_equal(why.p_values, model.p_values(X))
+    np.testing.assert_allclose(why.scores, scores, rtol=0, atol=1e-12 * size)
+
+
+def test_kernels_of_a_view_are_summed():
+    model = MultiKernelFisherNull(views=VIEWS, widths=[0.25, 1.0]).fit(TARGETS)
+    why = model.explain(OTHERS)
+    assert why.view_names == ("taste", "phenols", "look")
+    assert why.contributions.shape == (len(OTHERS), 6)
+    np.testing.assert_allclose(why.by_view[:, 1], why.contributions[:, 2:4].sum(axis=1))
+
+
+def test_typical_is_the_mean_of_rows_left_out():
+    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    why = model.explain(OTHERS)
+    np.testing.assert_allclose(why.typical, model.calibration_contributions_.mean(axis=0))
+    # Training contributions would make everything new look worse than it is.
+    assert why.typical.sum() < model.contributions(TARGETS).mean(axis=0).sum()
+
+
+def test_the_broken_view_is_named():
+    """Swap one view for that of another wine: with well-separated views it always ranks first."""
+    rng = np.random.default_rng(0)
+    centre = rng.standard_normal((80, 9))
+    views = {"a": [0, 1, 2], "b": [3, 4, 5], "c": [6, 7, 8]}
+    model = MultiKernelFisherNull(views=views, widths=0.5).fit(centre)
+    new = rng.standard_normal((60, 9)) * 0.7
+    for v, columns in enumerate(views.values()):
+        broken = new.copy()
+        broken[:, columns] += 6.0
+        why = model.explain(broken)
+        assert all(why.ranking(i)[0] == v for i in range(len(new)))
+        assert list(views)[v] in why.words(0).split("\n")[1].split(",")[0]
+
+
+def test_surprise_is_blind_to_the_scale_of_a_view():
+    """A steady view with a small weight is blamed before a heavy one that always varies."""
+    from kernull import Explanation
+
+    rng = np.random.default_rng(0)
+    reference = np.stack([rng.uniform(0.1, 0.9, 200), rng.normal(0.05, 0.001, 200)], axis=1)
+    why = Explanation(
+        contributions=np.array([[0.3, 0.03]]),
+        typical=reference.mean(axis=0),
+        reference=reference,
+        kernel_names=("heavy", "light"),
+        kernel_views=("heavy", "light"),
+        scores=np.array([0.33]),
+        p_values=np.array([0.01]),
+        threshold=0.4,
+    )
+    assert why.differences.argmin() == 0
+    assert why.ranking(0)[0] == 1
+
+
+def test_words():
+    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    flagged = model.explain(OTHERS).words(0, most=2)
+    verdict, reasons = flagged.split("\n")
+    assert verdict.startswith("flagged: score")
+    assert "below the threshold (p = 0.017)" in verdict
+    assert reasons.count("below normal") == 2
+    normal = model.explain(TARGETS).words(3)
+    assert normal.startswith("normal: score")
+    assert "above the threshold" in normal
+
+
+def test_table():
+    model = MultiKernelFisherNull(views=VIEWS, widths=[0.25, 1.0]).fit(TARGETS)
+    why = model.explain(OTHERS[:4])
+    table = pd.DataFrame(why.table())
+    assert len(table) == 12
+    sums = table.groupby("row")["contribution"].sum()
+    np.testing.assert_allclose(sums, model.score_samples(OTHERS[:4]), atol=1e-12)
+    assert table["surprise"].groupby(table["row"]).apply(lambda s: s.is_monotonic_increasing).all()
+    kernels = pd.DataFrame(why.table(row=1, by="kernel"))
+    assert set(kernels["kernel"]) == set(model.kernel_names_)
+    assert ((table["tail"] > 0) & (table["tail"] <= 1)).all()
+    with pytest.raises(ValueError, match="by: got"):
+        why.table(by="row")
+
+
+def test_explained_without_a_view():
+    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    broken = OTHERS.copy()
+    broken[:, 6:9] = np.nan
+    why = model.explain(broken, missing_views="phenols")
+    assert why.view_names == ("taste", "look")
+    np.testing.assert_allclose(why.scores, model.score_samples(broken, missing_views="phenols"))
+
+
+def test_precomputed_kernels_are_views_of_their_own():
+    full = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    square = np.stack([K for _, K in full.bank_.matrices()])
+    cross = np.stack([K for _, K in full.bank_.matrices(OTHERS)])
+    why = MultiKernelFisherNull("precomputed").fit(square).explain(cross)
+    assert why.view_names == ("kernel 0", "kernel 1", "kernel 2")
+    np.testing.assert_allclose(why.contributions, full.contributions(OTHERS), atol=1e-9)
+
+
+def test_kernel_without_weight_is_no_suspect():
+    model = MultiKernelFisherNull(views="features", p=1.0, delta=0.1, solver="frank-wolfe")
+    model.fit(TARGETS)
+    unused = np.flatnonzero(model.weights_ == 0)
+    assert len(unused) > 0
+    assert (model.explain(OTHERS).surprise[:, unused] == 0).all()

@@ -1,0 +1,390 @@
+"""Model files: the same scores back, and nothing else out of a bad file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.exceptions import NotFittedError
+
+import kernull
+import kernull.estimators
+from benchmarks import fuzz_files
+from kernull import MultiKernelFisherNull, load, save
+from kernull.errors import ModelFileError
+from kernull.estimators import JointMultiKernelFisherNull
+from kernull.estimators.files import ESTIMATORS
+from kernull.persistence import read_tree, write_tree
+from kernull.persistence.values import Node
+
+X, Y = load_wine(return_X_y=True)
+TARGETS = X[Y == 0]
+VIEWS = {"taste": slice(0, 6), "phenols": [6, 7, 8], "look": np.arange(9, 13)}
+
+OPTIONS = [
+    {},
+    {"views": VIEWS, "widths": [0.25, 1.0], "p": 1.0},
+    {"views": "features", "p": np.inf, "score_type": "distance"},
+    {"kernels": ["rbf", "laplacian", "polynomial", "cosine"], "scaling": "whiten"},
+    {"views": VIEWS, "calibration": "split", "calibration_fraction": 20},
+    {"dtype": np.float32, "p": np.float64(3.0), "delta": np.float32(0.5), "memory_limit": "2GB"},
+    {"solver": "kloft", "tol": 1e-3},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_scores_come_back_bit_by_bit(options, tmp_path):
+    model = MultiKernelFisherNull(**options).fit(TARGETS)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert type(again) is type(model)
+    assert str(again.get_params()) == str({**model.get_params(), "dtype": again.dtype})
+    for method in ("score_samples", "decision_function", "predict", "p_values", "contributions"):
+        np.testing.assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
+    np.testing.assert_array_equal(again.detect(X), model.detect(X))
+    np.testing.assert_array_equal(again.explain(X).surprise, model.explain(X).surprise)
+    np.testing.assert_array_equal(again.history_, model.history_)
+    assert set(vars(again)) == set(vars(model))
+    clone(again).fit(TARGETS)
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+def test_every_estimator_of_the_package_comes_back(name, tmp_path):
+    """Grows with the package: whatever the table names is tried."""
+    cls = getattr(import_module(ESTIMATORS[name]), name)
+    model = cls().fit(TARGETS)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert type(again) is cls
+    for method in ("score_samples", "decision_function", "predict", "p_values", "detect"):
+        np.testing.assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
+    save(cls(), tmp_path / "unfitted")
+    assert str(load(tmp_path / "unfitted")) == str(cls())
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+def test_every_estimator_with_precomputed_kernels(name, tmp_path):
+    full = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    square = np.stack([K for _, K in full.bank_.matrices()])
+    cross = np.stack([K for _, K in full.bank_.matrices(X)])
+    model = getattr(import_module(ESTIMATORS[name]), name)(kernels="precomputed")
+    if name.endswith("CV"):
+        model.set_params(scoring="consistency")
+    model.fit(square)
+    save(model, tmp_path / "model")
+    np.testing.assert_array_equal(
+        load(tmp_path / "model").score_samples(cross), model.score_samples(cross)
+    )
+
+
+def test_tasks_and_growing_models(tmp_path):
+    groups = np.repeat(np.array([3, 7]), [30, 29])
+    model = JointMultiKernelFisherNull(views=VIEWS).fit(TARGETS, groups=groups)
+    model.enroll(X[Y == 1], ("new", 1))
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.tasks_ == model.tasks_ == [3, 7, ("new", 1)]
+    for name in model.tasks_:
+        labels = [name] * len(X)
+        np.testing.assert_array_equal(
+            again.score_samples(X, groups=labels), model.score_samples(X, groups=labels)
+        )
+    grown = MultiKernelFisherNull(views=VIEWS).fit(TARGETS[:40]).partial_fit(TARGETS[40:50])
+    save(grown, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.score_samples(X), grown.score_samples(X))
+    # It goes on where it was; its inverse is rebuilt, so up to rounding.
+    for each in (again, grown):
+        each.partial_fit(TARGETS[50:])
+    np.testing.assert_allclose(again.score_samples(X), grown.score_samples(X), atol=1e-9)
+
+
+def test_every_exported_estimator_is_in_the_table():
+    exported = {
+        name
+        for name in kernull.estimators.__all__
+        if isinstance(getattr(kernull.estimators, name), type)
+        and hasattr(getattr(kernull.estimators, name), "fit")
+    }
+    assert exported <= set(ESTIMATORS)
+
+
+def test_precomputed_unfitted_and_named_columns(tmp_path):
+    square = np.stack([np.eye(59), TARGETS @ TARGETS.T / 1e6])
+    cross = np.ones((2, 3, 59))
+    model = MultiKernelFisherNull("precomputed").fit(square)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.score_samples(cross), model.score_samples(cross))
+
+    save(MultiKernelFisherNull(p=3), tmp_path / "model")  # replaces the file
+    assert load(tmp_path / "model").p == 3
+    with pytest.raises(NotFittedError):
+        load(tmp_path / "model").score_samples(X)
+
+    table = pd.DataFrame(TARGETS, columns=[f"c{i}" for i in range(13)])
+    model = MultiKernelFisherNull(views={"a": ["c1", "c2"], "b": slice("c3", "c9")}).fit(table)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.feature_names_in_, model.feature_names_in_)
+    np.testing.assert_array_equal(again.score_samples(table), model.score_samples(table))
+    assert again.views == model.views
+
+
+def my_kernel(A, B):
+    return (A @ B.T / A.shape[1] + 1.0) ** 2
+
+
+def test_callable_kernels_are_refused_by_name(tmp_path):
+    model = MultiKernelFisherNull(kernels=["rbf", my_kernel]).fit(TARGETS)
+    with pytest.raises(TypeError, match=r"model\.kernels\[1\].*callable 'my_kernel'"):
+        save(model, tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(TypeError, match="RandomState"):
+        save(MultiKernelFisherNull(random_state=np.random.RandomState(0)), tmp_path / "model")
+
+
+def test_only_our_estimators(tmp_path):
+    class MultiKernelFisherNull:  # same name, another class
+        pass
+
+    for model in (MultiKernelFisherNull(), object(), kernull.LpBall(2)):
+        with pytest.raises(TypeError, match="model: got"):
+            save(model, tmp_path / "model")
+
+
+def test_the_header_can_be_read_without_us(tmp_path):
+    from safetensors import safe_open
+
+    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    save(model, tmp_path / "model")
+    with safe_open(tmp_path / "model", framework="numpy") as file:
+        metadata = file.metadata()
+    assert metadata["kernull-format"] == "1"
+    assert len(metadata["sha256"]) == 64
+    about = json.dumps(json.loads(metadata["kernull"]))
+    for word in ("MultiKernelFisherNull", "phenols", "scikit-learn", kernull.__version__):
+        assert word in about
+
+
+# -- bad files -----------------------------------------------------------------------------------
+
+
+def test_missing_files_and_folders(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing")
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        save(MultiKernelFisherNull(), tmp_path / "no folder" / "model")
+
+
+def test_newer_formats_say_why_not(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(fuzz_files.pack("{}", [], version="2"))
+    with pytest.raises(ModelFileError, match=r"format version 2.*newer kernull"):
+        load(path)
+
+
+def test_size_limit(tmp_path):
+    path = tmp_path / "model"
+    with path.open("wb") as file:
+        file.truncate(5 * 2**30)  # sparse
+    start = time.perf_counter()
+    with pytest.raises(ModelFileError, match="above the limit"):
+        load(path)
+    assert time.perf_counter() - start < 1.0
+    save(MultiKernelFisherNull(), path)
+    with pytest.raises(ModelFileError, match="max_bytes"):
+        load(path, max_bytes=100)
+
+
+def test_damage_is_found(tmp_path):
+    path = tmp_path / "model"
+    save(MultiKernelFisherNull().fit(TARGETS), path)
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1  # one bit of an array
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match="hash is wrong"):
+        load(path)
+
+
+def test_other_safetensors_files_and_pickles(tmp_path):
+    import pickle
+
+    from safetensors.numpy import save_file
+
+    save_file({"0": np.zeros(3)}, tmp_path / "a")
+    (tmp_path / "b").write_bytes(pickle.dumps(MultiKernelFisherNull()))
+    (tmp_path / "c").write_bytes(b"")
+    write_tree([1, 2], tmp_path / "d")
+    write_tree({"model": Node("KernelBank", {"views": (), "kernel_names": ()})}, tmp_path / "e")
+    write_tree({"model": Node("os.system", {})}, tmp_path / "f")
+    for name in "abcdef":
+        with pytest.raises(ModelFileError):
+            load(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["score_samples", "__class__", "fit", "a b"])
+def test_a_file_cannot_shadow_methods(name, tmp_path):
+    content = {**MultiKernelFisherNull().get_params(), name: 1}
+    write_tree({"model": Node("MultiKernelFisherNull", content)}, tmp_path / "model")
+    with pytest.raises(ModelFileError, match="does not have"):
+        load(tmp_path / "model")
+
+
+@pytest.fixture(scope="module")
+def originals():
+    return fuzz_files.samples()
+
+
+@given(seed=st.integers(0, 2**32 - 1), maker=st.sampled_from([0, 1, 2]), which=st.integers(0, 10))
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_fuzzed_files_load_or_say_so(originals, tmp_path, seed, maker, which):
+    """150 of what ``python -m benchmarks.fuzz_files`` does 10,000 times."""
+    makers = (fuzz_files.mutate_bytes, fuzz_files.oversize, fuzz_files.mutate_values)
+    with np.errstate(all="ignore"):
+        data = makers[maker](originals[which], np.random.default_rng(seed))
+    path = tmp_path / "model"
+    path.write_bytes(data)
+    start = time.perf_counter()
+    try:
+        model = load(path)
+    except ModelFileError:
+        pass
+    else:
+        assert type(model).__name__ in ESTIMATORS
+    assert time.perf_counter() - start < 1.0
+
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.builds(slice, st.integers(), st.none() | st.integers()),
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(st.text() | st.integers(), inner)
+    ),
+    max_leaves=20,
+)
+
+
+@given(plain)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_trees_come_back(tmp_path, tree):
+    try:
+        write_tree(tree, tmp_path / "tree")
+    except UnicodeEncodeError:  # lone surrogates are not text
+        return
+    again = read_tree(tmp_path / "tree")
+    assert again == tree
+    assert repr(again) == repr(tree)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6.0).reshape(2, 3),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.zeros((0, 3)),
+        np.array(5, dtype=np.int8),
+        np.array([True, False]),
+        np.array(["a", "bc"]),
+        np.array(["a", "bc"], dtype=object),
+        np.float32(1.5),
+        np.arange(10)[::2],
+    ],
+)
+def test_arrays_come_back(array, tmp_path):
+    write_tree(array, tmp_path / "tree")
+    again = read_tree(tmp_path / "tree")
+    np.testing.assert_array_equal(again, array, strict=True)
+    assert type(again) is type(array)
+    if array.ndim > 1 and array.size:
+        assert again.flags.f_contiguous == array.flags.f_contiguous
+
+
+# -- writing whole or not at all -----------------------------------------------------------------
+
+KILLED = """
+import sys
+import numpy as np, kernull
+model = kernull.MultiKernelFisherNull().fit(np.random.default_rng(0).standard_normal((30, 2)))
+model.ballast_ = np.ones(1_000_000)
+print("ready", flush=True)
+while True:
+    kernull.save(model, sys.argv[1])
+"""
+
+
+def test_a_killed_save_leaves_a_whole_file(tmp_path):
+    path = tmp_path / "model"
+    save(MultiKernelFisherNull(), path)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        save(MultiKernelFisherNull(), path)
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, env=dict(os.environ)
+        )
+        assert process.stdout.readline() == b"ready\n"
+        end = time.monotonic() + 60
+        while path.stat().st_size < 8_000_000 and time.monotonic() < end:
+            load(path)  # looked at while it writes: never half a file
+        time.sleep(float(rng.uniform(0, 0.1)))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert hasattr(load(path), "ballast_")
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    save(MultiKernelFisherNull(p=3), path)
+    for function in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, function, lambda *args: (_ for _ in ()).throw(OSError("disk full")))
+            with pytest.raises(OSError, match="disk full"):
+                save(MultiKernelFisherNull(p=4), path)
+        assert load(path).p == 3
+        assert [file.name for file in tmp_path.iterdir()] == ["model"]
+
+
+def test_permissions_are_those_of_any_file(tmp_path):
+    path, other = tmp_path / "model", tmp_path / "other"
+    other.write_text("")
+    save(MultiKernelFisherNull(), path)
+    assert path.stat().st_mode == other.stat().st_mode
+    Path(path).chmod(0o600)
+    save(MultiKernelFisherNull(), path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_skops(tmp_path):
+    skops = pytest.importorskip("skops.io")
+    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    skops.dump(model, tmp_path / "model.skops")
+    names = skops.get_untrusted_types(file=tmp_path / "model.skops")
+    assert all(name.startswith("kernull.") for name in names)
+    again = skops.load(tmp_path / "model.skops", trusted=names)
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+    np.testing.assert_array_equal(again.p_values(X), model.p_values(X))
