@@ -19,7 +19,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench grid reproduce reproduce-quick docs browser-tools package clean
+.PHONY: help setup demo test test-all lint format bench bench-joint bench-scale bench-selection trust fuzz choosing grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,25 @@ format: setup  ## format the code and fix what can be fixed
 
 bench: setup  ## ratios against peers and floors
 	$(BIN)/python -m benchmarks.core
+	$(BIN)/python -m benchmarks.methods
+
+bench-joint: setup  ## enrolment, growing models and joint weights (needs KERNULL_DATA)
+	$(BIN)/python -m benchmarks.joint
+
+bench-scale: setup  ## tiles, memory and a Dask cluster on this machine
+	$(BIN)/python -m benchmarks.scale
+
+bench-selection: setup  ## a whole grid against fits one by one
+	$(BIN)/python -m benchmarks.selection
+
+trust: setup  ## realised false-alarm and false-discovery rates (needs KERNULL_DATA)
+	$(BIN)/python -m benchmarks.trust
+
+fuzz: setup  ## 10,000 damaged model files
+	$(BIN)/python -m benchmarks.fuzz_files
+
+choosing: setup  ## choosing p, delta and width with and without outliers (needs KERNULL_DATA)
+	$(BIN)/python -m benchmarks.choosing
 
 grid: setup  ## the 1,701-cell check
 	$(BIN)/python -m benchmarks.delft_grid

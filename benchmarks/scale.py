@@ -139,7 +139,7 @@ def dask(n: int) -> None:
     here = MultiKernelFisherNull(storage="tiled", **kwargs)
     there = MultiKernelFisherNull(storage="dask", **kwargs)
     with (
-        LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         there.fit(X[:600], client=client)  # the workers import what they need

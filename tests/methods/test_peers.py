@@ -55,7 +55,10 @@ def test_averaged_one_class_svm_is_sklearns_on_the_mean():
 def test_scores_are_the_detectors_own(name, oracle):
     scaler = StandardScaler().fit(X)
     expected = oracle.fit(scaler.transform(X)).score_samples(scaler.transform(X_NEW))
-    for model in (TableDetector(name, random_state=0), get_method(name).make()):
+    for model in (
+        TableDetector(name, random_state=0, calibration_folds=2),
+        get_method(name).make(calibration_folds=2),
+    ):
         np.testing.assert_allclose(model.fit(X).score_samples(X_NEW), expected, atol=1e-10)
 
 

@@ -23,7 +23,7 @@ from kernull.stacks.distributed import DistributedStack  # noqa: E402
 def client():
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -54,7 +54,7 @@ class TestDistributed(StackContract):
 
 @pytest.fixture(scope="module")
 def rows():
-    return np.random.default_rng(0).normal(size=(1200, 6))
+    return np.random.default_rng(0).normal(size=(800, 6))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_the_active_client_is_used(client, rows, here):
     assert_same(a_model("dask").fit(rows), here)
 
 
-@pytest.mark.parametrize("how_many", [1, 2])
+@pytest.mark.parametrize("how_many", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_killing_workers_in_the_middle_changes_nothing(client, rows, here, monkeypatch, how_many):
     """One: the scheduler runs its tasks elsewhere. Both: the rows are scattered anew."""
     client.wait_for_workers(2)
@@ -113,7 +113,7 @@ def test_killing_workers_in_the_middle_changes_nothing(client, rows, here, monke
 
 def test_a_cluster_without_workers_is_an_error_after_a_while(rows):
     with (
-        distributed.LocalCluster(n_workers=0, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=0, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
         pytest.raises(ClusterError, match=r"no workers after 0.5 s.*dask worker"),
     ):

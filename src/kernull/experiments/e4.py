@@ -55,17 +55,26 @@ def settings(quick: bool) -> Settings:
 def cells(settings: Settings, repeats: int | None) -> Sequence[Cell]:
     """Problems (set and target class) x methods x repeats.
 
-    The fixed classes come first and the slim methods, which take most of the time, last: what is
-    finished of an interrupted run then says most.
+    What is finished of an interrupted run should say most: lp MK-FN on the fixed classes comes
+    first, then the other methods there, the other classes, and last the slim methods, which take
+    most of the time; repeat by repeat.
     """
     count = settings["repeats"] if repeats is None else repeats
+
+    def place(name: str, target: int, method: str) -> int:
+        if method.startswith("Slim"):
+            return 3
+        if settings["chosen"][name] != target:
+            return 2
+        return 0 if method == protocol.MAIN else 1
+
     found = [
-        (method.startswith("Slim"), Cell(f"{name} {target}", method, r))
+        (place(name, target, method), r, Cell(f"{name} {target}", method, r))
         for name, target in settings["problems"]
         for method in settings["methods"]
         for r in range(count)
     ]
-    return [cell for slow in (False, True) for is_slow, cell in found if is_slow == slow]
+    return [cell for _, _, cell in sorted(found, key=lambda item: item[:2])]
 
 
 @lru_cache(maxsize=32)

@@ -28,6 +28,8 @@ TASKS_A_THREAD = 16
 MIN_BLOCK = 256
 #: How often a pass is begun again after the cluster lost the rows.
 ATTEMPTS = 3
+#: Seconds after which a task that has not ended is looked after.
+POLL = 3.0
 
 
 class DistributedStack:
@@ -132,7 +134,7 @@ class DistributedStack:
         for attempt in range(ATTEMPTS):
             try:
                 return self._one_sweep(V, weights)
-            except (CancelledError, KilledWorker) as error:
+            except (CancelledError, KilledWorker, OSError) as error:
                 # The scheduler mends what it can; this is the loss of all copies of the rows.
                 self._rows = None
                 if attempt == ATTEMPTS - 1:
@@ -159,7 +161,7 @@ class DistributedStack:
         try:
             # In the order of submission: the sum does not depend on who was faster.
             for i, (a, b) in enumerate(pairs):
-                left, right = tasks[i].result()
+                left, right = self._result(tasks[i], vectors)
                 tasks[i] = None  # let the cluster forget it
                 out[:, a] += left
                 if right is not None:
@@ -167,6 +169,19 @@ class DistributedStack:
         finally:
             client.cancel([task for task in tasks if task is not None])
         return out if weights is None else out[0]
+
+    def _result(self, task: Any, vectors: Any) -> Any:
+        """The result of a task, unless what it works on is gone for good."""
+        from distributed import TimeoutError as DaskTimeoutError
+
+        while True:
+            try:
+                return task.result(timeout=POLL)
+            except (DaskTimeoutError, TimeoutError):
+                # A task whose scattered data died with their last worker would wait for ever.
+                holders = self.client.who_has([self._rows, vectors])
+                if len(holders) < 2 or not all(holders.values()):
+                    raise CancelledError from None
 
     def _wait_for_workers(self) -> int:
         """Number of threads of the cluster, once it has any."""

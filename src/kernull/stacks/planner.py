@@ -20,7 +20,7 @@ __all__ = ["STORAGES", "Plan", "build_stack", "plan_storage"]
 STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
 
 #: Seconds a core needs for a kernel value of a tile and its share of the products.
-SECONDS_A_VALUE = 4e-9
+SECONDS_A_VALUE = 4.4e-9
 #: Passes over the kernels that a fit is planned with, and the hours it may take under "auto".
 PLANNED_PASSES = 15
 MAX_HOURS = 1.0
