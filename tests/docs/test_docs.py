@@ -12,6 +12,8 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+from tests.cli.conftest import COLUMNS, make_rows, write_csv
+
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "docs/index.md"]
 PAGES += sorted(
@@ -53,6 +55,9 @@ def type_line(line: str, folder: Path) -> None:
 def test_examples_run_as_printed(page, tmp_path, monkeypatch):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
+    if page == "README.md":  # its commands are about tables that a reader has
+        write_csv(tmp_path / "train.csv", COLUMNS, make_rows(60, 0))
+        write_csv(tmp_path / "new.csv", COLUMNS, make_rows(20, 1))
     names: dict[str, object] = {"__name__": "__main__"}
     for kind, text in blocks(page):
         if kind == "python":
