@@ -209,5 +209,5 @@ def _figure(auc: dict[Any, Any], fixed: list[Any], path: Path) -> None:
     axes.axhline(50, color="grey", lw=0.8, ls=":")
     axes.set(ylabel="AUC, % (mean ± std)", title="Ours and published, the fixed target classes")
     axes.grid(axis="y", alpha=0.3)
-    axes.legend(fontsize=7, ncols=2, loc="lower left")
+    figure.legend(fontsize=7, ncols=4, loc="outside lower center")
     save(figure, path)
