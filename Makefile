@@ -19,7 +19,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench bench-joint bench-scale bench-selection trust fuzz choosing grid reproduce reproduce-quick docs browser-tools package clean
+.PHONY: help setup demo test test-all lint format bench bench-joint bench-scale bench-gpu bench-selection trust fuzz choosing grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,9 @@ bench-joint: setup  ## enrolment, growing models and joint weights (needs KERNUL
 
 bench-scale: setup  ## tiles, memory and a Dask cluster on this machine
 	$(BIN)/python -m benchmarks.scale
+
+bench-gpu: setup  ## one GPU (needs CUDA and torch)
+	$(BIN)/python -m benchmarks.gpu
 
 bench-selection: setup  ## a whole grid against fits one by one
 	$(BIN)/python -m benchmarks.selection

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernull._typing import Array, Indices
 from kernull.calibration.loo import left_out_projections
@@ -153,10 +153,15 @@ class _Span:
         # P'K_bP by the rows of C, then rho P'K_bP + CC'; too large a core keeps the bound valid.
         core = np.concatenate([C @ self.Q.T, C[:, index]], axis=1) * ridge + C @ C.T
         core = (core + core.T) / 2
-        core.flat[:: len(core) + 1] += 1e-13 * np.trace(core)
-        c = C[:, index]
-        inside = np.einsum("pi,pi->i", c, cho_solve(cho_factor(core), c))
-        return np.asarray((1.0 - inside) / ridge)
+        c, size = C[:, index], float(np.trace(core))
+        for jitter in (1e-14, 1e-12, 1e-10, 1e-8, 1e-6):  # kernels in float32 need the larger
+            core.flat[:: len(core) + 1] += jitter * size
+            try:
+                factor = cho_factor(core)
+            except LinAlgError:
+                continue
+            return np.asarray((1.0 - np.einsum("pi,pi->i", c, cho_solve(factor, c))) / ridge)
+        return np.full(len(index), 1.0 / ridge)
 
     def unit_images(self, index: Indices) -> Array:
         """A e_i for the rows of the index, of shape (len(index), n)."""

@@ -52,7 +52,7 @@ def settings(quick: bool) -> Settings:
     problems = [[name, load_delft(name).target] for name in DELFT]
     return {
         "problems": [p for p in problems if p[0] in ("wine", "survival")] if quick else problems,
-        "variants": [BASE, SPLIT, DISTANCE, PAPER, TEST],
+        "variants": [BASE, TEST, SPLIT, DISTANCE, PAPER],
         "repeats": 2 if quick else protocol.REPEATS,
         "widths": list(protocol.WIDTHS),
         "p": list(protocol.PS),
