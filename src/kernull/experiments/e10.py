@@ -201,7 +201,7 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
         axis.grid(alpha=0.3)
         reference = [f"{size}: {_milliseconds(rows, size, REFERENCE)}" for size in sizes]
         parts += [
-            f"### Number of {title}",
+            f"## Number of {title}",
             markdown(["method", *sizes], lines),
             "Algorithm 1 took " + "; ".join(reference) + ".",
         ]
