@@ -184,7 +184,7 @@ _DIGITS = {
 }
 
 #: Files that can be downloaded, by their path below the data folder. The Delft files have no
-#: address that still answers; they must be put into the folder by hand.
+#: address that we could confirm; they must be put into the folder by hand.
 REMOTE: Mapping[str, Remote] = MappingProxyType(
     {
         **{
