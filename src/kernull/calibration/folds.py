@@ -28,7 +28,8 @@ def cross_scores(n: int, folds: int, score: Callable[[Indices, Indices], Array])
 
     Row i is in fold i mod K, K = min(folds, n): no randomness, and rows recorded in some order
     are spread over all folds. Each model sees a share 1 - 1/K of the rows, so its scores are a
-    little lower than the final model's: thresholds err on the side of fewer alarms.
+    little lower than the final model's: thresholds err on the side of fewer alarms. ``score``
+    must put them on the final model's scale (its offset), or they cannot be compared at all.
 
     Parameters
     ----------

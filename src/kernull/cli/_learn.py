@@ -60,7 +60,7 @@ def fit(
     """
     if out == "-":
         raise UsageError("--out: a model is written to a file; expected a name.")
-    check_writable(out)
+    check_writable(out, inputs=[data])
     given: dict[str, Any] = {
         "kernels": kernel or None,
         "scaling": scaling,

@@ -21,11 +21,14 @@ __all__ = ["RowWriter", "check_writable", "open_rows", "whole_file"]
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".npz")
 
 
-def check_writable(path: str, suffixes: Sequence[str] = ()) -> None:
-    """Say early, before any work, that a file cannot be written."""
+def check_writable(path: str, suffixes: Sequence[str] = (), inputs: Sequence[str] = ()) -> None:
+    """Say early, before any work, that a file cannot be written, or is one of the inputs."""
     if path == "-":
         return
     file = Path(path)
+    for given in inputs:
+        if given != "-" and file.exists() and Path(given).exists() and file.samefile(given):
+            raise UsageError(f"--out: {path}: is an input of this command; choose another name.")
     if suffixes and file.suffix.lower() not in suffixes:
         raise UsageError(f"--out: {path}: expected a name that ends in {', '.join(suffixes)}.")
     if file.is_dir():

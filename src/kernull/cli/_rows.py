@@ -39,7 +39,7 @@ def score(
     written in chunks, so it may be larger than memory. With --json, standard output gets JSON
     lines, or a summary where the rows go to a file.
     """
-    check_writable(out, () if out == "-" else _SUFFIXES)
+    check_writable(out, () if out == "-" else _SUFFIXES, inputs=[model, data])
     from kernull.report import gives_reasons
 
     fitted = load_model(model)
@@ -136,7 +136,7 @@ def report(
     quiet: o.Quiet = False,
 ) -> None:
     """Write a report: one HTML page with charts, the rows that stand out, and their reasons."""
-    check_writable(out)
+    check_writable(out, inputs=[model, data])
     fitted = load_model(model)
     source = open_table(data)
     features = model_features(fitted, source, drop or [])

@@ -21,6 +21,10 @@ __all__ = ["TrustMixin", "names_of", "read_partial_table", "silence_kernels"]
 CALIBRATIONS = ("loo", "split")
 
 
+class _NoPartsError(MissingCapabilityError, AttributeError):
+    """Raised by properties that an estimator lacks; dir() and hasattr() take it as such."""
+
+
 class TrustMixin:
     """Calibrated decisions of an estimator whose score may be a sum over kernels.
 
@@ -71,7 +75,7 @@ class TrustMixin:
         if self._left_out_parts is None:
             self._left_out_parts = self._compute_left_out_parts()
         if self._left_out_parts is None:
-            raise MissingCapabilityError(
+            raise _NoPartsError(
                 f"this {type(self).__name__} does not know its calibration scores as sums over "
                 "kernels, so they cannot be taken apart by view. Use an estimator that has "
                 "contributions(), such as MultiKernelFisherNull, fitted at once."

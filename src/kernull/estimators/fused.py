@@ -429,7 +429,10 @@ class KernelPCANovelty(_FusedKernelEstimator):
             lengths, directions = principal_directions(part)
             coef = directions[:, :m] / np.sqrt(lengths[:m])
             cross, own = K[np.ix_(held, seen)], K[held, held]
-            return reconstruction(cross, own, part.mean(axis=0), coef)
+            # A row like no other lies at -(k(x, x) + mean of all entries): put the fold's scores
+            # on the final model's scale, or the threshold may fall below the lowest score.
+            shift = float(part.mean()) - float(self._means.mean())
+            return reconstruction(cross, own, part.mean(axis=0), coef) + shift
 
         return cross_scores(len(K), folds, score)
 

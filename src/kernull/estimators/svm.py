@@ -102,10 +102,10 @@ class _SupportVectorEstimator(OneClassKernelEstimator):
         own = np.diagonal(K)
 
         def score(seen: Indices, held: Indices) -> Array:
-            problem = self._make_problem(DenseStack(K[np.ix_(seen, seen)][None]))
-            a = problem.inner(_ONE)
-            numbers = self._describe(problem, _ONE, a)
-            return self._judge(K[np.ix_(held, seen)] @ a, own[held], numbers)
+            # The offset is the final machine's: one learned from fewer rows has another, and
+            # scores on another scale could put the threshold below the lowest score there is.
+            a = self._make_problem(DenseStack(K[np.ix_(seen, seen)][None])).inner(_ONE)
+            return self._judge(K[np.ix_(held, seen)] @ a, own[held], self.description_)
 
         return cross_scores(stack.n, folds, score)
 
