@@ -285,3 +285,14 @@ def test_low_rank_models_say_that_they_cannot_grow():
     low = model(storage="nystroem", landmarks=10).fit(FOURS[:40])
     with pytest.raises(MissingCapabilityError, match="nystroem"):
         low.partial_fit(FOURS[40:42])
+
+
+@pytest.mark.parametrize("method", ["partial_fit", "forget"])
+def test_rows_held_out_do_not_become_leave_one_out_unasked(method):
+    split = model(calibration="split").fit(FOURS[:80])
+    before = pickle.dumps(vars(split))
+    with pytest.raises(MissingCapabilityError, match=r"calibration: got 'split'.*Fit again"):
+        split.partial_fit(FOURS[80:85]) if method == "partial_fit" else split.forget([0])
+    assert pickle.dumps(vars(split)) == before
+    with pytest.raises(MissingCapabilityError, match="calibration"):
+        model(calibration="split").partial_fit(FOURS[:80])
