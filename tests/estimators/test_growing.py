@@ -296,3 +296,16 @@ def test_rows_held_out_do_not_become_leave_one_out_unasked(method):
     assert pickle.dumps(vars(split)) == before
     with pytest.raises(MissingCapabilityError, match="calibration"):
         model(calibration="split").partial_fit(FOURS[:80])
+
+
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+def test_rows_of_weight_zero_count_as_seen(first):
+    weight = np.r_[np.zeros(10), np.ones(90)]
+    grown = getattr(model(), first)(FOURS[:100], sample_weight=weight)
+    if first == "fit":
+        grown.forget([89])
+    assert grown.sample_indices_[:3].tolist() == [10, 11, 12]
+    assert grown.n_samples_seen_ == 100
+    grown.partial_fit(FOURS[100:102])
+    assert grown.sample_indices_[-2:].tolist() == [100, 101]
+    agree(grown, FOURS[grown.sample_indices_])

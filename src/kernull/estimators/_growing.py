@@ -175,8 +175,12 @@ class GrowingMixin:
 
     def _seen(self) -> tuple[Indices, int]:
         """Which of the rows seen are still there, and how many were seen."""
+        if hasattr(self, "sample_indices_"):
+            return self.sample_indices_, self.n_samples_seen_
+        # After fit: rows of weight zero were given and are not there.
         n = len(self.coef_)
-        return getattr(self, "sample_indices_", np.arange(n)), getattr(self, "n_samples_seen_", n)
+        rows = np.arange(n) if self._learned_rows is None else np.asarray(self._learned_rows)
+        return rows, n if self._learned_rows is None else len(self._training_scores)
 
     def _append(self, X: Any, sample_weight: Any) -> None:
         bank, n = self.bank_, len(self.coef_)
