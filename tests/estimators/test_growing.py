@@ -8,7 +8,7 @@ import pytest
 from kernull import MultiKernelFisherNull
 from kernull.calibration import Calibration
 from kernull.datasets import load_digits_views
-from kernull.errors import InvalidKernelError, MissingCapabilityError
+from kernull.errors import InvalidKernelError, MemoryLimitError, MissingCapabilityError
 from kernull.problems import FisherProblem, incremental
 from kernull.views import join_views
 
@@ -309,3 +309,14 @@ def test_rows_of_weight_zero_count_as_seen(first):
     grown.partial_fit(FOURS[100:102])
     assert grown.sample_indices_[-2:].tolist() == [100, 101]
     agree(grown, FOURS[grown.sample_indices_])
+
+
+def test_relearning_is_planned_before_kernels_are_allocated(monkeypatch):
+    # Three kernels and the working matrices of 60 rows need 173 kB, the update alone 144 kB.
+    grown = model(storage="tiled", memory_limit="160kB").fit(FOURS[:20])
+    grown.partial_fit(FOURS[20:58])
+    before = pickle.dumps(vars(grown))
+    monkeypatch.setattr(type(grown.bank_), "stack", None)
+    with pytest.raises(MemoryLimitError, match="dense kernels of 60 x 60"):
+        grown.partial_fit(FOURS[58:60], relearn=True)
+    assert pickle.dumps(vars(grown)) == before

@@ -249,8 +249,11 @@ class GrowingMixin:
 
     def _relearn(self) -> None:
         assert self.bank_ is not None
+        dtype = self._value_type()  # type: ignore[attr-defined]
+        limit = parse_memory_limit(self.memory_limit)
+        check_memory(self.bank_.J, self.bank_.n, np.dtype(dtype).itemsize, limit)
         weight, (indices, n_seen) = self._row_weight, self._seen()
-        stack = self.bank_.stack(self._value_type())  # type: ignore[attr-defined]
+        stack = self.bank_.stack(dtype)
         stack = DenseStack(stack.kernels, self._stack_scale * np.ones(stack.J))
         self._learn(stack, weight, init=self.weights_)  # type: ignore[attr-defined]
         kernel = stack.combine(self.weights_)
