@@ -121,12 +121,12 @@ def test_mixed_norms_and_the_solver_are_those_of_the_model(rows):
 
 
 def test_coefficients_are_exact_whatever_the_solver(rows):
-    options = {"views": VIEWS, "landmarks": 60, "tol": 1e-2, "delta": 1e-4}
+    options = {"views": VIEWS, "landmarks": 60, "tol": 1e-2, "delta": 1e-2}
     model = fit_stream(MultiKernelFisherNull(**options, solver="subspace"), rows)
     gram = FeatureGram(Features(model.bank_)).add([rows])
-    _, a = gram.inverse_entries(rows, model.weights_, 1e-4 * len(rows))
+    _, a = gram.inverse_entries(rows, model.weights_, 1e-2 * len(rows))
     # On training rows the projection is 1 - ridge a.
-    np.testing.assert_allclose(model.score_samples(rows), 1 - 1e-4 * len(rows) * a, atol=1e-6)
+    np.testing.assert_allclose(model.score_samples(rows), 1 - 1e-2 * len(rows) * a, atol=1e-9)
 
 
 WRONG = {
