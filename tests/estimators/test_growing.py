@@ -8,7 +8,7 @@ import pytest
 from kernull import MultiKernelFisherNull
 from kernull.calibration import Calibration
 from kernull.datasets import load_digits_views
-from kernull.errors import InvalidKernelError, MissingCapabilityError
+from kernull.errors import InvalidKernelError, MemoryLimitError, MissingCapabilityError
 from kernull.problems import FisherProblem, incremental
 from kernull.views import join_views
 
@@ -285,3 +285,38 @@ def test_low_rank_models_say_that_they_cannot_grow():
     low = model(storage="nystroem", landmarks=10).fit(FOURS[:40])
     with pytest.raises(MissingCapabilityError, match="nystroem"):
         low.partial_fit(FOURS[40:42])
+
+
+@pytest.mark.parametrize("method", ["partial_fit", "forget"])
+def test_rows_held_out_do_not_become_leave_one_out_unasked(method):
+    split = model(calibration="split").fit(FOURS[:80])
+    before = pickle.dumps(vars(split))
+    with pytest.raises(MissingCapabilityError, match=r"calibration: got 'split'.*Fit again"):
+        split.partial_fit(FOURS[80:85]) if method == "partial_fit" else split.forget([0])
+    assert pickle.dumps(vars(split)) == before
+    with pytest.raises(MissingCapabilityError, match="calibration"):
+        model(calibration="split").partial_fit(FOURS[:80])
+
+
+@pytest.mark.parametrize("first", ["fit", "partial_fit"])
+def test_rows_of_weight_zero_count_as_seen(first):
+    weight = np.r_[np.zeros(10), np.ones(90)]
+    grown = getattr(model(), first)(FOURS[:100], sample_weight=weight)
+    if first == "fit":
+        grown.forget([89])
+    assert grown.sample_indices_[:3].tolist() == [10, 11, 12]
+    assert grown.n_samples_seen_ == 100
+    grown.partial_fit(FOURS[100:102])
+    assert grown.sample_indices_[-2:].tolist() == [100, 101]
+    agree(grown, FOURS[grown.sample_indices_])
+
+
+def test_relearning_is_planned_before_kernels_are_allocated(monkeypatch):
+    # Three kernels and the working matrices of 60 rows need 173 kB, the update alone 144 kB.
+    grown = model(storage="tiled", memory_limit="160kB").fit(FOURS[:20])
+    grown.partial_fit(FOURS[20:58])
+    before = pickle.dumps(vars(grown))
+    monkeypatch.setattr(type(grown.bank_), "stack", None)
+    with pytest.raises(MemoryLimitError, match="dense kernels of 60 x 60"):
+        grown.partial_fit(FOURS[58:60], relearn=True)
+    assert pickle.dumps(vars(grown)) == before

@@ -511,3 +511,20 @@ def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+def test_long_tasks_have_exact_coefficients_and_leave_one_out_scores():
+    # From 600 rows on the solver stops at coefficients that are good enough for its certificate.
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((620, 3))
+    K = np.exp(-((Z[:, None] - Z) ** 2)).transpose(2, 0, 1)
+    kernels = {"long": K, "short": K[:, :50, :50]}
+    model = JointMultiKernelFisherNull("precomputed", tol=1e-2, delta=1e-3).fit(kernels)
+    assert model.solver_ == "subspace"
+    for name, stack in kernels.items():
+        n = stack.shape[1]
+        A = np.tensordot(model.weights_, stack, 1) + 1e-3 * n * np.eye(n)
+        a = np.linalg.solve(A, np.ones(n))
+        np.testing.assert_allclose(model.coef_[name], a, atol=1e-10)
+        exact = np.sort(1 - a / np.diag(np.linalg.inv(A)))
+        np.testing.assert_allclose(model.calibration_[name].scores, exact, atol=1e-10)

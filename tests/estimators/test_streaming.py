@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
 from kernull import FisherProblem, LpBall, MultiKernelFisherNull, fit_stream, solve
+from kernull.balls import MixedBall
 from kernull.calibration import leave_one_out
+from kernull.errors import MissingCapabilityError
 from kernull.stacks import KernelBank, KernelStack, LowRankStack, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
 from kernull.stacks.sources import ArraySource, open_source, sample_rows
@@ -99,3 +103,64 @@ def test_a_sample_is_without_replacement_and_whole_when_small(rows):
 def test_a_source_must_be_a_table():
     with pytest.raises(ValueError, match=r"X: got an array of shape \(3,\)"):
         open_source(np.ones(3))
+
+
+def test_mixed_norms_and_the_solver_are_those_of_the_model(rows):
+    options = {"views": VIEWS, "widths": [0.25, 1.0], "landmarks": 40, "tol": 1e-10}
+    groups = ["x", "y", "y", "x"]
+    mixed = {"p": 2.0, "r": 1.0, "kernel_groups": groups, "solver": "frank-wolfe"}
+    model = fit_stream(MultiKernelFisherNull(**options, **mixed, max_iter=500), rows[:300])
+    assert model.solver_ == "frank-wolfe"
+    bank = KernelBank.fit(rows[:300], VIEWS, widths=[0.25, 1.0])
+    low = LowRankStack.from_bank(bank, choose_landmarks(bank, 40))
+    problem = FisherProblem(low, model.delta * 300)
+    result = solve(problem, MixedBall(2.0, 1.0, groups), "subspace", tol=1e-8)
+    np.testing.assert_allclose(model.weights_, result.weights, atol=1e-4)
+    plain = fit_stream(MultiKernelFisherNull(**options), rows[:300])
+    assert np.abs(model.weights_ - plain.weights_).max() > 0.05
+
+
+def test_coefficients_are_exact_whatever_the_solver(rows):
+    options = {"views": VIEWS, "landmarks": 60, "tol": 1e-2, "delta": 1e-2}
+    model = fit_stream(MultiKernelFisherNull(**options, solver="subspace"), rows)
+    gram = FeatureGram(Features(model.bank_)).add([rows])
+    _, a = gram.inverse_entries(rows, model.weights_, 1e-2 * len(rows))
+    # On training rows the projection is 1 - ridge a.
+    np.testing.assert_allclose(model.score_samples(rows), 1 - 1e-2 * len(rows) * a, atol=1e-9)
+
+
+WRONG = {
+    "calibration": ({"calibration": "split"}, MissingCapabilityError, "calibration: got 'split'"),
+    "no calibration": ({"calibration": "no"}, ValueError, "calibration: got 'no'"),
+    "score": ({"score_type": "depth"}, ValueError, "score_type: got 'depth'"),
+    "storage": ({"storage": "tiled"}, MissingCapabilityError, "storage: got 'tiled'"),
+    "kernels": ({"kernels": "precomputed"}, MissingCapabilityError, "kernels: got 'precomputed'"),
+    "groups": ({"kernel_groups": [0, 1]}, ValueError, "kernel_groups"),
+    "solver": ({"solver": "best"}, ValueError, "solver: got 'best'"),
+    "delta": ({"delta": -1.0}, ValueError, "delta: got -1.0"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_get_a_clear_error_and_change_nothing(rows, case):
+    options, error, message = WRONG[case]
+    model = MultiKernelFisherNull(landmarks=20).fit(rows[:50]).set_params(**options)
+    before = pickle.dumps(vars(model))
+    with pytest.raises(error, match=message):
+        fit_stream(model, rows)
+    assert pickle.dumps(vars(model)) == before
+
+
+def test_nothing_of_an_earlier_fit_is_left(rows):
+    pd = pytest.importorskip("pandas")
+    weight = np.r_[np.zeros(5), np.ones(95)]
+    table = pd.DataFrame(rows[:100], columns=list("abcdef"))
+    model = MultiKernelFisherNull(views=VIEWS, landmarks=30).fit(table, sample_weight=weight)
+    model.partial_fit(table[:3])
+    fresh = fit_stream(MultiKernelFisherNull(views=VIEWS, landmarks=30), rows)
+    again = fit_stream(model, rows)
+    assert again is model
+    assert set(vars(again)) == set(vars(fresh))
+    np.testing.assert_array_equal(again.score_samples(rows), fresh.score_samples(rows))
+    with pytest.raises(MissingCapabilityError):
+        _ = again.calibration_contributions_

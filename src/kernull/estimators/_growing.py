@@ -27,6 +27,7 @@ class GrowingMixin:
     Kernel weights, widths, scaling and the absolute ridge stay those of the last learning; the
     model then equals a refit given these. The inverse of the ridge system is kept from the first
     update on (n^2 numbers) and does not travel with pickles: it is rebuilt when needed.
+    Calibration is by leave-one-out; models with ``calibration="split"`` are refused.
     """
 
     bank_: KernelBank | None
@@ -34,6 +35,8 @@ class GrowingMixin:
     coef_: Array
     ridge_: float
     max_samples: int | None
+    calibration: str
+    memory_limit: Any
     sample_indices_: Indices
     n_samples_seen_: int
     # Defaults of the class serve models that were loaded from a file.
@@ -44,6 +47,7 @@ class GrowingMixin:
     _calibration_rows: Any
     _calibration_weight: Array | None
     _learned_rows: Any
+    _training_scores: Array
     _n_updates: int = 0
 
     def partial_fit(
@@ -76,6 +80,7 @@ class GrowingMixin:
         ``sample_indices_`` tells which of all rows seen are still there.
         """
         self._check_budget()
+        self._check_calibration("partial_fit")
         if not hasattr(self, "coef_"):
             with unchanged_on_error(self):
                 self.fit(X, y, sample_weight=sample_weight)  # type: ignore[attr-defined]
@@ -108,6 +113,7 @@ class GrowingMixin:
         self
         """
         check_is_fitted(self)
+        self._check_calibration("forget")
         with unchanged_on_error(self), self._ready_to_grow():
             self._drop(_positions(as_numpy(indices), len(self.coef_)))
         return self
@@ -151,13 +157,12 @@ class GrowingMixin:
                 "partial_fit and forget: a model of storage='nystroem' keeps its landmarks alone, "
                 "not its rows; fit again, or use another storage."
             )
-        check_memory(2, self.bank_.n, 8, parse_memory_limit(self.memory_limit))  # type: ignore[attr-defined]
+        check_memory(2, self.bank_.n, 8, parse_memory_limit(self.memory_limit))
         kernel = self.bank_.combine(self.weights_ * self._stack_scale)
         return RidgeInverse.of(kernel, self.ridge_, self._row_weight, overwrite=True)
 
     def _start(self, X: Any, sample_weight: Any) -> None:
         """Make a model that was just fitted ready to grow."""
-        n = len(self.coef_)
         if self.bank_ is None:
             stack = read_precomputed(X, dtype=self._value_type())  # type: ignore[attr-defined]
             weight = np.ones(stack.n) if sample_weight is None else np.asarray(sample_weight)
@@ -166,12 +171,16 @@ class GrowingMixin:
             inverse = RidgeInverse.of(kernel, self.ridge_, self._row_weight, overwrite=True)
         else:
             inverse = self._current_inverse()
-        self._adopt(inverse, self.bank_, np.arange(n), n)
+        self._adopt(inverse, self.bank_, *self._seen())
 
     def _seen(self) -> tuple[Indices, int]:
         """Which of the rows seen are still there, and how many were seen."""
+        if hasattr(self, "sample_indices_"):
+            return self.sample_indices_, self.n_samples_seen_
+        # After fit: rows of weight zero were given and are not there.
         n = len(self.coef_)
-        return getattr(self, "sample_indices_", np.arange(n)), getattr(self, "n_samples_seen_", n)
+        rows = np.arange(n) if self._learned_rows is None else np.asarray(self._learned_rows)
+        return rows, n if self._learned_rows is None else len(self._training_scores)
 
     def _append(self, X: Any, sample_weight: Any) -> None:
         bank, n = self.bank_, len(self.coef_)
@@ -225,6 +234,14 @@ class GrowingMixin:
                 f"max_samples: got {budget!r}; expected None or a whole number of at least 2."
             )
 
+    def _check_calibration(self, method: str) -> None:
+        if self.calibration == "split":
+            raise MissingCapabilityError(
+                f"calibration: got 'split', which {method} cannot keep up: it does not hold rows "
+                "out, and leave-one-out would take the place of the proved rate. Fit again on all "
+                "rows, or call set_params(calibration='loo') first."
+            )
+
     def _keep_budget(self) -> None:
         excess = 0 if self.max_samples is None else len(self.coef_) - int(self.max_samples)
         if excess > 0:
@@ -232,8 +249,11 @@ class GrowingMixin:
 
     def _relearn(self) -> None:
         assert self.bank_ is not None
+        dtype = self._value_type()  # type: ignore[attr-defined]
+        limit = parse_memory_limit(self.memory_limit)
+        check_memory(self.bank_.J, self.bank_.n, np.dtype(dtype).itemsize, limit)
         weight, (indices, n_seen) = self._row_weight, self._seen()
-        stack = self.bank_.stack(self._value_type())  # type: ignore[attr-defined]
+        stack = self.bank_.stack(dtype)
         stack = DenseStack(stack.kernels, self._stack_scale * np.ones(stack.J))
         self._learn(stack, weight, init=self.weights_)  # type: ignore[attr-defined]
         kernel = stack.combine(self.weights_)

@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from kernull.balls import LpBall
 from kernull.calibration import Calibration, left_out_projections
 from kernull.calibration.sampled import SAMPLE_ROWS
+from kernull.errors import MissingCapabilityError
+from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._inputs import check_number
+from kernull.estimators._weights import weight_ball
 from kernull.estimators.fisher import MultiKernelFisherNull
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import KernelBank, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
-from kernull.stacks.sources import open_source, sample_rows
+from kernull.stacks.sources import Source, open_source, sample_rows
 from kernull.views import resolve_views
 
 __all__ = ["fit_stream"]
@@ -33,7 +36,9 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
     Parameters
     ----------
     model : MultiKernelFisherNull
-        With its parameters; ``landmarks`` is the number of landmark rows.
+        With its parameters; ``landmarks`` is the number of landmark rows. Calibration is by
+        leave-one-out (``calibration="split"`` is refused), storage that of Nystroem. An earlier
+        fit is forgotten; if this one fails, the model stays as it was.
     source : array-like, np.memmap, Zarr array, path of a Parquet or .npy file, or Source
         The rows, read block by block.
 
@@ -50,7 +55,16 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
     >>> bool(model.gap_ <= 1e-6), model.coef_.shape
     (True, (1, 50))
     """
-    rows = open_source(source)
+    _check_options(model)
+    with unchanged_on_error(model):
+        _forget_earlier_fit(model)
+        _fit(model, open_source(source))
+    return model
+
+
+def _fit(model: MultiKernelFisherNull, rows: Source) -> None:
+    delta = check_number("delta", model.delta, "a positive number (relative to n)", 0.0)
+    tol = check_number("tol", model.tol, "a positive number", 0.0)
     n, d = rows.shape
     pilot = sample_rows(rows, max(PILOT_ROWS, model.landmarks))
     model.n_features_in_ = d
@@ -62,16 +76,18 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
         scaling=model.scaling,
         drop_constant=model.drop_constant,
     )
+    ball = weight_ball(model.p, model.r, model.kernel_groups, bank, bank.J)
     model.bank_ = bank.take(choose_landmarks(bank, model.landmarks))
     model.kernel_names_ = np.array(bank.kernel_names, dtype=object)
     gram = FeatureGram(Features(model.bank_)).add(rows.blocks())
     stack, target = gram.reduce()
-    ridge = model.delta * n
+    ridge = delta * n
     problem = FisherProblem(stack, ridge, target)
-    result = solve(problem, LpBall(model.p), tol=model.tol, max_iter=model.max_iter)
+    result = solve(problem, ball, model.solver, tol=tol, max_iter=model.max_iter)
     model.weights_, model.gap_ = result.weights, result.gap
     model.n_iter_, model.history_, model.solver_ = result.n_iter, result.history, result.solver
-    model.coef_ = gram.landmark_coefficients(result.coef)
+    # The solver's own coefficients are as good as its certificate asks; thresholds want exact ones.
+    model.coef_ = gram.landmark_coefficients(problem.evaluate(result.weights).coef)
     model._stack_shape = (bank.J, model.bank_.n)
     # The pilot keeps the order of the source, which may be that of time: draw from all of it.
     sample = np.random.default_rng(1).permutation(len(pilot))[:SAMPLE_ROWS]
@@ -80,4 +96,32 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
     model.calibration_ = Calibration.of(scores)
     model.threshold_, model.false_alarm_rate_ = model.calibration_.threshold(model.false_alarm_rate)
     model.offset_ = model.threshold_
-    return model
+
+
+def _check_options(model: MultiKernelFisherNull) -> None:
+    """Refuse what rows that come in blocks cannot offer, before they are read."""
+    if model._pairwise:
+        raise MissingCapabilityError(
+            "kernels: got 'precomputed'; fit_stream reads rows and evaluates kernels itself. Name "
+            "the kernels, or call fit with the stack."
+        )
+    if model.calibration == "split":
+        raise MissingCapabilityError(
+            "calibration: got 'split'; fit_stream learns from all rows and calibrates by "
+            "leave-one-out. Use calibration='loo', or fit on rows that fit memory."
+        )
+    if model.storage not in ("auto", "nystroem"):
+        raise MissingCapabilityError(
+            f"storage: got {model.storage!r}; fit_stream keeps landmarks. Use 'auto' or "
+            "'nystroem', or fit on rows that fit memory."
+        )
+    model._hold_out(0, None)  # checks the name of the calibration
+    model._check_score()
+    model._value_type()
+
+
+def _forget_earlier_fit(model: MultiKernelFisherNull) -> None:
+    """Drop whatever is neither a parameter nor a request for metadata."""
+    kept = {*model.get_params(deep=False), "_metadata_request"}
+    for name in set(vars(model)) - kept:
+        delattr(model, name)

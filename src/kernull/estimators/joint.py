@@ -279,7 +279,9 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
         result: Result = solve(
             problem, ball, self.solver, tol=tol, max_iter=self.max_iter, init=init
         )
-        diagonals = problem.each(lambda part: part.inverse_diagonal(result.weights))
+        # Exact coefficients: the solver's are as good as its certificate asks, and leaving rows
+        # out magnifies what they lack.
+        solutions = problem.each(lambda part: part.solution(result.weights))
         self.weights_ = result.weights
         self.gap_ = result.gap
         self.n_iter_ = result.n_iter
@@ -290,9 +292,7 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
                 task.name: self._finished(
                     task, coef, diagonal if task.row_weight is None else task.row_weight * diagonal
                 )
-                for task, coef, diagonal in zip(
-                    tasks, problem.split(result.coef), diagonals, strict=True
-                )
+                for task, (coef, diagonal) in zip(tasks, solutions, strict=True)
             }
         )
 

@@ -144,8 +144,18 @@ def _leave_one_out(stack: Any, path: Path) -> Array:
     out = np.empty_like(path.coef)
     for i, k in np.ndindex(path.shape):
         problem = FisherProblem(stack, path.deltas[k] * stack.n)
-        out[i, k] = leave_one_out(problem, path.weights[i, k], path.coef[i, k])
+        out[i, k] = _left_out(problem, path.weights[i, k])[1]
     return out
+
+
+def _left_out(problem: FisherProblem, weights: Array) -> tuple[Array, Array]:
+    """Exact coefficients at these weights, and leave-one-out projections.
+
+    Those of the path are as good as its certificate asks, and leaving rows out magnifies what
+    they lack.
+    """
+    coef, inverse = problem.solution(weights)
+    return coef, leave_one_out(problem, weights, coef, inverse_diagonal=inverse)
 
 
 def _fitted(
@@ -155,9 +165,10 @@ def _fitted(
     i, k = index
     one = copy(model)
     one.set_params(p=path.ps[i], delta=path.deltas[k])
-    one.weights_, one.coef_, one.gap_ = path.weights[i, k], path.coef[i, k], float(path.gaps[i, k])
+    one.weights_, one.gap_ = path.weights[i, k], float(path.gaps[i, k])
     problem = FisherProblem(stack, path.deltas[k] * stack.n)
-    scores = one._of_projection(leave_one_out(problem, one.weights_, one.coef_))
+    one.coef_, projections = _left_out(problem, one.weights_)
+    scores = one._of_projection(projections)
     one.calibration_ = Calibration.of(scores)
     one.threshold_, one.false_alarm_rate_ = one.calibration_.threshold(one.false_alarm_rate)
     one.offset_ = one.threshold_
