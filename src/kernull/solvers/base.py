@@ -82,11 +82,15 @@ class Tracker:
             self.callback(record)
         return gap
 
-    def result(self, solver: str, n_evaluations: int = 0) -> Result:
-        """The best point as a result; warns when its gap is above the tolerance."""
+    def result(self, solver: str, n_evaluations: int = 0, *, warn: bool = True) -> Result:
+        """The best point as a result; warns when its gap is above the tolerance.
+
+        A solver inside another one does not ``warn``: the outer certificate speaks for the whole.
+        (Filters would not do: they belong to the process, and threads would undo each other's.)
+        """
         assert self.best is not None
         converged = self._best_gap <= self.tol
-        if not converged:
+        if warn and not converged:
             warnings.warn(
                 f"solver={solver!r} stopped after {len(self.history)} iterations with a relative "
                 f"duality gap of {self._best_gap:.2g}, above tol={self.tol:.2g}: the weights are "

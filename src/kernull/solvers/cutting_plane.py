@@ -15,14 +15,12 @@ best point known (the in-out rule, which keeps cutting planes from jumping about
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from scipy.optimize import linprog
-from sklearn.exceptions import ConvergenceWarning
 
 from kernull._typing import Array
 from kernull.balls import Ball
@@ -89,7 +87,15 @@ def solve(
     weights = starting_weights(ball, problem.J, init)
     planes = None
     while (left := max_iter - len(tracker.history)) > 0:
-        result = _newton(recorder, ball, tol, min(NEWTON_STEPS, left), weights, callback)
+        result = newton.solve(
+            recorder,
+            ball,
+            tol=tol,
+            max_iter=min(NEWTON_STEPS, left),
+            init=weights,
+            callback=callback,
+            warn=False,
+        )
         tracker.history += result.history
         if result.converged:
             return replace(
@@ -110,19 +116,6 @@ def solve(
         assert planes.best is not None
         weights = planes.best.weights
     return tracker.result("cutting-plane", problem.n_evaluations - start)
-
-
-def _newton(
-    problem: _Recorder,
-    ball: Ball,
-    tol: float,
-    steps: int,
-    weights: Array,
-    callback: Callable[[Record], None] | None,
-) -> Result:
-    with warnings.catch_warnings():  # the outer certificate speaks for the whole
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return newton.solve(problem, ball, tol=tol, max_iter=steps, init=weights, callback=callback)
 
 
 class _Planes:

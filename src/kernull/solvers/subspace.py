@@ -14,12 +14,10 @@ the same.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from kernull._typing import Array
 from kernull.balls import Ball
@@ -196,9 +194,7 @@ def solve(
 
 
 def _solve_small(problem: FisherProblem, ball: Ball, tol: float, weights: Array) -> Result:
-    with warnings.catch_warnings():  # the outer certificate speaks for the whole
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return newton.solve(problem, ball, tol=tol, max_iter=50, init=weights)
+    return newton.solve(problem, ball, tol=tol, max_iter=50, init=weights, warn=False)
 
 
 def _hand_over(
