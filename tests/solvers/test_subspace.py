@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernull import FisherProblem, LpBall, solve
 from kernull.solvers.nystroem import NystroemPreconditioner
-from kernull.stacks import KernelBank, TiledStack
+from kernull.stacks import DenseStack, KernelBank, TiledStack
 
 DELTAS = (1e-1, 3e-2, 1e-2, 1e-3, 1e-4)
 
@@ -149,3 +149,14 @@ def test_too_few_columns_still_certify_what_they_have():
         result = solve(problem, LpBall(2), "subspace", max_columns=8, max_iter=20)
     F, true = dense_gap(bank.stack().kernels, problem.ridge, result.weights, result.coef, 2.0)
     assert result.gap * result.value >= true - 1e-12 * F
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("max_iter", [29, 30, 31, 33])
+def test_newton_takes_over_within_the_steps_asked_for(max_iter):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(3, 120, 120)) / np.sqrt(120)
+    problem = FisherProblem(DenseStack(A @ A.transpose(0, 2, 1)), 1e-4)
+    result = solve(problem, LpBall(1), "subspace", tol=1e-13, max_iter=max_iter)
+    assert result.n_iter == len(result.history) <= max_iter
+    assert (problem.n_evaluations > 0) == (max_iter > 30)  # Newton's, after the 30th column

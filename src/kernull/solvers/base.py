@@ -76,11 +76,15 @@ class Tracker:
         record = Record(float(point.value), float(gap), change)
         self.history.append(record)
         self._coef = point.coef
-        if self.best is None or point.value <= self.best.value or gap <= self.tol:
-            self.best, self._best_gap = point, gap
+        self.keep(point, gap)
         if self.callback is not None:
             self.callback(record)
         return gap
+
+    def keep(self, point: Evaluation, gap: float) -> None:
+        """Let a point be the result if it is the best, without a step in the history."""
+        if self.best is None or point.value <= self.best.value or gap <= self.tol:
+            self.best, self._best_gap = point, gap
 
     def result(self, solver: str, n_evaluations: int = 0, *, warn: bool = True) -> Result:
         """The best point as a result; warns when its gap is above the tolerance.

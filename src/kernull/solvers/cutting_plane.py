@@ -106,7 +106,9 @@ def solve(
             )
         planes = planes or _Planes(problem, ball)
         planes.take(recorder)
-        for _ in range(CUTTING_STEPS):
+        point = planes.certified()
+        tracker.keep(point, point.gap(ball.support(point.u)))  # there may be no step left
+        for _ in range(min(CUTTING_STEPS, max_iter - len(tracker.history))):
             goal = planes.mix()
             if tracker.see(planes.certified()) <= tol:
                 return tracker.result("cutting-plane", problem.n_evaluations - start)

@@ -182,8 +182,9 @@ def solve(
         gap = tracker.see(point)
         if gap <= tol or exhausted:
             break
-        if can_combine and basis.m >= max(30, HANDOVER_SHARE * problem.n):
-            return _hand_over(problem, ball, tracker, max_iter, weights, start)
+        left = max_iter - len(tracker.history)
+        if can_combine and left > 0 and basis.m >= max(30, HANDOVER_SHARE * problem.n):
+            return _hand_over(problem, ball, tracker, left, weights, start)
         residual = basis.residual(weights, y)
         if basis.m >= limit:
             basis.press(weights, y, int(KEEP_SHARE * limit))
