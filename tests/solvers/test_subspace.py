@@ -160,3 +160,26 @@ def test_newton_takes_over_within_the_steps_asked_for(max_iter):
     result = solve(problem, LpBall(1), "subspace", tol=1e-13, max_iter=max_iter)
     assert result.n_iter == len(result.history) <= max_iter
     assert (problem.n_evaluations > 0) == (max_iter > 30)  # Newton's, after the 30th column
+
+
+def test_the_problem_restricts_itself():
+    """What a problem declares is what the solver calls, without another pass."""
+    bank = random_bank(3)
+
+    class Noting(FisherProblem):
+        calls = 0
+
+        def restrict(self, Q, products=None, matrices=None):
+            self.calls += 1
+            passes = self.stack.passes
+            small = super().restrict(Q, products, matrices)
+            assert self.stack.passes == passes
+            own = super().restrict(Q)
+            np.testing.assert_allclose(small.stack.kernels, own.stack.kernels, atol=1e-9)
+            np.testing.assert_allclose(small.target, own.target)
+            return small
+
+    problem = Noting(Counted(bank.stack()), 1e-2 * bank.n)
+    result = solve(problem, LpBall(2), "subspace", tol=1e-6)
+    assert result.converged
+    assert problem.calls == result.n_iter

@@ -114,9 +114,11 @@ class JointFisherProblem:
         """K_j V for all j in one pass over all tasks: (n, k) -> (J, n, k)."""
         return self._whole.products(V)
 
-    def restrict(self, Q: Array, products: Array | None = None) -> FisherProblem:
+    def restrict(
+        self, Q: Array, products: Array | None = None, matrices: Array | None = None
+    ) -> FisherProblem:
         """The same problem with the coefficients of all tasks confined to a span."""
-        return self._whole.restrict(Q, products)
+        return self._whole.restrict(Q, products, matrices)
 
     def certify(self, weights: Array, a: Array, Ka: Array) -> Evaluation:
         """Bounds at b for any (scaled) a, exact or not, given Ka = K_j a of shape (J, n)."""

@@ -24,7 +24,6 @@ from kernull.balls import Ball
 from kernull.problems import Evaluation, FisherProblem
 from kernull.solvers import newton
 from kernull.solvers.base import Record, Result, Tracker, starting_weights
-from kernull.stacks import DenseStack
 
 __all__ = ["Basis", "solve"]
 
@@ -85,8 +84,7 @@ class Basis:
 
     def restricted(self) -> FisherProblem:
         """The problem in the span."""
-        target = self.Q @ self.problem.target
-        return FisherProblem(DenseStack(self.T), self.problem.ridge, target)
+        return self.problem.restrict(self.Q.T, matrices=self.T)
 
     def lift(self, weights: Array, y: Array) -> Evaluation:
         """Certificate of the full problem at a = Qy."""
