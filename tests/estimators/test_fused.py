@@ -128,6 +128,11 @@ class TestFisherNull:
         np.testing.assert_allclose(model.score_samples(K), 1.0, atol=1e-8)
         assert model.rank_ == 40
 
+    def test_a_refit_with_ridge_forgets_the_rank(self):
+        model = FisherNull("precomputed", delta=0).fit(K)
+        model.set_params(delta=0.1).fit(K)
+        assert not hasattr(model, "rank_")
+
     def test_is_mk_fn_at_one_kernel(self):
         one = FisherNull("precomputed", delta=0.05).fit(K)
         other = MultiKernelFisherNull("precomputed", delta=0.05).fit(K)

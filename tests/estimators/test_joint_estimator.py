@@ -306,6 +306,12 @@ def test_tensors_in_and_tensors_out():
     assert torch.is_tensor(scores)
     np.testing.assert_allclose(scores.numpy(), plain.score_samples(table, groups=numbers))
     assert torch.is_tensor(model.predict(torch.as_tensor(table), groups=1))
+    p_values = model.p_values(torch.as_tensor(table), groups=torch.as_tensor(numbers))
+    found = model.detect(torch.as_tensor(table), 0.5, groups=torch.as_tensor(numbers))
+    assert torch.is_tensor(p_values)
+    assert torch.is_tensor(found)
+    np.testing.assert_allclose(p_values.numpy(), plain.p_values(table, groups=numbers))
+    np.testing.assert_array_equal(found.numpy(), plain.detect(table, 0.5, groups=numbers))
     model.enroll(torch.as_tensor(table), "both")
     assert model.coef_["both"].shape == (24,)
 

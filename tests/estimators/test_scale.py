@@ -79,9 +79,17 @@ def test_tensors_in_tensors_out(data, dense):
     torch = pytest.importorskip("torch")
     train, new = (torch.as_tensor(x) for x in data)
     model = clone(dense).fit(train)
-    for values in (model.weights_, model.coef_, model.score_samples(new), model.predict(new)):
+    parts = model.contributions(new)
+    for values in (
+        model.weights_,
+        model.coef_,
+        model.score_samples(new),
+        model.predict(new),
+        parts,
+    ):
         assert isinstance(values, torch.Tensor)
         assert values.device == train.device
+    np.testing.assert_allclose(parts.sum(axis=1), model.score_samples(new), atol=1e-12)
     np.testing.assert_allclose(model.score_samples(new), dense.score_samples(data[1]), atol=1e-12)
     np.testing.assert_array_equal(model.predict(new), dense.predict(data[1]))
     # A model of tensors still scores arrays, and the other way round.

@@ -81,3 +81,21 @@ def test_only_for_the_simplex_and_support_vectors():
         solve(OneClassSVMProblem(discrete_stack(0), 0.2), LpBall(2), "cutting-plane")
     with pytest.raises(MissingCapabilityError, match="plane"):
         solve(FisherProblem(discrete_stack(0), 1.0), LpBall(1), "cutting-plane")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("max_iter", [1, 2, 14, 15, 16, 20, 21, 36])
+def test_no_more_steps_than_asked_for(max_iter):
+    steps = []
+    result = solve(
+        SVDDProblem(graded_stack(1), 0.02),
+        Simplex(),
+        "cutting-plane",
+        tol=1e-14,
+        max_iter=max_iter,
+        callback=steps.append,
+    )
+    assert result.n_iter == len(result.history) == len(steps) <= max_iter
+    assert result.value <= min(record.value for record in steps) * (1 + 1e-12)
+    assert result.gap <= min(record.gap for record in steps)
+    assert not result.converged

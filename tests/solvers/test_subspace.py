@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull import FisherProblem, LpBall, solve
+from kernull.errors import MemoryLimitError
+from kernull.solvers import subspace
 from kernull.solvers.nystroem import NystroemPreconditioner
-from kernull.stacks import KernelBank, TiledStack
+from kernull.stacks import DenseStack, KernelBank, TiledStack, planner
 
 DELTAS = (1e-1, 3e-2, 1e-2, 1e-3, 1e-4)
 
@@ -149,3 +152,71 @@ def test_too_few_columns_still_certify_what_they_have():
         result = solve(problem, LpBall(2), "subspace", max_columns=8, max_iter=20)
     F, true = dense_gap(bank.stack().kernels, problem.ridge, result.weights, result.coef, 2.0)
     assert result.gap * result.value >= true - 1e-12 * F
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("max_iter", [29, 30, 31, 33])
+def test_newton_takes_over_within_the_steps_asked_for(max_iter):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(3, 120, 120)) / np.sqrt(120)
+    problem = FisherProblem(DenseStack(A @ A.transpose(0, 2, 1)), 1e-4)
+    result = solve(problem, LpBall(1), "subspace", tol=1e-13, max_iter=max_iter)
+    assert result.n_iter == len(result.history) <= max_iter
+    assert (problem.n_evaluations > 0) == (max_iter > 30)  # Newton's, after the 30th column
+
+
+def test_the_problem_restricts_itself():
+    """What a problem declares is what the solver calls, without another pass."""
+    bank = random_bank(3)
+
+    class Noting(FisherProblem):
+        calls = 0
+
+        def restrict(self, Q, products=None, matrices=None):
+            self.calls += 1
+            passes = self.stack.passes
+            small = super().restrict(Q, products, matrices)
+            assert self.stack.passes == passes
+            own = super().restrict(Q)
+            np.testing.assert_allclose(small.stack.kernels, own.stack.kernels, atol=1e-9)
+            np.testing.assert_allclose(small.target, own.target)
+            return small
+
+    problem = Noting(Counted(bank.stack()), 1e-2 * bank.n)
+    result = solve(problem, LpBall(2), "subspace", tol=1e-6)
+    assert result.converged
+    assert problem.calls == result.n_iter
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("planned", [8, 20, 24, 40, 50])
+def test_a_planned_number_of_columns_is_kept(planned, monkeypatch):
+    """Neither more columns nor more room than was planned, half as much again while it grows."""
+    bank = random_bank(4)
+    stack = TiledStack(bank)
+    stack.max_columns = planned
+    rooms, reserve = [8], subspace.Basis._reserve
+
+    def watch(basis, m):
+        reserve(basis, m)
+        if len(basis._Q) != rooms[-1]:
+            rooms.append(len(basis._Q))
+
+    monkeypatch.setattr(subspace.Basis, "_reserve", watch)
+    problem = FisherProblem(stack, 1e-5 * bank.n)
+    result = solve(problem, LpBall(2), "subspace", tol=1e-13, max_iter=70)
+    assert result.n_iter > planned
+    assert max(rooms) == planned
+    assert all(old + new <= 1.5 * planned or new <= 16 for old, new in pairwise(rooms))
+
+
+def test_the_planner_alone_says_how_many_columns():
+    assert subspace.MAX_COLUMNS is planner.MAX_COLUMNS
+    assert not hasattr(subspace, "MIN_COLUMNS")
+    for storage in ("auto", "tiled", "nystroem", "dask"):
+        for limit in np.geomspace(1e6, 1e9, 30):
+            try:
+                plan = planner.plan_storage(storage, 10, 20_000, 8, int(limit))
+            except MemoryLimitError:
+                continue
+            assert planner.FEWEST_COLUMNS <= plan.max_columns <= planner.MAX_COLUMNS

@@ -71,13 +71,13 @@ class TaskScoringMixin:
             assert task.calibration is not None
             return task.calibration.p_values(self._task_score(task, cross))
 
-        return self._by_task(X, groups, judge)
+        return like(self._by_task(X, groups, judge), X)
 
     def detect(self, X: Any, fdr: float = 0.1, groups: Any = None) -> Any:
         """Flag rows of one batch, whatever their tasks; see `MultiKernelFisherNull.detect`."""
         values = self.p_values(X, groups)
         if not isinstance(values, Mapping):
-            return discoveries(values, fdr)
+            return like(discoveries(as_numpy(values), fdr), X)
         together = discoveries(np.concatenate(list(values.values())), fdr)
         ends = np.cumsum([len(part) for part in values.values()])[:-1]
         return dict(zip(values, np.split(together, ends), strict=True))

@@ -15,7 +15,7 @@ from kernull.calibration import (
     left_out,
 )
 from kernull.errors import ZeroProjectionWarning
-from kernull.estimators._arrays import as_numpy
+from kernull.estimators._arrays import as_numpy, like
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._growing import GrowingMixin
 from kernull.estimators._inputs import check_number
@@ -301,7 +301,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
             Rows add up to the projection y(x), which is the score when ``score_type="projection"``.
         """
         check_is_fitted(self)
-        return self._contributions(self._cross(X))
+        return like(self._contributions(self._cross(X)), X)  # type: ignore[no-any-return]
 
     def _contributions(self, cross: Any) -> Array:
         weights, coef = as_numpy(self.weights_), as_numpy(self.coef_)

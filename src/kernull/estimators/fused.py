@@ -147,6 +147,7 @@ class FisherNull(_FusedKernelEstimator):
             self.coef_, self.rank_ = space.coef, space.rank
             left_out = null_space_leave_one_out(space, sample_weight)
         else:
+            self.__dict__.pop("rank_", None)  # of an earlier fit with delta=0
             n = stack.n if sample_weight is None else float(sample_weight.sum())
             problem = FisherProblem(DenseStack(K[None]), delta * n, row_weight=sample_weight)
             self.coef_ = problem.evaluate(_ONE).coef

@@ -13,13 +13,11 @@ kernels, until each model's own certified gap is below the tolerance.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from kernull._typing import Array
 from kernull.balls import LpBall
@@ -257,7 +255,11 @@ class _Grid:
         for p, d in models:
             problem = FisherProblem(small, self.problems[d].ridge, target)
             tol = 0.1 * self.tol if exact else self._inner_tol(p, d)
-            result = _quietly(newton.solve, problem, self.balls[p], tol, self.start(p, d))
+            # The certificate in the full space speaks for the whole.
+            init = self.start(p, d)
+            result = newton.solve(
+                problem, self.balls[p], tol=tol, max_iter=50, init=init, warn=False
+            )
             self.weights[p, d] = result.weights
             solutions.append((result.weights, result.coef))
         residuals: list[Array] = []
@@ -304,9 +306,3 @@ def _directions(residuals: Array) -> Array:
     order = np.argsort(energy)[::-1][:BLOCK]
     order = order[energy[order] > WORTHWHILE]
     return np.asarray(vectors[:, order].T @ unit)
-
-
-def _quietly(run: Callable[..., Any], problem: Any, ball: Any, tol: float, init: Any) -> Any:
-    with warnings.catch_warnings():  # the certificate in the full space speaks for the whole
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return run(problem, ball, tol=tol, max_iter=50, init=init)

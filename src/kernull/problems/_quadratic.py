@@ -8,12 +8,10 @@ little off. `slack` turns any answer into a certified one.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import OneClassSVM
 
 from kernull._typing import Array, Mask
@@ -42,6 +40,17 @@ def precision(dtype: Any) -> float:
     return 1e-8 if dtype == np.float64 else 3e-7
 
 
+class _QuietSVM(OneClassSVM):
+    """Says nothing when it runs out of steps: the certificate speaks for what is left.
+
+    A warning filter would not do: filters belong to the process, and threads that set and restore
+    them at the same time leave ConvergenceWarning silenced for good.
+    """
+
+    def _warn_from_fit_status(self) -> None:
+        pass
+
+
 def solve_capped(Q: Array, nu: float) -> Array:
     """The minimiser a; Q need only be positive semidefinite on vectors that sum to zero.
 
@@ -51,16 +60,14 @@ def solve_capped(Q: Array, nu: float) -> Array:
     total = nu * len(Q)
     scale = float(np.abs(Q).max()) or 1.0
     # libsvm's variables are nu n a: its gradients have the size of nu n times Q.
-    machine = OneClassSVM(
+    machine = _QuietSVM(
         kernel="precomputed",
         nu=nu,
         tol=_TOLERANCE * max(total, 1.0),
         cache_size=500,
         max_iter=max(_STEPS, _STEPS_A_ROW * len(Q)),
     )
-    with warnings.catch_warnings():  # the certificate speaks for what is left
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        machine.fit(Q / scale)
+    machine.fit(Q / scale)
     a = np.zeros(len(Q))
     a[machine.support_] = machine.dual_coef_[0] / total
     return a

@@ -113,14 +113,17 @@ class FisherProblem:
             return out
         return np.asarray(out * self.row_scale.reshape(1, -1, *[1] * (V.ndim - 1)))
 
-    def restrict(self, Q: Array, products: Array | None = None) -> FisherProblem:
+    def restrict(
+        self, Q: Array, products: Array | None = None, matrices: Array | None = None
+    ) -> FisherProblem:
         """The same problem with a confined to the span of orthonormal columns Q.
 
         Its kernels are T_j = Q'K_jQ and its right-hand side is Q't. ``products`` are K_jQ, of
-        shape (J, n, m), where they are already known.
+        shape (J, n, m), and ``matrices`` the T_j themselves, where they are already known.
         """
-        products = self.products(Q) if products is None else products
-        return FisherProblem(DenseStack(Q.T @ products), self.ridge, Q.T @ self.target)
+        if matrices is None:
+            matrices = Q.T @ (self.products(Q) if products is None else products)
+        return FisherProblem(DenseStack(matrices), self.ridge, Q.T @ self.target)
 
     def factorise(self, weights: Array) -> Array:
         """Lower Cholesky factor of the scaled rho I + K_b."""

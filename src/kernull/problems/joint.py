@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import joblib
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from kernull._threads import one_blas_thread
 from kernull._typing import Array
 from kernull.problems.base import Evaluation
 from kernull.problems.fisher import FisherProblem
@@ -68,7 +68,6 @@ class JointFisherProblem:
         self.tasks = tuple(tasks)
         self.n_jobs = n_jobs
         self._workers = joblib.effective_n_jobs(n_jobs)
-        self._threads: ThreadpoolController | None = None
         #: The same problem with block-diagonal kernels: row i has the ridge 1 / weight i.
         self._whole = FisherProblem(
             BlockDiagonalStack([task.stack for task in tasks]),
@@ -115,9 +114,11 @@ class JointFisherProblem:
         """K_j V for all j in one pass over all tasks: (n, k) -> (J, n, k)."""
         return self._whole.products(V)
 
-    def restrict(self, Q: Array, products: Array | None = None) -> FisherProblem:
+    def restrict(
+        self, Q: Array, products: Array | None = None, matrices: Array | None = None
+    ) -> FisherProblem:
         """The same problem with the coefficients of all tasks confined to a span."""
-        return self._whole.restrict(Q, products)
+        return self._whole.restrict(Q, products, matrices)
 
     def certify(self, weights: Array, a: Array, Ka: Array) -> Evaluation:
         """Bounds at b for any (scaled) a, exact or not, given Ka = K_j a of shape (J, n)."""
@@ -158,10 +159,8 @@ class JointFisherProblem:
         """Results of a call for every task, in order; in threads when ``n_jobs`` says so."""
         if min(self._workers, len(self.tasks)) == 1:
             return [call(task) for task in self.tasks]
-        if self._threads is None:
-            self._threads = ThreadpoolController()
         # LAPACK lets go of the interpreter, so threads do; its own threads would only compete.
-        with self._threads.limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             run = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")
             return list(run(joblib.delayed(call)(task) for task in self.tasks))
 

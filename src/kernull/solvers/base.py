@@ -76,17 +76,25 @@ class Tracker:
         record = Record(float(point.value), float(gap), change)
         self.history.append(record)
         self._coef = point.coef
-        if self.best is None or point.value <= self.best.value or gap <= self.tol:
-            self.best, self._best_gap = point, gap
+        self.keep(point, gap)
         if self.callback is not None:
             self.callback(record)
         return gap
 
-    def result(self, solver: str, n_evaluations: int = 0) -> Result:
-        """The best point as a result; warns when its gap is above the tolerance."""
+    def keep(self, point: Evaluation, gap: float) -> None:
+        """Let a point be the result if it is the best, without a step in the history."""
+        if self.best is None or point.value <= self.best.value or gap <= self.tol:
+            self.best, self._best_gap = point, gap
+
+    def result(self, solver: str, n_evaluations: int = 0, *, warn: bool = True) -> Result:
+        """The best point as a result; warns when its gap is above the tolerance.
+
+        A solver inside another one does not ``warn``: the outer certificate speaks for the whole.
+        (Filters would not do: they belong to the process, and threads would undo each other's.)
+        """
         assert self.best is not None
         converged = self._best_gap <= self.tol
-        if not converged:
+        if warn and not converged:
             warnings.warn(
                 f"solver={solver!r} stopped after {len(self.history)} iterations with a relative "
                 f"duality gap of {self._best_gap:.2g}, above tol={self.tol:.2g}: the weights are "

@@ -15,14 +15,12 @@ best point known (the in-out rule, which keeps cutting planes from jumping about
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from scipy.optimize import linprog
-from sklearn.exceptions import ConvergenceWarning
 
 from kernull._typing import Array
 from kernull.balls import Ball
@@ -89,7 +87,15 @@ def solve(
     weights = starting_weights(ball, problem.J, init)
     planes = None
     while (left := max_iter - len(tracker.history)) > 0:
-        result = _newton(recorder, ball, tol, min(NEWTON_STEPS, left), weights, callback)
+        result = newton.solve(
+            recorder,
+            ball,
+            tol=tol,
+            max_iter=min(NEWTON_STEPS, left),
+            init=weights,
+            callback=callback,
+            warn=False,
+        )
         tracker.history += result.history
         if result.converged:
             return replace(
@@ -100,7 +106,9 @@ def solve(
             )
         planes = planes or _Planes(problem, ball)
         planes.take(recorder)
-        for _ in range(CUTTING_STEPS):
+        point = planes.certified()
+        tracker.keep(point, point.gap(ball.support(point.u)))  # there may be no step left
+        for _ in range(min(CUTTING_STEPS, max_iter - len(tracker.history))):
             goal = planes.mix()
             if tracker.see(planes.certified()) <= tol:
                 return tracker.result("cutting-plane", problem.n_evaluations - start)
@@ -110,19 +118,6 @@ def solve(
         assert planes.best is not None
         weights = planes.best.weights
     return tracker.result("cutting-plane", problem.n_evaluations - start)
-
-
-def _newton(
-    problem: _Recorder,
-    ball: Ball,
-    tol: float,
-    steps: int,
-    weights: Array,
-    callback: Callable[[Record], None] | None,
-) -> Result:
-    with warnings.catch_warnings():  # the outer certificate speaks for the whole
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return newton.solve(problem, ball, tol=tol, max_iter=steps, init=weights, callback=callback)
 
 
 class _Planes:

@@ -38,8 +38,12 @@ def solve(
     max_iter: int,
     init: Array | None = None,
     callback: Callable[[Record], None] | None = None,
+    warn: bool = True,
 ) -> Result:
-    """Minimise F over the ball; see the module's text."""
+    """Minimise F over the ball; see the module's text.
+
+    ``warn=False`` for a solver inside another one, whose certificate speaks for the whole.
+    """
     start = problem.n_evaluations
     tracker = Tracker(ball, tol, callback)
     point = problem.evaluate(starting_weights(ball, problem.J, init))
@@ -61,7 +65,7 @@ def solve(
         if moved is None:  # no descent to be had beyond rounding
             break
         point = moved
-    return tracker.result("newton", problem.n_evaluations - start)
+    return tracker.result("newton", problem.n_evaluations - start, warn=warn)
 
 
 def _model_minimiser(point: Evaluation, ball: Ball) -> Array:

@@ -14,29 +14,25 @@ the same.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from kernull._typing import Array
 from kernull.balls import Ball
 from kernull.problems import Evaluation, FisherProblem
 from kernull.solvers import newton
 from kernull.solvers.base import Record, Result, Tracker, starting_weights
-from kernull.stacks import DenseStack
+from kernull.stacks.planner import FEWEST_COLUMNS, MAX_COLUMNS
 
 __all__ = ["Basis", "solve"]
 
 #: On stacks that can be combined, a basis of more columns than this share of n costs more than
 #: a few factorisations: Newton takes over from the weights found.
 HANDOVER_SHARE = 0.08
-#: Columns beyond which the basis is pressed (memory J n m), and the share of them that stays.
-MAX_COLUMNS = 300
+#: Share of the columns that stays when the basis is pressed.
 KEEP_SHARE = 0.4
-MIN_COLUMNS = 8
 #: The reduced problem is solved to this share of the gap outside the subspace.
 INNER_SHARE = 0.03
 
@@ -46,6 +42,8 @@ class Basis:
 
     def __init__(self, problem: FisherProblem, columns: Array) -> None:
         self.problem = problem
+        #: Columns that it is meant for; room beyond them is made only for columns that come.
+        self.max_columns: int | None = None
         J, n = problem.J, problem.n
         # Rows of these arrays are the basis vectors: appending and all products are contiguous.
         self._Q = np.empty((8, n))
@@ -87,8 +85,7 @@ class Basis:
 
     def restricted(self) -> FisherProblem:
         """The problem in the span."""
-        target = self.Q @ self.problem.target
-        return FisherProblem(DenseStack(self.T), self.problem.ridge, target)
+        return self.problem.restrict(self.Q.T, matrices=self.T)
 
     def lift(self, weights: Array, y: Array) -> Evaluation:
         """Certificate of the full problem at a = Qy."""
@@ -141,7 +138,11 @@ class Basis:
         room = len(self._Q)
         if m <= room:
             return
-        J, n, size = self.problem.J, self.problem.n, max(m, 2 * room)
+        size = 2 * room
+        # The last step doubles at least: old and new room are half as much again as the limit.
+        if self.max_columns is not None and 2 * size > self.max_columns:
+            size = self.max_columns
+        J, n, size = self.problem.J, self.problem.n, max(m, size)
         Q, KQ, T = np.empty((size, n)), np.empty((J, size, n)), np.empty((J, size, size))
         Q[: self.m], KQ[:, : self.m], T[:, : self.m, : self.m] = self.Q, self.KQ, self.T
         self._Q, self._KQ, self._T = Q, KQ, T
@@ -170,10 +171,11 @@ def solve(
     weights = starting_weights(ball, problem.J, init)
     # A stack that was built under a memory limit says how many columns fit.
     planned: int = getattr(problem.stack, "max_columns", MAX_COLUMNS)
-    limit = max(planned if max_columns is None else max_columns, MIN_COLUMNS)
+    limit = max(planned if max_columns is None else max_columns, FEWEST_COLUMNS)
     # A new subspace is poor, so its problem is solved roughly; one handed on may be good enough.
     gap = 1.0 if basis is None else 0.0
     basis = Basis(problem, problem.target) if basis is None else basis.for_problem(problem)
+    basis.max_columns = limit
     can_combine = hasattr(problem.stack, "combine")
     exhausted = False
     for _ in range(max_iter):
@@ -184,8 +186,9 @@ def solve(
         gap = tracker.see(point)
         if gap <= tol or exhausted:
             break
-        if can_combine and basis.m >= max(30, HANDOVER_SHARE * problem.n):
-            return _hand_over(problem, ball, tracker, max_iter, weights, start)
+        left = max_iter - len(tracker.history)
+        if can_combine and left > 0 and basis.m >= max(30, HANDOVER_SHARE * problem.n):
+            return _hand_over(problem, ball, tracker, left, weights, start)
         residual = basis.residual(weights, y)
         if basis.m >= limit:
             basis.press(weights, y, int(KEEP_SHARE * limit))
@@ -196,9 +199,7 @@ def solve(
 
 
 def _solve_small(problem: FisherProblem, ball: Ball, tol: float, weights: Array) -> Result:
-    with warnings.catch_warnings():  # the outer certificate speaks for the whole
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return newton.solve(problem, ball, tol=tol, max_iter=50, init=weights)
+    return newton.solve(problem, ball, tol=tol, max_iter=50, init=weights, warn=False)
 
 
 def _hand_over(

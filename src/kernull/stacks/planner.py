@@ -24,8 +24,9 @@ SECONDS_A_VALUE = 4.4e-9
 #: Passes over the kernels that a fit is planned with, and the hours it may take under "auto".
 PLANNED_PASSES = 15
 MAX_HOURS = 1.0
-#: Columns of the solver's basis that must fit, and those that it is ever given.
-MIN_COLUMNS, MAX_COLUMNS = 24, 300
+#: Columns of the solver's basis: those it cannot do without, those that must fit for it to work
+#: without matrices, and those that it is ever given.
+FEWEST_COLUMNS, MIN_COLUMNS, MAX_COLUMNS = 8, 24, 300
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,16 @@ def plan_storage(
             f"{J} kernels of {n} x {n} do not fit {format_bytes(limit)}, and evaluating them on "
             f"the fly would take about {hours:.2g} hours here"
         )
-        return Plan("nystroem", max(columns, 2), why)
-    if columns < 2 or (storage == "tiled" and columns < MIN_COLUMNS):
+        return Plan("nystroem", max(columns, FEWEST_COLUMNS), why)
+    if columns < {"tiled": MIN_COLUMNS, "dask": FEWEST_COLUMNS}.get(storage, 2):
         need = 1.5 * MIN_COLUMNS * 8.0 * n * (J + 1)
         raise MemoryLimitError(
             f"storage: a basis of {MIN_COLUMNS} columns for {J} kernels of {n} rows needs "
             f"{format_bytes(need)}, the memory limit is {format_bytes(limit)}. Raise memory_limit, "
             "use storage='nystroem', fewer kernels, or a random subset of the rows."
         )
-    return Plan("tiled" if storage == "auto" else storage, columns)
+    # The landmarks take more than the basis: it gets what it cannot do without.
+    return Plan("tiled" if storage == "auto" else storage, max(columns, FEWEST_COLUMNS))
 
 
 def build_stack(

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from threadpoolctl import threadpool_limits
 
+from kernull._threads import one_blas_thread
 from kernull._typing import Array
 from kernull.kernels import FittedKernel
 from kernull.stacks.bank import KernelBank
@@ -189,7 +189,7 @@ def tile_products(
     else:
         # Fixed shares, summed in order: the result depends on the number of threads alone.
         shares = [todo[w::workers] for w in range(workers)]
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+        with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
             parts = list(pool.map(work, shares))  # BLAS gets one thread: the others are ours
         total = parts[0]
         for part in parts[1:]:

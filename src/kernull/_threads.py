@@ -1,0 +1,58 @@
+"""One BLAS thread while threads of our own do the work.
+
+The number of BLAS threads belongs to the process. Were every caller to limit and restore it by
+itself, one that came in while another was inside would take the limit for the usual number, and
+restore that at the end: the process would stay at one thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["one_blas_thread"]
+
+_lock = threading.Lock()
+_controller: ThreadpoolController | None = None
+_limit: Any = None
+_inside = 0
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread: the first one in limits it, the last one out restores."""
+    global _inside
+    with _lock:
+        if _inside == 0:
+            _in_passing(_set)
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _in_passing(_restore)
+
+
+def _set() -> None:
+    global _controller, _limit
+    if _controller is None:  # looking for libraries takes a millisecond
+        _controller = ThreadpoolController()
+    _limit = _controller.limit(limits=1, user_api="blas")
+
+
+def _restore() -> None:
+    _limit.restore_original_limits()
+
+
+def _in_passing(call: Callable[[], None]) -> None:
+    # threadpoolctl lets one living thread at a time change the number, and ignores the others:
+    # the last one out could not undo what the first one in did. One that is over bars nobody.
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()

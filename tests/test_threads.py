@@ -1,0 +1,168 @@
+"""Estimators used from several threads at once leave the process as they found it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from kernull import LpBall, Simplex, solve
+from kernull._threads import one_blas_thread
+from kernull.paths import shared_path
+from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, _quadratic
+from kernull.stacks import DenseStack, KernelBank, tiles
+
+
+def blas_threads():
+    return {p["filepath"]: p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}
+
+
+def in_a_thread(call):
+    """In a thread that ends: threadpoolctl ignores other threads while it lives."""
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+
+@pytest.fixture
+def two_blas_threads():
+    """With one thread to begin with there would be nothing to restore."""
+    limits = []
+    in_a_thread(lambda: limits.append(threadpool_limits(2, user_api="blas")))
+    before = blas_threads()
+    if 2 not in before.values():
+        pytest.skip("needs a BLAS with threads")
+    yield before
+    in_a_thread(limits[0].restore_original_limits)
+
+
+def test_the_last_one_out_restores(two_blas_threads):
+    first_is_in, second_is_in, first_is_out = (threading.Event() for _ in range(3))
+    seen = []
+
+    def first():
+        with one_blas_thread():
+            first_is_in.set()
+            assert second_is_in.wait(10)
+        first_is_out.set()
+
+    def second():
+        assert first_is_in.wait(10)
+        with one_blas_thread():
+            second_is_in.set()
+            assert first_is_out.wait(10)
+            seen.append(blas_threads())
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(first), pool.submit(second)]:
+            done.result()
+    assert set(seen[0].values()) == {1}
+    assert blas_threads() == two_blas_threads
+
+
+def test_an_error_inside_restores(two_blas_threads):
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        1 / 0  # noqa: B018
+    assert blas_threads() == two_blas_threads
+
+
+def test_tiles_from_several_threads_leave_blas_as_it_was(rng, monkeypatch, two_blas_threads):
+    monkeypatch.setattr(tiles, "FEW_VALUES", 0)
+    monkeypatch.setattr(tiles, "TILE_BYTES", 2**13)
+    bank = KernelBank.fit(rng.normal(size=(100, 2)), {"a": np.array([0]), "b": np.array([1])})
+    made = tiles.Tiles(bank)
+    left, right, v = made.left(), made.right(), np.ones((100, 1))
+
+    def work(_):
+        for _ in range(20):
+            tiles.tile_products(made, left, right, v, n_jobs=2)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+    assert blas_threads() == two_blas_threads
+
+
+def test_joint_problems_from_several_threads_leave_blas_as_it_was(rng, two_blas_threads):
+    def task(n):
+        A = rng.normal(size=(2, n, n))
+        return FisherProblem(DenseStack(A @ A.transpose(0, 2, 1) / n), 0.1 * n)
+
+    problems = [JointFisherProblem([task(10), task(12)], n_jobs=2) for _ in range(3)]
+
+    def work(problem):
+        for _ in range(20):
+            problem.evaluate(np.ones(2))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, problems))
+    assert blas_threads() == two_blas_threads
+
+
+def correlated_kernels(rng, J, n):
+    A = rng.normal(size=(J, n, n)) / np.sqrt(n)
+    return DenseStack(A @ A.transpose(0, 2, 1))
+
+
+def in_passes(rng):
+    stack = correlated_kernels(rng, 3, 80)
+    return lambda: solve(FisherProblem(stack, 0.1), LpBall(1), "subspace", tol=1e-4)
+
+
+def with_planes(rng):
+    stack = correlated_kernels(rng, 3, 40)
+    return lambda: solve(SVDDProblem(stack, 0.2), Simplex(), "cutting-plane", tol=1e-4)
+
+
+def over_a_grid(rng):
+    stack = correlated_kernels(rng, 3, 260)
+    return lambda: shared_path(stack, [1, 2], [0.1, 0.01])
+
+
+def about_convergence():
+    # scikit-learn's own validation has filters too, about other warnings.
+    return [entry for entry in warnings.filters if entry[2] is ConvergenceWarning]
+
+
+@pytest.mark.parametrize("make", [in_passes, with_planes, over_a_grid])
+def test_fits_in_several_threads_leave_the_warning_filters(rng, make):
+    fit, interval = make(rng), sys.getswitchinterval()
+    with warnings.catch_warnings():  # whatever goes wrong here must not outlive the test
+        before = about_convergence()
+        sys.setswitchinterval(1e-5)
+        try:
+            with ThreadPoolExecutor(4) as pool:
+                for done in [pool.submit(lambda: [fit() for _ in range(4)]) for _ in range(4)]:
+                    done.result()
+        finally:
+            sys.setswitchinterval(interval)
+        assert about_convergence() == before
+
+
+@pytest.mark.parametrize("make", [in_passes, with_planes, over_a_grid])
+def test_fits_set_no_filter_on_convergence(rng, make, monkeypatch):
+    """The same without threads, where the outcome is a matter of luck."""
+    fit, seen, simplefilter = make(rng), [], warnings.simplefilter
+
+    def watch(action, category=Warning, *rest, **options):
+        seen.append(category)
+        simplefilter(action, category, *rest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(warnings, "simplefilter", watch)
+        fit()
+    assert ConvergenceWarning not in seen
+
+
+def test_libsvm_out_of_steps_says_nothing(rng, monkeypatch):
+    monkeypatch.setattr(_quadratic, "_STEPS", 2)
+    monkeypatch.setattr(_quadratic, "_STEPS_A_ROW", 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        a = _quadratic.solve_capped(correlated_kernels(rng, 1, 30).kernels[0], 0.2)
+    assert a.sum() == pytest.approx(1.0)
