@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernull._typing import Array
 from kernull.calibration import Calibration, lowered
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
-from kernull.estimators._inputs import read_precomputed, read_table, read_weights
+from kernull.estimators._inputs import read_precomputed, read_table, read_weights, with_diagonal
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
@@ -104,8 +104,9 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         scores = self._learn(stack, kept)
         # Scores of the training rows for fit_predict; rows of weight zero are as good as new.
         self._training_scores = scores
+        own = with_diagonal(X) if self._pairwise and self._learned_rows is not None else X
         if self._learned_rows is not None:
-            self._training_scores = self._score(self._cross(X))
+            self._training_scores = self._score(self._cross(own))
             self._training_scores[rows] = scores
         sample = slice(None) if self._calibration_rows is None else self._calibration_rows
         scores, self._calibration_weight = scores[sample], None if kept is None else kept[sample]
@@ -113,7 +114,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             scores = lowered(self._training_scores[held])
             self._calibration_weight = None if given is None else given[held]
             if hasattr(self, "_contributions"):
-                self._left_out_parts = self._contributions(self._cross(X))[held]
+                self._left_out_parts = self._contributions(self._cross(own))[held]
         self.calibration_ = Calibration.of(scores, self._calibration_weight)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
