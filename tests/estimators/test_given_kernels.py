@@ -5,6 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from kernull import GaussianProcessOneClass, KernelPCANovelty, KernelStack, MultiKernelSVDD
+from kernull.errors import InvalidKernelError
+from kernull.selection import TargetsOnly
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -50,3 +52,28 @@ class TestRowsThatFitLeavesOut:
         left = np.setdiff1d(np.arange(40), model._learned_rows)
         cross = KernelStack(between(X[left], X), diagonal=own(X[left]))
         np.testing.assert_allclose(model._training_scores[left], model.score_samples(cross))
+
+
+def trained(kind):
+    if kind == "split":
+        model = MultiKernelSVDD("precomputed", calibration="split")
+        return model.fit(KernelStack(between(X, X)))
+    y = np.where(np.arange(40) < 30, 1, -1)
+    return TargetsOnly(MultiKernelSVDD("precomputed")).fit(KernelStack(between(X, X)), y)
+
+
+@pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
+class TestAsManyNewRowsAsTrainingRows:
+    @pytest.mark.parametrize("kind", ["split", "targets"])
+    @pytest.mark.parametrize("m", [39, 40, 41])
+    def test_a_square_cross_stack_does_not_tell_the_diagonal(self, kind, m):
+        model = trained(kind)
+        with pytest.raises(InvalidKernelError, match="KernelStack"):
+            model.score_samples(KernelStack(between(NEW[:m], X)))
+
+    @pytest.mark.parametrize("kind", ["split", "targets"])
+    def test_given_the_diagonal_scores_do_not_depend_on_the_number_of_rows(self, kind):
+        model = trained(kind)
+        whole = model.score_samples(KernelStack(between(NEW, X), diagonal=own(NEW)))
+        part = model.score_samples(KernelStack(between(NEW[:40], X), diagonal=own(NEW[:40])))
+        np.testing.assert_allclose(part, whole[:40], rtol=1e-12)

@@ -238,7 +238,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         if values.shape[-1] != self.n_features_in_:
             return X
         if isinstance(values, DenseStack):
-            return values[np.ix_(np.arange(len(values)), self._learned_rows)]
+            return values.columns(self._learned_rows)
         return values[..., self._learned_rows]
 
     def _value_type(self) -> Any:
