@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernull._typing import Array
 from kernull.calibration import Calibration, lowered
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
+from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._inputs import read_precomputed, read_table, read_weights, with_diagonal
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
@@ -84,10 +85,11 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
 
     def _fit_rows(self, X: Any, sample_weight: Any, client: Any = None) -> Self:
         weight = read_weights(as_numpy(sample_weight), X)
-        self._set_bank_and_learn(as_numpy(X), weight, client, cuda_device_of(X))
-        if is_tensor(X):
-            for name in self._array_attributes:
-                setattr(self, name, like(getattr(self, name), X))
+        with unchanged_on_error(self):  # never the kernels of one fit with coefficients of another
+            self._set_bank_and_learn(as_numpy(X), weight, client, cuda_device_of(X))
+            if is_tensor(X):
+                for name in self._array_attributes:
+                    setattr(self, name, like(getattr(self, name), X))
         return self
 
     def _set_bank_and_learn(
