@@ -86,7 +86,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     def _fit_rows(self, X: Any, sample_weight: Any, client: Any = None) -> Self:
         weight = read_weights(as_numpy(sample_weight), X)
         with unchanged_on_error(self):  # never the kernels of one fit with coefficients of another
-            self._set_bank_and_learn(as_numpy(X), weight, client, cuda_device_of(X))
+            self._set_bank_and_learn(as_numpy(X), weight, client, self._device_for(X))
             if is_tensor(X):
                 for name in self._array_attributes:
                     setattr(self, name, like(getattr(self, name), X))
@@ -212,12 +212,12 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
 
     def _cross(self, X: Any, missing_views: Any = None) -> Any:
         missing = names_of(missing_views)
+        device, X = self._device_for(X), as_numpy(X)
         if self.bank_ is None:
             if missing:
                 X = silence_kernels(X, self._kept_kernels(missing_views))
             J, n = self._stack_shape
             return read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
-        device, X = cuda_device_of(X), as_numpy(X)
         if missing:
             table = read_partial_table(self, X, self._missing_columns(missing_views))
         else:
@@ -231,6 +231,10 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     @property
     def _pairwise(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def _device_for(self, X: Any) -> Any:
+        """The GPU to evaluate kernels on, or None: stacks there offer no dense algebra."""
+        return cuda_device_of(X) if self._matrix_free else None
 
     def _fitted_columns(self, X: Any) -> Any:
         """Kernels against all rows given to fit, cut to those it learned from."""
