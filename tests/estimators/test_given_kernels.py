@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernull import GaussianProcessOneClass, KernelPCANovelty, KernelStack, MultiKernelSVDD
+from kernull import (
+    FisherNull,
+    GaussianProcessOneClass,
+    KernelPCANovelty,
+    KernelStack,
+    MultiKernelFisherNull,
+    MultiKernelOneClassSVM,
+    MultiKernelSVDD,
+    load,
+    save,
+)
 from kernull.errors import InvalidKernelError
 from kernull.selection import TargetsOnly
 
@@ -77,3 +87,68 @@ class TestAsManyNewRowsAsTrainingRows:
         whole = model.score_samples(KernelStack(between(NEW, X), diagonal=own(NEW)))
         part = model.score_samples(KernelStack(between(NEW[:40], X), diagonal=own(NEW[:40])))
         np.testing.assert_allclose(part, whole[:40], rtol=1e-12)
+
+
+SCALE = np.array([3.0, 0.25])
+ALL = [
+    FisherNull,
+    GaussianProcessOneClass,
+    KernelPCANovelty,
+    MultiKernelFisherNull,
+    MultiKernelOneClassSVM,
+    MultiKernelSVDD,
+]
+
+
+@pytest.mark.parametrize("cls", ALL)
+class TestScale:
+    def expected(self, cls):
+        """Scores of a model of kernels that were multiplied out."""
+        K = SCALE[:, None, None]
+        model = cls("precomputed").fit(K * between(X, X))
+        diagonal = SCALE[:, None] * own(NEW)
+        return model.score_samples(KernelStack(K * between(NEW, X), diagonal=diagonal))
+
+    def fitted(self, cls):
+        return cls("precomputed").fit(KernelStack(between(X, X), SCALE))
+
+    @pytest.mark.parametrize("scale", [None, np.ones(2), SCALE])
+    def test_of_the_fit_holds_in_scores(self, cls, scale):
+        scores = self.fitted(cls).score_samples(KernelStack(between(NEW, X), scale, own(NEW)))
+        expected = self.expected(cls)
+        np.testing.assert_allclose(scores, expected, atol=1e-6 * np.ptp(expected))
+
+    def test_another_one_is_refused(self, cls):
+        for kernels in (KernelStack(between(X, X), SCALE), between(X, X)):
+            model = cls("precomputed").fit(kernels)
+            with pytest.raises(InvalidKernelError, match=r"scale: got \[2\. 2\.\]"):
+                model.score_samples(KernelStack(between(NEW, X), 2 * np.ones(2), own(NEW)))
+
+    def test_files_keep_it(self, cls, tmp_path):
+        model, stack = self.fitted(cls), KernelStack(between(NEW, X), diagonal=own(NEW))
+        save(model, tmp_path / "model")
+        scores = load(tmp_path / "model").score_samples(stack)
+        np.testing.assert_array_equal(scores, model.score_samples(stack))
+
+    def test_a_later_fit_on_a_table_forgets_it(self, cls):
+        model = self.fitted(cls).set_params(kernels="rbf").fit(X)
+        np.testing.assert_array_equal(model.score_samples(NEW), cls().fit(X).score_samples(NEW))
+
+
+def test_plain_arrays_take_the_scale_of_the_fit():
+    """In scores and in rows added later."""
+    factor = SCALE[:, None, None]
+    rows = np.concatenate([X, NEW[:5]])
+    model = MultiKernelFisherNull("precomputed").fit(KernelStack(between(X, X), SCALE))
+    plain = MultiKernelFisherNull("precomputed").fit(factor * between(X, X))
+    for _ in range(2):
+        columns = rows[: len(model.coef_)]
+        scores = model.score_samples(between(NEW, columns))
+        expected = plain.score_samples(factor * between(NEW, columns))
+        np.testing.assert_allclose(scores, expected, atol=1e-6 * np.ptp(expected))
+        if len(model.coef_) == len(X):
+            growing = MultiKernelFisherNull("precomputed")
+            model = growing.partial_fit(KernelStack(between(X, X), SCALE))
+            model.partial_fit(between(NEW[:5], rows))
+            plain = MultiKernelFisherNull("precomputed").partial_fit(factor * between(X, X))
+            plain.partial_fit(factor * between(NEW[:5], rows))

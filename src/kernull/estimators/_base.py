@@ -13,7 +13,13 @@ from kernull._typing import Array
 from kernull.calibration import Calibration, lowered
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
 from kernull.estimators._atomic import unchanged_on_error
-from kernull.estimators._inputs import read_precomputed, read_table, read_weights, with_diagonal
+from kernull.estimators._inputs import (
+    read_precomputed,
+    read_table,
+    read_weights,
+    with_diagonal,
+    with_scale,
+)
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
@@ -40,6 +46,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
 
     _matrix_free = False
     _calibration_rows: Any = None
+    #: Factors of the kernels given to fit; None for tables, and in files that do not know them.
+    _given_scale: Any = None
     #: Attributes that come back as tensors when the model was fitted on tensors.
     _array_attributes: tuple[str, ...] = ()
 
@@ -130,9 +138,11 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             stack = read_precomputed(X, dtype=dtype)
             self.bank_ = None
             self.n_features_in_ = stack.n
+            self._given_scale = stack.scale
             stack = stack if weight is None else stack[np.ix_(rows, rows)]
             self.kernel_names_ = np.array([f"kernel {j}" for j in range(stack.J)], dtype=object)
         else:
+            self._given_scale = None
             table = read_table(self, X, reset=True)
             views = resolve_views(
                 self.views, table.shape[1], getattr(self, "feature_names_in_", None)
@@ -217,7 +227,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             if missing:
                 X = silence_kernels(X, self._kept_kernels(missing_views))
             J, n = self._stack_shape
-            return read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
+            stack = read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
+            return with_scale(stack, self._given_scale)
         if missing:
             table = read_partial_table(self, X, self._missing_columns(missing_views))
         else:
