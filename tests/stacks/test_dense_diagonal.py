@@ -38,3 +38,16 @@ def test_a_cross_stack_alone_does_not_know_it():
 def test_shape_is_checked():
     with pytest.raises(InvalidKernelError, match=r"diagonal: got shape \(3,\); expected \(2, 3\)"):
         KernelStack(np.ones((2, 3, 4)), diagonal=np.ones(3))
+
+
+def test_a_square_cross_stack_does_not_know_it():
+    cross = KernelStack(np.random.default_rng(1).normal(size=(2, 4, 4)))
+    assert cross[np.ix_([0, 1], [2, 3])].own_diagonal is None
+
+
+def test_columns_carry_what_was_given_and_infer_nothing():
+    given = np.arange(12.0).reshape(2, 6)
+    stack = KernelStack(SQUARE.kernels, SQUARE.scale, given)
+    np.testing.assert_array_equal(stack.columns([3, 1]).own_diagonal, given)
+    np.testing.assert_array_equal(stack.columns([3, 1]).kernels, SQUARE.kernels[:, :, [3, 1]])
+    assert SQUARE.columns([3, 1]).own_diagonal is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ import pytest
 
 from kernull import MultiKernelFisherNull
 from kernull.errors import MemoryLimitError
-from kernull.stacks import KernelBank, check_memory, parse_memory_limit
+from kernull.stacks import KernelBank, check_memory, memory, parse_memory_limit
 from kernull.stacks.memory import available_memory, format_bytes
 
 
@@ -42,6 +43,34 @@ def test_parse_bad(bad):
 
 def test_none_is_half_of_what_is_available():
     assert 0 < parse_memory_limit(None) <= available_memory() * 0.75
+
+
+class TestSystemsOtherThanLinux:
+    @pytest.fixture(autouse=True)
+    def without_proc(self, monkeypatch, tmp_path):
+        """No /proc and no control groups."""
+        monkeypatch.setattr(memory, "Path", lambda path: tmp_path / str(path).lstrip("/"))
+        monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo", raising=False)
+
+    def test_free_pages(self, monkeypatch):
+        values = {"SC_PAGE_SIZE": 4096, "SC_AVPHYS_PAGES": 1000}
+        monkeypatch.setattr(os, "sysconf", values.__getitem__)
+        assert available_memory() == 4096 * 1000
+
+    def test_a_name_that_is_not_known_as_on_macos(self, monkeypatch):
+        def sysconf(name):
+            raise ValueError("unrecognized configuration name")
+
+        monkeypatch.setattr(os, "sysconf", sysconf)
+        assert available_memory() == 4 * 2**30
+
+    def test_no_sysconf_as_on_windows(self, monkeypatch):
+        monkeypatch.delattr(os, "sysconf")
+        assert available_memory() == 4 * 2**30
+
+    def test_a_system_that_does_not_tell(self, monkeypatch):
+        monkeypatch.setattr(os, "sysconf", lambda name: -1)
+        assert available_memory() == 4 * 2**30
 
 
 def test_format():

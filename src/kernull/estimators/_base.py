@@ -12,7 +12,14 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernull._typing import Array
 from kernull.calibration import Calibration, lowered
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
-from kernull.estimators._inputs import read_precomputed, read_table, read_weights
+from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._inputs import (
+    read_precomputed,
+    read_table,
+    read_weights,
+    with_diagonal,
+    with_scale,
+)
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
@@ -39,6 +46,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
 
     _matrix_free = False
     _calibration_rows: Any = None
+    #: Factors of the kernels given to fit; None for tables, and in files that do not know them.
+    _given_scale: Any = None
     #: Attributes that come back as tensors when the model was fitted on tensors.
     _array_attributes: tuple[str, ...] = ()
 
@@ -84,10 +93,11 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
 
     def _fit_rows(self, X: Any, sample_weight: Any, client: Any = None) -> Self:
         weight = read_weights(as_numpy(sample_weight), X)
-        self._set_bank_and_learn(as_numpy(X), weight, client, cuda_device_of(X))
-        if is_tensor(X):
-            for name in self._array_attributes:
-                setattr(self, name, like(getattr(self, name), X))
+        with unchanged_on_error(self):  # never the kernels of one fit with coefficients of another
+            self._set_bank_and_learn(as_numpy(X), weight, client, self._device_for(X))
+            if is_tensor(X):
+                for name in self._array_attributes:
+                    setattr(self, name, like(getattr(self, name), X))
         return self
 
     def _set_bank_and_learn(
@@ -104,8 +114,9 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         scores = self._learn(stack, kept)
         # Scores of the training rows for fit_predict; rows of weight zero are as good as new.
         self._training_scores = scores
+        own = with_diagonal(X) if self._pairwise and self._learned_rows is not None else X
         if self._learned_rows is not None:
-            self._training_scores = self._score(self._cross(X))
+            self._training_scores = self._score(self._cross(own))
             self._training_scores[rows] = scores
         sample = slice(None) if self._calibration_rows is None else self._calibration_rows
         scores, self._calibration_weight = scores[sample], None if kept is None else kept[sample]
@@ -113,7 +124,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             scores = lowered(self._training_scores[held])
             self._calibration_weight = None if given is None else given[held]
             if hasattr(self, "_contributions"):
-                self._left_out_parts = self._contributions(self._cross(X))[held]
+                self._left_out_parts = self._contributions(self._cross(own))[held]
         self.calibration_ = Calibration.of(scores, self._calibration_weight)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
@@ -127,9 +138,11 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             stack = read_precomputed(X, dtype=dtype)
             self.bank_ = None
             self.n_features_in_ = stack.n
+            self._given_scale = stack.scale
             stack = stack if weight is None else stack[np.ix_(rows, rows)]
             self.kernel_names_ = np.array([f"kernel {j}" for j in range(stack.J)], dtype=object)
         else:
+            self._given_scale = None
             table = read_table(self, X, reset=True)
             views = resolve_views(
                 self.views, table.shape[1], getattr(self, "feature_names_in_", None)
@@ -209,12 +222,13 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
 
     def _cross(self, X: Any, missing_views: Any = None) -> Any:
         missing = names_of(missing_views)
+        device, X = self._device_for(X), as_numpy(X)
         if self.bank_ is None:
             if missing:
                 X = silence_kernels(X, self._kept_kernels(missing_views))
             J, n = self._stack_shape
-            return read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
-        device, X = cuda_device_of(X), as_numpy(X)
+            stack = read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
+            return with_scale(stack, self._given_scale)
         if missing:
             table = read_partial_table(self, X, self._missing_columns(missing_views))
         else:
@@ -229,6 +243,10 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     def _pairwise(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
+    def _device_for(self, X: Any) -> Any:
+        """The GPU to evaluate kernels on, or None: stacks there offer no dense algebra."""
+        return cuda_device_of(X) if self._matrix_free else None
+
     def _fitted_columns(self, X: Any) -> Any:
         """Kernels against all rows given to fit, cut to those it learned from."""
         if self._learned_rows is None:
@@ -237,7 +255,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         if values.shape[-1] != self.n_features_in_:
             return X
         if isinstance(values, DenseStack):
-            return values[np.ix_(np.arange(len(values)), self._learned_rows)]
+            return values.columns(self._learned_rows)
         return values[..., self._learned_rows]
 
     def _value_type(self) -> Any:

@@ -14,7 +14,7 @@ from kernull.calibration import Calibration, left_out_projections
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._arrays import as_numpy, like
 from kernull.estimators._atomic import unchanged_on_error
-from kernull.estimators._inputs import read_precomputed, read_table
+from kernull.estimators._inputs import read_precomputed, read_table, with_scale
 from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack, KernelBank, check_memory, parse_memory_limit
 
@@ -48,6 +48,7 @@ class GrowingMixin:
     _calibration_weight: Array | None
     _learned_rows: Any
     _training_scores: Array
+    _given_scale: Any
     _n_updates: int = 0
 
     def partial_fit(
@@ -290,6 +291,7 @@ class GrowingMixin:
         k = shape[-2] if len(shape) >= 2 else 0
         dtype = self._value_type()  # type: ignore[attr-defined]
         stack = read_precomputed(X, n=n + k, J=len(self.weights_), dtype=dtype)
+        stack = with_scale(stack, self._given_scale)
         combined = stack.combine(self.weights_)
         return combined[:, :n], combined[:, n:], k
 

@@ -12,7 +12,14 @@ from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 from kernull.stacks import DenseStack
 
-__all__ = ["check_number", "read_precomputed", "read_table", "read_weights"]
+__all__ = [
+    "check_number",
+    "read_precomputed",
+    "read_table",
+    "read_weights",
+    "with_diagonal",
+    "with_scale",
+]
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
@@ -78,6 +85,34 @@ def read_precomputed(
     if n is None and stack.n < 2:
         raise InvalidKernelError(f"kernels: got {stack.n} training row(s); expected at least 2.")
     return stack
+
+
+def with_diagonal(X: Any) -> DenseStack:
+    """Square kernels of the training rows as a stack that keeps k(x, x) when it is sliced."""
+    if isinstance(X, DenseStack):
+        stack = X
+    else:
+        values = np.asarray(X, dtype=float)
+        stack = DenseStack(values[None] if values.ndim == 2 else values)
+    if stack.own_diagonal is not None:
+        return stack
+    return DenseStack(stack.kernels, stack.scale, np.einsum("jii->ji", stack.kernels))
+
+
+def with_scale(stack: DenseStack, scale: Array | None) -> DenseStack:
+    """Kernels of new rows under the factors of the kernels given to fit.
+
+    Arrays, and stacks without factors of their own, take them; other factors than those of the fit
+    would make other kernels of them.
+    """
+    if scale is None or np.array_equal(stack.scale, scale):
+        return stack
+    if (stack.scale != 1.0).any():
+        raise InvalidKernelError(
+            f"scale: got {stack.scale}; the model was fitted on kernels with scale {scale}. Pass "
+            "the same scale, or none: the fitted one is then applied."
+        )
+    return DenseStack(stack.kernels, scale, stack.own_diagonal)
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array | None:

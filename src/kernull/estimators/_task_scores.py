@@ -114,7 +114,7 @@ class TaskScoringMixin:
     def _precomputed_cross(self, task: Task, X: Any) -> DenseStack:
         stack = _cross_stack(X)
         if task.columns is not None and stack.n == self._fitted_stack_rows != task.n:
-            stack = stack[:, task.columns]
+            stack = stack.columns(task.columns)
         return read_precomputed(stack, n=task.n, J=len(self.weights_), dtype=self._value_type())  # type: ignore[attr-defined]
 
     def _task_contributions(self, task: Task, cross: DenseStack | LazyCross) -> Array:

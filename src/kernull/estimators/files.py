@@ -24,6 +24,7 @@ from kernull.estimators._arrays import as_numpy
 from kernull.persistence import read_tree, write_tree
 from kernull.persistence.format import MAX_BYTES
 from kernull.persistence.values import Node
+from kernull.stacks import DenseStack
 
 __all__ = ["load", "save"]
 
@@ -270,7 +271,10 @@ def _row(model: Any, bank: Any, shape: Any, numbers: int) -> Any:
     are_counts = all(isinstance(s, int) and not isinstance(s, bool) and s > 0 for s in size)
     if len(size) != 2 or not are_counts or size[0] * size[1] > SPARE + numbers:
         raise ModelFileError("a number of features or kernels that cannot be")
-    return np.zeros(size if bank is not None else (size[0], 1, size[1]))
+    if bank is not None:
+        return np.zeros(size)
+    # Methods that measure distances cannot score kernels of unequal diagonals without k(x, x).
+    return DenseStack(np.zeros((size[0], 1, size[1])), diagonal=np.ones((size[0], 1)))
 
 
 def _try(model: Any, row: Any, **options: Any) -> None:

@@ -330,7 +330,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         if not self.kernels_are_given or len(self._targets) == self._n_rows:
             return X
         stack = read_precomputed(X, n=self._n_rows, J=len(self.weights_))
-        return stack[:, self._targets]
+        return stack.columns(self._targets)
 
     @property
     def weights_(self) -> Array:

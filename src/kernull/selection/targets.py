@@ -13,6 +13,7 @@ from kernull._typing import Array
 from kernull.paths.pseudo import draw_pseudo
 from kernull.selection.criteria import auc_of
 from kernull.selection.splitters import read_labels
+from kernull.stacks import DenseStack
 
 __all__ = ["TargetsOnly", "make_pseudo_scorer"]
 
@@ -65,6 +66,8 @@ class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         """Rows of a pairwise matrix against the rows trained on."""
         check_is_fitted(self)
         if get_tags(self.estimator).input_tags.pairwise:
+            if isinstance(X, DenseStack):
+                return X.columns(self.rows_)
             return X[np.ix_(np.arange(_num_samples(X)), self.rows_)]
         return X
 

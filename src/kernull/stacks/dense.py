@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ class DenseStack:
     diagonal : array of shape (J, m), optional
         k_j(x, x) of the m rows of a cross stack, before scaling. Methods that measure distances
         (SVDD, the variance of a Gaussian process, kernel PCA) need it to score rows where the
-        kernels' diagonals are not constant; ``np.ix_`` slices of a square stack carry it along.
+        kernels' diagonals are not constant; ``np.ix_`` slices of a stack of symmetric kernels carry
+        it along.
 
     Notes
     -----
@@ -103,12 +105,22 @@ class DenseStack:
         pairwise = isinstance(index, tuple)
         parts = index if pairwise else (index, slice(None))
         diagonal = self.own_diagonal
-        if diagonal is None and pairwise and self.shape[0] == self.shape[1]:
+        # As many new rows as training rows make a cross stack square too; only a symmetric one
+        # holds kernels of rows with themselves.
+        if diagonal is None and pairwise and self._is_symmetric():
             diagonal = np.einsum("jii->ji", self.kernels)
         if diagonal is not None:
             rows = parts[0]
             diagonal = diagonal[:, rows if isinstance(rows, slice) else np.ravel(rows)]
         return DenseStack(self.kernels[(slice(None), *parts)], self.scale, diagonal)
+
+    def columns(self, index: Any) -> DenseStack:
+        """The same rows against some of the columns.
+
+        k(x, x) comes along where it was given and is never read off the matrices: the rows may be
+        new ones.
+        """
+        return DenseStack(self.kernels[:, :, index], self.scale, self.own_diagonal)
 
     def products(self, V: Array) -> Array:
         """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
@@ -175,10 +187,20 @@ class DenseStack:
         self._check_semidefinite()
         return self
 
-    def _check_symmetric(self) -> None:
+    def _is_symmetric(self) -> bool:
+        square = self.shape[0] == self.shape[1]
+        return square and all(off <= slack for _, off, slack in self._asymmetries())
+
+    def _asymmetries(self) -> Iterator[tuple[int, float, float]]:
+        """Each kernel's largest difference from its transpose, and what rounding may do."""
+        relative = 1e-4 if self.dtype == np.float32 else 1e-8
         for j, K in enumerate(self.kernels):
-            off = float(np.abs(K - K.T).max())
-            if off > (1e-4 if self.dtype == np.float32 else 1e-8) * float(np.abs(K).max()):
+            largest = float(np.abs(K).max(initial=0.0))
+            yield j, float(np.abs(K - K.T).max(initial=0.0)), relative * largest
+
+    def _check_symmetric(self) -> None:
+        for j, off, slack in self._asymmetries():
+            if off > slack:
                 raise InvalidKernelError(
                     f"kernels: kernel {j} is not symmetric (entries differ from their mirror "
                     f"images by up to {off:.3g}); pass (K + K.T) / 2 if that is what you mean."

@@ -1,0 +1,154 @@
+"""Kernels given as matrices: their diagonals and scales, at fit and in scores."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from kernull import (
+    FisherNull,
+    GaussianProcessOneClass,
+    KernelPCANovelty,
+    KernelStack,
+    MultiKernelFisherNull,
+    MultiKernelOneClassSVM,
+    MultiKernelSVDD,
+    load,
+    save,
+)
+from kernull.errors import InvalidKernelError
+from kernull.selection import TargetsOnly
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+NEW = RNG.normal(size=(60, 3)) * 3.0
+VARIANCE = GaussianProcessOneClass("precomputed", score_type="variance")
+LEAVING_OUT = [
+    (MultiKernelSVDD("precomputed"), "split"),
+    (KernelPCANovelty("precomputed"), "split"),
+    (VARIANCE, "split"),
+    (VARIANCE, "zero weights"),
+]
+
+
+def between(rows, columns):
+    """Two kernels, neither of constant diagonal."""
+    linear = rows @ columns.T
+    return np.stack([linear, (1.0 + linear) ** 2])
+
+
+def own(rows):
+    return np.einsum("jii->ji", between(rows, rows))
+
+
+@pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
+@pytest.mark.parametrize(("estimator", "how"), LEAVING_OUT)
+class TestRowsThatFitLeavesOut:
+    def fitted(self, estimator, how, kernels):
+        model = clone(estimator)
+        if how == "split":
+            return model.set_params(calibration="split").fit(kernels)
+        return model.fit(kernels, sample_weight=np.where(np.arange(40) < 30, 1.0, 0.0))
+
+    def test_their_diagonal_is_in_the_array(self, estimator, how):
+        K = between(X, X)
+        given = self.fitted(estimator, how, KernelStack(K, diagonal=own(X)))
+        for kernels in (K, KernelStack(K)):
+            model = self.fitted(estimator, how, kernels)
+            np.testing.assert_array_equal(model._training_scores, given._training_scores)
+            assert model.threshold_ == given.threshold_
+
+    def test_their_scores_are_those_of_new_rows(self, estimator, how):
+        model = self.fitted(estimator, how, between(X, X))
+        left = np.setdiff1d(np.arange(40), model._learned_rows)
+        cross = KernelStack(between(X[left], X), diagonal=own(X[left]))
+        np.testing.assert_allclose(model._training_scores[left], model.score_samples(cross))
+
+
+def trained(kind):
+    if kind == "split":
+        model = MultiKernelSVDD("precomputed", calibration="split")
+        return model.fit(KernelStack(between(X, X)))
+    y = np.where(np.arange(40) < 30, 1, -1)
+    return TargetsOnly(MultiKernelSVDD("precomputed")).fit(KernelStack(between(X, X)), y)
+
+
+@pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
+class TestAsManyNewRowsAsTrainingRows:
+    @pytest.mark.parametrize("kind", ["split", "targets"])
+    @pytest.mark.parametrize("m", [39, 40, 41])
+    def test_a_square_cross_stack_does_not_tell_the_diagonal(self, kind, m):
+        model = trained(kind)
+        with pytest.raises(InvalidKernelError, match="KernelStack"):
+            model.score_samples(KernelStack(between(NEW[:m], X)))
+
+    @pytest.mark.parametrize("kind", ["split", "targets"])
+    def test_given_the_diagonal_scores_do_not_depend_on_the_number_of_rows(self, kind):
+        model = trained(kind)
+        whole = model.score_samples(KernelStack(between(NEW, X), diagonal=own(NEW)))
+        part = model.score_samples(KernelStack(between(NEW[:40], X), diagonal=own(NEW[:40])))
+        np.testing.assert_allclose(part, whole[:40], rtol=1e-12)
+
+
+SCALE = np.array([3.0, 0.25])
+ALL = [
+    FisherNull,
+    GaussianProcessOneClass,
+    KernelPCANovelty,
+    MultiKernelFisherNull,
+    MultiKernelOneClassSVM,
+    MultiKernelSVDD,
+]
+
+
+@pytest.mark.parametrize("cls", ALL)
+class TestScale:
+    def expected(self, cls):
+        """Scores of a model of kernels that were multiplied out."""
+        K = SCALE[:, None, None]
+        model = cls("precomputed").fit(K * between(X, X))
+        diagonal = SCALE[:, None] * own(NEW)
+        return model.score_samples(KernelStack(K * between(NEW, X), diagonal=diagonal))
+
+    def fitted(self, cls):
+        return cls("precomputed").fit(KernelStack(between(X, X), SCALE))
+
+    @pytest.mark.parametrize("scale", [None, np.ones(2), SCALE])
+    def test_of_the_fit_holds_in_scores(self, cls, scale):
+        scores = self.fitted(cls).score_samples(KernelStack(between(NEW, X), scale, own(NEW)))
+        expected = self.expected(cls)
+        np.testing.assert_allclose(scores, expected, atol=1e-6 * np.ptp(expected))
+
+    def test_another_one_is_refused(self, cls):
+        for kernels in (KernelStack(between(X, X), SCALE), between(X, X)):
+            model = cls("precomputed").fit(kernels)
+            with pytest.raises(InvalidKernelError, match=r"scale: got \[2\. 2\.\]"):
+                model.score_samples(KernelStack(between(NEW, X), 2 * np.ones(2), own(NEW)))
+
+    def test_files_keep_it(self, cls, tmp_path):
+        model, stack = self.fitted(cls), KernelStack(between(NEW, X), diagonal=own(NEW))
+        save(model, tmp_path / "model")
+        scores = load(tmp_path / "model").score_samples(stack)
+        np.testing.assert_array_equal(scores, model.score_samples(stack))
+
+    def test_a_later_fit_on_a_table_forgets_it(self, cls):
+        model = self.fitted(cls).set_params(kernels="rbf").fit(X)
+        np.testing.assert_array_equal(model.score_samples(NEW), cls().fit(X).score_samples(NEW))
+
+
+def test_plain_arrays_take_the_scale_of_the_fit():
+    """In scores and in rows added later."""
+    factor = SCALE[:, None, None]
+    rows = np.concatenate([X, NEW[:5]])
+    model = MultiKernelFisherNull("precomputed").fit(KernelStack(between(X, X), SCALE))
+    plain = MultiKernelFisherNull("precomputed").fit(factor * between(X, X))
+    for _ in range(2):
+        columns = rows[: len(model.coef_)]
+        scores = model.score_samples(between(NEW, columns))
+        expected = plain.score_samples(factor * between(NEW, columns))
+        np.testing.assert_allclose(scores, expected, atol=1e-6 * np.ptp(expected))
+        if len(model.coef_) == len(X):
+            growing = MultiKernelFisherNull("precomputed")
+            model = growing.partial_fit(KernelStack(between(X, X), SCALE))
+            model.partial_fit(between(NEW[:5], rows))
+            plain = MultiKernelFisherNull("precomputed").partial_fit(factor * between(X, X))
+            plain.partial_fit(factor * between(NEW[:5], rows))
