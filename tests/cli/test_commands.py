@@ -189,7 +189,9 @@ BAD = {
     "view of no column": (
         ["fit", "train.csv", "-o", "x.kernull", "--view", "a=z*"], 2, "no column matches",
     ),
-    "bad parameter": (["fit", "train.csv", "-o", "x.kernull", "--delta", "-1"], 1, "delta"),
+    "bad parameter": (["fit", "train.csv", "-o", "x.kernull", "--delta", "-1"], 2, "--delta"),
+    "unknown kernel": (["fit", "train.csv", "-o", "x.kernull", "--kernel", "rbff"], 2, "--kernel"),
+    "output is the input": (["fit", "train.csv", "-o", "train.csv"], 2, "is an input"),
     "ambiguous labels": (
         ["report", "model.kernull", "labelled.csv", "-o", "x.html", "--label", "class"], 2,
         "--normal VALUE",

@@ -79,7 +79,10 @@ def fit(
     parameters |= {"views": table.views, "false_alarm_rate": false_alarm_rate}
     with progress(quiet) as bar:
         task = bar.add_task(f"Learning from {len(table.X):,} rows", total=None)
-        model = _selected(table, parameters) if select else _fitted(table, parameters)
+        try:
+            model = _selected(table, parameters) if select else _fitted(table, parameters)
+        except ValueError as error:
+            raise _by_option(error) from None
         bar.update(task, description="Saving")
         from kernull import save
 
@@ -90,6 +93,25 @@ def fit(
     else:
         _show(summary, quiet)
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)
+
+
+#: Options whose values the estimator judges, by the name of its parameter.
+_OPTIONS = {
+    "kernels": "--kernel",
+    "scaling": "--scaling",
+    "widths": "--width",
+    "p": "--p",
+    "delta": "--delta",
+    "solver": "--solver",
+    "calibration": "--calibration",
+    "false_alarm_rate": "--false-alarm-rate",
+}
+
+
+def _by_option(error: ValueError) -> Exception:
+    """The estimator's word on a parameter as one on the option that set it."""
+    name, _, rest = str(error).partition(":")
+    return UsageError(f"{_OPTIONS[name]}:{rest}") if name in _OPTIONS else error
 
 
 def _fitted(table: TrainingTable, parameters: dict[str, Any]) -> Any:
@@ -123,6 +145,9 @@ def _named(model: Any, table: TrainingTable) -> Any:
 
 
 def _summary(model: Any) -> dict[str, Any]:
+    if isinstance(getattr(model, "threshold_", None), dict):
+        raise DataError("a joint model has one threshold a task; use it from Python: kernull.load.")
+
     def number(name: str) -> Any:
         value = getattr(model, name, None)
         return None if value is None else float(value)
