@@ -65,7 +65,7 @@ class AveragedOneClassSVM(_FusedKernelEstimator):
         *,
         fusion: str = "average",
         scaling: Any = "standard",
-        widths: Any = 0.25,
+        widths: Any = 0.5,
         nu: float = 0.1,
         calibration_folds: int = 10,
         false_alarm_rate: float = 0.05,
