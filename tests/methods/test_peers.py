@@ -27,7 +27,6 @@ HONEST = "the threshold comes from scores of rows left out"
         TableDetector("LocalOutlierFactor", calibration_folds=2),
     ],
     expected_failed_checks=lambda _: {
-        "check_outliers_train": HONEST,
         "check_outliers_fit_predict": HONEST,
     },
 )
