@@ -154,7 +154,8 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     Notes
     -----
     The defaults are provisional but sane: on the views that ship with scikit-learn (wine, breast
-    cancer, digits) a width of half the mean distance and a ridge of 0.01 n did well throughout,
+    cancer, digits) a width of half the mean distance and a ridge of 0.01 n did well (the third best
+    of 16 settings by test AUC, so figures on those data flatter them),
     and p = 2 is the norm that the paper found to gain most from several kernels.
 
     Examples
