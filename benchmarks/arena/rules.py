@@ -1,0 +1,78 @@
+"""Candidate defaults, and which of them each family would get from the others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.arena.entrants import fisher
+from kernull import MultiKernelFisherNull
+from kernull.experiments._tables import group, markdown
+
+#: Candidates by name: arguments of `MultiKernelFisherNull`.
+RULES = {
+    "one width": {"widths": 0.5, "p": 2.0, "delta": 1e-2, "scaling": "standard"},
+    "one narrow width": {"widths": 0.125, "p": 2.0, "delta": 1e-2, "scaling": "standard"},
+}
+
+
+def candidates():
+    """The candidates that this version's estimator understands, as entrants."""
+    known = MultiKernelFisherNull().get_params()
+    return {
+        name: fisher(f"rule: {name}", "rule", rule)
+        for name, rule in RULES.items()
+        if set(rule) <= set(known)
+    }
+
+
+def family_means(rows):
+    """Mean AUC in percent by family and rule: over repeats, then over problems."""
+    by_problem = {
+        key: np.mean([row["auc"] for row in found])
+        for key, found in group(rows, "family", "entrant", "data").items()
+    }
+    out = {}
+    for (family, rule, _), value in by_problem.items():
+        out.setdefault(family, {}).setdefault(rule.removeprefix("rule: "), []).append(100 * value)
+    return {f: {rule: float(np.mean(v)) for rule, v in found.items()} for f, found in out.items()}
+
+
+def leave_one_out(means):
+    """For each family: the rule that the others choose, its AUC there, and the best rule's.
+
+    The others choose by the mean of their mean AUCs, every family with equal weight.
+    """
+    rules = set.intersection(*(set(found) for found in means.values()))
+    # Sorted, so that a tie does not depend on the order of a set.
+    rules = sorted(rules)
+    out = []
+    for family in means:
+        others = [other for other in means if other != family] or [family]
+        chosen = max(rules, key=lambda r: np.mean([means[f][r] for f in others]))
+        best = max(rules, key=lambda r: means[family][r])
+        out.append((family, chosen, means[family][chosen], best, means[family][best]))
+    overall = max(rules, key=lambda r: np.mean([means[f][r] for f in means]))
+    return out, overall
+
+
+def page(means):
+    """Markdown: every rule in every family, and the choice without each."""
+    families = list(means)
+    table, overall = leave_one_out(means)
+    rules = sorted(
+        set.intersection(*(set(found) for found in means.values())),
+        key=lambda r: -np.mean([means[f][r] for f in families]),
+    )
+    every = markdown(
+        ["rule", *families, "mean of families"],
+        [
+            [r, *(f"{value:.2f}" for value in (*of, np.mean(of)))]
+            for r in rules
+            if (of := [means[f][r] for f in families])
+        ],
+    )
+    choice = markdown(
+        ["family", "the other families choose", "its AUC there", "best rule there", "its AUC"],
+        [[f, c, f"{a:.2f}", b, f"{v:.2f}"] for f, c, a, b, v in table],
+    )
+    return f"{choice}\n\nAll families together choose **{overall}**.\n\n{every}\n"
