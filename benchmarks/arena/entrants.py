@@ -71,7 +71,8 @@ def _registered(name, settings):
 
 
 def _peer(name):
-    return Entrant(name, "peer", lambda views, seed: peer(name, seed), {})
+    settings = {"scoring": "row by row"} if name in ("PyOD ECOD", "PyOD COPOD") else {}
+    return Entrant(name, "peer", lambda views, seed: peer(name, seed), settings)
 
 
 def _default_settings():

@@ -23,11 +23,13 @@ ORACLE = "OneClassSVM, oracle"
 
 
 def cells(problems, chosen, repeats=None):
-    """Cells of some problems and entrants, problem by problem: what shares data runs together."""
+    """Cells of some problems and entrants: the first repeat of all, then the second, and so on."""
+    most = max((p.repeats for p in problems), default=0) if repeats is None else repeats
     return [
         Cell(problem.name, entrant.key, repeat)
+        for repeat in range(most)
         for problem in problems
-        for repeat in range(problem.repeats if repeats is None else repeats)
+        if repeats is not None or repeat < problem.repeats
         for entrant in chosen
         if entrant.group != "views" or problem.family != "tables"  # a table is one view
     ]

@@ -9,13 +9,14 @@ networks.
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.arena import protocol
-from kernull.datasets import load_mnist
+from kernull.datasets import load_flowers17_images, load_mnist
 from kernull.experiments._cells import generator
 from kernull.experiments._store import write_atomically
 
@@ -32,13 +33,12 @@ def find(name):
     """The feature file of a set; made where it can be."""
     path = folder() / f"{name}.npz"
     if not path.is_file():
-        weights = os.environ.get("KERNULL_WEIGHTS")
-        if not weights:
+        if not os.environ.get("KERNULL_WEIGHTS"):
             raise NoFeaturesError(
                 f"no features ({path.name} in KERNULL_FEATURES), and KERNULL_WEIGHTS names no "
                 "folder of networks to make them with"
             )
-        _make(name, path, Path(weights))
+        _make(name, path)
     return path
 
 
@@ -64,8 +64,6 @@ def mnist_rows():
 
 def save(path, views, classes, test):
     """Write a feature file, all of it or nothing."""
-    import io
-
     content = io.BytesIO()
     arrays = {name: np.asarray(view, dtype=np.float32) for name, view in views.items()}
     np.savez(content, classes=np.asarray(classes), test=np.asarray(test), **arrays)
@@ -73,5 +71,22 @@ def save(path, views, classes, test):
     write_atomically(path, content.getvalue())
 
 
-def _make(name, path, weights):
-    raise NoFeaturesError(f"no file {path.name} in the folder of features")
+def _make(name, path):
+    """Run the images of a set through the networks; minutes, and resumed by its cache."""
+    try:
+        from kernull.views.images import ImageViews
+    except ImportError as error:
+        raise NoFeaturesError(f"no file {path.name}, and none can be made: {error}") from None
+    if name == "mnist":
+        data, rows = load_mnist(), mnist_rows()
+        images = [*data.train_images[rows], *data.test_images[: protocol.MNIST_TEST]]
+        classes = np.r_[data.train_labels[rows], data.test_labels[: protocol.MNIST_TEST]]
+        test = np.arange(len(images)) >= len(rows)
+    else:
+        flowers = list(load_flowers17_images())
+        images, classes = [f.image for f in flowers], [f.label for f in flowers]
+        test = np.zeros(len(images), dtype=bool)
+    networks = ImageViews(list(protocol.NETWORKS), cache=path.parent / "cache", verbose=1)
+    table = networks.transform(images)
+    views = {view: table[:, columns] for view, columns in networks.views_.items()}
+    save(path, views, classes, test)

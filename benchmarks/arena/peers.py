@@ -41,25 +41,40 @@ class Standardised(BaseEstimator):
         return np.asarray(self.detector.score_samples(Z), dtype=float)
 
 
-class InBatches(BaseEstimator):
-    """A detector of PyOD that ranks new rows among training and new rows taken together.
+class RowByRow(BaseEstimator):
+    """PyOD's ECOD or COPOD as they score rows that come one by one.
 
-    ECOD and COPOD do so; where most of the new rows are outliers, outliers become the norm. Scored
-    in batches of a quarter of the training rows they do far better, so that is what they get.
+    Both rank new rows among training and new rows taken together. Where most of the new rows are
+    outliers, outliers become the norm (on wine, an AUC of 0.5 instead of 0.9). So each row is
+    ranked among the training rows and itself: what ``decision_function`` gives for it alone, for
+    all rows at once.
     """
 
-    def __init__(self, detector):
-        self.detector = detector
+    def __init__(self, name):
+        self.name = name
 
     def fit(self, X):
-        self.detector.fit(X)
-        self.size_ = max(len(X) // 4, 1)
+        pyod_detector(self.name)  # where PyOD is not installed, that is said
+        self.columns_ = np.sort(X, axis=0)
+        self.sums_ = [(X**power).sum(axis=0) for power in (1, 2, 3)]
         return self
 
     def score_samples(self, X):
-        starts = range(0, len(X), self.size_)
-        parts = [self.detector.decision_function(X[i : i + self.size_]) for i in starts]
-        return -np.concatenate(parts)
+        n = len(self.columns_) + 1
+        below, above = np.empty_like(X), np.empty_like(X)
+        for j, column in enumerate(self.columns_.T):
+            below[:, j] = np.searchsorted(column, X[:, j], side="right") + 1
+            above[:, j] = n - np.searchsorted(column, X[:, j], side="left")
+        left, right = -np.log(below / n), -np.log(above / n)
+        one, two, three = (s + X**power for power, s in enumerate(self.sums_, start=1))
+        mean = one / n
+        third = three / n - 3 * mean * two / n + 2 * mean**3
+        # Without spread there is no skew, but rounding would find one.
+        third[two / n - mean**2 <= 1e-12 * np.maximum(two / n, 1e-300)] = 0.0
+        skew = np.sign(third)
+        skewed = left * -np.sign(skew - 1) + right * np.sign(skew + 1)
+        tails = np.maximum(left, right) if self.name == "ECOD" else (left + right) / 2
+        return -np.maximum(skewed, tails).sum(axis=1)
 
 
 class MeanNeighbourDistance(BaseEstimator):
@@ -146,8 +161,8 @@ PEERS = {
     "LocalOutlierFactor": lambda seed: LocalOutlierFactor(novelty=True),
     "5 nearest neighbours": lambda seed: MeanNeighbourDistance(),
     "Mahalanobis": lambda seed: Mahalanobis(),
-    "PyOD ECOD": lambda seed: InBatches(pyod_detector("ECOD")),
-    "PyOD COPOD": lambda seed: InBatches(pyod_detector("COPOD")),
+    "PyOD ECOD": lambda seed: RowByRow("ECOD"),
+    "PyOD COPOD": lambda seed: RowByRow("COPOD"),
     "PyOD KNN": lambda seed: pyod_detector("KNN"),
     "PyOD INNE": lambda seed: pyod_detector("INNE", random_state=seed),
 }
