@@ -4,13 +4,14 @@ import csv
 
 import numpy as np
 import pytest
+from sklearn.covariance import LedoitWolf
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.arena import features, protocol, report, rules
 from benchmarks.arena.__main__ import main
 from benchmarks.arena.entrants import DEFAULT, entrants
 from benchmarks.arena.experiment import ORACLE
-from benchmarks.arena.peers import PEERS, RowByRow, peer
+from benchmarks.arena.peers import PEERS, Mahalanobis, RowByRow, peer
 from benchmarks.arena.problems import Problem, catalogue, named, seed, split
 from kernull.methods import pyod_detector
 
@@ -158,6 +159,13 @@ def test_row_by_row_is_what_pyod_gives_for_each_row_alone(name):
     detector = pyod_detector(name).fit(X)
     alone = [float(detector.decision_function(row[None])[0]) for row in rows]
     np.testing.assert_allclose(RowByRow(name).fit(X).score_samples(rows), -np.array(alone))
+
+
+def test_mahalanobis_in_many_columns_is_that_of_ledoit_and_wolf():
+    rng = np.random.default_rng(2)
+    X, rows = rng.normal(size=(20, 50)) * np.arange(1, 51), 9 * rng.normal(size=(7, 50))
+    expected = -LedoitWolf().fit(X).mahalanobis(rows)
+    np.testing.assert_allclose(Mahalanobis().fit(X).score_samples(rows), expected, rtol=1e-8)
 
 
 def test_the_oracle_is_never_below_what_it_bounds_and_never_ranked(tmp_path):
