@@ -57,19 +57,21 @@ class RowByRow(BaseEstimator):
     def fit(self, X):
         pyod_detector(self.name)  # where PyOD is not installed, that is said
         self.columns_ = np.sort(X, axis=0)
-        self.sums_ = [(X**power).sum(axis=0) for power in (1, 2, 3)]
+        self.sums_ = [power.sum(axis=0) for power in (X, X * X, X * X * X)]
         return self
 
     def score_samples(self, X):
         n = len(self.columns_) + 1
-        below, above = np.empty_like(X), np.empty_like(X)
-        for j, column in enumerate(self.columns_.T):
-            below[:, j] = np.searchsorted(column, X[:, j], side="right") + 1
-            above[:, j] = n - np.searchsorted(column, X[:, j], side="left")
-        left, right = -np.log(below / n), -np.log(above / n)
-        one, two, three = (s + X**power for power, s in enumerate(self.sums_, start=1))
+        surprise = -np.log(np.arange(1, n + 1) / n)  # of a tail with so many rows
+        left, right = np.empty_like(X), np.empty_like(X)
+        for j, column in enumerate(np.ascontiguousarray(self.columns_.T)):
+            values = np.ascontiguousarray(X[:, j])
+            left[:, j] = surprise[np.searchsorted(column, values, side="right")]
+            right[:, j] = surprise[n - 1 - np.searchsorted(column, values, side="left")]
+        powers = (X, X * X, X * X * X)
+        one, two, three = (s + power for power, s in zip(powers, self.sums_, strict=True))
         mean = one / n
-        third = three / n - 3 * mean * two / n + 2 * mean**3
+        third = three / n - 3 * mean * two / n + 2 * mean * mean * mean
         # Without spread there is no skew, but rounding would find one.
         third[two / n - mean**2 <= 1e-12 * np.maximum(two / n, 1e-300)] = 0.0
         skew = np.sign(third)
