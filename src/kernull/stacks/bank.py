@@ -217,7 +217,9 @@ def _weighted_sum(
     return out
 
 
-def _parse_widths(widths: Any) -> tuple[float, ...]:
+def _parse_widths(widths: Any) -> tuple[float | str, ...]:
+    if isinstance(widths, str) and widths == "auto":
+        return ("auto",)
     try:
         factors = tuple(np.asarray(widths, dtype=float).ravel().tolist())
     except (TypeError, ValueError):
@@ -225,7 +227,7 @@ def _parse_widths(widths: Any) -> tuple[float, ...]:
     if not factors or not all(np.isfinite(f) and f > 0 for f in factors):
         raise ValueError(
             f"widths: got {widths!r}; expected a positive factor of the mean pairwise distance, "
-            "or several."
+            "several of them, or 'auto'."
         )
     return factors
 

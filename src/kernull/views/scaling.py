@@ -14,7 +14,9 @@ from kernull._typing import Array
 __all__ = ["SCALINGS", "ViewScaler"]
 
 #: The scalings known by name.
-SCALINGS = ("standard", "whiten", "none")
+SCALINGS = ("auto", "standard", "whiten", "none")
+#: What ``"auto"`` stands for; docs/guide/defaults.md has the comparison behind it.
+AUTO_SCALING = "whiten"
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class ViewScaler:
     r"""Affine map of one view, fitted on training rows.
 
     - ``"none"``: :math:`x`
+    - ``"auto"``: ``"whiten"``
     - ``"standard"``: :math:`z = (x - \mu) / \sigma`, column by column
     - ``"whiten"``: :math:`S^{-1/2} z` with the Ledoit-Wolf covariance
       :math:`S = (1 - s)\,C + s\,m\,I` of the standardised columns. Directions with little
@@ -44,6 +47,7 @@ class ViewScaler:
         """Learn the map from the training rows of one view."""
         if kind == "none":
             return cls("none")
+        kind = AUTO_SCALING if kind == "auto" else kind
         if kind not in SCALINGS:
             raise ValueError(f"scaling: got {kind!r}; expected one of {SCALINGS}.")
         scaler = StandardScaler().fit(X, sample_weight=sample_weight)
