@@ -1,6 +1,6 @@
 """What ``"auto"`` stands for, and rows of reference: how a fit without arguments is set up.
 
-``scaling="auto"`` is resolved by `kernull.views.ViewScaler` and ``widths="auto"`` by
+``scaling="auto"`` is resolved by `kernull.views.read_scalings` and ``widths="auto"`` by
 `kernull.kernels.widths.auto_factor`, view by view; both need the training rows alone. None of the
 rules solves anything: a fit that uses them costs one fit.
 """
@@ -45,14 +45,18 @@ def read_delta(delta: Any) -> float:
 
 def widths_of(bank: KernelBank) -> dict[str, list[float]]:
     """Width factors of the kernels of each view, in the order of its kernels."""
-    return {
-        view.name: [k.factor for k in view.kernels if k.factor is not None] for view in bank.views
-    }
+    out: dict[str, list[float]] = {}
+    for view in bank.views:
+        out.setdefault(view.name, []).extend(k.factor for k in view.kernels if k.factor is not None)
+    return out
 
 
-def scalings_of(bank: KernelBank) -> dict[str, str]:
-    """The scaling of each view."""
-    return {view.name: view.scaler.kind for view in bank.views}
+def scalings_of(bank: KernelBank) -> dict[str, list[str]]:
+    """The scalings of each view."""
+    out: dict[str, list[str]] = {}
+    for view in bank.views:
+        out.setdefault(view.name, []).append(view.scaler.kind)
+    return out
 
 
 def read_reference(

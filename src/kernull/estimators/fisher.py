@@ -63,9 +63,10 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     views : None, "features" or mapping of name -> columns, default=None
         Groups of columns that describe one aspect each. None: one view of all columns;
         ``"features"``: one view a column; a mapping gives columns by position, name or slice.
-    scaling : {"standard", "whiten", "none", "auto"}, default="standard"
+    scaling : {"standard", "whiten", "none"}, several of these, or "auto", default="standard"
         Scaling of each view by its own training statistics. ``"whiten"`` decorrelates with a
-        shrunk covariance; ``"auto"`` stands for it.
+        shrunk covariance. Several give several kernels a view; ``"auto"`` is
+        ``("standard", "whiten")`` where a view has several columns.
     widths : float, sequence of float or "auto", default=0.5
         Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
         several give several kernels a view. ``"auto"``: a multiple of the median distance to
@@ -134,8 +135,8 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         Coefficients a of the training rows (of those with positive weight). Under
         ``storage="nystroem"``, of shape (J, landmarks): those of the landmark rows, by kernel.
         Those of the rows of reference come last.
-    scaling_ : dict of str to str
-        The scaling of each view (tables only).
+    scaling_ : dict of str to list of str
+        The scalings of each view (tables only).
     widths_ : dict of str to list of float
         The width factors of each view's kernels (tables only).
     delta_, p_ : float

@@ -11,12 +11,29 @@ from sklearn.preprocessing import StandardScaler
 
 from kernull._typing import Array
 
-__all__ = ["SCALINGS", "ViewScaler"]
+__all__ = ["SCALINGS", "ViewScaler", "read_scalings"]
 
 #: The scalings known by name.
-SCALINGS = ("auto", "standard", "whiten", "none")
+SCALINGS = ("standard", "whiten", "none")
 #: What ``"auto"`` stands for; docs/guide/defaults.md has the comparison behind it.
-AUTO_SCALING = "whiten"
+AUTO_SCALINGS = ("standard", "whiten")
+
+
+def read_scalings(scaling: Any, columns: int) -> tuple[str, ...]:
+    """The scalings that ``scaling`` stands for on a view of so many columns.
+
+    One column needs no decorrelation: ``"auto"`` is then ``"standard"`` alone.
+    """
+    if isinstance(scaling, str) and scaling == "auto":
+        return AUTO_SCALINGS if columns > 1 else ("standard",)
+    kinds = tuple(scaling) if isinstance(scaling, list | tuple) else (scaling,)
+    if not kinds or not all(isinstance(kind, str) and kind in SCALINGS for kind in kinds):
+        raise ValueError(
+            f"scaling: got {scaling!r}; expected one of {SCALINGS}, several of them, or 'auto'."
+        )
+    if len(set(kinds)) < len(kinds):
+        raise ValueError(f"scaling: got {scaling!r}, which names a scaling twice.")
+    return kinds
 
 
 @dataclass(frozen=True)
@@ -24,7 +41,6 @@ class ViewScaler:
     r"""Affine map of one view, fitted on training rows.
 
     - ``"none"``: :math:`x`
-    - ``"auto"``: ``"whiten"``
     - ``"standard"``: :math:`z = (x - \mu) / \sigma`, column by column
     - ``"whiten"``: :math:`S^{-1/2} z` with the Ledoit-Wolf covariance
       :math:`S = (1 - s)\,C + s\,m\,I` of the standardised columns. Directions with little
@@ -47,7 +63,6 @@ class ViewScaler:
         """Learn the map from the training rows of one view."""
         if kind == "none":
             return cls("none")
-        kind = AUTO_SCALING if kind == "auto" else kind
         if kind not in SCALINGS:
             raise ValueError(f"scaling: got {kind!r}; expected one of {SCALINGS}.")
         scaler = StandardScaler().fit(X, sample_weight=sample_weight)
