@@ -15,9 +15,7 @@ EXACT_ROWS = 4000
 BLOCK_ROWS = 256
 #: Rows whose neighbours are looked for (among all rows) to learn how far they usually are.
 NEIGHBOUR_ROWS = 1000
-#: The automatic width in median distances to the nearest neighbour, and the factors of the mean
-#: distance that it keeps within.
-AUTO_NEIGHBOURS = 1.4
+#: Factors of the mean distance that the automatic width keeps within.
 AUTO_RANGE = (1 / 16, 2.0)
 
 
@@ -135,11 +133,12 @@ def auto_factor(
 ) -> float:
     r"""The width ``"auto"``, as a factor of the mean distance D.
 
-    .. math:: s = 1.4 \; \mathrm{median}_i \min_{x_k \ne x_i} d(x_i, x_k)
+    .. math:: s = \mathrm{median}_i \min_{x_k \ne x_i} d(x_i, x_k)
 
-    A kernel should tell a row from its neighbours and still see some of them. In few dimensions
-    neighbours are near (s is D/4 or so), in many dimensions all rows are nearly equally far from
-    each other (s is close to D): no one factor of D serves both.
+    the distance that one row usually has to the nearest other. A kernel should tell a row from its
+    neighbours and still see some of them. In few dimensions neighbours are near (s may be D/8), in
+    many dimensions all rows are nearly equally far from each other (s is close to D): no one factor
+    of D serves both.
 
     Parameters
     ----------
@@ -159,4 +158,4 @@ def auto_factor(
     """
     nearest = neighbour_distance(X, metric, sample_weight)
     low, high = AUTO_RANGE
-    return float(np.clip(AUTO_NEIGHBOURS * nearest / mean, low, high))
+    return float(np.clip(nearest / mean, low, high))
