@@ -15,8 +15,9 @@ EXACT_ROWS = 4000
 BLOCK_ROWS = 256
 #: Rows whose neighbours are looked for (among all rows) to learn how far they usually are.
 NEIGHBOUR_ROWS = 1000
-#: Factors of the mean distance that the automatic width keeps within.
-AUTO_RANGE = (1 / 16, 2.0)
+#: Factors of the mean distance that the automatic width keeps within. In one or two dimensions
+#: neighbours come as near as there are rows, long after a kernel has become too narrow.
+AUTO_RANGE = (0.25, 2.0)
 
 
 def mean_distance(
@@ -136,7 +137,7 @@ def auto_factor(
     .. math:: s = \mathrm{median}_i \min_{x_k \ne x_i} d(x_i, x_k)
 
     the distance that one row usually has to the nearest other. A kernel should tell a row from its
-    neighbours and still see some of them. In few dimensions neighbours are near (s may be D/8), in
+    neighbours and still see some of them. In few dimensions neighbours are near (s is D/4 or less), in
     many dimensions all rows are nearly equally far from each other (s is close to D): no one factor
     of D serves both.
 
@@ -154,7 +155,7 @@ def auto_factor(
     Returns
     -------
     float
-        s / D, no less than 1/16 and no more than 2.
+        s / D, no less than 1/4 and no more than 2.
     """
     nearest = neighbour_distance(X, metric, sample_weight)
     low, high = AUTO_RANGE
