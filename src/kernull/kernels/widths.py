@@ -137,9 +137,9 @@ def auto_factor(
     .. math:: s = \mathrm{median}_i \min_{x_k \ne x_i} d(x_i, x_k)
 
     the distance that one row usually has to the nearest other. A kernel should tell a row from its
-    neighbours and still see some of them. In few dimensions neighbours are near (s is D/4 or less), in
-    many dimensions all rows are nearly equally far from each other (s is close to D): no one factor
-    of D serves both.
+    neighbours and still see some of them. In few dimensions neighbours are near (s is D/4 or
+    less), in many dimensions all rows are nearly equally far from each other (s is close to D): no
+    one factor of D serves both.
 
     Parameters
     ----------
