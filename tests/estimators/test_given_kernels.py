@@ -17,6 +17,7 @@ from kernull import (
 )
 from kernull.errors import InvalidKernelError
 from kernull.selection import TargetsOnly
+from tests.plain import plain_fisher
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -139,16 +140,16 @@ def test_plain_arrays_take_the_scale_of_the_fit():
     """In scores and in rows added later."""
     factor = SCALE[:, None, None]
     rows = np.concatenate([X, NEW[:5]])
-    model = MultiKernelFisherNull("precomputed").fit(KernelStack(between(X, X), SCALE))
-    plain = MultiKernelFisherNull("precomputed").fit(factor * between(X, X))
+    model = plain_fisher("precomputed").fit(KernelStack(between(X, X), SCALE))
+    plain = plain_fisher("precomputed").fit(factor * between(X, X))
     for _ in range(2):
         columns = rows[: len(model.coef_)]
         scores = model.score_samples(between(NEW, columns))
         expected = plain.score_samples(factor * between(NEW, columns))
         np.testing.assert_allclose(scores, expected, atol=1e-6 * np.ptp(expected))
         if len(model.coef_) == len(X):
-            growing = MultiKernelFisherNull("precomputed")
+            growing = plain_fisher("precomputed")
             model = growing.partial_fit(KernelStack(between(X, X), SCALE))
             model.partial_fit(between(NEW[:5], rows))
-            plain = MultiKernelFisherNull("precomputed").partial_fit(factor * between(X, X))
+            plain = plain_fisher("precomputed").partial_fit(factor * between(X, X))
             plain.partial_fit(factor * between(NEW[:5], rows))

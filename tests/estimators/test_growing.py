@@ -5,12 +5,12 @@ import pickle
 import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull
 from kernull.calibration import Calibration
 from kernull.datasets import load_digits_views
 from kernull.errors import InvalidKernelError, MemoryLimitError, MissingCapabilityError
 from kernull.problems import FisherProblem, incremental
 from kernull.views import join_views
+from tests.plain import plain_fisher
 
 DATA = load_digits_views()
 X, VIEWS = join_views(DATA.views)
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarnin
 
 
 def model(**options):
-    return MultiKernelFisherNull(views=VIEWS, widths=0.5, **options)
+    return plain_fisher(views=VIEWS, widths=0.5, **options)
 
 
 def refit(grown, table, weight=None):
@@ -134,7 +134,7 @@ def test_relearned_weights_are_those_of_a_fit_with_this_scaling():
     assert grown.ridge_ == pytest.approx(grown.delta * 60)
     assert np.abs(grown.weights_ - old).max() > 1e-6
     kernels = np.stack([K for _, K in grown.bank_.rebase(FOURS[:60]).matrices()])
-    fresh = MultiKernelFisherNull("precomputed", tol=1e-10, p=4 / 3).fit(kernels)
+    fresh = plain_fisher("precomputed", tol=1e-10, p=4 / 3).fit(kernels)
     np.testing.assert_allclose(grown.weights_, fresh.weights_, atol=1e-5)
     assert grown.threshold_ == pytest.approx(fresh.threshold_, abs=1e-5)
     agree(grown, FOURS[:60])
@@ -150,7 +150,7 @@ def test_warm_start_saves_iterations():
 
 def test_mixed_norms_grow_too():
     options = {"widths": [0.25, 0.5], "views": VIEWS, "r": 1.0}
-    grown = MultiKernelFisherNull(**options).fit(FOURS[:30]).partial_fit(FOURS[30:40])
+    grown = plain_fisher(**options).fit(FOURS[:30]).partial_fit(FOURS[30:40])
     agree(grown, FOURS[:40])
     grown.partial_fit(FOURS[40:50], relearn=True)
     assert grown.gap_ <= 1e-6
@@ -191,7 +191,7 @@ def test_thirty_useful_rows_of_120_do_nearly_as_well_as_all():
 def test_precomputed_kernels_grow():
     bank = model().fit(FOURS[:10]).bank_.rebase(FOURS[:30])
     K = np.stack([K for _, K in bank.matrices()])
-    grown = MultiKernelFisherNull("precomputed").partial_fit(K[:, :12, :12])
+    grown = plain_fisher("precomputed").partial_fit(K[:, :12, :12])
     grown.partial_fit(K[:, 12:20, :20]).partial_fit(K[:, 20:30, :30])
     A = np.einsum("j,jmn->mn", grown.weights_, K) + grown.ridge_ * np.eye(30)
     np.testing.assert_allclose(grown.coef_, np.linalg.solve(A, np.ones(30)), atol=1e-8)
@@ -203,7 +203,7 @@ def test_precomputed_kernels_grow():
     with pytest.raises(InvalidKernelError, match="needs shape"):
         grown.partial_fit(K[:, :1, :7])
     with pytest.raises(MissingCapabilityError, match="partial_fit instead of fit"):
-        MultiKernelFisherNull("precomputed").fit(K).forget([0])
+        plain_fisher("precomputed").fit(K).forget([0])
 
 
 def test_pickled_models_are_small_and_grow_on():

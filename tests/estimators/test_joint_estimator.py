@@ -12,12 +12,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
+from kernull import JointMultiKernelFisherNull
 from kernull.datasets import load_digits_views
 from kernull.errors import InvalidKernelError
 from kernull.metrics import auc
 from kernull.problems import FisherProblem, incremental
 from kernull.views import join_views
+from tests.plain import plain_fisher
 
 DATA = load_digits_views()
 X, VIEWS = join_views(DATA.views)
@@ -63,7 +64,7 @@ def precomputed(table, J=3, seed=0):
 def test_copies_of_one_task_give_its_weights(p, scaling, pooled):
     table, _ = some([3], 25)
     options = {"views": VIEWS, "widths": 0.5, "p": p, "tol": 1e-12, "scaling": scaling}
-    alone = MultiKernelFisherNull(**options).fit(table)
+    alone = plain_fisher(**options).fit(table)
     joint = JointMultiKernelFisherNull(pooled=pooled, **options)
     joint.fit(np.tile(table, (4, 1)), groups=np.repeat(list("abcd"), 25))
     np.testing.assert_allclose(joint.weights_, alone.weights_, rtol=0, atol=1e-8)
@@ -77,7 +78,7 @@ def test_one_task_is_the_core():
     weight = np.random.default_rng(0).integers(0, 3, size=30).astype(float)
     options = {"views": VIEWS, "p": 4 / 3, "score_type": "distance"}
     for sample_weight in (None, weight):
-        alone = MultiKernelFisherNull(**options)
+        alone = plain_fisher(**options)
         joint = JointMultiKernelFisherNull(**options)
         first = alone.fit_predict(table, sample_weight=sample_weight)
         second = joint.fit_predict(table, sample_weight=sample_weight)
@@ -136,7 +137,7 @@ def test_tasks_scale_themselves():
     groups = np.repeat([0, 1], 30)
     model = JointMultiKernelFisherNull().fit(table, groups=groups)
     for name in (0, 1):
-        own = MultiKernelFisherNull().fit(table[groups == name]).bank_.views[0]
+        own = plain_fisher().fit(table[groups == name]).bank_.views[0]
         bank = model._tasks[name].bank.views[0]
         np.testing.assert_allclose(bank.scaler.scale, own.scaler.scale)
         assert bank.kernels[0].width == pytest.approx(own.kernels[0].width)

@@ -23,12 +23,13 @@ from sklearn.exceptions import NotFittedError
 import kernull
 import kernull.estimators
 from benchmarks import fuzz_files
-from kernull import MultiKernelFisherNull, load, save
+from kernull import load, save
 from kernull.errors import ModelFileError
 from kernull.estimators import JointMultiKernelFisherNull
 from kernull.estimators.files import ESTIMATORS
 from kernull.persistence import read_tree, write_tree
 from kernull.persistence.values import Node
+from tests.plain import plain_fisher
 
 X, Y = load_wine(return_X_y=True)
 TARGETS = X[Y == 0]
@@ -47,7 +48,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_scores_come_back_bit_by_bit(options, tmp_path):
-    model = MultiKernelFisherNull(**options).fit(TARGETS)
+    model = plain_fisher(**options).fit(TARGETS)
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     assert type(again) is type(model)
@@ -77,7 +78,7 @@ def test_every_estimator_of_the_package_comes_back(name, tmp_path):
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_every_estimator_with_precomputed_kernels(name, tmp_path):
-    full = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    full = plain_fisher(views=VIEWS).fit(TARGETS)
     square = np.stack([K for _, K in full.bank_.matrices()])
     cross = np.stack([K for _, K in full.bank_.matrices(X)])
     model = getattr(import_module(ESTIMATORS[name]), name)(kernels="precomputed")
@@ -102,7 +103,7 @@ def test_tasks_and_growing_models(tmp_path):
         np.testing.assert_array_equal(
             again.score_samples(X, groups=labels), model.score_samples(X, groups=labels)
         )
-    grown = MultiKernelFisherNull(views=VIEWS).fit(TARGETS[:40]).partial_fit(TARGETS[40:50])
+    grown = plain_fisher(views=VIEWS).fit(TARGETS[:40]).partial_fit(TARGETS[40:50])
     save(grown, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.score_samples(X), grown.score_samples(X))
@@ -125,18 +126,18 @@ def test_every_exported_estimator_is_in_the_table():
 def test_precomputed_unfitted_and_named_columns(tmp_path):
     square = np.stack([np.eye(59), TARGETS @ TARGETS.T / 1e6])
     cross = np.ones((2, 3, 59))
-    model = MultiKernelFisherNull("precomputed").fit(square)
+    model = plain_fisher("precomputed").fit(square)
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.score_samples(cross), model.score_samples(cross))
 
-    save(MultiKernelFisherNull(p=3), tmp_path / "model")  # replaces the file
+    save(plain_fisher(p=3), tmp_path / "model")  # replaces the file
     assert load(tmp_path / "model").p == 3
     with pytest.raises(NotFittedError):
         load(tmp_path / "model").score_samples(X)
 
     table = pd.DataFrame(TARGETS, columns=[f"c{i}" for i in range(13)])
-    model = MultiKernelFisherNull(views={"a": ["c1", "c2"], "b": slice("c3", "c9")}).fit(table)
+    model = plain_fisher(views={"a": ["c1", "c2"], "b": slice("c3", "c9")}).fit(table)
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.feature_names_in_, model.feature_names_in_)
@@ -149,19 +150,19 @@ def my_kernel(A, B):
 
 
 def test_callable_kernels_are_refused_by_name(tmp_path):
-    model = MultiKernelFisherNull(kernels=["rbf", my_kernel]).fit(TARGETS)
+    model = plain_fisher(kernels=["rbf", my_kernel]).fit(TARGETS)
     with pytest.raises(TypeError, match=r"model\.kernels\[1\].*callable 'my_kernel'"):
         save(model, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(TypeError, match="RandomState"):
-        save(MultiKernelFisherNull(random_state=np.random.RandomState(0)), tmp_path / "model")
+        save(plain_fisher(random_state=np.random.RandomState(0)), tmp_path / "model")
 
 
 def test_only_our_estimators(tmp_path):
     class MultiKernelFisherNull:  # same name, another class
         pass
 
-    for model in (MultiKernelFisherNull(), object(), kernull.LpBall(2)):
+    for model in (plain_fisher(), object(), kernull.LpBall(2)):
         with pytest.raises(TypeError, match="model: got"):
             save(model, tmp_path / "model")
 
@@ -169,7 +170,7 @@ def test_only_our_estimators(tmp_path):
 def test_the_header_can_be_read_without_us(tmp_path):
     from safetensors import safe_open
 
-    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    model = plain_fisher(views=VIEWS).fit(TARGETS)
     save(model, tmp_path / "model")
     with safe_open(tmp_path / "model", framework="numpy") as file:
         metadata = file.metadata()
@@ -189,7 +190,7 @@ def test_missing_files_and_folders(tmp_path):
     with pytest.raises(IsADirectoryError):
         load(tmp_path)
     with pytest.raises(FileNotFoundError):
-        save(MultiKernelFisherNull(), tmp_path / "no folder" / "model")
+        save(plain_fisher(), tmp_path / "no folder" / "model")
 
 
 def test_newer_formats_say_why_not(tmp_path):
@@ -207,14 +208,14 @@ def test_size_limit(tmp_path):
     with pytest.raises(ModelFileError, match="above the limit"):
         load(path)
     assert time.perf_counter() - start < 1.0
-    save(MultiKernelFisherNull(), path)
+    save(plain_fisher(), path)
     with pytest.raises(ModelFileError, match="max_bytes"):
         load(path, max_bytes=100)
 
 
 def test_damage_is_found(tmp_path):
     path = tmp_path / "model"
-    save(MultiKernelFisherNull().fit(TARGETS), path)
+    save(plain_fisher().fit(TARGETS), path)
     data = bytearray(path.read_bytes())
     data[-5] ^= 1  # one bit of an array
     path.write_bytes(data)
@@ -228,7 +229,7 @@ def test_other_safetensors_files_and_pickles(tmp_path):
     from safetensors.numpy import save_file
 
     save_file({"0": np.zeros(3)}, tmp_path / "a")
-    (tmp_path / "b").write_bytes(pickle.dumps(MultiKernelFisherNull()))
+    (tmp_path / "b").write_bytes(pickle.dumps(plain_fisher()))
     (tmp_path / "c").write_bytes(b"")
     write_tree([1, 2], tmp_path / "d")
     write_tree({"model": Node("KernelBank", {"views": (), "kernel_names": ()})}, tmp_path / "e")
@@ -240,7 +241,7 @@ def test_other_safetensors_files_and_pickles(tmp_path):
 
 @pytest.mark.parametrize("name", ["score_samples", "__class__", "fit", "a b"])
 def test_a_file_cannot_shadow_methods(name, tmp_path):
-    content = {**MultiKernelFisherNull().get_params(), name: 1}
+    content = {**plain_fisher().get_params(), name: 1}
     write_tree({"model": Node("MultiKernelFisherNull", content)}, tmp_path / "model")
     with pytest.raises(ModelFileError, match="does not have"):
         load(tmp_path / "model")
@@ -340,10 +341,10 @@ while True:
 
 def test_a_killed_save_leaves_a_whole_file(tmp_path):
     path = tmp_path / "model"
-    save(MultiKernelFisherNull(), path)
+    save(plain_fisher(), path)
     rng = np.random.default_rng(0)
     for _ in range(4):
-        save(MultiKernelFisherNull(), path)
+        save(plain_fisher(), path)
         process = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, env=dict(os.environ)
         )
@@ -359,12 +360,12 @@ def test_a_killed_save_leaves_a_whole_file(tmp_path):
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "model"
-    save(MultiKernelFisherNull(p=3), path)
+    save(plain_fisher(p=3), path)
     for function in ("fsync", "replace"):
         with monkeypatch.context() as patch:
             patch.setattr(os, function, lambda *args: (_ for _ in ()).throw(OSError("disk full")))
             with pytest.raises(OSError, match="disk full"):
-                save(MultiKernelFisherNull(p=4), path)
+                save(plain_fisher(p=4), path)
         assert load(path).p == 3
         assert [file.name for file in tmp_path.iterdir()] == ["model"]
 
@@ -372,16 +373,16 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 def test_permissions_are_those_of_any_file(tmp_path):
     path, other = tmp_path / "model", tmp_path / "other"
     other.write_text("")
-    save(MultiKernelFisherNull(), path)
+    save(plain_fisher(), path)
     assert path.stat().st_mode == other.stat().st_mode
     Path(path).chmod(0o600)
-    save(MultiKernelFisherNull(), path)
+    save(plain_fisher(), path)
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_skops(tmp_path):
     skops = pytest.importorskip("skops.io")
-    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    model = plain_fisher(views=VIEWS).fit(TARGETS)
     skops.dump(model, tmp_path / "model.skops")
     names = skops.get_untrusted_types(file=tmp_path / "model.skops")
     assert all(name.startswith("kernull.") for name in names)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull
 from kernull.errors import ApproximationWarning, MemoryLimitError
 from kernull.stacks import DenseStack, KernelBank, LowRankStack, TiledStack, build_stack, planner
 from kernull.stacks.planner import plan_storage
+from tests.plain import plain_fisher
 
 GB = 10**9
 
@@ -70,6 +70,6 @@ def test_the_stack_is_the_plan(rng, monkeypatch):
 
 def test_a_fit_that_is_not_dense_warns_only_where_it_approximates(rng, recwarn):
     X = rng.normal(size=(300, 4))
-    model = MultiKernelFisherNull(memory_limit="400kB").fit(X)
+    model = plain_fisher(memory_limit="400kB").fit(X)
     assert model.solver_ == "subspace"
     assert not [w for w in recwarn if issubclass(w.category, ApproximationWarning)]

@@ -212,7 +212,8 @@ def info(model: o.ModelFile, json: o.Json = False, quiet: o.Quiet = False) -> No
         return
     _show(summary, quiet=False)
     names = summary["features"]
-    for view in loaded.bank_.views:
+    views = {view.name: view for view in loaded.bank_.views}  # one, in however many scalings
+    for view in views.values():
         columns = [names[i] if isinstance(names, list) else f"x{i}" for i in view.columns]
         stdout().print(f"View {view.name}: {', '.join(columns)}", markup=False, soft_wrap=True)
     changed = {k: v for k, v in summary["parameters"].items() if k != "views"}

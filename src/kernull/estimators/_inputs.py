@@ -14,6 +14,7 @@ from kernull.stacks import DenseStack
 
 __all__ = [
     "check_number",
+    "normalised",
     "read_precomputed",
     "read_table",
     "read_weights",
@@ -113,6 +114,13 @@ def with_scale(stack: DenseStack, scale: Array | None) -> DenseStack:
             "the same scale, or none: the fitted one is then applied."
         )
     return DenseStack(stack.kernels, scale, stack.own_diagonal)
+
+
+def normalised(stack: DenseStack, factors: Array | None) -> DenseStack:
+    """Kernels under the factors of the normalisation of the fit, beyond their own."""
+    if factors is None:
+        return stack
+    return DenseStack(stack.kernels, stack.scale * factors, stack.own_diagonal)
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array | None:

@@ -10,6 +10,7 @@ from kernull.calibration import Calibration, left_out_projections
 from kernull.calibration.sampled import SAMPLE_ROWS
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._auto import read_delta, read_p, scalings_of, widths_of
 from kernull.estimators._inputs import check_number
 from kernull.estimators._weights import weight_ball
 from kernull.estimators.fisher import MultiKernelFisherNull
@@ -17,6 +18,7 @@ from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import KernelBank, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
+from kernull.stacks.normalise import read_normalisation
 from kernull.stacks.sources import Source, open_source, sample_rows
 from kernull.views import resolve_views
 
@@ -63,7 +65,7 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
 
 
 def _fit(model: MultiKernelFisherNull, rows: Source) -> None:
-    delta = check_number("delta", model.delta, "a positive number (relative to n)", 0.0)
+    delta, p = read_delta(model.delta), read_p(model.p)
     tol = check_number("tol", model.tol, "a positive number", 0.0)
     n, d = rows.shape
     pilot = sample_rows(rows, max(PILOT_ROWS, model.landmarks))
@@ -76,9 +78,11 @@ def _fit(model: MultiKernelFisherNull, rows: Source) -> None:
         scaling=model.scaling,
         drop_constant=model.drop_constant,
     )
-    ball = weight_ball(model.p, model.r, model.kernel_groups, bank, bank.J)
+    ball = weight_ball(p, model.r, model.kernel_groups, bank, bank.J)
     model.bank_ = bank.take(choose_landmarks(bank, model.landmarks))
     model.kernel_names_ = np.array(bank.kernel_names, dtype=object)
+    model.delta_, model.p_, model.scale_ = delta, float(p), np.ones(bank.J)
+    model.scaling_, model.widths_ = scalings_of(bank), widths_of(bank)
     gram = FeatureGram(Features(model.bank_)).add(rows.blocks())
     stack, target = gram.reduce()
     ridge = delta * n
@@ -114,6 +118,12 @@ def _check_options(model: MultiKernelFisherNull) -> None:
         raise MissingCapabilityError(
             f"storage: got {model.storage!r}; fit_stream keeps landmarks. Use 'auto' or "
             "'nystroem', or fit on rows that fit memory."
+        )
+    if read_normalisation(model.normalize) > 0 or model.reference is not None:
+        raise MissingCapabilityError(
+            f"normalize, reference: got {model.normalize!r} and {model.reference!r}; fit_stream "
+            "offers neither. Use normalize='none' and reference=None, or fit on rows that fit "
+            "memory."
         )
     model._hold_out(0, None)  # checks the name of the calibration
     model._check_score()

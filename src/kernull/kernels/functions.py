@@ -22,7 +22,7 @@ from sklearn.metrics.pairwise import (
 )
 
 from kernull._typing import Array
-from kernull.kernels.widths import mean_distance
+from kernull.kernels.widths import auto_factor, mean_distance
 
 __all__ = ["KERNELS", "FittedKernel", "KernelSpec", "parse_kernels"]
 
@@ -69,10 +69,13 @@ class KernelSpec:
     def fit(
         self,
         X: Array,
-        factors: Iterable[float] = (1.0,),
+        factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
     ) -> list[FittedKernel]:
-        """Fit to one view of the training rows: one kernel a width factor, or just one."""
+        """Fit to one view of the training rows: one kernel a width factor, or just one.
+
+        The factor ``"auto"`` is that of `auto_factor`.
+        """
         if self.function is not None:
             return [FittedKernel(self.kind, function=self.function)]
         if self.metric is None:
@@ -83,7 +86,11 @@ class KernelSpec:
         # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
         mean = mean_distance(X, self.metric, sample_weight) or 1.0
         centre = X.mean(axis=0)
-        return [FittedKernel(self.kind, width=f * mean, factor=f, centre=centre) for f in factors]
+        numbers = [
+            auto_factor(X, mean, self.metric, sample_weight) if isinstance(f, str) else f
+            for f in factors
+        ]
+        return [FittedKernel(self.kind, width=f * mean, factor=f, centre=centre) for f in numbers]
 
 
 @dataclass(frozen=True)

@@ -317,7 +317,9 @@ def _columns(model: Any, names: Sequence[str] | None) -> tuple[tuple[str, tuple[
         return ()
     known = getattr(model, "feature_names_in_", None) if names is None else names
     labels = [f"x{i}" for i in range(model.n_features_in_)] if known is None else known
-    return tuple((v.name, tuple(str(labels[i]) for i in v.columns)) for v in bank.views)
+    # A view in several scalings is one view.
+    columns = {v.name: tuple(str(labels[i]) for i in v.columns) for v in bank.views}
+    return tuple(columns.items())
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
