@@ -159,7 +159,8 @@ def _bold(name, text):
 
 
 def _overall(table, summary):
-    ranking = rank_methods(table.names, table.values) if len(table.problems) > 1 else None
+    several = min(table.values.shape) > 1
+    ranking = rank_methods(table.names, table.values) if several else None
     text = markdown(
         ["entrant", "mean rank", "mean AUC", "wins", "rank, families equal", "AUC, families equal"],
         [
