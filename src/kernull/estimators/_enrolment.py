@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernull._typing import Array, Indices
 from kernull.estimators._arrays import as_numpy, cuda_device_of
 from kernull.estimators._atomic import unchanged_on_error
-from kernull.estimators._inputs import check_number, read_table, read_weights
+from kernull.estimators._inputs import check_names, check_number, read_table, read_weights
 from kernull.estimators._tasks import Task, joint_problem, own_stack, read_groups
 from kernull.problems import ridge_solution
 from kernull.stacks import KernelBank, fit_and_combine
@@ -89,7 +89,7 @@ class EnrolmentMixin:
             if sample_weight is not None:
                 raise ValueError("sample_weight: not supported with precomputed kernels of tasks.")
             stack = own_stack(name, X, self._value_type())
-            stack.validate(stack.n, len(self.weights_))
+            check_names(stack.validate(stack.n, len(self.weights_)), self.kernel_names_)
             task = Task(name, delta * stack.n, stack=stack)
             return task, None if device is not None else stack.combine(self.weights_)
         size = _num_samples(X)

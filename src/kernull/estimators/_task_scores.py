@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._typing import Array
 from kernull.calibration import discoveries
 from kernull.estimators._arrays import as_numpy, cuda_device_of, host, like
-from kernull.estimators._inputs import read_precomputed, read_table, with_scale
+from kernull.estimators._inputs import check_names, read_precomputed, read_table, with_scale
 from kernull.estimators._tasks import Task, group_rows, read_groups
 from kernull.stacks import DenseStack, KernelBank, LazyCross
 from kernull.stacks.cross import device_cross
@@ -124,6 +124,7 @@ class TaskScoringMixin:
         dtype = self._value_type()  # type: ignore[attr-defined]
         stack = read_precomputed(stack, n=task.n, J=len(self.weights_), dtype=dtype)
         assert task.stack is not None
+        check_names(stack, self.kernel_names_)  # type: ignore[attr-defined]
         return with_scale(stack, task.stack.scale)
 
     def _task_contributions(self, task: Task, cross: DenseStack | LazyCross) -> Array:

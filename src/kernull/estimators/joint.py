@@ -16,7 +16,14 @@ from kernull.estimators._arrays import as_numpy, cuda_device_of, host
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._enrolment import EnrolmentMixin
-from kernull.estimators._inputs import check_number, read_precomputed, read_table, read_weights
+from kernull.estimators._inputs import (
+    check_names,
+    check_number,
+    names_of_kernels,
+    read_precomputed,
+    read_table,
+    read_weights,
+)
 from kernull.estimators._task_scores import TaskScoringMixin
 from kernull.estimators._tasks import (
     Task,
@@ -268,7 +275,10 @@ class JointMultiKernelFisherNull(  # type: ignore[misc]
             raise InvalidKernelError(
                 f"kernels: tasks have {sorted(counts)} kernels; expected as many for each."
             )
-        self.kernel_names_ = np.array([f"kernel {j}" for j in range(counts.pop())], dtype=object)
+        named = [stack for stack in stacks.values() if stack.names is not None]
+        self.kernel_names_ = names_of_kernels(named[0] if named else next(iter(stacks.values())))
+        for stack in named:
+            check_names(stack, self.kernel_names_)
         return {
             name: Task(name, np.nan, stack=stack, columns=columns[name])
             for name, stack in stacks.items()
