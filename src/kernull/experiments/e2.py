@@ -160,7 +160,8 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
     return "\n\n".join(
         [
             "Test error in percent, mean ± std over "
-            f"{len(distinct(rows, 'repeat'))} repeats, {settings['train']} training targets. The "
+            f"{len(distinct(rows, 'repeat'))} repeats, {settings['train']} training targets; "
+            f"matrices by {', '.join(distinct(rows, 'device'))}. The "
             "paper claims (it prints a figure, no numbers): the error at p = 2 falls considerably "
             "with more kernels, at p = 1 it hardly does.",
             "![error by number of kernels](error.png)",
