@@ -57,6 +57,8 @@ for name, options in settings.items():
     print(f"{name:26} AUC {100 * auc:.1f}")
 for axes, title in ((left, "u, relative to the largest"), (right, "learned weights, p = 1")):
     axes.set(xscale="log", xlabel="width / mean distance", title=title)
+    axes.set_xticks([1 / 8, 1 / 4, 1 / 2, 1, 2], ["1/8", "1/4", "1/2", "1", "2"])
+    axes.minorticks_off()
 left.legend(fontsize="small")
 
 # %%

@@ -102,7 +102,8 @@ def test_json_everywhere(tables):
     lines = kernull("score", "model.kernull", "new.csv", "--json", cwd=tables).stdout
     assert [json.loads(line)["row"] for line in lines.splitlines()] == list(range(1, 41))
     info = json.loads(kernull("info", "model.kernull", "--json", cwd=tables).stdout)
-    assert set(info["weights"]) == {"colour", "size"}
+    kernels = {"colour standard", "colour whiten", "size standard", "size whiten"}
+    assert set(info["weights"]) == kernels
     assert info["features"] == COLUMNS
     why = json.loads(
         kernull("explain", "model.kernull", "new.csv", "--row", "35", "--json", cwd=tables).stdout
@@ -189,6 +190,9 @@ BAD = {
     "view of no column": (
         ["fit", "train.csv", "-o", "x.kernull", "--view", "a=z*"], 2, "no column matches",
     ),
+    "one row": (
+        ["fit", "one.csv", "-o", "x.kernull"], 1, "one.csv: 1 normal row to learn from",
+    ),
     "bad parameter": (["fit", "train.csv", "-o", "x.kernull", "--delta", "-1"], 2, "--delta"),
     "unknown kernel": (["fit", "train.csv", "-o", "x.kernull", "--kernel", "rbff"], 2, "--kernel"),
     "output is the input": (["fit", "train.csv", "-o", "train.csv"], 2, "is an input"),
@@ -209,6 +213,7 @@ def broken(tables):
     cells = lines[2].split(",")
     cells[3] = "wide"
     (tables / "text.csv").write_text("\n".join([*lines[:2], ",".join(cells)]) + "\n")
+    (tables / "one.csv").write_text("a,b\n1,2\n")
     (tables / "short.csv").write_text("col_r,col_g,col_b\n1,2,3\n")
     content = (tables / "model.kernull").read_bytes()
     (tables / "cut.kernull").write_bytes(content[: len(content) // 2])

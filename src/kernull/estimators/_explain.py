@@ -51,13 +51,13 @@ class Explanation:
     >>> from kernull import MultiKernelFisherNull
     >>> X, y = load_wine(return_X_y=True)
     >>> views = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
-    >>> model = MultiKernelFisherNull(views=views, widths=0.25).fit(X[y == 0])
+    >>> model = MultiKernelFisherNull(views=views).fit(X[y == 0])
     >>> why = model.explain(X[y == 2])
     >>> why.by_view.shape
     (48, 3)
     >>> print(why.words(0))
-    flagged: score 0.000 is 0.221 below the threshold (p = 0.017).
-    look 0.184 below normal, phenols 0.333 below normal, taste 0.118 below normal.
+    flagged: score 0.001 is 0.381 below the threshold (p = 0.017).
+    look 0.264 below normal, phenols 0.187 below normal, taste 0.307 below normal.
     """
 
     contributions: Array

@@ -19,6 +19,7 @@ from kernull.solvers import solve
 from kernull.stacks import KernelBank, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
 from kernull.stacks.normalise import read_normalisation
+from kernull.stacks.planner import check_landmarks
 from kernull.stacks.sources import Source, open_source, sample_rows
 from kernull.views import resolve_views
 
@@ -54,8 +55,8 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
     >>> from kernull import MultiKernelFisherNull
     >>> X = np.random.default_rng(0).standard_normal((3000, 4))
     >>> model = fit_stream(MultiKernelFisherNull(landmarks=50), X)
-    >>> bool(model.gap_ <= 1e-6), model.coef_.shape
-    (True, (1, 50))
+    >>> bool(model.gap_ <= 1e-6), model.coef_.shape  # two scalings of one view
+    (True, (2, 50))
     """
     _check_options(model)
     with unchanged_on_error(model):
@@ -128,6 +129,7 @@ def _check_options(model: MultiKernelFisherNull) -> None:
     model._hold_out(0, None)  # checks the name of the calibration
     model._check_score()
     model._value_type()
+    check_landmarks(model.landmarks)
 
 
 def _forget_earlier_fit(model: MultiKernelFisherNull) -> None:
