@@ -108,8 +108,9 @@ class Mahalanobis(BaseEstimator):
         self.rows_ = X - self.mean_
         shrinkage = ledoit_wolf_shrinkage(X)
         self.floor_ = shrinkage * (self.rows_**2).sum() / (n * d)
-        inner = self.rows_ @ self.rows_.T
-        inner.flat[:: n + 1] += self.floor_ * n / (1 - shrinkage)
+        self.share_ = 1 - shrinkage
+        inner = self.share_ * (self.rows_ @ self.rows_.T)
+        inner.flat[:: n + 1] += self.floor_ * n
         self.factor_ = cho_factor(inner)
         return self
 
@@ -118,7 +119,7 @@ class Mahalanobis(BaseEstimator):
             return -self.covariance_.mahalanobis(X)
         Z = X - self.mean_
         cross = self.rows_ @ Z.T
-        explained = (cross * cho_solve(self.factor_, cross)).sum(axis=0)
+        explained = self.share_ * (cross * cho_solve(self.factor_, cross)).sum(axis=0)
         return -((Z**2).sum(axis=1) - explained) / self.floor_
 
 
