@@ -25,8 +25,8 @@ NOTES = """\
 pseudo-outliers.
 - Our methods get the views; the fused ones one rbf kernel a view (half the mean distance), those \
 that learn weights three widths a view. Peers get all columns in one standardised table.
-- PyOD's ECOD and COPOD rank new rows among training and new rows taken together, which fails where \
-most new rows are outliers; here they score rows one by one, which suits them far better.
+- PyOD's ECOD and COPOD rank new rows among training and new rows taken together, which fails \
+where most new rows are outliers; here they score rows one by one, which suits them far better.
 - Time is processor time with one BLAS thread, so other work on the machine hardly counts.
 - "Best peer, by the test labels" is an oracle's choice for each problem: no method reaches it."""
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyod")
