@@ -25,7 +25,7 @@ from __future__ import annotations
 
 FAMILIES = ("tables", "multi-view", "images")
 #: Repeats by set; small sets are cheap and noisy.
-REPEATS = {"delft": 3, "sklearn": 2, "digits": 1, "mfeat": 1, "mnist": 1, "flowers17": 1}
+REPEATS = {"delft": 5, "sklearn": 3, "digits": 2, "mfeat": 2, "mnist": 1, "flowers17": 2}
 MIN_TRAINING = 10
 
 MNIST_DRAWN = 500  # training images a digit with features
