@@ -1,4 +1,4 @@
-r"""Leave-one-out without any n x n matrix: exact, with a certificate, on a sample of rows.
+r"""Leave-one-out without any n x n matrix: bounded from both sides, on a sample of rows.
 
 What `leave_one_out` needs of row i is :math:`G_{ii} = e_i'A^{-1}e_i`, :math:`A = \rho I + K_b`.
 Two bounds cost no pass, only the rows C of K_b in the sample and the solver's basis Q:
