@@ -29,8 +29,8 @@ def left_out(problem: FisherProblem, result: Result, row_weight: Array | None = 
 
     Where an n x n matrix can be had, one factorisation gives all of them in closed form, and the
     exact coefficients too, where the solver may have stopped at such as are good enough for its
-    certificate. Where it cannot, they are certified to a hundredth on a sample of rows and estimated
-    elsewhere.
+    certificate. Where it cannot, they are certified to a hundredth on a sample of rows and
+    estimated elsewhere.
     """
     weights, coef = result.weights, result.coef
     if hasattr(problem.stack, "combine"):
