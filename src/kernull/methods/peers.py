@@ -225,8 +225,10 @@ class TableDetector(OutlierMixin, BaseEstimator):
         detector = clone(self.detector) if detector is None else detector
         if isinstance(detector, LocalOutlierFactor):
             # Only in this mode does it score rows that it was not fitted to.
-            neighbours = min(detector.n_neighbors, max(n - 1, 1))
-            detector.set_params(novelty=True, n_neighbors=neighbours)
+            detector.set_params(novelty=True)
+        neighbours = detector.get_params().get("n_neighbors")
+        if neighbours is not None and neighbours >= n:  # a row has n - 1 neighbours at most
+            detector.set_params(n_neighbors=max(n - 1, 1))
         if self.random_state is not None and "random_state" in detector.get_params():
             detector.set_params(random_state=self.random_state)
         return detector
