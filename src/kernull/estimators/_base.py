@@ -229,13 +229,16 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             J, n = self._stack_shape
             stack = read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
             return with_scale(stack, self._given_scale)
-        if missing:
-            table = read_partial_table(self, X, self._missing_columns(missing_views))
-        else:
-            table = read_table(self, X, reset=False)
+        table = self._table(X, missing_views)
         if device is None:
             return LazyCross(self.bank_, table)
         return device_cross(self.bank_, table, device, self._value_type())
+
+    def _table(self, X: Any, missing_views: Any = None) -> Array:
+        """New rows, checked; columns that only missing views read may hold anything."""
+        if names_of(missing_views):
+            return read_partial_table(self, as_numpy(X), self._missing_columns(missing_views))
+        return read_table(self, as_numpy(X), reset=False)
 
     # -- small things ------------------------------------------------------------------------
 

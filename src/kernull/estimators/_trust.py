@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, discoveries, hold_out, lowered
 from kernull.errors import MissingCapabilityError
+from kernull.estimators._agreement import agreement_of
 from kernull.estimators._arrays import as_numpy, is_dask, like, map_rows
 from kernull.estimators._explain import Explanation
 from kernull.stacks import DenseStack
@@ -51,6 +52,7 @@ class TrustMixin:
     _learned_rows: Any = None
     _contributions: Any
     _cross: Any
+    _table: Any
     score_samples: Any
 
     # -- fitting -----------------------------------------------------------------------------
@@ -169,6 +171,8 @@ class TrustMixin:
         contributions = self._contributions(self._cross(X, missing_views))[:, kept]
         scores = self._partial_score(contributions, kept)
         views = self._view_of_kernel()
+        table = None if self.bank_ is None else self._table(X, missing_views)
+        agreement = agreement_of(self, table, kept)
         return Explanation(
             contributions=contributions,
             typical=typical[kept],
@@ -178,6 +182,8 @@ class TrustMixin:
             scores=scores,
             p_values=self._calibration_without(missing_views).p_values(scores),
             threshold=self._threshold_without(missing_views),
+            agreement=None if agreement is None else agreement[0],
+            usual_agreement=None if agreement is None else agreement[1],
         )
 
     # -- missing views -----------------------------------------------------------------------
