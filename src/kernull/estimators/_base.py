@@ -183,7 +183,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         missing_views : str or list of str, optional
             Views to do without, for all of these rows (a sensor that is dead): the score is then
             the sum over the remaining views, and thresholds and p-values are those of the same
-            sum. Columns that only missing views read may hold anything, NaN included.
+            sum. Columns that only missing views read may hold anything, NaN included; in a table
+            with column names they may be absent.
 
         Returns
         -------

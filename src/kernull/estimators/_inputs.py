@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
+from kernull.estimators._columns import may_miss_views, not_finite, read_used_columns
 from kernull.stacks import DenseStack
 
 __all__ = [
@@ -29,6 +30,9 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
             "X: got a stack of kernels; pass kernels='precomputed', or a table of shape (n, d)."
         )
     try:
+        used = read_used_columns(estimator, X, reset=reset)
+        if used is not None:
+            return used
         return np.asarray(
             validate_data(
                 estimator,
@@ -39,6 +43,8 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
             )
         )
     except (ValueError, TypeError) as error:
+        if str(error).startswith(("Input X contains NaN", "Input X contains infinity")):
+            raise ValueError(not_finite(X, may_miss_views(estimator, not reset))) from error
         text = (
             [] if isinstance(error, TypeError) and not hasattr(X, "columns") else _text_columns(X)
         )

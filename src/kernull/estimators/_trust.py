@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernull._typing import Array, Indices, Mask
@@ -14,6 +13,7 @@ from kernull.calibration import Calibration, discoveries, hold_out, lowered
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._agreement import agreement_of
 from kernull.estimators._arrays import as_numpy, is_dask, like, map_rows
+from kernull.estimators._columns import not_finite, read_used_columns
 from kernull.estimators._explain import Explanation
 from kernull.stacks import DenseStack
 
@@ -257,12 +257,19 @@ class TrustMixin:
 
 
 def read_partial_table(estimator: Any, X: Any, ignore: Indices) -> Array:
-    """A table of which some columns may hold anything, NaN included; they are set to zero."""
+    """A table of which some columns may hold anything, NaN included; they are set to zero.
+
+    Columns with names may be absent altogether.
+    """
+    used = read_used_columns(estimator, X, reset=False, ignore=ignore)
+    if used is not None:
+        return used
     table = np.array(
         validate_data(estimator, X, reset=False, dtype=np.float64, ensure_all_finite=False)
     )
     table[:, ignore] = 0.0
-    assert_all_finite(table, input_name="X", estimator_name=type(estimator).__name__)
+    if not np.isfinite(table).all():
+        raise ValueError(not_finite(table, scoring=True))
     return table
 
 
