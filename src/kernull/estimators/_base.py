@@ -20,6 +20,7 @@ from kernull.estimators._inputs import (
     with_diagonal,
     with_scale,
 )
+from kernull.estimators._leaks import warn_of_whitening
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
@@ -125,6 +126,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             self._calibration_weight = None if given is None else given[held]
             if hasattr(self, "_contributions"):
                 self._left_out_parts = self._contributions(self._cross(own))[held]
+        else:
+            warn_of_whitening(self.bank_)
         self.calibration_ = Calibration.of(scores, self._calibration_weight)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
