@@ -49,7 +49,7 @@ def test_a_column_that_is_read_must_be_there():
     with pytest.raises(ValueError, match=r"X: lacks the columns \['hue'\], which the model reads"):
         model.predict(OTHERS.drop(columns="hue"))
     with pytest.raises(ValueError, match=r"columns \['hue'\] are not numeric"):
-        model.predict(OTHERS.assign(hue="red"))
+        model.predict(messy(OTHERS.assign(hue="red")))
 
 
 def test_columns_of_a_missing_view_may_be_absent():

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from kernull._typing import Array, Indices
 from kernull.views import resolve_views
 
-__all__ = ["may_miss_views", "not_finite", "read_used_columns"]
+__all__ = ["may_miss_views", "not_finite", "not_numeric", "read_used_columns", "text_columns"]
 
 #: Columns that a message names at most.
 SHOWN = 8
@@ -86,6 +86,32 @@ def not_finite(X: Any, scoring: bool) -> str:
     )
 
 
+def text_columns(X: Any) -> list[str]:
+    """Names of the columns of a table that cannot be read as numbers."""
+    if hasattr(X, "columns"):
+        columns = {str(name): X[name] for name in X.columns}
+    else:
+        values = np.asarray(X)
+        if values.dtype.kind not in "OUS" or values.ndim != 2:
+            return []
+        columns = {f"x{i}": column for i, column in enumerate(values.T)}
+    bad = []
+    for name, column in columns.items():
+        try:
+            np.asarray(column, dtype=np.float64)
+        except (ValueError, TypeError):
+            bad.append(name)
+    return bad
+
+
+def not_numeric(columns: list[str]) -> str:
+    """What to say of columns that cannot be read as numbers."""
+    return (
+        f"X: the columns {columns} are not numeric. Encode them (for example by scikit-learn's "
+        "OneHotEncoder) or drop them."
+    )
+
+
 def may_miss_views(estimator: Any, fitted: bool) -> bool:
     """Whether the estimator can score rows of which a whole view is missing."""
     return fitted and hasattr(estimator, "_contributions")
@@ -103,6 +129,9 @@ def _names(X: Any) -> list[str] | None:
 
 def _fill(estimator: Any, X: Any, names: list[str], used: Indices, width: int, rows: int) -> Array:
     wanted = names if len(names) == len(used) else [names[i] for i in used]
+    text = text_columns(X[wanted])
+    if text:
+        raise ValueError(f"{not_numeric(text)} Columns that no view reads may stay.")
     values = check_array(
         X[wanted],
         dtype=np.float64,

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Calibration, discoveries, hold_out, lowered
+from kernull.calibration import Calibration, check_seed, discoveries, hold_out, lowered
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._agreement import agreement_of
 from kernull.estimators._arrays import as_numpy, is_dask, like, map_rows
@@ -64,6 +64,7 @@ class TrustMixin:
                 f"calibration: got {self.calibration!r}; expected 'loo' (leave-one-out scores of "
                 "all rows) or 'split' (scores of rows held out)."
             )
+        check_seed(self.random_state)
         if self.calibration == "loo":
             return weight, None
         return hold_out(n, self.calibration_fraction, self.random_state, weight)
