@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import COLUMNS, make_rows, write_csv
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/index.md", "docs/scale.md"]
+PAGES = ["README.md", "docs/index.md", "docs/choosing.md", "docs/scale.md"]
 PAGES += sorted(
     str(page.relative_to(ROOT))
     for part in ("start", "guide")

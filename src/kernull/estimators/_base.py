@@ -15,12 +15,15 @@ from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_ten
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._device import fit_on_device
 from kernull.estimators._inputs import (
+    check_names,
+    names_of_kernels,
     read_precomputed,
     read_table,
     read_weights,
     with_diagonal,
     with_scale,
 )
+from kernull.estimators._leaks import warn_of_whitening
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
@@ -127,6 +130,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             self._calibration_weight = None if given is None else given[held]
             if hasattr(self, "_contributions"):
                 self._left_out_parts = self._contributions(self._cross(own))[held]
+        else:
+            warn_of_whitening(self.bank_)
         self.calibration_ = Calibration.of(scores, self._calibration_weight)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
@@ -143,7 +148,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             self.n_features_in_ = stack.n
             self._given_scale = stack.scale
             stack = stack if weight is None else stack[np.ix_(rows, rows)]
-            self.kernel_names_ = np.array([f"kernel {j}" for j in range(stack.J)], dtype=object)
+            self.kernel_names_ = names_of_kernels(stack)
         else:
             self._given_scale = None
             table = read_table(self, X, reset=True)
@@ -193,7 +198,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         missing_views : str or list of str, optional
             Views to do without, for all of these rows (a sensor that is dead): the score is then
             the sum over the remaining views, and thresholds and p-values are those of the same
-            sum. Columns that only missing views read may hold anything, NaN included.
+            sum. Columns that only missing views read may hold anything, NaN included; in a table
+            with column names they may be absent.
 
         Returns
         -------
@@ -238,14 +244,18 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
                 X = silence_kernels(X, self._kept_kernels(missing_views))
             J, n = self._stack_shape
             stack = read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
+            check_names(stack, self.kernel_names_)
             return with_scale(stack, self._given_scale)
-        if missing:
-            table = read_partial_table(self, X, self._missing_columns(missing_views))
-        else:
-            table = read_table(self, X, reset=False)
+        table = self._table(X, missing_views)
         if device is None:
             return LazyCross(self.bank_, table)
         return device_cross(self.bank_, table, device, self._value_type())
+
+    def _table(self, X: Any, missing_views: Any = None) -> Array:
+        """New rows, checked; columns that only missing views read may hold anything."""
+        if names_of(missing_views):
+            return read_partial_table(self, as_numpy(X), self._missing_columns(missing_views))
+        return read_table(self, as_numpy(X), reset=False)
 
     # -- small things ------------------------------------------------------------------------
 

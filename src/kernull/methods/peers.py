@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._typing import Array, Indices
 from kernull.calibration import Calibration, check_folds, cross_scores
 from kernull.errors import MissingDependencyError
+from kernull.estimators._fused_base import FusedKernelEstimator
 from kernull.estimators._fusion import fused_blocks
 from kernull.estimators._inputs import read_table
-from kernull.estimators.fused import _FusedKernelEstimator
 from kernull.problems._quadratic import check_nu
 from kernull.stacks import DenseStack, LazyCross
 from kernull.views import ViewScaler
@@ -26,7 +26,7 @@ from kernull.views import ViewScaler
 __all__ = ["AveragedOneClassSVM", "TableDetector", "pyod_detector"]
 
 
-class AveragedOneClassSVM(_FusedKernelEstimator):
+class AveragedOneClassSVM(FusedKernelEstimator):
     r"""scikit-learn's OneClassSVM on one fused kernel.
 
     .. math:: s(x) = \sum_i a_i k(x_i, x), \qquad 0 \le a_i \le 1,\; 1'a = \nu n

@@ -15,7 +15,14 @@ from kernull.stacks.lowrank import LowRankStack, choose_landmarks
 from kernull.stacks.memory import check_memory, dense_bytes, format_bytes
 from kernull.stacks.tiled import TiledStack
 
-__all__ = ["STORAGES", "Plan", "basis_columns", "build_stack", "plan_storage"]
+__all__ = [
+    "STORAGES",
+    "Plan",
+    "basis_columns",
+    "build_stack",
+    "check_landmarks",
+    "plan_storage",
+]
 
 STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
 
@@ -130,6 +137,7 @@ def build_stack(
     With ``device``, a stack there; ``on_device`` is the bank's `TorchBank`, where its rows are on
     the device already.
     """
+    check_landmarks(landmarks)
     itemsize = np.dtype(dtype).itemsize
     plan = plan_storage(storage, bank.J, bank.n, itemsize, limit, matrix_free=matrix_free)
     if plan.reason:
@@ -154,6 +162,13 @@ def build_stack(
         stack = LowRankStack.from_bank(bank, _landmarks(bank, landmarks), dtype=dtype)
     stack.max_columns = plan.max_columns
     return stack
+
+
+def check_landmarks(landmarks: Any) -> None:
+    """A number of landmark rows, whether or not they will be needed."""
+    whole = isinstance(landmarks, int | np.integer) and not isinstance(landmarks, bool)
+    if not whole or landmarks < 1:
+        raise ValueError(f"landmarks: got {landmarks!r}; expected a whole number, at least 1.")
 
 
 def _landmarks(bank: KernelBank, count: int) -> Any:
