@@ -113,7 +113,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         Drop views that are constant on the training rows, with a warning.
     max_samples : int, optional
         Rows that `partial_fit` lets the model hold; beyond it, it drops those that the others
-        explain best.
+        explain best. `fit` learns from all rows whatever this says, and warns where they are more.
     verbose : int, default=0
         1 shows the iterations of the solver on stderr as they happen; whatever it is, the logger
         ``kernull`` hears of them at level INFO.
@@ -250,7 +250,11 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         -------
         self
         """
-        return self._fit_rows(X, sample_weight, client)
+        self._check_budget()
+        self._fit_rows(X, sample_weight, client)
+        if np.ndim(as_numpy(self.coef_)) == 1:  # landmarks are no rows that could be dropped
+            self._warn_beyond_budget()
+        return self
 
     def _learn(self, stack: Any, sample_weight: Array | None, init: Array | None = None) -> Array:
         delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
