@@ -32,6 +32,8 @@ _PUBLIC = {
     "ConvergenceDisplay": "kernull.inspection",
     "ScoresDisplay": "kernull.inspection",
     "WeightsDisplay": "kernull.inspection",
+    "BackboneFeatures": "kernull.views.images",
+    "ImageViews": "kernull.views.images",
     "KernelStack": "kernull.stacks",
     "join_views": "kernull.views",
     "solve": "kernull.solvers",
