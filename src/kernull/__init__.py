@@ -34,6 +34,7 @@ _PUBLIC = {
     "WeightsDisplay": "kernull.inspection",
     "BackboneFeatures": "kernull.views.images",
     "ImageViews": "kernull.views.images",
+    "load_embeddings": "kernull.views.images",
     "KernelStack": "kernull.stacks",
     "join_views": "kernull.views",
     "solve": "kernull.solvers",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -60,14 +61,17 @@ def load_backbone(
     if colon and library in ("torchvision", "timm"):
         from kernull.views.images.torch_backbones import load_torch
 
-        given = None if weights is None else os.fspath(weights)
-        changes = _frozen(preprocessing)
-        return load_torch(library, name, given, device, threads, changes)
+        network = load_torch(library, name, device)
+        if not preprocessing:
+            return network
+        changed = copy(network)  # the module is shared, the description is not
+        changed.preprocessing = network.preprocessing.changed(preprocessing)
+        return changed
     path = _find_onnx(text, weights)
     described, expected = _described(path)
     state = path.stat()
-    changed = (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
-    opened = _open_onnx(path, changed, device, threads)
+    identity = (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    opened = _open_onnx(path, identity, device, threads)
     return OnnxBackbone(path, opened, described.changed(preprocessing), expected)
 
 
@@ -143,8 +147,8 @@ def _described(path: Path) -> tuple[Preprocessing, int | None]:
 
 
 @lru_cache(maxsize=16)
-def _open_onnx(path: Path, changed: tuple[int, ...], device: str, threads: int) -> tuple[Any, str]:
-    """Session and hash of the same bytes; opened again when the file has ``changed``."""
+def _open_onnx(path: Path, identity: tuple[int, ...], device: str, threads: int) -> tuple[Any, str]:
+    """Session and hash of the same bytes; opened again when the file is another one."""
     try:
         import onnxruntime as ort
     except ImportError as error:
@@ -252,14 +256,6 @@ class OnnxBackbone:
                 f"{self._path.name + '.json'!r} beside it."
             )
         return count
-
-
-def _frozen(preprocessing: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
-    """A mapping as something to look up by."""
-    items = (preprocessing or {}).items()
-    return tuple(
-        (key, tuple(value) if isinstance(value, list) else value) for key, value in sorted(items)
-    )
 
 
 def _first_line(error: BaseException) -> str:

@@ -128,11 +128,11 @@ class BackboneFeatures(_ImageTransformer):
     backbone : str or path-like, default "mobilenet_v2"
         The network: a name (the file ``<name>.onnx`` in the folder ``weights``), the path of an
         ``.onnx`` file, ``"torchvision:<name>"`` or ``"timm:<name>"``. How an ONNX file wants its
-        images is described beside it, in ``<file>.json``; see :class:`Preprocessing`.
+        images is described beside it, in ``<file>.json``; see :class:`Preprocessing`. Networks of
+        the two libraries come with weights and transforms of their own; which weights can be
+        said, as in ``"torchvision:resnet50:IMAGENET1K_V1"`` and ``"timm:resnet50.a1_in1k"``.
     weights : path-like, optional
-        Folder of the ONNX files; by default the environment variable ``KERNULL_WEIGHTS``. For
-        torchvision the name of the weights (by default its best), or for both libraries a file
-        of weights.
+        Folder of the ONNX files; by default the environment variable ``KERNULL_WEIGHTS``.
     region : None, str or (left, top, right, bottom)
         Part of each image to look at: a name from ``REGIONS``, or a box in fractions of width
         and height. None is all of it.
@@ -149,7 +149,7 @@ class BackboneFeatures(_ImageTransformer):
     preprocessing : mapping, optional
         Entries of the network's preprocessing to replace, such as ``{"resize": "crop"}``.
     n_jobs : int, optional
-        Threads; None and -1 mean all cores.
+        Threads that read images and run ONNX networks; None and -1 mean all cores.
     verbose : int, default 0
         Whether to show progress.
 
@@ -253,7 +253,7 @@ class ImageViews(_ImageTransformer):
     preprocessing : mapping, optional
         Entries of every network's preprocessing to replace, such as ``{"resize": "crop"}``.
     n_jobs : int, optional
-        Threads; None and -1 mean all cores.
+        Threads that read images and run ONNX networks; None and -1 mean all cores.
     verbose : int, default 0
         Whether to show progress.
 
