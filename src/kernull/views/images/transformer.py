@@ -207,7 +207,8 @@ class BackboneFeatures(_ImageTransformer):
             With ``on_error="raise"``, after all others are done, if images cannot be read.
         """
         self._check()
-        return self._extract(X, [(self._name, self._load(self.backbone), self.region)])
+        network = self._load(self.backbone)
+        return self._extract(X, [(self._name, network, self.region)])
 
     @property
     def _name(self) -> str:
