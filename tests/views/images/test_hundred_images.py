@@ -23,7 +23,7 @@ def test_a_hundred_images_from_files_to_reasons(real_weights, tmp_path, counted)
         for i in range(count):
             Image.fromarray(draw(rng, odd)).save(tmp_path / part / f"{i:02d}.jpg")
     images = ImageViews(NETWORKS, weights=real_weights, cache=tmp_path / "cache")
-    model = make_pipeline(images, MultiKernelFisherNull(views=images.views_, scaling="whiten"))
+    model = make_pipeline(images, MultiKernelFisherNull(views=images.views_, scaling="none"))
     model.fit(tmp_path / "known")
     assert sum(counted) == 4 * 70
     scores = model.score_samples(tmp_path / "new")

@@ -269,7 +269,7 @@ class ImageViews(_ImageTransformer):
     >>> from kernull import ImageViews, MultiKernelFisherNull
     >>> images = ImageViews(["alexnet", "mobilenet_v2"], cache="features")
     >>> model = make_pipeline(
-    ...     images, MultiKernelFisherNull(views=images.views_, scaling="whiten")
+    ...     images, MultiKernelFisherNull(views=images.views_, scaling="none")
     ... )  # doctest: +SKIP
     >>> model.fit("photographs")  # doctest: +SKIP
     """
