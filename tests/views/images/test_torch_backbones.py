@@ -87,7 +87,7 @@ class Weights(enum.Enum):
 @pytest.fixture
 def torchvision(monkeypatch):
     models = types.SimpleNamespace(
-        list_models=lambda: sorted(ARCHITECTURES),
+        list_models=lambda module: sorted(ARCHITECTURES),
         get_model_weights=lambda name: Weights,
         get_model=lambda name, weights: build(name, weights.value),
     )

@@ -95,7 +95,7 @@ class _ImageTransformer(TransformerMixin, BaseEstimator):
         listed = "; ".join(f"{name}: {reason}" for name, reason in named.items())
         message = f"X: {len(bad)} of {len(images)} images cannot be read: {listed}."
         if self.on_error == "nan":
-            warnings.warn(f"{message} Their rows are NaN.", BadImageWarning, stacklevel=4)
+            warnings.warn(f"{message} Their rows are NaN.", BadImageWarning, stacklevel=5)
             return
         kept = "in the cache" if self.cache is not None else "in this error's `features`"
         raise BadImageError(
