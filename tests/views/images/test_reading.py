@@ -226,7 +226,7 @@ def test_one_error_names_all_bad_images_when_the_others_are_done(damaged, networ
     reasons = {path.rpartition("/")[2]: why for path, why in caught.value.bad.items()}
     assert reasons["empty.jpg"] == "the file is empty"
     assert reasons["text.jpg"] == "is no image of a kind that Pillow knows"
-    assert "truncated" in reasons["half.jpg"]
+    assert "truncated" in reasons["half.jpg"].lower()
     # The work on the others is in the error, and in the cache.
     rows = caught.value.features
     np.testing.assert_allclose(rows[~np.isnan(rows).any(axis=1)], expected, rtol=1e-5)
