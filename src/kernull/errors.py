@@ -57,7 +57,7 @@ class EdgeOfGridWarning(UserWarning):
 
 
 class TooFewRowsWarning(UserWarning):
-    """There are too few calibration rows for the false-alarm rate asked for."""
+    """There are too few rows: for the false-alarm rate asked for, or to begin a model with."""
 
 
 class ZeroProjectionWarning(UserWarning):

@@ -1,6 +1,7 @@
 """partial_fit, forget and budgets: equal to refits given the same ridge, scaling, widths, b."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -8,7 +9,12 @@ import pytest
 from kernull import MultiKernelFisherNull
 from kernull.calibration import Calibration
 from kernull.datasets import load_digits_views
-from kernull.errors import InvalidKernelError, MemoryLimitError, MissingCapabilityError
+from kernull.errors import (
+    InvalidKernelError,
+    MemoryLimitError,
+    MissingCapabilityError,
+    TooFewRowsWarning,
+)
 from kernull.problems import FisherProblem, incremental
 from kernull.views import join_views
 
@@ -320,3 +326,16 @@ def test_relearning_is_planned_before_kernels_are_allocated(monkeypatch):
     with pytest.raises(MemoryLimitError, match="dense kernels of 60 x 60"):
         grown.partial_fit(FOURS[58:60], relearn=True)
     assert pickle.dumps(vars(grown)) == before
+
+
+def test_a_small_first_batch_is_warned_of():
+    """Scaling and widths stay those of the first rows; relearning does not change that."""
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.warns(TooFewRowsWarning, match=r"partial_fit: scaling.*the first 25 rows"):
+        model = MultiKernelFisherNull().partial_fit(rows[:25])
+    first = model.bank_.views[0].scaler.mean
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(rows[25:], relearn=True)
+        MultiKernelFisherNull().partial_fit(rows[:30])
+    np.testing.assert_array_equal(model.bank_.views[0].scaler.mean, first)

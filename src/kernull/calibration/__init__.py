@@ -7,7 +7,7 @@ from kernull.calibration.left_out import LeftOut, left_out
 from kernull.calibration.loo import leave_one_out, left_out_projections
 from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
 from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
-from kernull.calibration.split import hold_out
+from kernull.calibration.split import check_seed, hold_out
 
 __all__ = [
     "Calibration",
@@ -15,6 +15,7 @@ __all__ = [
     "SampledProjections",
     "attributed_contributions",
     "check_folds",
+    "check_seed",
     "cross_scores",
     "discoveries",
     "hold_out",

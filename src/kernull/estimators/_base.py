@@ -14,6 +14,8 @@ from kernull.calibration import Calibration, lowered
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._inputs import (
+    check_names,
+    names_of_kernels,
     read_precomputed,
     read_table,
     read_weights,
@@ -140,7 +142,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             self.n_features_in_ = stack.n
             self._given_scale = stack.scale
             stack = stack if weight is None else stack[np.ix_(rows, rows)]
-            self.kernel_names_ = np.array([f"kernel {j}" for j in range(stack.J)], dtype=object)
+            self.kernel_names_ = names_of_kernels(stack)
         else:
             self._given_scale = None
             table = read_table(self, X, reset=True)
@@ -228,6 +230,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
                 X = silence_kernels(X, self._kept_kernels(missing_views))
             J, n = self._stack_shape
             stack = read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
+            check_names(stack, self.kernel_names_)
             return with_scale(stack, self._given_scale)
         if missing:
             table = read_partial_table(self, X, self._missing_columns(missing_views))

@@ -13,7 +13,9 @@ from kernull.errors import InvalidKernelError
 from kernull.stacks import DenseStack
 
 __all__ = [
+    "check_names",
     "check_number",
+    "names_of_kernels",
     "read_precomputed",
     "read_table",
     "read_weights",
@@ -80,7 +82,8 @@ def read_precomputed(
         values = np.asarray(X, dtype=float)
         stack = DenseStack(values[None] if values.ndim == 2 else values)
     if stack.dtype != dtype:
-        stack = DenseStack(stack.kernels.astype(dtype), stack.scale, stack.own_diagonal)
+        values = stack.kernels.astype(dtype)
+        stack = DenseStack(values, stack.scale, stack.own_diagonal, stack.names)
     stack.validate(n, J)
     if n is None and stack.n < 2:
         raise InvalidKernelError(f"kernels: got {stack.n} training row(s); expected at least 2.")
@@ -96,7 +99,8 @@ def with_diagonal(X: Any) -> DenseStack:
         stack = DenseStack(values[None] if values.ndim == 2 else values)
     if stack.own_diagonal is not None:
         return stack
-    return DenseStack(stack.kernels, stack.scale, np.einsum("jii->ji", stack.kernels))
+    own = np.einsum("jii->ji", stack.kernels)
+    return DenseStack(stack.kernels, stack.scale, own, stack.names)
 
 
 def with_scale(stack: DenseStack, scale: Array | None) -> DenseStack:
@@ -112,7 +116,23 @@ def with_scale(stack: DenseStack, scale: Array | None) -> DenseStack:
             f"scale: got {stack.scale}; the model was fitted on kernels with scale {scale}. Pass "
             "the same scale, or none: the fitted one is then applied."
         )
-    return DenseStack(stack.kernels, scale, stack.own_diagonal)
+    return DenseStack(stack.kernels, scale, stack.own_diagonal, stack.names)
+
+
+def names_of_kernels(stack: DenseStack) -> Any:
+    """The names that a stack's kernels were given, or their numbers."""
+    names = stack.names or [f"kernel {j}" for j in range(stack.J)]
+    return np.array(names, dtype=object)
+
+
+def check_names(stack: DenseStack, fitted: Any) -> DenseStack:
+    """Refuse kernels whose names say that they are others, or in another order."""
+    if stack.names is not None and list(stack.names) != list(fitted):
+        raise InvalidKernelError(
+            f"names: got {list(stack.names)}; the model was fitted on {list(fitted)}, in that "
+            "order."
+        )
+    return stack
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array | None:

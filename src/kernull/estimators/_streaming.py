@@ -17,6 +17,7 @@ from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import KernelBank, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
+from kernull.stacks.planner import check_landmarks
 from kernull.stacks.sources import Source, open_source, sample_rows
 from kernull.views import resolve_views
 
@@ -118,6 +119,7 @@ def _check_options(model: MultiKernelFisherNull) -> None:
     model._hold_out(0, None)  # checks the name of the calibration
     model._check_score()
     model._value_type()
+    check_landmarks(model.landmarks)
 
 
 def _forget_earlier_fit(model: MultiKernelFisherNull) -> None:

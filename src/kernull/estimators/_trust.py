@@ -10,7 +10,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Calibration, discoveries, hold_out, lowered
+from kernull.calibration import Calibration, check_seed, discoveries, hold_out, lowered
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._arrays import as_numpy, is_dask, like, map_rows
 from kernull.estimators._explain import Explanation
@@ -62,6 +62,7 @@ class TrustMixin:
                 f"calibration: got {self.calibration!r}; expected 'loo' (leave-one-out scores of "
                 "all rows) or 'split' (scores of rows held out)."
             )
+        check_seed(self.random_state)
         if self.calibration == "loo":
             return weight, None
         return hold_out(n, self.calibration_fraction, self.random_state, weight)

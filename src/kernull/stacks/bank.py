@@ -58,8 +58,12 @@ class KernelBank:
         scaling: Any = "standard",
         sample_weight: Array | None = None,
         drop_constant: bool = True,
+        keep: dict[str, list[Array]] | None = None,
     ) -> KernelBank:
-        """Fit scaling and widths of every view; drop constant views with a warning."""
+        """Fit scaling and widths of every view; drop constant views with a warning.
+
+        ``keep`` is for a single view and receives the distances that gave its widths.
+        """
         specs = parse_kernels(kernels)
         factors = _parse_widths(widths)
         if sample_weight is not None:  # rows of weight zero take no part, here or later
@@ -73,7 +77,9 @@ class KernelBank:
                 continue
             scaler = ViewScaler.fit(scaling, part, sample_weight)
             train = scaler.transform(part)
-            fitted = tuple(k for spec in specs for k in spec.fit(train, factors, sample_weight))
+            fitted = tuple(
+                k for spec in specs for k in spec.fit(train, factors, sample_weight, keep)
+            )
             kept.append(BankView(name, columns, scaler, train, fitted))
         if not kept:
             raise ValueError(

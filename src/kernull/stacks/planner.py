@@ -15,7 +15,7 @@ from kernull.stacks.lowrank import LowRankStack, choose_landmarks
 from kernull.stacks.memory import check_memory, dense_bytes, format_bytes
 from kernull.stacks.tiled import TiledStack
 
-__all__ = ["STORAGES", "Plan", "build_stack", "plan_storage"]
+__all__ = ["STORAGES", "Plan", "build_stack", "check_landmarks", "plan_storage"]
 
 STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
 
@@ -108,6 +108,7 @@ def build_stack(
     device: Any = None,
 ) -> Any:
     """The stack that the plan asks for; its ``max_columns`` bounds the solver's basis."""
+    check_landmarks(landmarks)
     itemsize = np.dtype(dtype).itemsize
     plan = plan_storage(storage, bank.J, bank.n, itemsize, limit, matrix_free=matrix_free)
     if plan.reason:
@@ -132,6 +133,13 @@ def build_stack(
         stack = LowRankStack.from_bank(bank, _landmarks(bank, landmarks), dtype=dtype)
     stack.max_columns = plan.max_columns
     return stack
+
+
+def check_landmarks(landmarks: Any) -> None:
+    """A number of landmark rows, whether or not they will be needed."""
+    whole = isinstance(landmarks, int | np.integer) and not isinstance(landmarks, bool)
+    if not whole or landmarks < 1:
+        raise ValueError(f"landmarks: got {landmarks!r}; expected a whole number, at least 1.")
 
 
 def _landmarks(bank: KernelBank, count: int) -> Any:
