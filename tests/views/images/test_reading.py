@@ -304,6 +304,8 @@ def test_networks_without_a_description(networks, pictures):
     (networks / "tiny.onnx.json").unlink()
     with pytest.raises(ValueError, match=r"nothing says how.*'tiny\.onnx\.json'"):
         BackboneFeatures("tiny", weights=networks).transform(pictures)
+    given = BackboneFeatures("tiny", weights=networks, preprocessing={"size": 8})
+    assert given.transform(pictures).shape == (12, 5)
     (networks / "tiny.json").write_text('{"size": 8}')  # the other name is as good
     assert BackboneFeatures("tiny", weights=networks).transform(pictures).shape == (12, 5)
     (networks / "tiny.json").write_text("{")
@@ -335,6 +337,8 @@ def test_a_damaged_network(networks, pictures):
         ({"batch_size": 0}, "batch_size"),
         ({"device": "gpu"}, "device"),
         ({"cache": True}, "cache"),
+        ({"preprocessing": "crop"}, "preprocessing"),
+        ({"preprocessing": {"resize": "squash"}}, "resize"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"region": "elbow"}, "region"),
         ({"region": (0.5, 0, 0.5, 1)}, "region"),
