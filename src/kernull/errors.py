@@ -6,6 +6,7 @@ __all__ = [
     "ApproximationWarning",
     "BadImageError",
     "BadImageWarning",
+    "CalibrationWarning",
     "ClusterError",
     "ConstantViewWarning",
     "EdgeOfGridWarning",
@@ -46,6 +47,10 @@ class ClusterError(RuntimeError):
 
 class ApproximationWarning(UserWarning):
     """Kernels were approximated because exact ones would cost too much."""
+
+
+class CalibrationWarning(UserWarning):
+    """Calibration rows were not left out of all that was fitted: thresholds are too strict."""
 
 
 class ConstantViewWarning(UserWarning):
