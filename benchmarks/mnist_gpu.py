@@ -1,0 +1,416 @@
+"""E8 on one GPU: MNIST with every training image and every network there is a file of.
+
+    python -m benchmarks.mnist_gpu --data FOLDER --weights FOLDER [--networks alexnet,vgg16,...]
+
+``--data`` holds ``mnist/*.gz``, ``--weights`` the ONNX files (they run on torch here, so no
+onnxruntime is needed). Needs torch, NumPy, SciPy and scikit-learn. Tables go to the folder named
+by the variable OUT, or by ``--out``: ``results.csv`` (rewritten after every digit), ``weights.npz``
+(the lp MK-FN weights) and ``log.txt``. ``python -m benchmarks.mnist_gpu --report FOLDER`` turns such
+a folder into a page.
+
+Protocol, the same as in `kernull.experiments.e8` and fixed before the run: the training images of
+each digit are shuffled by a seed of its own; the first 90 % of the target digit train, the last
+10 % and a hundred of each other digit validate; the whole test set tests. Everything is chosen by
+validation AUC and nothing is refitted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import itertools
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+try:
+    import torch
+
+    from kernull.datasets import load_mnist
+    from kernull.experiments._cells import generator
+    from kernull.experiments._models import aucs
+    from kernull.methods.registry import DELTAS, PS, WIDTHS
+    from kernull.paths import shared_path
+    from kernull.stacks.torch_tiled import TorchDenseStack
+    from kernull.views._onnx_torch import TorchNetwork
+except ImportError as error:  # a machine without one of the dependencies
+    sys.exit(f"benchmarks.mnist_gpu cannot run here: {error}")
+
+IM = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
+#: Side of the input, whether channels are reversed, mean and scale of each channel (of 0..255).
+NETWORKS: dict[str, tuple[int, bool, Any, Any]] = {
+    "alexnet": (224, False, *IM),
+    "squeezenet1_1": (227, True, [103.939, 116.779, 123.68], 1.0),
+    "mobilenet_v2": (224, False, *IM),
+    "efficientnet_lite0": (224, False, 127.0, 128.0),
+    "vgg16": (224, False, *IM),
+    "inception_v3": (299, False, 127.5, 127.5),
+}
+SCALINGS = ("whiten", "standard")
+NOISES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+SHARES = (0.5, 0.7, 0.9, 0.95, 0.99)
+NEIGHBOURS = (1, 5, 10)
+OUTLIERS = 100
+KPCA_ROWS = 2000
+START = time.perf_counter()
+
+
+def say(*words: Any) -> None:
+    """Progress with the time since the start."""
+    print(f"[{time.perf_counter() - START:6.1f}]", *words, flush=True)
+
+
+# ---------------------------------------------------------------- features
+
+
+@torch.inference_mode()
+def features(network: str, path: Path, images: Any, device: str, batch: int) -> Any:
+    """Pooled features (n, d) of grey images (n, 28, 28), float32."""
+    side, reverse, mean, scale = NETWORKS[network]
+    net = TorchNetwork(path, device=device)
+    shift = torch.tensor(mean, device=device).reshape(1, -1, 1, 1)
+    unit = torch.tensor(scale, device=device).reshape(1, -1, 1, 1)
+    out = []
+    for first in range(0, len(images), batch):
+        x = torch.as_tensor(images[first : first + batch], device=device)[:, None].float()
+        x = torch.nn.functional.interpolate(x, (side, side), mode="bilinear", align_corners=False)
+        # Grey, so that the order of the channels concerns the mean alone (given in that order).
+        x = (x.round_().expand(-1, 3, -1, -1) - shift) / unit
+        out.append(net(x)[0].float().cpu())
+    del reverse
+    return torch.cat(out).numpy()
+
+
+# ---------------------------------------------------------------- one digit
+
+
+class Digit:
+    """Rows of one digit: training, validation and test, as indices into all 70,000 images."""
+
+    def __init__(self, digit: int, labels: Any, n_train: int, per_digit: int | None) -> None:
+        train, test = labels[:n_train], np.arange(n_train, len(labels))
+        pools = [
+            generator("E8", "train", d).permutation(np.flatnonzero(train == d))[:per_digit]
+            for d in range(10)
+        ]
+        own = pools[digit]
+        cut = round(0.9 * len(own))
+        others = [pools[d][-OUTLIERS:] for d in range(10) if d != digit]
+        self.train = own[:cut]
+        self.validation = np.concatenate([own[cut:], *others])
+        self.test = test
+        self.validation_labels = np.where(train[self.validation] == digit, 1, -1)
+        self.test_labels = np.where(labels[n_train:] == digit, 1, -1)
+
+    @property
+    def rest(self) -> Any:
+        """Rows that are scored: validation, then test."""
+        return np.concatenate([self.validation, self.test])
+
+
+def whitener(Z: Any) -> tuple[Any, Any]:
+    """Ledoit-Wolf covariance of centred rows: its eigenvalues and eigenvectors."""
+    n, d = Z.shape
+    S = Z.T @ Z / n
+    level = S.trace() / d
+    distance = (S * S).sum() / d - level**2
+    # sum over pairs of columns of the variance of their product, as scikit-learn has it
+    squares = Z.square()
+    noise = (squares.sum(1).square().sum() / n - (S * S).sum()) / (d * n)
+    shrinkage = float((torch.minimum(noise, distance) / distance).clamp(0.0, 1.0))
+    values, vectors = torch.linalg.eigh(S)
+    return (1 - shrinkage) * values.clamp(min=0.0) + shrinkage * level, vectors
+
+
+def scale_view(X: Any, train: Any, rest: Any, scaling: str) -> tuple[Any, Any]:
+    """Scaled rows of one view, training and others, in float64 on X's device."""
+    A, B = X[train].double(), X[rest].double()
+    mean, std = A.mean(0), A.std(0, correction=0)
+    std[std <= 1e-12] = 1.0
+    A, B = (A - mean) / std, (B - mean) / std
+    if scaling == "whiten":
+        values, vectors = whitener(A)
+        # Distances do not see the last rotation back, so it is left out.
+        turn = vectors / values.sqrt()
+        A, B = A @ turn, B @ turn
+    return A, B
+
+
+def squared_distances(A: Any, B: Any) -> Any:
+    """|a - b|^2 between rows."""
+    return (A.square().sum(1)[:, None] + B.square().sum(1) - 2 * A @ B.T).clamp_(min=0.0)
+
+
+class Judge:
+    """Keeps, for every method, the choice with the best validation AUC."""
+
+    def __init__(self, digit: Digit) -> None:
+        self.digit = digit
+        self.best: dict[str, dict[str, Any]] = {}
+
+    def offer(self, method: str, scores: Any, width: Any, choices: list[str], **more: Any) -> None:
+        """Scores (models, rows) of validation and test rows, one row a choice."""
+        found = scores.double().cpu().numpy() if torch.is_tensor(scores) else np.asarray(scores)
+        m = len(self.digit.validation)
+        reached = aucs(self.digit.validation_labels, found[:, :m])
+        i = int(np.argmax(reached))
+        if method not in self.best or reached[i] > self.best[method]["validation_auc"]:
+            self.best[method] = {
+                "method": method,
+                "auc": float(aucs(self.digit.test_labels, found[i, m:])),
+                "validation_auc": float(reached[i]),
+                "width": width,
+                "choice": choices[i],
+                **{k: v[i] for k, v in more.items()},
+            }
+
+
+def ridge_scores(K: Any, C: Any, ridges: Any) -> Any:
+    """C (K + ridge I)^-1 1 for every ridge: (ridges, rows)."""
+    eye, one = torch.eye(len(K), dtype=K.dtype, device=K.device), torch.ones(len(K), 1).to(K)
+    coefs = [
+        torch.cholesky_solve(one, torch.linalg.cholesky(K + ridge * eye))[:, 0] for ridge in ridges
+    ]
+    return torch.stack(coefs) @ C.T
+
+
+def kpca_scores(K: Any, C: Any) -> Any:
+    """Minus the reconstruction error for each share of the variance: (shares, rows)."""
+    means, level = K.mean(0), C.mean(1)
+    grand = means.mean()
+    centred = K - means[:, None] - means + grand
+    values, vectors = torch.linalg.eigh(centred)
+    values, vectors = values.flip(0), vectors.flip(1)
+    kept = values > len(K) * 2.2e-16 * values[0]
+    values, vectors = values[kept], vectors[:, kept]
+    share = (values.cumsum(0) / values.sum()).cpu().numpy()
+    own = 1.0 - 2 * level + grand  # rbf kernels: k(x, x) = 1
+    parts = ((C - level[:, None] - means + grand) @ (vectors / values.sqrt())).square().cumsum(1)
+    counts = [min(int(np.searchsorted(share, s - 1e-12)) + 1, len(values)) for s in SHARES]
+    return torch.stack([parts[:, m - 1] - own for m in counts])
+
+
+def run_scaling(
+    digit: Digit, views: dict[str, Any], scaling: str, device: str, skip: set[str]
+) -> tuple[list[dict[str, Any]], Any]:
+    """All methods on one digit with one scaling; rows of the table, and the lp weights."""
+    judge, names = Judge(digit), list(views)
+    train, rest = (torch.as_tensor(rows, device=device) for rows in (digit.train, digit.rest))
+    between, across, scaled = [], [], []
+    for name in names:
+        A, B = scale_view(views[name], train, rest, scaling)
+        between.append(squared_distances(A, A))
+        across.append(squared_distances(B, A))
+        scaled.append((A, B) if scaling == "standard" and "mahalanobis" not in skip else None)
+    n = len(train)
+    mean_distance = [float(d.sqrt().sum()) / (n * (n - 1)) for d in between]
+    # Peers on all features side by side: squared distances add up over the views.
+    far = sum(across).topk(max(NEIGHBOURS), largest=False).values.sqrt()
+    kinds = [-far[:, k - 1] for k in NEIGHBOURS] + [-far[:, :k].mean(1) for k in NEIGHBOURS[1:]]
+    named = [f"k={k}" for k in NEIGHBOURS] + [f"mean of {k}" for k in NEIGHBOURS[1:]]
+    judge.offer("kNN", torch.stack(kinds), "", named)
+    if "mahalanobis" not in skip:
+        judge.offer("Mahalanobis", _mahalanobis(scaled, across, train, rest, views), "", [""])
+    del scaled
+    weights = {}
+    for width in sorted(WIDTHS, reverse=True):
+        K = torch.stack(
+            [(-d / (2 * (width * D) ** 2)).exp() for d, D in zip(between, mean_distance)]
+        )
+        C = torch.stack(
+            [(-d / (2 * (width * D) ** 2)).exp() for d, D in zip(across, mean_distance)]
+        )
+        models = shared_path(TorchDenseStack(K), PS, DELTAS, tol=1e-4)
+        scores = models.scores(TorchDenseStack(C)).reshape(len(models), -1)
+        grid = [f"p={p:.5g}, delta={d:g}" for p, d in itertools.product(PS, DELTAS)]
+        flat = models.weights.reshape(len(models), -1)
+        used = [" ".join(f"{w:.3f}" for w in b) for b in flat]
+        worst = [float(g) for g in models.gaps.ravel()]
+        judge.offer("lp MK-FN", scores, width, grid, weights=used, gap=worst)
+        weights[width] = models.weights
+        product = [
+            sum(d / (2 * (width * D) ** 2) for d, D in zip(part, mean_distance)).div_(-len(names))
+            for part in (between, across)
+        ]
+        fused = [("Average", K.mean(0), C.mean(0))]
+        fused.append(("Product", product[0].exp_(), product[1].exp_()))
+        ridges = [f"delta={d:g}" for d in DELTAS]
+        for name, k, c in fused:
+            judge.offer(f"FN-{name}", ridge_scores(k, c, [d * n for d in DELTAS]), width, ridges)
+            noises = [f"noise={s:g}" for s in NOISES]
+            judge.offer(f"GP-{name}", ridge_scores(k, c, NOISES), width, noises)
+            if "kpca" not in skip:
+                r = min(n, KPCA_ROWS)
+                shares = [f"components={s:g}" for s in SHARES]
+                judge.offer(f"KPCA-{name}", kpca_scores(k[:r, :r], c[:, :r]), width, shares)
+        del fused, product
+        for j, name in enumerate(names):
+            found = ridge_scores(K[j], C[j], [d * n for d in DELTAS])
+            judge.offer(f"FN {name}", found, width, ridges)
+        del K, C
+    return [{"scaling": scaling, "n": n, **row} for row in judge.best.values()], weights
+
+
+def _mahalanobis(scaled: list[Any], across: list[Any], train: Any, rest: Any, views: Any) -> Any:
+    """Minus the Mahalanobis distance from the mean, of all features together.
+
+    After whitening each view it is the plain distance from the mean.
+    """
+    if any(pair is None for pair in scaled):
+        total = 0.0
+        for name in views:
+            _, B = scale_view(views[name], train, rest, "whiten")
+            total = total + B.square().sum(1)
+        return -total[None]
+    A, B = (torch.cat([pair[i] for pair in scaled], dim=1) for i in (0, 1))
+    n, d = A.shape
+    S = A.T @ A / n
+    level = S.trace() / d
+    distance = (S * S).sum() / d - level**2
+    noise = (A.square().sum(1).square().sum() / n - (S * S).sum()) / (d * n)
+    shrinkage = float((torch.minimum(noise, distance) / distance).clamp(0.0, 1.0))
+    S = (1 - shrinkage) * S + shrinkage * level * torch.eye(d).to(S)
+    half = torch.linalg.solve_triangular(torch.linalg.cholesky(S), B.T, upper=False)
+    return -half.square().sum(0)[None]
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def work(job: dict[str, Any], tasks: Any, done: Any) -> None:
+    """A worker process: digits from a queue, rows back."""
+    torch.set_num_threads(job["threads"])
+    os.environ["OMP_NUM_THREADS"] = str(job["threads"])
+    # Entered and never left: this process does nothing else.
+    with contextlib.ExitStack() as stack:
+        from threadpoolctl import threadpool_limits
+
+        stack.enter_context(threadpool_limits(job["threads"]))
+        views = {
+            name: torch.as_tensor(np.load(job["folder"] / f"{name}.npy"), device=job["device"])
+            for name in job["networks"]
+        }
+        while (task := tasks.get()) is not None:
+            digit, scaling = task
+            start = time.perf_counter()
+            try:
+                part = Digit(digit, job["labels"], job["n_train"], job["per_digit"])
+                rows, weights = run_scaling(part, views, scaling, job["device"], job["skip"])
+                found = [{"target": digit, **row} for row in rows]
+                done.put((digit, scaling, found, weights, time.perf_counter() - start, ""))
+            except Exception as error:
+                done.put((digit, scaling, [], {}, time.perf_counter() - start, repr(error)))
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    """All rows so far, under one header."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def averages(rows: list[dict[str, Any]]) -> list[str]:
+    """Lines: method, scaling, digits done, mean test AUC."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        found.setdefault((row["method"], row["scaling"]), []).append(100 * row["auc"])
+    ordered = sorted(found.items(), key=lambda item: -float(np.mean(item[1])))
+    return [f"{m:24s} {s:9s} {len(v):3d} {np.mean(v):7.3f}" for (m, s), v in ordered]
+
+
+def main() -> None:
+    """Features, then digits by a few processes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default=os.environ.get("KERNULL_DATA"))
+    parser.add_argument("--weights", default=os.environ.get("KERNULL_WEIGHTS"))
+    parser.add_argument("--networks", default="", help="comma-separated; all present by default")
+    parser.add_argument("--out", default=os.environ.get("OUT", "out/mnist_gpu"))
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--batch", type=int, default=500)
+    parser.add_argument("--workers", type=int, default=5)
+    parser.add_argument("--digits", default="0,1,2,3,4,5,6,7,8,9")
+    parser.add_argument("--per-digit", type=int, help="training images a digit (default: all)")
+    parser.add_argument("--test", type=int, help="first test images only (default: all)")
+    parser.add_argument("--skip", default="", help="of kpca, mahalanobis: those to leave out")
+    parser.add_argument("--scratch", default="/dev/shm/kernull-mnist", help="for the features")
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
+    out, scratch = Path(options.out), Path(options.scratch)
+    for folder in (out, scratch):
+        folder.mkdir(parents=True, exist_ok=True)
+    mnist = load_mnist(home=options.data)
+    weights = Path(options.weights)
+    names = [n for n in options.networks.split(",") if n] or [
+        name for name in NETWORKS if (weights / f"{name}.onnx").is_file()
+    ]
+    n_train = len(mnist.train_labels)
+    images = np.concatenate([mnist.train_images, mnist.test_images[: options.test]])
+    labels = np.concatenate([mnist.train_labels, mnist.test_labels[: options.test]])
+    wanted = np.arange(len(images))
+    if options.per_digit is not None:  # only what some digit's pool holds
+        pools = [
+            generator("E8", "train", d).permutation(np.flatnonzero(mnist.train_labels == d))
+            for d in range(10)
+        ]
+        pools = [pool[: options.per_digit] for pool in pools]
+        wanted = np.concatenate([*pools, np.arange(n_train, len(images))])
+    say(f"device {options.device}; networks {', '.join(names)}; {len(wanted)} images")
+    for name in names:
+        file = scratch / f"{name}.npy"
+        if not file.is_file():
+            found = features(
+                name, weights / f"{name}.onnx", images[wanted], options.device, options.batch
+            )
+            table = np.zeros((len(images), found.shape[1]), dtype=np.float32)
+            table[wanted] = found
+            np.save(scratch / f"{name}.tmp.npy", table)
+            os.replace(scratch / f"{name}.tmp.npy", file)
+        say(f"features of {name}")
+    if options.device == "cuda":
+        torch.cuda.empty_cache()
+    context = torch.multiprocessing.get_context("spawn")
+    tasks, done = context.Queue(), context.Queue()
+    digits = [int(d) for d in options.digits.split(",")]
+    todo = [(d, s) for s in SCALINGS for d in digits]
+    workers = min(options.workers, len(todo))
+    for task in [*todo, *[None] * workers]:
+        tasks.put(task)
+    job = {
+        "threads": max(1, (os.cpu_count() or 1) // workers),
+        "folder": scratch,
+        "networks": names,
+        "labels": labels,
+        "n_train": n_train,
+        "per_digit": options.per_digit,
+        "device": options.device,
+        "skip": set(options.skip.split(",")),
+    }
+    crew = [context.Process(target=work, args=(job, tasks, done)) for _ in range(workers)]
+    for member in crew:
+        member.start()
+    rows: list[dict[str, Any]] = []
+    kept: dict[str, Any] = {}
+    for _ in todo:
+        digit, scaling, found, learned, seconds, problem = done.get()
+        rows += found
+        kept |= {f"{digit}_{scaling}_{width:g}": w for width, w in learned.items()}
+        write_csv(out / "results.csv", rows)
+        np.savez_compressed(out / "weights.npz", networks=np.array(names), **kept)
+        (out / "log.txt").write_text("\n".join(averages(rows)) + "\n")
+        say(f"digit {digit}, {scaling}: {seconds:.1f} s {problem}")
+    for member in crew:
+        member.join()
+    print("\n".join(averages(rows)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
