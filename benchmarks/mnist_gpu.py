@@ -5,13 +5,14 @@
 ``--data`` holds ``mnist/*.gz``, ``--weights`` the ONNX files (they run on torch here, so no
 onnxruntime is needed). Needs torch, NumPy, SciPy and scikit-learn. Tables go to the folder named
 by the variable OUT, or by ``--out``: ``results.csv`` (rewritten after every digit), ``weights.npz``
-(the lp MK-FN weights) and ``log.txt``. ``python -m benchmarks.mnist_gpu --report FOLDER`` turns such
-a folder into a page.
+(the lp MK-FN weights) and ``log.txt`` (averages). Features are kept in ``--scratch``, so that a
+second call with one more network extracts that one only.
 
-Protocol, the same as in `kernull.experiments.e8` and fixed before the run: the training images of
-each digit are shuffled by a seed of its own; the first 90 % of the target digit train, the last
-10 % and a hundred of each other digit validate; the whole test set tests. Everything is chosen by
-validation AUC and nothing is refitted.
+Protocol, that of `kernull.experiments.e8`, fixed before the run. The training images of each digit
+are shuffled by a seed of its own; the first 90 % of the target digit train, the last 10 % and a
+hundred of each other digit validate; the whole test set tests. Features are signed square roots
+of unit length. Everything is chosen by validation AUC and nothing is refitted. ``--regions`` adds
+kernels of four overlapping quarters of each image for the small networks, as methods of their own.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import numpy as np
 
 try:
     import torch
+    from torch.nn import functional
 
     from kernull.datasets import load_mnist
     from kernull.experiments._cells import generator
@@ -42,21 +44,32 @@ except ImportError as error:  # a machine without one of the dependencies
     sys.exit(f"benchmarks.mnist_gpu cannot run here: {error}")
 
 IM = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
-#: Side of the input, whether channels are reversed, mean and scale of each channel (of 0..255).
-NETWORKS: dict[str, tuple[int, bool, Any, Any]] = {
-    "alexnet": (224, False, *IM),
-    "squeezenet1_1": (227, True, [103.939, 116.779, 123.68], 1.0),
-    "mobilenet_v2": (224, False, *IM),
-    "efficientnet_lite0": (224, False, 127.0, 128.0),
-    "vgg16": (224, False, *IM),
-    "inception_v3": (299, False, 127.5, 127.5),
+#: Side of the input, mean and scale of each channel (of 0..255), in the network's order.
+NETWORKS: dict[str, tuple[int, Any, Any]] = {
+    "alexnet": (224, *IM),
+    "squeezenet1_1": (227, [103.939, 116.779, 123.68], 1.0),
+    "mobilenet_v2": (224, *IM),
+    "efficientnet_lite0": (224, 127.0, 128.0),
+    "vgg16": (224, *IM),
+    "inception_v3": (299, 127.5, 127.5),
 }
-SCALINGS = ("whiten", "standard")
+SCALINGS = ("whiten-raw", "standard", "whiten")
+#: Quarters of the 28 x 28 image, 14 pixels a side: rows and columns of their corners.
+QUARTERS = {"nw": (2, 2), "ne": (2, 12), "sw": (12, 2), "se": (12, 12)}
+SMALL = ("alexnet", "squeezenet1_1", "mobilenet_v2", "efficientnet_lite0")
 NOISES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SHARES = (0.5, 0.7, 0.9, 0.95, 0.99)
 NEIGHBOURS = (1, 5, 10)
 OUTLIERS = 100
 KPCA_ROWS = 2000
+SVM_ROWS = 1000
+SVM_GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
+    "OneClassSVM": {"nu": (0.01, 0.05, 0.2)},
+    "MK-SVDD": {"nu": (0.05, 0.2)},
+    "Slim-MK-SVDD": {"nu": (0.05, 0.2), "slim_lambda": (0.3, 1.0)},
+    "MK-OCSVM": {"nu": (0.05, 0.2)},
+    "Slim-MK-OCSVM": {"nu": (0.05, 0.2), "slim_lambda": (0.3, 1.0)},
+}
 START = time.perf_counter()
 
 
@@ -70,19 +83,22 @@ def say(*words: Any) -> None:
 
 @torch.inference_mode()
 def features(network: str, path: Path, images: Any, device: str, batch: int) -> Any:
-    """Pooled features (n, d) of grey images (n, 28, 28), float32."""
-    side, reverse, mean, scale = NETWORKS[network]
+    """Signed roots of pooled features (n, d) of grey images, of unit length, float32."""
+    side, mean, scale = NETWORKS[network]
     net = TorchNetwork(path, device=device)
     shift = torch.tensor(mean, device=device).reshape(1, -1, 1, 1)
     unit = torch.tensor(scale, device=device).reshape(1, -1, 1, 1)
     out = []
     for first in range(0, len(images), batch):
         x = torch.as_tensor(images[first : first + batch], device=device)[:, None].float()
-        x = torch.nn.functional.interpolate(x, (side, side), mode="bilinear", align_corners=False)
+        # Axis by axis with rounding to whole grey levels, as Pillow resizes.
+        for size in ((x.shape[2], side), (side, side)):
+            x = functional.interpolate(x, size, mode="bilinear", align_corners=False)
+            x = (x + 0.5).floor_()
         # Grey, so that the order of the channels concerns the mean alone (given in that order).
-        x = (x.round_().expand(-1, 3, -1, -1) - shift) / unit
-        out.append(net(x)[0].float().cpu())
-    del reverse
+        x = (x.expand(-1, 3, -1, -1) - shift) / unit
+        found = net(x)[0].float()
+        out.append(functional.normalize(found.sign() * found.abs().sqrt()).cpu())
     return torch.cat(out).numpy()
 
 
@@ -113,18 +129,16 @@ class Digit:
         return np.concatenate([self.validation, self.test])
 
 
-def whitener(Z: Any) -> tuple[Any, Any]:
-    """Ledoit-Wolf covariance of centred rows: its eigenvalues and eigenvectors."""
+def shrunk_covariance(Z: Any) -> Any:
+    """Ledoit-Wolf covariance of centred rows."""
     n, d = Z.shape
     S = Z.T @ Z / n
     level = S.trace() / d
     distance = (S * S).sum() / d - level**2
-    # sum over pairs of columns of the variance of their product, as scikit-learn has it
-    squares = Z.square()
-    noise = (squares.sum(1).square().sum() / n - (S * S).sum()) / (d * n)
+    noise = (Z.square().sum(1).square().sum() / n - (S * S).sum()) / (d * n)
     shrinkage = float((torch.minimum(noise, distance) / distance).clamp(0.0, 1.0))
-    values, vectors = torch.linalg.eigh(S)
-    return (1 - shrinkage) * values.clamp(min=0.0) + shrinkage * level, vectors
+    S.mul_(1 - shrinkage).diagonal().add_(shrinkage * level)
+    return S
 
 
 def scale_view(X: Any, train: Any, rest: Any, scaling: str) -> tuple[Any, Any]:
@@ -132,9 +146,11 @@ def scale_view(X: Any, train: Any, rest: Any, scaling: str) -> tuple[Any, Any]:
     A, B = X[train].double(), X[rest].double()
     mean, std = A.mean(0), A.std(0, correction=0)
     std[std <= 1e-12] = 1.0
+    if scaling == "whiten-raw":
+        std = torch.ones_like(std)
     A, B = (A - mean) / std, (B - mean) / std
-    if scaling == "whiten":
-        values, vectors = whitener(A)
+    if scaling != "standard":
+        values, vectors = torch.linalg.eigh(shrunk_covariance(A))
         # Distances do not see the last rotation back, so it is left out.
         turn = vectors / values.sqrt()
         A, B = A @ turn, B @ turn
@@ -176,7 +192,7 @@ def ridge_scores(K: Any, C: Any, ridges: Any) -> Any:
     coefs = [
         torch.cholesky_solve(one, torch.linalg.cholesky(K + ridge * eye))[:, 0] for ridge in ridges
     ]
-    return torch.stack(coefs) @ C.T
+    return torch.stack(coefs).to(C.dtype) @ C.T
 
 
 def kpca_scores(K: Any, C: Any) -> Any:
@@ -196,87 +212,110 @@ def kpca_scores(K: Any, C: Any) -> Any:
 
 
 def run_scaling(
-    digit: Digit, views: dict[str, Any], scaling: str, device: str, skip: set[str]
+    digit: Digit, views: dict[str, Any], scaling: str, device: str, skip: set[str], tag: str = ""
 ) -> tuple[list[dict[str, Any]], Any]:
-    """All methods on one digit with one scaling; rows of the table, and the lp weights."""
+    """All methods on one digit with one scaling; rows of the table, and the lp weights.
+
+    With a ``tag``, only the methods that fuse, under names that carry it.
+    """
     judge, names = Judge(digit), list(views)
     train, rest = (torch.as_tensor(rows, device=device) for rows in (digit.train, digit.rest))
-    between, across, scaled = [], [], []
+    between, across, norms = [], [], []
     for name in names:
         A, B = scale_view(views[name], train, rest, scaling)
-        between.append(squared_distances(A, A))
-        across.append(squared_distances(B, A))
-        scaled.append((A, B) if scaling == "standard" and "mahalanobis" not in skip else None)
+        between.append(squared_distances(A, A).float())
+        across.append(squared_distances(B, A).float())
+        norms.append(B.square().sum(1))
     n = len(train)
-    mean_distance = [float(d.sqrt().sum()) / (n * (n - 1)) for d in between]
-    # Peers on all features side by side: squared distances add up over the views.
-    far = sum(across).topk(max(NEIGHBOURS), largest=False).values.sqrt()
-    kinds = [-far[:, k - 1] for k in NEIGHBOURS] + [-far[:, :k].mean(1) for k in NEIGHBOURS[1:]]
-    named = [f"k={k}" for k in NEIGHBOURS] + [f"mean of {k}" for k in NEIGHBOURS[1:]]
-    judge.offer("kNN", torch.stack(kinds), "", named)
-    if "mahalanobis" not in skip:
-        judge.offer("Mahalanobis", _mahalanobis(scaled, across, train, rest, views), "", [""])
-    del scaled
+    mean_distance = [float(d.sqrt().double().sum()) / (n * (n - 1)) for d in between]
+    if not tag:
+        _peers(judge, views, scaling, train, rest, across, norms, skip)
     weights = {}
     for width in sorted(WIDTHS, reverse=True):
-        K = torch.stack(
-            [(-d / (2 * (width * D) ** 2)).exp() for d, D in zip(between, mean_distance)]
-        )
-        C = torch.stack(
-            [(-d / (2 * (width * D) ** 2)).exp() for d, D in zip(across, mean_distance)]
-        )
+        factors = [-0.5 / (width * D) ** 2 for D in mean_distance]
+        K = torch.stack([(f * d.double()).exp_() for f, d in zip(factors, between, strict=True)])
+        C = torch.stack([(f * d).exp_() for f, d in zip(factors, across, strict=True)])
+        for k in K:  # the rounding of single precision must not show on the diagonal
+            k.fill_diagonal_(1.0)
         models = shared_path(TorchDenseStack(K), PS, DELTAS, tol=1e-4)
         scores = models.scores(TorchDenseStack(C)).reshape(len(models), -1)
         grid = [f"p={p:.5g}, delta={d:g}" for p, d in itertools.product(PS, DELTAS)]
-        flat = models.weights.reshape(len(models), -1)
-        used = [" ".join(f"{w:.3f}" for w in b) for b in flat]
-        worst = [float(g) for g in models.gaps.ravel()]
-        judge.offer("lp MK-FN", scores, width, grid, weights=used, gap=worst)
+        used = [" ".join(f"{w:.3f}" for w in b) for b in models.weights.reshape(len(models), -1)]
+        gaps = [float(g) for g in models.gaps.ravel()]
+        judge.offer(f"lp MK-FN{tag}", scores, width, grid, weights=used, gap=gaps)
         weights[width] = models.weights
-        product = [
-            sum(d / (2 * (width * D) ** 2) for d, D in zip(part, mean_distance)).div_(-len(names))
-            for part in (between, across)
-        ]
-        fused = [("Average", K.mean(0), C.mean(0))]
-        fused.append(("Product", product[0].exp_(), product[1].exp_()))
-        ridges = [f"delta={d:g}" for d in DELTAS]
-        for name, k, c in fused:
-            judge.offer(f"FN-{name}", ridge_scores(k, c, [d * n for d in DELTAS]), width, ridges)
-            noises = [f"noise={s:g}" for s in NOISES]
-            judge.offer(f"GP-{name}", ridge_scores(k, c, NOISES), width, noises)
-            if "kpca" not in skip:
-                r = min(n, KPCA_ROWS)
-                shares = [f"components={s:g}" for s in SHARES]
-                judge.offer(f"KPCA-{name}", kpca_scores(k[:r, :r], c[:, :r]), width, shares)
-        del fused, product
-        for j, name in enumerate(names):
+        for name in ("Average", "Product"):
+            if name == "Average":
+                k, c = K.mean(0), C.mean(0)
+            else:
+                k = sum(f / len(names) * d for f, d in zip(factors, between, strict=True)).double()
+                c = sum(f / len(names) * d for f, d in zip(factors, across, strict=True))
+                k, c = k.exp_().fill_diagonal_(1.0), c.exp_()
+            _fixed_rules(
+                judge, f"{name}{tag}", k, c, width, skip | ({"gp", "kpca"} if tag else set())
+            )
+        for j, name in enumerate(names) if not tag else ():
             found = ridge_scores(K[j], C[j], [d * n for d in DELTAS])
-            judge.offer(f"FN {name}", found, width, ridges)
-        del K, C
+            judge.offer(f"FN {name}", found, width, [f"delta={d:g}" for d in DELTAS])
+        if "svm" not in skip and not tag and width >= 0.5:
+            _machines(judge, K, C, width)
+        del K, C, k, c
     return [{"scaling": scaling, "n": n, **row} for row in judge.best.values()], weights
 
 
-def _mahalanobis(scaled: list[Any], across: list[Any], train: Any, rest: Any, views: Any) -> Any:
-    """Minus the Mahalanobis distance from the mean, of all features together.
+def _fixed_rules(judge: Judge, name: str, k: Any, c: Any, width: float, skip: set[str]) -> None:
+    """FN, GP and KPCA on one fused kernel."""
+    n = len(k)
+    found = ridge_scores(k, c, [d * n for d in DELTAS])
+    judge.offer(f"FN-{name}", found, width, [f"delta={d:g}" for d in DELTAS])
+    if "gp" not in skip:
+        found = ridge_scores(k, c, NOISES)
+        judge.offer(f"GP-{name}", found, width, [f"noise={s:g}" for s in NOISES])
+    if "kpca" not in skip:
+        r = min(n, KPCA_ROWS)
+        found = kpca_scores(k[:r, :r], c[:, :r].double())
+        judge.offer(f"KPCA-{name}", found, width, [f"components={s:g}" for s in SHARES])
 
-    After whitening each view it is the plain distance from the mean.
-    """
-    if any(pair is None for pair in scaled):
-        total = 0.0
-        for name in views:
-            _, B = scale_view(views[name], train, rest, "whiten")
-            total = total + B.square().sum(1)
-        return -total[None]
-    A, B = (torch.cat([pair[i] for pair in scaled], dim=1) for i in (0, 1))
-    n, d = A.shape
-    S = A.T @ A / n
-    level = S.trace() / d
-    distance = (S * S).sum() / d - level**2
-    noise = (A.square().sum(1).square().sum() / n - (S * S).sum()) / (d * n)
-    shrinkage = float((torch.minimum(noise, distance) / distance).clamp(0.0, 1.0))
-    S = (1 - shrinkage) * S + shrinkage * level * torch.eye(d).to(S)
-    half = torch.linalg.solve_triangular(torch.linalg.cholesky(S), B.T, upper=False)
-    return -half.square().sum(0)[None]
+
+def _machines(judge: Judge, K: Any, C: Any, width: float) -> None:
+    """The methods built on SVMs, on the first thousand training images and a small grid."""
+    from kernull.methods import get_method
+    from kernull.stacks import DenseStack
+
+    r = min(K.shape[1], SVM_ROWS)
+    stack, cross = (DenseStack(t[:, :, :r].double().cpu().numpy()) for t in (K[:, :r], C))
+    for name, grid in SVM_GRIDS.items():
+        for values in itertools.product(*grid.values()):
+            point = dict(zip(grid, values, strict=True))
+            model = get_method(name).make(kernels="precomputed", calibration_folds=2, **point)
+            choice = ", ".join(f"{k}={v:g}" for k, v in point.items())
+            judge.offer(name, model.fit(stack).score_samples(cross)[None], width, [choice])
+
+
+def _peers(
+    judge: Judge,
+    views: dict[str, Any],
+    scaling: str,
+    train: Any,
+    rest: Any,
+    across: list[Any],
+    norms: list[Any],
+    skip: set[str],
+) -> None:
+    """Neighbours and the Mahalanobis distance on all features side by side."""
+    # Squared distances add up over the views.
+    far = sum(across).topk(min(max(NEIGHBOURS), len(train)), largest=False).values.sqrt()
+    kinds = [-far[:, k - 1] for k in NEIGHBOURS] + [-far[:, :k].mean(1) for k in NEIGHBOURS[1:]]
+    named = [f"k={k}" for k in NEIGHBOURS] + [f"mean of {k}" for k in NEIGHBOURS[1:]]
+    judge.offer("kNN", torch.stack(kinds), "", named)
+    if scaling != "standard":  # whitened: the plain distance from the mean
+        judge.offer("Mahalanobis", -sum(norms)[None], "", ["each view whitened"])
+    elif "mahalanobis" not in skip:
+        pairs = [scale_view(X, train, rest, scaling) for X in views.values()]
+        A, B = (torch.cat([pair[i] for pair in pairs], dim=1) for i in (0, 1))
+        S = shrunk_covariance(A)
+        half = torch.linalg.solve_triangular(torch.linalg.cholesky(S), B.T, upper=False)
+        judge.offer("Mahalanobis", -half.square().sum(0)[None], "", ["all features together"])
 
 
 # ---------------------------------------------------------------- the whole
@@ -296,15 +335,18 @@ def work(job: dict[str, Any], tasks: Any, done: Any) -> None:
             for name in job["networks"]
         }
         while (task := tasks.get()) is not None:
-            digit, scaling = task
+            digit, scaling, regions = task
             start = time.perf_counter()
             try:
                 part = Digit(digit, job["labels"], job["n_train"], job["per_digit"])
-                rows, weights = run_scaling(part, views, scaling, job["device"], job["skip"])
+                tag = " (networks x regions)" if regions else ""
+                used = {k: v for k, v in views.items() if regions or "@" not in k}
+                rows, weights = run_scaling(part, used, scaling, job["device"], job["skip"], tag)
                 found = [{"target": digit, **row} for row in rows]
-                done.put((digit, scaling, found, weights, time.perf_counter() - start, ""))
+                done.put((digit, scaling + tag, found, weights, time.perf_counter() - start, ""))
             except Exception as error:
                 done.put((digit, scaling, [], {}, time.perf_counter() - start, repr(error)))
+            torch.cuda.empty_cache()
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -338,7 +380,10 @@ def main() -> None:
     parser.add_argument("--digits", default="0,1,2,3,4,5,6,7,8,9")
     parser.add_argument("--per-digit", type=int, help="training images a digit (default: all)")
     parser.add_argument("--test", type=int, help="first test images only (default: all)")
-    parser.add_argument("--skip", default="", help="of kpca, mahalanobis: those to leave out")
+    parser.add_argument("--regions", action="store_true", help="also quarters of each image")
+    parser.add_argument("--features-only", action="store_true", help="extract, then stop")
+    parser.add_argument("--scalings", default=",".join(SCALINGS))
+    parser.add_argument("--skip", default="", help="of kpca, gp, mahalanobis, svm: left out")
     parser.add_argument("--scratch", default="/dev/shm/kernull-mnist", help="for the features")
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = True
@@ -364,30 +409,45 @@ def main() -> None:
         pools = [pool[: options.per_digit] for pool in pools]
         wanted = np.concatenate([*pools, np.arange(n_train, len(images))])
     say(f"device {options.device}; networks {', '.join(names)}; {len(wanted)} images")
-    for name in names:
-        file = scratch / f"{name}.npy"
+    views = list(names)
+    if options.regions:
+        views += [f"{name}@{q}" for name in names if name in SMALL for q in QUARTERS]
+    for view in views:
+        name, _, quarter = view.partition("@")
+        file = scratch / f"{view}.npy"
         if not file.is_file():
+            top, left = QUARTERS.get(quarter, (0, 0))
+            size = 14 if quarter else 28
             found = features(
-                name, weights / f"{name}.onnx", images[wanted], options.device, options.batch
+                name,
+                weights / f"{name}.onnx",
+                images[wanted, top : top + size, left : left + size],
+                options.device,
+                options.batch,
             )
             table = np.zeros((len(images), found.shape[1]), dtype=np.float32)
             table[wanted] = found
-            np.save(scratch / f"{name}.tmp.npy", table)
-            os.replace(scratch / f"{name}.tmp.npy", file)
-        say(f"features of {name}")
+            np.save(scratch / f"{view}.tmp.npy", table)
+            os.replace(scratch / f"{view}.tmp.npy", file)
+        say(f"features of {view}")
+    if options.features_only:
+        return
     if options.device == "cuda":
         torch.cuda.empty_cache()
     context = torch.multiprocessing.get_context("spawn")
     tasks, done = context.Queue(), context.Queue()
     digits = [int(d) for d in options.digits.split(",")]
-    todo = [(d, s) for s in SCALINGS for d in digits]
+    scalings = options.scalings.split(",")
+    todo = [(d, s, False) for s in scalings for d in digits]
+    if options.regions:  # after the first scaling of every digit
+        todo[len(digits) : len(digits)] = [(d, scalings[0], True) for d in digits]
     workers = min(options.workers, len(todo))
     for task in [*todo, *[None] * workers]:
         tasks.put(task)
     job = {
         "threads": max(1, (os.cpu_count() or 1) // workers),
         "folder": scratch,
-        "networks": names,
+        "networks": views,
         "labels": labels,
         "n_train": n_train,
         "per_digit": options.per_digit,
@@ -402,9 +462,9 @@ def main() -> None:
     for _ in todo:
         digit, scaling, found, learned, seconds, problem = done.get()
         rows += found
-        kept |= {f"{digit}_{scaling}_{width:g}": w for width, w in learned.items()}
+        kept |= {f"{digit}, {scaling}, {width:g}": w for width, w in learned.items()}
         write_csv(out / "results.csv", rows)
-        np.savez_compressed(out / "weights.npz", networks=np.array(names), **kept)
+        np.savez_compressed(out / "weights.npz", networks=np.array(views), **kept)
         (out / "log.txt").write_text("\n".join(averages(rows)) + "\n")
         say(f"digit {digit}, {scaling}: {seconds:.1f} s {problem}")
     for member in crew:
