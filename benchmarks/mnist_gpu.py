@@ -6,13 +6,20 @@
 onnxruntime is needed). Needs torch, NumPy, SciPy and scikit-learn. Tables go to the folder named
 by the variable OUT, or by ``--out``: ``results.csv`` (rewritten after every digit), ``weights.npz``
 (the lp MK-FN weights) and ``log.txt`` (averages). Features are kept in ``--scratch``, so that a
-second call with one more network extracts that one only.
+second call with one more network extracts that one only::
+
+    python -m benchmarks.mnist_gpu --data data --weights four --scratch /dev/shm/mnist
+    python -m benchmarks.mnist_gpu --data data --weights two --scratch /dev/shm/mnist \\
+        --networks alexnet,squeezenet1_1,mobilenet_v2,efficientnet_lite0,vgg16,inception_v3
+
+What is finished after ``--limit`` seconds (540 by default) is written and the rest is left.
 
 Protocol, that of `kernull.experiments.e8`, fixed before the run. The training images of each digit
 are shuffled by a seed of its own; the first 90 % of the target digit train, the last 10 % and a
 hundred of each other digit validate; the whole test set tests. Features are signed square roots
 of unit length. Everything is chosen by validation AUC and nothing is refitted. ``--regions`` adds
-kernels of four overlapping quarters of each image for the small networks, as methods of their own.
+kernels of four overlapping quarters of each image for the small networks, as methods of their own;
+lines "(networks chosen)" fuse the best k networks by their validation AUC alone, k chosen likewise.
 """
 
 from __future__ import annotations
@@ -20,8 +27,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import hashlib
 import itertools
 import os
+import queue
 import sys
 import time
 from pathlib import Path
@@ -31,13 +40,14 @@ import numpy as np
 
 try:
     import torch
+    from scipy.stats import rankdata
     from torch.nn import functional
 
     from kernull.datasets import load_mnist
-    from kernull.experiments._cells import generator
-    from kernull.experiments._models import aucs
+    from kernull.methods import get_method
     from kernull.methods.registry import DELTAS, PS, WIDTHS
     from kernull.paths import shared_path
+    from kernull.stacks import DenseStack
     from kernull.stacks.torch_tiled import TorchDenseStack
     from kernull.views._onnx_torch import TorchNetwork
 except ImportError as error:  # a machine without one of the dependencies
@@ -70,7 +80,23 @@ SVM_GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
     "MK-OCSVM": {"nu": (0.05, 0.2)},
     "Slim-MK-OCSVM": {"nu": (0.05, 0.2), "slim_lambda": (0.3, 1.0)},
 }
+#: Kinds of tasks, besides all methods on the networks' kernels.
+REGIONS, MACHINES = " (networks x regions)", " machines"
 START = time.perf_counter()
+
+
+def generator(*key: str | int) -> np.random.Generator:
+    """The generator of `kernull.experiments` (whose package needs more than this machine has)."""
+    digest = hashlib.sha256("\x1f".join(str(part) for part in key).encode()).digest()
+    return np.random.default_rng(np.frombuffer(digest, dtype="<u4").astype(np.uint64).tolist())
+
+
+def aucs(labels: Any, scores: Any) -> Any:
+    """AUC of many score vectors at once: (..., m) -> (...)."""
+    positive = np.asarray(labels) == 1
+    P, N = int(positive.sum()), int((~positive).sum())
+    ranks = rankdata(scores, axis=-1)
+    return (ranks[..., positive].sum(axis=-1) - P * (P + 1) / 2) / (P * N)
 
 
 def say(*words: Any) -> None:
@@ -216,7 +242,7 @@ def run_scaling(
 ) -> tuple[list[dict[str, Any]], Any]:
     """All methods on one digit with one scaling; rows of the table, and the lp weights.
 
-    With a ``tag``, only the methods that fuse, under names that carry it.
+    With a ``tag``, only the methods that fuse, under names that carry it, or only the machines.
     """
     judge, names = Judge(digit), list(views)
     train, rest = (torch.as_tensor(rows, device=device) for rows in (digit.train, digit.rest))
@@ -228,15 +254,22 @@ def run_scaling(
         norms.append(B.square().sum(1))
     n = len(train)
     mean_distance = [float(d.sqrt().double().sum()) / (n * (n - 1)) for d in between]
+    if tag == MACHINES:
+        for width in (1.0, 0.5):
+            factors = [-0.5 / (width * D) ** 2 for D in mean_distance]
+            _machines(judge, between, across, factors, width)
+        return [{"scaling": scaling, "n": SVM_ROWS, **row} for row in judge.best.values()], {}
     if not tag:
         _peers(judge, views, scaling, train, rest, across, norms, skip)
     weights = {}
     for width in sorted(WIDTHS, reverse=True):
         factors = [-0.5 / (width * D) ** 2 for D in mean_distance]
-        K = torch.stack([(f * d.double()).exp_() for f, d in zip(factors, between, strict=True)])
-        C = torch.stack([(f * d).exp_() for f, d in zip(factors, across, strict=True)])
-        for k in K:  # the rounding of single precision must not show on the diagonal
-            k.fill_diagonal_(1.0)
+        K = torch.empty(len(names), n, n, dtype=torch.float64, device=device)
+        C = torch.empty(len(names), len(rest), n, device=device)
+        for j, f in enumerate(factors):
+            torch.exp(f * between[j].double(), out=K[j])
+            torch.exp(f * across[j], out=C[j])
+            K[j].fill_diagonal_(1.0)  # the rounding of single precision must not show there
         models = shared_path(TorchDenseStack(K), PS, DELTAS, tol=1e-4)
         scores = models.scores(TorchDenseStack(C)).reshape(len(models), -1)
         grid = [f"p={p:.5g}, delta={d:g}" for p, d in itertools.product(PS, DELTAS)]
@@ -257,10 +290,27 @@ def run_scaling(
         for j, name in enumerate(names) if not tag else ():
             found = ridge_scores(K[j], C[j], [d * n for d in DELTAS])
             judge.offer(f"FN {name}", found, width, [f"delta={d:g}" for d in DELTAS])
-        if "svm" not in skip and not tag and width >= 0.5:
-            _machines(judge, K, C, width)
+        if not tag:
+            _best_networks(judge, names, K, C, width)
         del K, C, k, c
     return [{"scaling": scaling, "n": n, **row} for row in judge.best.values()], weights
+
+
+def _best_networks(judge: Judge, names: list[str], K: Any, C: Any, width: float) -> None:
+    """Fusion of the best k networks, ranked by their validation AUC alone; k by validation too."""
+    ranks = sorted(range(len(names)), key=lambda j: -judge.best[f"FN {names[j]}"]["validation_auc"])
+    n = K.shape[1]
+    for k in range(1, len(names)):
+        pick = sorted(ranks[:k])
+        shown = "+".join(names[j] for j in pick)
+        part, seen = K[pick], C[pick]
+        models = shared_path(TorchDenseStack(part), PS, DELTAS, tol=1e-4)
+        scores = models.scores(TorchDenseStack(seen)).reshape(len(models), -1)
+        grid = [f"{shown}, p={p:.5g}, delta={d:g}" for p, d in itertools.product(PS, DELTAS)]
+        judge.offer("lp MK-FN (networks chosen)", scores, width, grid)
+        found = ridge_scores(part.mean(0), seen.mean(0), [d * n for d in DELTAS])
+        grid = [f"{shown}, delta={d:g}" for d in DELTAS]
+        judge.offer("FN-Average (networks chosen)", found, width, grid)
 
 
 def _fixed_rules(judge: Judge, name: str, k: Any, c: Any, width: float, skip: set[str]) -> None:
@@ -277,13 +327,18 @@ def _fixed_rules(judge: Judge, name: str, k: Any, c: Any, width: float, skip: se
         judge.offer(f"KPCA-{name}", found, width, [f"components={s:g}" for s in SHARES])
 
 
-def _machines(judge: Judge, K: Any, C: Any, width: float) -> None:
-    """The methods built on SVMs, on the first thousand training images and a small grid."""
-    from kernull.methods import get_method
-    from kernull.stacks import DenseStack
-
-    r = min(K.shape[1], SVM_ROWS)
-    stack, cross = (DenseStack(t[:, :, :r].double().cpu().numpy()) for t in (K[:, :r], C))
+def _machines(
+    judge: Judge, between: list[Any], across: list[Any], factors: list[float], width: float
+) -> None:
+    """The methods built on SVMs, on the first training images and a small grid."""
+    r = min(len(between[0]), SVM_ROWS)
+    kernels = [
+        torch.stack([(f * d[rows, :r].double()).exp_() for f, d in zip(factors, part, strict=True)])
+        for part, rows in ((between, slice(r)), (across, slice(None)))
+    ]
+    for k in kernels[0]:
+        k.fill_diagonal_(1.0)
+    stack, cross = (DenseStack(k.cpu().numpy()) for k in kernels)
     for name, grid in SVM_GRIDS.items():
         for values in itertools.product(*grid.values()):
             point = dict(zip(grid, values, strict=True))
@@ -335,12 +390,11 @@ def work(job: dict[str, Any], tasks: Any, done: Any) -> None:
             for name in job["networks"]
         }
         while (task := tasks.get()) is not None:
-            digit, scaling, regions = task
+            digit, scaling, tag = task
             start = time.perf_counter()
             try:
                 part = Digit(digit, job["labels"], job["n_train"], job["per_digit"])
-                tag = " (networks x regions)" if regions else ""
-                used = {k: v for k, v in views.items() if regions or "@" not in k}
+                used = {k: v for k, v in views.items() if tag == REGIONS or "@" not in k}
                 rows, weights = run_scaling(part, used, scaling, job["device"], job["skip"], tag)
                 found = [{"target": digit, **row} for row in rows]
                 done.put((digit, scaling + tag, found, weights, time.perf_counter() - start, ""))
@@ -376,11 +430,12 @@ def main() -> None:
     parser.add_argument("--out", default=os.environ.get("OUT", "out/mnist_gpu"))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--batch", type=int, default=500)
-    parser.add_argument("--workers", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--digits", default="0,1,2,3,4,5,6,7,8,9")
     parser.add_argument("--per-digit", type=int, help="training images a digit (default: all)")
     parser.add_argument("--test", type=int, help="first test images only (default: all)")
     parser.add_argument("--regions", action="store_true", help="also quarters of each image")
+    parser.add_argument("--limit", type=float, default=540, help="seconds after which to stop")
     parser.add_argument("--features-only", action="store_true", help="extract, then stop")
     parser.add_argument("--scalings", default=",".join(SCALINGS))
     parser.add_argument("--skip", default="", help="of kpca, gp, mahalanobis, svm: left out")
@@ -438,9 +493,11 @@ def main() -> None:
     tasks, done = context.Queue(), context.Queue()
     digits = [int(d) for d in options.digits.split(",")]
     scalings = options.scalings.split(",")
-    todo = [(d, s, False) for s in scalings for d in digits]
-    if options.regions:  # after the first scaling of every digit
-        todo[len(digits) : len(digits)] = [(d, scalings[0], True) for d in digits]
+    # What is finished when time runs out should say most.
+    todo = [(d, scalings[0], "") for d in digits]
+    todo += [(d, scalings[0], REGIONS) for d in digits if options.regions]
+    todo += [(d, s, "") for s in scalings[1:] for d in digits]
+    todo += [(d, scalings[0], MACHINES) for d in digits if "svm" not in options.skip.split(",")]
     workers = min(options.workers, len(todo))
     for task in [*todo, *[None] * workers]:
         tasks.put(task)
@@ -460,7 +517,14 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     kept: dict[str, Any] = {}
     for _ in todo:
-        digit, scaling, found, learned, seconds, problem = done.get()
+        left = options.limit - (time.perf_counter() - START)
+        try:
+            digit, scaling, found, learned, seconds, problem = done.get(timeout=max(left, 0.1))
+        except queue.Empty:
+            say(f"stopped after {options.limit:g} s; what is finished is written")
+            for member in crew:
+                member.terminate()
+            break
         rows += found
         kept |= {f"{digit}, {scaling}, {width:g}": w for width, w in learned.items()}
         write_csv(out / "results.csv", rows)
