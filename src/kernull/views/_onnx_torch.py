@@ -127,7 +127,7 @@ def _as_tensor(array: Any) -> Any:
 
 
 def _numbers(tensor: Any) -> list[Any]:
-    return [item for item in tensor.reshape(-1).tolist()]
+    return list(tensor.reshape(-1).tolist())
 
 
 def _input(inputs: list[Any], i: int) -> Any:
