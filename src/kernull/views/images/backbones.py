@@ -159,6 +159,8 @@ def _open_onnx(path: Path, identity: tuple[int, ...], device: str, threads: int)
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors come as exceptions
+    # Threads that wait in a loop would take the cores from those that read images.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         session = ort.InferenceSession(content, options, providers=_providers(ort, device))
     except MissingDependencyError:

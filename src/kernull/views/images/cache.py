@@ -28,8 +28,15 @@ Features = NDArray[np.float32]
 T = TypeVar("T")
 
 _AT_A_TIME = 500  # SQLite takes at least 999 parameters in one statement
-#: No database, a broken one, or one with other tables: each can only be thrown away.
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+WAIT = 60.0  # seconds, for another process that is writing
+#: No database, a broken one, or one with other tables: each can only be thrown away. Not so a
+#: file that is locked or read-only, or a full disk.
+_DAMAGED = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CONSTRAINT,
+)
 _TABLES = """
 CREATE TABLE IF NOT EXISTS features (image BLOB PRIMARY KEY, content BLOB, checksum INTEGER);
 CREATE TABLE IF NOT EXISTS space (id INTEGER PRIMARY KEY, description TEXT);
@@ -45,15 +52,12 @@ class FeatureCache:
         Where the file lies; made when the first features are stored.
     space : str
         Everything but the image that the features depend on. Its hash names the file.
-    wait : float
-        Seconds to wait for another process that is writing.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], space: str, wait: float = 60.0) -> None:
+    def __init__(self, folder: str | os.PathLike[str], space: str) -> None:
         digest = hashlib.blake2b(space.encode(), digest_size=16).hexdigest()
         self.path = Path(folder).expanduser() / f"features-{digest}.sqlite"
         self.space = space
-        self.wait = wait
         self._warned = False
 
     def get(self, digests: Iterable[bytes], n_features: int) -> dict[bytes, Features]:
@@ -96,9 +100,8 @@ class FeatureCache:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 with contextlib.closing(self._open()) as connection:
                     return action(connection)
-            except (sqlite3.Error, OSError) as error:
-                code = getattr(error, "sqlite_errorcode", None)
-                if attempt == 0 and code is not None and code & 0xFF in _DAMAGED:
+            except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+                if attempt == 0 and _is_damage(error):
                     self._start_again(error)
                     continue
                 if not self._warned:
@@ -111,7 +114,7 @@ class FeatureCache:
         return None
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=self.wait)
+        connection = sqlite3.connect(self.path, timeout=WAIT)
         try:
             connection.text_factory = bytes  # damaged text is no reason to fail
             connection.executescript(_TABLES)
@@ -130,6 +133,12 @@ class FeatureCache:
         )
         for path in (self.path, self.path.with_name(self.path.name + "-journal")):
             path.unlink(missing_ok=True)
+
+
+def _is_damage(error: Exception) -> bool:
+    # Messages that quote a damaged schema cannot always be decoded.
+    code = getattr(error, "sqlite_errorcode", None)
+    return isinstance(error, UnicodeDecodeError) or (code is not None and code & 0xFF in _DAMAGED)
 
 
 def _checksum(image: bytes, content: bytes) -> int:

@@ -187,8 +187,11 @@ def _decode(content: bytes) -> Pixels:
     pil = need_pillow()
     if not content:
         raise ValueError("the file is empty")
-    with pil.Image.open(io.BytesIO(content)) as image:
-        return _from_pillow(pil.ImageOps.exif_transpose(image))
+    try:
+        with pil.Image.open(io.BytesIO(content)) as image:
+            return _from_pillow(pil.ImageOps.exif_transpose(image))
+    except pil.UnidentifiedImageError as error:
+        raise ValueError("is no image of a kind that Pillow knows") from error
 
 
 def _from_pillow(image: Any) -> Pixels:

@@ -59,7 +59,8 @@ def load_torch(library: str, name: str, device: str) -> TorchBackbone:
 def _torchvision(torchvision: Any, name: str) -> tuple[Any, Preprocessing]:
     models = torchvision.models
     name, _, chosen = name.partition(":")
-    _check_name("torchvision", name, models.list_models())
+    # Those of this module classify; there are others that detect or segment.
+    _check_name("torchvision", name, models.list_models(module=models))
     known = models.get_model_weights(name)
     if chosen and chosen not in known.__members__:
         raise ValueError(

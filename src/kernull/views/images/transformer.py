@@ -95,7 +95,7 @@ class _ImageTransformer(TransformerMixin, BaseEstimator):
         listed = "; ".join(f"{name}: {reason}" for name, reason in named.items())
         message = f"X: {len(bad)} of {len(images)} images cannot be read: {listed}."
         if self.on_error == "nan":
-            warnings.warn(f"{message} Their rows are NaN.", BadImageWarning, stacklevel=4)
+            warnings.warn(f"{message} Their rows are NaN.", BadImageWarning, stacklevel=5)
             return
         kept = "in the cache" if self.cache is not None else "in this error's `features`"
         raise BadImageError(
@@ -207,7 +207,8 @@ class BackboneFeatures(_ImageTransformer):
             With ``on_error="raise"``, after all others are done, if images cannot be read.
         """
         self._check()
-        return self._extract(X, [(self._name, self._load(self.backbone), self.region)])
+        network = self._load(self.backbone)
+        return self._extract(X, [(self._name, network, self.region)])
 
     @property
     def _name(self) -> str:
@@ -268,7 +269,7 @@ class ImageViews(_ImageTransformer):
     >>> from kernull import ImageViews, MultiKernelFisherNull
     >>> images = ImageViews(["alexnet", "mobilenet_v2"], cache="features")
     >>> model = make_pipeline(
-    ...     images, MultiKernelFisherNull(views=images.views_, scaling="whiten")
+    ...     images, MultiKernelFisherNull(views=images.views_, scaling="none")
     ... )  # doctest: +SKIP
     >>> model.fit("photographs")  # doctest: +SKIP
     """
