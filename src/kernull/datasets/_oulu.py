@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,8 @@ def load_oulu_npu(phone: int, *, home: str | os.PathLike[str] | None = None) -> 
                 f"it in {str(root)!r}, or set KERNULL_DATA to the folder that holds 'oulu-npu'."
             )
         lists.append(_read_list(path, part))
-    return OuluProtocol(phone, *lists, root)
+    train, dev, test = lists
+    return OuluProtocol(phone, train, dev, test, root)
 
 
 def parse_video(name: str, part: str) -> OuluVideo:
@@ -182,7 +184,7 @@ def oulu_faces(video: OuluVideo, root: Path, count: int = 5) -> list[Any]:
 
 def _frames(movie: Path, count: int) -> list[NDArray[np.uint8]]:
     try:
-        import cv2
+        cv2: Any = import_module("cv2")
     except ImportError:
         raise MissingDependencyError(
             f"{str(movie)!r} is a video; reading it needs OpenCV: pip install "

@@ -31,6 +31,7 @@ __all__ = [
     "MAIN",
     "PAPER_NETWORKS",
     "SCALINGS",
+    "SMALL",
     "base_settings",
     "families",
     "feature_file",
@@ -52,6 +53,8 @@ PAPER_NETWORKS = (
     "torchvision:mobilenet_v2",
     "torchvision:densenet201",
 )
+#: Networks that two cores run at more than a hundred images a second.
+SMALL = ("alexnet", "efficientnet_lite0", "mobilenet_v2", "squeezenet1_1")
 #: Cells by what they share: kernels, feature tables, or the machines' own time.
 KERNELS, PEERS, MACHINES = "kernels", "peers", "machines"
 FAMILIES = (KERNELS, PEERS, MACHINES)

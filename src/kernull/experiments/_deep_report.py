@@ -162,8 +162,9 @@ def _figure(
         axes.plot(xs, ys, MARKERS[i], color=COLOURS[i], ms=6, label=f"ours, {NAMES[scaling]}")
     known = [(published[m][0], y) for y, m in zip(places, methods, strict=True) if m in published]
     if known:
-        xs, ys = zip(*known, strict=True)
-        axes.plot(xs, ys, "D", mfc="white", color="black", ms=5, label="published")
+        axes.plot(
+            *zip(*known, strict=True), "D", mfc="white", color="black", ms=5, label="published"
+        )
     for y, (above, below) in zip(places, itertools.pairwise(methods), strict=False):
         if kind(above) != kind(below):
             axes.axhline(y - 0.5, color="grey", lw=0.6)

@@ -19,15 +19,13 @@ import numpy as np
 
 from kernull.datasets import Mnist, load_mnist
 from kernull.experiments._cells import Cell, Experiment, Rows, Settings, generator
-from kernull.experiments._deep import base_settings, families, load_features, write_features
+from kernull.experiments._deep import SMALL, base_settings, families, load_features, write_features
 from kernull.experiments._deep_report import deep_body, deep_report
 from kernull.experiments._deep_run import run_family
 from kernull.experiments._models import Split
 from kernull.experiments.published import DEEP
 
 __all__ = ["EXPERIMENT", "full_section"]
-
-SMALL = ("alexnet", "efficientnet_lite0", "mobilenet_v2", "squeezenet1_1")
 
 
 def settings(quick: bool) -> Settings:

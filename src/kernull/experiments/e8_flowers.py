@@ -13,7 +13,7 @@ import numpy as np
 
 from kernull.datasets import load_flowers17_images
 from kernull.experiments._cells import Cell, Experiment, Rows, Settings, generator
-from kernull.experiments._deep import base_settings, families, load_features, write_features
+from kernull.experiments._deep import SMALL, base_settings, families, load_features, write_features
 from kernull.experiments._deep_report import deep_report
 from kernull.experiments._deep_run import run_family
 from kernull.experiments._models import split_rows
@@ -25,8 +25,11 @@ IMAGES, CLASSES = 1360, 17
 
 def settings(quick: bool) -> Settings:
     """Classes and repeats."""
+    base = base_settings(quick)
+    if quick:  # the others take minutes
+        base["networks"] = [n for n in base["networks"] if n in SMALL] or base["networks"]
     return {
-        **base_settings(quick),
+        **base,
         "classes": list(range(3 if quick else CLASSES)),
         "repeats": 1 if quick else 3,
     }

@@ -56,6 +56,10 @@ class Graph:
     """Inputs that are not constants."""
     outputs: tuple[str, ...]
     opset: int
+    shapes: dict[str, tuple[int | str, ...]]
+    """Shapes of inputs and outputs; a name where a length is free."""
+    types: dict[str, int]
+    """ONNX's numbers of their types."""
 
 
 def read_onnx(path: str | os.PathLike[str]) -> Graph:
@@ -156,7 +160,11 @@ def _model(content: bytes) -> Graph:
                 opset = int(entry.get(2, 0))
     if graph is None:
         raise _NotProtobufError("no graph in it")
-    nodes, constants, inputs, outputs = [], {}, [], []
+    nodes, constants = [], {}
+    inputs: list[str] = []
+    outputs: list[str] = []
+    shapes: dict[str, tuple[int | str, ...]] = {}
+    types: dict[str, int] = {}
     for number, value in _fields(graph):
         if number == 1:
             nodes.append(_node(_bytes(value)))
@@ -165,9 +173,22 @@ def _model(content: bytes) -> Graph:
             constants[name] = array
         elif number in (11, 12):
             named = dict(_fields(_bytes(value)))
-            (inputs if number == 11 else outputs).append(_text(named[1]))
+            name = _text(named[1])
+            (inputs if number == 11 else outputs).append(name)
+            types[name], shapes[name] = _type(_bytes(named.get(2, b"")))
     free = tuple(name for name in inputs if name not in constants)
-    return Graph(tuple(nodes), constants, free, tuple(outputs), opset)
+    return Graph(tuple(nodes), constants, free, tuple(outputs), opset, shapes, types)
+
+
+def _type(message: bytes) -> tuple[int, tuple[int | str, ...]]:
+    """Element type and shape of a tensor."""
+    tensor = dict(_fields(_bytes(dict(_fields(message)).get(1, b""))))
+    shape: list[int | str] = []
+    for number, value in _fields(_bytes(tensor.get(2, b""))):
+        if number == 1:
+            length = dict(_fields(_bytes(value)))
+            shape.append(_integers(length[1])[0] if 1 in length else _text(length.get(2, b"")))
+    return int(tensor.get(1, 0)), tuple(shape)
 
 
 def _node(message: bytes) -> Node:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch.nn import functional
 from kernull.errors import MissingCapabilityError
 from kernull.views._onnx_file import TENSOR_TYPES, Graph, Node, read_onnx
 
-__all__ = ["TorchNetwork"]
+__all__ = ["TorchNetwork", "TorchSession"]
 
 Attributes = dict[str, Any]
 
@@ -122,6 +122,49 @@ class TorchNetwork:
         return result if isinstance(result, tuple) else (result,)
 
 
+class _Port(NamedTuple):
+    """Name, type and shape of an input or output, as onnxruntime's sessions give them."""
+
+    name: str
+    type: str
+    shape: list[int | str]
+
+
+class TorchSession:
+    """A network with the few methods of onnxruntime's session that extraction needs.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    device : str, default="cpu"
+        Where it runs.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], device: str = "cpu") -> None:
+        self.network = TorchNetwork(path, device=device)
+
+    def get_inputs(self) -> list[_Port]:
+        """The inputs that are not constants."""
+        return [self._port(name) for name in self.network.inputs]
+
+    def get_outputs(self) -> list[_Port]:
+        """All outputs."""
+        return [self._port(name) for name in self.network.outputs]
+
+    def run(self, names: Sequence[str], inputs: dict[str, Any]) -> list[Any]:
+        """Outputs as arrays."""
+        (batch,) = inputs.values()
+        return [out.float().cpu().numpy() for out in self.network(batch, names)]
+
+    def _port(self, name: str) -> _Port:
+        kinds = {1: "tensor(float)", 10: "tensor(float16)"}
+        graph = self.network.graph
+        number = graph.types.get(name, 0)
+        shape = list(graph.shapes.get(name, ()))
+        return _Port(name, kinds.get(number, f"tensor type {number}"), shape)
+
+
 def _as_tensor(array: Any) -> Any:
     return torch.from_numpy(np.array(array))  # a copy: what was read is not writable
 
@@ -223,7 +266,7 @@ def _pad(inputs: list[Any], a: Attributes) -> Any:
         return functional.pad(x, both, value=0.0 if value is None else float(value))
     while both and both[-2:] == [0, 0]:  # torch wants the padded axes only
         both = both[:-2]
-    return functional.pad(x, both, mode={"edge": "replicate"}.get(mode, mode))
+    return functional.pad(x, both, mode="replicate" if mode == "edge" else str(mode))
 
 
 def _reduce_mean(inputs: list[Any], a: Attributes) -> Any:
