@@ -51,8 +51,8 @@ def deep_body(
     """Tables, a figure, and paired differences from lp MK-FN."""
     auc = _by_target(rows)
     targets = sorted({t for found in auc.values() for t in found}, key=_natural)
-    scalings = [s for s in SCALINGS if any(key[1] == s for key in auc)]
     complete = {key: found for key, found in auc.items() if len(found) == len(targets)}
+    scalings = [s for s in SCALINGS if any(key[1] == s for key in complete)]
     missing = sorted({key[0] for key in auc} - {key[0] for key in complete})
     methods = sorted(
         {key[0] for key in complete},
@@ -76,7 +76,7 @@ def deep_body(
     parts = [
         f"Test AUC in percent, mean over {len(targets)} targets"
         + (f" and {repeats} repeats" if repeats > 1 else "")
-        + f"; {n[0]} to {n[-1]} training images."
+        + f"; {n[0] if len(n) == 1 else f'{n[0]} to {n[-1]}'} training images."
         + (f" Not finished and left out: {', '.join(missing)}." if missing else ""),
         markdown(["method", "kind", *(NAMES[s] for s in scalings), "published"], lines),
         _verdict(complete, scalings, targets),

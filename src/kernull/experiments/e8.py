@@ -102,8 +102,12 @@ def full_section(folder: Path) -> str:
     with path.open(encoding="utf-8", newline="") as file:
         rows: Rows = [{**row, "auc": float(row["auc"])} for row in csv.DictReader(file)]
     body = deep_body(rows, folder, published=DEEP["E8"], figure="full.png")
+    names = sorted(
+        {row["method"].removeprefix("FN ") for row in rows if row["method"][:3] == "FN "}
+    )
     return (
-        "## Every training image, six networks (`benchmarks.mnist_gpu`, one GPU)\n\n"
+        "## Every training image (`benchmarks.mnist_gpu`, one GPU)\n\n"
+        f"Networks: {', '.join(names)}. "
         "90 % of a digit's training images train, 10 % and a hundred of each other digit validate, "
         "all test images test. Methods on SVMs have the first thousand training images, KPCA the "
         'first two thousand. "networks x regions": besides each network on the whole image, the '
