@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 #: Modules that import an extra at their top, and which.
 NEEDS = {
+    "src/kernull/problems/torch_joint.py": "torch",
     "src/kernull/stacks/torch_bank.py": "torch",
     "src/kernull/stacks/torch_tiled.py": "torch",
     "src/kernull/stacks/triton_rbf.py": "triton",

@@ -51,6 +51,7 @@ def samples() -> list[bytes]:
     X, y = load_wine(return_X_y=True)
     X = X[y == 0]
     views = {"taste": slice(0, 6), "phenols": [6, 7, 8], "look": slice(9, 13)}
+    named = kernull.KernelStack(np.stack([X @ X.T / 1e6, np.eye(len(X))]), names=["x", "y"])
     models = [
         kernull.MultiKernelFisherNull(views=views, widths=[0.25, 1.0]).fit(X),
         kernull.MultiKernelFisherNull(["rbf", "polynomial", "cosine"], scaling="whiten").fit(X),
@@ -58,13 +59,13 @@ def samples() -> list[bytes]:
         kernull.MultiKernelFisherNull(
             calibration="split", calibration_fraction=20, score_type="distance"
         ).fit(X),
-        kernull.MultiKernelFisherNull(),
         estimators.FisherNull(views=views).fit(X),
         estimators.GaussianProcessOneClass(views=views).fit(X),
         estimators.KernelPCANovelty(views=views).fit(X),
         estimators.MultiKernelOneClassSVM(views=views).fit(X),
         estimators.MultiKernelSVDD(views=views).fit(X),
         estimators.JointMultiKernelFisherNull(views=views).fit(X, groups=np.arange(len(X)) % 2),
+        estimators.JointMultiKernelFisherNull("precomputed").fit({"a": named, "b": named}),
     ]
     out = []
     with tempfile.TemporaryDirectory() as folder:

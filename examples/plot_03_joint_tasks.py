@@ -120,8 +120,8 @@ axes.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=Fals
 # ----------------------------------------------
 # The plain p = 1 lets all fifteen kernels compete and loses whole views on the way; p = 2 keeps
 # all fifteen. The mixed norm says what is meant: widths of one view compete (``r=1``), views do
-# not (``p=2``). It is as sparse as p = 1, a fifth of the price of p = 2 when scoring, and loses
-# little. (All three favour the widest kernels: without outliers, smooth explanations win.)
+# not (``p=2``). It is nearly as sparse as p = 1, a fifth of the price of p = 2 when scoring, and
+# loses little. (All three favour the widest kernels: without outliers, smooth explanations win.)
 figure, panels = plt.subplots(1, 3, figsize=(8.5, 3.2), sharey=True, layout="constrained")
 for axes, (title, p, r) in zip(
     panels, [("p = 1", 1.0, None), ("p = 2", 2.0, None), ("p = 2, r = 1", 2.0, 1.0)], strict=True

@@ -6,6 +6,7 @@ __all__ = [
     "ApproximationWarning",
     "BadImageError",
     "BadImageWarning",
+    "CalibrationWarning",
     "ClusterError",
     "ConstantViewWarning",
     "EdgeOfGridWarning",
@@ -48,6 +49,10 @@ class ApproximationWarning(UserWarning):
     """Kernels were approximated because exact ones would cost too much."""
 
 
+class CalibrationWarning(UserWarning):
+    """Calibration rows were not left out of all that was fitted: thresholds are too strict."""
+
+
 class ConstantViewWarning(UserWarning):
     """A view is constant on the training rows and was dropped."""
 
@@ -57,7 +62,7 @@ class EdgeOfGridWarning(UserWarning):
 
 
 class TooFewRowsWarning(UserWarning):
-    """There are too few calibration rows for the false-alarm rate asked for."""
+    """There are too few rows: for the false-alarm rate asked for, or to begin a model with."""
 
 
 class ZeroProjectionWarning(UserWarning):

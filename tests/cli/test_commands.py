@@ -189,6 +189,9 @@ BAD = {
     "view of no column": (
         ["fit", "train.csv", "-o", "x.kernull", "--view", "a=z*"], 2, "no column matches",
     ),
+    "one row": (
+        ["fit", "one.csv", "-o", "x.kernull"], 1, "one.csv: 1 normal row to learn from",
+    ),
     "bad parameter": (["fit", "train.csv", "-o", "x.kernull", "--delta", "-1"], 2, "--delta"),
     "unknown kernel": (["fit", "train.csv", "-o", "x.kernull", "--kernel", "rbff"], 2, "--kernel"),
     "output is the input": (["fit", "train.csv", "-o", "train.csv"], 2, "is an input"),
@@ -209,6 +212,7 @@ def broken(tables):
     cells = lines[2].split(",")
     cells[3] = "wide"
     (tables / "text.csv").write_text("\n".join([*lines[:2], ",".join(cells)]) + "\n")
+    (tables / "one.csv").write_text("a,b\n1,2\n")
     (tables / "short.csv").write_text("col_r,col_g,col_b\n1,2,3\n")
     content = (tables / "model.kernull").read_bytes()
     (tables / "cut.kernull").write_bytes(content[: len(content) // 2])

@@ -44,9 +44,13 @@ def test_nan_and_infinity(X, bad):
     model = Model().fit(X)
     X = X.copy()
     X[3, 1] = bad
-    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+    with pytest.raises(
+        ValueError, match=r"X: contains NaN or infinity .* in column\(s\) 1\. Impute"
+    ):
         Model().fit(X)
-    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+    with pytest.raises(
+        ValueError, match=r"X: contains NaN or infinity .* in column\(s\) 1\. Impute"
+    ):
         model.predict(X)
 
 
@@ -349,3 +353,17 @@ def test_integer_and_boolean_tables_need_no_fuss(rng):
         one = Model().fit(X)
         Model().fit(X > 2)
     np.testing.assert_array_equal(one.coef_, Model().fit(X.astype(float)).coef_)
+
+
+@pytest.mark.parametrize("landmarks", [0, -3, 2.5, "a", True])
+@pytest.mark.parametrize("storage", ["auto", "nystroem"])
+def test_landmarks_are_a_positive_number(X, landmarks, storage):
+    with pytest.raises(ValueError, match=f"landmarks: got {landmarks!r}; expected a whole number"):
+        Model(landmarks=landmarks, storage=storage).fit(X)
+
+
+@pytest.mark.parametrize("seed", ["a", -1, 1.5])
+@pytest.mark.parametrize("calibration", ["loo", "split"])
+def test_a_seed_is_one(X, seed, calibration):
+    with pytest.raises(ValueError, match=f"random_state: got {seed!r}; expected a whole number"):
+        Model(random_state=seed, calibration=calibration).fit(X)

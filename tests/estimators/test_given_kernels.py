@@ -7,6 +7,7 @@ from sklearn.base import clone
 from kernull import (
     FisherNull,
     GaussianProcessOneClass,
+    JointMultiKernelFisherNull,
     KernelPCANovelty,
     KernelStack,
     MultiKernelFisherNull,
@@ -152,3 +153,60 @@ def test_plain_arrays_take_the_scale_of_the_fit():
             model.partial_fit(between(NEW[:5], rows))
             plain = MultiKernelFisherNull("precomputed").partial_fit(factor * between(X, X))
             plain.partial_fit(factor * between(NEW[:5], rows))
+
+
+class TestNames:
+    NAMES = ("straight", "bent")
+
+    def test_show_in_the_model_and_its_explanations(self, tmp_path):
+        stack = KernelStack(between(X, X), names=self.NAMES)
+        model = MultiKernelFisherNull("precomputed").fit(stack)
+        assert model.kernel_names_.tolist() == list(self.NAMES)
+        assert "bent" in str(model.explain(between(X, X)[:, :1]))
+        plain = MultiKernelFisherNull("precomputed").fit(between(X, X))
+        assert plain.kernel_names_.tolist() == ["kernel 0", "kernel 1"]
+        new = between(NEW, X)
+        np.testing.assert_array_equal(model.score_samples(new), plain.score_samples(new))
+        np.testing.assert_array_equal(
+            model.score_samples(new, missing_views="bent"),
+            plain.score_samples(new, missing_views="kernel 1"),
+        )
+        save(model, tmp_path / "model")
+        assert load(tmp_path / "model").kernel_names_.tolist() == list(self.NAMES)
+
+    def test_travel_with_slices(self):
+        stack = KernelStack(between(X, X), names=self.NAMES)
+        assert stack[np.ix_([0, 1], [2, 3])].names == self.NAMES
+        assert stack[:5].names == stack.columns([1, 2]).names == self.NAMES
+        assert stack.select([False, True]).names == ("bent",)
+        small = MultiKernelFisherNull("precomputed", dtype="float32").fit(stack)
+        assert small.kernel_names_.tolist() == list(self.NAMES)
+
+    def test_of_other_kernels_are_refused(self):
+        model = MultiKernelFisherNull("precomputed")
+        model.fit(KernelStack(between(X, X), names=self.NAMES))
+        swapped = KernelStack(between(NEW, X)[::-1], names=self.NAMES[::-1])
+        with pytest.raises(InvalidKernelError, match=r"names: got \['bent', 'straight'\]"):
+            model.score_samples(swapped)
+
+    @pytest.mark.parametrize("names", ["ab", ["a"], ["a", "a"], [1, 2]])
+    def test_are_checked(self, names):
+        with pytest.raises(ValueError, match="names: got"):
+            KernelStack(between(X, X), names=names)
+
+    def test_of_tasks(self, tmp_path):
+        stack = KernelStack(between(X, X), names=self.NAMES)
+        tasks = {"a": stack[np.ix_(range(20), range(20))], "b": between(X[20:], X[20:])}
+        model = JointMultiKernelFisherNull("precomputed").fit(tasks)
+        assert model.kernel_names_.tolist() == list(self.NAMES)
+        save(model, tmp_path / "model")
+        again = load(tmp_path / "model")
+        assert again._tasks["a"].stack.names == self.NAMES
+        swapped = KernelStack(between(X[:9], X[:9]), names=self.NAMES[::-1])
+        for wrong in (
+            lambda: model.enroll(swapped, "c"),
+            lambda: model.fit({**tasks, "c": swapped}),
+            lambda: model.score_samples({"a": swapped[np.ix_(range(9), [0] * 20)]}),
+        ):
+            with pytest.raises(InvalidKernelError, match=r"names: got \['bent', 'straight'\]"):
+                wrong()

@@ -1,6 +1,7 @@
 """partial_fit, forget and budgets: equal to refits given the same ridge, scaling, widths, b."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -8,7 +9,12 @@ import pytest
 from kernull import MultiKernelFisherNull
 from kernull.calibration import Calibration
 from kernull.datasets import load_digits_views
-from kernull.errors import InvalidKernelError, MemoryLimitError, MissingCapabilityError
+from kernull.errors import (
+    InvalidKernelError,
+    MemoryLimitError,
+    MissingCapabilityError,
+    TooFewRowsWarning,
+)
 from kernull.problems import FisherProblem, incremental
 from kernull.views import join_views
 
@@ -169,6 +175,17 @@ def test_a_budget_keeps_the_useful_rows():
     assert sorted(few.sample_indices_ // 2) == list(range(20))
 
 
+def test_a_budget_is_read_by_fit_too(recwarn):
+    with pytest.raises(ValueError, match="max_samples: got 1;"):
+        model(max_samples=1).fit(FOURS[:20])
+    assert len(model(max_samples=20).fit(FOURS[:20]).coef_) == 20
+    assert len(model(max_samples=10).partial_fit(FOURS[:20]).coef_) == 10
+    model(max_samples=10, storage="nystroem", landmarks=15).fit(FOURS[:20])
+    assert not [w for w in recwarn if "max_samples" in str(w.message)]
+    with pytest.warns(UserWarning, match="max_samples=10 bounds partial_fit alone"):
+        assert len(model(max_samples=10).fit(FOURS[:20]).coef_) == 20
+
+
 def test_thirty_useful_rows_of_120_do_nearly_as_well_as_all():
     from kernull.metrics import auc
 
@@ -179,7 +196,9 @@ def test_thirty_useful_rows_of_120_do_nearly_as_well_as_all():
         train, test = X[rows[:120]], np.setdiff1d(np.arange(len(X)), rows[:120])
         labels = np.where(DATA.y[test] == digit, 1, -1)
         full = model().fit(train)
-        budget, chance = model(max_samples=30).fit(train), model().fit(train)
+        with pytest.warns(UserWarning, match="max_samples: fit learned from all 120 rows"):
+            budget = model(max_samples=30).fit(train)
+        chance = model().fit(train)
         budget.partial_fit(train[:1])  # one more row, and the budget is applied
         chance.forget(rng.permutation(120)[:90])
         results.append([auc(labels, m.score_samples(X[test])) for m in (full, budget, chance)])
@@ -320,3 +339,16 @@ def test_relearning_is_planned_before_kernels_are_allocated(monkeypatch):
     with pytest.raises(MemoryLimitError, match="dense kernels of 60 x 60"):
         grown.partial_fit(FOURS[58:60], relearn=True)
     assert pickle.dumps(vars(grown)) == before
+
+
+def test_a_small_first_batch_is_warned_of():
+    """Scaling and widths stay those of the first rows; relearning does not change that."""
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.warns(TooFewRowsWarning, match=r"partial_fit: scaling.*the first 25 rows"):
+        model = MultiKernelFisherNull().partial_fit(rows[:25])
+    first = model.bank_.views[0].scaler.mean
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(rows[25:], relearn=True)
+        MultiKernelFisherNull().partial_fit(rows[:30])
+    np.testing.assert_array_equal(model.bank_.views[0].scaler.mean, first)

@@ -10,14 +10,19 @@ import pytest
 from kernull import (
     FisherNull,
     GaussianProcessOneClass,
+    JointMultiKernelFisherNull,
     KernelPCANovelty,
     MultiKernelFisherNull,
     MultiKernelOneClassSVM,
     MultiKernelSVDD,
 )
-from kernull.estimators import _base
+from kernull.errors import ConstantViewWarning
+from kernull.estimators import _base, _enrolment, _task_scores
+from kernull.estimators import joint as joint_module
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+
+pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(40, 3)), RNG.normal(size=(7, 3))
@@ -35,7 +40,13 @@ MODELS = [
 def on_device(monkeypatch):
     if torch.cuda.is_available():
         return lambda values: torch.as_tensor(values, device="cuda")
-    monkeypatch.setattr(_base, "cuda_device_of", lambda X: getattr(X, "device", None))
+
+    def device_of(X):
+        X = next(iter(X.values())) if isinstance(X, dict) else X
+        return X.device if isinstance(X, torch.Tensor) else None
+
+    for module in (_base, _enrolment, _task_scores, joint_module):
+        monkeypatch.setattr(module, "cuda_device_of", device_of)
     return torch.as_tensor
 
 
@@ -58,3 +69,149 @@ def test_kernels(cls, on_device):
     expected = cls("precomputed").fit(K).score_samples(cross)
     scores = cls("precomputed").fit(on_device(K)).score_samples(on_device(cross))
     np.testing.assert_array_equal(scores.cpu().numpy(), expected)
+
+
+GROUPS = np.repeat([0, 1, 2], [18, 9, 13])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("pooled", [False, True])
+def test_joint_tables(on_device, pooled, weighted):
+    """Tasks solved in batches on the device are those of the host."""
+    weight = RNG.uniform(0.5, 2.0, 40) if weighted else None
+    options = {"views": {"a": [0, 1], "b": [2]}, "pooled": pooled, "tol": 1e-10}
+    expected = JointMultiKernelFisherNull(**options).fit(X, groups=GROUPS, sample_weight=weight)
+    model = JointMultiKernelFisherNull(**options)
+    model.fit(on_device(X), groups=on_device(GROUPS), sample_weight=weight)
+    np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-8)
+    for one in (model, expected):
+        one.enroll(on_device(NEW) if one is model else NEW, 3)
+    for task in range(4):
+        np.testing.assert_allclose(model.coef_[task], expected.coef_[task], atol=1e-8)
+        assert model.threshold_[task] == pytest.approx(expected.threshold_[task], abs=1e-8)
+    scores = model.score_samples(on_device(NEW), groups=3)
+    assert isinstance(scores, torch.Tensor)
+    np.testing.assert_allclose(
+        scores.cpu().numpy(), expected.score_samples(NEW, groups=3), atol=1e-8
+    )
+    model.refit_weights()
+    assert model.gap_ <= 1e-10
+
+
+def test_joint_tasks_are_solved_in_batches(on_device, monkeypatch):
+    calls = []
+    original = torch.linalg.cholesky_ex
+    monkeypatch.setattr(
+        torch.linalg, "cholesky_ex", lambda A: (calls.append(A.shape[0]), original(A))[1]
+    )
+    JointMultiKernelFisherNull().fit(on_device(X), groups=np.repeat(np.arange(5), 8))
+    assert set(calls) == {5}
+
+
+def test_joint_kernels(on_device):
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))[None]
+    tasks = {"a": K[:, :20, :20], "b": K[:, 20:, 20:]}
+    expected = JointMultiKernelFisherNull("precomputed").fit(tasks)
+    model = JointMultiKernelFisherNull("precomputed")
+    model.fit({name: on_device(part) for name, part in tasks.items()})
+    for name, part in tasks.items():
+        np.testing.assert_allclose(model.coef_[name], expected.coef_[name], atol=1e-8)
+        scores = model.score_samples({name: on_device(part)})[name]
+        np.testing.assert_allclose(scores, expected.score_samples({name: part})[name], atol=1e-8)
+    model.enroll(on_device(K[:, 5:15, 5:15]), "c")
+    assert model.coef_["c"].shape == (10,)
+
+
+VIEWS = {"left": [0, 1], "right": [2]}
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("scaling and widths were fitted on the host")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"scaling": "none"},
+        {"widths": [0.5, 1.0]},
+        {"calibration": "split"},
+        {"storage": "tiled"},
+        {"storage": "nystroem", "landmarks": 20},
+    ],
+)
+def test_scaling_and_widths_are_fitted_on_the_device(params, dtype, on_device, monkeypatch):
+    params = {"views": VIEWS, "dtype": dtype, **params}
+    here = MultiKernelFisherNull(**params).fit(X)
+    monkeypatch.setattr(_base.KernelBank, "fit", refuse)
+    there = MultiKernelFisherNull(**params).fit(on_device(X))
+    close = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 1e-6, "atol": 1e-6}
+    for a, b in zip(here.bank_.views, there.bank_.views, strict=True):
+        assert (a.name, a.scaler.kind) == (b.name, b.scaler.kind)
+        np.testing.assert_array_equal(a.columns, b.columns)
+        widths = [[kernel.width for kernel in view.kernels] for view in (a, b)]
+        np.testing.assert_allclose(*widths, rtol=1e-12 if dtype == "float64" else 1e-6)
+        np.testing.assert_allclose(a.train, b.train, atol=1e-12 if dtype == "float64" else 1e-6)
+        if a.scaler.kind == "standard":
+            np.testing.assert_allclose(a.scaler.mean, b.scaler.mean, atol=1e-14)
+            np.testing.assert_allclose(a.scaler.scale, b.scaler.scale, **close)
+    assert list(here.kernel_names_) == list(there.kernel_names_)
+    np.testing.assert_allclose(there.weights_.cpu().numpy(), here.weights_, atol=2e-3)
+    assert there.coef_.device == on_device(X).device
+    np.testing.assert_allclose(
+        there.score_samples(on_device(NEW)).cpu().numpy(), here.score_samples(NEW), rtol=2e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "weight"),
+    [
+        ({"scaling": "whiten"}, None),
+        ({"kernels": "laplacian"}, None),
+        ({"kernels": ["rbf", "linear"]}, None),
+        ({}, np.linspace(0.5, 2.0, len(X))),
+    ],
+)
+def test_what_a_device_cannot_fit_is_fitted_on_the_host(params, weight, on_device):
+    here = MultiKernelFisherNull(**params).fit(X, sample_weight=weight)
+    there = MultiKernelFisherNull(**params).fit(on_device(X), sample_weight=weight)
+    np.testing.assert_allclose(
+        there.score_samples(on_device(NEW)).cpu().numpy(), here.score_samples(NEW), rtol=2e-3
+    )
+
+
+def test_rows_of_weight_zero_take_no_part(on_device):
+    weight = np.ones(len(X))
+    weight[5:9] = 0.0
+    spoiled = X.copy()
+    spoiled[5:9] = 1e3
+    model = MultiKernelFisherNull().fit(on_device(spoiled), sample_weight=weight)
+    expected = MultiKernelFisherNull().fit(np.delete(X, np.arange(5, 9), axis=0))
+    np.testing.assert_allclose(
+        model.score_samples(on_device(NEW)).cpu().numpy(), expected.score_samples(NEW), rtol=2e-3
+    )
+
+
+def test_a_constant_view_is_dropped_on_the_device(on_device):
+    table = np.column_stack([X, np.full(len(X), 3.7)])
+    model = MultiKernelFisherNull(views={"all": [0, 1, 2], "flat": [3]})
+    with pytest.warns(ConstantViewWarning, match="'flat'"):
+        model.fit(on_device(table))
+    assert list(model.kernel_names_) == ["all"]
+    with pytest.raises(ValueError, match="every view is constant"):
+        model.fit(on_device(np.ones((10, 4))))
+
+
+def test_whole_numbers_and_bad_values_are_answered_as_on_the_host(on_device):
+    table = np.arange(30).reshape(10, 3) % 7
+    here, there = MultiKernelFisherNull().fit(table), MultiKernelFisherNull().fit(on_device(table))
+    np.testing.assert_allclose(there.coef_.cpu().numpy(), here.coef_, rtol=2e-3)
+    broken = X.copy()
+    broken[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        MultiKernelFisherNull().fit(on_device(broken))
+    with pytest.raises(ValueError, match="widths: got -1"):
+        MultiKernelFisherNull(widths=-1).fit(on_device(X))
+    with pytest.raises(ValueError, match="scaling: got 'odd'"):
+        MultiKernelFisherNull(scaling="odd").fit(on_device(X))

@@ -6,7 +6,8 @@ from scipy.io import savemat
 from scipy.stats import friedmanchisquare
 
 from kernull import MultiKernelFisherNull, metrics
-from kernull.experiments import e4_protocol, load_experiment, published
+from kernull.experiments import e2, e4_protocol, load_experiment, published
+from kernull.experiments._cells import Cell
 from kernull.experiments._flowers import (
     DESCRIPTORS,
     PUBLISHED,
@@ -72,6 +73,19 @@ def test_one_hot_is_one_kernel(wine):
         K = stack.kernels[j]
         a = np.linalg.solve(K + delta * 40 * np.eye(40), np.ones(40))
         np.testing.assert_allclose(found, cross.kernels[j] @ a, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:solver=.paper.")
+def test_a_device_changes_nothing(monkeypatch, tmp_path):
+    pytest.importorskip("torch")
+    settings = e2.settings(quick=True) | {"dtype": "float64", "gap": 1e-7, "train": 300}
+    found = {}
+    for device in ("", "cpu"):
+        monkeypatch.setenv("KERNULL_DEVICE", device)
+        found[device] = e2.run(Cell("J=5", "lp MK-FN", 0), settings, tmp_path)
+    assert [row.pop("device") for row in found["cpu"]] == ["cpu"] * 3
+    assert [row.pop("device") for row in found[""]] == ["numpy"] * 3
+    assert found["cpu"] == found[""]
 
 
 def test_threshold_is_the_best_there_is(rng):

@@ -94,6 +94,13 @@ class TestPyOD:
         assert model.threshold_ > model.score_samples(np.full((1, 3), 50.0))[0]
         assert pyod_detector("KNN", n_neighbors=3).n_neighbors == 3
 
+    @pytest.mark.filterwarnings("ignore:.*false_alarm_rate")
+    def test_fewer_rows_than_neighbours(self):
+        pyod = pytest.importorskip("pyod.models.knn")
+        oracle = pyod.KNN(n_neighbors=3).fit(X[:4])
+        model = TableDetector("PyOD KNN", scaling="none").fit(X[:4])
+        np.testing.assert_allclose(model.score_samples(X_NEW), -oracle.decision_function(X_NEW))
+
     def test_unknown_name(self):
         pytest.importorskip("pyod")
         with pytest.raises(ValueError, match="PyOD has none named 'NoSuch'"):

@@ -71,8 +71,9 @@ def test_every_estimator_of_the_package_comes_back(name, tmp_path):
     assert type(again) is cls
     for method in ("score_samples", "decision_function", "predict", "p_values", "detect"):
         np.testing.assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
-    save(cls(), tmp_path / "unfitted")
-    assert str(load(tmp_path / "unfitted")) == str(cls())
+    with pytest.raises(NotFittedError, match=f"model: this {name} is not fitted"):
+        save(cls(), tmp_path / "unfitted")
+    assert not (tmp_path / "unfitted").exists()
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
@@ -122,18 +123,13 @@ def test_every_exported_estimator_is_in_the_table():
     assert exported <= set(ESTIMATORS)
 
 
-def test_precomputed_unfitted_and_named_columns(tmp_path):
+def test_precomputed_and_named_columns(tmp_path):
     square = np.stack([np.eye(59), TARGETS @ TARGETS.T / 1e6])
     cross = np.ones((2, 3, 59))
     model = MultiKernelFisherNull("precomputed").fit(square)
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.score_samples(cross), model.score_samples(cross))
-
-    save(MultiKernelFisherNull(p=3), tmp_path / "model")  # replaces the file
-    assert load(tmp_path / "model").p == 3
-    with pytest.raises(NotFittedError):
-        load(tmp_path / "model").score_samples(X)
 
     table = pd.DataFrame(TARGETS, columns=[f"c{i}" for i in range(13)])
     model = MultiKernelFisherNull(views={"a": ["c1", "c2"], "b": slice("c3", "c9")}).fit(table)
@@ -142,6 +138,11 @@ def test_precomputed_unfitted_and_named_columns(tmp_path):
     np.testing.assert_array_equal(again.feature_names_in_, model.feature_names_in_)
     np.testing.assert_array_equal(again.score_samples(table), model.score_samples(table))
     assert again.views == model.views
+
+
+def small(**options):
+    """A fitted model in a small file."""
+    return MultiKernelFisherNull(**options).fit(TARGETS[:20])
 
 
 def my_kernel(A, B):
@@ -154,7 +155,7 @@ def test_callable_kernels_are_refused_by_name(tmp_path):
         save(model, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(TypeError, match="RandomState"):
-        save(MultiKernelFisherNull(random_state=np.random.RandomState(0)), tmp_path / "model")
+        save(small(random_state=np.random.RandomState(0)), tmp_path / "model")
 
 
 def test_only_our_estimators(tmp_path):
@@ -188,8 +189,26 @@ def test_missing_files_and_folders(tmp_path):
         load(tmp_path / "nothing")
     with pytest.raises(IsADirectoryError):
         load(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        save(MultiKernelFisherNull(), tmp_path / "no folder" / "model")
+    missing = tmp_path / "no folder" / "model"
+    with pytest.raises(FileNotFoundError) as caught:
+        save(small(), missing)
+    assert caught.value.filename == str(missing)  # what was asked for, not a temporary name
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "it is empty"),
+        (b"abc", "not written by kernull.save"),
+        (b"a,b\n1,2\n3,4\n" * 20, "not written by kernull.save"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "not written by kernull.save"),
+        ((500).to_bytes(8, "little") + b'{"__metadata__":', "it is cut short"),
+    ],
+)
+def test_files_of_another_kind_are_named_so(tmp_path, content, message):
+    (tmp_path / "model").write_bytes(content)
+    with pytest.raises(ModelFileError, match=message):
+        load(tmp_path / "model")
 
 
 def test_newer_formats_say_why_not(tmp_path):
@@ -207,7 +226,7 @@ def test_size_limit(tmp_path):
     with pytest.raises(ModelFileError, match="above the limit"):
         load(path)
     assert time.perf_counter() - start < 1.0
-    save(MultiKernelFisherNull(), path)
+    save(small(), path)
     with pytest.raises(ModelFileError, match="max_bytes"):
         load(path, max_bytes=100)
 
@@ -340,10 +359,10 @@ while True:
 
 def test_a_killed_save_leaves_a_whole_file(tmp_path):
     path = tmp_path / "model"
-    save(MultiKernelFisherNull(), path)
+    save(small(), path)
     rng = np.random.default_rng(0)
     for _ in range(4):
-        save(MultiKernelFisherNull(), path)
+        save(small(), path)
         process = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, env=dict(os.environ)
         )
@@ -359,12 +378,12 @@ def test_a_killed_save_leaves_a_whole_file(tmp_path):
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "model"
-    save(MultiKernelFisherNull(p=3), path)
+    save(small(p=3), path)
     for function in ("fsync", "replace"):
         with monkeypatch.context() as patch:
             patch.setattr(os, function, lambda *args: (_ for _ in ()).throw(OSError("disk full")))
             with pytest.raises(OSError, match="disk full"):
-                save(MultiKernelFisherNull(p=4), path)
+                save(small(p=4), path)
         assert load(path).p == 3
         assert [file.name for file in tmp_path.iterdir()] == ["model"]
 
@@ -372,10 +391,10 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 def test_permissions_are_those_of_any_file(tmp_path):
     path, other = tmp_path / "model", tmp_path / "other"
     other.write_text("")
-    save(MultiKernelFisherNull(), path)
+    save(small(), path)
     assert path.stat().st_mode == other.stat().st_mode
     Path(path).chmod(0o600)
-    save(MultiKernelFisherNull(), path)
+    save(small(), path)
     assert path.stat().st_mode & 0o777 == 0o600
 
 

@@ -224,7 +224,7 @@ def oscillating():
 @pytest.mark.parametrize("p", [1.0, 32 / 31, 8 / 7])
 def test_paper_says_that_it_failed_and_returns_its_best_iterate(p):
     kernels, ridge = oscillating()
-    with pytest.warns(ConvergenceWarning, match="relative duality gap"):
+    with pytest.warns(ConvergenceWarning, match=r"relative duality gap.*more iterations will not"):
         result = solve(problem_of(kernels, ridge), LpBall(p), "paper", max_iter=30)
     assert not result.converged
     assert result.gap > 1e-3
@@ -235,6 +235,15 @@ def test_paper_says_that_it_failed_and_returns_its_best_iterate(p):
     assert result.gap == pytest.approx(fisher_gap(kernels, result.weights, ridge, p), rel=1e-6)
     # The default solves the very same problem.
     assert solve(problem_of(kernels, ridge), LpBall(p)).gap <= 1e-6
+
+
+def test_paper_asks_for_more_iterations_where_they_help():
+    """At p = 4/3 these converge, slowly."""
+    kernels, ridge = np.stack([np.diag([1.0, 0.5]), np.diag([0.4, 1.2])]), 0.5
+    problem, ball = problem_of(kernels, ridge), LpBall(4 / 3)
+    with pytest.warns(ConvergenceWarning, match=r"still falls: raise max_iter"):
+        solve(problem, ball, "paper", tol=1e-12, max_iter=6)
+    assert solve(problem, ball, "paper", tol=1e-12).converged
 
 
 def test_paper_gives_one_kernel_all_the_weight_at_p_1(rng):

@@ -1,20 +1,23 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
 from kernull.calibration.adapters import to_monitor, to_nonconform
+from kernull.calibration.agreement import Witnesses
 from kernull.calibration.conformal import Calibration, discoveries, lowered
 from kernull.calibration.folds import check_folds, cross_scores
 from kernull.calibration.left_out import LeftOut, left_out
 from kernull.calibration.loo import leave_one_out, left_out_projections
 from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
 from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
-from kernull.calibration.split import hold_out
+from kernull.calibration.split import check_seed, hold_out
 
 __all__ = [
     "Calibration",
     "LeftOut",
     "SampledProjections",
+    "Witnesses",
     "attributed_contributions",
     "check_folds",
+    "check_seed",
     "cross_scores",
     "discoveries",
     "hold_out",

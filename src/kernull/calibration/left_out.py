@@ -21,7 +21,7 @@ class LeftOut(NamedTuple):
     projections: Array
     """Leave-one-out projection of each row, of shape (n,)."""
     rows: Indices | None
-    """Rows whose projections are exact, to calibrate with; None for all."""
+    """Rows to calibrate with, whose 1 - y is certified to a hundredth; None for all, exactly."""
 
 
 def left_out(problem: FisherProblem, result: Result, row_weight: Array | None = None) -> LeftOut:
@@ -29,7 +29,8 @@ def left_out(problem: FisherProblem, result: Result, row_weight: Array | None = 
 
     Where an n x n matrix can be had, one factorisation gives all of them in closed form, and the
     exact coefficients too, where the solver may have stopped at such as are good enough for its
-    certificate. Where it cannot, they are exact on a sample of rows and estimated elsewhere.
+    certificate. Where it cannot, they are certified to a hundredth on a sample of rows and
+    estimated elsewhere.
     """
     weights, coef = result.weights, result.coef
     if hasattr(problem.stack, "combine"):

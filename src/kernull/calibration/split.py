@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from kernull._typing import Array, Indices
 
-__all__ = ["hold_out"]
+__all__ = ["check_seed", "hold_out"]
 
 
 def hold_out(
@@ -50,10 +50,21 @@ def hold_out(
             f"n_samples = {len(eligible)}; expected at least 1 row held out and 2 left "
             "to learn from."
         )
-    order = check_random_state(random_state).permutation(len(eligible))
+    order = check_seed(random_state).permutation(len(eligible))
     held = np.sort(eligible[order[:count]])
     weight[held] = 0.0
     return weight, held
+
+
+def check_seed(random_state: Any) -> np.random.RandomState:
+    """scikit-learn's check of a seed, with an error that names the parameter."""
+    try:
+        return check_random_state(random_state)  # type: ignore[no-any-return]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state: got {random_state!r}; expected a whole number, a "
+            "numpy.random.RandomState or None."
+        ) from None
 
 
 def _count(fraction: Any, rows: int) -> int:

@@ -76,6 +76,9 @@ def fit(
     )
     if table.y is not None and not (table.y == 1).any():
         raise DataError(f"{data}: no row is labelled normal.")
+    count = len(table.X) if table.y is None else int((table.y == 1).sum())
+    if count < 2:
+        raise DataError(f"{data}: {count} normal row to learn from; expected at least 2.")
     parameters |= {"views": table.views, "false_alarm_rate": false_alarm_rate}
     with progress(quiet) as bar:
         task = bar.add_task(f"Learning from {len(table.X):,} rows", total=None)

@@ -6,12 +6,12 @@ back as tensors there. Dask arrays and dataframes are scored lazily, partition b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-__all__ = ["as_numpy", "cuda_device_of", "is_dask", "is_tensor", "like", "map_rows"]
+__all__ = ["as_numpy", "cuda_device_of", "host", "is_dask", "is_tensor", "like", "map_rows"]
 
 
 def _comes_from(X: Any, package: str) -> bool:
@@ -30,13 +30,22 @@ def is_dask(X: Any) -> bool:
 
 
 def cuda_device_of(X: Any) -> Any:
-    """The GPU that X lives on, or None."""
+    """The GPU that X, or the first entry of a mapping, lives on; or None."""
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):
+        X = next(iter(X.values()), None)
     return X.device if is_tensor(X) and X.device.type == "cuda" else None
 
 
 def as_numpy(X: Any) -> Any:
     """X itself, or a tensor's values on the host."""
     return X.detach().cpu().numpy() if is_tensor(X) else X
+
+
+def host(X: Any) -> Any:
+    """X, or each entry of a mapping, with tensors brought to the host."""
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # SciPy has matrices that are mappings
+        return {name: as_numpy(part) for name, part in X.items()}
+    return as_numpy(X)
 
 
 def like(values: Any, X: Any) -> Any:

@@ -10,10 +10,19 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
+from kernull.estimators._columns import (
+    may_miss_views,
+    not_finite,
+    not_numeric,
+    read_used_columns,
+    text_columns,
+)
 from kernull.stacks import DenseStack
 
 __all__ = [
+    "check_names",
     "check_number",
+    "names_of_kernels",
     "read_precomputed",
     "read_table",
     "read_weights",
@@ -29,6 +38,9 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
             "X: got a stack of kernels; pass kernels='precomputed', or a table of shape (n, d)."
         )
     try:
+        used = read_used_columns(estimator, X, reset=reset)
+        if used is not None:
+            return used
         return np.asarray(
             validate_data(
                 estimator,
@@ -39,33 +51,12 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
             )
         )
     except (ValueError, TypeError) as error:
-        text = (
-            [] if isinstance(error, TypeError) and not hasattr(X, "columns") else _text_columns(X)
-        )
+        if str(error).startswith(("Input X contains NaN", "Input X contains infinity")):
+            raise ValueError(not_finite(X, may_miss_views(estimator, not reset))) from error
+        text = [] if isinstance(error, TypeError) and not hasattr(X, "columns") else text_columns(X)
         if not text:
             raise
-        raise ValueError(
-            f"X: the columns {text} are not numeric. Encode them (for example by scikit-learn's "
-            "OneHotEncoder) or drop them."
-        ) from error
-
-
-def _text_columns(X: Any) -> list[str]:
-    """Names of the columns of a table that cannot be read as numbers."""
-    if hasattr(X, "columns"):
-        columns = {str(name): X[name] for name in X.columns}
-    else:
-        values = np.asarray(X)
-        if values.dtype.kind not in "OUS" or values.ndim != 2:
-            return []
-        columns = {f"x{i}": column for i, column in enumerate(values.T)}
-    bad = []
-    for name, column in columns.items():
-        try:
-            np.asarray(column, dtype=np.float64)
-        except (ValueError, TypeError):
-            bad.append(name)
-    return bad
+        raise ValueError(not_numeric(text)) from error
 
 
 def read_precomputed(
@@ -80,7 +71,8 @@ def read_precomputed(
         values = np.asarray(X, dtype=float)
         stack = DenseStack(values[None] if values.ndim == 2 else values)
     if stack.dtype != dtype:
-        stack = DenseStack(stack.kernels.astype(dtype), stack.scale, stack.own_diagonal)
+        values = stack.kernels.astype(dtype)
+        stack = DenseStack(values, stack.scale, stack.own_diagonal, stack.names)
     stack.validate(n, J)
     if n is None and stack.n < 2:
         raise InvalidKernelError(f"kernels: got {stack.n} training row(s); expected at least 2.")
@@ -96,7 +88,8 @@ def with_diagonal(X: Any) -> DenseStack:
         stack = DenseStack(values[None] if values.ndim == 2 else values)
     if stack.own_diagonal is not None:
         return stack
-    return DenseStack(stack.kernels, stack.scale, np.einsum("jii->ji", stack.kernels))
+    own = np.einsum("jii->ji", stack.kernels)
+    return DenseStack(stack.kernels, stack.scale, own, stack.names)
 
 
 def with_scale(stack: DenseStack, scale: Array | None) -> DenseStack:
@@ -112,7 +105,23 @@ def with_scale(stack: DenseStack, scale: Array | None) -> DenseStack:
             f"scale: got {stack.scale}; the model was fitted on kernels with scale {scale}. Pass "
             "the same scale, or none: the fitted one is then applied."
         )
-    return DenseStack(stack.kernels, scale, stack.own_diagonal)
+    return DenseStack(stack.kernels, scale, stack.own_diagonal, stack.names)
+
+
+def names_of_kernels(stack: DenseStack) -> Any:
+    """The names that a stack's kernels were given, or their numbers."""
+    names = stack.names or [f"kernel {j}" for j in range(stack.J)]
+    return np.array(names, dtype=object)
+
+
+def check_names(stack: DenseStack, fitted: Any) -> DenseStack:
+    """Refuse kernels whose names say that they are others, or in another order."""
+    if stack.names is not None and list(stack.names) != list(fitted):
+        raise InvalidKernelError(
+            f"names: got {list(stack.names)}; the model was fitted on {list(fitted)}, in that "
+            "order."
+        )
+    return stack
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array | None:

@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull.calibration import discoveries
-from kernull.estimators._arrays import as_numpy, like
-from kernull.estimators._inputs import read_precomputed, read_table
+from kernull.estimators._arrays import as_numpy, cuda_device_of, host, like
+from kernull.estimators._inputs import check_names, read_precomputed, read_table, with_scale
 from kernull.estimators._tasks import Task, group_rows, read_groups
 from kernull.stacks import DenseStack, KernelBank, LazyCross
+from kernull.stacks.cross import device_cross
 
 __all__ = ["TaskScoringMixin"]
 
@@ -83,7 +84,7 @@ class TaskScoringMixin:
         return dict(zip(values, np.split(together, ends), strict=True))
 
     def _by_task(self, X: Any, groups: Any, call: Any) -> Any:
-        X, groups = as_numpy(X), as_numpy(groups)
+        device, X, groups = cuda_device_of(X), host(X), as_numpy(groups)
         if isinstance(X, Mapping):
             if self.bank_ is not None or groups is not None:
                 raise ValueError(
@@ -103,7 +104,7 @@ class TaskScoringMixin:
         for name, index in rows.items():
             task = self._tasks[name]
             if task.bank is not None:
-                part = call(task, LazyCross(task.bank, source[index]))
+                part = call(task, self._table_cross(task.bank, source[index], device))
             else:
                 part = call(task, self._precomputed_cross(task, source[index]))
             if out is None:
@@ -111,11 +112,20 @@ class TaskScoringMixin:
             out[index] = part
         return np.empty(0) if out is None else out
 
+    def _table_cross(self, bank: KernelBank, rows: Array, device: Any) -> Any:
+        if device is None:
+            return LazyCross(bank, rows)
+        return device_cross(bank, rows, device, self._value_type())  # type: ignore[attr-defined]
+
     def _precomputed_cross(self, task: Task, X: Any) -> DenseStack:
         stack = _cross_stack(X)
         if task.columns is not None and stack.n == self._fitted_stack_rows != task.n:
             stack = stack.columns(task.columns)
-        return read_precomputed(stack, n=task.n, J=len(self.weights_), dtype=self._value_type())  # type: ignore[attr-defined]
+        dtype = self._value_type()  # type: ignore[attr-defined]
+        stack = read_precomputed(stack, n=task.n, J=len(self.weights_), dtype=dtype)
+        assert task.stack is not None
+        check_names(stack, self.kernel_names_)  # type: ignore[attr-defined]
+        return with_scale(stack, task.stack.scale)
 
     def _task_contributions(self, task: Task, cross: DenseStack | LazyCross) -> Array:
         out = np.zeros((len(cross), len(self.weights_)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration import Calibration
-from kernull.errors import ConstantViewWarning
+from kernull.errors import ConstantViewWarning, InvalidKernelError
+from kernull.estimators._inputs import read_precomputed
 from kernull.kernels.widths import mean_distance
-from kernull.problems import FisherProblem
+from kernull.problems import FisherProblem, JointFisherProblem
 from kernull.stacks import DenseStack, KernelBank
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "Task",
     "check_sizes",
     "group_rows",
+    "joint_problem",
+    "own_stack",
     "pooled_bank",
     "read_groups",
     "varying_views",
@@ -57,23 +60,27 @@ class Task:
         assert source is not None
         return source.n
 
-    def kernels(self, dtype: Any) -> DenseStack:
-        """The task's training stack."""
+    @property
+    def size(self) -> float:
+        """Number of rows; a row of weight w counts as w."""
+        return float(self.n) if self.row_weight is None else float(self.row_weight.sum())
+
+    def kernels(self, dtype: Any, device: Any = None) -> Any:
+        """The task's training stack, on a torch device if there is one."""
+        if device is not None:
+            return _device_stack(self, dtype, device)
         if self.stack is not None:
             return self.stack
         assert self.bank is not None
         return self.bank.stack(dtype)
 
-    def problem(self, dtype: Any) -> FisherProblem:
+    def problem(self, dtype: Any, device: Any = None) -> FisherProblem:
         """The task's own Fisher problem."""
-        return FisherProblem(self.kernels(dtype), self.ridge, row_weight=self.row_weight)
+        return FisherProblem(self.kernels(dtype, device), self.ridge, row_weight=self.row_weight)
 
-    def combined(self, weights: Array) -> Array:
-        """K_b of the training rows, a new array."""
-        if self.stack is not None:
-            return self.stack.combine(weights)
-        assert self.bank is not None
-        return self.bank.combine(weights)
+    def unscaled(self, diagonal: Array) -> Array:
+        """The diagonal of (rho W^-1 + K_b)^-1 from that of the scaled problem."""
+        return diagonal if self.row_weight is None else self.row_weight * diagonal
 
     def learned(self, coef: Array, scores: Array, rate: float) -> Task:
         """The task with its coefficients and the threshold of its leave-one-out scores."""
@@ -87,6 +94,38 @@ class Task:
             threshold=threshold,
             false_alarm_rate=certified,
         )
+
+
+def joint_problem(
+    tasks: Iterable[Task], dtype: Any, n_jobs: int | None = None, device: Any = None
+) -> JointFisherProblem:
+    """The problem that tasks share: on the host, or on a torch device in batches."""
+    problems = [task.problem(dtype, device) for task in tasks]
+    if device is None:
+        return JointFisherProblem(problems, n_jobs)
+    from kernull.problems.torch_joint import BatchedJointFisherProblem
+
+    return BatchedJointFisherProblem(problems)
+
+
+def _device_stack(task: Task, dtype: Any, device: Any) -> Any:
+    import torch
+
+    from kernull.stacks.torch_tiled import TorchDenseStack, TorchTiledStack
+
+    kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
+    if task.bank is not None:
+        return TorchTiledStack.from_bank(task.bank, device, kind).dense()
+    assert task.stack is not None
+    return TorchDenseStack(torch.as_tensor(task.stack.kernels).to(device, kind), task.stack.scale)
+
+
+def own_stack(name: Hashable, X: Any, dtype: Any) -> DenseStack:
+    """A task's own square kernels, or an error that names the task."""
+    try:
+        return read_precomputed(X, dtype=dtype)
+    except InvalidKernelError as error:
+        raise InvalidKernelError(f"task {name!r}: {error}") from None
 
 
 def read_groups(groups: Any, rows: int, known: Mapping[Any, Any] | None = None) -> list[Hashable]:
@@ -201,6 +240,7 @@ def pooled_bank(
     between rows of one task: kernels only ever compare rows of one task, so differences between
     tasks must not count.
     """
+    options["drop_constant"] = False  # seen to for all tasks at once
     rows = np.concatenate(tasks)
     weight = None if sample_weight is None else sample_weight[rows]
     if len(tasks) == 1:

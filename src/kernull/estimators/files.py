@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
+from sklearn.exceptions import NotFittedError
 
 from kernull._version import __version__
 from kernull.errors import ModelFileError
@@ -55,7 +56,12 @@ RECORDS: dict[str, str] = {
 
 #: Constructor arguments and their attributes, of records that are not dataclasses.
 ARGUMENTS: dict[str, dict[str, str]] = {
-    "DenseStack": {"kernels": "kernels", "scale": "scale", "diagonal": "own_diagonal"},
+    "DenseStack": {
+        "kernels": "kernels",
+        "scale": "scale",
+        "diagonal": "own_diagonal",
+        "names": "names",
+    },
 }
 
 #: What checking a file may allocate beyond the arrays that are in it, in numbers.
@@ -70,8 +76,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        Any estimator of kernull, fitted or not. Callable kernels are refused: a file holds no
-        code.
+        Any fitted estimator of kernull. Callable kernels are refused: a file holds no code.
     path : path-like
         Where to write; an existing file is replaced.
 
@@ -91,6 +96,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise TypeError(
             f"model: got {type(model).__module__}.{type(model).__qualname__}; expected one of "
             f"{sorted(ESTIMATORS)}."
+        )
+    if not hasattr(model, "calibration_") and not hasattr(model, "best_estimator_"):
+        raise NotFittedError(
+            f"model: this {type(model).__name__} is not fitted, so there is nothing to keep; call "
+            "fit first."
         )
     write_tree({"about": _about(model), "model": _freeze(model)}, path)
 

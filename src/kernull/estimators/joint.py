@@ -8,34 +8,45 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array
 from kernull.calibration import left_out_projections
 from kernull.errors import InvalidKernelError
-from kernull.estimators._arrays import as_numpy
+from kernull.estimators._arrays import as_numpy, cuda_device_of, host
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._base import OneClassKernelEstimator
-from kernull.estimators._inputs import check_number, read_precomputed, read_table, read_weights
+from kernull.estimators._enrolment import EnrolmentMixin
+from kernull.estimators._inputs import (
+    check_names,
+    check_number,
+    names_of_kernels,
+    read_precomputed,
+    read_table,
+    read_weights,
+)
+from kernull.estimators._leaks import warn_of_whitening
 from kernull.estimators._task_scores import TaskScoringMixin
 from kernull.estimators._tasks import (
     Task,
     check_sizes,
     group_rows,
+    joint_problem,
+    own_stack,
     pooled_bank,
     read_groups,
     varying_views,
 )
 from kernull.estimators._weights import weight_ball
-from kernull.problems import JointFisherProblem, ridge_solution
 from kernull.solvers import Result, solve
-from kernull.stacks import DenseStack, KernelBank, check_memory, parse_memory_limit
+from kernull.stacks import KernelBank, check_memory, parse_memory_limit
 from kernull.views import resolve_views
 
 __all__ = ["JointMultiKernelFisherNull"]
 
 
-class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # type: ignore[misc]
+class JointMultiKernelFisherNull(  # type: ignore[misc]
+    EnrolmentMixin, TaskScoringMixin, OneClassKernelEstimator
+):
     r"""Related one-class tasks that share kernel weights (the paper's joint lp MK-FN).
 
     .. math::
@@ -58,7 +69,8 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
         pays where tasks have few rows and many columns, above all with ``scaling="whiten"``; it
         costs where columns that never vary in a task are what gives outliers away.
     n_jobs : int, optional
-        Threads that solve tasks side by side; None: one after the other, -1: all cores.
+        Threads that solve tasks side by side; None: one after the other, -1: all cores. Given
+        tensors on a GPU, tasks are solved there in batches of like size instead.
 
     Attributes
     ----------
@@ -183,21 +195,20 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
         -------
         self
         """
+        device = self._device_for(X)
         with unchanged_on_error(self):
-            self._fit(as_numpy(X), as_numpy(sample_weight), as_numpy(groups))
+            self._fit(host(X), as_numpy(sample_weight), as_numpy(groups), device)
         return self
 
-    def _fit(self, X: Any, sample_weight: Any, groups: Any) -> None:
+    def _fit(self, X: Any, sample_weight: Any, groups: Any, device: Any) -> None:
         delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
         self._check_choices()
         if self._pairwise:
             tasks = self._precomputed_tasks(X, sample_weight, groups)
         else:
             tasks = self._table_tasks(X, sample_weight, groups)
-        self._tasks = {
-            name: replace(task, ridge=delta * _size(task)) for name, task in tasks.items()
-        }
-        self._learn_tasks(None)
+        self._tasks = {name: replace(task, ridge=delta * task.size) for name, task in tasks.items()}
+        self._learn_tasks(None, device)
         self._training_rows = group_rows(self._row_names)
         self._fitted_stack_rows = len(self._row_names)
 
@@ -212,10 +223,12 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
         index = list(kept.values())
         self._views = varying_views(table, index, views) if self.drop_constant else views
         if self.pooled:
-            shared = pooled_bank(table, index, weight, views=self._views, **self._kernel_options())
+            options = self._kernel_options()
+            shared = pooled_bank(table, index, weight, views=self._views, **options)
             banks = [shared.rebase(table[rows]) for rows in index]
         else:
             banks = [self._own_bank(table, rows, weight) for rows in index]
+            warn_of_whitening(min(banks, key=lambda bank: bank.n))
         self.bank_ = banks[0]
         self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
         self._check_room([len(rows) for rows in index], self.bank_.J)
@@ -227,15 +240,17 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
     def _own_bank(self, table: Array, rows: Any, weight: Array | None) -> KernelBank:
         """A task's kernels with scaling and widths by its own rows."""
         own = None if weight is None else weight[rows]
-        return KernelBank.fit(table[rows], self._views, sample_weight=own, **self._kernel_options())
+        # Constant views are seen to for all tasks at once: they share their kernels.
+        return KernelBank.fit(
+            table[rows],
+            self._views,
+            sample_weight=own,
+            drop_constant=False,
+            **self._kernel_options(),
+        )
 
     def _kernel_options(self) -> dict[str, Any]:
-        return {
-            "kernels": self.kernels,
-            "widths": self.widths,
-            "scaling": self.scaling,
-            "drop_constant": False,  # seen to for all tasks at once: they share their kernels
-        }
+        return {"kernels": self.kernels, "widths": self.widths, "scaling": self.scaling}
 
     def _precomputed_tasks(self, X: Any, sample_weight: Any, groups: Any) -> dict[Hashable, Task]:
         if sample_weight is not None:
@@ -245,7 +260,7 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
         if isinstance(X, Mapping):
             if groups is not None:
                 raise ValueError("groups: got groups next to a mapping, which names its tasks.")
-            stacks = {name: _own_stack(name, K, dtype) for name, K in X.items()}
+            stacks = {name: own_stack(name, K, dtype) for name, K in X.items()}
             if not stacks:
                 raise ValueError("X: got an empty mapping; expected kernels of at least one task.")
             self._row_names = [name for name, stack in stacks.items() for _ in range(stack.n)]
@@ -262,26 +277,28 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
             raise InvalidKernelError(
                 f"kernels: tasks have {sorted(counts)} kernels; expected as many for each."
             )
-        self.kernel_names_ = np.array([f"kernel {j}" for j in range(counts.pop())], dtype=object)
+        named = [stack for stack in stacks.values() if stack.names is not None]
+        self.kernel_names_ = names_of_kernels(named[0] if named else next(iter(stacks.values())))
+        for stack in named:
+            check_names(stack, self.kernel_names_)
         return {
             name: Task(name, np.nan, stack=stack, columns=columns[name])
             for name, stack in stacks.items()
         }
 
-    def _learn_tasks(self, init: Array | None) -> None:
+    def _learn_tasks(self, init: Array | None, device: Any = None) -> None:
         """Learn weights, coefficients and thresholds of the tasks in ``_tasks``."""
         tol = check_number("tol", self.tol, "a positive number", 0.0)
         J = len(self.kernel_names_)
         ball = weight_ball(self.p, self.r, self.kernel_groups, self.bank_, J)
-        dtype = self._value_type()
         tasks = list(self._tasks.values())
-        problem = JointFisherProblem([task.problem(dtype) for task in tasks], self.n_jobs)
+        problem = joint_problem(tasks, self._value_type(), self.n_jobs, device)
         result: Result = solve(
             problem, ball, self.solver, tol=tol, max_iter=self.max_iter, init=init
         )
         # Exact coefficients: the solver's are as good as its certificate asks, and leaving rows
         # out magnifies what they lack.
-        solutions = problem.each(lambda part: part.solution(result.weights))
+        solutions = problem.solutions(result.weights)
         self.weights_ = result.weights
         self.gap_ = result.gap
         self.n_iter_ = result.n_iter
@@ -289,9 +306,7 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
         self.solver_ = result.solver
         self._publish(
             {
-                task.name: self._finished(
-                    task, coef, diagonal if task.row_weight is None else task.row_weight * diagonal
-                )
+                task.name: self._finished(task, coef, task.unscaled(diagonal))
                 for task, (coef, diagonal) in zip(tasks, solutions, strict=True)
             }
         )
@@ -313,101 +328,11 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
         self.offset_ = self.threshold_ if several else next(iter(self.threshold_.values()))
         self.false_alarm_rate_ = {name: task.false_alarm_rate for name, task in tasks.items()}
 
-    # -- tasks come and go ---------------------------------------------------------------------
-
-    def enroll(self, X: Any, group: Hashable, sample_weight: Any = None) -> Self:
-        """Add a task with the shared weights: one linear solve, no learning.
-
-        Scaling and widths are those of its own rows, or with ``pooled`` those of the fit; delta is
-        relative to the rows given here.
-
-        Parameters
-        ----------
-        X : table of shape (n_new, d), or kernels of shape (J, n_new, n_new)
-            Rows of the new task.
-        group : hashable
-            Its name; must be new.
-        sample_weight : array of shape (n_new,), optional
-            Trust in each row; for tables.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        name = read_groups([group], 1)[0]
-        if name in self._tasks:
-            raise ValueError(
-                f"group: the model already has a task {name!r}; forget({name!r}) first, or choose "
-                "another name."
-            )
-        task = self._new_task(name, as_numpy(X), as_numpy(sample_weight))
-        coef, diagonal = ridge_solution(task.combined(self.weights_), task.ridge, task.row_weight)
-        self._publish({**self._tasks, name: self._finished(task, coef, diagonal)})
-        return self
-
-    def _new_task(self, name: Hashable, X: Any, sample_weight: Any) -> Task:
-        delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
-        if self.bank_ is None:
-            if sample_weight is not None:
-                raise ValueError("sample_weight: not supported with precomputed kernels of tasks.")
-            stack = _own_stack(name, X, self._value_type())
-            stack.validate(stack.n, len(self.weights_))
-            return Task(name, delta * stack.n, stack=stack)
-        size = _num_samples(X)
-        if size < 2:
-            raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 2.")
-        table = read_table(self, X, reset=False)
-        weight = read_weights(sample_weight, X)
-        if weight is not None:
-            table, weight = table[weight > 0], weight[weight > 0]
-        self._check_room([len(table)], 0)
-        if self.pooled:
-            bank = self.bank_.rebase(table)
-        else:
-            bank = self._own_bank(table, slice(None), weight)
-        task = Task(name, np.nan, bank=bank, row_weight=weight)
-        return replace(task, ridge=delta * _size(task))
-
-    def forget(self, group: Hashable) -> Self:
-        """Remove a task; the shared weights stay."""
-        check_is_fitted(self)
-        name = read_groups([group], 1, self._tasks)[0]
-        if len(self._tasks) == 1:
-            raise ValueError(f"group: {name!r} is the only task; a model needs at least one.")
-        self._publish({other: task for other, task in self._tasks.items() if other != name})
-        return self
-
-    def refit_weights(self) -> Self:
-        """Learn the shared weights again on all present tasks, starting from the present ones.
-
-        Scaling, widths and ridges stay.
-        """
-        check_is_fitted(self)
-        if self.bank_ is not None:
-            self._check_room([task.n for task in self._tasks.values()], self.bank_.J)
-        with unchanged_on_error(self):
-            self._learn_tasks(self.weights_)
-        return self
-
-    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
-        """Fit, and judge each training row by its leave-one-out score in its task."""
-        self.fit(X, y, **fit_params)
-        X = as_numpy(X)
-        weight = None if self._pairwise else read_weights(fit_params.get("sample_weight"), X)
-        out = np.empty(len(self._row_names), dtype=int)
-        for name, rows in self._training_rows.items():
-            task = self._tasks[name]
-            assert task.left_out is not None
-            kept = rows if weight is None else rows[weight[rows] > 0]
-            out[kept] = np.where(task.left_out >= task.threshold, 1, -1)
-            if len(kept) < len(rows):  # rows of weight zero are as good as new
-                ignored = np.setdiff1d(rows, kept)
-                table = read_table(self, X, reset=False)
-                out[ignored] = self.predict(table[ignored], groups=name)
-        return out
-
     # -- small things ------------------------------------------------------------------------
+
+    def _device_for(self, X: Any) -> Any:
+        """The GPU on which the tasks' systems are solved, in batches; None: the host."""
+        return cuda_device_of(X)
 
     def _check_choices(self) -> None:
         if self.score_type not in ("projection", "distance"):
@@ -422,16 +347,3 @@ class JointMultiKernelFisherNull(TaskScoringMixin, OneClassKernelEstimator):  # 
         side = math.ceil(math.sqrt(sum(size * size for size in sizes)))
         limit = parse_memory_limit(self.memory_limit)
         check_memory(J, side, np.dtype(self._value_type()).itemsize, limit)
-
-
-def _size(task: Task) -> float:
-    """Number of rows; a row of weight w counts as w."""
-    return float(task.n) if task.row_weight is None else float(task.row_weight.sum())
-
-
-def _own_stack(name: Hashable, X: Any, dtype: Any) -> DenseStack:
-    """A task's own square kernels, or an error that names the task."""
-    try:
-        return read_precomputed(X, dtype=dtype)
-    except InvalidKernelError as error:
-        raise InvalidKernelError(f"task {name!r}: {error}") from None

@@ -16,7 +16,8 @@ import numpy as np
 
 from kernull._typing import Array
 from kernull.experiments._cells import Cell, Experiment, Rows, Settings, generator
-from kernull.experiments._models import Split, kernels_by_width, one_hot_scores, path_scores
+from kernull.experiments._device import asked_device, kernels_on, one_kernel_scores
+from kernull.experiments._models import Split, path_scores
 from kernull.experiments._plots import COLOURS, MARKERS, new_figure, save
 from kernull.experiments._tables import distinct, group, markdown, mean_std, values
 from kernull.paths import PAPER_DELTAS, PAPER_WIDTHS
@@ -91,11 +92,12 @@ def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
     truth = {size: np.repeat([1, -1], size) for size in (v, t)}
     deltas = tuple(settings["deltas"])
     best: dict[str, dict[str, Any]] = {}
-    for width, stack, cross in kernels_by_width(
-        settings["widths"], views, split, settings["dtype"]
+    device = asked_device()
+    for width, stack, cross in kernels_on(
+        device, settings["widths"], views, split, settings["dtype"]
     ):
         scores, path = path_scores(stack, cross, (1.0, 2.0), deltas, settings["gap"])
-        alone, _ = one_hot_scores(stack, cross, deltas, settings["gap"])
+        alone, _ = one_kernel_scores(stack, cross, deltas, settings["gap"])
         used = (path.weights > 1e-6).sum(axis=2)
         for method, found, kernels in (
             (PAPER, alone, np.ones(len(deltas))),
@@ -114,6 +116,7 @@ def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
                         "width": width,
                         "delta": delta,
                         "kernels_used": int(kernels[d]),
+                        "device": device or "numpy",
                     }
     return list(best.values())
 
@@ -157,7 +160,8 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
     return "\n\n".join(
         [
             "Test error in percent, mean ± std over "
-            f"{len(distinct(rows, 'repeat'))} repeats, {settings['train']} training targets. The "
+            f"{len(distinct(rows, 'repeat'))} repeats, {settings['train']} training targets; "
+            f"matrices by {', '.join(distinct(rows, 'device'))}. The "
             "paper claims (it prints a figure, no numbers): the error at p = 2 falls considerably "
             "with more kernels, at p = 1 it hardly does.",
             "![error by number of kernels](error.png)",

@@ -71,8 +71,12 @@ class KernelSpec:
         X: Array,
         factors: Iterable[float] = (1.0,),
         sample_weight: Array | None = None,
+        keep: dict[str, list[Array]] | None = None,
     ) -> list[FittedKernel]:
-        """Fit to one view of the training rows: one kernel a width factor, or just one."""
+        """Fit to one view of the training rows: one kernel a width factor, or just one.
+
+        ``keep`` receives the distances of each metric that gave a width; see `mean_distance`.
+        """
         if self.function is not None:
             return [FittedKernel(self.kind, function=self.function)]
         if self.metric is None:
@@ -81,7 +85,9 @@ class KernelSpec:
                 params["gamma"] = 1.0 / X.shape[1]
             return [FittedKernel(self.kind, params=params)]
         # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
-        mean = mean_distance(X, self.metric, sample_weight) or 1.0
+        blocks = None if keep is None else keep.setdefault(self.metric, [])
+        blocks = None if blocks else blocks  # another kernel of this metric was here before
+        mean = mean_distance(X, self.metric, sample_weight, keep=blocks) or 1.0
         centre = X.mean(axis=0)
         return [FittedKernel(self.kind, width=f * mean, factor=f, centre=centre) for f in factors]
 

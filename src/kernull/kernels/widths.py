@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import euclidean_distances
 
 from kernull._typing import Array
 
-__all__ = ["mean_distance"]
+__all__ = ["BLOCK_ROWS", "mean_distance"]
 
 #: Beyond this many rows the mean distance is taken over a fixed random subsample: its relative
 #: standard error is then well below one percent, and a width needs no more.
@@ -16,7 +17,11 @@ BLOCK_ROWS = 256
 
 
 def mean_distance(
-    X: Array, metric: str = "euclidean", sample_weight: Array | None = None, random_state: int = 0
+    X: Array,
+    metric: str = "euclidean",
+    sample_weight: Array | None = None,
+    random_state: int = 0,
+    keep: list[Array] | None = None,
 ) -> float:
     r"""Mean distance over pairs of different rows.
 
@@ -40,6 +45,10 @@ def mean_distance(
         Number of copies that each row stands for.
     random_state : int
         Seed of the subsample taken beyond ``EXACT_ROWS`` rows.
+    keep : list, optional
+        Receives the distances that were computed, for whoever needs them next: block by block of
+        ``BLOCK_ROWS`` rows against themselves and all later ones, squared where the metric is
+        euclidean. Stays empty beyond ``EXACT_ROWS`` rows.
 
     Returns
     -------
@@ -49,16 +58,26 @@ def mean_distance(
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
     if len(X) > EXACT_ROWS:
         pick = np.random.default_rng(random_state).choice(len(X), EXACT_ROWS, replace=False)
-        X, weights = X[pick], weights[pick]
+        X, weights, keep = X[pick], weights[pick], None
     pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
     X = X - X.mean(axis=0)
     weighted_sum = 0.0
     for start in range(0, len(X), BLOCK_ROWS):  # half of a symmetric matrix, in cached blocks
         rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
-        block = pairwise_distances(X[rows], X[rest], metric=metric)
+        block = _block(X[rows], X[rest], metric)
         np.fill_diagonal(block, 0.0)
+        if keep is not None:
+            keep.append(block)
+        if metric == "euclidean":
+            block = np.sqrt(block, out=None if keep is not None else block)
         counts = 2.0 * weights[rest]
         counts[:BLOCK_ROWS] = weights[rows]  # both halves of the square on the diagonal are here
         weighted_sum += float(weights[rows] @ (block @ counts))
     return weighted_sum / pairs
+
+
+def _block(X: Array, Y: Array, metric: str) -> Array:
+    if metric == "euclidean":
+        return np.asarray(euclidean_distances(X, Y, squared=True))
+    return np.asarray(pairwise_distances(X, Y, metric=metric))

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._typing import Array, Indices
 from kernull.calibration import Calibration, check_folds, cross_scores
 from kernull.errors import MissingDependencyError
+from kernull.estimators._fused_base import FusedKernelEstimator
 from kernull.estimators._fusion import fused_blocks
 from kernull.estimators._inputs import read_table
-from kernull.estimators.fused import _FusedKernelEstimator
 from kernull.problems._quadratic import check_nu
 from kernull.stacks import DenseStack, LazyCross
 from kernull.views import ViewScaler
@@ -26,7 +26,7 @@ from kernull.views import ViewScaler
 __all__ = ["AveragedOneClassSVM", "TableDetector", "pyod_detector"]
 
 
-class AveragedOneClassSVM(_FusedKernelEstimator):
+class AveragedOneClassSVM(FusedKernelEstimator):
     r"""scikit-learn's OneClassSVM on one fused kernel.
 
     .. math:: s(x) = \sum_i a_i k(x_i, x), \qquad 0 \le a_i \le 1,\; 1'a = \nu n
@@ -225,8 +225,10 @@ class TableDetector(OutlierMixin, BaseEstimator):
         detector = clone(self.detector) if detector is None else detector
         if isinstance(detector, LocalOutlierFactor):
             # Only in this mode does it score rows that it was not fitted to.
-            neighbours = min(detector.n_neighbors, max(n - 1, 1))
-            detector.set_params(novelty=True, n_neighbors=neighbours)
+            detector.set_params(novelty=True)
+        neighbours = detector.get_params().get("n_neighbors")
+        if neighbours is not None and neighbours >= n:  # a row has n - 1 neighbours at most
+            detector.set_params(n_neighbors=max(n - 1, 1))
         if self.random_state is not None and "random_state" in detector.get_params():
             detector.set_params(random_state=self.random_state)
         return detector

@@ -117,7 +117,11 @@ def _parse(data: bytes) -> Any:
 def _metadata(data: bytes) -> dict[str, str]:
     """The text entries of a safetensors header."""
     size = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or size > len(data) - 8:
+    if not data:
+        raise ModelFileError("it is empty")
+    if data[8:9] != b"{":  # where the header of every safetensors file begins
+        raise ModelFileError("it is not written by kernull.save")
+    if size > len(data) - 8:
         raise ModelFileError("it is cut short")
     if size > MAX_HEADER:
         raise ModelFileError(f"its header has {size} bytes, more than {MAX_HEADER}")
@@ -154,6 +158,15 @@ def _read_whole(path: Path, max_bytes: int) -> bytes:
 
 
 def _write_whole(data: bytes, path: Path) -> None:
+    try:
+        _write_and_rename(data, path)
+    except OSError as error:  # about the file that was asked for, not about the temporary one
+        if error.errno is None:
+            raise
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _write_and_rename(data: bytes, path: Path) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

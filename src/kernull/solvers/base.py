@@ -86,8 +86,15 @@ class Tracker:
         if self.best is None or point.value <= self.best.value or gap <= self.tol:
             self.best, self._best_gap = point, gap
 
-    def result(self, solver: str, n_evaluations: int = 0, *, warn: bool = True) -> Result:
-        """The best point as a result; warns when its gap is above the tolerance.
+    def result(
+        self,
+        solver: str,
+        n_evaluations: int = 0,
+        *,
+        warn: bool = True,
+        advice: str = "Raise max_iter, or use solver='auto'.",
+    ) -> Result:
+        """The best point as a result; warns, with advice, when its gap is above the tolerance.
 
         A solver inside another one does not ``warn``: the outer certificate speaks for the whole.
         (Filters would not do: they belong to the process, and threads would undo each other's.)
@@ -98,7 +105,7 @@ class Tracker:
             warnings.warn(
                 f"solver={solver!r} stopped after {len(self.history)} iterations with a relative "
                 f"duality gap of {self._best_gap:.2g}, above tol={self.tol:.2g}: the weights are "
-                "not optimal. Raise max_iter, or use solver='auto'.",
+                f"not optimal. {advice}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

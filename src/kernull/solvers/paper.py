@@ -57,4 +57,16 @@ def iterate(
         if new.tobytes() in seen:  # a fixed point or a cycle: only what was seen comes back
             break
         weights = new
-    return tracker.result(name, problem.n_evaluations - start)
+    return tracker.result(name, problem.n_evaluations - start, advice=_advice(tracker))
+
+
+def _advice(tracker: Tracker) -> str:
+    """More iterations help only where the gap still falls."""
+    gaps = [record.gap for record in tracker.history]
+    half = len(gaps) // 2
+    if half and min(gaps[half:]) < 0.5 * min(gaps[:half]):
+        return "Its gap still falls: raise max_iter, or use solver='auto'."
+    return (
+        "Its gap no longer falls: Algorithm 1 oscillates for ever on some problems, and more "
+        "iterations will not help. Use solver='auto', or a larger p."
+    )

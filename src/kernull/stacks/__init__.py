@@ -5,6 +5,7 @@ from kernull.stacks.base import Stack
 from kernull.stacks.blocks import BlockDiagonalStack
 from kernull.stacks.cross import LazyCross
 from kernull.stacks.dense import DenseStack
+from kernull.stacks.enrolled import fit_and_combine
 from kernull.stacks.lowrank import LowRankStack, choose_landmarks
 from kernull.stacks.memory import check_memory, parse_memory_limit
 from kernull.stacks.planner import build_stack, plan_storage
@@ -24,6 +25,7 @@ __all__ = [
     "build_stack",
     "check_memory",
     "choose_landmarks",
+    "fit_and_combine",
     "parse_memory_limit",
     "plan_storage",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from kernull._threads import blas_threads
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 
@@ -14,6 +15,11 @@ __all__ = ["DenseStack", "smallest_ritz_value"]
 
 #: Steps of Lanczos spent on finding a negative eigenvalue of a kernel given by the user.
 LANCZOS_STEPS = 12
+#: Multiplications up to which BLAS multiplies matrices as they lie, in one thread: beyond, it first
+#: copies both into an order of its own, which for a few columns takes longer than the product.
+SMALL_PRODUCT = 10**6
+#: Fewer rows than this at a time are not worth a call.
+FEWEST_ROWS = 16
 
 
 class DenseStack:
@@ -30,6 +36,9 @@ class DenseStack:
         (SVDD, the variance of a Gaussian process, kernel PCA) need it to score rows where the
         kernels' diagonals are not constant; ``np.ix_`` slices of a stack of symmetric kernels carry
         it along.
+    names : sequence of str, optional
+        One name a kernel, for ``kernel_names_``, explanations and ``missing_views`` of a model;
+        slices carry them along.
 
     Notes
     -----
@@ -50,7 +59,11 @@ class DenseStack:
     """
 
     def __init__(
-        self, kernels: Array, scale: Array | None = None, diagonal: Array | None = None
+        self,
+        kernels: Array,
+        scale: Array | None = None,
+        diagonal: Array | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         if np.ndim(kernels) != 3:
             raise InvalidKernelError(
@@ -73,6 +86,7 @@ class DenseStack:
                 f"diagonal: got shape {self.own_diagonal.shape}; expected "
                 f"{self.kernels.shape[:2]}, one k(x, x) a kernel and row."
             )
+        self.names = None if names is None else _check_names(names, len(kernels))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -112,7 +126,7 @@ class DenseStack:
         if diagonal is not None:
             rows = parts[0]
             diagonal = diagonal[:, rows if isinstance(rows, slice) else np.ravel(rows)]
-        return DenseStack(self.kernels[(slice(None), *parts)], self.scale, diagonal)
+        return DenseStack(self.kernels[(slice(None), *parts)], self.scale, diagonal, self.names)
 
     def columns(self, index: Any) -> DenseStack:
         """The same rows against some of the columns.
@@ -120,7 +134,7 @@ class DenseStack:
         k(x, x) comes along where it was given and is never read off the matrices: the rows may be
         new ones.
         """
-        return DenseStack(self.kernels[:, :, index], self.scale, self.own_diagonal)
+        return DenseStack(self.kernels[:, :, index], self.scale, self.own_diagonal, self.names)
 
     def products(self, V: Array) -> Array:
         """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
@@ -129,6 +143,13 @@ class DenseStack:
         flat = self.kernels.reshape(J * m, n)
         if V.ndim == 1:
             return np.asarray((flat @ V).reshape(J, m) * self.scale[:, None], dtype=float)
+        rows = SMALL_PRODUCT // (n * V.shape[1]) if n and V.shape[1] else 0
+        if rows >= FEWEST_ROWS and blas_threads() == 1:
+            V, result = np.ascontiguousarray(V), np.empty((J * m, V.shape[1]), self.dtype)
+            for start in range(0, J * m, rows):
+                np.matmul(flat[start : start + rows], V, out=result[start : start + rows])
+            scaled = result.reshape(J, m, -1) * self.scale[:, None, None]
+            return np.asarray(scaled, dtype=float)
         # V'K' rather than KV: BLAS streams the large matrix twice as fast this way round.
         out = (np.ascontiguousarray(V.T) @ flat.T).reshape(-1, J, m)
         return np.asarray(out.transpose(1, 2, 0) * self.scale[:, None, None], dtype=float)
@@ -160,7 +181,8 @@ class DenseStack:
     def select(self, kernels: Any) -> DenseStack:
         """The stack of some of the kernels."""
         diagonal = None if self.own_diagonal is None else self.own_diagonal[kernels]
-        return DenseStack(self.kernels[kernels], self.scale[kernels], diagonal)
+        names = None if self.names is None else np.array(self.names)[kernels].tolist()
+        return DenseStack(self.kernels[kernels], self.scale[kernels], diagonal, names)
 
     def validate(self, n: int | None = None, J: int | None = None) -> DenseStack:
         """Check a stack that a user gave: for fitting, or (given n and J) for scoring."""
@@ -243,3 +265,11 @@ def smallest_ritz_value(kernels: Array, steps: int = LANCZOS_STEPS) -> tuple[Arr
     T = np.einsum("ajn,bjn->jab", Q, KQ)
     ritz = np.linalg.eigvalsh((T + T.transpose(0, 2, 1)) / 2)
     return ritz[:, 0], np.abs(ritz).max(axis=1)
+
+
+def _check_names(names: Any, J: int) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"names: got {names!r}; expected one text a kernel.")
+    if len(names) != J or len(set(names)) != J:
+        raise ValueError(f"names: got {list(names)}; expected {J} different names, one a kernel.")
+    return tuple(str(name) for name in names)

@@ -60,6 +60,7 @@ def _columns(view: str, columns: Any, n_features: int, names: list[str] | None) 
     if isinstance(columns, slice):
         if isinstance(columns.start, str) or isinstance(columns.stop, str):
             columns = _named_slice(view, columns, names)
+        _check_ends(view, columns, n_features)
         picked = np.arange(n_features)[columns]
     else:
         is_one = isinstance(columns, str) or not isinstance(columns, Iterable)
@@ -98,6 +99,16 @@ def _position(view: str, item: Any, n_features: int, names: list[str] | None) ->
     raise ValueError(
         f"views[{view!r}]: got {item!r} as a column; expected a position, a name or a slice."
     )
+
+
+def _check_ends(view: str, columns: slice, n_features: int) -> None:
+    """Python cuts slices that reach beyond the columns short; here that is a mistake."""
+    for end in (columns.start, columns.stop):
+        if end is not None and not -n_features <= end <= n_features:
+            raise ValueError(
+                f"views[{view!r}]: {columns!r} reaches beyond the {n_features} columns of the "
+                "table."
+            )
 
 
 def _named_slice(view: str, columns: slice, names: list[str] | None) -> slice:

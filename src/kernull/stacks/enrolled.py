@@ -1,0 +1,84 @@
+"""A bank and the weighted sum of its kernels in one go, for weights that are known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices
+from kernull.kernels.widths import BLOCK_ROWS
+from kernull.stacks.bank import BankView, KernelBank
+
+__all__ = ["fit_and_combine"]
+
+
+def fit_and_combine(
+    X: Array, views: Mapping[str, Indices], weights: Array, names: Any, **options: Any
+) -> tuple[KernelBank, Array]:
+    r"""Fit scaling and widths, and return :math:`K_b = \sum_j b_j K_j` of the rows with the bank.
+
+    The distances that give a view its width give its kernels too, so that they are computed once;
+    those of one view at a time are kept. Equal to ``KernelBank.fit`` followed by ``combine``.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Training rows, all of positive weight.
+    views : mapping of name -> columns
+    weights : array of shape (J,)
+        Kernel weights b, in the order of the bank's kernels.
+    names : sequence of length J
+        Names of the kernels.
+    **options
+        Of `KernelBank.fit`; no view is dropped.
+
+    Returns
+    -------
+    bank : KernelBank
+    kernel : array of shape (n, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(5, 2))
+    >>> views = {"a": np.array([0]), "b": np.array([1])}
+    >>> bank, K = fit_and_combine(X, views, np.array([0.2, 0.8]), ["a", "b"])
+    >>> bool(np.allclose(K, bank.combine(np.array([0.2, 0.8]))))
+    True
+    """
+    kept: list[BankView] = []
+    out = np.zeros((len(X), len(X)))
+    scratch = np.empty((min(BLOCK_ROWS, len(X)), len(X)))
+    start = 0
+    for name, columns in views.items():
+        distances: dict[str, list[Array]] = {}
+        one = KernelBank.fit(X, {name: columns}, drop_constant=False, keep=distances, **options)
+        b = weights[start : start + one.J]
+        start += one.J
+        kept.append(one.views[0])
+        if (b > 0).any():  # kernels without weight need not be evaluated
+            _add(out, one.select(b > 0).views[0], b[b > 0], distances, scratch)
+    for begin in range(0, len(X), BLOCK_ROWS):  # the other half is the same
+        rows, rest = slice(begin, begin + BLOCK_ROWS), slice(begin + BLOCK_ROWS, None)
+        out[rest, rows] = out[rows, rest].T
+    return KernelBank(tuple(kept), tuple(names)), out
+
+
+def _add(
+    out: Array, view: BankView, b: Array, distances: Mapping[str, list[Array]], scratch: Array
+) -> None:
+    """Add a view's weighted kernels to the upper half, block by block."""
+    for i, begin in enumerate(range(0, len(out), BLOCK_ROWS)):
+        rows, rest = slice(begin, begin + BLOCK_ROWS), slice(begin, None)
+        block = out[rows, rest]
+        part = scratch[: block.shape[0], : block.shape[1]]
+        for weight, kernel in zip(b, view.kernels, strict=True):
+            known = distances.get(kernel.metric or "")
+            K = (
+                kernel.of_distances(known[i])
+                if known
+                else kernel(view.train[rows], view.train[rest])
+            )
+            block += np.multiply(K, weight, out=part)

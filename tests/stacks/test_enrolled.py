@@ -1,0 +1,59 @@
+"""A bank and its weighted sum in one go, against one after the other."""
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import linear_kernel
+
+from kernull.kernels import widths as module
+from kernull.stacks import KernelBank, fit_and_combine
+
+VIEWS = {"a": np.arange(3), "b": np.arange(3, 5), "c": np.arange(5, 6)}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kernels", "widths"),
+    [
+        ("rbf", 0.5),
+        ("rbf", [0.25, 1.0]),
+        (["rbf", "laplacian", "linear", linear_kernel], 0.5),
+        (["rbf", "rbf"], 0.5),
+    ],
+)
+@pytest.mark.parametrize("scaling", ["standard", "whiten"])
+def test_is_fit_then_combine(kernels, widths, scaling, weighted, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK_ROWS", 16)
+    monkeypatch.setattr("kernull.stacks.enrolled.BLOCK_ROWS", 16)
+    rng = np.random.default_rng(0)
+    X = 50 + rng.normal(size=(45, 6))
+    weight = rng.integers(1, 4, 45).astype(float) if weighted else None
+    options = {"kernels": kernels, "widths": widths, "scaling": scaling, "sample_weight": weight}
+    expected = KernelBank.fit(X, VIEWS, **options)
+    b = rng.uniform(size=expected.J)
+    b[1] = 0.0
+    bank, K = fit_and_combine(X, VIEWS, b, expected.kernel_names, **options)
+    np.testing.assert_allclose(K, expected.combine(b), atol=1e-12)
+    np.testing.assert_allclose(K, np.tensordot(b, expected.stack().kernels, 1), atol=1e-12)
+    assert bank.kernel_names == expected.kernel_names
+    assert [k.width for v in bank.views for k in v.kernels] == pytest.approx(
+        [k.width for v in expected.views for k in v.kernels]
+    )
+
+
+def test_widths_of_a_sample_of_rows(monkeypatch):
+    """Beyond some rows the width is that of a sample, whose distances are of no use."""
+    monkeypatch.setattr(module, "EXACT_ROWS", 20)
+    X = np.random.default_rng(0).normal(size=(30, 6))
+    bank, K = fit_and_combine(X, VIEWS, np.ones(3), list(VIEWS))
+    np.testing.assert_allclose(K, bank.combine(np.ones(3)), atol=1e-12)
+
+
+def test_distances_are_computed_once(monkeypatch):
+    calls = []
+    original = module.euclidean_distances
+    for name in ("kernull.kernels.widths", "kernull.kernels.functions"):
+        monkeypatch.setattr(
+            f"{name}.euclidean_distances", lambda *a, **k: (calls.append(1), original(*a, **k))[1]
+        )
+    fit_and_combine(np.random.default_rng(0).normal(size=(30, 6)), VIEWS, np.ones(3), list(VIEWS))
+    assert len(calls) == len(VIEWS)
