@@ -61,9 +61,10 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     views : None, "features" or mapping of name -> columns, default=None
         Groups of columns that describe one aspect each. None: one view of all columns;
         ``"features"``: one view a column; a mapping gives columns by position, name or slice.
-    scaling : {"standard", "whiten", "none"}, default="standard"
+    scaling : {"standard", "whiten", "whiten-raw", "none"}, default="standard"
         Scaling of each view by its own training statistics. ``"whiten"`` decorrelates with a
-        shrunk covariance; use it for embeddings.
+        shrunk covariance; use it for embeddings, and ``"whiten-raw"``, which does not standardise
+        first, for a network's activations.
     widths : float or sequence of float, default=0.5
         Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
         several give several kernels a view.

@@ -152,13 +152,22 @@ def _described(path: Path, changes: Mapping[str, Any] | None) -> tuple[Preproces
 @lru_cache(maxsize=16)
 def _open_onnx(path: Path, identity: tuple[int, ...], device: str, threads: int) -> tuple[Any, str]:
     """Session and hash of the same bytes; opened again when the file is another one."""
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
     try:
         import onnxruntime as ort
     except ImportError as error:
-        raise MissingDependencyError(
-            "ONNX networks need onnxruntime; install it with `pip install kernull[vision]`."
-        ) from error
-    content = path.read_bytes()
+        session = _open_in_torch(path, device)
+        if session is None:
+            raise MissingDependencyError(
+                "ONNX networks need onnxruntime; install it with `pip install kernull[vision]`. "
+                "(Or torch, which runs the common ones.)"
+            ) from error
+        return session, digest
+    if device.startswith("cuda") and "CUDAExecutionProvider" not in ort.get_available_providers():
+        session = _open_in_torch(path, device)
+        if session is not None:
+            return session, digest
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors come as exceptions
@@ -178,7 +187,22 @@ def _open_onnx(path: Path, identity: tuple[int, ...], device: str, threads: int)
             f"device: got {device!r}, but onnxruntime could not start CUDA; see its requirements, "
             "or pass device='cpu'."
         )
-    return session, hashlib.sha256(content).hexdigest()
+    return session, digest
+
+
+def _open_in_torch(path: Path, device: str) -> Any:
+    """The network run by torch, where torch and its device are; else None."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        return None
+    from kernull.views._onnx_torch import TorchSession
+
+    return TorchSession(path, device)
 
 
 def _providers(ort: Any, device: str) -> list[Any]:
