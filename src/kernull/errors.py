@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "ApproximationWarning",
+    "CalibrationWarning",
     "ClusterError",
     "ConstantViewWarning",
     "EdgeOfGridWarning",
@@ -43,6 +44,10 @@ class ClusterError(RuntimeError):
 
 class ApproximationWarning(UserWarning):
     """Kernels were approximated because exact ones would cost too much."""
+
+
+class CalibrationWarning(UserWarning):
+    """Calibration rows were not left out of all that was fitted: thresholds are too strict."""
 
 
 class ConstantViewWarning(UserWarning):

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import COLUMNS, make_rows, write_csv
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/index.md"]
+PAGES = ["README.md", "docs/index.md", "docs/choosing.md", "docs/scale.md"]
 PAGES += sorted(
     str(page.relative_to(ROOT))
     for part in ("start", "guide")
@@ -55,6 +55,9 @@ def type_line(line: str, folder: Path) -> None:
 def test_examples_run_as_printed(page, tmp_path, monkeypatch):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
+    if page == "docs/scale.md":
+        for extra in ("torch", "distributed"):
+            pytest.importorskip(extra, reason=f"{extra} is not installed")
     if page == "README.md":  # its commands are about tables that a reader has
         write_csv(tmp_path / "train.csv", COLUMNS, make_rows(60, 0))
         write_csv(tmp_path / "new.csv", COLUMNS, make_rows(20, 1))
