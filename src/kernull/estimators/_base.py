@@ -11,12 +11,15 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array
 from kernull.calibration import Calibration, lowered
+from kernull.errors import MissingCapabilityError
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
 from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._auto import read_reference
 from kernull.estimators._device import fit_on_device
 from kernull.estimators._inputs import (
     check_names,
     names_of_kernels,
+    normalised,
     read_precomputed,
     read_table,
     read_weights,
@@ -27,6 +30,7 @@ from kernull.estimators._leaks import warn_of_whitening
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
+from kernull.stacks.normalise import normalising_factors, read_normalisation
 from kernull.views import resolve_views
 
 __all__ = ["OneClassKernelEstimator"]
@@ -52,6 +56,10 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     _calibration_rows: Any = None
     #: Factors of the kernels given to fit; None for tables, and in files that do not know them.
     _given_scale: Any = None
+    #: Factors of the normalisation, beyond those; None where there is none.
+    _kernel_factors: Array | None = None
+    #: Rows of reference among the rows of the stack, at its end.
+    _n_reference: int = 0
     #: Attributes that come back as tensors when the model was fitted on tensors.
     _array_attributes: tuple[str, ...] = ()
 
@@ -64,6 +72,10 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     memory_limit: Any
     dtype: Any
     drop_constant: bool
+    # Estimators that do not offer these do without.
+    normalize: Any = "none"
+    reference: Any = None
+    random_state: Any = 0
 
     # -- to be written by subclasses ---------------------------------------------------------
 
@@ -142,7 +154,14 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         """The stack to learn from; ``there`` is X as a tensor on the GPU to work on."""
         dtype = self._value_type()
         limit = parse_memory_limit(self.memory_limit)
+        exponent = read_normalisation(self.normalize)
+        self._n_reference = 0
         if self._pairwise:
+            if self.reference is not None:
+                raise MissingCapabilityError(
+                    "reference: precomputed kernels know no rows but those given; leave it None, "
+                    "or fit on a table."
+                )
             stack = read_precomputed(X, dtype=dtype)
             self.bank_ = None
             self.n_features_in_ = stack.n
@@ -170,6 +189,11 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
                     sample_weight=weight,
                     drop_constant=self.drop_constant,
                 )
+            if self.reference is not None:
+                drawn = read_reference(
+                    self.reference, table[rows], _at(weight, rows), self.random_state
+                )
+                self.bank_, self._n_reference = self.bank_.extend(drawn), len(drawn)
             self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
             stack = build_stack(
                 self.bank_,
@@ -185,6 +209,16 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             if hasattr(stack, "project"):  # new rows will meet the landmarks alone
                 self.bank_ = self.bank_.take(stack.landmark_rows)
         self._stack_shape = (stack.J, stack.n)
+        self._kernel_factors = None
+        if exponent > 0:
+            counts = (
+                np.ones(stack.n)
+                if weight is None
+                else np.append(weight[rows], np.ones(self._n_reference))
+            )
+            counts[stack.n - self._n_reference :] = 0.0  # what targets have in common
+            self._kernel_factors = normalising_factors(stack, exponent, counts)
+            stack.scale = stack.scale * self._kernel_factors
         return stack
 
     # -- scoring -----------------------------------------------------------------------------
@@ -245,11 +279,13 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             J, n = self._stack_shape
             stack = read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
             check_names(stack, self.kernel_names_)
-            return with_scale(stack, self._given_scale)
+            return normalised(with_scale(stack, self._given_scale), self._kernel_factors)
         table = self._table(X, missing_views)
         if device is None:
-            return LazyCross(self.bank_, table)
-        return device_cross(self.bank_, table, device, self._value_type())
+            return LazyCross(self.bank_, table, self._kernel_factors)
+        return device_cross(
+            self.bank_, table, device, self._value_type(), scale=self._kernel_factors
+        )
 
     def _table(self, X: Any, missing_views: Any = None) -> Array:
         """New rows, checked; columns that only missing views read may hold anything."""
@@ -292,6 +328,10 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._pairwise
         return tags
+
+
+def _at(weight: Array | None, rows: Any) -> Array | None:
+    return None if weight is None else weight[rows]
 
 
 def _count_rows(X: Any) -> int:

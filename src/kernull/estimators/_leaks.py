@@ -31,10 +31,10 @@ def warn_of_whitening(bank: Any) -> None:
     columns = len(widest.columns)
     if columns > 1 and bank.n < ROWS_A_COLUMN * columns:
         warnings.warn(
-            f"scaling='whiten' with calibration='loo': the view {widest.name!r} of {columns} "
-            f"columns was whitened by the {bank.n} rows that also set the threshold, so more "
-            "normal rows will be flagged than false_alarm_rate says. Use calibration='split', or "
-            "at least ten rows a column.",
+            f"scaling: the view {widest.name!r} of {columns} columns was whitened by the {bank.n} "
+            "rows that also set the threshold, so more normal rows will be flagged than "
+            "false_alarm_rate says. Use calibration='split' or scaling='standard', or give at "
+            "least ten rows a column.",
             CalibrationWarning,
             stacklevel=2,
         )
