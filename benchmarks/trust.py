@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sklearn.covariance import LedoitWolf
@@ -41,11 +41,13 @@ class Set:
     options: dict = field(default_factory=dict)
 
 
-def load_sets() -> list[Set]:
+def load_sets(names: list[str] | None = None) -> list[Set]:
     sets = []
-    for name in DELFT:
+    for name in DELFT if names is None else [name for name in names if name != "mfeat"]:
         data = load_delft(name)
         sets.append(Set(name, data.X, [data.y], "features"))
+    if names is not None and "mfeat" not in names:
+        return sets
     digits = load_multiple_features()
     X, views = join_views(digits.views)
     labels = [digits.one_class(int(d)) for d in np.unique(digits.y)]
@@ -98,19 +100,26 @@ def one_split(data: Set, seed: int) -> dict[str, float]:
     return out
 
 
-def alarms(splits: int) -> bool:
+def alarms(splits: int, names: list[str] | None = None) -> bool:
     """Print realised false-alarm rates, and false discovery proportions; True if all hold."""
+    plain = MultiKernelFisherNull()
+    print(f"MultiKernelFisherNull, p={plain.p}, delta={plain.delta}, widths={plain.widths}")
     print(f"Share of fresh targets flagged at a nominal {RATE:.0%}, mean of {splits} splits")
     print("floor = floor(.05(n+1))/(n+1); bounds of split = 5% - 1/(m+1) to 5%, +- 2 s.e.\n")
-    header = f"{'set':10} {'n':>4} {'floor':>6} {'loo':>6} {'naive':>6} | {'m':>3} {'split':>6}"
-    print(f"{header} {'s.e.':>5} | FDP and power of detect(fdr=0.1), m = n/2: 50% / 20% outliers")
+    header = f"{'set':10} {'n':>4} {'floor':>6} {'loo':>6} {'s.e.':>6} {'naive':>6} | {'m':>3}"
+    print(
+        f"{header} {'split':>6} {'s.e.':>5} | FDP and power of detect(fdr=0.1), 50% / 20% outliers"
+    )
     all_hold = True
     gaps = []
-    for data in load_sets():
+    for data in load_sets(names):
         rows = [one_split(data, seed) for seed in range(splits)]
         mean = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
         floor = float(np.mean([np.floor(RATE * (r["n"] + 1)) / (r["n"] + 1) for r in rows]))
-        error = float(np.std([row["split"] for row in rows], ddof=1) / np.sqrt(splits))
+        error, loo_error = (
+            float(np.std([row[key] for row in rows], ddof=1) / np.sqrt(splits))
+            for key in ("split", "loo")
+        )
         low, high = RATE - 1 / (mean["m"] + 1) - 2 * error, RATE + 2 * error
         marks = {
             "loo": abs(mean["loo"] - floor) <= 0.015,
@@ -123,7 +132,8 @@ def alarms(splits: int) -> bool:
         )
         print(
             f"{data.name:10} {mean['n']:4.0f} {floor:6.1%} "
-            f"{mean['loo']:6.1%}{' ' if marks['loo'] else '!'}{mean['naive']:6.1%} | "
+            f"{mean['loo']:6.1%}{' ' if marks['loo'] else '!'}{loo_error:6.1%} "
+            f"{mean['naive']:6.1%} | "
             f"{mean['m']:3.0f} {mean['split']:6.1%}{' ' if marks['split'] else '!'}{error:5.1%} | "
             f"{found}",
             flush=True,
@@ -135,38 +145,66 @@ def alarms(splits: int) -> bool:
     return all_hold
 
 
-def explain(cases: int = 200, seed: int = 0) -> bool:
-    """Swap one view of a row for that of another digit: does it rank first?"""
+def swapped_first(
+    kind: str, width: float, cases: int, seed: int, peer: bool = False
+) -> dict[str, float]:
+    """Share of rows, one view of which is another digit's, whose first view is that one."""
     digits = load_multiple_features()
     X, views = join_views(digits.views)
     names = list(views)
-    print(f"\nThe view taken from another digit ranks first, of {cases} cases (Multiple Features)")
-    results = []
-    for kind, width in (("training", 0.25), ("training", 0.5), ("fresh", 0.25), ("fresh", 0.5)):
-        rng = np.random.default_rng(seed)
-        hits = peer = difference = 0
-        for digit in range(10):
-            targets = rng.permutation(np.flatnonzero(digits.y == digit))
-            train, fresh = targets[:140], targets[140:]
-            model = MultiKernelFisherNull(views=views, p=2, widths=width).fit(X[train])
-            heavy = np.flatnonzero(model.weights_ >= 0.5 * model.weights_.mean())
-            others = np.flatnonzero(digits.y != digit)
-            k = cases // 10
-            rows = X[rng.choice(fresh if kind == "fresh" else train, k)]
-            swapped = rng.choice(heavy, k)
-            for i, v in enumerate(swapped):
-                rows[i, views[names[v]]] = X[rng.choice(others), views[names[v]]]
-            why = model.explain(rows)
-            first = np.array([why.ranking(i)[0] for i in range(k)])
-            hits += int((first == swapped).sum())
-            difference += int((why.differences.argmin(axis=1) == swapped).sum())
-            peer += int((mahalanobis_surprise(X[train], rows, views).argmax(1) == swapped).sum())
-        results.append(hits / cases)
-        print(
-            f"  {kind:8} row, width {width:4}: {hits / cases:.1%} by surprise (by plain difference "
-            f"{difference / cases:.1%}; a Mahalanobis detector a view: {peer / cases:.1%})"
-        )
-    return min(results) >= 0.95
+    rng = np.random.default_rng(seed)
+    hits = dict.fromkeys(["surprise", "contribution", "difference", *(["peer"] if peer else [])], 0)
+    for digit in range(10):
+        targets = rng.permutation(np.flatnonzero(digits.y == digit))
+        train, fresh = targets[:140], targets[140:]
+        model = MultiKernelFisherNull(views=views, p=2, widths=width, delta=0.01).fit(X[train])
+        heavy = np.flatnonzero(model.weights_ >= 0.5 * model.weights_.mean())
+        others = np.flatnonzero(digits.y != digit)
+        k = cases // 10
+        rows = X[rng.choice(fresh if kind == "fresh" else train, k)]
+        swapped = rng.choice(heavy, k)
+        for i, v in enumerate(swapped):
+            rows[i, views[names[v]]] = X[rng.choice(others), views[names[v]]]
+        why = model.explain(rows)
+        alone = replace(why, agreement=None)  # contributions, whatever the other views say
+        firsts = {
+            "surprise": why.surprise.argmin(axis=1),
+            "contribution": alone.surprise.argmin(axis=1),
+            "difference": why.differences.argmin(axis=1),
+        }
+        if peer:
+            firsts["peer"] = mahalanobis_surprise(X[train], rows, views).argmax(axis=1)
+        for key, first in firsts.items():
+            hits[key] += int((first == swapped).sum())
+    return {key: count / cases for key, count in hits.items()}
+
+
+def explain(cases: int = 200, seeds: int = 3) -> bool:
+    """Swap one view of a row for that of another digit: does it rank first?"""
+    print(
+        f"\nThe view taken from another digit ranks first: mean of {seeds} seeds of {cases} cases "
+        "each (lowest), Multiple Features, p = 2, delta = 0.01; asked: 95%\n\n"
+        "row       width   by surprise   by its contribution alone   by difference   "
+        "Mahalanobis a view"
+    )
+    held = True
+    for kind in ("training", "fresh"):
+        for width in (0.125, 0.25, 0.5, 1.0):
+            runs = [
+                swapped_first(kind, width, cases, 10 + seed, peer=width == 0.5)
+                for seed in range(seeds)  # those before 10 were used to choose the definition
+            ]
+            mean = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
+            low = min(run["surprise"] for run in runs)
+            reached = mean["surprise"] >= 0.95
+            held &= reached
+            peer = f"{mean['peer']:.1%}" if "peer" in mean else ""
+            print(
+                f"{kind:9} {width:5}   {mean['surprise']:5.1%} ({low:.1%}){' ' if reached else '!'}"
+                f"   {mean['contribution']:5.1%} {mean['difference']:35.1%} {peer:>20}",
+                flush=True,
+            )
+    return held
 
 
 def mahalanobis_surprise(train: np.ndarray, rows: np.ndarray, views: dict) -> np.ndarray:
@@ -188,12 +226,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="?", choices=("alarms", "explain"))
     parser.add_argument("--splits", type=int, default=100)
+    parser.add_argument("--sets", nargs="+", metavar="SET", help="of alarms; all by default")
     parser.add_argument("--cases", type=int, default=200)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # constant columns in some splits
     held = True
     if options.what in (None, "alarms"):
-        held &= alarms(options.splits)
+        held &= alarms(options.splits, options.sets)
     if options.what in (None, "explain"):
         held &= explain(options.cases)
     return 0 if held else 1

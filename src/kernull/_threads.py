@@ -14,7 +14,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_blas_thread"]
+__all__ = ["blas_threads", "one_blas_thread"]
 
 _lock = threading.Lock()
 _controller: ThreadpoolController | None = None
@@ -39,11 +39,22 @@ def one_blas_thread() -> Iterator[None]:
                 _in_passing(_restore)
 
 
-def _set() -> None:
-    global _controller, _limit
+def blas_threads() -> int:
+    """Threads that BLAS would take now."""
+    found = [lib.num_threads for lib in _libraries().lib_controllers if lib.user_api == "blas"]
+    return max(found, default=1)
+
+
+def _libraries() -> ThreadpoolController:
+    global _controller
     if _controller is None:  # looking for libraries takes a millisecond
         _controller = ThreadpoolController()
-    _limit = _controller.limit(limits=1, user_api="blas")
+    return _controller
+
+
+def _set() -> None:
+    global _limit
+    _limit = _libraries().limit(limits=1, user_api="blas")
 
 
 def _restore() -> None:

@@ -47,6 +47,18 @@ def test_it_equals_refits(bank):
         assert sampled.projections[i] == pytest.approx(K[i, others] @ a, abs=1e-8)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_basis_of_the_whole_space_leaves_no_holes():
+    """Seven different rows, three of them twice: the basis soon holds every e_i that counts."""
+    X = np.arange(30.0).reshape(10, 3) % 7
+    bank = KernelBank.fit(X, {"all": np.arange(3)}, widths=0.5)
+    problem = FisherProblem(TiledStack(bank), 0.1)
+    result = solve(problem, LpBall(2), "subspace", tol=1e-12)
+    found = sampled_leave_one_out(problem, result.weights, result.coef, result.basis)
+    truth = leave_one_out(FisherProblem(bank.stack(), 0.1), result.weights, result.coef)
+    np.testing.assert_allclose(found.projections, truth, atol=1e-8)
+
+
 def test_without_a_basis_it_builds_one(bank):
     problem = FisherProblem(bank.stack(), 1.3)
     result = solve(problem, LpBall(2), "newton")

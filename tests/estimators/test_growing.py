@@ -175,6 +175,17 @@ def test_a_budget_keeps_the_useful_rows():
     assert sorted(few.sample_indices_ // 2) == list(range(20))
 
 
+def test_a_budget_is_read_by_fit_too(recwarn):
+    with pytest.raises(ValueError, match="max_samples: got 1;"):
+        model(max_samples=1).fit(FOURS[:20])
+    assert len(model(max_samples=20).fit(FOURS[:20]).coef_) == 20
+    assert len(model(max_samples=10).partial_fit(FOURS[:20]).coef_) == 10
+    model(max_samples=10, storage="nystroem", landmarks=15).fit(FOURS[:20])
+    assert not [w for w in recwarn if "max_samples" in str(w.message)]
+    with pytest.warns(UserWarning, match="max_samples=10 bounds partial_fit alone"):
+        assert len(model(max_samples=10).fit(FOURS[:20]).coef_) == 20
+
+
 def test_thirty_useful_rows_of_120_do_nearly_as_well_as_all():
     from kernull.metrics import auc
 
@@ -185,7 +196,9 @@ def test_thirty_useful_rows_of_120_do_nearly_as_well_as_all():
         train, test = X[rows[:120]], np.setdiff1d(np.arange(len(X)), rows[:120])
         labels = np.where(DATA.y[test] == digit, 1, -1)
         full = model().fit(train)
-        budget, chance = model(max_samples=30).fit(train), model().fit(train)
+        with pytest.warns(UserWarning, match="max_samples: fit learned from all 120 rows"):
+            budget = model(max_samples=30).fit(train)
+        chance = model().fit(train)
         budget.partial_fit(train[:1])  # one more row, and the budget is applied
         chance.forget(rng.permutation(120)[:90])
         results.append([auc(labels, m.score_samples(X[test])) for m in (full, budget, chance)])

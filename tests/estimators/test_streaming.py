@@ -10,7 +10,8 @@ import pytest
 from kernull import FisherProblem, LpBall, fit_stream, solve
 from kernull.balls import MixedBall
 from kernull.calibration import leave_one_out
-from kernull.errors import MissingCapabilityError
+from kernull.errors import MemoryLimitError, MissingCapabilityError
+from kernull.estimators import _streaming
 from kernull.stacks import KernelBank, KernelStack, LowRankStack, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
 from kernull.stacks.sources import ArraySource, open_source, sample_rows
@@ -150,6 +151,19 @@ def test_mistakes_get_a_clear_error_and_change_nothing(rows, case):
     with pytest.raises(error, match=message):
         fit_stream(model, rows)
     assert pickle.dumps(vars(model)) == before
+
+
+def test_features_that_do_not_fit_are_refused_before_they_are_allocated(rows, monkeypatch):
+    monkeypatch.setattr(_streaming, "FeatureGram", None)  # would fail if it came so far
+    size = 1 + 2 * 60
+    need = 5 * size * size * 8
+    model = plain_fisher(views=VIEWS, landmarks=60, memory_limit=need - 1)
+    with pytest.raises(MemoryLimitError, match=r"need 586 kB, .* Use at most 59 landmarks"):
+        fit_stream(model, rows)
+    with pytest.raises(MemoryLimitError, match=r"limit is 100 B\. Use fewer kernels"):
+        fit_stream(model.set_params(memory_limit=100), rows)
+    monkeypatch.undo()
+    fit_stream(model.set_params(memory_limit=need), rows)
 
 
 def test_nothing_of_an_earlier_fit_is_left(rows):

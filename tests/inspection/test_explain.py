@@ -7,6 +7,11 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 
+import kernull
+from kernull import (
+    JointMultiKernelFisherNull,
+    MultiKernelFisherNullCV,
+)
 from tests.plain import plain_fisher
 
 X, Y = load_wine(return_X_y=True)
@@ -34,6 +39,42 @@ def test_contributions_add_up_to_the_score(options):
     )
     np.testing.assert_array_equal(why.p_values, model.p_values(X))
     np.testing.assert_allclose(why.scores, scores, rtol=0, atol=1e-12 * size)
+
+
+def test_contributions_of_joint_tasks_add_up():
+    groups = np.where(Y == 0, "first", np.where(Y == 1, "second", "third"))
+    model = JointMultiKernelFisherNull(views=VIEWS, widths=[0.25, 1.0]).fit(X, groups=groups)
+    scores = model.score_samples(X, groups=groups)
+    parts = model.contributions(X, groups=groups)
+    assert parts.shape == (len(X), 6)
+    np.testing.assert_allclose(parts.sum(axis=1), scores, rtol=0, atol=1e-12 * np.abs(scores).max())
+
+
+@pytest.mark.parametrize("outliers", [True, False])
+def test_contributions_of_the_chosen_model_add_up(outliers):
+    """Chosen against outliers, and by targets alone."""
+    model = MultiKernelFisherNullCV(views=VIEWS, ps=[1, 2], deltas=[1e-2, 1e-1], widths=[0.5])
+    model.fit(X, np.where(Y == 0, 1, -1)) if outliers else model.fit(TARGETS)
+    scores, why = model.score_samples(X), model.explain(X)
+    size = np.abs(scores).max()
+    for parts in (model.contributions(X), why.contributions, why.by_view):
+        np.testing.assert_allclose(parts.sum(axis=1), scores, rtol=0, atol=1e-12 * size)
+
+
+def test_every_estimator_with_contributions_is_tested_here():
+    """A new one must be added above."""
+    have = {
+        name
+        for name in kernull.__all__
+        if isinstance(getattr(kernull, name), type)
+        and hasattr(getattr(kernull, name), "contributions")
+        and hasattr(getattr(kernull, name), "fit")
+    }
+    assert have == {
+        "MultiKernelFisherNull",
+        "JointMultiKernelFisherNull",
+        "MultiKernelFisherNullCV",
+    }
 
 
 def test_kernels_of_a_view_are_summed():
@@ -93,7 +134,9 @@ def test_words():
     verdict, reasons = flagged.split("\n")
     assert verdict.startswith("flagged: score")
     assert "below the threshold (p = 0.017)" in verdict
-    assert reasons.count("below normal") == 2
+    assert reasons.count("below normal (") == reasons.count(" spreads out of line)") == 2
+    spreads = [float(part.split("(")[1].split()[0]) for part in reasons.split(", ")]
+    assert spreads == sorted(spreads, reverse=True)
     normal = model.explain(TARGETS).words(3)
     assert normal.startswith("normal: score")
     assert "above the threshold" in normal

@@ -217,7 +217,7 @@ def test_what_the_subspace_leaves_is_finished_one_by_one(monkeypatch):
 def test_passes_are_few():
     rng = np.random.default_rng(0)
     stack = bank_of(rng.standard_normal((400, 12)), 4, 1.0).stack()
-    calls = []
+    calls, combined = [], []
 
     class Counting(DenseStack):
         def products(self, V):
@@ -225,12 +225,58 @@ def test_passes_are_few():
             return super().products(V)
 
         def combine(self, weights):
-            raise AssertionError("the subspace alone should do")
+            combined.append(weights)
+            return super().combine(weights)
 
     found = shared_path(Counting(stack.kernels), PAPER_PS, PAPER_DELTAS[1:])
-    assert len(calls) == found.n_passes < 25
+    assert len(calls) == found.n_passes < 15
+    assert len(combined) <= 1  # one preconditioner for the whole grid
+    assert found.n_finished == 0
     assert found.n_columns < 100
     assert found.gaps.max() <= 1e-4
+
+
+def test_one_factorisation_cuts_the_passes(monkeypatch):
+    rng = np.random.default_rng(0)
+    stack = bank_of(rng.standard_normal((400, 12)), 4, 1.0).stack()
+    preconditioned = shared_path(stack, PAPER_PS, PAPER_DELTAS)
+    monkeypatch.setattr(module, "PLAIN_PASSES", 10**6)
+    plain = shared_path(stack, PAPER_PS, PAPER_DELTAS)
+    assert preconditioned.n_passes < 0.7 * plain.n_passes
+    assert max(preconditioned.gaps.max(), plain.gaps.max()) <= 1e-4
+    # Both are within their gaps of the same optimum.
+    np.testing.assert_allclose(preconditioned.values, plain.values, rtol=2e-4)
+
+
+def test_a_ridge_lost_in_rounding_leaves_the_path_without_preconditioner(monkeypatch):
+    X, _, size, width = digits()
+    monkeypatch.setattr(module, "PLAIN_PASSES", 1)
+
+    class Unsound(DenseStack):
+        def combine(self, weights):
+            return super().combine(weights) - 1e3 * np.eye(self.n)
+
+    found = shared_path(Unsound(bank_of(X, size, width).stack().kernels), [2.0], [1e-2], tol=1e-4)
+    assert found.gaps.max() <= 1e-4
+    assert found.n_finished == 0
+
+
+def test_the_memory_plan_bounds_the_basis():
+    X, _, size, width = digits()
+    stack = TiledStack(bank_of(X, size, width), memory_limit=10**9)
+    assert module.column_limit(stack) == module.MAX_COLUMNS
+    stack.max_columns = 20  # what the plan found room for
+    assert module.column_limit(stack) == 20
+    del stack.max_columns
+    column = 1.5 * 8 * stack.n * (stack.J + 1)
+    stack.memory_limit = int(column * (40 + module.CHUNK)) + 1
+    assert module.column_limit(stack) == 40
+    columns = []
+    found = shared_path(
+        stack, [1.0, 2.0], [1e-4], tol=1e-6, callback=lambda at: columns.append(at.n_columns)
+    )
+    assert max(columns) <= 40
+    assert found.gaps.max() <= 1e-6
 
 
 def test_row_weights_are_those_of_a_fit():

@@ -163,7 +163,7 @@ def test_only_our_estimators(tmp_path):
     class MultiKernelFisherNull:  # same name, another class
         pass
 
-    for model in (plain_fisher(), object(), kernull.LpBall(2)):
+    for model in (MultiKernelFisherNull(), object(), kernull.LpBall(2)):
         with pytest.raises(TypeError, match="model: got"):
             save(model, tmp_path / "model")
 

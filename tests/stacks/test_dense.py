@@ -7,7 +7,7 @@ import pytest
 
 import kernull
 from kernull.errors import InvalidKernelError
-from kernull.stacks import DenseStack, KernelStack
+from kernull.stacks import DenseStack, KernelStack, dense
 from kernull.stacks.dense import smallest_ritz_value
 from tests.oracles import random_kernels
 from tests.stacks.contract import StackContract
@@ -157,3 +157,18 @@ def test_scikit_learn_slices_it_like_a_pairwise_matrix(rng):
     part, _ = _safe_split(pairwise, DenseStack(truth), None, test, train)
     assert part.shape == (2, 4)
     np.testing.assert_array_equal(part.kernels, truth[:, test][:, :, train])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_products_by_blocks_of_rows(threads, dtype, rng, monkeypatch):
+    """In one thread, rows are taken a few at a time; the last block is a shorter one."""
+    monkeypatch.setattr(dense, "blas_threads", lambda: threads)
+    monkeypatch.setattr(dense, "SMALL_PRODUCT", 17 * 23 * 3)
+    kernels, V = rng.normal(size=(2, 31, 23)), rng.normal(size=(23, 3))
+    stack = DenseStack(kernels.astype(dtype), scale=np.array([2.0, 0.5]))
+    truth = np.einsum("j,jmn,nk->jmk", stack.scale, kernels, V)
+    close = 1e-12 if dtype is np.float64 else 1e-4
+    np.testing.assert_allclose(stack.products(V), truth, atol=close)
+    np.testing.assert_allclose(stack.products(V[:, :0]), truth[:, :, :0])
+    assert stack.products(V).dtype == np.float64

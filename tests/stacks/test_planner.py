@@ -31,6 +31,10 @@ def test_auto(J, n, limit, storage):
 def test_what_is_planned_fits(limit):
     for n in (1000, 10_000, 100_000):
         for J in (1, 10, 100):
+            if 1.5 * 2 * 8 * n * (J + 1) > limit:  # not even two columns of a basis
+                with pytest.raises(MemoryLimitError, match=r"^memory_limit: .* is too little"):
+                    plan_storage("auto", J, n, 8, limit)
+                continue
             plan = plan_storage("auto", J, n, 8, limit)
             need = J * n * n * 8 if plan.storage == "dense" else plan.max_columns * J * n * 8
             assert need <= limit or plan.storage == "nystroem"
@@ -50,6 +54,21 @@ def test_methods_that_need_matrices_get_dense_or_an_error():
 def test_a_basis_that_does_not_fit_is_refused():
     with pytest.raises(MemoryLimitError, match="a basis of 24 columns"):
         plan_storage("tiled", 10, 100_000, 8, GB // 10)
+
+
+@pytest.mark.parametrize("storage", ["auto", "tiled", "nystroem", "dask"])
+@pytest.mark.parametrize("limit", [10, 3000])
+def test_a_tiny_limit_is_refused_by_its_name(storage, limit, rng):
+    named = rf"^memory_limit: {limit if limit < 1000 else 3} k?B is too little for 1 kernels of 200"
+    with pytest.raises(MemoryLimitError, match=named) as caught:
+        plain_fisher(memory_limit=limit, storage=storage).fit(rng.normal(size=(200, 3)))
+    # The advice is something other than what was asked for.
+    assert ("use storage='nystroem'" in str(caught.value)) == (storage in ("tiled", "dask"))
+
+
+def test_why_landmarks_are_taken():
+    assert "neither does a basis of 24" in plan_storage("auto", 100, 100_000, 8, GB).reason
+    assert "hours" in plan_storage("auto", 4, 1_000_000, 8, 20 * GB).reason
 
 
 def test_unknown_storage():

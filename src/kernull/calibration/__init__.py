@@ -1,6 +1,7 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
 from kernull.calibration.adapters import to_monitor, to_nonconform
+from kernull.calibration.agreement import Witnesses
 from kernull.calibration.conformal import Calibration, discoveries, lowered
 from kernull.calibration.folds import check_folds, cross_scores
 from kernull.calibration.left_out import LeftOut, left_out
@@ -13,6 +14,7 @@ __all__ = [
     "Calibration",
     "LeftOut",
     "SampledProjections",
+    "Witnesses",
     "attributed_contributions",
     "check_folds",
     "check_seed",

@@ -21,7 +21,7 @@ class LeftOut(NamedTuple):
     projections: Array
     """Leave-one-out projection of each row, of shape (n,)."""
     rows: Indices | None
-    """Rows whose projections are exact, to calibrate with; None for all."""
+    """Rows to calibrate with, whose 1 - y is certified to a hundredth; None for all, exactly."""
 
 
 def left_out(
@@ -35,7 +35,8 @@ def left_out(
 
     Where an n x n matrix can be had, one factorisation gives all of them in closed form, and the
     exact coefficients too, where the solver may have stopped at such as are good enough for its
-    certificate. Where it cannot, they are exact on a sample of rows and estimated elsewhere.
+    certificate. Where it cannot, they are certified to a hundredth on a sample of rows and
+    estimated elsewhere.
     ``rows`` is the number of rows, from the first on, that are targets (all by default): those
     after them, of target value 0, take part in the model and are not calibrated with.
     """

@@ -1,4 +1,4 @@
-r"""Leave-one-out without any n x n matrix: exact, with a certificate, on a sample of rows.
+r"""Leave-one-out without any n x n matrix: bounded from both sides, on a sample of rows.
 
 What `leave_one_out` needs of row i is :math:`G_{ii} = e_i'A^{-1}e_i`, :math:`A = \rho I + K_b`.
 Two bounds cost no pass, only the rows C of K_b in the sample and the solver's basis Q:
@@ -144,7 +144,9 @@ class _Span:
         q, w = self.Q[:, index], self.AQ[:, index]
         solved_q, solved_w = cho_solve(self.factor, q), cho_solve(self.factor, w)
         short = 1.0 - np.einsum("mi,mi->i", w, solved_q)
-        share = short / (corner - np.einsum("mi,mi->i", w, solved_w))
+        rest = corner - np.einsum("mi,mi->i", w, solved_w)
+        # A row whose e_i lies in the span has nothing beyond it: 0 / 0, up to rounding.
+        share = np.divide(short, rest, out=np.zeros_like(short), where=rest > 1e-12 * corner)
         return (
             np.einsum("mi,mi->i", q, solved_q) + short * share,
             solved_q - solved_w * share,

@@ -15,6 +15,7 @@ from kernull.errors import MissingCapabilityError
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._auto import read_reference
+from kernull.estimators._device import fit_on_device
 from kernull.estimators._inputs import (
     check_names,
     names_of_kernels,
@@ -25,6 +26,7 @@ from kernull.estimators._inputs import (
     with_diagonal,
     with_scale,
 )
+from kernull.estimators._leaks import warn_of_whitening
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
@@ -108,14 +110,15 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     def _fit_rows(self, X: Any, sample_weight: Any, client: Any = None) -> Self:
         weight = read_weights(as_numpy(sample_weight), X)
         with unchanged_on_error(self):  # never the kernels of one fit with coefficients of another
-            self._set_bank_and_learn(as_numpy(X), weight, client, self._device_for(X))
+            there = X if self._device_for(X) is not None else None
+            self._set_bank_and_learn(as_numpy(X), weight, client, there)
             if is_tensor(X):
                 for name in self._array_attributes:
                     setattr(self, name, like(getattr(self, name), X))
         return self
 
     def _set_bank_and_learn(
-        self, X: Any, weight: Array | None, client: Any = None, device: Any = None
+        self, X: Any, weight: Array | None, client: Any = None, there: Any = None
     ) -> None:
         given = weight
         # Rows held out for calibration have weight zero in the fit.
@@ -124,7 +127,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         kept = None if weight is None or (weight[rows] == 1.0).all() else weight[rows]
         self._learned_rows = None if weight is None or weight.all() else rows
         self._left_out_parts = self._calibration_rows = None
-        stack = self._training_stack(X, weight, rows, client, device)
+        stack = self._training_stack(X, weight, rows, client, there)
         scores = self._learn(stack, kept)
         # Scores of the training rows for fit_predict; rows of weight zero are as good as new.
         self._training_scores = scores
@@ -139,13 +142,16 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             self._calibration_weight = None if given is None else given[held]
             if hasattr(self, "_contributions"):
                 self._left_out_parts = self._contributions(self._cross(own))[held]
+        else:
+            warn_of_whitening(self.bank_)
         self.calibration_ = Calibration.of(scores, self._calibration_weight)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
 
     def _training_stack(
-        self, X: Any, weight: Array | None, rows: Any, client: Any = None, device: Any = None
+        self, X: Any, weight: Array | None, rows: Any, client: Any = None, there: Any = None
     ) -> Any:
+        """The stack to learn from; ``there`` is X as a tensor on the GPU to work on."""
         dtype = self._value_type()
         limit = parse_memory_limit(self.memory_limit)
         exponent = read_normalisation(self.normalize)
@@ -168,15 +174,21 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             views = resolve_views(
                 self.views, table.shape[1], getattr(self, "feature_names_in_", None)
             )
-            self.bank_ = KernelBank.fit(
-                table,
-                views,
-                kernels=self.kernels,
-                widths=self.widths,
-                scaling=self.scaling,
-                sample_weight=weight,
-                drop_constant=self.drop_constant,
-            )
+            on_device = None
+            if there is not None:
+                on_device = fit_on_device(self, there, views, weight, rows, dtype)
+            if on_device is not None:
+                self.bank_ = on_device.to_bank()
+            else:
+                self.bank_ = KernelBank.fit(
+                    table,
+                    views,
+                    kernels=self.kernels,
+                    widths=self.widths,
+                    scaling=self.scaling,
+                    sample_weight=weight,
+                    drop_constant=self.drop_constant,
+                )
             if self.reference is not None:
                 drawn = read_reference(
                     self.reference, table[rows], _at(weight, rows), self.random_state
@@ -191,7 +203,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
                 landmarks=getattr(self, "landmarks", 1000),
                 matrix_free=self._matrix_free,
                 client=client,
-                device=device,
+                device=None if there is None else there.device,
+                on_device=on_device,
             )
             if hasattr(stack, "project"):  # new rows will meet the landmarks alone
                 self.bank_ = self.bank_.take(stack.landmark_rows)
@@ -219,7 +232,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         missing_views : str or list of str, optional
             Views to do without, for all of these rows (a sensor that is dead): the score is then
             the sum over the remaining views, and thresholds and p-values are those of the same
-            sum. Columns that only missing views read may hold anything, NaN included.
+            sum. Columns that only missing views read may hold anything, NaN included; in a table
+            with column names they may be absent.
 
         Returns
         -------
@@ -266,15 +280,18 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             stack = read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
             check_names(stack, self.kernel_names_)
             return normalised(with_scale(stack, self._given_scale), self._kernel_factors)
-        if missing:
-            table = read_partial_table(self, X, self._missing_columns(missing_views))
-        else:
-            table = read_table(self, X, reset=False)
+        table = self._table(X, missing_views)
         if device is None:
             return LazyCross(self.bank_, table, self._kernel_factors)
         return device_cross(
             self.bank_, table, device, self._value_type(), scale=self._kernel_factors
         )
+
+    def _table(self, X: Any, missing_views: Any = None) -> Array:
+        """New rows, checked; columns that only missing views read may hold anything."""
+        if names_of(missing_views):
+            return read_partial_table(self, as_numpy(X), self._missing_columns(missing_views))
+        return read_table(self, as_numpy(X), reset=False)
 
     # -- small things ------------------------------------------------------------------------
 

@@ -25,10 +25,13 @@ class Explanation:
 
     A view's contribution is the sum over its kernels. Its difference is that contribution less the
     typical one (the mean over normal rows that the model did not see): differences add up to how
-    far the row lies above or below a typical normal row. Views are ranked by surprise, how many
-    standard deviations of normal rows a contribution lies from the usual (in logarithms, where
-    contributions are positive): a view whose contribution varies much among normal rows must
-    fall further than a steady one to be blamed.
+    far the row lies above or below a typical normal row.
+
+    Views are ranked by surprise: how many standard deviations of normal rows a view's agreement
+    with the other views lies from the usual (in logarithms, where agreements are positive).
+    Agreement is the view's mean similarity to the normal rows that the other views point to: a
+    view may contribute as much as it should and yet be that of something else. With one view
+    only, and for precomputed kernels, contributions stand in for agreements.
 
     Attributes
     ----------
@@ -44,6 +47,10 @@ class Explanation:
         Score and p-value of each row.
     threshold : float
         Score below which rows are flagged.
+    agreement : array of shape (m, J), optional
+        Mean similarity of each kernel to the normal rows that the other views point to.
+    usual_agreement : array of shape (rows, J), optional
+        The same for normal rows, each judged by the others.
 
     Examples
     --------
@@ -55,9 +62,9 @@ class Explanation:
     >>> why = model.explain(X[y == 2])
     >>> why.by_view.shape
     (48, 3)
-    >>> print(why.words(0))
+    >>> print(why.words(0, most=1))
     flagged: score 0.001 is 0.381 below the threshold (p = 0.017).
-    look 0.264 below normal, phenols 0.187 below normal, taste 0.307 below normal.
+    look 0.264 below normal (32.3 spreads out of line).
     """
 
     contributions: Array
@@ -68,6 +75,8 @@ class Explanation:
     scores: Array
     p_values: Array
     threshold: float
+    agreement: Array | None = None
+    usual_agreement: Array | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -99,15 +108,26 @@ class Explanation:
 
     @property
     def surprise(self) -> Array:
-        """How unusual each view's contribution is, of shape (m, V); very negative is suspect."""
-        return _surprise(self.by_view, self._sum_views(self.reference))
+        """How far out of line each view is, of shape (m, V); very negative is suspect."""
+        seen, usual = self._judged
+        return _surprise(self._sum_views(seen), self._sum_views(usual))
+
+    @property
+    def _judged(self) -> tuple[Array, Array]:
+        """What views are ranked by, of these rows and of normal ones, by kernel."""
+        if self.agreement is None or self.usual_agreement is None:
+            return self.contributions, self.reference
+        return self.agreement, self.usual_agreement
 
     def ranking(self, row: int = 0) -> Indices:
         """Positions of the views, the most suspect one first."""
         return np.argsort(self.surprise[row], kind="stable")
 
     def words(self, row: int = 0, most: int = 3) -> str:
-        """One row in words: the verdict, and the views that differ most from normal.
+        """One row in words: the verdict, and the views that are most out of line.
+
+        Spreads are standard deviations of normal rows, the numbers that views are ranked by;
+        "in line" is a view that agrees with the others as well as it usually does, or better.
 
         Parameters
         ----------
@@ -123,14 +143,11 @@ class Explanation:
             f"{'flagged' if flagged else 'normal'}: score {score:.3f} is "
             f"{abs(score - self.threshold):.3f} {side} the threshold (p = {p:.2g})."
         )
-        differences = self.differences[row]
-        order = self.ranking(row)
-        if not flagged:  # what is most unusual, either way
-            order = np.argsort(-np.abs(self.surprise[row]), kind="stable")
+        differences, surprise = self.differences[row], self.surprise[row]
         parts = [
             f"{self.view_names[v]} {abs(differences[v]):.3f} "
-            f"{'below' if differences[v] < 0 else 'above'} normal"
-            for v in order[:most]
+            f"{'below' if differences[v] < 0 else 'above'} normal ({_in_words(surprise[v])})"
+            for v in np.argsort(surprise, kind="stable")[:most]
         ]
         return f"{verdict}\n{', '.join(parts)}."
 
@@ -148,8 +165,8 @@ class Explanation:
         -------
         list of dict
             With row, view (and kernel), contribution, typical, difference, surprise, and the
-            share of calibration rows whose contribution is as low (``tail``); the most suspect
-            first.
+            share of calibration rows whose contribution is as low (``tail``); by surprise, the
+            most suspect first.
         """
         if by not in ("view", "kernel"):
             raise ValueError(f"by: got {by!r}; expected 'view' or 'kernel'.")
@@ -157,7 +174,8 @@ class Explanation:
         values = self.by_view if whole else self.contributions
         typical = self.typical_by_view if whole else self.typical
         reference = self._sum_views(self.reference) if whole else self.reference
-        surprise = _surprise(values, reference)
+        judged = [self._sum_views(part) if whole else part for part in self._judged]
+        surprise = _surprise(*judged)
         records = []
         for i in range(len(self)) if row is None else [row]:
             order = np.argsort(surprise[i], kind="stable")
@@ -247,10 +265,16 @@ class Explanation:
         return np.asarray(values @ member)
 
 
+def _in_words(surprise: float) -> str:
+    # A hundred spreads say no more than that: nothing among normal rows is like it.
+    size = f"{-surprise:.1f}" if surprise > -100 else "over 100"
+    return f"{size} spreads out of line" if surprise <= -0.05 else "in line"
+
+
 def _surprise(values: Array, reference: Array) -> Array:
-    """Standard scores of contributions (m, V) among those of normal rows (rows, V)."""
-    # Contributions are sums of kernel values: they spread over orders of magnitude, evenly in
-    # logarithms. What lies below the floor is equally absent.
+    """Standard scores of values (m, V) among those of normal rows (rows, V)."""
+    # Contributions and agreements are sums of kernel values: they spread over orders of magnitude,
+    # evenly in logarithms. What lies below the floor is equally absent.
     floor = FLOOR * np.abs(reference).mean(axis=0)
     positive = (reference > 0).all(axis=0)
     shown = np.where(positive, np.log(np.maximum(values, floor + TINY)), values)

@@ -94,7 +94,7 @@ class GrowingMixin:
         self._check_calibration("partial_fit")
         if not hasattr(self, "coef_"):
             with unchanged_on_error(self):
-                self.fit(X, y, sample_weight=sample_weight)  # type: ignore[attr-defined]
+                self._fit_rows(X, sample_weight)  # type: ignore[attr-defined]
                 with self._ready_to_grow():
                     self._start(as_numpy(X), as_numpy(sample_weight))
                     self._warn_of_few(len(self.coef_))
@@ -254,6 +254,17 @@ class GrowingMixin:
         if budget is not None and (not is_number or budget < 2):
             raise ValueError(
                 f"max_samples: got {budget!r}; expected None or a whole number of at least 2."
+            )
+
+    def _warn_beyond_budget(self) -> None:
+        """After fit, which learns from all rows: say so where max_samples asked for fewer."""
+        if self.max_samples is not None and len(self.coef_) > self.max_samples:
+            warnings.warn(
+                f"max_samples: fit learned from all {len(self.coef_)} rows; max_samples="
+                f"{self.max_samples} bounds partial_fit alone, which will drop the rest. Call "
+                "partial_fit on a new model to keep to it from the start, or fit fewer rows.",
+                UserWarning,
+                stacklevel=3,
             )
 
     def _check_calibration(self, method: str) -> None:

@@ -10,6 +10,13 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
+from kernull.estimators._columns import (
+    may_miss_views,
+    not_finite,
+    not_numeric,
+    read_used_columns,
+    text_columns,
+)
 from kernull.stacks import DenseStack
 
 __all__ = [
@@ -31,6 +38,9 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise TypeError(
             "X: got a stack of kernels; pass kernels='precomputed', or a table of shape (n, d)."
         )
+    used = read_used_columns(estimator, X, reset=reset)
+    if used is not None:
+        return used
     try:
         return np.asarray(
             validate_data(
@@ -42,33 +52,12 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
             )
         )
     except (ValueError, TypeError) as error:
-        text = (
-            [] if isinstance(error, TypeError) and not hasattr(X, "columns") else _text_columns(X)
-        )
+        if str(error).startswith(("Input X contains NaN", "Input X contains infinity")):
+            raise ValueError(not_finite(X, may_miss_views(estimator, not reset))) from error
+        text = [] if isinstance(error, TypeError) and not hasattr(X, "columns") else text_columns(X)
         if not text:
             raise
-        raise ValueError(
-            f"X: the columns {text} are not numeric. Encode them (for example by scikit-learn's "
-            "OneHotEncoder) or drop them."
-        ) from error
-
-
-def _text_columns(X: Any) -> list[str]:
-    """Names of the columns of a table that cannot be read as numbers."""
-    if hasattr(X, "columns"):
-        columns = {str(name): X[name] for name in X.columns}
-    else:
-        values = np.asarray(X)
-        if values.dtype.kind not in "OUS" or values.ndim != 2:
-            return []
-        columns = {f"x{i}": column for i, column in enumerate(values.T)}
-    bad = []
-    for name, column in columns.items():
-        try:
-            np.asarray(column, dtype=np.float64)
-        except (ValueError, TypeError):
-            bad.append(name)
-    return bad
+        raise ValueError(not_numeric(text)) from error
 
 
 def read_precomputed(

@@ -18,6 +18,7 @@ from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import KernelBank, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
+from kernull.stacks.memory import check_stream_memory, parse_memory_limit
 from kernull.stacks.normalise import read_normalisation
 from kernull.stacks.planner import check_landmarks
 from kernull.stacks.sources import Source, open_source, sample_rows
@@ -39,7 +40,8 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
     Parameters
     ----------
     model : MultiKernelFisherNull
-        With its parameters; ``landmarks`` is the number of landmark rows. Calibration is by
+        With its parameters; ``landmarks`` is the number of landmark rows, of which J times as many
+        unknowns come: their matrices must fit ``memory_limit``. Calibration is by
         leave-one-out (``calibration="split"`` is refused), storage that of Nystroem. An earlier
         fit is forgotten; if this one fails, the model stays as it was.
     source : array-like, np.memmap, Zarr array, path of a Parquet or .npy file, or Source
@@ -80,6 +82,8 @@ def _fit(model: MultiKernelFisherNull, rows: Source) -> None:
         drop_constant=model.drop_constant,
     )
     ball = weight_ball(p, model.r, model.kernel_groups, bank, bank.J)
+    limit = parse_memory_limit(model.memory_limit)
+    check_stream_memory(bank.J, min(model.landmarks, bank.n), limit)
     model.bank_ = bank.take(choose_landmarks(bank, model.landmarks))
     model.kernel_names_ = np.array(bank.kernel_names, dtype=object)
     model.delta_, model.p_, model.scale_ = delta, float(p), np.ones(bank.J)

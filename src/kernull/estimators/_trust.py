@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, check_seed, discoveries, hold_out, lowered
 from kernull.errors import MissingCapabilityError
+from kernull.estimators._agreement import agreement_of
 from kernull.estimators._arrays import as_numpy, is_dask, like, map_rows
+from kernull.estimators._columns import not_finite, read_used_columns
 from kernull.estimators._explain import Explanation
 from kernull.stacks import DenseStack
 
@@ -51,6 +52,7 @@ class TrustMixin:
     _learned_rows: Any = None
     _contributions: Any
     _cross: Any
+    _table: Any
     score_samples: Any
 
     # -- fitting -----------------------------------------------------------------------------
@@ -170,6 +172,8 @@ class TrustMixin:
         contributions = self._contributions(self._cross(X, missing_views))[:, kept]
         scores = self._partial_score(contributions, kept)
         views = self._view_of_kernel()
+        table = None if self.bank_ is None else self._table(X, missing_views)
+        agreement = agreement_of(self, table, kept)
         return Explanation(
             contributions=contributions,
             typical=typical[kept],
@@ -179,6 +183,8 @@ class TrustMixin:
             scores=scores,
             p_values=self._calibration_without(missing_views).p_values(scores),
             threshold=self._threshold_without(missing_views),
+            agreement=None if agreement is None else agreement[0],
+            usual_agreement=None if agreement is None else agreement[1],
         )
 
     # -- missing views -----------------------------------------------------------------------
@@ -252,12 +258,19 @@ class TrustMixin:
 
 
 def read_partial_table(estimator: Any, X: Any, ignore: Indices) -> Array:
-    """A table of which some columns may hold anything, NaN included; they are set to zero."""
+    """A table of which some columns may hold anything, NaN included; they are set to zero.
+
+    Columns with names may be absent altogether.
+    """
+    used = read_used_columns(estimator, X, reset=False, ignore=ignore)
+    if used is not None:
+        return used
     table = np.array(
         validate_data(estimator, X, reset=False, dtype=np.float64, ensure_all_finite=False)
     )
     table[:, ignore] = 0.0
-    assert_all_finite(table, input_name="X", estimator_name=type(estimator).__name__)
+    if not np.isfinite(table).all():
+        raise ValueError(not_finite(table, scoring=True))
     return table
 
 

@@ -20,6 +20,7 @@ from kernull.estimators._auto import read_delta, read_p, scalings_of, widths_of
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._growing import GrowingMixin
 from kernull.estimators._inputs import check_number
+from kernull.estimators._progress import iterations_shown
 from kernull.estimators._weights import weight_ball
 from kernull.problems import FisherProblem, RidgeInverse
 from kernull.solvers import solve
@@ -63,10 +64,11 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     views : None, "features" or mapping of name -> columns, default=None
         Groups of columns that describe one aspect each. None: one view of all columns;
         ``"features"``: one view a column; a mapping gives columns by position, name or slice.
-    scaling : {"standard", "whiten", "none"}, several of these, or "auto", default="auto"
+    scaling : {"standard", "whiten", "whiten-raw", "none"}, several of these, or "auto"
         Scaling of each view by its own training statistics. ``"whiten"`` decorrelates with a
-        shrunk covariance. Several give several kernels a view; ``"auto"`` is
-        ``("standard", "whiten")`` where a view has several columns.
+        shrunk covariance; use it for embeddings, and ``"whiten-raw"``, which does not standardise
+        first, for a network's activations. Several give several kernels a view; ``"auto"`` (the
+        default) is ``("standard", "whiten")`` where a view has several columns.
     widths : float, sequence of float or "auto", default="auto"
         Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
         several give several kernels a view. ``"auto"``: the median distance to the nearest
@@ -125,7 +127,10 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         Drop views that are constant on the training rows, with a warning.
     max_samples : int, optional
         Rows that `partial_fit` lets the model hold; beyond it, it drops those that the others
-        explain best.
+        explain best. `fit` learns from all rows whatever this says, and warns where they are more.
+    verbose : int, default=0
+        1 shows the iterations of the solver on stderr as they happen; whatever it is, the logger
+        ``kernull`` hears of them at level INFO.
 
     Attributes
     ----------
@@ -220,6 +225,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         r: float | None = None,
         kernel_groups: Any = None,
         max_samples: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.kernels = kernels
         self.views = views
@@ -245,6 +251,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         self.r = r
         self.kernel_groups = kernel_groups
         self.max_samples = max_samples
+        self.verbose = verbose
 
     _matrix_free = True
     _array_attributes = ("weights_", "coef_")
@@ -269,7 +276,11 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         -------
         self
         """
-        return self._fit_rows(X, sample_weight, client)
+        self._check_budget()
+        self._fit_rows(X, sample_weight, client)
+        if np.ndim(as_numpy(self.coef_)) == 1:  # landmarks are no rows that could be dropped
+            self._warn_beyond_budget()
+        return self
 
     def _learn(self, stack: Any, sample_weight: Array | None, init: Array | None = None) -> Array:
         delta, p = read_delta(self.delta), read_p(self.p)
@@ -285,7 +296,16 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         # Weights count rows, so n is their sum.
         n = stack.n if sample_weight is None else float(sample_weight.sum())
         problem = FisherProblem(stack, delta * n, target, row_weight=sample_weight)
-        result = solve(problem, ball, self.solver, tol=tol, max_iter=self.max_iter, init=init)
+        with iterations_shown(self.verbose, f"{stack.n} rows, {stack.J} kernels", tol) as callback:
+            result = solve(
+                problem,
+                ball,
+                self.solver,
+                tol=tol,
+                max_iter=self.max_iter,
+                init=init,
+                callback=callback,
+            )
         # Without any kernel F would be t't / rho: a model that is no better has learned nothing.
         if result.value >= (1.0 - 1e-10) * float(problem.target @ problem.target) / problem.ridge:
             warnings.warn(

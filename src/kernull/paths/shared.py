@@ -8,7 +8,8 @@ r"""All models of a (p, delta) grid from one shared subspace.
 Restricting to a = Qy leaves the small matrices Q'K_jQ, which depend neither on p nor on delta:
 Newton solves every model in them. What a model leaves outside the span is its residual; one block
 of directions that matter to the models not yet done is appended at a time, in one pass over the
-kernels, until each model's own certified gap is below the tolerance.
+kernels, until each model's own certified gap is below the tolerance. Where kernels can be combined
+and a few passes did not do, one factorisation preconditions the directions of all models.
 """
 
 from __future__ import annotations
@@ -18,14 +19,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import cho_solve
 
 from kernull._typing import Array
 from kernull.balls import LpBall
+from kernull.errors import InvalidKernelError
 from kernull.paths.grids import read_deltas, read_norms
 from kernull.problems import FisherProblem
 from kernull.solvers import newton, solve
 from kernull.solvers.subspace import Basis
 from kernull.stacks import DenseStack, Stack
+from kernull.stacks.memory import parse_memory_limit
+from kernull.stacks.planner import FEWEST_COLUMNS, basis_columns
+from kernull.stacks.planner import MAX_COLUMNS as PLANNED_COLUMNS
 
 __all__ = ["Path", "Progress", "shared_path"]
 
@@ -33,8 +39,11 @@ __all__ = ["Path", "Progress", "shared_path"]
 DIRECT_ROWS = 250
 #: On stacks that can be combined: beyond this share of n, finish what is left by factorisations.
 HANDOVER_SHARE = 0.4
-#: Columns beyond which a stack without combine() is finished model by model (memory J n m).
+#: Columns beyond which what is left is finished model by model, where memory allows so many.
 MAX_COLUMNS = 600
+#: On stacks that can be combined: passes after which one factorisation, worth about three of
+#: them, points the directions that follow straight at the errors.
+PLAIN_PASSES = 6
 #: Columns appended at once: on a dense pass, a block of these costs about twice a single vector.
 BLOCK = 32
 #: Directions in which every model's (unit) residual has less than this are left out of a block.
@@ -163,8 +172,8 @@ def shared_path(
     grid = _Grid(problems, [ball(p) for p in norms], tol, callback)
     can_combine = hasattr(stack, "combine")
     if not can_combine or stack.n > DIRECT_ROWS:
-        limit = HANDOVER_SHARE * stack.n if can_combine else min(MAX_COLUMNS, stack.n)
-        grid.grow(limit)
+        share = HANDOVER_SHARE if can_combine else 1.0
+        grid.grow(min(int(share * stack.n), column_limit(stack)), precondition=can_combine)
     columns = grid.n_columns or stack.n
     finished = grid.finish("newton" if can_combine else "subspace")
     return Path(
@@ -179,6 +188,17 @@ def shared_path(
         n_finished=finished if grid.n_passes else 0,
         projected=_project(stack, grid.coef),
     )
+
+
+def column_limit(stack: Any) -> int:
+    """Columns of a shared basis that the stack's memory plan, or the memory there is, allows."""
+    limit = parse_memory_limit(getattr(stack, "memory_limit", None))
+    # Certification holds the products of CHUNK models beside the basis.
+    fitting = min(MAX_COLUMNS, basis_columns(stack.J, stack.n, limit) - CHUNK)
+    planned = getattr(stack, "max_columns", PLANNED_COLUMNS)
+    if planned < PLANNED_COLUMNS:  # the plan ran short of memory, not of use for columns
+        fitting = min(fitting, planned)
+    return max(fitting, FEWEST_COLUMNS)
 
 
 def _project(stack: Any, coef: Array) -> Array | None:
@@ -227,18 +247,22 @@ class _Grid:
                 return np.asarray(self.weights[i, k])
         return None
 
-    def grow(self, limit: float) -> None:
+    def grow(self, limit: int, *, precondition: bool = False) -> None:
         """Extend the shared subspace until every model is certified or it is too large."""
         basis = Basis(self.problems[0], self.problems[0].target)
+        basis.max_columns = limit
         self.n_passes = 1
         exact = False
+        factor: Array | None = None
         while True:
             residuals = self._solve_reduced(basis, exact)
             self.n_columns = basis.m
             self.report()
             if not self.open or basis.m >= limit:
                 return
-            if len(residuals) and basis.append(_directions(residuals)):
+            if precondition and self.n_passes >= PLAIN_PASSES and len(residuals):
+                factor, precondition = self._factor(), False
+            if len(residuals) and basis.append(_directions(residuals, factor)[: limit - basis.m]):
                 self.n_passes += 1
                 exact = False
             elif exact:  # neither the subspace nor the reduced problems have more to give
@@ -277,6 +301,16 @@ class _Grid:
                         residuals.append(rest)
         return np.array(residuals)
 
+    def _factor(self) -> Array | None:
+        """Factor of rho I + K_b at an open model: of the smallest ridge, and a p in the middle."""
+        smallest = min(d for _, d in self.open)
+        norms = sorted(p for p, d in self.open if d == smallest)
+        weights = self.weights[norms[len(norms) // 2], smallest]
+        try:
+            return self.problems[smallest].factorise(weights)
+        except InvalidKernelError:  # rounding ate the ridge: certificates can do without
+            return None
+
     def _inner_tol(self, p: int, d: int) -> float:
         return max(INNER_SHARE * float(self.gaps[p, d]), 0.1 * self.tol)
 
@@ -299,9 +333,20 @@ class _Grid:
         return len(models)
 
 
-def _directions(residuals: Array) -> Array:
-    """A few orthogonal directions that carry most of every residual."""
-    unit = residuals / np.linalg.norm(residuals, axis=1, keepdims=True)
+def _directions(residuals: Array, factor: Array | None = None) -> Array:
+    """A few orthogonal directions that carry most of every residual, and of every error.
+
+    What a model lacks is its error, its own inverse times the residual; the factor of one model
+    gives nearly that for all of them.
+    """
+    if factor is None:
+        return _leading(residuals)
+    errors = cho_solve((factor, True), residuals.T, check_finite=False).T
+    return np.vstack([_leading(errors), _leading(residuals)])
+
+
+def _leading(rows: Array) -> Array:
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     energy, vectors = np.linalg.eigh(unit @ unit.T)
     order = np.argsort(energy)[::-1][:BLOCK]
     order = order[energy[order] > WORTHWHILE]

@@ -171,7 +171,9 @@ def gives_reasons(model: Any) -> bool:
 
 def _training_rows(model: Any) -> int:
     bank = getattr(model, "bank_", None)
-    return int(model._stack_shape[1] if bank is None else bank.n)
+    rows = int(model._stack_shape[1] if bank is None else bank.n)
+    of_rows = np.ndim(getattr(model, "coef_", ())) == 1  # not of landmarks
+    return rows - (getattr(model, "_n_reference", 0) if of_rows else 0)
 
 
 def _view_of_kernel(model: Any) -> tuple[str, ...]:

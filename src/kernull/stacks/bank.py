@@ -16,7 +16,7 @@ from kernull.kernels import FittedKernel, parse_kernels
 from kernull.stacks.dense import DenseStack
 from kernull.views import ViewScaler, read_scalings
 
-__all__ = ["BankView", "KernelBank"]
+__all__ = ["BankView", "KernelBank", "parse_widths", "report_dropped"]
 
 #: Rows of a block in which the weighted sum of the training kernels is built up.
 BLOCK_ROWS = 512
@@ -66,7 +66,7 @@ class KernelBank:
         ``keep`` is for a single view and receives the distances that gave its widths.
         """
         specs = parse_kernels(kernels)
-        factors = _parse_widths(widths)
+        factors = parse_widths(widths)
         if sample_weight is not None:  # rows of weight zero take no part, here or later
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
         kept: list[BankView] = []
@@ -83,17 +83,7 @@ class KernelBank:
                     k for spec in specs for k in spec.fit(train, factors, sample_weight, keep)
                 )
                 kept.append(BankView(name, columns, scaler, train, fitted))
-        if not kept:
-            raise ValueError(
-                "X: every view is constant on the training rows; there is nothing to learn from."
-            )
-        if dropped:
-            warnings.warn(
-                f"dropped constant view(s) {', '.join(map(repr, dropped))}: a constant kernel "
-                "says nothing about normality and would attract weight.",
-                ConstantViewWarning,
-                stacklevel=2,
-            )
+        report_dropped(dropped, len(kept))
         labels = [spec.label for spec in specs for _ in range(len(factors) if spec.metric else 1)]
         return cls(tuple(kept), _kernel_names(kept, labels))
 
@@ -211,6 +201,21 @@ class KernelBank:
         return KernelBank(tuple(kept), names)
 
 
+def report_dropped(dropped: Sequence[str], kept: int) -> None:
+    """Warn of constant views that were dropped; an error where nothing is left."""
+    if not kept:
+        raise ValueError(
+            "X: every view is constant on the training rows; there is nothing to learn from."
+        )
+    if dropped:
+        warnings.warn(
+            f"dropped constant view(s) {', '.join(map(repr, dropped))}: a constant kernel "
+            "says nothing about normality and would attract weight.",
+            ConstantViewWarning,
+            stacklevel=3,
+        )
+
+
 def _constant(X: Array) -> bool:
     """Whether every column is constant up to the rounding of its values."""
     return bool((np.ptp(X, axis=0) <= 10 * np.finfo(float).eps * np.abs(X).max(axis=0)).all())
@@ -225,7 +230,8 @@ def _weighted_sum(
     return out
 
 
-def _parse_widths(widths: Any) -> tuple[float | str, ...]:
+def parse_widths(widths: Any) -> tuple[float | str, ...]:
+    """Factors of the mean distance from one number or several; ``"auto"`` stays for the views."""
     if isinstance(widths, str) and widths == "auto":
         return ("auto",)
     try:

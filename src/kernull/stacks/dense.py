@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernull._threads import blas_threads
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 
@@ -14,6 +15,11 @@ __all__ = ["DenseStack", "smallest_ritz_value"]
 
 #: Steps of Lanczos spent on finding a negative eigenvalue of a kernel given by the user.
 LANCZOS_STEPS = 12
+#: Multiplications up to which BLAS multiplies matrices as they lie, in one thread: beyond, it first
+#: copies both into an order of its own, which for a few columns takes longer than the product.
+SMALL_PRODUCT = 10**6
+#: Fewer rows than this at a time are not worth a call.
+FEWEST_ROWS = 16
 
 
 class DenseStack:
@@ -137,6 +143,13 @@ class DenseStack:
         flat = self.kernels.reshape(J * m, n)
         if V.ndim == 1:
             return np.asarray((flat @ V).reshape(J, m) * self.scale[:, None], dtype=float)
+        rows = SMALL_PRODUCT // (n * V.shape[1]) if n and V.shape[1] else 0
+        if rows >= FEWEST_ROWS and blas_threads() == 1:
+            V, result = np.ascontiguousarray(V), np.empty((J * m, V.shape[1]), self.dtype)
+            for start in range(0, J * m, rows):
+                np.matmul(flat[start : start + rows], V, out=result[start : start + rows])
+            scaled = result.reshape(J, m, -1) * self.scale[:, None, None]
+            return np.asarray(scaled, dtype=float)
         # V'K' rather than KV: BLAS streams the large matrix twice as fast this way round.
         out = (np.ascontiguousarray(V.T) @ flat.T).reshape(-1, J, m)
         return np.asarray(out.transpose(1, 2, 0) * self.scale[:, None, None], dtype=float)

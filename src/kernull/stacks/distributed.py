@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import CancelledError
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -105,11 +106,11 @@ class DistributedStack:
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i), of shape (J, n)."""
-        return self._local().diagonal()
+        return self._local.diagonal()
 
     def rows(self, index: Any) -> Array:
         """Rows of every kernel, of shape (J, len(index), n); few, so evaluated here."""
-        return self._local().rows(index)
+        return self._local.rows(index)
 
     def select(self, kernels: Any) -> DistributedStack:
         """The stack of some of the kernels."""
@@ -123,8 +124,14 @@ class DistributedStack:
             timeout=self.timeout,
         )
 
+    @property
     def _local(self) -> TiledStack:
-        return TiledStack(self.bank, scale=self.scale, dtype=self.dtype)
+        self._unscaled.scale = self.scale
+        return self._unscaled
+
+    @cached_property
+    def _unscaled(self) -> TiledStack:
+        return TiledStack(self.bank, dtype=self.dtype)
 
     # -- passes ------------------------------------------------------------------------------
 
@@ -153,7 +160,9 @@ class DistributedStack:
             payload = (tiles, everywhere.left(), everywhere.right())
             self._rows = client.scatter(payload, broadcast=True, hash=False)
         vectors = client.scatter(V, broadcast=True, hash=False)
-        pairs = [(a, b) for i, a in enumerate(self._blocks) for b in self._blocks[i:]]
+        # Pairs on the diagonal are half the work: last, they fill what the others leave idle.
+        pairs = [(a, b) for i, a in enumerate(self._blocks) for b in self._blocks[i + 1 :]]
+        pairs += [(a, a) for a in self._blocks]
         tasks = [
             client.submit(_pair, self._rows, vectors, weights, a, b, pure=False) for a, b in pairs
         ]

@@ -15,7 +15,14 @@ from kernull.stacks.lowrank import LowRankStack, choose_landmarks
 from kernull.stacks.memory import check_memory, dense_bytes, format_bytes
 from kernull.stacks.tiled import TiledStack
 
-__all__ = ["STORAGES", "Plan", "build_stack", "check_landmarks", "plan_storage"]
+__all__ = [
+    "STORAGES",
+    "Plan",
+    "basis_columns",
+    "build_stack",
+    "check_landmarks",
+    "plan_storage",
+]
 
 STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
 
@@ -36,6 +43,19 @@ class Plan:
     storage: str
     max_columns: int = MAX_COLUMNS
     reason: str = ""
+
+
+def basis_columns(J: int, n: int, limit: int) -> int:
+    """Columns of a subspace basis that fit: it keeps Q, and K_jQ for all j.
+
+    It grows by doubling, and takes half as much again while it does.
+    """
+    return int(limit / basis_bytes(J, n, 1))
+
+
+def basis_bytes(J: int, n: int, columns: int) -> float:
+    """Bytes that a subspace basis of so many columns takes at most."""
+    return 1.5 * columns * 8.0 * n * (J + 1)
 
 
 def plan_storage(
@@ -76,22 +96,26 @@ def plan_storage(
         return Plan("dense")
     if storage == "auto" and dense_bytes(J, n, itemsize) <= limit:
         return Plan("dense")
-    # The basis keeps K_jQ for all j, and grows by doubling: half as much again while it does.
-    columns = min(MAX_COLUMNS, int(limit / 1.5 / (8.0 * n * (J + 1))))
+    columns = min(MAX_COLUMNS, basis_columns(J, n, limit))
     hours = PLANNED_PASSES * J * n * (n / 2) * SECONDS_A_VALUE / effective_n_jobs(-1) / 3600
+    fewest = {"tiled": MIN_COLUMNS, "dask": FEWEST_COLUMNS}.get(storage, 2)
+    if columns < fewest:  # under "auto", no storage fits
+        instead = "use storage='nystroem', " if storage in ("tiled", "dask") else ""
+        raise MemoryLimitError(
+            f"memory_limit: {format_bytes(limit)} is too little for {J} kernels of {n} rows: the "
+            f"solver keeps at least a basis of {fewest} columns, "
+            f"{format_bytes(basis_bytes(J, n, fewest))}, besides the data. Raise memory_limit, "
+            f"{instead}or use fewer kernels, or a random subset of the rows."
+        )
     if storage == "auto" and (columns < MIN_COLUMNS or hours > MAX_HOURS):
         why = (
-            f"{J} kernels of {n} x {n} do not fit {format_bytes(limit)}, and evaluating them on "
-            f"the fly would take about {hours:.2g} hours here"
+            f"evaluating them on the fly would take about {hours:.2g} hours here"
+            if columns >= MIN_COLUMNS
+            else f"neither does a basis of {MIN_COLUMNS} columns for evaluating them on the fly "
+            f"({format_bytes(basis_bytes(J, n, MIN_COLUMNS))})"
         )
-        return Plan("nystroem", max(columns, FEWEST_COLUMNS), why)
-    if columns < {"tiled": MIN_COLUMNS, "dask": FEWEST_COLUMNS}.get(storage, 2):
-        need = 1.5 * MIN_COLUMNS * 8.0 * n * (J + 1)
-        raise MemoryLimitError(
-            f"storage: a basis of {MIN_COLUMNS} columns for {J} kernels of {n} rows needs "
-            f"{format_bytes(need)}, the memory limit is {format_bytes(limit)}. Raise memory_limit, "
-            "use storage='nystroem', fewer kernels, or a random subset of the rows."
-        )
+        text = f"{J} kernels of {n} x {n} do not fit {format_bytes(limit)}, and {why}"
+        return Plan("nystroem", max(columns, FEWEST_COLUMNS), text)
     # The landmarks take more than the basis: it gets what it cannot do without.
     return Plan("tiled" if storage == "auto" else storage, max(columns, FEWEST_COLUMNS))
 
@@ -106,8 +130,13 @@ def build_stack(
     matrix_free: bool = True,
     client: Any = None,
     device: Any = None,
+    on_device: Any = None,
 ) -> Any:
-    """The stack that the plan asks for; its ``max_columns`` bounds the solver's basis."""
+    """The stack that the plan asks for; its ``max_columns`` bounds the solver's basis.
+
+    With ``device``, a stack there; ``on_device`` is the bank's `TorchBank`, where its rows are on
+    the device already.
+    """
     check_landmarks(landmarks)
     itemsize = np.dtype(dtype).itemsize
     plan = plan_storage(storage, bank.J, bank.n, itemsize, limit, matrix_free=matrix_free)
@@ -120,7 +149,7 @@ def build_stack(
             stacklevel=3,
         )
     if device is not None:
-        return _torch_stack(bank, plan, dtype, landmarks, device)
+        return _torch_stack(bank, plan, dtype, landmarks, device, on_device)
     if plan.storage == "dense":
         return bank.stack(dtype)
     if plan.storage == "dask":
@@ -147,13 +176,18 @@ def _landmarks(bank: KernelBank, count: int) -> Any:
     return choose_landmarks(bank, count, "kmeans++" if count <= 2000 else "leverage")
 
 
-def _torch_stack(bank: KernelBank, plan: Plan, dtype: Any, landmarks: int, device: Any) -> Any:
+def _torch_stack(
+    bank: KernelBank, plan: Plan, dtype: Any, landmarks: int, device: Any, on_device: Any
+) -> Any:
     import torch
 
     from kernull.stacks.torch_tiled import TorchTiledStack
 
     kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
-    tiled = TorchTiledStack.from_bank(bank, device, kind)
+    if on_device is None:
+        tiled = TorchTiledStack.from_bank(bank, device, kind)
+    else:
+        tiled = on_device.stack()
     stack: Any
     if plan.storage == "dense":
         stack = tiled.dense()

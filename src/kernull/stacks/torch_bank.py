@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,14 @@ import torch
 from kernull._typing import Indices
 from kernull.kernels import FittedKernel
 from kernull.kernels.widths import EXACT_ROWS
-from kernull.stacks.bank import BankView, KernelBank
+from kernull.stacks.bank import BankView, KernelBank, parse_widths, report_dropped
 from kernull.stacks.torch_tiled import TorchTiledStack
 from kernull.views import ViewScaler
 
-__all__ = ["TorchBank"]
+__all__ = ["SCALINGS_ON_DEVICE", "TorchBank"]
+
+#: Scalings that are fitted on the device; whitening needs the host's estimators.
+SCALINGS_ON_DEVICE = ("standard", "none")
 
 
 @dataclass(frozen=True)
@@ -47,16 +50,28 @@ class TorchBank:
         X: Any,
         views: Mapping[str, Indices],
         *,
-        widths: Sequence[float] = (1.0,),
+        widths: Any = 1.0,
         scaling: str = "standard",
+        drop_constant: bool = True,
         dtype: Any = None,
     ) -> TorchBank:
-        """Fit scaling and widths of every view on the device of X."""
-        if scaling not in ("standard", "none"):
-            raise ValueError(f"scaling: got {scaling!r}; a device fits 'standard' or 'none'.")
-        scalers, rows, kernels = [], [], []
-        for columns in views.values():
+        """Fit scaling and widths of every view on the device of X; drop constant views."""
+        if scaling not in SCALINGS_ON_DEVICE:
+            raise ValueError(f"scaling: got {scaling!r}; a device fits {SCALINGS_ON_DEVICE}.")
+        factors = [f for f in parse_widths(widths) if not isinstance(f, str)]
+        if not factors:
+            raise ValueError(f"widths: got {widths!r}; a device fits factors, not rules.")
+        names, picked, scalers, rows, kernels = [], [], [], [], []
+        dropped = []
+        for name, columns in views.items():
             part = X[:, torch.as_tensor(columns, device=X.device)]
+            if not part.is_floating_point() or part.dtype.itemsize < 4:
+                part = part.to(dtype or torch.float64)
+            if dtype is not None and dtype.itemsize > part.dtype.itemsize:
+                part = part.to(dtype)  # scaled in the better of the two types
+            if drop_constant and _constant(part):
+                dropped.append(name)
+                continue
             if scaling == "standard":
                 mean, scale = _mean_and_scale(part)
                 part = (part - mean.to(part.dtype)) / scale.to(part.dtype)
@@ -68,12 +83,27 @@ class TorchBank:
             centre = part.double().mean(dim=0).cpu().numpy()
             kernels.append(
                 tuple(
-                    FittedKernel("rbf", width=f * distance, factor=f, centre=centre) for f in widths
+                    FittedKernel("rbf", width=f * distance, factor=f, centre=centre)
+                    for f in factors
                 )
             )
+            names.append(name)
+            picked.append(columns)
             scalers.append(scaler)
             rows.append(part)
-        return cls(tuple(views), tuple(views.values()), tuple(scalers), tuple(rows), tuple(kernels))
+        report_dropped(dropped, len(names))
+        return cls(tuple(names), tuple(picked), tuple(scalers), tuple(rows), tuple(kernels))
+
+    @staticmethod
+    def can_fit(kernels: Any, scaling: Any, sample_weight: Any) -> bool:
+        """Whether a device can do all of this: rbf kernels, no whitening, rows that count alike."""
+        return (
+            isinstance(kernels, str)
+            and kernels == "rbf"
+            and isinstance(scaling, str)
+            and scaling in SCALINGS_ON_DEVICE
+            and sample_weight is None
+        )
 
     def stack(self, **options: Any) -> TorchTiledStack:
         """The tiled stack of the training rows."""
@@ -86,6 +116,12 @@ class TorchBank:
             BankView(name, columns, scaler, rows.double().cpu().numpy(), kernels)
             for name, columns, scaler, rows, kernels in parts
         )
+
+
+def _constant(part: Any) -> bool:
+    """Whether every column is constant up to the rounding of its values."""
+    spread = (part.amax(dim=0) - part.amin(dim=0)).double()
+    return bool((spread <= 10 * np.finfo(float).eps * part.abs().amax(dim=0).double()).all())
 
 
 def _mean_and_scale(part: Any) -> tuple[Any, Any]:
@@ -105,4 +141,5 @@ def _mean_distance(part: Any) -> float:
         pick = np.random.default_rng(0).choice(len(part), EXACT_ROWS, replace=False)
         part = part[torch.as_tensor(pick, device=part.device)]
     part = part.double() - part.double().mean(dim=0)
-    return float(torch.cdist(part, part).sum()) / (len(part) * (len(part) - 1))
+    distances = torch.cdist(part, part).fill_diagonal_(0.0)  # rounding leaves about 1e-8 there
+    return float(distances.sum()) / (len(part) * (len(part) - 1))
