@@ -12,7 +12,7 @@ from benchmarks.arena import protocol, rules
 from benchmarks.arena.entrants import entrants
 from benchmarks.arena.experiment import EXPERIMENT, cells
 from benchmarks.arena.problems import catalogue
-from benchmarks.arena.report import write
+from benchmarks.arena.report import provenance, write
 from kernull.errors import MissingDependencyError
 from kernull.experiments import CellsFailedError, Store, run_cells
 from kernull.experiments._cells import fingerprint
@@ -76,15 +76,17 @@ def main(argv=None):
     except (CellsFailedError, MissingDependencyError) as error:
         print(error, file=sys.stderr)
         return 1
+    given = sys.argv[1:] if argv is None else argv
     rows = store.rows(todo)
     if not rows:
         raise SystemExit(f"no cell is finished in {options.out!r} yet")
     if options.what == "rules":
-        text = rules.page(rules.family_means(rows))
+        head = f"# Candidate defaults\n\n{provenance(given)}.\n\n"
+        text = head + rules.page(rules.family_means(rows))
         write_atomically(folder / "rules.md", text)
         print(text)
         return 0
-    print(write(rows, folder, todo, found.left_out, sys.argv[1:] if argv is None else argv))
+    print(write(rows, folder, todo, found.left_out, given))
     return 0
 
 

@@ -114,16 +114,22 @@ def body(rows, folder):
     )
 
 
+def provenance(arguments):
+    """Command, versions, date and machine."""
+    command = shlex.join(["python", "-m", "benchmarks.arena", *arguments])
+    return (
+        f"`{command}`, kernull {__version__}, {datetime.now(UTC):%Y-%m-%d}, {machine()}, "
+        f"Python {platform.python_version()}, {', '.join(_versions())}"
+    )
+
+
 def _head(cells, rows, arguments):
     seconds = sum(row.get("time_cell", 0.0) for row in rows)
-    command = shlex.join(["python", "-m", "benchmarks.arena", *arguments])
     done = len({(r["data"], r["method"], r["repeat"]) for r in rows})
     state = f"{len(cells)} cells" if done == len(cells) else f"**{done} of {len(cells)} cells**"
     return (
         "# The arena: our methods and their peers\n\n"
-        f"`{command}`, kernull {__version__}, {datetime.now(UTC):%Y-%m-%d}, {machine()}, "
-        f"Python {platform.python_version()}, {', '.join(_versions())}; {state}, "
-        f"{seconds / 60:.1f} minutes of processor time in all.\n\n"
+        f"{provenance(arguments)}; {state}, {seconds / 60:.1f} minutes of processor time in all.\n\n"
         "The protocol stands in `benchmarks/arena/protocol.py` and was committed before the run. "
         "AUC and AUPRC in percent; ranks by AUC, 1 is best."
     )

@@ -102,4 +102,9 @@ def page(means):
         ["family", "the other families choose", "its AUC there", "best rule there", "its AUC"],
         [[f, c, f"{a:.2f}", b, f"{v:.2f}"] for f, c, a, b, v in table],
     )
-    return f"{choice}\n\nAll families together choose **{overall}**.\n\n{every}\n"
+    return (
+        "Mean AUC in percent over the problems of a family. A rule that is tuned on what it is "
+        "judged on flatters itself, so each family is judged by the rule that the other families "
+        f"choose (by the mean of their mean AUCs):\n\n{choice}\n\n"
+        f"All families together choose **{overall}**.\n\n{every}\n"
+    )
