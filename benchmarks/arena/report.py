@@ -129,7 +129,7 @@ def _head(cells, rows, arguments):
     state = f"{len(cells)} cells" if done == len(cells) else f"**{done} of {len(cells)} cells**"
     return (
         "# The arena: our methods and their peers\n\n"
-        f"{provenance(arguments)}; {state}, {seconds / 60:.1f} minutes of processor time in all.\n\n"
+        f"{provenance(arguments)}; {state}, {seconds / 60:.1f} minutes of processor time.\n\n"
         "The protocol stands in `benchmarks/arena/protocol.py` and was committed before the run. "
         "AUC and AUPRC in percent; ranks by AUC, 1 is best."
     )
