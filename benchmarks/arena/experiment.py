@@ -104,8 +104,8 @@ def _measure(model, X, X_test, labels):
 
 
 def _chosen(model):
-    """What a rule or a search decided, for readers of the table."""
-    found = getattr(model, "best_params_", None) or getattr(model, "auto_", None)
+    """What a search decided, for readers of the table."""
+    found = getattr(model, "best_params_", None)
     return None if found is None else str(found)
 
 

@@ -51,9 +51,10 @@ class Table:
         self.unfinished = [p for p in problems if p not in self.problems]
         family = {row["data"]: row["family"] for row in rows}
         self.family = np.array([family[p] for p in self.problems])
-        self.values = np.array([[found[n, p] for n in self.names] for p in self.problems])
-        # Values that differ by rounding alone tie.
-        self.ranks = np.apply_along_axis(rankdata, 1, -np.round(self.values, 8))
+        # Rounded, so that values which differ by rounding errors alone tie.
+        values = [[round(found[n, p], 8) for n in self.names] for p in self.problems]
+        self.values = np.array(values)
+        self.ranks = np.apply_along_axis(rankdata, 1, -self.values)
 
     @property
     def families(self):
