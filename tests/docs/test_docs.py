@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
 from tests.cli.conftest import COLUMNS, make_rows, write_csv
@@ -51,6 +52,19 @@ def type_line(line: str, folder: Path) -> None:
     assert done.returncode == 0, f"$ {line}\n{done.stdout}{done.stderr}"
 
 
+def take_photographs(folder: Path) -> None:
+    """The two folders that the page about images speaks of."""
+    if not os.environ.get("KERNULL_WEIGHTS"):
+        pytest.skip("KERNULL_WEIGHTS is not set: the pretrained networks are not there")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    rng = np.random.default_rng(0)
+    for part, count in (("known", 25), ("new", 3)):
+        (folder / part).mkdir(parents=True)
+        for i in range(count):
+            pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+            image.fromarray(pixels).save(folder / part / f"{i}.png")
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
 def test_examples_run_as_printed(page, tmp_path, monkeypatch):
     mpl.use("Agg")
@@ -61,6 +75,8 @@ def test_examples_run_as_printed(page, tmp_path, monkeypatch):
     if page == "README.md":  # its commands are about tables that a reader has
         write_csv(tmp_path / "train.csv", COLUMNS, make_rows(60, 0))
         write_csv(tmp_path / "new.csv", COLUMNS, make_rows(20, 1))
+    if page == "docs/guide/images.md":
+        take_photographs(tmp_path / "photographs")
     names: dict[str, object] = {"__name__": "__main__"}
     for kind, text in blocks(page):
         if kind == "python":

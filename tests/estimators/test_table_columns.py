@@ -10,6 +10,7 @@ from sklearn.datasets import load_wine
 
 import kernull
 from kernull import JointMultiKernelFisherNull, MultiKernelFisherNullCV
+from kernull.methods.peers import AveragedOneClassSVM
 from tests.plain import plain_fisher
 
 WINE = load_wine(as_frame=True)
@@ -92,6 +93,12 @@ def test_the_search_and_joint_tasks_do_likewise():
     np.testing.assert_array_equal(
         joint.score_samples(few, groups="other"), joint.score_samples(OTHERS, groups="other")
     )
+
+
+def test_peers_do_likewise():
+    model = AveragedOneClassSVM(views=NAMED).fit(messy(TARGETS))
+    few = OTHERS[["hue", "alcohol", "color_intensity", "malic_acid"]]
+    np.testing.assert_array_equal(model.score_samples(few), model.score_samples(messy(OTHERS)))
 
 
 def test_files_remember_the_names(tmp_path):

@@ -155,6 +155,16 @@ def test_whiten_is_the_inverse_root_of_the_shrunk_covariance(X, rng):
     np.testing.assert_allclose(scaler.transform(new), expected, rtol=1e-7, atol=1e-9)
 
 
+def test_whiten_raw_does_not_standardise(X, rng):
+    X = X * np.linspace(0.1, 5, X.shape[1])
+    S, _ = ledoit_wolf(X)
+    new = rng.normal(size=(3, X.shape[1]))
+    expected = (new - X.mean(0)) @ np.linalg.inv(np.real(sqrtm(S)))
+    found = ViewScaler.fit("whiten-raw", X).transform(new)
+    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    assert np.abs(found - ViewScaler.fit("whiten", X).transform(new)).max() > 1e-3
+
+
 def test_covariance_of_a_whitened_view(X):
     """S^(-1/2) C S^(-1/2) with S = (1 - s) C + s m I: eigenvalues c / ((1 - s) c + s m)."""
     W = ViewScaler.fit("whiten", X).transform(X)
@@ -172,7 +182,7 @@ def test_whitening_one_column_is_standardising(rng):
     np.testing.assert_allclose(whitened, (x - x.mean()) / x.std(), rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["standard", "whiten"])
+@pytest.mark.parametrize("kind", ["standard", "whiten", "whiten-raw"])
 def test_weights_count_as_copies(kind, X):
     copies = np.random.default_rng(3).integers(1, 5, len(X))
     weighted = ViewScaler.fit(kind, X, copies.astype(float)).transform(X)
@@ -180,14 +190,14 @@ def test_weights_count_as_copies(kind, X):
     np.testing.assert_allclose(weighted, repeated, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["standard", "whiten"])
+@pytest.mark.parametrize("kind", ["standard", "whiten", "whiten-raw"])
 def test_unit_weights_are_no_weights(kind, X):
     one = ViewScaler.fit(kind, X, np.ones(len(X))).transform(X)
     np.testing.assert_allclose(one, ViewScaler.fit(kind, X).transform(X), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e12])
-@pytest.mark.parametrize("kind", ["standard", "whiten"])
+@pytest.mark.parametrize("kind", ["standard", "whiten", "whiten-raw"])
 def test_scaling_forgets_the_unit(kind, size, X):
     one = ViewScaler.fit(kind, X).transform(X)
     other = ViewScaler.fit(kind, size * X).transform(size * X)

@@ -38,10 +38,10 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise TypeError(
             "X: got a stack of kernels; pass kernels='precomputed', or a table of shape (n, d)."
         )
+    used = read_used_columns(estimator, X, reset=reset)
+    if used is not None:
+        return used
     try:
-        used = read_used_columns(estimator, X, reset=reset)
-        if used is not None:
-            return used
         return np.asarray(
             validate_data(
                 estimator,

@@ -66,10 +66,11 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     views : None, "features" or mapping of name -> columns, default=None
         Groups of columns that describe one aspect each. None: one view of all columns;
         ``"features"``: one view a column; a mapping gives columns by position, name or slice.
-    scaling : {"standard", "whiten", "none"}, several of these, or "auto", default="auto"
+    scaling : {"standard", "whiten", "whiten-raw", "none"}, several of these, or "auto"
         Scaling of each view by its own training statistics. ``"whiten"`` decorrelates with a
-        shrunk covariance. Several give several kernels a view; ``"auto"`` is
-        ``("standard", "whiten")`` where a view has several columns.
+        shrunk covariance; use it for embeddings, and ``"whiten-raw"``, which does not standardise
+        first, for a network's activations. Several give several kernels a view; ``"auto"`` (the
+        default) is ``("standard", "whiten")`` where a view has several columns.
     widths : float, sequence of float or "auto", default="auto"
         Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
         several give several kernels a view. ``"auto"``: the median distance to the nearest

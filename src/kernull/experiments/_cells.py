@@ -37,6 +37,12 @@ EXPERIMENTS: dict[str, str] = {
     "E3": "kernull.experiments.e3",
     "E4": "kernull.experiments.e4",
     "E4-ablation": "kernull.experiments.e4_ablation",
+    "E5": "kernull.experiments.e5",
+    "E6": "kernull.experiments.e6",
+    "E7": "kernull.experiments.e7",
+    "E8": "kernull.experiments.e8",
+    "E8-flowers": "kernull.experiments.e8_flowers",
+    "E9": "kernull.experiments.e9",
     "E10": "kernull.experiments.e10",
 }
 

@@ -54,11 +54,15 @@ def split_rows(labels: Any, rng: np.random.Generator) -> Split:
 
 
 def kernels_by_width(
-    widths: Sequence[float], views: Mapping[str, Any], split: Split, dtype: Any = np.float64
+    widths: Sequence[float],
+    views: Mapping[str, Any],
+    split: Split,
+    dtype: Any = np.float64,
+    scaling: str = "standard",
 ) -> Iterator[tuple[float, DenseStack, DenseStack]]:
     """Training kernels, and those of validation and test rows (in this order), for each width.
 
-    One rbf kernel a view, columns standardised on the training targets. The kernels of half a
+    One rbf kernel a view, scaled by the statistics of the training targets. The kernels of half a
     width are the fourth power of those of the whole: two products instead of an exponential.
 
     Yields
@@ -77,7 +81,10 @@ def kernels_by_width(
                 np.square(cross.kernels, out=cross.kernels)
         else:
             bank = KernelBank.fit(
-                table[split.train], resolve_views(columns, table.shape[1]), widths=width
+                table[split.train],
+                resolve_views(columns, table.shape[1]),
+                widths=width,
+                scaling=scaling,
             )
             stack = bank.stack(dtype)
             values = np.empty((bank.J, len(rows), bank.n), dtype=dtype)

@@ -126,7 +126,7 @@ class TableDetector(OutlierMixin, BaseEstimator):
     detector : str or detector, default="IsolationForest"
         ``"IsolationForest"``, ``"LocalOutlierFactor"``, ``"PyOD NAME"`` for a detector of PyOD
         (extra ``pyod``), or an unfitted detector of either library.
-    scaling : {"standard", "whiten", "none"}, default="standard"
+    scaling : {"standard", "whiten", "whiten-raw", "none"}, default="standard"
         Scaling of the table by training statistics.
     calibration_folds : int, default=10
         Folds of the cross-scores that give the threshold.

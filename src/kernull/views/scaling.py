@@ -14,7 +14,7 @@ from kernull._typing import Array
 __all__ = ["SCALINGS", "ViewScaler", "read_scalings"]
 
 #: The scalings known by name.
-SCALINGS = ("standard", "whiten", "none")
+SCALINGS = ("standard", "whiten", "whiten-raw", "none")
 #: What ``"auto"`` stands for; docs/guide/defaults.md has the comparison behind it.
 AUTO_SCALINGS = ("standard", "whiten")
 
@@ -46,6 +46,9 @@ class ViewScaler:
       :math:`S = (1 - s)\,C + s\,m\,I` of the standardised columns. Directions with little
       variance count as much as those with much; without it, a few leading directions of an
       embedding drown the rest.
+    - ``"whiten-raw"``: :math:`S^{-1/2} (x - \mu)` with the Ledoit-Wolf covariance of the columns
+      as they are. For embeddings whose columns share one unit (a network's activations): a column
+      that hardly varies among normal rows is noise there, and standardising would blow it up.
 
     S is kept as its principal directions plus a multiple of the identity, so that a view with
     more columns than rows costs n d^2 at most and never a d x d root.
@@ -69,6 +72,8 @@ class ViewScaler:
         mean, scale = np.asarray(scaler.mean_), np.asarray(scaler.scale_)
         if kind == "standard":
             return cls("standard", mean, scale)
+        if kind == "whiten-raw":
+            scale = np.ones_like(scale)
         Z = (X - mean) / scale
         if sample_weight is None:
             shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
@@ -85,7 +90,7 @@ class ViewScaler:
         real = shrunk > 1e-10 * shrunk.max() if len(shrunk) else np.zeros(0, bool)
         gains = 1.0 / np.sqrt(shrunk[real])
         base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else gains.max()
-        return cls("whiten", mean, scale, np.ascontiguousarray(Vt[real].T), gains - base, base)
+        return cls(kind, mean, scale, np.ascontiguousarray(Vt[real].T), gains - base, base)
 
     def transform(self, X: Array) -> Array:
         """Apply the map to rows."""

@@ -1,0 +1,46 @@
+"""What the two protocols of Caltech-256 share."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from kernull.datasets import ImageFiles, load_caltech256
+from kernull.experiments._cells import Cell, Rows, Settings, generator
+from kernull.experiments._deep import load_features, write_features
+from kernull.experiments._deep_run import run_family
+from kernull.experiments._models import Split, split_rows
+
+__all__ = ["caltech", "prepare_caltech", "run_caltech"]
+
+
+@lru_cache(maxsize=1)
+def caltech() -> ImageFiles:
+    """The files, listed once."""
+    return load_caltech256()
+
+
+def prepare_caltech(settings: Settings, folder: Path, jobs: int) -> None:
+    """Features of every image, once for both protocols: beside their folders."""
+    write_features(list(caltech().paths), settings["networks"], _shared(folder), jobs)
+
+
+def _shared(folder: Path) -> Path:
+    return folder.parent / "caltech256"
+
+
+def run_caltech(name: str, cell: Cell, settings: Settings, folder: Path, novel: str) -> Rows:
+    """All methods of a family on one class; novel are ``"others"`` or ``"clutter"``."""
+    data = caltech()
+    family, _, scaling = cell.method.partition(", ")
+    target = int(cell.data.split()[0])
+    outlier = data.labels == 257 if novel == "clutter" else data.labels < 257
+    rows = np.flatnonzero((data.labels == target) | outlier)
+    labels = np.where(data.labels == target, 1, -1)
+    split = split_rows(labels[rows], generator(name, cell.data, cell.repeat))
+    split = Split(*(rows[part] for part in split))
+    features = load_features(settings["networks"], _shared(folder))
+    found = run_family(family, scaling, features, labels, split, settings, cell.repeat)
+    return [{"target": cell.data, **row} for row in found]

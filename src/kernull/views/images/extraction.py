@@ -1,0 +1,150 @@
+"""Images through a network, batch by batch, with what is in the cache left out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernull.views.images.backbones import Backbone
+from kernull.views.images.cache import FeatureCache
+from kernull.views.images.reading import Image, need_pillow
+from kernull.views.images.regions import Box, crop
+
+__all__ = ["digest_all", "extract", "progress_bar"]
+
+Features = NDArray[np.float32]
+Prepared = tuple[bytes, Features]
+
+
+def digest_all(images: Sequence[Image], threads: int) -> dict[int, str]:
+    """Hash all images; what is wrong with those that cannot be read, by position."""
+
+    def attempt(image: Image) -> str | None:
+        try:
+            image.digest()
+        except Exception as error:
+            return _reason(error)
+        return None
+
+    with ThreadPoolExecutor(threads) as pool:
+        reasons = pool.map(attempt, images)
+        return {i: reason for i, reason in enumerate(reasons) if reason is not None}
+
+
+def extract(
+    images: Sequence[Image],
+    backbone: Backbone,
+    box: Box,
+    *,
+    batch_size: int,
+    cache: Any,
+    threads: int,
+    bad: dict[int, str],
+    progress: Any = None,
+) -> Features:
+    """Features of images; rows of bad images are NaN.
+
+    Parameters
+    ----------
+    images : sequence of Image
+        Already hashed.
+    backbone : Backbone
+        The network.
+    box : (left, top, right, bottom)
+        Region of each image.
+    batch_size, threads : int
+        Images a batch; threads that read and prepare them.
+    cache : path-like or None
+        Folder of the cache.
+    bad : dict of int -> str
+        Images that cannot be read, by position, and why. Those found out here are added.
+    progress : callable, optional
+        Called with the number of images that are done, again and again.
+
+    Returns
+    -------
+    array of shape (n, d)
+    """
+    need_pillow()  # one clear error, rather than one for each image
+    out = np.full((len(images), backbone.n_features), np.nan, dtype=np.float32)
+    store = None if cache is None else FeatureCache(cache, _space(backbone, box))
+    rows: dict[bytes, list[int]] = {}  # equal images are computed once
+    for i, image in enumerate(images):
+        if i not in bad:
+            rows.setdefault(image.digest(), []).append(i)
+    if progress is not None:
+        progress(len(bad))
+    for digest, values in (store.get(rows, backbone.n_features) if store else {}).items():
+        found = rows.pop(digest)
+        out[found] = values
+        if progress is not None:
+            progress(len(found))
+
+    def prepare(i: int) -> Prepared:
+        digest, pixels = images[i].load()
+        return digest, backbone.preprocessing(crop(pixels, box))
+
+    waiting = list(rows.values())
+    batches = [waiting[k : k + batch_size] for k in range(0, len(waiting), batch_size)]
+    with ThreadPoolExecutor(threads) as pool:
+        for batch, futures in _ahead(pool, prepare, batches):
+            ready: list[tuple[list[int], Prepared]] = []
+            for positions, future in zip(batch, futures, strict=True):
+                try:
+                    ready.append((positions, future.result()))
+                except Exception as error:
+                    bad.update(dict.fromkeys(positions, _reason(error)))
+            if ready:
+                features = backbone.run(np.stack([values for _, (_, values) in ready]))
+                if store is not None:
+                    store.put([digest for _, (digest, _) in ready], features)
+                for (positions, _), values in zip(ready, features, strict=True):
+                    out[positions] = values
+            if progress is not None:
+                progress(sum(len(positions) for positions in batch))
+    return out
+
+
+def _ahead(
+    pool: ThreadPoolExecutor, prepare: Any, batches: Sequence[list[list[int]]]
+) -> Iterator[tuple[list[list[int]], list[Future[Prepared]]]]:
+    """Batches, while the next one is being prepared."""
+    queue: deque[tuple[list[list[int]], list[Future[Prepared]]]] = deque()
+    for batch in batches:
+        queue.append((batch, [pool.submit(prepare, positions[0]) for positions in batch]))
+        if len(queue) == 2:
+            yield queue.popleft()
+    yield from queue
+
+
+def _space(backbone: Backbone, box: Box) -> str:
+    """Everything that features depend on, but for the image."""
+    return (
+        f"weights {backbone.fingerprint} preprocessing {backbone.preprocessing.fingerprint()} "
+        + (f"region {box}")
+    )
+
+
+def _reason(error: Exception) -> str:
+    text = (str(error).splitlines() or [""])[0]
+    return text or type(error).__name__
+
+
+@contextmanager
+def progress_bar(verbose: int, title: str, total: int) -> Iterator[Any]:
+    """A bar on stderr, or None where nobody asked for it."""
+    if not verbose:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.advance(task, done)
