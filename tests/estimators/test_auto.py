@@ -1,7 +1,5 @@
 """What ``"auto"`` chooses, and that it chooses it again."""
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -9,7 +7,6 @@ from sklearn.base import clone
 import kernull
 from kernull import MultiKernelFisherNull
 from kernull.datasets import load_wine_views
-from kernull.errors import CalibrationWarning
 from kernull.kernels import neighbour_distance
 from kernull.kernels.widths import AUTO_RANGE, mean_distance
 from kernull.stacks import KernelBank
@@ -150,15 +147,6 @@ def test_every_way_to_fit_takes_auto(tmp_path):
     given = MultiKernelFisherNull("precomputed", **AUTO).fit(model.bank_.stack().kernels)
     np.testing.assert_allclose(given.weights_, model.weights_, rtol=1e-9)
     assert not hasattr(given, "widths_")
-
-
-def test_a_fit_leaves_rows_out_of_whitening_and_a_growing_model_says_that_it_does_not():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", CalibrationWarning)
-        fitted = MultiKernelFisherNull(**AUTO).fit(WINES)
-    with pytest.warns(CalibrationWarning, match="was whitened by the"):
-        grown = MultiKernelFisherNull(**AUTO).partial_fit(WINES)
-    assert fitted.threshold_ < grown.threshold_
 
 
 def test_the_papers_setting_fixes_everything():

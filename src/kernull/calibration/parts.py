@@ -20,8 +20,6 @@ and :math:`c = \rho (1 - m/w)`, :math:`\kappa_i = c\, a_i / (m + c\, G_{ii})`.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 import numpy as np
 
 from kernull._typing import Array, Indices
@@ -34,26 +32,8 @@ __all__ = ["attributed_contributions", "leave_one_out_contributions"]
 CHUNK_BYTES = 64 * 2**20
 
 
-class HasRows(Protocol):
-    """What is asked of a stack here."""
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        ...
-
-    def rows(self, index: Any) -> Array:
-        """Rows of every kernel, of shape (J, len(index), n)."""
-        ...
-
-
 def leave_one_out_contributions(
-    stack: HasRows, weights: Array, inverse: RidgeInverse, target: Array | None = None
+    stack: Stack, weights: Array, inverse: RidgeInverse, target: Array | None = None
 ) -> Array:
     r"""Contribution of each kernel to each training row's leave-one-out projection.
 
@@ -135,6 +115,6 @@ def attributed_contributions(
     return np.asarray(out - surplus[:, None] * own / own.sum(axis=1, keepdims=True))
 
 
-def _chunks(rows: Indices, stack: HasRows) -> list[Indices]:
+def _chunks(rows: Indices, stack: Stack) -> list[Indices]:
     step = max(1, CHUNK_BYTES // (8 * stack.n * stack.J))
     return [rows[start : start + step] for start in range(0, len(rows), step)]

@@ -16,7 +16,6 @@ from kernull.errors import MissingCapabilityError, TooFewRowsWarning
 from kernull.estimators._arrays import as_numpy, like
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._inputs import normalised, read_precomputed, read_table, with_scale
-from kernull.estimators._leaks import warn_of_whitening
 from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack, KernelBank, check_memory, parse_memory_limit
 
@@ -318,9 +317,6 @@ class GrowingMixin:
         self._calibration_weight = weight
         self._learned_rows = None
         self.bank_ = bank
-        # Rows are left out of whitening by a fit alone.
-        self._left_out_of_whitening = False
-        warn_of_whitening(bank)
         self.sample_indices_ = indices
         self.n_samples_seen_ = n_seen
         self._stack_shape = (len(self.weights_), inverse.n)
