@@ -9,12 +9,10 @@ from kernull.calibration.loo import leave_one_out, left_out_projections
 from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
 from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
 from kernull.calibration.split import check_seed, hold_out
-from kernull.calibration.whitened import LeftOutOfWhitening, is_whitened
 
 __all__ = [
     "Calibration",
     "LeftOut",
-    "LeftOutOfWhitening",
     "SampledProjections",
     "Witnesses",
     "attributed_contributions",
@@ -23,7 +21,6 @@ __all__ = [
     "cross_scores",
     "discoveries",
     "hold_out",
-    "is_whitened",
     "leave_one_out",
     "leave_one_out_contributions",
     "left_out",

@@ -60,8 +60,6 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     _kernel_factors: Array | None = None
     #: Rows of reference among the rows of the stack, at its end.
     _n_reference: int = 0
-    #: Whether leave-one-out scores leave rows out of whitening, too.
-    _left_out_of_whitening: bool = False
     #: Attributes that come back as tensors when the model was fitted on tensors.
     _array_attributes: tuple[str, ...] = ()
 
@@ -144,7 +142,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             self._calibration_weight = None if given is None else given[held]
             if hasattr(self, "_contributions"):
                 self._left_out_parts = self._contributions(self._cross(own))[held]
-        elif not self._left_out_of_whitening:
+        else:
             warn_of_whitening(self.bank_)
         self.calibration_ = Calibration.of(scores, self._calibration_weight)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)

@@ -10,9 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull.calibration import (
-    LeftOutOfWhitening,
     attributed_contributions,
-    is_whitened,
     leave_one_out_contributions,
     left_out,
 )
@@ -333,15 +331,6 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         coef, projections, self._calibration_rows = left_out(
             problem, result, sample_weight, rows=targets
         )
-        self._left_out_of_whitening = self._calibration_rows is None and is_whitened(self.bank_)
-        if self._left_out_of_whitening:
-            assert self.bank_ is not None
-            inverse = RidgeInverse.of(stack.combine(result.weights), problem.ridge, sample_weight)
-            counts = np.ones(stack.n) if sample_weight is None else sample_weight.copy()
-            counts[targets:] = 0.0  # rows of reference had no part in it
-            outside = LeftOutOfWhitening(stack, self.bank_, counts)
-            parts = leave_one_out_contributions(outside, result.weights, inverse, target)
-            self._left_out_parts, projections = parts[:targets], parts[:targets].sum(axis=1)
         # A low-rank model keeps coefficients of its landmarks alone.
         self.coef_ = stack.project(coef) if hasattr(stack, "project") else coef
         # Contributions of rows left out: now, where the kernels will not be at hand later.
