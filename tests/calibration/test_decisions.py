@@ -308,19 +308,80 @@ def test_tasks_have_p_values():
     )
 
 
-def test_whitening_by_few_rows_is_warned_of():
-    """Rows that were whitened with look far more normal than new ones: split alone is right."""
+def correlated_rows():
     rng = np.random.default_rng(0)
     mixed = np.eye(40) + rng.standard_normal((40, 40)) / 4  # columns that go together
-    rows = rng.standard_normal((460, 40)) @ mixed
+    return rng.standard_normal((460, 40)) @ mixed
+
+
+def test_whitening_by_few_rows_is_warned_of():
+    """Rows that were whitened with look far more normal than new ones."""
+    rows = correlated_rows()
     options = {"scaling": "whiten", "false_alarm_rate": 0.1}
     with pytest.warns(CalibrationWarning, match="'all' of 40 columns was whitened by the 60 rows"):
-        model = plain_fisher(**options).fit(rows[:60])
+        model = plain_fisher(calibration="loo", **options).fit(rows[:60])
     assert (model.predict(rows[60:]) == -1).mean() > 0.3
     with warnings.catch_warnings():
         warnings.simplefilter("error", CalibrationWarning)
         split = plain_fisher(calibration="split", calibration_fraction=29, **options)
         split.fit(rows[:60])
-        plain_fisher(**options).fit(rows[:400])
-        plain_fisher(views="features", **options).fit(rows[:60])
+        plain_fisher(calibration="loo", **options).fit(rows[:400])
+        plain_fisher(calibration="loo", views="features", **options).fit(rows[:60])
+        auto = plain_fisher(calibration="auto", **options).fit(rows[:60])
     assert (split.predict(rows[60:]) == -1).mean() < 0.2
+    assert (auto.predict(rows[60:]) == -1).mean() < 0.2
+
+
+def test_standardising_by_fewer_rows_than_columns_is_warned_of():
+    rows = correlated_rows()
+    with pytest.warns(CalibrationWarning, match="'all' of 40 columns was standardised by the 30"):
+        plain_fisher(calibration="loo", false_alarm_rate=0.1).fit(rows[:30])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_folds_are_refits(weighted):
+    """Against estimators fitted to the other folds, with the kernel weights held by p."""
+    rows = correlated_rows()[:31]
+    rng = np.random.default_rng(1)
+    weight = rng.uniform(0.5, 2.0, 31) if weighted else None
+    views = {"a": slice(0, 25), "b": slice(25, 40)}
+    options = {"views": views, "scaling": ["standard", "whiten"], "p": np.inf}  # equal weights
+    model = plain_fisher(calibration="folds", false_alarm_rate=0.1, **options)
+    model.fit(rows, sample_weight=weight)
+    order = np.lexsort(rows.T[::-1])
+    expected = np.empty(31)
+    for k in range(10):
+        held = order[k::10]
+        seen = np.setdiff1d(np.arange(31), held)
+        part = plain_fisher(calibration="loo", **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            part.fit(rows[seen], sample_weight=None if weight is None else weight[seen])
+        expected[held] = part.score_samples(rows[held])
+    np.testing.assert_allclose(model._training_scores, expected, rtol=1e-8)
+    np.testing.assert_allclose(model.calibration_.scores, np.sort(expected), rtol=1e-8)
+    parts = model.calibration_contributions_
+    assert parts.shape == (31, 4)
+    np.testing.assert_allclose(parts.sum(axis=1), expected, rtol=1e-8)
+
+
+def test_copies_of_a_row_share_a_fold():
+    rows = correlated_rows()[:24]
+    twice = np.concatenate([rows, rows[:6]])
+    weight = np.append(np.full(6, 2.0), np.ones(18))
+    models = [
+        plain_fisher(calibration="folds", scaling="whiten").fit(X, sample_weight=w)
+        for X, w in ((rows, weight), (twice, None))
+    ]
+    np.testing.assert_allclose(*(model._training_scores[:24] for model in models), rtol=1e-8)
+    assert models[0].threshold_ == pytest.approx(models[1].threshold_, rel=1e-8)
+
+
+@pytest.mark.parametrize("params", [{"storage": "tiled"}, {"reference": "permuted"}])
+def test_folds_that_cannot_be_had(params):
+    rows = correlated_rows()[:50]
+    options = {"scaling": "whiten", "false_alarm_rate": 0.1, **params}
+    with pytest.raises(MissingCapabilityError, match="calibration: got 'folds'"):
+        plain_fisher(calibration="folds", **options).fit(rows)
+    with pytest.warns(CalibrationWarning, match="was whitened by the 50 rows"):
+        plain_fisher(calibration="auto", **options).fit(rows)

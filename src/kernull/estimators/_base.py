@@ -26,7 +26,7 @@ from kernull.estimators._inputs import (
     with_diagonal,
     with_scale,
 )
-from kernull.estimators._leaks import warn_of_whitening
+from kernull.estimators._leaks import leaking_view, refitted_contributions, warn_of_leak
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
@@ -142,11 +142,29 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             self._calibration_weight = None if given is None else given[held]
             if hasattr(self, "_contributions"):
                 self._left_out_parts = self._contributions(self._cross(own))[held]
-        else:
-            warn_of_whitening(self.bank_)
+        elif (parts := self._refitted_parts(X, kept, rows, stack)) is not None:
+            self._left_out_parts, self._calibration_rows = parts, None
+            scores = lowered(self._of_projection(parts.sum(axis=1)))
+            self._calibration_weight = kept
+            self._training_scores[rows] = scores
         self.calibration_ = Calibration.of(scores, self._calibration_weight)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
+
+    def _refitted_parts(self, X: Any, kept: Array | None, rows: Any, stack: Any) -> Array | None:
+        """Contributions by refits, where those of leave-one-out are not asked for or would lie."""
+        leak = leaking_view(self.bank_, stack.n - self._n_reference)
+        if self.calibration == "folds" or (self.calibration == "auto" and leak is not None):
+            if self.bank_ is not None and hasattr(stack, "combine") and not self._n_reference:
+                return refitted_contributions(self, read_table(self, X, reset=False)[rows], kept)
+            if self.calibration == "folds":
+                raise MissingCapabilityError(
+                    "calibration: got 'folds', which needs a table, kernels in memory and no "
+                    "reference; use 'loo' or 'split'."
+                )
+        if leak is not None:
+            warn_of_leak(leak, stack.n - self._n_reference)
+        return None
 
     def _training_stack(
         self, X: Any, weight: Array | None, rows: Any, client: Any = None, there: Any = None

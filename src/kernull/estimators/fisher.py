@@ -104,11 +104,13 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     false_alarm_rate : float, default=0.05
         Share of normal rows that may be flagged. The threshold comes from the scores of
         calibration rows, never from training scores.
-    calibration : {"loo", "split"}, default="loo"
-        ``"loo"``: leave-one-out scores of all rows, exact at fixed kernel weights; every row is
-        learned from, and the rate holds in practice. ``"split"``: scores of rows held out; the
-        rate holds in any finite sample, as does the bound of `detect`, at the price of learning
-        from fewer rows.
+    calibration : {"auto", "loo", "folds", "split"}, default="auto"
+        ``"loo"``: leave-one-out scores of all rows, exact at fixed kernel weights and scaling;
+        every row is learned from, and the rate holds in practice. ``"folds"``: scores of each row
+        by a model whose scaling, widths and coefficients come from other folds. ``"auto"``: the
+        first, or the second where columns are so many that the scaling itself remembers rows.
+        ``"split"``: scores of rows held out; the rate holds in any finite sample, as does the
+        bound of `detect`, at the price of learning from fewer rows.
     calibration_fraction : float in (0, 1) or int, default=0.25
         Share (or number) of rows held out with ``calibration="split"``.
     random_state : int, RandomState or None, default=0
@@ -214,7 +216,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         max_iter: int | None = None,
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
-        calibration: str = "loo",
+        calibration: str = "auto",
         calibration_fraction: Any = 0.25,
         random_state: Any = 0,
         storage: str = "auto",
@@ -254,6 +256,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         self.verbose = verbose
 
     _matrix_free = True
+    _offers_refits = True
     _array_attributes = ("weights_", "coef_")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Self:
