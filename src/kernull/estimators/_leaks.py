@@ -24,17 +24,17 @@ def warn_of_whitening(bank: Any) -> None:
     """
     if bank is None:
         return
-    whitened = [view for view in bank.views if view.scaler.kind == "whiten"]
+    whitened = [view for view in bank.views if view.scaler.kind.startswith("whiten")]
     if not whitened:
         return
     widest = max(whitened, key=lambda view: len(view.columns))
     columns = len(widest.columns)
     if columns > 1 and bank.n < ROWS_A_COLUMN * columns:
         warnings.warn(
-            f"scaling='whiten' with calibration='loo': the view {widest.name!r} of {columns} "
-            f"columns was whitened by the {bank.n} rows that also set the threshold, so more "
-            "normal rows will be flagged than false_alarm_rate says. Use calibration='split', or "
-            "at least ten rows a column.",
+            f"scaling={widest.scaler.kind!r} with calibration='loo': the view {widest.name!r} of "
+            f"{columns} columns was whitened by the {bank.n} rows that also set the threshold, so "
+            "more normal rows will be flagged than false_alarm_rate says. Use calibration='split', "
+            "or at least ten rows a column.",
             CalibrationWarning,
             stacklevel=2,
         )
