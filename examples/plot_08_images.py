@@ -31,10 +31,10 @@ new.mkdir()
 daffodils = [flower.image for flower in load_flowers17_images(labels=[0])]
 for i, j in enumerate(np.random.default_rng(0).permutation(len(daffodils))):
     folder = known if i < 60 else new
-    daffodils[j].save(folder / f"daffodil_{i:02d}.png")
+    daffodils[j].save(folder / f"daffodil_{i:02d}.jpg", quality=95)
 for flower in load_flowers17_images(labels=range(1, 17)):
     if (flower.number - 1) % 80 == 0:
-        flower.image.save(new / f"stray_{flower.label:02d}.png")
+        flower.image.save(new / f"stray_{flower.label:02d}.jpg", quality=95)
 
 # %%
 # From a folder to a table with one view a network. Features are kept in the cache: next time, only

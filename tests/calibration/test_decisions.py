@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import false_discovery_control
 from sklearn.datasets import load_wine
 
-from kernull import KernelStack, MultiKernelFisherNull
+from kernull import KernelStack
 from kernull.calibration import Calibration, hold_out
 from kernull.errors import CalibrationWarning, MissingCapabilityError, TooFewRowsWarning
 from kernull.estimators import (
@@ -23,6 +23,7 @@ from kernull.estimators import (
     MultiKernelOneClassSVM,
     MultiKernelSVDD,
 )
+from tests.plain import plain_fisher
 
 X, Y = load_wine(return_X_y=True)
 TARGETS, OTHERS = X[Y == 0], X[Y == 2]
@@ -31,7 +32,7 @@ VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
 
 def split_model(**options):
     options = {"calibration": "split", "calibration_fraction": 20, **options}
-    return MultiKernelFisherNull(views=VIEWS, **options)
+    return plain_fisher(views=VIEWS, **options)
 
 
 # -- the rule ------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ def test_a_calibration_row_is_judged_alike_in_every_batch():
 def test_split_is_a_fit_of_the_other_rows():
     model = split_model(random_state=3).fit(TARGETS)
     weight, held = hold_out(len(TARGETS), 20, 3)
-    plain = MultiKernelFisherNull(views=VIEWS).fit(TARGETS[weight > 0])
+    plain = plain_fisher(views=VIEWS).fit(TARGETS[weight > 0])
     np.testing.assert_allclose(model.score_samples(X), plain.score_samples(X), atol=1e-12)
     expected = np.sort(plain.score_samples(TARGETS[held]))
     np.testing.assert_allclose(model.calibration_.scores, expected, atol=1e-10)
@@ -106,10 +107,10 @@ def test_split_is_a_fit_of_the_other_rows():
 def test_split_with_precomputed_kernels_takes_all_columns():
     table = split_model(random_state=1).fit(TARGETS)
     weight, _ = hold_out(len(TARGETS), 20, 1)
-    full = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)  # for its kernels alone
+    full = plain_fisher(views=VIEWS).fit(TARGETS)  # for its kernels alone
     kernels = np.stack([K for _, K in full.bank_.matrices(X)])
     square = np.stack([K for _, K in full.bank_.matrices()])
-    model = MultiKernelFisherNull(
+    model = plain_fisher(
         "precomputed", calibration="split", calibration_fraction=20, random_state=1
     ).fit(square)
     assert len(model.coef_) == (weight > 0).sum() == len(table.coef_)
@@ -159,7 +160,7 @@ def test_split_rate_on_simulated_rows():
     m, flagged, judged = 19, 0, 0
     for seed in range(100):
         rows = rng.standard_normal((60, 2))
-        model = MultiKernelFisherNull(
+        model = plain_fisher(
             widths=0.5,
             false_alarm_rate=0.1,
             calibration="split",
@@ -215,7 +216,7 @@ def test_dead_sensor_may_hold_anything(calibration):
 
 def test_columns_shared_with_a_living_view_must_be_there():
     views = {"first": [0, 1], "second": [1, 2]}
-    model = MultiKernelFisherNull(views=views).fit(TARGETS)
+    model = plain_fisher(views=views).fit(TARGETS)
     broken = X.copy()
     broken[:, 0] = np.nan
     assert np.isfinite(model.score_samples(broken, missing_views="first")).all()
@@ -225,10 +226,10 @@ def test_columns_shared_with_a_living_view_must_be_there():
 
 
 def test_missing_precomputed_kernel():
-    full = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    full = plain_fisher(views=VIEWS).fit(TARGETS)
     square = np.stack([K for _, K in full.bank_.matrices()])
     cross = np.stack([K for _, K in full.bank_.matrices(X)])
-    model = MultiKernelFisherNull("precomputed").fit(square)
+    model = plain_fisher("precomputed").fit(square)
     cross[1] = np.nan
     found = model.p_values(cross, missing_views="kernel 1")
     np.testing.assert_allclose(found, full.p_values(X, missing_views="phenols"))
@@ -236,7 +237,7 @@ def test_missing_precomputed_kernel():
 
 def test_typical_targets_keep_their_rate_without_a_view():
     """Leave-one-out p-values of the training rows are uniform by construction."""
-    model = MultiKernelFisherNull(views=VIEWS, false_alarm_rate=0.2).fit(TARGETS)
+    model = plain_fisher(views=VIEWS, false_alarm_rate=0.2).fit(TARGETS)
     kept = model._kept_kernels("phenols")
     partial = model.calibration_contributions_[:, kept].sum(axis=1)
     share = (partial < model._threshold_without("phenols")).mean()
@@ -248,14 +249,14 @@ def test_typical_targets_keep_their_rate_without_a_view():
     [("colour", "no view 'colour'"), (list(VIEWS), "at least one"), (3, "missing_views: got 3")],
 )
 def test_bad_missing_views_say_so(missing, message):
-    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    model = plain_fisher(views=VIEWS).fit(TARGETS)
     with pytest.raises(ValueError, match=message):
         model.score_samples(X, missing_views=missing)
 
 
 def test_grown_models_are_explained_by_their_new_rows():
     half, rest = TARGETS[:40], TARGETS[40:]
-    grown = MultiKernelFisherNull(views=VIEWS).fit(half).partial_fit(rest)
+    grown = plain_fisher(views=VIEWS).fit(half).partial_fit(rest)
     why = grown.explain(X)
     order = np.sort(grown.calibration_contributions_.sum(axis=1))
     np.testing.assert_allclose(order, grown.calibration_.scores, atol=1e-8)
@@ -307,19 +308,80 @@ def test_tasks_have_p_values():
     )
 
 
-def test_whitening_by_few_rows_is_warned_of():
-    """Rows that were whitened with look far more normal than new ones: split alone is right."""
+def correlated_rows():
     rng = np.random.default_rng(0)
     mixed = np.eye(40) + rng.standard_normal((40, 40)) / 4  # columns that go together
-    rows = rng.standard_normal((460, 40)) @ mixed
+    return rng.standard_normal((460, 40)) @ mixed
+
+
+def test_whitening_by_few_rows_is_warned_of():
+    """Rows that were whitened with look far more normal than new ones."""
+    rows = correlated_rows()
     options = {"scaling": "whiten", "false_alarm_rate": 0.1}
     with pytest.warns(CalibrationWarning, match="'all' of 40 columns was whitened by the 60 rows"):
-        model = MultiKernelFisherNull(**options).fit(rows[:60])
+        model = plain_fisher(calibration="loo", **options).fit(rows[:60])
     assert (model.predict(rows[60:]) == -1).mean() > 0.3
     with warnings.catch_warnings():
         warnings.simplefilter("error", CalibrationWarning)
-        split = MultiKernelFisherNull(calibration="split", calibration_fraction=29, **options)
+        split = plain_fisher(calibration="split", calibration_fraction=29, **options)
         split.fit(rows[:60])
-        MultiKernelFisherNull(**options).fit(rows[:400])
-        MultiKernelFisherNull(views="features", **options).fit(rows[:60])
+        plain_fisher(calibration="loo", **options).fit(rows[:400])
+        plain_fisher(calibration="loo", views="features", **options).fit(rows[:60])
+        auto = plain_fisher(calibration="auto", **options).fit(rows[:60])
     assert (split.predict(rows[60:]) == -1).mean() < 0.2
+    assert (auto.predict(rows[60:]) == -1).mean() < 0.2
+
+
+def test_standardising_by_fewer_rows_than_columns_is_warned_of():
+    rows = correlated_rows()
+    with pytest.warns(CalibrationWarning, match="'all' of 40 columns was standardised by the 30"):
+        plain_fisher(calibration="loo", false_alarm_rate=0.1).fit(rows[:30])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_folds_are_refits(weighted):
+    """Against estimators fitted to the other folds, with the kernel weights held by p."""
+    rows = correlated_rows()[:31]
+    rng = np.random.default_rng(1)
+    weight = rng.uniform(0.5, 2.0, 31) if weighted else None
+    views = {"a": slice(0, 25), "b": slice(25, 40)}
+    options = {"views": views, "scaling": ["standard", "whiten"], "p": np.inf}  # equal weights
+    model = plain_fisher(calibration="folds", false_alarm_rate=0.1, **options)
+    model.fit(rows, sample_weight=weight)
+    order = np.lexsort(rows.T[::-1])
+    expected = np.empty(31)
+    for k in range(10):
+        held = order[k::10]
+        seen = np.setdiff1d(np.arange(31), held)
+        part = plain_fisher(calibration="loo", **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            part.fit(rows[seen], sample_weight=None if weight is None else weight[seen])
+        expected[held] = part.score_samples(rows[held])
+    np.testing.assert_allclose(model._training_scores, expected, rtol=1e-8)
+    np.testing.assert_allclose(model.calibration_.scores, np.sort(expected), rtol=1e-8)
+    parts = model.calibration_contributions_
+    assert parts.shape == (31, 4)
+    np.testing.assert_allclose(parts.sum(axis=1), expected, rtol=1e-8)
+
+
+def test_copies_of_a_row_share_a_fold():
+    rows = correlated_rows()[:24]
+    twice = np.concatenate([rows, rows[:6]])
+    weight = np.append(np.full(6, 2.0), np.ones(18))
+    models = [
+        plain_fisher(calibration="folds", scaling="whiten").fit(X, sample_weight=w)
+        for X, w in ((rows, weight), (twice, None))
+    ]
+    np.testing.assert_allclose(*(model._training_scores[:24] for model in models), rtol=1e-8)
+    assert models[0].threshold_ == pytest.approx(models[1].threshold_, rel=1e-8)
+
+
+@pytest.mark.parametrize("params", [{"storage": "tiled"}, {"reference": "permuted"}])
+def test_folds_that_cannot_be_had(params):
+    rows = correlated_rows()[:50]
+    options = {"scaling": "whiten", "false_alarm_rate": 0.1, **params}
+    with pytest.raises(MissingCapabilityError, match="calibration: got 'folds'"):
+        plain_fisher(calibration="folds", **options).fit(rows)
+    with pytest.warns(CalibrationWarning, match="was whitened by the 50 rows"):
+        plain_fisher(calibration="auto", **options).fit(rows)

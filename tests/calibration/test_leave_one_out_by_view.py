@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from kernull import FisherProblem, MultiKernelFisherNull
+from kernull import FisherProblem
 from kernull.calibration import (
     attributed_contributions,
     leave_one_out,
@@ -14,6 +14,7 @@ from kernull.calibration import (
 )
 from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack
+from tests.plain import plain_fisher
 
 VIEWS = {"a": [0, 1], "b": [2], "c": [2, 3, 4]}
 
@@ -64,7 +65,7 @@ def test_equals_n_refits(number):
     options = dict(PROBLEMS[number])
     X = rows(number)
     w = row_weights(options.pop("weighted", None), len(X), number)
-    model = MultiKernelFisherNull(views=VIEWS, **options).fit(X, sample_weight=w)
+    model = plain_fisher(views=VIEWS, **options).fit(X, sample_weight=w)
     kernels = model.bank_.stack().kernels
     ridge = model.delta * (len(X) if w is None else w.sum())
     expected = refits(kernels, model.weights_, ridge, w)
@@ -77,7 +78,7 @@ def test_equals_n_refits(number):
 
 def test_missing_view_threshold_is_that_of_refits_without_it():
     X = rows(3)
-    model = MultiKernelFisherNull(views=VIEWS, false_alarm_rate=0.2).fit(X)
+    model = plain_fisher(views=VIEWS, false_alarm_rate=0.2).fit(X)
     kernels = model.bank_.stack().kernels
     expected = refits(kernels, model.weights_, model.delta * len(X), None)[:, [0, 2]].sum(axis=1)
     new = rows(4, 50)
@@ -93,8 +94,8 @@ def test_missing_view_threshold_is_that_of_refits_without_it():
 def test_precomputed_kernels_are_taken_apart_when_fitted(weighted):
     X = rows(5)
     w = row_weights(weighted, len(X), 1)
-    table = MultiKernelFisherNull(views=VIEWS).fit(X, sample_weight=w)
-    model = MultiKernelFisherNull("precomputed").fit(table.bank_.stack().kernels, sample_weight=w)
+    table = plain_fisher(views=VIEWS).fit(X, sample_weight=w)
+    model = plain_fisher("precomputed").fit(table.bank_.stack().kernels, sample_weight=w)
     np.testing.assert_allclose(
         model.calibration_contributions_, table.calibration_contributions_, rtol=0, atol=1e-8
     )
@@ -102,7 +103,7 @@ def test_precomputed_kernels_are_taken_apart_when_fitted(weighted):
 
 def test_matrix_free_sums_are_the_calibration_scores():
     X = rows(5, 700)
-    model = MultiKernelFisherNull(views=VIEWS, storage="tiled").fit(X)
+    model = plain_fisher(views=VIEWS, storage="tiled").fit(X)
     found = model.calibration_contributions_
     assert len(found) == 500
     np.testing.assert_allclose(np.sort(found.sum(axis=1)), model.calibration_.scores, atol=1e-12)
@@ -113,7 +114,7 @@ def test_matrix_free_sums_are_the_calibration_scores():
 def test_shared_out_contributions_are_right_to_first_order():
     """Ten times the ridge, a hundredth of the error; and sums are as given."""
     X = rows(5, 200)
-    stack = MultiKernelFisherNull(views=VIEWS).fit(X).bank_.stack()
+    stack = plain_fisher(views=VIEWS).fit(X).bank_.stack()
     b, picked = np.array([0.5, 0.3, 0.6]), np.array([3, 17, 40, 199])
     errors = []
     for ridge in (20.0, 200.0, 2000.0):
@@ -132,7 +133,7 @@ def test_shared_out_contributions_are_right_to_first_order():
 def test_exact_even_where_the_solver_stopped_early():
     """A loose tolerance leaves the solver's coefficients inexact; leave-one-out solves anew."""
     X = rows(6, 100)
-    model = MultiKernelFisherNull(views=VIEWS, solver="subspace", tol=1e-2).fit(X)
+    model = plain_fisher(views=VIEWS, solver="subspace", tol=1e-2).fit(X)
     A = model.bank_.stack().combine(model.weights_) + model.delta * len(X) * np.eye(len(X))
     G = np.linalg.inv(A)
     expected = 1.0 - G.sum(axis=1) / np.diag(G)

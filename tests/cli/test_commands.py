@@ -102,7 +102,8 @@ def test_json_everywhere(tables):
     lines = kernull("score", "model.kernull", "new.csv", "--json", cwd=tables).stdout
     assert [json.loads(line)["row"] for line in lines.splitlines()] == list(range(1, 41))
     info = json.loads(kernull("info", "model.kernull", "--json", cwd=tables).stdout)
-    assert set(info["weights"]) == {"colour", "size"}
+    kernels = {"colour standard", "colour whiten", "size standard", "size whiten"}
+    assert set(info["weights"]) == kernels
     assert info["features"] == COLUMNS
     why = json.loads(
         kernull("explain", "model.kernull", "new.csv", "--row", "35", "--json", cwd=tables).stdout

@@ -10,10 +10,11 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from kernull import KernelStack, MultiKernelFisherNull
+from kernull import KernelStack
 from kernull.errors import ConstantViewWarning, InvalidKernelError, ZeroProjectionWarning
+from tests.plain import plain_fisher
 
-Model = MultiKernelFisherNull
+Model = plain_fisher
 
 
 @pytest.fixture

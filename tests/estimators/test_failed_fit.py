@@ -7,10 +7,10 @@ from kernull import (
     FisherNull,
     GaussianProcessOneClass,
     KernelPCANovelty,
-    MultiKernelFisherNull,
     MultiKernelOneClassSVM,
     MultiKernelSVDD,
 )
+from tests.plain import plain_fisher
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 
@@ -18,13 +18,13 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 @pytest.mark.parametrize(
     ("estimator", "bad"),
     [
-        (MultiKernelFisherNull(), {"delta": -1}),
+        (plain_fisher(), {"delta": -1}),
         (FisherNull(), {"delta": -1}),
         (GaussianProcessOneClass(), {"score_type": "none such"}),
         (KernelPCANovelty(), {"components": -1}),
         (MultiKernelSVDD(), {"nu": -1}),
         (MultiKernelOneClassSVM(), {"nu": -1}),
-        (MultiKernelFisherNull(), {"false_alarm_rate": 7}),
+        (plain_fisher(), {"false_alarm_rate": 7}),
     ],
 )
 def test_nothing_changes(estimator, bad):
@@ -40,7 +40,7 @@ def test_nothing_changes(estimator, bad):
 
 
 def test_a_first_fit_that_fails_leaves_it_unfitted():
-    estimator = MultiKernelFisherNull(delta=-1)
+    estimator = plain_fisher(delta=-1)
     with pytest.raises(ValueError, match="delta"):
         estimator.fit(X)
     assert vars(estimator) == estimator.get_params()

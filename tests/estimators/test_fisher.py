@@ -19,16 +19,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 import kernull
-from kernull import PAPER, KernelStack, MultiKernelFisherNull
+from kernull import PAPER, KernelStack
 from kernull.errors import TooFewRowsWarning, ZeroProjectionWarning
 from tests.oracles import certificate_gap, random_kernels
+from tests.plain import plain_fisher
 
 VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
 
 
 @pytest.fixture(scope="module")
 def fitted(wine):
-    return MultiKernelFisherNull(views=VIEWS).fit(wine[0])
+    return plain_fisher(views=VIEWS).fit(wine[0])
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_attributes(fitted, wine):
 @pytest.mark.parametrize("delta", [1e-3, 1e-1])
 def test_the_gap_is_what_independent_code_finds(wine, p, delta):
     X = wine[0]
-    model = MultiKernelFisherNull(views="features", p=p, delta=delta, widths=0.5).fit(X)
+    model = plain_fisher(views="features", p=p, delta=delta, widths=0.5).fit(X)
     kernels = []
     for x in ((X - X.mean(0)) / X.std(0)).T[:, :, None]:
         d = np.abs(x - x.T)
@@ -73,7 +74,7 @@ def test_the_gap_is_what_independent_code_finds(wine, p, delta):
 
 def test_one_kernel_equals_kernel_ridge_on_ones(stacks):
     train, new = stacks[0][:1], stacks[1][:1]
-    model = MultiKernelFisherNull("precomputed", delta=0.02).fit(train)
+    model = plain_fisher("precomputed", delta=0.02).fit(train)
     ridge = KernelRidge(alpha=0.02 * 30, kernel="precomputed").fit(train[0], np.ones(30))
     np.testing.assert_allclose(model.weights_, [1.0])
     np.testing.assert_allclose(model.coef_, ridge.dual_coef_, rtol=1e-9)
@@ -82,7 +83,7 @@ def test_one_kernel_equals_kernel_ridge_on_ones(stacks):
 
 def test_scores_equal_kernel_ridge_on_the_combined_kernel(stacks):
     train, new = stacks
-    model = MultiKernelFisherNull("precomputed", p=4 / 3, delta=0.02).fit(train)
+    model = plain_fisher("precomputed", p=4 / 3, delta=0.02).fit(train)
     combined = np.tensordot(model.weights_, train, 1)
     ridge = KernelRidge(alpha=0.6, kernel="precomputed").fit(combined, np.ones(30))
     expected = ridge.predict(np.tensordot(model.weights_, new, 1))
@@ -91,7 +92,7 @@ def test_scores_equal_kernel_ridge_on_the_combined_kernel(stacks):
 
 def test_delta_is_relative_to_n(stacks):
     train = stacks[0][:1]
-    a = MultiKernelFisherNull("precomputed", delta=0.5).fit(train).coef_
+    a = plain_fisher("precomputed", delta=0.5).fit(train).coef_
     expected = np.linalg.solve(train[0] + 0.5 * 30 * np.eye(30), np.ones(30))
     np.testing.assert_allclose(a, expected, rtol=1e-9)
 
@@ -99,7 +100,7 @@ def test_delta_is_relative_to_n(stacks):
 @pytest.mark.parametrize("solver", ["newton", "subspace", "kloft", "frank-wolfe", "gradient"])
 def test_solvers_give_the_same_model(wine, fitted, solver):
     X, others = wine
-    model = MultiKernelFisherNull(views=VIEWS, solver=solver, tol=1e-9).fit(X)
+    model = plain_fisher(views=VIEWS, solver=solver, tol=1e-9).fit(X)
     assert model.solver_ == solver
     np.testing.assert_allclose(model.weights_, fitted.weights_, atol=2e-3)
     np.testing.assert_allclose(model.score_samples(others), fitted.score_samples(others), atol=2e-3)
@@ -107,10 +108,10 @@ def test_solvers_give_the_same_model(wine, fitted, solver):
 
 def test_the_papers_setting_warns_where_it_fails(wine):
     with pytest.warns(ConvergenceWarning, match="'paper'"):
-        model = MultiKernelFisherNull(**{**PAPER, "p": 1.0, "views": "features"}).fit(wine[0])
+        model = plain_fisher(**{**PAPER, "p": 1.0, "views": "features"}).fit(wine[0])
     assert model.gap_ > 1e-3
     assert np.count_nonzero(model.weights_) in (1, 13)  # one-hot, or the uniform start
-    assert MultiKernelFisherNull(**PAPER).fit(wine[0]).solver_ == "paper"
+    assert plain_fisher(**PAPER).fit(wine[0]).solver_ == "paper"
 
 
 def test_it_tells_wine_from_other_wine(wine, fitted):
@@ -134,7 +135,7 @@ def test_leave_one_out_equals_n_refits(wine, fitted):
         a = np.linalg.solve(K[np.ix_(keep, keep)] + ridge * np.eye(n - 1), np.ones(n - 1))
         expected[i] = K[i, keep] @ a
     np.testing.assert_allclose(fitted._training_scores, expected, rtol=1e-8)
-    flagged = MultiKernelFisherNull(views=VIEWS).fit_predict(wine[0]) == -1
+    flagged = plain_fisher(views=VIEWS).fit_predict(wine[0]) == -1
     # The threshold is one of the scores, which is not below itself.
     np.testing.assert_array_equal(flagged, expected < fitted.threshold_ - 1e-9)
 
@@ -143,7 +144,7 @@ def test_leave_one_out_equals_n_refits(wine, fitted):
 def test_leave_one_out_is_exact_whichever_solver_found_the_weights(solver, rng):
     """From 600 rows on auto stops at inexact coefficients; scores and thresholds must not."""
     X = rng.normal(size=(620 if solver == "auto" else 80, 4))
-    model = MultiKernelFisherNull(views="features", solver=solver, p=4.0, delta=0.1).fit(X)
+    model = plain_fisher(views="features", solver=solver, p=4.0, delta=0.1).fit(X)
     assert model.solver_ == ("subspace" if solver == "auto" else solver)
     n = len(X)
     A = np.tensordot(model.weights_, model.bank_.stack().kernels, 1) + 0.1 * n * np.eye(n)
@@ -156,7 +157,7 @@ def test_leave_one_out_is_exact_whichever_solver_found_the_weights(solver, rng):
 @pytest.mark.parametrize("score_type", ["projection", "distance"])
 def test_flagged_exactly_where_the_p_value_is_at_most_the_rate(wine, rate, score_type):
     X, others = wine
-    model = MultiKernelFisherNull(false_alarm_rate=rate, score_type=score_type, widths=1.0).fit(X)
+    model = plain_fisher(false_alarm_rate=rate, score_type=score_type, widths=1.0).fit(X)
     rows = np.concatenate([X, others])
     p_values = model.calibration_.p_values(model.score_samples(rows))
     np.testing.assert_array_equal(model.predict(rows) == -1, p_values <= rate)
@@ -166,13 +167,13 @@ def test_flagged_exactly_where_the_p_value_is_at_most_the_rate(wine, rate, score
 
 def test_too_few_rows_for_the_rate(wine):
     with pytest.warns(TooFewRowsWarning, match="false_alarm_rate"):
-        model = MultiKernelFisherNull().fit(wine[0][:10])
+        model = plain_fisher().fit(wine[0][:10])
     assert model.false_alarm_rate_ == pytest.approx(1 / 11)
 
 
 def test_distance_scores_agree_below_one(wine, fitted):
     X, others = wine
-    distance = MultiKernelFisherNull(views=VIEWS, score_type="distance").fit(X)
+    distance = plain_fisher(views=VIEWS, score_type="distance").fit(X)
     y = fitted.score_samples(others)
     np.testing.assert_allclose(distance.score_samples(others), -np.abs(1 - y), atol=1e-12)
 
@@ -183,7 +184,7 @@ def test_distance_scores_agree_below_one(wine, fitted):
 @pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
 def test_contributions_add_up_and_are_each_kernels_own(wine, p):
     X, others = wine
-    model = MultiKernelFisherNull(views="features", p=p).fit(X)
+    model = plain_fisher(views="features", p=p).fit(X)
     parts = model.contributions(others)
     assert parts.shape == (len(others), 13)
     np.testing.assert_allclose(parts.sum(axis=1), model.score_samples(others), rtol=1e-12)
@@ -195,7 +196,7 @@ def test_contributions_add_up_and_are_each_kernels_own(wine, p):
 @pytest.mark.parametrize("widths", [0.05, 1.0])
 def test_a_score_does_not_depend_on_its_batch(wine, kernels, widths):
     X, others = wine
-    model = MultiKernelFisherNull(kernels, VIEWS, widths=widths, scaling="whiten").fit(X)
+    model = plain_fisher(kernels, VIEWS, widths=widths, scaling="whiten").fit(X)
     rows = np.concatenate([others, X])
     together = model.score_samples(rows)
     alone = np.array([model.score_samples(row[None])[0] for row in rows])
@@ -206,7 +207,7 @@ def test_a_score_does_not_depend_on_its_batch(wine, kernels, widths):
 
 def test_a_precomputed_score_does_not_depend_on_its_batch(stacks):
     train, new = stacks
-    model = MultiKernelFisherNull("precomputed").fit(train)
+    model = plain_fisher("precomputed").fit(train)
     alone = [model.score_samples(new[:, i : i + 1])[0] for i in range(new.shape[1])]
     np.testing.assert_allclose(alone, model.score_samples(new), rtol=1e-12)
 
@@ -215,7 +216,7 @@ def test_tables_and_their_own_kernels_give_the_same_model(wine, fitted):
     others = wine[1]
     train = fitted.bank_.stack().kernels
     new = np.stack([K for _, K in fitted.bank_.matrices(others)])
-    model = MultiKernelFisherNull("precomputed").fit(train)
+    model = plain_fisher("precomputed").fit(train)
     np.testing.assert_allclose(model.weights_, fitted.weights_, rtol=1e-12)
     np.testing.assert_allclose(model.score_samples(new), fitted.score_samples(others), rtol=1e-9)
     assert model.threshold_ == pytest.approx(fitted.threshold_, rel=1e-12)
@@ -223,11 +224,11 @@ def test_tables_and_their_own_kernels_give_the_same_model(wine, fitted):
 
 def test_float32_is_close_and_stays_certified(wine, fitted):
     X, others = wine
-    model = MultiKernelFisherNull(views=VIEWS, dtype="float32").fit(X)
+    model = plain_fisher(views=VIEWS, dtype="float32").fit(X)
     assert model.gap_ <= 1e-6
     np.testing.assert_allclose(model.weights_, fitted.weights_, atol=1e-4)
     np.testing.assert_allclose(model.score_samples(others), fitted.score_samples(others), atol=1e-4)
-    again = MultiKernelFisherNull(views=VIEWS).fit(X.astype(np.float32))
+    again = plain_fisher(views=VIEWS).fit(X.astype(np.float32))
     np.testing.assert_allclose(again.weights_, fitted.weights_, atol=1e-4)
 
 
@@ -241,8 +242,8 @@ def test_weights_equal_copies(wine, scaling, kernels):
     X = X[:25]
     copies = np.random.default_rng(0).integers(1, 4, 25)
     options = {"kernels": kernels, "views": VIEWS, "scaling": scaling, "tol": 1e-10}
-    weighted = MultiKernelFisherNull(**options).fit(X, sample_weight=copies)
-    repeated = MultiKernelFisherNull(**options).fit(np.repeat(X, copies, axis=0))
+    weighted = plain_fisher(**options).fit(X, sample_weight=copies)
+    repeated = plain_fisher(**options).fit(np.repeat(X, copies, axis=0))
     np.testing.assert_allclose(weighted.weights_, repeated.weights_, atol=1e-5)
     np.testing.assert_allclose(
         weighted.score_samples(others), repeated.score_samples(others), atol=1e-6
@@ -254,8 +255,8 @@ def test_weight_zero_equals_absence(wine):
     X, others = wine
     weight = np.ones(len(X))
     weight[[3, 10, 20]] = 0
-    without = MultiKernelFisherNull(views=VIEWS).fit(X[weight > 0])
-    model = MultiKernelFisherNull(views=VIEWS)
+    without = plain_fisher(views=VIEWS).fit(X[weight > 0])
+    model = plain_fisher(views=VIEWS)
     flags = model.fit_predict(X, sample_weight=weight)
     np.testing.assert_allclose(model.score_samples(others), without.score_samples(others))
     assert model.threshold_ == pytest.approx(without.threshold_)
@@ -268,9 +269,9 @@ def test_weights_on_precomputed_kernels(stacks):
     weight = np.ones(30)
     weight[:4] = [0, 2, 0, 3]
     rows = np.repeat(np.arange(30), weight.astype(int))
-    repeated = MultiKernelFisherNull("precomputed", tol=1e-10).fit(train[:, rows][:, :, rows])
+    repeated = plain_fisher("precomputed", tol=1e-10).fit(train[:, rows][:, :, rows])
     for X in (train, KernelStack(train)):
-        model = MultiKernelFisherNull("precomputed", tol=1e-10)
+        model = plain_fisher("precomputed", tol=1e-10)
         assert len(model.fit_predict(X, sample_weight=weight)) == 30
         keep = weight > 0
         np.testing.assert_allclose(
@@ -286,7 +287,7 @@ def test_a_small_weight_lets_the_model_miss_the_row(wine):
     dirty = np.concatenate([X, others[:1]])
     score = []
     for w in (1.0, 0.01):
-        model = MultiKernelFisherNull(views=VIEWS).fit(dirty, sample_weight=[1.0] * 59 + [w])
+        model = plain_fisher(views=VIEWS).fit(dirty, sample_weight=[1.0] * 59 + [w])
         score.append(model.score_samples(others[:1])[0])
     assert score[1] < score[0]
 
@@ -316,7 +317,7 @@ def test_grid_search_over_a_table(wine):
     X, y = np.concatenate(wine), np.repeat([1, -1], [59, 119])
     grid = {"p": [1.0, 2.0], "delta": [1e-3, 1e-1], "widths": [0.25, (0.25, 1.0)]}
     search = GridSearchCV(
-        MultiKernelFisherNull(views=VIEWS),
+        plain_fisher(views=VIEWS),
         grid,
         scoring="roc_auc",
         cv=one_class_splits(y),
@@ -327,22 +328,22 @@ def test_grid_search_over_a_table(wine):
     # One cell by hand.
     train, test = one_class_splits(y)[0]
     params = search.cv_results_["params"][3]
-    model = MultiKernelFisherNull(views=VIEWS, **params).fit(X[train])
+    model = plain_fisher(views=VIEWS, **params).fit(X[train])
     by_hand = roc_auc_score(y[test], model.decision_function(X[test]))
     assert search.cv_results_["split0_test_score"][3] == pytest.approx(by_hand)
 
 
 def test_grid_search_over_a_stack(wine):
     X, y = np.concatenate(wine), np.repeat([1, -1], [59, 119])
-    stack = MultiKernelFisherNull(views=VIEWS).fit(X).bank_.stack()
+    stack = plain_fisher(views=VIEWS).fit(X).bank_.stack()
     grid = {"p": [1.0, 2.0], "delta": [1e-3, 1e-1]}
     splits = one_class_splits(y)
     search = GridSearchCV(
-        MultiKernelFisherNull("precomputed"), grid, scoring="roc_auc", cv=splits, refit=False
+        plain_fisher("precomputed"), grid, scoring="roc_auc", cv=splits, refit=False
     ).fit(KernelStack(stack.kernels), y)
     train, test = splits[1]
     K = stack.kernels
-    model = MultiKernelFisherNull("precomputed", **search.cv_results_["params"][2])
+    model = plain_fisher("precomputed", **search.cv_results_["params"][2])
     model.fit(K[:, train][:, :, train])
     by_hand = roc_auc_score(y[test], model.decision_function(K[:, test][:, :, train]))
     assert search.cv_results_["split1_test_score"][2] == pytest.approx(by_hand)
@@ -350,7 +351,7 @@ def test_grid_search_over_a_stack(wine):
 
 def test_cross_validation_of_a_stack(stacks):
     train = stacks[0]
-    model = MultiKernelFisherNull("precomputed")
+    model = plain_fisher("precomputed")
     out = cross_val_predict(model, KernelStack(train), cv=3, method="decision_function")
     keep = np.arange(10, 30)
     by_hand = model.fit(train[:, keep][:, :, keep]).decision_function(train[:, :10][:, :, keep])
@@ -359,7 +360,7 @@ def test_cross_validation_of_a_stack(stacks):
 
 def test_pipeline(wine):
     X, others = wine
-    model = MultiKernelFisherNull(views=VIEWS)
+    model = plain_fisher(views=VIEWS)
     pipe = make_pipeline(PowerTransformer(), model).fit(X)
     transformer = PowerTransformer().fit(X)
     by_hand = clone(model).fit(transformer.transform(X))
@@ -367,7 +368,7 @@ def test_pipeline(wine):
         pipe.score_samples(others), by_hand.score_samples(transformer.transform(others))
     )
     assert set(pipe.predict(others)) <= {-1, 1}
-    make_pipeline(StandardScaler(), MultiKernelFisherNull()).fit_predict(X)
+    make_pipeline(StandardScaler(), plain_fisher()).fit_predict(X)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -375,8 +376,8 @@ def test_tables_keep_their_names(wine, library):
     lib = pytest.importorskip(library)
     names = [f"column {i}" for i in range(13)]
     tables = [lib.DataFrame(dict(zip(names, X.T, strict=True))) for X in wine]
-    by_position = MultiKernelFisherNull(views=VIEWS).fit(wine[0])
-    by_name = MultiKernelFisherNull(
+    by_position = plain_fisher(views=VIEWS).fit(wine[0])
+    by_name = plain_fisher(
         views={
             "taste": slice("column 0", "column 5"),
             "phenols": ["column 6", "column 7", "column 8"],
@@ -388,36 +389,40 @@ def test_tables_keep_their_names(wine, library):
     np.testing.assert_allclose(
         by_name.score_samples(tables[1]), by_position.score_samples(wine[1]), rtol=1e-12
     )
-    features = MultiKernelFisherNull(views="features").fit(tables[0])
+    features = plain_fisher(views="features").fit(tables[0])
     assert list(features.kernel_names_) == names
-    with pytest.raises(ValueError, match="feature names"):
-        by_name.score_samples(tables[1][names[::-1]])
+    backwards = tables[1][names[::-1]]
+    np.testing.assert_array_equal(
+        by_name.score_samples(backwards), by_name.score_samples(tables[1])
+    )
+    with pytest.raises(ValueError, match="feature names"):  # no view names a column
+        plain_fisher().fit(tables[0]).score_samples(backwards)
 
 
 def test_views_from_join_views(rng):
     parts = {"a": rng.normal(size=(30, 4)), "b": rng.normal(size=(30, 2))}
     table, views = kernull.join_views(parts)
-    model = MultiKernelFisherNull(views=views).fit(table)
+    model = plain_fisher(views=views).fit(table)
     assert list(model.kernel_names_) == ["a", "b"]
-    again = MultiKernelFisherNull(views={"b": slice(4, 6), "a": slice(0, 4)}).fit(table)
+    again = plain_fisher(views={"b": slice(4, 6), "a": slice(0, 4)}).fit(table)
     np.testing.assert_allclose(again.weights_, model.weights_[::-1], atol=1e-6)
 
 
 def test_fitting_twice_forgets_the_first_fit(wine, rng):
-    model = MultiKernelFisherNull(views="features").fit(wine[0])
+    model = plain_fisher(views="features").fit(wine[0])
     model.fit(wine[1][:, :4])
-    fresh = MultiKernelFisherNull(views="features").fit(wine[1][:, :4])
+    fresh = plain_fisher(views="features").fit(wine[1][:, :4])
     np.testing.assert_array_equal(model.weights_, fresh.weights_)
     assert model.n_features_in_ == 4
 
 
 def test_parameters_are_left_alone(wine):
     views = {"a": [0, 1], "b": [2]}
-    model = MultiKernelFisherNull(views=views, widths=[0.5, 1.0]).fit(wine[0])
+    model = plain_fisher(views=views, widths=[0.5, 1.0]).fit(wine[0])
     assert model.views is views
     assert model.get_params()["widths"] == [0.5, 1.0]
     X = wine[0].copy()
-    MultiKernelFisherNull(scaling="none").fit(X)
+    plain_fisher(scaling="none").fit(X)
     np.testing.assert_array_equal(X, wine[0])
 
 
@@ -426,11 +431,11 @@ def test_parameters_are_left_alone(wine):
 
 def test_linear_kernels_of_centred_columns_learn_nothing_and_say_so(wine):
     with pytest.warns(ZeroProjectionWarning, match="scaling='none'"):
-        MultiKernelFisherNull("linear", VIEWS).fit(wine[0])
+        plain_fisher("linear", VIEWS).fit(wine[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        MultiKernelFisherNull("linear", VIEWS, scaling="none").fit(wine[0])
-        MultiKernelFisherNull("polynomial", VIEWS).fit(wine[0])
+        plain_fisher("linear", VIEWS, scaling="none").fit(wine[0])
+        plain_fisher("polynomial", VIEWS).fit(wine[0])
 
 
 # -- the package -----------------------------------------------------------------------------------

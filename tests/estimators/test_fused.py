@@ -14,9 +14,9 @@ from kernull import (
     GaussianProcessOneClass,
     KernelPCANovelty,
     KernelStack,
-    MultiKernelFisherNull,
 )
 from kernull.errors import InvalidKernelError
+from tests.plain import plain_fisher
 
 RNG = np.random.default_rng(0)
 X, X_NEW = RNG.normal(size=(40, 3)), RNG.normal(size=(15, 3)) * 1.5
@@ -135,7 +135,7 @@ class TestFisherNull:
 
     def test_is_mk_fn_at_one_kernel(self):
         one = FisherNull("precomputed", delta=0.05).fit(K)
-        other = MultiKernelFisherNull("precomputed", delta=0.05).fit(K)
+        other = plain_fisher("precomputed", delta=0.05).fit(K)
         np.testing.assert_allclose(one.score_samples(K_NEW), other.score_samples(K_NEW), atol=1e-12)
         assert one.threshold_ == pytest.approx(other.threshold_, abs=1e-12)
 

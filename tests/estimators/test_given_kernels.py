@@ -18,6 +18,7 @@ from kernull import (
 )
 from kernull.errors import InvalidKernelError
 from kernull.selection import TargetsOnly
+from tests.plain import plain_fisher
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -140,18 +141,18 @@ def test_plain_arrays_take_the_scale_of_the_fit():
     """In scores and in rows added later."""
     factor = SCALE[:, None, None]
     rows = np.concatenate([X, NEW[:5]])
-    model = MultiKernelFisherNull("precomputed").fit(KernelStack(between(X, X), SCALE))
-    plain = MultiKernelFisherNull("precomputed").fit(factor * between(X, X))
+    model = plain_fisher("precomputed").fit(KernelStack(between(X, X), SCALE))
+    plain = plain_fisher("precomputed").fit(factor * between(X, X))
     for _ in range(2):
         columns = rows[: len(model.coef_)]
         scores = model.score_samples(between(NEW, columns))
         expected = plain.score_samples(factor * between(NEW, columns))
         np.testing.assert_allclose(scores, expected, atol=1e-6 * np.ptp(expected))
         if len(model.coef_) == len(X):
-            growing = MultiKernelFisherNull("precomputed")
+            growing = plain_fisher("precomputed")
             model = growing.partial_fit(KernelStack(between(X, X), SCALE))
             model.partial_fit(between(NEW[:5], rows))
-            plain = MultiKernelFisherNull("precomputed").partial_fit(factor * between(X, X))
+            plain = plain_fisher("precomputed").partial_fit(factor * between(X, X))
             plain.partial_fit(factor * between(NEW[:5], rows))
 
 
@@ -160,10 +161,10 @@ class TestNames:
 
     def test_show_in_the_model_and_its_explanations(self, tmp_path):
         stack = KernelStack(between(X, X), names=self.NAMES)
-        model = MultiKernelFisherNull("precomputed").fit(stack)
+        model = plain_fisher("precomputed").fit(stack)
         assert model.kernel_names_.tolist() == list(self.NAMES)
         assert "bent" in str(model.explain(between(X, X)[:, :1]))
-        plain = MultiKernelFisherNull("precomputed").fit(between(X, X))
+        plain = plain_fisher("precomputed").fit(between(X, X))
         assert plain.kernel_names_.tolist() == ["kernel 0", "kernel 1"]
         new = between(NEW, X)
         np.testing.assert_array_equal(model.score_samples(new), plain.score_samples(new))
@@ -179,11 +180,11 @@ class TestNames:
         assert stack[np.ix_([0, 1], [2, 3])].names == self.NAMES
         assert stack[:5].names == stack.columns([1, 2]).names == self.NAMES
         assert stack.select([False, True]).names == ("bent",)
-        small = MultiKernelFisherNull("precomputed", dtype="float32").fit(stack)
+        small = plain_fisher("precomputed", dtype="float32").fit(stack)
         assert small.kernel_names_.tolist() == list(self.NAMES)
 
     def test_of_other_kernels_are_refused(self):
-        model = MultiKernelFisherNull("precomputed")
+        model = plain_fisher("precomputed")
         model.fit(KernelStack(between(X, X), names=self.NAMES))
         swapped = KernelStack(between(NEW, X)[::-1], names=self.NAMES[::-1])
         with pytest.raises(InvalidKernelError, match=r"names: got \['bent', 'straight'\]"):

@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull
 from kernull.calibration import Calibration
 from kernull.datasets import load_digits_views
 from kernull.errors import (
@@ -17,6 +16,7 @@ from kernull.errors import (
 )
 from kernull.problems import FisherProblem, incremental
 from kernull.views import join_views
+from tests.plain import plain_fisher
 
 DATA = load_digits_views()
 X, VIEWS = join_views(DATA.views)
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarnin
 
 
 def model(**options):
-    return MultiKernelFisherNull(views=VIEWS, widths=0.5, **options)
+    return plain_fisher(views=VIEWS, widths=0.5, **options)
 
 
 def refit(grown, table, weight=None):
@@ -140,7 +140,7 @@ def test_relearned_weights_are_those_of_a_fit_with_this_scaling():
     assert grown.ridge_ == pytest.approx(grown.delta * 60)
     assert np.abs(grown.weights_ - old).max() > 1e-6
     kernels = np.stack([K for _, K in grown.bank_.rebase(FOURS[:60]).matrices()])
-    fresh = MultiKernelFisherNull("precomputed", tol=1e-10, p=4 / 3).fit(kernels)
+    fresh = plain_fisher("precomputed", tol=1e-10, p=4 / 3).fit(kernels)
     np.testing.assert_allclose(grown.weights_, fresh.weights_, atol=1e-5)
     assert grown.threshold_ == pytest.approx(fresh.threshold_, abs=1e-5)
     agree(grown, FOURS[:60])
@@ -156,7 +156,7 @@ def test_warm_start_saves_iterations():
 
 def test_mixed_norms_grow_too():
     options = {"widths": [0.25, 0.5], "views": VIEWS, "r": 1.0}
-    grown = MultiKernelFisherNull(**options).fit(FOURS[:30]).partial_fit(FOURS[30:40])
+    grown = plain_fisher(**options).fit(FOURS[:30]).partial_fit(FOURS[30:40])
     agree(grown, FOURS[:40])
     grown.partial_fit(FOURS[40:50], relearn=True)
     assert grown.gap_ <= 1e-6
@@ -210,7 +210,7 @@ def test_thirty_useful_rows_of_120_do_nearly_as_well_as_all():
 def test_precomputed_kernels_grow():
     bank = model().fit(FOURS[:10]).bank_.rebase(FOURS[:30])
     K = np.stack([K for _, K in bank.matrices()])
-    grown = MultiKernelFisherNull("precomputed").partial_fit(K[:, :12, :12])
+    grown = plain_fisher("precomputed").partial_fit(K[:, :12, :12])
     grown.partial_fit(K[:, 12:20, :20]).partial_fit(K[:, 20:30, :30])
     A = np.einsum("j,jmn->mn", grown.weights_, K) + grown.ridge_ * np.eye(30)
     np.testing.assert_allclose(grown.coef_, np.linalg.solve(A, np.ones(30)), atol=1e-8)
@@ -222,7 +222,7 @@ def test_precomputed_kernels_grow():
     with pytest.raises(InvalidKernelError, match="needs shape"):
         grown.partial_fit(K[:, :1, :7])
     with pytest.raises(MissingCapabilityError, match="partial_fit instead of fit"):
-        MultiKernelFisherNull("precomputed").fit(K).forget([0])
+        plain_fisher("precomputed").fit(K).forget([0])
 
 
 def test_pickled_models_are_small_and_grow_on():
@@ -345,10 +345,10 @@ def test_a_small_first_batch_is_warned_of():
     """Scaling and widths stay those of the first rows; relearning does not change that."""
     rows = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.warns(TooFewRowsWarning, match=r"partial_fit: scaling.*the first 25 rows"):
-        model = MultiKernelFisherNull().partial_fit(rows[:25])
+        model = plain_fisher().partial_fit(rows[:25])
     first = model.bank_.views[0].scaler.mean
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.partial_fit(rows[25:], relearn=True)
-        MultiKernelFisherNull().partial_fit(rows[:30])
+        plain_fisher().partial_fit(rows[:30])
     np.testing.assert_array_equal(model.bank_.views[0].scaler.mean, first)

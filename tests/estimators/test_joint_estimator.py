@@ -8,10 +8,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
+from kernull import JointMultiKernelFisherNull
 from kernull.metrics import auc
 from kernull.problems import FisherProblem, incremental
 from tests.estimators.joint_data import NAMES, VIEWS, X, Y, fitted, some
+from tests.plain import plain_fisher
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarnin
 def test_copies_of_one_task_give_its_weights(p, scaling, pooled):
     table, _ = some([3], 25)
     options = {"views": VIEWS, "widths": 0.5, "p": p, "tol": 1e-12, "scaling": scaling}
-    alone = MultiKernelFisherNull(**options).fit(table)
+    alone = plain_fisher(**options).fit(table)
     joint = JointMultiKernelFisherNull(pooled=pooled, **options)
     joint.fit(np.tile(table, (4, 1)), groups=np.repeat(list("abcd"), 25))
     np.testing.assert_allclose(joint.weights_, alone.weights_, rtol=0, atol=1e-8)
@@ -42,7 +43,7 @@ def test_one_task_is_the_core():
     weight = np.random.default_rng(0).integers(0, 3, size=30).astype(float)
     options = {"views": VIEWS, "p": 4 / 3, "score_type": "distance"}
     for sample_weight in (None, weight):
-        alone = MultiKernelFisherNull(**options)
+        alone = plain_fisher(**options)
         joint = JointMultiKernelFisherNull(**options)
         first = alone.fit_predict(table, sample_weight=sample_weight)
         second = joint.fit_predict(table, sample_weight=sample_weight)
@@ -101,7 +102,7 @@ def test_tasks_scale_themselves():
     groups = np.repeat([0, 1], 30)
     model = JointMultiKernelFisherNull().fit(table, groups=groups)
     for name in (0, 1):
-        own = MultiKernelFisherNull().fit(table[groups == name]).bank_.views[0]
+        own = plain_fisher().fit(table[groups == name]).bank_.views[0]
         bank = model._tasks[name].bank.views[0]
         np.testing.assert_allclose(bank.scaler.scale, own.scaler.scale)
         assert bank.kernels[0].width == pytest.approx(own.kernels[0].width)

@@ -7,19 +7,19 @@ import logging
 import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull
+from tests.plain import plain_fisher
 
 X = np.random.default_rng(0).standard_normal((60, 4))
 
 
 def test_silent_by_default(capsys):
-    MultiKernelFisherNull(views="features").fit(X)
+    plain_fisher(views="features").fit(X)
     out = capsys.readouterr()
     assert out.out == out.err == ""
 
 
 def test_iterations_are_shown(capsys):
-    model = MultiKernelFisherNull(views="features", solver="newton", verbose=1).fit(X)
+    model = plain_fisher(views="features", solver="newton", verbose=1).fit(X)
     out = capsys.readouterr()
     assert out.out == ""
     lines = out.err.splitlines()
@@ -30,7 +30,7 @@ def test_iterations_are_shown(capsys):
 @pytest.mark.parametrize("solver", ["newton", "subspace", "frank-wolfe"])
 def test_the_logger_hears_of_them(solver, caplog):
     with caplog.at_level(logging.INFO, logger="kernull"):
-        model = MultiKernelFisherNull(views="features", solver=solver, tol=1e-3).fit(X)
+        model = plain_fisher(views="features", solver=solver, tol=1e-3).fit(X)
     told = [record.message for record in caplog.records if record.name == "kernull"]
     assert len(told) == model.n_iter_
     assert f"gap {model.gap_:.1e}" in told[-1]
@@ -38,4 +38,4 @@ def test_the_logger_hears_of_them(solver, caplog):
 
 def test_nonsense_is_refused():
     with pytest.raises(ValueError, match="verbose: got 'loud'; expected 0"):
-        MultiKernelFisherNull(verbose="loud").fit(X)
+        plain_fisher(verbose="loud").fit(X)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernull import MultiKernelFisherNull
 from kernull.errors import MissingCapabilityError
+from tests.plain import plain_fisher
 
 VIEWS = {"a": slice(0, 3), "b": slice(3, 6)}
 
@@ -27,7 +27,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def dense(data):
-    return MultiKernelFisherNull(views=VIEWS, storage="dense", tol=1e-8).fit(data[0])
+    return plain_fisher(views=VIEWS, storage="dense", tol=1e-8).fit(data[0])
 
 
 def test_tiled_is_the_same_model(data, dense):
@@ -47,7 +47,7 @@ def test_row_weights_are_the_same_too(data):
     train, new = data
     w = np.random.default_rng(1).integers(0, 3, size=len(train)).astype(float)
     models = [
-        MultiKernelFisherNull(views=VIEWS, storage=s, tol=1e-8).fit(train, sample_weight=w)
+        plain_fisher(views=VIEWS, storage=s, tol=1e-8).fit(train, sample_weight=w)
         for s in ("dense", "tiled")
     ]
     np.testing.assert_allclose(*(m.score_samples(new) for m in models), atol=1e-4)
@@ -127,7 +127,7 @@ def test_dask_dataframes_are_scored_lazily(data):
     dd = pytest.importorskip("dask.dataframe")
     pd = pytest.importorskip("pandas")
     train, new = (pd.DataFrame(x, columns=[f"c{i}" for i in range(6)]) for x in data)
-    model = MultiKernelFisherNull(views={"a": ["c0", "c1"], "b": "c5"}).fit(train)
+    model = plain_fisher(views={"a": ["c0", "c1"], "b": "c5"}).fit(train)
     lazy = model.score_samples(dd.from_pandas(new, npartitions=3))
     assert isinstance(lazy, dd.Series)
     done = lazy.compute()
@@ -144,7 +144,7 @@ PEAK = """
     X = np.hstack([np.tanh(latent @ rng.standard_normal((6, 20))) for _ in range(4)])
     X += 0.3 * rng.standard_normal(X.shape)
     views = {f"v{i}": slice(20 * i, 20 * i + 20) for i in range(4)}
-    model = MultiKernelFisherNull(
+    model = plain_fisher(
         views=views, delta=1e-2, tol=1e-4, storage="auto", memory_limit="1GB"
     ).fit(X)
     assert model.gap_ <= 1e-4, model.gap_

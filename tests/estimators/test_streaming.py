@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from kernull import FisherProblem, LpBall, MultiKernelFisherNull, fit_stream, solve
+from kernull import FisherProblem, LpBall, fit_stream, solve
 from kernull.balls import MixedBall
 from kernull.calibration import leave_one_out
 from kernull.errors import MemoryLimitError, MissingCapabilityError
@@ -15,6 +15,7 @@ from kernull.estimators import _streaming
 from kernull.stacks import KernelBank, KernelStack, LowRankStack, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
 from kernull.stacks.sources import ArraySource, open_source, sample_rows
+from tests.plain import plain_fisher
 
 VIEWS = {"a": np.arange(3), "b": np.arange(3, 6)}
 
@@ -29,7 +30,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def model(rows):
-    return fit_stream(MultiKernelFisherNull(views=VIEWS, landmarks=60, tol=1e-10), rows)
+    return fit_stream(plain_fisher(views=VIEWS, landmarks=60, tol=1e-10), rows)
 
 
 def test_it_is_the_nystroem_model(rows, model):
@@ -87,7 +88,7 @@ def test_every_kind_of_source_gives_the_same_model(rows, model, tmp_path):
     except ImportError:
         pass
     for source in sources:
-        other = fit_stream(MultiKernelFisherNull(views=VIEWS, landmarks=60, tol=1e-10), source)
+        other = fit_stream(plain_fisher(views=VIEWS, landmarks=60, tol=1e-10), source)
         np.testing.assert_allclose(
             other.score_samples(rows), model.score_samples(rows), atol=1e-7, err_msg=str(source)
         )
@@ -110,20 +111,20 @@ def test_mixed_norms_and_the_solver_are_those_of_the_model(rows):
     options = {"views": VIEWS, "widths": [0.25, 1.0], "landmarks": 40, "tol": 1e-10}
     groups = ["x", "y", "y", "x"]
     mixed = {"p": 2.0, "r": 1.0, "kernel_groups": groups, "solver": "frank-wolfe"}
-    model = fit_stream(MultiKernelFisherNull(**options, **mixed, max_iter=500), rows[:300])
+    model = fit_stream(plain_fisher(**options, **mixed, max_iter=500), rows[:300])
     assert model.solver_ == "frank-wolfe"
     bank = KernelBank.fit(rows[:300], VIEWS, widths=[0.25, 1.0])
     low = LowRankStack.from_bank(bank, choose_landmarks(bank, 40))
     problem = FisherProblem(low, model.delta * 300)
     result = solve(problem, MixedBall(2.0, 1.0, groups), "subspace", tol=1e-8)
     np.testing.assert_allclose(model.weights_, result.weights, atol=1e-4)
-    plain = fit_stream(MultiKernelFisherNull(**options), rows[:300])
+    plain = fit_stream(plain_fisher(**options), rows[:300])
     assert np.abs(model.weights_ - plain.weights_).max() > 0.05
 
 
 def test_coefficients_are_exact_whatever_the_solver(rows):
     options = {"views": VIEWS, "landmarks": 60, "tol": 1e-2, "delta": 1e-2}
-    model = fit_stream(MultiKernelFisherNull(**options, solver="subspace"), rows)
+    model = fit_stream(plain_fisher(**options, solver="subspace"), rows)
     gram = FeatureGram(Features(model.bank_)).add([rows])
     _, a = gram.inverse_entries(rows, model.weights_, 1e-2 * len(rows))
     # On training rows the projection is 1 - ridge a.
@@ -145,7 +146,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_mistakes_get_a_clear_error_and_change_nothing(rows, case):
     options, error, message = WRONG[case]
-    model = MultiKernelFisherNull(landmarks=20).fit(rows[:50]).set_params(**options)
+    model = plain_fisher(landmarks=20).fit(rows[:50]).set_params(**options)
     before = pickle.dumps(vars(model))
     with pytest.raises(error, match=message):
         fit_stream(model, rows)
@@ -156,7 +157,7 @@ def test_features_that_do_not_fit_are_refused_before_they_are_allocated(rows, mo
     monkeypatch.setattr(_streaming, "FeatureGram", None)  # would fail if it came so far
     size = 1 + 2 * 60
     need = 5 * size * size * 8
-    model = MultiKernelFisherNull(views=VIEWS, landmarks=60, memory_limit=need - 1)
+    model = plain_fisher(views=VIEWS, landmarks=60, memory_limit=need - 1)
     with pytest.raises(MemoryLimitError, match=r"need 586 kB, .* Use at most 59 landmarks"):
         fit_stream(model, rows)
     with pytest.raises(MemoryLimitError, match=r"limit is 100 B\. Use fewer kernels"):
@@ -169,9 +170,9 @@ def test_nothing_of_an_earlier_fit_is_left(rows):
     pd = pytest.importorskip("pandas")
     weight = np.r_[np.zeros(5), np.ones(95)]
     table = pd.DataFrame(rows[:100], columns=list("abcdef"))
-    model = MultiKernelFisherNull(views=VIEWS, landmarks=30).fit(table, sample_weight=weight)
+    model = plain_fisher(views=VIEWS, landmarks=30).fit(table, sample_weight=weight)
     model.partial_fit(table[:3])
-    fresh = fit_stream(MultiKernelFisherNull(views=VIEWS, landmarks=30), rows)
+    fresh = fit_stream(plain_fisher(views=VIEWS, landmarks=30), rows)
     again = fit_stream(model, rows)
     assert again is model
     assert set(vars(again)) == set(vars(fresh))

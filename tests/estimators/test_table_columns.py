@@ -9,7 +9,9 @@ import pytest
 from sklearn.datasets import load_wine
 
 import kernull
-from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull, MultiKernelFisherNullCV
+from kernull import JointMultiKernelFisherNull, MultiKernelFisherNullCV
+from kernull.methods.peers import AveragedOneClassSVM
+from tests.plain import plain_fisher
 
 WINE = load_wine(as_frame=True)
 TABLE, Y = WINE.data, WINE.target
@@ -27,8 +29,8 @@ def messy(table):
 
 
 def test_columns_that_no_view_reads_may_hold_anything():
-    clean = MultiKernelFisherNull(views=NAMED).fit(TARGETS)
-    model = MultiKernelFisherNull(views=NAMED).fit(messy(TARGETS))
+    clean = plain_fisher(views=NAMED).fit(TARGETS)
+    model = plain_fisher(views=NAMED).fit(messy(TARGETS))
     assert model.n_features_in_ == TABLE.shape[1] + 2
     expected = clean.score_samples(OTHERS)
     np.testing.assert_allclose(model.score_samples(messy(OTHERS)), expected, rtol=1e-12)
@@ -36,7 +38,7 @@ def test_columns_that_no_view_reads_may_hold_anything():
 
 
 def test_only_what_views_read_must_be_there_in_any_order():
-    model = MultiKernelFisherNull(views=NAMED).fit(TARGETS)
+    model = plain_fisher(views=NAMED).fit(TARGETS)
     expected = model.score_samples(OTHERS)
     few = OTHERS[["hue", "alcohol", "color_intensity", "malic_acid"]]
     np.testing.assert_array_equal(model.score_samples(few), expected)
@@ -45,7 +47,7 @@ def test_only_what_views_read_must_be_there_in_any_order():
 
 
 def test_a_column_that_is_read_must_be_there():
-    model = MultiKernelFisherNull(views=NAMED).fit(TARGETS)
+    model = plain_fisher(views=NAMED).fit(TARGETS)
     with pytest.raises(ValueError, match=r"X: lacks the columns \['hue'\], which the model reads"):
         model.predict(OTHERS.drop(columns="hue"))
     with pytest.raises(ValueError, match=r"columns \['hue'\] are not numeric"):
@@ -53,13 +55,13 @@ def test_a_column_that_is_read_must_be_there():
 
 
 def test_columns_of_a_missing_view_may_be_absent():
-    model = MultiKernelFisherNull(views=NAMED).fit(TARGETS)
+    model = plain_fisher(views=NAMED).fit(TARGETS)
     gaps = OTHERS.assign(hue=np.nan, color_intensity=np.nan)
     expected = model.score_samples(gaps, missing_views="look")
     gone = OTHERS.drop(columns=["hue", "color_intensity"])
     np.testing.assert_array_equal(model.score_samples(gone, missing_views="look"), expected)
     assert model.explain(gone, missing_views="look").view_names == ("taste",)
-    one_a_column = MultiKernelFisherNull(views="features").fit(TARGETS)
+    one_a_column = plain_fisher(views="features").fit(TARGETS)
     np.testing.assert_array_equal(
         one_a_column.p_values(OTHERS.drop(columns="hue"), missing_views="hue"),
         one_a_column.p_values(OTHERS.assign(hue=np.nan), missing_views="hue"),
@@ -67,18 +69,18 @@ def test_columns_of_a_missing_view_may_be_absent():
 
 
 def test_views_by_position_follow_their_names():
-    model = MultiKernelFisherNull(views={"a": [0, 1], "b": slice(9, 11)}).fit(TARGETS)
+    model = plain_fisher(views={"a": [0, 1], "b": slice(9, 11)}).fit(TARGETS)
     np.testing.assert_array_equal(
         model.score_samples(OTHERS[TABLE.columns[::-1]]), model.score_samples(OTHERS)
     )
 
 
 def test_one_view_of_everything_reads_everything():
-    model = MultiKernelFisherNull().fit(TARGETS)
+    model = plain_fisher().fit(TARGETS)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(OTHERS.drop(columns="hue"))
     with pytest.raises(ValueError, match="vineyard"):
-        MultiKernelFisherNull().fit(TARGETS.assign(vineyard="north"))
+        plain_fisher().fit(TARGETS.assign(vineyard="north"))
 
 
 def test_the_search_and_joint_tasks_do_likewise():
@@ -93,8 +95,14 @@ def test_the_search_and_joint_tasks_do_likewise():
     )
 
 
+def test_peers_do_likewise():
+    model = AveragedOneClassSVM(views=NAMED).fit(messy(TARGETS))
+    few = OTHERS[["hue", "alcohol", "color_intensity", "malic_acid"]]
+    np.testing.assert_array_equal(model.score_samples(few), model.score_samples(messy(OTHERS)))
+
+
 def test_files_remember_the_names(tmp_path):
-    model = MultiKernelFisherNull(views=NAMED).fit(messy(TARGETS))
+    model = plain_fisher(views=NAMED).fit(messy(TARGETS))
     kernull.save(model, tmp_path / "wine.kernull")
     again = kernull.load(tmp_path / "wine.kernull")
     np.testing.assert_array_equal(again.score_samples(OTHERS), model.score_samples(OTHERS))
@@ -103,13 +111,13 @@ def test_files_remember_the_names(tmp_path):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_gaps_say_where_they_are_and_what_to_do(value):
     broken = OTHERS.assign(hue=value)
-    model = MultiKernelFisherNull().fit(TARGETS)
+    model = plain_fisher().fit(TARGETS)
     with pytest.raises(ValueError, match=r"in column\(s\) 'hue'. Impute them .*SimpleImputer"):
         model.predict(broken)
     with pytest.raises(ValueError, match=r"in column\(s\) 10\. .*missing_views="):
-        MultiKernelFisherNull().fit(TARGETS.to_numpy()).predict(broken.to_numpy())
+        plain_fisher().fit(TARGETS.to_numpy()).predict(broken.to_numpy())
     with pytest.raises(ValueError, match=r"'hue'. Impute them [^!]*rows\.$"):
-        MultiKernelFisherNull(views=NAMED).fit(broken)
-    named = MultiKernelFisherNull(views=NAMED).fit(TARGETS)
+        plain_fisher(views=NAMED).fit(broken)
+    named = plain_fisher(views=NAMED).fit(TARGETS)
     with pytest.raises(ValueError, match="NaN or infinity"):
         named.predict(broken, missing_views="taste")

@@ -19,6 +19,7 @@ from kernull import (
 from kernull.errors import ConstantViewWarning
 from kernull.estimators import _base, _enrolment, _task_scores
 from kernull.estimators import joint as joint_module
+from tests.plain import plain_fisher
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -143,9 +144,9 @@ def refuse(*args, **kwargs):
 )
 def test_scaling_and_widths_are_fitted_on_the_device(params, dtype, on_device, monkeypatch):
     params = {"views": VIEWS, "dtype": dtype, **params}
-    here = MultiKernelFisherNull(**params).fit(X)
+    here = plain_fisher(**params).fit(X)
     monkeypatch.setattr(_base.KernelBank, "fit", refuse)
-    there = MultiKernelFisherNull(**params).fit(on_device(X))
+    there = plain_fisher(**params).fit(on_device(X))
     close = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 1e-6, "atol": 1e-6}
     for a, b in zip(here.bank_.views, there.bank_.views, strict=True):
         assert (a.name, a.scaler.kind) == (b.name, b.scaler.kind)
@@ -174,8 +175,8 @@ def test_scaling_and_widths_are_fitted_on_the_device(params, dtype, on_device, m
     ],
 )
 def test_what_a_device_cannot_fit_is_fitted_on_the_host(params, weight, on_device):
-    here = MultiKernelFisherNull(**params).fit(X, sample_weight=weight)
-    there = MultiKernelFisherNull(**params).fit(on_device(X), sample_weight=weight)
+    here = plain_fisher(**params).fit(X, sample_weight=weight)
+    there = plain_fisher(**params).fit(on_device(X), sample_weight=weight)
     np.testing.assert_allclose(
         there.score_samples(on_device(NEW)).cpu().numpy(), here.score_samples(NEW), rtol=2e-3
     )
@@ -186,8 +187,8 @@ def test_rows_of_weight_zero_take_no_part(on_device):
     weight[5:9] = 0.0
     spoiled = X.copy()
     spoiled[5:9] = 1e3
-    model = MultiKernelFisherNull().fit(on_device(spoiled), sample_weight=weight)
-    expected = MultiKernelFisherNull().fit(np.delete(X, np.arange(5, 9), axis=0))
+    model = plain_fisher().fit(on_device(spoiled), sample_weight=weight)
+    expected = plain_fisher().fit(np.delete(X, np.arange(5, 9), axis=0))
     np.testing.assert_allclose(
         model.score_samples(on_device(NEW)).cpu().numpy(), expected.score_samples(NEW), rtol=2e-3
     )
@@ -195,7 +196,7 @@ def test_rows_of_weight_zero_take_no_part(on_device):
 
 def test_a_constant_view_is_dropped_on_the_device(on_device):
     table = np.column_stack([X, np.full(len(X), 3.7)])
-    model = MultiKernelFisherNull(views={"all": [0, 1, 2], "flat": [3]})
+    model = plain_fisher(views={"all": [0, 1, 2], "flat": [3]})
     with pytest.warns(ConstantViewWarning, match="'flat'"):
         model.fit(on_device(table))
     assert list(model.kernel_names_) == ["all"]
@@ -205,13 +206,13 @@ def test_a_constant_view_is_dropped_on_the_device(on_device):
 
 def test_whole_numbers_and_bad_values_are_answered_as_on_the_host(on_device):
     table = np.arange(30).reshape(10, 3) % 7
-    here, there = MultiKernelFisherNull().fit(table), MultiKernelFisherNull().fit(on_device(table))
+    here, there = plain_fisher().fit(table), plain_fisher().fit(on_device(table))
     np.testing.assert_allclose(there.coef_.cpu().numpy(), here.coef_, rtol=2e-3)
     broken = X.copy()
     broken[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        MultiKernelFisherNull().fit(on_device(broken))
+        plain_fisher().fit(on_device(broken))
     with pytest.raises(ValueError, match="widths: got -1"):
-        MultiKernelFisherNull(widths=-1).fit(on_device(X))
+        plain_fisher(widths=-1).fit(on_device(X))
     with pytest.raises(ValueError, match="scaling: got 'odd'"):
-        MultiKernelFisherNull(scaling="odd").fit(on_device(X))
+        plain_fisher(scaling="odd").fit(on_device(X))

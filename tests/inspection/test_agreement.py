@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull, join_views
+from kernull import join_views
 from kernull.calibration import Witnesses
 from kernull.datasets import load_multiple_features
 from kernull.estimators import _agreement
+from tests.plain import plain_fisher
 
 RNG = np.random.default_rng(0)
 RIDGE = 0.3
@@ -74,7 +75,7 @@ def test_a_view_of_another_normal_row_is_found():
     X = np.column_stack([np.cos(angle + k) for k in range(6)])
     X += 0.05 * rng.standard_normal(X.shape)
     views = {"a": [0, 1], "b": [2, 3], "c": [4, 5]}
-    model = MultiKernelFisherNull(views=views, widths=0.25).fit(X[:200])
+    model = plain_fisher(views=views, widths=0.25).fit(X[:200])
     rows, partner = X[200:230].copy(), np.roll(angle[200:230], 1)
     apart = np.abs(np.angle(np.exp(1j * (angle[200:230] - partner)))) > 1.0
     rows[:, views["b"]] = np.roll(X[200:230][:, views["b"]], 1, axis=0)
@@ -86,7 +87,7 @@ def test_a_view_of_another_normal_row_is_found():
 
 def test_few_witnesses_stand_for_many(monkeypatch):
     X = RNG.standard_normal((300, 4))
-    model = MultiKernelFisherNull(views={"a": [0, 1], "b": [2, 3]}).fit(X)
+    model = plain_fisher(views={"a": [0, 1], "b": [2, 3]}).fit(X)
     why = model.explain(X[:7])
     assert why.usual_agreement.shape == (_agreement.WITNESSES, 2)
     monkeypatch.setattr("kernull.calibration.agreement.CHUNK_BYTES", 1)  # one row at a time
@@ -97,8 +98,8 @@ def test_few_witnesses_stand_for_many(monkeypatch):
 def test_whatever_the_storage(storage):
     X = RNG.standard_normal((80, 6))
     views = {"a": [0, 1], "b": [2, 3], "c": [4, 5]}
-    full = MultiKernelFisherNull(views=views).fit(X)
-    other = MultiKernelFisherNull(views=views, storage=storage, landmarks=80).fit(X)
+    full = plain_fisher(views=views).fit(X)
+    other = plain_fisher(views=views, storage=storage, landmarks=80).fit(X)
     new = RNG.standard_normal((9, 6))
     np.testing.assert_allclose(
         np.sort(other.explain(new).surprise), np.sort(full.explain(new).surprise), rtol=1e-3
@@ -107,7 +108,7 @@ def test_whatever_the_storage(storage):
 
 def test_one_view_is_judged_by_its_contribution():
     X = RNG.standard_normal((40, 3))
-    model = MultiKernelFisherNull(views={"a": [0, 1], "b": [2]}).fit(X)
+    model = plain_fisher(views={"a": [0, 1], "b": [2]}).fit(X)
     why = model.explain(X, missing_views="b")
     assert why.agreement is None
     assert why.surprise.shape == (40, 1)
@@ -123,7 +124,7 @@ def test_the_view_of_another_digit_ranks_first(width):
     found = 0
     for digit in range(10):
         train = rng.permutation(np.flatnonzero(digits.y == digit))[:140]
-        model = MultiKernelFisherNull(views=views, p=2, widths=width, delta=0.01).fit(X[train])
+        model = plain_fisher(views=views, p=2, widths=width, delta=0.01).fit(X[train])
         heavy = np.flatnonzero(model.weights_ >= 0.5 * model.weights_.mean())
         rows, swapped = X[rng.choice(train, 20)], rng.choice(heavy, 20)
         for row, v in zip(rows, swapped, strict=True):

@@ -15,11 +15,11 @@ from kernull import (
     ConvergenceDisplay,
     FisherProblem,
     LpBall,
-    MultiKernelFisherNull,
     ScoresDisplay,
     WeightsDisplay,
     solve,
 )
+from tests.plain import plain_fisher
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -30,7 +30,7 @@ VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
 
 @pytest.fixture(scope="module")
 def model():
-    return MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    return plain_fisher(views=VIEWS).fit(TARGETS)
 
 
 @pytest.fixture(autouse=True)
@@ -94,14 +94,14 @@ def test_contributions(model):
 def test_boundary():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((60, 2))
-    model = MultiKernelFisherNull(widths=0.5).fit(rows)
+    model = plain_fisher(widths=0.5).fit(rows)
     y = np.where(np.arange(60) < 50, 1, -1)
     shown = BoundaryDisplay.from_estimator(model, rows, y, grid_resolution=40)
     texts = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
     assert texts == ["normal", "outliers", "threshold"]
     with pytest.raises(ValueError, match="3 columns"):
         BoundaryDisplay.from_estimator(
-            MultiKernelFisherNull().fit(rng.standard_normal((20, 3))), np.zeros((2, 3))
+            plain_fisher().fit(rng.standard_normal((20, 3))), np.zeros((2, 3))
         )
 
 

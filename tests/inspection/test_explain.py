@@ -10,9 +10,9 @@ from sklearn.datasets import load_wine
 import kernull
 from kernull import (
     JointMultiKernelFisherNull,
-    MultiKernelFisherNull,
     MultiKernelFisherNullCV,
 )
+from tests.plain import plain_fisher
 
 X, Y = load_wine(return_X_y=True)
 TARGETS, OTHERS = X[Y == 0], X[Y == 2]
@@ -28,7 +28,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_contributions_add_up_to_the_score(options):
-    model = MultiKernelFisherNull(views=VIEWS, **options).fit(TARGETS)
+    model = plain_fisher(views=VIEWS, **options).fit(TARGETS)
     scores = model.score_samples(X)
     why = model.explain(X)
     size = np.abs(scores).max()
@@ -78,7 +78,7 @@ def test_every_estimator_with_contributions_is_tested_here():
 
 
 def test_kernels_of_a_view_are_summed():
-    model = MultiKernelFisherNull(views=VIEWS, widths=[0.25, 1.0]).fit(TARGETS)
+    model = plain_fisher(views=VIEWS, widths=[0.25, 1.0]).fit(TARGETS)
     why = model.explain(OTHERS)
     assert why.view_names == ("taste", "phenols", "look")
     assert why.contributions.shape == (len(OTHERS), 6)
@@ -86,7 +86,7 @@ def test_kernels_of_a_view_are_summed():
 
 
 def test_typical_is_the_mean_of_rows_left_out():
-    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    model = plain_fisher(views=VIEWS).fit(TARGETS)
     why = model.explain(OTHERS)
     np.testing.assert_allclose(why.typical, model.calibration_contributions_.mean(axis=0))
     # Training contributions would make everything new look worse than it is.
@@ -98,7 +98,7 @@ def test_the_broken_view_is_named():
     rng = np.random.default_rng(0)
     centre = rng.standard_normal((80, 9))
     views = {"a": [0, 1, 2], "b": [3, 4, 5], "c": [6, 7, 8]}
-    model = MultiKernelFisherNull(views=views, widths=0.5).fit(centre)
+    model = plain_fisher(views=views, widths=0.5).fit(centre)
     new = rng.standard_normal((60, 9)) * 0.7
     for v, columns in enumerate(views.values()):
         broken = new.copy()
@@ -129,7 +129,7 @@ def test_surprise_is_blind_to_the_scale_of_a_view():
 
 
 def test_words():
-    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    model = plain_fisher(views=VIEWS).fit(TARGETS)
     flagged = model.explain(OTHERS).words(0, most=2)
     verdict, reasons = flagged.split("\n")
     assert verdict.startswith("flagged: score")
@@ -143,7 +143,7 @@ def test_words():
 
 
 def test_table():
-    model = MultiKernelFisherNull(views=VIEWS, widths=[0.25, 1.0]).fit(TARGETS)
+    model = plain_fisher(views=VIEWS, widths=[0.25, 1.0]).fit(TARGETS)
     why = model.explain(OTHERS[:4])
     table = pd.DataFrame(why.table())
     assert len(table) == 12
@@ -158,7 +158,7 @@ def test_table():
 
 
 def test_explained_without_a_view():
-    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    model = plain_fisher(views=VIEWS).fit(TARGETS)
     broken = OTHERS.copy()
     broken[:, 6:9] = np.nan
     why = model.explain(broken, missing_views="phenols")
@@ -167,16 +167,16 @@ def test_explained_without_a_view():
 
 
 def test_precomputed_kernels_are_views_of_their_own():
-    full = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    full = plain_fisher(views=VIEWS).fit(TARGETS)
     square = np.stack([K for _, K in full.bank_.matrices()])
     cross = np.stack([K for _, K in full.bank_.matrices(OTHERS)])
-    why = MultiKernelFisherNull("precomputed").fit(square).explain(cross)
+    why = plain_fisher("precomputed").fit(square).explain(cross)
     assert why.view_names == ("kernel 0", "kernel 1", "kernel 2")
     np.testing.assert_allclose(why.contributions, full.contributions(OTHERS), atol=1e-9)
 
 
 def test_kernel_without_weight_is_no_suspect():
-    model = MultiKernelFisherNull(views="features", p=1.0, delta=0.1, solver="frank-wolfe")
+    model = plain_fisher(views="features", p=1.0, delta=0.1, solver="frank-wolfe")
     model.fit(TARGETS)
     unused = np.flatnonzero(model.weights_ == 0)
     assert len(unused) > 0

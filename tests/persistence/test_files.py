@@ -23,12 +23,13 @@ from sklearn.exceptions import NotFittedError
 import kernull
 import kernull.estimators
 from benchmarks import fuzz_files
-from kernull import MultiKernelFisherNull, load, save
+from kernull import load, save
 from kernull.errors import ModelFileError
 from kernull.estimators import JointMultiKernelFisherNull
 from kernull.estimators.files import ESTIMATORS
 from kernull.persistence import read_tree, write_tree
 from kernull.persistence.values import Node
+from tests.plain import plain_fisher
 
 X, Y = load_wine(return_X_y=True)
 TARGETS = X[Y == 0]
@@ -47,7 +48,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_scores_come_back_bit_by_bit(options, tmp_path):
-    model = MultiKernelFisherNull(**options).fit(TARGETS)
+    model = plain_fisher(**options).fit(TARGETS)
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     assert type(again) is type(model)
@@ -78,7 +79,7 @@ def test_every_estimator_of_the_package_comes_back(name, tmp_path):
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_every_estimator_with_precomputed_kernels(name, tmp_path):
-    full = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    full = plain_fisher(views=VIEWS).fit(TARGETS)
     square = np.stack([K for _, K in full.bank_.matrices()])
     cross = np.stack([K for _, K in full.bank_.matrices(X)])
     model = getattr(import_module(ESTIMATORS[name]), name)(kernels="precomputed")
@@ -103,7 +104,7 @@ def test_tasks_and_growing_models(tmp_path):
         np.testing.assert_array_equal(
             again.score_samples(X, groups=labels), model.score_samples(X, groups=labels)
         )
-    grown = MultiKernelFisherNull(views=VIEWS).fit(TARGETS[:40]).partial_fit(TARGETS[40:50])
+    grown = plain_fisher(views=VIEWS).fit(TARGETS[:40]).partial_fit(TARGETS[40:50])
     save(grown, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.score_samples(X), grown.score_samples(X))
@@ -126,13 +127,13 @@ def test_every_exported_estimator_is_in_the_table():
 def test_precomputed_and_named_columns(tmp_path):
     square = np.stack([np.eye(59), TARGETS @ TARGETS.T / 1e6])
     cross = np.ones((2, 3, 59))
-    model = MultiKernelFisherNull("precomputed").fit(square)
+    model = plain_fisher("precomputed").fit(square)
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.score_samples(cross), model.score_samples(cross))
 
     table = pd.DataFrame(TARGETS, columns=[f"c{i}" for i in range(13)])
-    model = MultiKernelFisherNull(views={"a": ["c1", "c2"], "b": slice("c3", "c9")}).fit(table)
+    model = plain_fisher(views={"a": ["c1", "c2"], "b": slice("c3", "c9")}).fit(table)
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.feature_names_in_, model.feature_names_in_)
@@ -142,7 +143,7 @@ def test_precomputed_and_named_columns(tmp_path):
 
 def small(**options):
     """A fitted model in a small file."""
-    return MultiKernelFisherNull(**options).fit(TARGETS[:20])
+    return plain_fisher(**options).fit(TARGETS[:20])
 
 
 def my_kernel(A, B):
@@ -150,7 +151,7 @@ def my_kernel(A, B):
 
 
 def test_callable_kernels_are_refused_by_name(tmp_path):
-    model = MultiKernelFisherNull(kernels=["rbf", my_kernel]).fit(TARGETS)
+    model = plain_fisher(kernels=["rbf", my_kernel]).fit(TARGETS)
     with pytest.raises(TypeError, match=r"model\.kernels\[1\].*callable 'my_kernel'"):
         save(model, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
@@ -170,7 +171,7 @@ def test_only_our_estimators(tmp_path):
 def test_the_header_can_be_read_without_us(tmp_path):
     from safetensors import safe_open
 
-    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    model = plain_fisher(views=VIEWS).fit(TARGETS)
     save(model, tmp_path / "model")
     with safe_open(tmp_path / "model", framework="numpy") as file:
         metadata = file.metadata()
@@ -233,7 +234,7 @@ def test_size_limit(tmp_path):
 
 def test_damage_is_found(tmp_path):
     path = tmp_path / "model"
-    save(MultiKernelFisherNull().fit(TARGETS), path)
+    save(plain_fisher().fit(TARGETS), path)
     data = bytearray(path.read_bytes())
     data[-5] ^= 1  # one bit of an array
     path.write_bytes(data)
@@ -247,7 +248,7 @@ def test_other_safetensors_files_and_pickles(tmp_path):
     from safetensors.numpy import save_file
 
     save_file({"0": np.zeros(3)}, tmp_path / "a")
-    (tmp_path / "b").write_bytes(pickle.dumps(MultiKernelFisherNull()))
+    (tmp_path / "b").write_bytes(pickle.dumps(plain_fisher()))
     (tmp_path / "c").write_bytes(b"")
     write_tree([1, 2], tmp_path / "d")
     write_tree({"model": Node("KernelBank", {"views": (), "kernel_names": ()})}, tmp_path / "e")
@@ -259,7 +260,7 @@ def test_other_safetensors_files_and_pickles(tmp_path):
 
 @pytest.mark.parametrize("name", ["score_samples", "__class__", "fit", "a b"])
 def test_a_file_cannot_shadow_methods(name, tmp_path):
-    content = {**MultiKernelFisherNull().get_params(), name: 1}
+    content = {**plain_fisher().get_params(), name: 1}
     write_tree({"model": Node("MultiKernelFisherNull", content)}, tmp_path / "model")
     with pytest.raises(ModelFileError, match="does not have"):
         load(tmp_path / "model")
@@ -400,7 +401,7 @@ def test_permissions_are_those_of_any_file(tmp_path):
 
 def test_skops(tmp_path):
     skops = pytest.importorskip("skops.io")
-    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    model = plain_fisher(views=VIEWS).fit(TARGETS)
     skops.dump(model, tmp_path / "model.skops")
     names = skops.get_untrusted_types(file=tmp_path / "model.skops")
     assert all(name.startswith("kernull.") for name in names)

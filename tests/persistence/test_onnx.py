@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
-from kernull import MultiKernelFisherNull, to_onnx
+from kernull import to_onnx
+from tests.plain import plain_fisher
 
 pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -28,7 +29,7 @@ def run(model, rows, dtype="float64"):
 @pytest.mark.parametrize("scaling", ["none", "standard", "whiten"])
 @pytest.mark.parametrize("score_type", ["projection", "distance"])
 def test_scores_and_labels_are_ours(kernels, scaling, score_type):
-    model = MultiKernelFisherNull(
+    model = plain_fisher(
         kernels, VIEWS, scaling=scaling, score_type=score_type, widths=[0.25, 1.0]
     ).fit(TARGETS)
     score, label = run(model, X)
@@ -43,13 +44,13 @@ def test_scores_and_labels_are_ours(kernels, scaling, score_type):
 
 
 def test_linear_kernel_alone():
-    model = MultiKernelFisherNull("linear", VIEWS, scaling="none").fit(TARGETS)
+    model = plain_fisher("linear", VIEWS, scaling="none").fit(TARGETS)
     np.testing.assert_allclose(run(model, X)[0], model.score_samples(X), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("kernels", ["rbf", ["rbf", "linear", "polynomial"]])
 def test_single_precision(kernels):
-    model = MultiKernelFisherNull(kernels, VIEWS).fit(TARGETS)
+    model = plain_fisher(kernels, VIEWS).fit(TARGETS)
     score, label = run(model, X, "float32")
     assert score.dtype == np.float32
     np.testing.assert_allclose(score, model.score_samples(X), rtol=0, atol=1e-5)
@@ -58,7 +59,7 @@ def test_single_precision(kernels):
 
 
 def test_split_threshold_and_weights_of_zero():
-    model = MultiKernelFisherNull(
+    model = plain_fisher(
         views="features",
         p=1.0,
         delta=0.1,
@@ -81,15 +82,15 @@ def my_kernel(A, B):
     [("laplacian", "laplacian"), ("cosine", "cosine"), (my_kernel, "my_kernel")],
 )
 def test_unsupported_kernels_say_so_by_name(kernels, name):
-    model = MultiKernelFisherNull(kernels).fit(TARGETS)
+    model = plain_fisher(kernels).fit(TARGETS)
     with pytest.raises(ValueError, match=f"kernel '{name}' has no ONNX graph"):
         to_onnx(model)
 
 
 def test_what_else_is_refused():
     with pytest.raises(ValueError, match="precomputed"):
-        to_onnx(MultiKernelFisherNull("precomputed").fit(np.eye(5)[None] + 1))
+        to_onnx(plain_fisher("precomputed").fit(np.eye(5)[None] + 1))
     with pytest.raises(TypeError, match="object has no ONNX graph"):
         to_onnx(object())
     with pytest.raises(ValueError, match="dtype: got 'int8'"):
-        to_onnx(MultiKernelFisherNull().fit(TARGETS), dtype="int8")
+        to_onnx(plain_fisher().fit(TARGETS), dtype="int8")

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from kernull import MultiKernelFisherNull
 from kernull.report import save_report
+from tests.plain import plain_fisher
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -42,7 +42,7 @@ def make_report(path: Path, max_rows: int) -> str:
     data = load_breast_cancer()
     normal = np.flatnonzero(data.target == 1)
     views = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
-    model = MultiKernelFisherNull(views=views).fit(data.data[normal[:200]])
+    model = plain_fisher(views=views).fit(data.data[normal[:200]])
     test = np.r_[normal[200:], np.flatnonzero(data.target == 0)]
     save_report(
         model, data.data[test], path, y=np.where(data.target[test] == 1, 1, -1),

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from kernull import MultiKernelFisherNull
 from kernull.report import render_report, save_report
 from kernull.report._content import gather
 from kernull.report._svg import bar_chart, nice_ticks
+from tests.plain import plain_fisher
 
 
 @pytest.fixture(scope="module")
 def fitted():
     rng = np.random.default_rng(0)
     views = {"colour": [0, 1, 2], "<b>size</b>": [3, 4]}
-    model = MultiKernelFisherNull(views=views).fit(rng.normal(size=(80, 5)))
+    model = plain_fisher(views=views).fit(rng.normal(size=(80, 5)))
     X = np.vstack([rng.normal(size=(60, 5)), rng.normal(size=(20, 5)) + np.r_[4, 4, 4, 0, 0]])
     return model, X, np.repeat([1, -1], [60, 20])
 
@@ -138,9 +138,9 @@ def test_labels_of_one_kind_and_no_labels(fitted):
 def test_a_model_that_did_not_converge_says_so(fitted):
     _, X, _ = fitted
     with pytest.warns(Warning, match="gap"):
-        model = MultiKernelFisherNull(
-            views="features", p=1.05, delta=1e-4, solver="paper", max_iter=3
-        ).fit(X[:60])
+        model = plain_fisher(views="features", p=1.05, delta=1e-4, solver="paper", max_iter=3).fit(
+            X[:60]
+        )
     page = render_report(model, X)
     assert "above tolerance" in page
     assert 'badge odd">No<' in page

@@ -13,7 +13,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernull
 from kernull.errors import EdgeOfGridWarning
-from kernull.estimators import MultiKernelFisherNull
 from kernull.paths import shared_path
 from kernull.selection import (
     PAPER_GRID,
@@ -24,6 +23,7 @@ from kernull.selection import (
     folds,
 )
 from kernull.stacks import DenseStack
+from tests.plain import plain_fisher
 
 GRID = {"ps": [1, 2, np.inf], "deltas": [1e-3, 1e-2, 1e-1], "widths": [0.25, 1.0]}
 
@@ -48,9 +48,7 @@ def by_hand(X, y, metric, cv):
         for width in GRID["widths"]:
             for p in GRID["ps"]:
                 for delta in GRID["deltas"]:
-                    model = MultiKernelFisherNull(
-                        views="features", p=p, delta=delta, widths=width, tol=1e-8
-                    )
+                    model = plain_fisher(views="features", p=p, delta=delta, widths=width, tol=1e-8)
                     scores = model.fit(X[train]).score_samples(X[test])
                     out.append(metric(y[test] == 1, scores))
     return np.array(out).reshape(-1, 2, 3, 3)
@@ -74,7 +72,7 @@ def test_scores_are_those_of_fits_one_by_one(scoring, metric):
 def test_the_final_model_is_a_plain_fit_on_the_targets():
     X, y = wine()
     search = MultiKernelFisherNullCV(views="features", **GRID).fit(X, y)
-    plain = MultiKernelFisherNull(views="features", **search.best_params_).fit(X[y == 1])
+    plain = plain_fisher(views="features", **search.best_params_).fit(X[y == 1])
     np.testing.assert_allclose(search.score_samples(X), plain.score_samples(X))
     np.testing.assert_array_equal(search.predict(X), plain.predict(X))
     np.testing.assert_allclose(search.contributions(X).sum(axis=1), search.score_samples(X))
@@ -121,7 +119,7 @@ def test_leave_one_out_is_n_refits_at_fixed_weights():
     alike = {"tol": 1e-10, "false_alarm_rate": 0.1}
     search = MultiKernelFisherNullCV("precomputed", ps=[2], deltas=[0.01], cv="loo", **alike)
     search.fit(K, labels)
-    b = MultiKernelFisherNull("precomputed", delta=0.01, **alike).fit(K[:, :15, :15]).weights_
+    b = plain_fisher("precomputed", delta=0.01, **alike).fit(K[:, :15, :15]).weights_
     Kb = np.tensordot(b, K, 1)
     left_out = []
     for i in range(15):
@@ -283,7 +281,7 @@ def test_leave_one_out_does_not_depend_on_how_well_the_path_was_solved():
     K = np.exp(-((Z[:, None] - Z) ** 2)).transpose(2, 0, 1)
     stack, n = DenseStack(K), len(Z)
     path = shared_path(stack, [2.0], [1e-3, 1e-2], tol=1e-2)
-    model = MultiKernelFisherNull("precomputed")
+    model = plain_fisher("precomputed")
     for k, delta in enumerate(path.deltas):
         A = np.tensordot(path.weights[0, k], K, 1) + delta * n * np.eye(n)
         a = np.linalg.solve(A, np.ones(n))

@@ -10,7 +10,6 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.svm import OneClassSVM
 
-from kernull.estimators import MultiKernelFisherNull
 from kernull.selection import (
     OneClassKFold,
     OneClassShuffleSplit,
@@ -19,6 +18,7 @@ from kernull.selection import (
 )
 from kernull.selection.splitters import one_class_splits
 from kernull.stacks import DenseStack
+from tests.plain import plain_fisher
 
 
 @given(
@@ -109,7 +109,7 @@ def test_searches_of_scikit_learn_train_on_targets_alone():
 def test_searches_slice_stacks_on_both_sides():
     X, y = wine()
     stack = DenseStack(np.exp(-((X[:, None] - X) ** 2)).transpose(2, 0, 1))
-    model = TargetsOnly(MultiKernelFisherNull(kernels="precomputed"))
+    model = TargetsOnly(plain_fisher(kernels="precomputed"))
     cv = OneClassKFold(3, random_state=0)
     search = GridSearchCV(model, {"estimator__p": [1, 2]}, cv=cv, scoring="roc_auc").fit(stack, y)
     assert search.best_score_ > 0.9

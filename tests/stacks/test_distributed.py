@@ -8,8 +8,8 @@ import signal
 import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull
 from kernull.errors import ClusterError
+from tests.plain import plain_fisher
 from tests.stacks.contract import StackContract
 from tests.stacks.test_tiled import naive_kernels, some_bank, some_rows
 
@@ -64,7 +64,7 @@ def here(rows):
 
 def a_model(storage):
     views = {"a": slice(0, 3), "b": slice(3, 6)}
-    return MultiKernelFisherNull(views=views, delta=1e-3, storage=storage)
+    return plain_fisher(views=views, delta=1e-3, storage=storage)
 
 
 def assert_same(model, other):

@@ -57,3 +57,15 @@ def test_distances_are_computed_once(monkeypatch):
         )
     fit_and_combine(np.random.default_rng(0).normal(size=(30, 6)), VIEWS, np.ones(3), list(VIEWS))
     assert len(calls) == len(VIEWS)
+
+
+@pytest.mark.parametrize("scaling", ["auto", ("none", "whiten")])
+def test_views_in_several_scalings(scaling):
+    X = np.random.default_rng(1).normal(size=(30, 3))
+    views = {"a": np.array([0, 1]), "b": np.array([2])}
+    options = {"scaling": scaling, "widths": "auto"}
+    whole = KernelBank.fit(X, views, **options)
+    b = np.linspace(0.2, 0.8, whole.J)
+    bank, K = fit_and_combine(X, views, b, whole.kernel_names, **options)
+    assert bank.kernel_names == whole.kernel_names
+    np.testing.assert_allclose(K, whole.combine(b), rtol=1e-12)

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull
 from kernull.errors import MemoryLimitError
 from kernull.stacks import KernelBank, check_memory, memory, parse_memory_limit
 from kernull.stacks.memory import available_memory, format_bytes
+from tests.plain import plain_fisher
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_an_estimator_refuses_before_it_allocates(monkeypatch):
     tracemalloc.start()
     try:
         with pytest.raises(MemoryLimitError, match=r"need 104 TB, the memory limit is 8 GB"):
-            MultiKernelFisherNull(memory_limit="8GB", storage="dense").fit(np.ones((5, 2)))
+            plain_fisher(memory_limit="8GB", storage="dense").fit(np.ones((5, 2)))
         assert tracemalloc.get_traced_memory()[1] < 10**7
     finally:
         tracemalloc.stop()
@@ -111,9 +111,9 @@ def test_an_estimator_refuses_before_it_allocates(monkeypatch):
 def test_a_limit_given_by_the_user_holds(rng):
     X = rng.normal(size=(60, 3))
     with pytest.raises(MemoryLimitError, match="memory_limit"):
-        MultiKernelFisherNull(memory_limit="100kB", storage="dense").fit(X)
+        plain_fisher(memory_limit="100kB", storage="dense").fit(X)
     need64 = 4 * 60 * 60 * 8
     with pytest.raises(MemoryLimitError):
-        MultiKernelFisherNull(memory_limit=need64 - 1, storage="dense").fit(X)
-    MultiKernelFisherNull(memory_limit=need64, storage="dense").fit(X)
-    MultiKernelFisherNull(memory_limit=need64 - 1, dtype="float32", storage="dense").fit(X)
+        plain_fisher(memory_limit=need64 - 1, storage="dense").fit(X)
+    plain_fisher(memory_limit=need64, storage="dense").fit(X)
+    plain_fisher(memory_limit=need64 - 1, dtype="float32", storage="dense").fit(X)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull
 from kernull.errors import ApproximationWarning, MemoryLimitError
 from kernull.stacks import DenseStack, KernelBank, LowRankStack, TiledStack, build_stack, planner
 from kernull.stacks.planner import plan_storage
+from tests.plain import plain_fisher
 
 GB = 10**9
 
@@ -61,7 +61,7 @@ def test_a_basis_that_does_not_fit_is_refused():
 def test_a_tiny_limit_is_refused_by_its_name(storage, limit, rng):
     named = rf"^memory_limit: {limit if limit < 1000 else 3} k?B is too little for 1 kernels of 200"
     with pytest.raises(MemoryLimitError, match=named) as caught:
-        MultiKernelFisherNull(memory_limit=limit, storage=storage).fit(rng.normal(size=(200, 3)))
+        plain_fisher(memory_limit=limit, storage=storage).fit(rng.normal(size=(200, 3)))
     # The advice is something other than what was asked for.
     assert ("use storage='nystroem'" in str(caught.value)) == (storage in ("tiled", "dask"))
 
@@ -89,6 +89,6 @@ def test_the_stack_is_the_plan(rng, monkeypatch):
 
 def test_a_fit_that_is_not_dense_warns_only_where_it_approximates(rng, recwarn):
     X = rng.normal(size=(300, 4))
-    model = MultiKernelFisherNull(memory_limit="400kB").fit(X)
+    model = plain_fisher(memory_limit="400kB").fit(X)
     assert model.solver_ == "subspace"
     assert not [w for w in recwarn if issubclass(w.category, ApproximationWarning)]

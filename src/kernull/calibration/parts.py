@@ -32,7 +32,9 @@ __all__ = ["attributed_contributions", "leave_one_out_contributions"]
 CHUNK_BYTES = 64 * 2**20
 
 
-def leave_one_out_contributions(stack: Stack, weights: Array, inverse: RidgeInverse) -> Array:
+def leave_one_out_contributions(
+    stack: Stack, weights: Array, inverse: RidgeInverse, target: Array | None = None
+) -> Array:
     r"""Contribution of each kernel to each training row's leave-one-out projection.
 
     .. math:: c_{ij}^{-i} = b_j \left[ (K_j a)_i - \kappa_i (K_j G)_{ii} \right]
@@ -47,6 +49,8 @@ def leave_one_out_contributions(stack: Stack, weights: Array, inverse: RidgeInve
         Kernel weights b, kept fixed.
     inverse : RidgeInverse
         G, with the ridge and the row weights.
+    target : array of shape (n,), optional
+        Right-hand side of the problem; ones by default.
 
     Returns
     -------
@@ -54,7 +58,7 @@ def leave_one_out_contributions(stack: Stack, weights: Array, inverse: RidgeInve
         Rows add up to the leave-one-out projections.
     """
     G, w = inverse.inverse, inverse.row_weight
-    a = inverse.coef()
+    a = inverse.coef(target)
     kept = np.maximum(w - 1.0, 0.0)
     freed = inverse.ridge * (1.0 - kept / w)
     kappa = freed * a / (kept + freed * inverse.diagonal)

@@ -60,6 +60,7 @@ def sampled_leave_one_out(
     *,
     row_weight: Array | None = None,
     rows: int = SAMPLE_ROWS,
+    targets: int | None = None,
     tol: float = TOLERANCE,
     max_iter: int = 200,
     random_state: int = 0,
@@ -80,6 +81,8 @@ def sampled_leave_one_out(
         The row weights of the problem.
     rows : int
         Rows to sample (all, if there are fewer).
+    targets : int, optional
+        Sample among so many rows, from the first on; all by default.
     tol : float
         Relative accuracy of each 1 - y_i to certify.
     max_iter : int
@@ -93,7 +96,10 @@ def sampled_leave_one_out(
     n = problem.n
     basis = Basis(problem, np.stack([problem.target, coef])) if basis is None else basis
     span = _Span(problem, weights, basis)
-    index = np.sort(np.random.default_rng(random_state).choice(n, min(rows, n), replace=False))
+    count = n if targets is None else targets
+    index = np.sort(
+        np.random.default_rng(random_state).choice(count, min(rows, count), replace=False)
+    )
     inverse = span.estimate()
     error = np.empty(len(index))
     step = max(1, int(WORK_BYTES // (8 * n)))

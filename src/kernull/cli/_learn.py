@@ -38,7 +38,7 @@ def fit(
         typer.Option(help="rbf, laplacian, linear, polynomial, cosine. Repeat it."),
     ] = None,
     scaling: Annotated[
-        str | None, typer.Option(help="standard, whiten, whiten-raw or none.")
+        str | None, typer.Option(help="standard, whiten, whiten-raw, none, auto.")
     ] = None,
     solver: Annotated[str | None, typer.Option(help="Solver of the weights.")] = None,
     false_alarm_rate: Annotated[
@@ -217,7 +217,8 @@ def info(model: o.ModelFile, json: o.Json = False, quiet: o.Quiet = False) -> No
         return
     _show(summary, quiet=False)
     names = summary["features"]
-    for view in loaded.bank_.views:
+    views = {view.name: view for view in loaded.bank_.views}  # one, in however many scalings
+    for view in views.values():
         columns = [names[i] if isinstance(names, list) else f"x{i}" for i in view.columns]
         stdout().print(f"View {view.name}: {', '.join(columns)}", markup=False, soft_wrap=True)
     changed = {k: v for k, v in summary["parameters"].items() if k != "views"}

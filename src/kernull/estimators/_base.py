@@ -11,22 +11,26 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array
 from kernull.calibration import Calibration, lowered
+from kernull.errors import MissingCapabilityError
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
 from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._auto import read_reference
 from kernull.estimators._device import fit_on_device
 from kernull.estimators._inputs import (
     check_names,
     names_of_kernels,
+    normalised,
     read_precomputed,
     read_table,
     read_weights,
     with_diagonal,
     with_scale,
 )
-from kernull.estimators._leaks import warn_of_whitening
+from kernull.estimators._leaks import leaking_view, refitted_contributions, warn_of_leak
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
+from kernull.stacks.normalise import normalising_factors, read_normalisation
 from kernull.views import resolve_views
 
 __all__ = ["OneClassKernelEstimator"]
@@ -52,6 +56,10 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     _calibration_rows: Any = None
     #: Factors of the kernels given to fit; None for tables, and in files that do not know them.
     _given_scale: Any = None
+    #: Factors of the normalisation, beyond those; None where there is none.
+    _kernel_factors: Array | None = None
+    #: Rows of reference among the rows of the stack, at its end.
+    _n_reference: int = 0
     #: Attributes that come back as tensors when the model was fitted on tensors.
     _array_attributes: tuple[str, ...] = ()
 
@@ -64,6 +72,10 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     memory_limit: Any
     dtype: Any
     drop_constant: bool
+    # Estimators that do not offer these do without.
+    normalize: Any = "none"
+    reference: Any = None
+    random_state: Any = 0
 
     # -- to be written by subclasses ---------------------------------------------------------
 
@@ -130,11 +142,29 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             self._calibration_weight = None if given is None else given[held]
             if hasattr(self, "_contributions"):
                 self._left_out_parts = self._contributions(self._cross(own))[held]
-        else:
-            warn_of_whitening(self.bank_)
+        elif (parts := self._refitted_parts(X, kept, rows, stack)) is not None:
+            self._left_out_parts, self._calibration_rows = parts, None
+            scores = lowered(self._of_projection(parts.sum(axis=1)))
+            self._calibration_weight = kept
+            self._training_scores[rows] = scores
         self.calibration_ = Calibration.of(scores, self._calibration_weight)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
+
+    def _refitted_parts(self, X: Any, kept: Array | None, rows: Any, stack: Any) -> Array | None:
+        """Contributions by refits, where those of leave-one-out are not asked for or would lie."""
+        leak = leaking_view(self.bank_, stack.n - self._n_reference)
+        if self.calibration == "folds" or (self.calibration == "auto" and leak is not None):
+            if self.bank_ is not None and hasattr(stack, "combine") and not self._n_reference:
+                return refitted_contributions(self, read_table(self, X, reset=False)[rows], kept)
+            if self.calibration == "folds":
+                raise MissingCapabilityError(
+                    "calibration: got 'folds', which needs a table, kernels in memory and no "
+                    "reference; use 'loo' or 'split'."
+                )
+        if leak is not None:
+            warn_of_leak(leak, stack.n - self._n_reference)
+        return None
 
     def _training_stack(
         self, X: Any, weight: Array | None, rows: Any, client: Any = None, there: Any = None
@@ -142,7 +172,14 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         """The stack to learn from; ``there`` is X as a tensor on the GPU to work on."""
         dtype = self._value_type()
         limit = parse_memory_limit(self.memory_limit)
+        exponent = read_normalisation(self.normalize)
+        self._n_reference = 0
         if self._pairwise:
+            if self.reference is not None:
+                raise MissingCapabilityError(
+                    "reference: precomputed kernels know no rows but those given; leave it None, "
+                    "or fit on a table."
+                )
             stack = read_precomputed(X, dtype=dtype)
             self.bank_ = None
             self.n_features_in_ = stack.n
@@ -170,6 +207,11 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
                     sample_weight=weight,
                     drop_constant=self.drop_constant,
                 )
+            if self.reference is not None:
+                drawn = read_reference(
+                    self.reference, table[rows], _at(weight, rows), self.random_state
+                )
+                self.bank_, self._n_reference = self.bank_.extend(drawn), len(drawn)
             self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
             stack = build_stack(
                 self.bank_,
@@ -185,6 +227,16 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             if hasattr(stack, "project"):  # new rows will meet the landmarks alone
                 self.bank_ = self.bank_.take(stack.landmark_rows)
         self._stack_shape = (stack.J, stack.n)
+        self._kernel_factors = None
+        if exponent > 0:
+            counts = (
+                np.ones(stack.n)
+                if weight is None
+                else np.append(weight[rows], np.ones(self._n_reference))
+            )
+            counts[stack.n - self._n_reference :] = 0.0  # what targets have in common
+            self._kernel_factors = normalising_factors(stack, exponent, counts)
+            stack.scale = stack.scale * self._kernel_factors
         return stack
 
     # -- scoring -----------------------------------------------------------------------------
@@ -245,11 +297,13 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             J, n = self._stack_shape
             stack = read_precomputed(self._fitted_columns(X), n=n, J=J, dtype=self._value_type())
             check_names(stack, self.kernel_names_)
-            return with_scale(stack, self._given_scale)
+            return normalised(with_scale(stack, self._given_scale), self._kernel_factors)
         table = self._table(X, missing_views)
         if device is None:
-            return LazyCross(self.bank_, table)
-        return device_cross(self.bank_, table, device, self._value_type())
+            return LazyCross(self.bank_, table, self._kernel_factors)
+        return device_cross(
+            self.bank_, table, device, self._value_type(), scale=self._kernel_factors
+        )
 
     def _table(self, X: Any, missing_views: Any = None) -> Array:
         """New rows, checked; columns that only missing views read may hold anything."""
@@ -292,6 +346,10 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._pairwise
         return tags
+
+
+def _at(weight: Array | None, rows: Any) -> Array | None:
+    return None if weight is None else weight[rows]
 
 
 def _count_rows(X: Any) -> int:

@@ -50,9 +50,13 @@ def read_used_columns(
         return _fill(estimator, X, names, used, len(names), rows=2)
     bank, known = getattr(estimator, "bank_", None), getattr(estimator, "feature_names_in_", None)
     by_name = isinstance(estimator.views, Mapping) or ignore is not None
-    if bank is None or known is None or not by_name:
+    if known is None or not by_name:
         return None
-    used = np.unique(np.concatenate([view.columns for view in bank.views]))
+    if bank is None:  # an estimator without kernels of its own
+        columns = list(resolve_views(estimator.views, len(known), known).values())
+    else:
+        columns = [view.columns for view in bank.views]
+    used = np.unique(np.concatenate(columns))
     if ignore is not None:
         used = np.setdiff1d(used, ignore)
     wanted = [str(known[i]) for i in used]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernull._typing import Array, Indices
+from kernull.estimators._auto import is_auto
 
 if TYPE_CHECKING:
     from kernull.stacks.torch_bank import TorchBank
@@ -25,8 +26,8 @@ def fit_on_device(
 ) -> TorchBank | None:
     """The bank of the rows of X that have weight, fitted on X's device; None where it cannot be.
 
-    Whitening, kernels other than rbf, and rows that count differently are fitted on the host; their
-    kernels are evaluated on the device all the same.
+    Whitening, automatic widths, rows of reference, kernels other than rbf, and rows that count
+    differently are fitted on the host; their kernels are evaluated on the device all the same.
     """
     import torch
 
@@ -36,7 +37,8 @@ def fit_on_device(
         # Rows held out have weight zero, and the others one: that is a choice of rows.
         weight = None if (weight[rows] == 1.0).all() else weight
         X = X[torch.as_tensor(rows, device=X.device)]
-    if not TorchBank.can_fit(estimator.kernels, estimator.scaling, weight):
+    simple = estimator.reference is None and not is_auto(estimator.widths)
+    if not simple or not TorchBank.can_fit(estimator.kernels, estimator.scaling, weight):
         return None
     return TorchBank.fit(
         X.detach(),

@@ -58,13 +58,13 @@ class Explanation:
     >>> from kernull import MultiKernelFisherNull
     >>> X, y = load_wine(return_X_y=True)
     >>> views = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
-    >>> model = MultiKernelFisherNull(views=views, widths=0.25).fit(X[y == 0])
+    >>> model = MultiKernelFisherNull(views=views).fit(X[y == 0])
     >>> why = model.explain(X[y == 2])
     >>> why.by_view.shape
     (48, 3)
     >>> print(why.words(0, most=1))
-    flagged: score 0.000 is 0.221 below the threshold (p = 0.017).
-    look 0.184 below normal (26.1 spreads out of line).
+    flagged: score 0.001 is 0.381 below the threshold (p = 0.017).
+    look 0.264 below normal (32.3 spreads out of line).
     """
 
     contributions: Array

@@ -15,7 +15,7 @@ from kernull.calibration import Calibration, left_out_projections
 from kernull.errors import MissingCapabilityError, TooFewRowsWarning
 from kernull.estimators._arrays import as_numpy, like
 from kernull.estimators._atomic import unchanged_on_error
-from kernull.estimators._inputs import read_precomputed, read_table, with_scale
+from kernull.estimators._inputs import normalised, read_precomputed, read_table, with_scale
 from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack, KernelBank, check_memory, parse_memory_limit
 
@@ -40,6 +40,8 @@ class GrowingMixin:
     ridge_: float
     max_samples: int | None
     calibration: str
+    reference: Any
+    _kernel_factors: Array | None
     memory_limit: Any
     sample_indices_: Indices
     n_samples_seen_: int
@@ -186,7 +188,8 @@ class GrowingMixin:
             stack = read_precomputed(X, dtype=self._value_type())  # type: ignore[attr-defined]
             weight = np.ones(stack.n) if sample_weight is None else np.asarray(sample_weight)
             rows = np.flatnonzero(weight > 0) if self._learned_rows is None else self._learned_rows
-            kernel = stack[np.ix_(rows, rows)].combine(self.weights_)
+            stack = normalised(stack[np.ix_(rows, rows)], self._kernel_factors)
+            kernel = stack.combine(self.weights_)
             inverse = RidgeInverse.of(kernel, self.ridge_, self._row_weight, overwrite=True)
         else:
             inverse = self._current_inverse()
@@ -265,6 +268,11 @@ class GrowingMixin:
             )
 
     def _check_calibration(self, method: str) -> None:
+        if self.reference is not None:
+            raise MissingCapabilityError(
+                f"reference: {method} keeps rows of target value 1 alone; fit again on all rows, "
+                "or use reference=None."
+            )
         if self.calibration == "split":
             raise MissingCapabilityError(
                 f"calibration: got 'split', which {method} cannot keep up: it does not hold rows "
@@ -320,7 +328,7 @@ class GrowingMixin:
         k = shape[-2] if len(shape) >= 2 else 0
         dtype = self._value_type()  # type: ignore[attr-defined]
         stack = read_precomputed(X, n=n + k, J=len(self.weights_), dtype=dtype)
-        stack = with_scale(stack, self._given_scale)
+        stack = normalised(with_scale(stack, self._given_scale), self._kernel_factors)
         combined = stack.combine(self.weights_)
         return combined[:, :n], combined[:, n:], k
 

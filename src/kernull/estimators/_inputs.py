@@ -23,6 +23,7 @@ __all__ = [
     "check_names",
     "check_number",
     "names_of_kernels",
+    "normalised",
     "read_precomputed",
     "read_table",
     "read_weights",
@@ -37,10 +38,10 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise TypeError(
             "X: got a stack of kernels; pass kernels='precomputed', or a table of shape (n, d)."
         )
+    used = read_used_columns(estimator, X, reset=reset)
+    if used is not None:
+        return used
     try:
-        used = read_used_columns(estimator, X, reset=reset)
-        if used is not None:
-            return used
         return np.asarray(
             validate_data(
                 estimator,
@@ -122,6 +123,13 @@ def check_names(stack: DenseStack, fitted: Any) -> DenseStack:
             "order."
         )
     return stack
+
+
+def normalised(stack: DenseStack, factors: Array | None) -> DenseStack:
+    """Kernels under the factors of the normalisation of the fit, beyond their own."""
+    if factors is None:
+        return stack
+    return DenseStack(stack.kernels, stack.scale * factors, stack.own_diagonal, stack.names)
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array | None:

@@ -10,6 +10,7 @@ from kernull.calibration import Calibration, left_out_projections
 from kernull.calibration.sampled import SAMPLE_ROWS
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._auto import read_delta, read_p, scalings_of, widths_of
 from kernull.estimators._inputs import check_number
 from kernull.estimators._weights import weight_ball
 from kernull.estimators.fisher import MultiKernelFisherNull
@@ -18,6 +19,7 @@ from kernull.solvers import solve
 from kernull.stacks import KernelBank, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
 from kernull.stacks.memory import check_stream_memory, parse_memory_limit
+from kernull.stacks.normalise import read_normalisation
 from kernull.stacks.planner import check_landmarks
 from kernull.stacks.sources import Source, open_source, sample_rows
 from kernull.views import resolve_views
@@ -55,8 +57,8 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
     >>> from kernull import MultiKernelFisherNull
     >>> X = np.random.default_rng(0).standard_normal((3000, 4))
     >>> model = fit_stream(MultiKernelFisherNull(landmarks=50), X)
-    >>> bool(model.gap_ <= 1e-6), model.coef_.shape
-    (True, (1, 50))
+    >>> bool(model.gap_ <= 1e-6), model.coef_.shape  # two scalings of one view
+    (True, (2, 50))
     """
     _check_options(model)
     with unchanged_on_error(model):
@@ -66,7 +68,7 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
 
 
 def _fit(model: MultiKernelFisherNull, rows: Source) -> None:
-    delta = check_number("delta", model.delta, "a positive number (relative to n)", 0.0)
+    delta, p = read_delta(model.delta), read_p(model.p)
     tol = check_number("tol", model.tol, "a positive number", 0.0)
     n, d = rows.shape
     pilot = sample_rows(rows, max(PILOT_ROWS, model.landmarks))
@@ -79,11 +81,13 @@ def _fit(model: MultiKernelFisherNull, rows: Source) -> None:
         scaling=model.scaling,
         drop_constant=model.drop_constant,
     )
-    ball = weight_ball(model.p, model.r, model.kernel_groups, bank, bank.J)
+    ball = weight_ball(p, model.r, model.kernel_groups, bank, bank.J)
     limit = parse_memory_limit(model.memory_limit)
     check_stream_memory(bank.J, min(model.landmarks, bank.n), limit)
     model.bank_ = bank.take(choose_landmarks(bank, model.landmarks))
     model.kernel_names_ = np.array(bank.kernel_names, dtype=object)
+    model.delta_, model.p_, model.scale_ = delta, float(p), np.ones(bank.J)
+    model.scaling_, model.widths_ = scalings_of(bank), widths_of(bank)
     gram = FeatureGram(Features(model.bank_)).add(rows.blocks())
     stack, target = gram.reduce()
     ridge = delta * n
@@ -119,6 +123,12 @@ def _check_options(model: MultiKernelFisherNull) -> None:
         raise MissingCapabilityError(
             f"storage: got {model.storage!r}; fit_stream keeps landmarks. Use 'auto' or "
             "'nystroem', or fit on rows that fit memory."
+        )
+    if read_normalisation(model.normalize) > 0 or model.reference is not None:
+        raise MissingCapabilityError(
+            f"normalize, reference: got {model.normalize!r} and {model.reference!r}; fit_stream "
+            "offers neither. Use normalize='none' and reference=None, or fit on rows that fit "
+            "memory."
         )
     model._hold_out(0, None)  # checks the name of the calibration
     model._check_score()

@@ -20,6 +20,8 @@ from kernull.stacks import DenseStack
 __all__ = ["TrustMixin", "names_of", "read_partial_table", "silence_kernels"]
 
 CALIBRATIONS = ("loo", "split")
+#: Of estimators whose score is a sum over kernels at weights that stay.
+REFITTED = ("auto", "folds")
 
 
 class _NoPartsError(MissingCapabilityError, AttributeError):
@@ -47,6 +49,7 @@ class TrustMixin:
     threshold_: float
     false_alarm_rate_: float
     calibration_: Calibration
+    _offers_refits: bool = False
     _left_out_parts: Array | None = None
     _calibration_weight: Array | None = None
     _learned_rows: Any = None
@@ -59,13 +62,15 @@ class TrustMixin:
 
     def _hold_out(self, n: int, weight: Array | None) -> tuple[Array | None, Indices | None]:
         """Weights to fit with, and the rows held out of the fit (None for leave-one-out)."""
-        if self.calibration not in CALIBRATIONS:
+        known = (*CALIBRATIONS, *REFITTED) if self._offers_refits else CALIBRATIONS
+        if self.calibration not in known:
+            more = ", 'folds' (scores by refits), 'auto' (the first or the last)"
             raise ValueError(
                 f"calibration: got {self.calibration!r}; expected 'loo' (leave-one-out scores of "
-                "all rows) or 'split' (scores of rows held out)."
+                f"all rows), 'split' (scores of rows held out){more * self._offers_refits}."
             )
         check_seed(self.random_state)
-        if self.calibration == "loo":
+        if self.calibration != "split":
             return weight, None
         return hold_out(n, self.calibration_fraction, self.random_state, weight)
 

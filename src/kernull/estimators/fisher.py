@@ -16,6 +16,7 @@ from kernull.calibration import (
 )
 from kernull.errors import ZeroProjectionWarning
 from kernull.estimators._arrays import as_numpy, like
+from kernull.estimators._auto import read_delta, read_p, scalings_of, widths_of
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._growing import GrowingMixin
 from kernull.estimators._inputs import check_number
@@ -33,6 +34,8 @@ PAPER: dict[str, Any] = {
     "kernels": "rbf",
     "scaling": "standard",
     "widths": 0.5,
+    "normalize": "none",
+    "reference": None,
     "p": 2.0,
     "delta": 1e-3,
     "solver": "paper",
@@ -61,23 +64,33 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     views : None, "features" or mapping of name -> columns, default=None
         Groups of columns that describe one aspect each. None: one view of all columns;
         ``"features"``: one view a column; a mapping gives columns by position, name or slice.
-    scaling : {"standard", "whiten", "whiten-raw", "none"}, default="standard"
+    scaling : {"standard", "whiten", "whiten-raw", "none"}, several of these, or "auto"
         Scaling of each view by its own training statistics. ``"whiten"`` decorrelates with a
         shrunk covariance; use it for embeddings, and ``"whiten-raw"``, which does not standardise
-        first, for a network's activations.
-    widths : float or sequence of float, default=0.5
+        first, for a network's activations. Several give several kernels a view; ``"auto"`` (the
+        default) is ``("standard", "whiten")`` where a view has several columns.
+    widths : float, sequence of float or "auto", default="auto"
         Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
-        several give several kernels a view.
-    p : float in [1, inf], default=2.0
+        several give several kernels a view. ``"auto"``: the median distance to the nearest
+        neighbour, view by view and scaling by scaling.
+    normalize : {"none", "offdiagonal"} or float in [0, 1], default="none"
+        ``"offdiagonal"`` divides each kernel by the mean of its off-diagonal entries, so that
+        learned weights do not drift to the widest kernel; use it where several widths of a view
+        compete. A number is the power of that mean to divide by: 0 is none, 1 is offdiagonal.
+    reference : None, "permuted" or array of shape (m, d), default=None
+        Rows that stand for what is not normal, with target value 0 beside the 1 of the training
+        rows: rows with columns drawn independently, or the rows given. None: the origin alone, as
+        in the paper.
+    p : float in [1, inf] or "auto", default="auto"
         Norm of the kernel weights: 1 is sparse, inf is uniform. With ``r``, the norm between
-        groups of kernels.
+        groups of kernels. ``"auto"`` is 2.
     r : float in [1, inf], optional
         Norm within a group of kernels; None (the default): no groups. r = 1 with p > 1 lets the
         widths of a view compete while every view stays in play.
     kernel_groups : sequence of length J, optional
         Group of each kernel, used with ``r``; by default kernels of one view form a group.
-    delta : float, default=1e-2
-        Ridge relative to the number of rows, > 0. Larger is smoother.
+    delta : float or "auto", default="auto"
+        Ridge relative to the number of rows, > 0. Larger is smoother. ``"auto"`` is 0.01.
     solver : str, default="auto"
         ``"auto"``, ``"newton"``, ``"subspace"``, ``"paper"``, ``"kloft"``, ``"frank-wolfe"``,
         ``"gradient"``, ``"paper-cvx"`` or ``"cvxpy"``.
@@ -91,15 +104,17 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     false_alarm_rate : float, default=0.05
         Share of normal rows that may be flagged. The threshold comes from the scores of
         calibration rows, never from training scores.
-    calibration : {"loo", "split"}, default="loo"
-        ``"loo"``: leave-one-out scores of all rows, exact at fixed kernel weights; every row is
-        learned from, and the rate holds in practice. ``"split"``: scores of rows held out; the
-        rate holds in any finite sample, as does the bound of `detect`, at the price of learning
-        from fewer rows.
+    calibration : {"auto", "loo", "folds", "split"}, default="auto"
+        ``"loo"``: leave-one-out scores of all rows, exact at fixed kernel weights and scaling;
+        every row is learned from, and the rate holds in practice. ``"folds"``: scores of each row
+        by a model whose scaling, widths and coefficients come from other folds. ``"auto"``: the
+        first, or the second where columns are so many that the scaling itself remembers rows.
+        ``"split"``: scores of rows held out; the rate holds in any finite sample, as does the
+        bound of `detect`, at the price of learning from fewer rows.
     calibration_fraction : float in (0, 1) or int, default=0.25
         Share (or number) of rows held out with ``calibration="split"``.
     random_state : int, RandomState or None, default=0
-        Seed of the draw of the rows held out.
+        Seed of the draw of the rows held out, and of the rows of reference.
     storage : {"auto", "dense", "tiled", "nystroem", "dask"}, default="auto"
         How kernels are kept: stored; evaluated on the fly, tile by tile; approximated from
         ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` is the first
@@ -126,6 +141,15 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     coef_ : array of shape (n,)
         Coefficients a of the training rows (of those with positive weight). Under
         ``storage="nystroem"``, of shape (J, landmarks): those of the landmark rows, by kernel.
+        Those of the rows of reference come last.
+    scaling_ : dict of str to list of str
+        The scalings of each view (tables only).
+    widths_ : dict of str to list of float
+        The width factors of each view's kernels (tables only).
+    delta_, p_ : float
+        The relative ridge and the norm that were used.
+    scale_ : array of shape (J,)
+        The factor of each kernel: that of ``normalize``, times that of kernels given with one.
     gap_ : float
         Relative duality gap of the weights, in [0, 1].
     n_iter_ : int
@@ -158,10 +182,9 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
 
     Notes
     -----
-    The defaults are provisional but sane: on the views that ship with scikit-learn (wine, breast
-    cancer, digits) a width of half the mean distance and a ridge of 0.01 n did well (the third best
-    of 16 settings by test AUC, so figures on those data flatter them),
-    and p = 2 is the norm that the paper found to gain most from several kernels.
+    ``"auto"`` is a rule, not a search: it looks at the training rows alone, costs no extra fit and
+    gives the same for the same rows. The guide's page on defaults says what it was compared with.
+    ``MultiKernelFisherNull(**kernull.PAPER)`` is the paper's setting.
 
     Examples
     --------
@@ -171,8 +194,8 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
     >>> model = MultiKernelFisherNull(views=views).fit(X[y == 0])
     >>> bool(model.gap_ <= 1e-6)
     True
-    >>> model.weights_.shape
-    (3,)
+    >>> model.weights_.shape  # three views, each standardised and whitened
+    (6,)
     >>> bool((model.predict(X[y == 2]) == -1).all())
     True
     """
@@ -182,16 +205,18 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         kernels: Any = "rbf",
         views: Any = None,
         *,
-        scaling: Any = "standard",
-        widths: Any = 0.5,
-        p: float = 2.0,
-        delta: float = 1e-2,
+        scaling: Any = "auto",
+        widths: Any = "auto",
+        normalize: Any = "none",
+        reference: Any = None,
+        p: Any = "auto",
+        delta: Any = "auto",
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
-        calibration: str = "loo",
+        calibration: str = "auto",
         calibration_fraction: Any = 0.25,
         random_state: Any = 0,
         storage: str = "auto",
@@ -208,6 +233,8 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         self.views = views
         self.scaling = scaling
         self.widths = widths
+        self.normalize = normalize
+        self.reference = reference
         self.p = p
         self.delta = delta
         self.solver = solver
@@ -229,6 +256,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         self.verbose = verbose
 
     _matrix_free = True
+    _offers_refits = True
     _array_attributes = ("weights_", "coef_")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Self:
@@ -258,13 +286,19 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         return self
 
     def _learn(self, stack: Any, sample_weight: Array | None, init: Array | None = None) -> Array:
-        delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
+        delta, p = read_delta(self.delta), read_p(self.p)
         tol = check_number("tol", self.tol, "a positive number", 0.0)
-        ball = weight_ball(self.p, self.r, self.kernel_groups, self.bank_, stack.J)
+        ball = weight_ball(p, self.r, self.kernel_groups, self.bank_, stack.J)
         self._check_score()
+        target = None
+        if self._n_reference:
+            target = np.ones(stack.n)
+            target[stack.n - self._n_reference :] = 0.0
+            if sample_weight is not None:
+                sample_weight = np.append(sample_weight, np.ones(self._n_reference))
         # Weights count rows, so n is their sum.
         n = stack.n if sample_weight is None else float(sample_weight.sum())
-        problem = FisherProblem(stack, delta * n, row_weight=sample_weight)
+        problem = FisherProblem(stack, delta * n, target, row_weight=sample_weight)
         with iterations_shown(self.verbose, f"{stack.n} rows, {stack.J} kernels", tol) as callback:
             result = solve(
                 problem,
@@ -285,12 +319,21 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
                 stacklevel=2,
             )
         self._reset_growth(problem.ridge, sample_weight, stack.scale)
+        self.delta_, self.p_ = delta, float(p)
+        self.scale_ = np.array(stack.scale)
+        for name in ("scaling_", "widths_"):
+            self.__dict__.pop(name, None)
+        if self.bank_ is not None:
+            self.scaling_, self.widths_ = scalings_of(self.bank_), widths_of(self.bank_)
         self.weights_ = result.weights
         self.gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.solver_ = result.solver
-        coef, projections, self._calibration_rows = left_out(problem, result, sample_weight)
+        targets = stack.n - self._n_reference
+        coef, projections, self._calibration_rows = left_out(
+            problem, result, sample_weight, rows=targets
+        )
         # A low-rank model keeps coefficients of its landmarks alone.
         self.coef_ = stack.project(coef) if hasattr(stack, "project") else coef
         # Contributions of rows left out: now, where the kernels will not be at hand later.
@@ -299,15 +342,18 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
             self._left_out_parts = attributed_contributions(stack, b, coef, projections[rows], rows)
         elif self.bank_ is None:
             inverse = RidgeInverse.of(stack.combine(b), problem.ridge, sample_weight)
-            self._left_out_parts = leave_one_out_contributions(stack, b, inverse)
+            self._left_out_parts = leave_one_out_contributions(stack, b, inverse, target)
         return self._of_projection(projections)
 
     def _compute_left_out_parts(self) -> Array | None:
         if self.bank_ is None or not hasattr(self, "ridge_"):
             return None
         stack = TiledStack(self.bank_, scale=self._stack_scale * np.ones(self.bank_.J))
-        weights = as_numpy(self.weights_)
-        return leave_one_out_contributions(stack, weights, self._current_inverse())
+        weights, target, targets = as_numpy(self.weights_), None, self.bank_.n - self._n_reference
+        if self._n_reference:
+            target = np.append(np.ones(targets), np.zeros(self._n_reference))
+        parts = leave_one_out_contributions(stack, weights, self._current_inverse(), target)
+        return parts[:targets]
 
     def contributions(self, X: Any) -> Array:
         """Contribution of each kernel to the projection of each row.

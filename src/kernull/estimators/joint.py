@@ -24,7 +24,7 @@ from kernull.estimators._inputs import (
     read_table,
     read_weights,
 )
-from kernull.estimators._leaks import warn_of_whitening
+from kernull.estimators._leaks import leaking_view, warn_of_leak
 from kernull.estimators._task_scores import TaskScoringMixin
 from kernull.estimators._tasks import (
     Task,
@@ -228,7 +228,9 @@ class JointMultiKernelFisherNull(  # type: ignore[misc]
             banks = [shared.rebase(table[rows]) for rows in index]
         else:
             banks = [self._own_bank(table, rows, weight) for rows in index]
-            warn_of_whitening(min(banks, key=lambda bank: bank.n))
+            smallest = min(banks, key=lambda bank: bank.n)
+            if (leak := leaking_view(smallest, smallest.n)) is not None:
+                warn_of_leak(leak, smallest.n)
         self.bank_ = banks[0]
         self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
         self._check_room([len(rows) for rows in index], self.bank_.J)

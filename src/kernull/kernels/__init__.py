@@ -1,6 +1,13 @@
 """Kernel functions and their widths."""
 
 from kernull.kernels.functions import KERNELS, FittedKernel, KernelSpec, parse_kernels
-from kernull.kernels.widths import mean_distance
+from kernull.kernels.widths import mean_distance, neighbour_distance
 
-__all__ = ["KERNELS", "FittedKernel", "KernelSpec", "mean_distance", "parse_kernels"]
+__all__ = [
+    "KERNELS",
+    "FittedKernel",
+    "KernelSpec",
+    "mean_distance",
+    "neighbour_distance",
+    "parse_kernels",
+]

@@ -22,7 +22,7 @@ from sklearn.metrics.pairwise import (
 )
 
 from kernull._typing import Array
-from kernull.kernels.widths import mean_distance
+from kernull.kernels.widths import auto_factor, mean_distance
 
 __all__ = ["KERNELS", "FittedKernel", "KernelSpec", "parse_kernels"]
 
@@ -69,12 +69,13 @@ class KernelSpec:
     def fit(
         self,
         X: Array,
-        factors: Iterable[float] = (1.0,),
+        factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
         keep: dict[str, list[Array]] | None = None,
     ) -> list[FittedKernel]:
         """Fit to one view of the training rows: one kernel a width factor, or just one.
 
+        The factor ``"auto"`` is that of `auto_factor`.
         ``keep`` receives the distances of each metric that gave a width; see `mean_distance`.
         """
         if self.function is not None:
@@ -89,7 +90,11 @@ class KernelSpec:
         blocks = None if blocks else blocks  # another kernel of this metric was here before
         mean = mean_distance(X, self.metric, sample_weight, keep=blocks) or 1.0
         centre = X.mean(axis=0)
-        return [FittedKernel(self.kind, width=f * mean, factor=f, centre=centre) for f in factors]
+        numbers = [
+            auto_factor(X, mean, self.metric, sample_weight) if isinstance(f, str) else f
+            for f in factors
+        ]
+        return [FittedKernel(self.kind, width=f * mean, factor=f, centre=centre) for f in numbers]
 
 
 @dataclass(frozen=True)

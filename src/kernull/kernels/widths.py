@@ -8,12 +8,17 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from kernull._typing import Array
 
-__all__ = ["BLOCK_ROWS", "mean_distance"]
+__all__ = ["BLOCK_ROWS", "auto_factor", "mean_distance", "neighbour_distance"]
 
 #: Beyond this many rows the mean distance is taken over a fixed random subsample: its relative
 #: standard error is then well below one percent, and a width needs no more.
 EXACT_ROWS = 4000
 BLOCK_ROWS = 256
+#: Rows whose neighbours are looked for (among all rows) to learn how far they usually are.
+NEIGHBOUR_ROWS = 1000
+#: Factors of the mean distance that the automatic width keeps within. In one or two dimensions
+#: neighbours come as near as there are rows, long after a kernel has become too narrow.
+AUTO_RANGE = (0.25, 2.0)
 
 
 def mean_distance(
@@ -81,3 +86,96 @@ def _block(X: Array, Y: Array, metric: str) -> Array:
     if metric == "euclidean":
         return np.asarray(euclidean_distances(X, Y, squared=True))
     return np.asarray(pairwise_distances(X, Y, metric=metric))
+
+
+def neighbour_distance(
+    X: Array,
+    metric: str = "euclidean",
+    sample_weight: Array | None = None,
+    random_state: int = 0,
+) -> float:
+    r"""Median over rows of the distance to the nearest row that is not a copy of it.
+
+    A weight counts as that many copies of its row, so a row of weight 2 and two equal rows give
+    the same.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        One view of the training rows.
+    metric : str
+        Any metric of ``sklearn.metrics.pairwise_distances``.
+    sample_weight : array of shape (n,), optional
+        Number of copies that each row stands for.
+    random_state : int
+        Seed of the subsample of rows that is taken beyond ``NEIGHBOUR_ROWS``; their neighbours
+        are looked for among all rows.
+
+    Returns
+    -------
+    float
+        0.0 when all rows coincide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> neighbour_distance(np.array([[0.0], [1.0], [3.0], [3.0]]))
+    1.5
+    """
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+    X = X - X.mean(axis=0)
+    # Copies come out of |x|^2 + |y|^2 - 2x'y at the square root of its rounding.
+    size = np.linalg.norm(X, axis=1) if metric == "euclidean" else np.abs(X).sum(axis=1)
+    copy = 1e-7 * float(size.max(initial=0.0))
+    pick = np.arange(len(X))
+    if len(X) > NEIGHBOUR_ROWS:
+        pick = np.random.default_rng(random_state).choice(len(X), NEIGHBOUR_ROWS, replace=False)
+    nearest = np.empty(len(pick))
+    for start in range(0, len(pick), BLOCK_ROWS):
+        rows = pick[start : start + BLOCK_ROWS]
+        block = pairwise_distances(X[rows], X, metric=metric)
+        block[block <= copy] = np.inf
+        nearest[start : start + BLOCK_ROWS] = block.min(axis=1)
+    if not np.isfinite(nearest).all():  # all rows are copies of one
+        return 0.0
+    # The middle of the weighted sample: the mean of its two middle values where there are two.
+    order = np.argsort(nearest, kind="stable")
+    share = np.cumsum(weights[pick][order])
+    low, high = (
+        order[min(np.searchsorted(share, share[-1] / 2, side=side), len(order) - 1)]
+        for side in ("left", "right")
+    )
+    return float((nearest[low] + nearest[high]) / 2)
+
+
+def auto_factor(
+    X: Array, mean: float, metric: str = "euclidean", sample_weight: Array | None = None
+) -> float:
+    r"""The width ``"auto"``, as a factor of the mean distance D.
+
+    .. math:: s = \mathrm{median}_i \min_{x_k \ne x_i} d(x_i, x_k)
+
+    the distance that one row usually has to the nearest other. A kernel should tell a row from its
+    neighbours and still see some of them. In few dimensions neighbours are near (s is D/4 or
+    less), in many dimensions all rows are nearly equally far from each other (s is close to D): no
+    one factor of D serves both.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        One view of the training rows, scaled.
+    mean : float
+        Its mean distance D.
+    metric : str
+        The metric of both.
+    sample_weight : array of shape (n,), optional
+        Number of copies that each row stands for.
+
+    Returns
+    -------
+    float
+        s / D, no less than 1/4 and no more than 2.
+    """
+    nearest = neighbour_distance(X, metric, sample_weight)
+    low, high = AUTO_RANGE
+    return float(np.clip(nearest / mean, low, high))

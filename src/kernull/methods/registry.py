@@ -43,6 +43,9 @@ NUS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 #: Grid of the strength of the slim variants.
 SLIM_LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 
+#: The paper's methods as it has them, whatever the estimator does by default.
+PLAIN: dict[str, Any] = {"scaling": "standard", "widths": 0.5, "p": 2.0, "delta": 1e-2}
+
 #: Settings of kernels that mean nothing to a detector that takes a table.
 KERNEL_SETTINGS = (
     "kernels",
@@ -158,15 +161,17 @@ def _entries() -> list[Method]:
             ),
         ]
     # The dual of the gradient method is not smooth at p = 1.
-    for name, fixed_solver, norms in (
+    solvers: list[tuple[str, dict[str, Any], tuple[float, ...]]] = [
         ("lp MK-FN", {}, PS),
         ("lp MK-FN (Algorithm 1)", {"solver": "paper"}, PS),
         ("lp MK-FN-Grad", {"solver": "gradient", "tol": 1e-4}, PS[1:]),
         ("lp MK-FN-CVX", {"solver": "paper-cvx", "tol": 1e-4}, PS),
-    ):
+    ]
+    for name, solver, norms in solvers:
         grid = {"widths": WIDTHS, "p": norms, "delta": DELTAS}
         timed = "Algorithm" not in name
-        out.append(Method(name, MultiKernelFisherNull, grid, fixed_solver, timed=timed))
+        settings = {**PLAIN, **solver}
+        out.append(Method(name, MultiKernelFisherNull, grid, settings, timed=timed))
     out += [
         Method("OneClassSVM", AveragedOneClassSVM, {"widths": WIDTHS, "nu": NUS}, kind="fused"),
         Method(

@@ -16,6 +16,11 @@ from sklearn.svm import OneClassSVM
 
 from kernull._typing import Array, Mask
 
+try:  # what OneClassSVM calls; below a few hundred rows its own checks take most of the time
+    from sklearn.svm import _libsvm
+except ImportError:  # scikit-learn promises it to nobody
+    _libsvm = None
+
 __all__ = ["check_nu", "curvature", "free_rows", "precision", "slack", "solve_capped"]
 
 #: libsvm's tolerance on gradients of about one; its single precision allows no less.
@@ -59,18 +64,31 @@ def solve_capped(Q: Array, nu: float) -> Array:
     """
     total = nu * len(Q)
     scale = float(np.abs(Q).max()) or 1.0
-    # libsvm's variables are nu n a: its gradients have the size of nu n times Q.
-    machine = _QuietSVM(
-        kernel="precomputed",
-        nu=nu,
-        tol=_TOLERANCE * max(total, 1.0),
-        cache_size=500,
-        max_iter=max(_STEPS, _STEPS_A_ROW * len(Q)),
-    )
-    machine.fit(Q / scale)
+    options: dict[str, Any] = {
+        "kernel": "precomputed",
+        "nu": nu,
+        # libsvm's variables are nu n a: its gradients have the size of nu n times Q.
+        "tol": _TOLERANCE * max(total, 1.0),
+        "cache_size": 500,
+        "max_iter": max(_STEPS, _STEPS_A_ROW * len(Q)),
+    }
+    support, coef = _run_libsvm(np.ascontiguousarray(Q / scale, dtype=float), options)
     a = np.zeros(len(Q))
-    a[machine.support_] = machine.dual_coef_[0] / total
+    a[support] = coef / total
     return a
+
+
+def _run_libsvm(Q: Array, options: dict[str, Any]) -> tuple[Array, Array]:
+    """Indices and coefficients of the support vectors."""
+    if _libsvm is not None:
+        try:
+            _libsvm.set_verbosity_wrap(0)
+            found = _libsvm.fit(Q, np.ones(len(Q)), svm_type=2, **options)
+            return np.asarray(found[0]), np.asarray(found[3])[0]
+        except (TypeError, AttributeError):  # another interface than the one we know
+            pass
+    machine = _QuietSVM(**options).fit(Q)
+    return machine.support_, machine.dual_coef_[0]
 
 
 def slack(gradient: Array, a: Array, nu: float) -> float:

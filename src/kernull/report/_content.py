@@ -171,7 +171,9 @@ def gives_reasons(model: Any) -> bool:
 
 def _training_rows(model: Any) -> int:
     bank = getattr(model, "bank_", None)
-    return int(model._stack_shape[1] if bank is None else bank.n)
+    rows = int(model._stack_shape[1] if bank is None else bank.n)
+    of_rows = np.ndim(getattr(model, "coef_", ())) == 1  # not of landmarks
+    return rows - (getattr(model, "_n_reference", 0) if of_rows else 0)
 
 
 def _view_of_kernel(model: Any) -> tuple[str, ...]:
@@ -317,7 +319,9 @@ def _columns(model: Any, names: Sequence[str] | None) -> tuple[tuple[str, tuple[
         return ()
     known = getattr(model, "feature_names_in_", None) if names is None else names
     labels = [f"x{i}" for i in range(model.n_features_in_)] if known is None else known
-    return tuple((v.name, tuple(str(labels[i]) for i in v.columns)) for v in bank.views)
+    # A view in several scalings is one view.
+    columns = {v.name: tuple(str(labels[i]) for i in v.columns) for v in bank.views}
+    return tuple(columns.items())
 
 
 def _versions() -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array, Indices, Mask
-from kernull.errors import EdgeOfGridWarning
+from kernull.errors import EdgeOfGridWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
 from kernull.estimators._inputs import read_precomputed
 from kernull.paths.grids import (
@@ -281,6 +281,11 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         model = MultiKernelFisherNull(**params)
         if self.model_params:
             model.set_params(**self.model_params)
+        if model.reference is not None:
+            raise MissingCapabilityError(
+                "reference: the shared path solves for rows of target value 1 alone; leave it "
+                "None here, or search over MultiKernelFisherNull by scikit-learn's GridSearchCV."
+            )
         if refit:
             chosen = self.best_params_
             model.set_params(p=chosen["p"], delta=chosen["delta"], tol=self.refit_tol)

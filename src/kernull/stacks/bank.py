@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning
 from kernull.kernels import FittedKernel, parse_kernels
 from kernull.stacks.dense import DenseStack
-from kernull.views import ViewScaler
+from kernull.views import ViewScaler, read_scalings
 
 __all__ = ["BankView", "KernelBank", "parse_widths", "report_dropped"]
 
@@ -23,7 +24,7 @@ BLOCK_ROWS = 512
 
 @dataclass(frozen=True)
 class BankView:
-    """One view of the training rows with the kernels built on it."""
+    """One view of the training rows in one scaling, with the kernels built on it."""
 
     name: str
     columns: Indices
@@ -40,8 +41,8 @@ class BankView:
 class KernelBank:
     """All kernels of a model: J functions on named, scaled views of the training rows.
 
-    Kernels are numbered view by view. Kernels of one view that are functions of the same distance
-    share its computation.
+    Kernels are numbered view by view, and scaling by scaling within a view. Kernels of one view
+    and scaling that are functions of the same distance share its computation.
     """
 
     views: tuple[BankView, ...]
@@ -75,12 +76,13 @@ class KernelBank:
             if drop_constant and _constant(part):
                 dropped.append(name)
                 continue
-            scaler = ViewScaler.fit(scaling, part, sample_weight)
-            train = scaler.transform(part)
-            fitted = tuple(
-                k for spec in specs for k in spec.fit(train, factors, sample_weight, keep)
-            )
-            kept.append(BankView(name, columns, scaler, train, fitted))
+            for kind in read_scalings(scaling, part.shape[1]):
+                scaler = ViewScaler.fit(kind, part, sample_weight)
+                train = scaler.transform(part)
+                fitted = tuple(
+                    k for spec in specs for k in spec.fit(train, factors, sample_weight, keep)
+                )
+                kept.append(BankView(name, columns, scaler, train, fitted))
         report_dropped(dropped, len(kept))
         labels = [spec.label for spec in specs for _ in range(len(factors) if spec.metric else 1)]
         return cls(tuple(kept), _kernel_names(kept, labels))
@@ -228,8 +230,10 @@ def _weighted_sum(
     return out
 
 
-def parse_widths(widths: Any) -> tuple[float, ...]:
-    """Factors of the mean distance from one number or several."""
+def parse_widths(widths: Any) -> tuple[float | str, ...]:
+    """Factors of the mean distance from one number or several; ``"auto"`` stays for the views."""
+    if isinstance(widths, str) and widths == "auto":
+        return ("auto",)
     try:
         factors = tuple(np.asarray(widths, dtype=float).ravel().tolist())
     except (TypeError, ValueError):
@@ -237,7 +241,7 @@ def parse_widths(widths: Any) -> tuple[float, ...]:
     if not factors or not all(np.isfinite(f) and f > 0 for f in factors):
         raise ValueError(
             f"widths: got {widths!r}; expected a positive factor of the mean pairwise distance, "
-            "or several."
+            "several of them, or 'auto'."
         )
     return factors
 
@@ -245,11 +249,14 @@ def parse_widths(widths: Any) -> tuple[float, ...]:
 def _kernel_names(views: Sequence[BankView], labels: Sequence[str]) -> tuple[str, ...]:
     """Name kernels by their view, adding function and width only where needed to tell apart."""
     several_functions = len(set(labels)) > 1
+    scalings = Counter(view.name for view in views)
     names = []
     for view in views:
         several_widths = len({k.factor for k in view.kernels if k.factor is not None}) > 1
         for kernel, label in zip(view.kernels, labels, strict=True):
             parts = [view.name]
+            if scalings[view.name] > 1:
+                parts.append(view.scaler.kind)
             if several_functions:
                 parts.append(label)
             if several_widths and kernel.factor is not None:

@@ -18,7 +18,9 @@ __all__ = ["LazyCross", "device_cross"]
 CHUNK_BYTES = 32 * 2**20
 
 
-def device_cross(bank: KernelBank, X: Array, device: Any, dtype: Any = np.float64) -> Any:
+def device_cross(
+    bank: KernelBank, X: Array, device: Any, dtype: Any = np.float64, scale: Array | None = None
+) -> Any:
     """The stack between new rows and a bank's training rows on a torch device."""
     import torch
 
@@ -27,7 +29,7 @@ def device_cross(bank: KernelBank, X: Array, device: Any, dtype: Any = np.float6
     kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
     left = [torch.as_tensor(view.transform(X)).to(device, kind) for view in bank.views]
     rows = [torch.as_tensor(view.train).to(device, kind) for view in bank.views]
-    return TorchTiledStack(rows, [view.kernels for view in bank.views], left=left)
+    return TorchTiledStack(rows, [view.kernels for view in bank.views], left=left, scale=scale)
 
 
 class LazyCross:
@@ -95,7 +97,7 @@ class LazyCross:
     def blocks(self) -> Iterator[tuple[slice, DenseStack]]:
         """The stack in dense pieces of a few rows each."""
         for rows in self.chunks(self.J):
-            yield rows, DenseStack(self.rows(rows))
+            yield rows, DenseStack(self.rows(rows))  # scaled already
 
     def diagonal(self) -> Array:
         """k_j(x, x) of the new rows, of shape (J, m)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from kernull._typing import Array, Indices
 from kernull.kernels.widths import BLOCK_ROWS
 from kernull.stacks.bank import BankView, KernelBank
+from kernull.views import read_scalings
 
 __all__ = ["fit_and_combine"]
 
@@ -52,9 +53,11 @@ def fit_and_combine(
     out = np.zeros((len(X), len(X)))
     scratch = np.empty((min(BLOCK_ROWS, len(X)), len(X)))
     start = 0
-    for name, columns in views.items():
+    for name, columns, kind in _scaled_views(views, options.pop("scaling", "standard")):
         distances: dict[str, list[Array]] = {}
-        one = KernelBank.fit(X, {name: columns}, drop_constant=False, keep=distances, **options)
+        one = KernelBank.fit(
+            X, {name: columns}, scaling=kind, drop_constant=False, keep=distances, **options
+        )
         b = weights[start : start + one.J]
         start += one.J
         kept.append(one.views[0])
@@ -64,6 +67,13 @@ def fit_and_combine(
         rows, rest = slice(begin, begin + BLOCK_ROWS), slice(begin + BLOCK_ROWS, None)
         out[rest, rows] = out[rows, rest].T
     return KernelBank(tuple(kept), tuple(names)), out
+
+
+def _scaled_views(views: Mapping[str, Indices], scaling: Any) -> Iterator[tuple[str, Indices, str]]:
+    """Each view in each of its scalings, in the order of the bank."""
+    for name, columns in views.items():
+        for kind in read_scalings(scaling, len(columns)):
+            yield name, columns, kind
 
 
 def _add(

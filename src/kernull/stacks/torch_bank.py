@@ -58,7 +58,9 @@ class TorchBank:
         """Fit scaling and widths of every view on the device of X; drop constant views."""
         if scaling not in SCALINGS_ON_DEVICE:
             raise ValueError(f"scaling: got {scaling!r}; a device fits {SCALINGS_ON_DEVICE}.")
-        factors = parse_widths(widths)
+        factors = [f for f in parse_widths(widths) if not isinstance(f, str)]
+        if not factors:
+            raise ValueError(f"widths: got {widths!r}; a device fits factors, not rules.")
         names, picked, scalers, rows, kernels = [], [], [], [], []
         dropped = []
         for name, columns in views.items():

@@ -11,10 +11,29 @@ from sklearn.preprocessing import StandardScaler
 
 from kernull._typing import Array
 
-__all__ = ["SCALINGS", "ViewScaler"]
+__all__ = ["SCALINGS", "ViewScaler", "read_scalings"]
 
 #: The scalings known by name.
 SCALINGS = ("standard", "whiten", "whiten-raw", "none")
+#: What ``"auto"`` stands for; docs/guide/defaults.md has the comparison behind it.
+AUTO_SCALINGS = ("standard", "whiten")
+
+
+def read_scalings(scaling: Any, columns: int) -> tuple[str, ...]:
+    """The scalings that ``scaling`` stands for on a view of so many columns.
+
+    One column needs no decorrelation: ``"auto"`` is then ``"standard"`` alone.
+    """
+    if isinstance(scaling, str) and scaling == "auto":
+        return AUTO_SCALINGS if columns > 1 else ("standard",)
+    kinds = tuple(scaling) if isinstance(scaling, list | tuple) else (scaling,)
+    if not kinds or not all(isinstance(kind, str) and kind in SCALINGS for kind in kinds):
+        raise ValueError(
+            f"scaling: got {scaling!r}; expected one of {SCALINGS}, several of them, or 'auto'."
+        )
+    if len(set(kinds)) < len(kinds):
+        raise ValueError(f"scaling: got {scaling!r}, which names a scaling twice.")
+    return kinds
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,21 @@ def test_a_cache_that_is_busy_is_not_thrown_away(networks, pictures, tmp_path, m
     connection.close()
 
 
+def test_reading_needs_no_lock_of_its_own(extract, pictures, counted, monkeypatch, recwarn):
+    """Nor a folder that can be written: another process holds the right to write meanwhile."""
+    from kernull.views.images import cache
+
+    monkeypatch.setattr(cache, "WAIT", 0.05)
+    truth = extract.transform(pictures)
+    (path,) = files(extract)
+    connection = sqlite3.connect(path)
+    connection.execute("BEGIN IMMEDIATE")
+    np.testing.assert_array_equal(extract.transform(pictures), truth)
+    connection.close()
+    assert sum(counted) == len(pictures)
+    assert not [w for w in recwarn if "cache" in str(w.message)]
+
+
 # -- kills -----------------------------------------------------------------------------------
 
 WORKER = """

@@ -68,20 +68,20 @@ def load_backbone(
         changed.preprocessing = network.preprocessing.changed(preprocessing)
         return changed
     path = _find_onnx(text, weights)
-    described, expected = _described(path)
+    described, expected = _described(path, preprocessing)
     state = path.stat()
     identity = (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
     opened = _open_onnx(path, identity, device, threads)
-    return OnnxBackbone(path, opened, described.changed(preprocessing), expected)
+    return OnnxBackbone(path, opened, described, expected)
 
 
 def n_threads(n_jobs: int | None) -> int:
     """Number of threads: all cores for None, scikit-learn's meaning for the rest."""
     if n_jobs is None:
         return int(cpu_count())
-    if not isinstance(n_jobs, int) or n_jobs == 0:
+    if not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
         raise ValueError(f"n_jobs: got {n_jobs!r}; expected None or an integer other than 0.")
-    return n_jobs if n_jobs > 0 else max(1, int(cpu_count()) + 1 + n_jobs)
+    return int(n_jobs) if n_jobs > 0 else max(1, int(cpu_count()) + 1 + int(n_jobs))
 
 
 def check_device(device: Any) -> None:
@@ -127,17 +127,20 @@ def _find_onnx(text: str, weights: str | os.PathLike[str] | None) -> Path:
     )
 
 
-def _described(path: Path) -> tuple[Preprocessing, int | None]:
-    """Preprocessing of an ONNX file: from the JSON file beside it, or known by name.
+def _described(path: Path, changes: Mapping[str, Any] | None) -> tuple[Preprocessing, int | None]:
+    """Preprocessing of an ONNX file: from the JSON file beside it, known by name, or given.
 
     With the number of features that the network known by that name has.
     """
     sidecars = (path.with_name(path.name + ".json"), path.with_suffix(".json"))
     for sidecar in sidecars:
         if sidecar.is_file():
-            return Preprocessing.read(sidecar), None
+            return Preprocessing.read(sidecar).changed(changes), None
     if path.stem in KNOWN:
-        return KNOWN[path.stem]
+        known, expected = KNOWN[path.stem]
+        return known.changed(changes), expected
+    if changes and "size" in changes:
+        return Preprocessing.of(changes), None
     raise ValueError(
         f"backbone: nothing says how {str(path)!r} wants its images. Describe it in a file "
         f'{sidecars[0].name!r} beside it, such as {{"size": 224, "channels": "RGB", "scale": '
@@ -179,6 +182,11 @@ def _open_onnx(path: Path, identity: tuple[int, ...], device: str, threads: int)
             f"backbone: onnxruntime cannot open {str(path)!r}: {_first_line(error)}. Expected a "
             "complete model in one file, without external data."
         ) from error
+    if device.startswith("cuda") and "CUDAExecutionProvider" not in session.get_providers():
+        raise MissingDependencyError(
+            f"device: got {device!r}, but onnxruntime could not start CUDA; see its requirements, "
+            "or pass device='cpu'."
+        )
     return session, digest
 
 

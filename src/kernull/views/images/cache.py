@@ -37,10 +37,11 @@ _DAMAGED = (
     sqlite3.SQLITE_ERROR,
     sqlite3.SQLITE_CONSTRAINT,
 )
-_TABLES = """
-CREATE TABLE IF NOT EXISTS features (image BLOB PRIMARY KEY, content BLOB, checksum INTEGER);
-CREATE TABLE IF NOT EXISTS space (id INTEGER PRIMARY KEY, description TEXT);
-"""
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS features (image BLOB PRIMARY KEY, content BLOB, checksum INTEGER)",
+    "CREATE TABLE IF NOT EXISTS space (id INTEGER PRIMARY KEY, description TEXT)",
+)
+_HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'features'"
 
 
 class FeatureCache:
@@ -66,6 +67,8 @@ class FeatureCache:
 
         def read(connection: sqlite3.Connection) -> dict[bytes, Features]:
             found: dict[bytes, Features] = {}
+            if connection.execute(_HAS_TABLE).fetchone() is None:  # its writer was killed early
+                return found
             for start in range(0, len(wanted), _AT_A_TIME):
                 part = wanted[start : start + _AT_A_TIME]
                 marks = ",".join("?" * len(part))
@@ -85,8 +88,14 @@ class FeatureCache:
             rows.append((image, content, _checksum(image, content)))
 
         def write(connection: sqlite3.Connection) -> None:
-            with connection:  # one transaction
-                connection.executemany("INSERT OR REPLACE INTO features VALUES (?, ?, ?)", rows)
+            # Asking for the lock at once: two that read first and write then cannot wait for
+            # each other. Without the commit, closing the file undoes everything.
+            connection.execute("BEGIN IMMEDIATE")
+            for table in _TABLES:
+                connection.execute(table)
+            connection.execute("INSERT OR IGNORE INTO space VALUES (0, ?)", (self.space,))
+            connection.executemany("INSERT OR REPLACE INTO features VALUES (?, ?, ?)", rows)
+            connection.execute("COMMIT")
 
         self._with_file(write)
 
@@ -114,15 +123,8 @@ class FeatureCache:
         return None
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=WAIT)
-        try:
-            connection.text_factory = bytes  # damaged text is no reason to fail
-            connection.executescript(_TABLES)
-            with connection:
-                connection.execute("INSERT OR IGNORE INTO space VALUES (0, ?)", (self.space,))
-        except BaseException:
-            connection.close()
-            raise
+        connection = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)
+        connection.text_factory = bytes  # damaged text is no reason to fail
         return connection
 
     def _start_again(self, error: Exception) -> None:

@@ -46,7 +46,7 @@ class TorchBackbone:
             return np.asarray(values.float().cpu().numpy())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def load_torch(library: str, name: str, device: str) -> TorchBackbone:
     """A network of torchvision (``name`` or ``name:weights``) or timm."""
     package = _need(library)

@@ -52,8 +52,13 @@ class _ImageTransformer(TransformerMixin, BaseEstimator):
     def _check(self) -> None:
         if self.on_error not in ("raise", "nan"):
             raise ValueError(f"on_error: got {self.on_error!r}; expected 'raise' or 'nan'.")
-        if not isinstance(self.batch_size, int) or self.batch_size < 1:
+        if not isinstance(self.batch_size, int | np.integer) or self.batch_size < 1:
             raise ValueError(f"batch_size: got {self.batch_size!r}; expected a positive integer.")
+        if self.preprocessing is not None and not isinstance(self.preprocessing, Mapping):
+            raise ValueError(
+                f"preprocessing: got {self.preprocessing!r}; expected a mapping, such as "
+                "{'resize': 'crop'}."
+            )
         if self.cache is not None and not isinstance(self.cache, str | os.PathLike):
             raise ValueError(f"cache: got {self.cache!r}; expected None or the path of a folder.")
 

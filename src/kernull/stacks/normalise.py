@@ -1,0 +1,107 @@
+r"""Kernels on a common scale: each divided by what two different rows have in common on average.
+
+.. math:: \tilde K_j = K_j / m_j^\alpha, \qquad m_j = \frac{1}{n (n - 1)} \sum_{i \ne k} K_{j,ik}
+
+The learned weights follow :math:`u_j = a'K_j a`. For coefficients that are all alike this is the
+sum of the entries of K_j, largest for the kernel that finds all rows alike: the widest one.
+Divided by m_j, the off-diagonal parts of all kernels sum to the same, and what is left to compare
+is how a kernel's similarities are distributed over the rows, and its diagonal, 1/m_j, which
+favours narrow kernels. :math:`\alpha` between 0 and 1 lies between the two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array
+from kernull.errors import InvalidKernelError
+
+__all__ = ["NORMALISATIONS", "normalising_factors", "off_diagonal_means", "read_normalisation"]
+
+#: Exponents by name.
+NORMALISATIONS = {"none": 0.0, "offdiagonal": 1.0}
+#: Means below this share of the diagonal count as this much: a kernel so narrow that it finds no
+#: two rows alike would otherwise be blown up until it drowned ridge and rounding alike.
+FLOOR = 1e-6
+
+
+def read_normalisation(normalize: Any) -> float:
+    """The exponent that ``normalize`` stands for."""
+    if isinstance(normalize, str) and normalize in NORMALISATIONS:
+        return NORMALISATIONS[normalize]
+    is_number = isinstance(normalize, int | float | np.number) and not isinstance(normalize, bool)
+    if is_number and 0.0 <= normalize <= 1.0:
+        return float(normalize)
+    raise ValueError(
+        f"normalize: got {normalize!r}; expected one of {sorted(NORMALISATIONS)}, or an exponent "
+        "from 0 (none) to 1 (offdiagonal)."
+    )
+
+
+def off_diagonal_means(stack: Any, row_weight: Array | None = None) -> Array:
+    r"""Mean kernel value of two different rows, for each kernel: one pass.
+
+    .. math::
+
+       m_j = \frac{w'K_jw - \sum_i \min(w_i, 1) w_i K_{j,ii}}{\sum_i w_i (W - \min(w_i, 1))},
+       \qquad W = \sum_i w_i
+
+    A weight counts as that many copies of a row, each of which meets the others, as in the mean
+    distance; with unit weights this is the plain mean.
+
+    Parameters
+    ----------
+    stack : Stack
+        J kernels over n rows.
+    row_weight : array of shape (n,), optional
+        Number of copies that each row stands for.
+
+    Returns
+    -------
+    array of shape (J,)
+    """
+    w = np.ones(stack.n) if row_weight is None else np.asarray(row_weight, dtype=float)
+    own = np.minimum(w, 1.0)
+    total = stack.products(w) @ w - stack.diagonal() @ (own * w)
+    return np.asarray(total / (w @ (w.sum() - own)))
+
+
+def normalising_factors(stack: Any, exponent: float, row_weight: Array | None = None) -> Array:
+    """What to multiply each kernel by, of shape (J,); ones where the exponent is zero.
+
+    Parameters
+    ----------
+    stack : Stack
+        J kernels over n rows.
+    exponent : float in [0, 1]
+        1 divides by the mean of the off-diagonal entries.
+    row_weight : array of shape (n,), optional
+        Number of copies that each row stands for.
+
+    Returns
+    -------
+    array of shape (J,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernull.stacks import DenseStack
+    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> normalising_factors(DenseStack(K[None]), 1.0)
+    array([2.])
+    """
+    if exponent == 0.0:
+        return np.ones(stack.J)
+    means = off_diagonal_means(stack, row_weight)
+    floor = FLOOR * stack.diagonal().mean(axis=1)
+    # Rounding of a kernel that is zero off its diagonal may fall on either side of zero.
+    bad = np.flatnonzero(means < -floor)
+    if len(bad):
+        raise InvalidKernelError(
+            f"normalize: kernel {bad[0]} has a negative mean off its diagonal "
+            f"({means[bad[0]]:.3g}), as linear kernels of centred columns have; use "
+            "normalize='none', scaling='none', or a kernel of positive values such as 'rbf'."
+        )
+    return np.asarray(np.maximum(means, np.maximum(floor, np.finfo(float).tiny)) ** -exponent)

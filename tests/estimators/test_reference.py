@@ -1,0 +1,248 @@
+"""Normalised kernels and rows of reference, against plain NumPy on the same kernels."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import kernull
+from kernull import MultiKernelFisherNull, MultiKernelFisherNullCV
+from kernull.datasets import load_wine_views
+from kernull.errors import InvalidKernelError, MissingCapabilityError
+from kernull.stacks import DenseStack
+from kernull.views import join_views
+
+DATA = load_wine_views()
+X, VIEWS = join_views(DATA.views)
+WINES, OTHERS = X[DATA.y == 1], X[DATA.y != 1]
+TRAIN, NEW = WINES[:40], np.concatenate([WINES[40:], OTHERS[:30]])
+PLAIN = {"scaling": "standard", "widths": (0.25, 1.0), "p": 2.0, "delta": 1e-2}
+SETTINGS = [
+    {"normalize": "offdiagonal"},
+    {"normalize": 0.5},
+    {"reference": "permuted"},
+    {"reference": OTHERS[30:45]},
+    {"reference": "permuted", "normalize": "offdiagonal"},
+]
+
+pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
+every = pytest.mark.parametrize("options", SETTINGS, ids=lambda o: "+".join(o))
+
+
+def model(**options):
+    return MultiKernelFisherNull(views=VIEWS, **(PLAIN | options))
+
+
+def by_hand(fitted, rows=None):
+    """(K_b, k_b of rows, t) of a fitted model from its bank alone."""
+    factors = fitted.weights_ * fitted.scale_
+    K = np.tensordot(factors, fitted.bank_.stack().kernels, axes=1)
+    cross = None
+    if rows is not None:
+        kernels = np.stack([k for _, k in fitted.bank_.matrices(rows)])
+        cross = np.tensordot(factors, kernels, axes=1)
+    t = np.ones(len(K))
+    t[len(TRAIN) :] = 0.0
+    return K, cross, t
+
+
+@every
+def test_scores_solve_the_same_problem_with_another_right_hand_side(options):
+    fitted = model(**options).fit(TRAIN)
+    K, cross, t = by_hand(fitted, NEW)
+    rows = len(TRAIN) if options.get("reference") is None else len(fitted.coef_)
+    assert fitted.ridge_ == pytest.approx(1e-2 * rows, rel=1e-14)
+    a = np.linalg.solve(K + fitted.ridge_ * np.eye(len(K)), t)
+    np.testing.assert_allclose(fitted.coef_, a, rtol=1e-6, atol=1e-9 * np.abs(a).max())
+    np.testing.assert_allclose(fitted.score_samples(NEW), cross @ a, rtol=1e-8, atol=1e-10)
+    assert fitted.gap_ <= 1e-6
+
+
+@every
+def test_weights_are_those_of_the_scaled_kernels(options):
+    fitted = model(**options, tol=1e-10).fit(TRAIN)
+    kernels = fitted.bank_.stack().kernels * fitted.scale_[:, None, None]
+    t = by_hand(fitted)[2]
+    problem = kernull.FisherProblem(DenseStack(kernels), fitted.ridge_, target=t)
+    result = kernull.solve(problem, kernull.LpBall(2.0), "cvxpy", tol=1e-6)
+    np.testing.assert_allclose(fitted.weights_, result.weights, atol=1e-4)
+
+
+def test_the_scale_is_one_over_the_mean_of_off_diagonal_entries():
+    plain, fitted = model().fit(TRAIN), model(normalize="offdiagonal").fit(TRAIN)
+    K, n = plain.bank_.stack().kernels, len(TRAIN)
+    means = (K.sum(axis=(1, 2)) - np.einsum("jii->j", K)) / (n * (n - 1))
+    np.testing.assert_allclose(fitted.scale_, 1 / means, rtol=1e-10)
+    assert (plain.scale_ == 1.0).all()
+    with_rows = model(normalize="offdiagonal", reference="permuted").fit(TRAIN)
+    np.testing.assert_allclose(with_rows.scale_, 1 / means, rtol=1e-10)  # targets alone
+
+
+@every
+def test_left_out_scores_are_those_of_refits(options):
+    fitted = model(**options).fit(TRAIN)
+    K, _, t = by_hand(fitted)
+    out = []
+    for i in range(len(TRAIN)):
+        keep = np.delete(np.arange(len(K)), i)
+        system = K[np.ix_(keep, keep)] + fitted.ridge_ * np.eye(len(keep))
+        out.append(K[i, keep] @ np.linalg.solve(system, t[keep]))
+    np.testing.assert_allclose(fitted.calibration_.scores, np.sort(out), rtol=1e-7)
+    np.testing.assert_allclose(fitted.calibration_contributions_.sum(axis=1), out, rtol=1e-7)
+    assert fitted.calibration_contributions_.shape == (len(TRAIN), len(fitted.weights_))
+
+
+@every
+def test_storages_agree(options):
+    dense = model(**options, tol=1e-10).fit(TRAIN)
+    tiled = model(**options, tol=1e-10, storage="tiled").fit(TRAIN)
+    low = model(**options, tol=1e-10, storage="nystroem").fit(TRAIN)  # every row a landmark
+    scale = np.abs(dense.score_samples(NEW)).max()
+    for other in (tiled, low):
+        np.testing.assert_allclose(other.weights_, dense.weights_, atol=1e-4)
+        np.testing.assert_allclose(
+            other.score_samples(NEW), dense.score_samples(NEW), atol=2e-4 * scale
+        )
+        assert len(other.calibration_.scores) == len(TRAIN)
+        assert len(other.calibration_contributions_) == len(TRAIN)
+
+
+@every
+def test_files_pickles_and_clones_keep_everything(options, tmp_path):
+    fitted = model(**options).fit(TRAIN)
+    kernull.save(fitted, tmp_path / "model")
+    for copy in (kernull.load(tmp_path / "model"), pickle.loads(pickle.dumps(fitted))):
+        assert (copy.score_samples(NEW) == fitted.score_samples(NEW)).all()
+        assert (copy.p_values(NEW) == fitted.p_values(NEW)).all()
+        assert copy.explain(NEW).words(0) == fitted.explain(NEW).words(0)
+        np.testing.assert_array_equal(copy.scale_, fitted.scale_)
+    again = clone(fitted).fit(TRAIN)
+    assert (again.score_samples(NEW) == fitted.score_samples(NEW)).all()
+
+
+@every
+def test_contributions_add_up_with_and_without_a_view(options):
+    fitted = model(**options).fit(TRAIN)
+    total = fitted.contributions(NEW).sum(axis=1)
+    np.testing.assert_allclose(total, fitted.score_samples(NEW), rtol=1e-12, atol=1e-14)
+    name = fitted.bank_.views[0].name
+    kept = np.array(fitted.bank_.kernel_views) != name
+    part = fitted.contributions(NEW)[:, kept].sum(axis=1)
+    without = fitted.score_samples(NEW, missing_views=name)
+    np.testing.assert_allclose(without, part, rtol=1e-12, atol=1e-14)
+
+
+@every
+def test_onnx_graphs_carry_the_scale(options):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    fitted = model(**options).fit(TRAIN)
+    session = runtime.InferenceSession(kernull.to_onnx(fitted).SerializeToString())
+    scores = session.run(None, {"X": NEW})[0]
+    np.testing.assert_allclose(scores, fitted.score_samples(NEW), rtol=1e-9, atol=1e-12)
+
+
+def test_rows_held_out_and_rows_of_weight_zero():
+    split = model(reference="permuted", normalize="offdiagonal", calibration="split").fit(WINES)
+    assert len(split.calibration_.scores) == 18
+    weight = np.r_[np.ones(40), np.zeros(len(WINES) - 40)]
+    for options in SETTINGS:
+        one = model(**options).fit(WINES, sample_weight=weight)
+        two = model(**options).fit(TRAIN)
+        np.testing.assert_allclose(one.score_samples(NEW), two.score_samples(NEW), rtol=1e-9)
+        assert len(one._training_scores) == len(WINES)
+
+
+def test_row_weights_count_as_copies_under_normalisation():
+    weight = np.r_[2.0, 2.0, np.ones(38)]
+    one = model(normalize="offdiagonal").fit(TRAIN, sample_weight=weight)
+    two = model(normalize="offdiagonal").fit(np.concatenate([TRAIN, TRAIN[:2]]))
+    np.testing.assert_allclose(one.scale_, two.scale_, rtol=1e-10)
+    np.testing.assert_allclose(one.score_samples(NEW), two.score_samples(NEW), rtol=1e-5)
+
+
+def test_given_kernels_are_normalised_alike_at_fit_and_scoring():
+    table = model(normalize="offdiagonal").fit(TRAIN)
+    K = table.bank_.stack().kernels
+    cross = np.stack([k for _, k in table.bank_.matrices(NEW)])
+    given = MultiKernelFisherNull("precomputed", normalize="offdiagonal", p=2.0, delta=1e-2)
+    given.fit(K)
+    np.testing.assert_allclose(given.scale_, table.scale_, rtol=1e-12)
+    np.testing.assert_allclose(given.score_samples(cross), table.score_samples(NEW), rtol=1e-9)
+    # Factors of their own are divided out: the mean is one whatever they are.
+    own = np.array([3.0] * len(K))
+    scaled = clone(given).fit(DenseStack(K, own))
+    np.testing.assert_allclose(scaled.scale_, table.scale_, rtol=1e-12)
+    np.testing.assert_allclose(scaled.score_samples(cross), table.score_samples(NEW), rtol=1e-9)
+
+
+def test_models_grow_under_normalisation():
+    grown = model(normalize="offdiagonal").partial_fit(TRAIN).partial_fit(WINES[40:45])
+    K = np.tensordot(grown.weights_ * grown.scale_, grown.bank_.stack().kernels, axes=1)
+    a = np.linalg.solve(K + grown.ridge_ * np.eye(45), np.ones(45))
+    np.testing.assert_allclose(grown.coef_, a, rtol=1e-7, atol=1e-9 * np.abs(a).max())
+    # Kernels that were given grow to the same.
+    K = grown.bank_.stack().kernels
+    given = MultiKernelFisherNull("precomputed", normalize="offdiagonal", p=2.0, delta=1e-2)
+    given.partial_fit(K[:, :40, :40]).partial_fit(K[:, 40:])
+    np.testing.assert_allclose(given.coef_, grown.coef_, rtol=1e-6)
+
+
+def test_the_draw_of_reference_rows_follows_the_seed():
+    one, two = (model(reference="permuted").fit(TRAIN) for _ in range(2))
+    other = model(reference="permuted", random_state=1).fit(TRAIN)
+    assert (one.coef_ == two.coef_).all()
+    assert not np.array_equal(one.coef_, other.coef_)
+    rows = one.bank_.views[0].train[len(TRAIN) :]
+    for column, drawn in zip(one.bank_.views[0].train[: len(TRAIN)].T, rows.T, strict=True):
+        assert np.isin(drawn.round(9), column.round(9)).all()  # every value is a usual one
+
+
+def test_a_constant_kernel_is_no_longer_free():
+    """Beside rows of reference, all-ones kernels say nothing; beside the origin they win."""
+
+    def flat(A, B):
+        return np.ones((len(A), len(B)))
+
+    options = {"kernels": ["rbf", flat], "views": None, "p": 1.0, "widths": 0.5}
+    options |= {"scaling": "standard", "delta": 1e-2}
+    alone = MultiKernelFisherNull(**options).fit(TRAIN)
+    beside = MultiKernelFisherNull(**options, reference="permuted").fit(TRAIN)
+    assert alone.weights_[1] > 0.99
+    assert beside.weights_[1] < 0.5
+
+
+def test_what_cannot_be_had_is_refused_by_name():
+    with pytest.raises(MissingCapabilityError, match="reference: precomputed kernels"):
+        MultiKernelFisherNull("precomputed", reference="permuted").fit(np.eye(4)[None])
+    with pytest.raises(MissingCapabilityError, match="reference: partial_fit"):
+        model(reference="permuted").partial_fit(TRAIN)
+    with pytest.raises(MissingCapabilityError, match="reference: forget"):
+        model(reference="permuted").fit(TRAIN).forget([0])
+    search = MultiKernelFisherNullCV(views=VIEWS, model_params={"reference": "permuted"})
+    with pytest.raises(MissingCapabilityError, match="reference: the shared path"):
+        search.fit(TRAIN)
+    for options in ({"normalize": "offdiagonal"}, {"reference": "permuted"}):
+        with pytest.raises(MissingCapabilityError, match="normalize, reference"):
+            kernull.fit_stream(model(**options), TRAIN)
+    with pytest.raises(ValueError, match="reference: got 'uniform'"):
+        model(reference="uniform").fit(TRAIN)
+    with pytest.raises(ValueError, match="reference: got 2 columns; expected 13"):
+        model(reference=np.zeros((3, 2))).fit(TRAIN)
+    with pytest.raises(ValueError, match="normalize: got 'kloft'"):
+        model(normalize="kloft").fit(TRAIN)
+    with pytest.raises(InvalidKernelError, match="negative mean"):
+        model(normalize="offdiagonal", kernels="linear").fit(TRAIN)
+
+
+def test_searches_normalise():
+    search = MultiKernelFisherNullCV(
+        views=VIEWS, ps=[1, 2], deltas=[1e-2], widths=[0.5], cv=3,
+        model_params={"normalize": "offdiagonal"},
+    )  # fmt: skip
+    best = search.fit(TRAIN).best_estimator_
+    assert not np.allclose(best.scale_, 1.0)
+    p = search.best_params_["p"]
+    same = model(normalize="offdiagonal", widths=0.5, p=p).fit(TRAIN)
+    np.testing.assert_allclose(search.score_samples(NEW), same.score_samples(NEW), rtol=1e-5)

@@ -1,0 +1,11 @@
+"""The plain problem: tests of how it is solved, kept and scored do not rest on the defaults."""
+
+from kernull import MultiKernelFisherNull
+
+#: One standardised view, one kernel: width half the mean distance, p = 2, ridge 0.01 n.
+PLAIN = {"scaling": "standard", "widths": 0.5, "p": 2.0, "delta": 1e-2}
+
+
+def plain_fisher(kernels="rbf", views=None, **options):
+    """`MultiKernelFisherNull` with the plain setting where no other is given."""
+    return MultiKernelFisherNull(kernels, views, **(PLAIN | options))
