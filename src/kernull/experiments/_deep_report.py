@@ -60,6 +60,10 @@ def deep_body(
     )
     if not methods:
         return "No method is finished on every target yet."
+    counts = {
+        key: min(len(found[t]) for t in targets) for key, found in complete.items()
+    }  # of an unfinished run, some methods have more repeats than others
+    uneven = len(set(counts.values())) > 1
     lines = []
     for method in methods:
         known = published.get(method)
@@ -69,6 +73,11 @@ def deep_body(
                 kind(method),
                 *(_mean(complete, method, s, targets) for s in scalings),
                 "" if known is None else _known(known),
+                *(
+                    [" / ".join(str(counts.get((method, s), 0)) for s in scalings)]
+                    if uneven
+                    else []
+                ),
             ]
         )
     n = sorted({int(row["n"]) for row in rows if "n" in row})
@@ -78,7 +87,16 @@ def deep_body(
         + (f" and {repeats} repeats" if repeats > 1 else "")
         + f"; {n[0] if len(n) == 1 else f'{n[0]} to {n[-1]}'} training images."
         + (f" Not finished and left out: {', '.join(missing)}." if missing else ""),
-        markdown(["method", "kind", *(NAMES[s] for s in scalings), "published"], lines),
+        markdown(
+            [
+                "method",
+                "kind",
+                *(NAMES[s] for s in scalings),
+                "published",
+                *(["repeats finished on every target"] if uneven else []),
+            ],
+            lines,
+        ),
         _verdict(complete, scalings, targets),
         f"![test AUC by method]({figure})",
     ]
