@@ -13,6 +13,7 @@ from kernull.experiments import (
     Experiment,
     Store,
     _runner,
+    load_experiment,
     main,
     reproduce,
     run_cells,
@@ -105,6 +106,22 @@ def test_a_failing_cell_costs_only_itself(tmp_path, register):
         run_cells(experiment, cells, {}, tmp_path)
     store = Store(tmp_path / "cells", fingerprint({}))
     assert [cell for cell in cells if store.get(cell) is None] == cells[2:4]
+
+
+def test_a_module_elsewhere_declares_an_experiment(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "toy.py").write_text(
+        "from kernull.experiments import Cell, Experiment\n"
+        "EXPERIMENT = Experiment('elsewhere.toy', 'a toy', lambda quick: {}, lambda s, r: [],\n"
+        "    lambda cell, settings, folder: [{'value': cell.repeat}], lambda r, s, f: '')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    experiment = load_experiment("elsewhere.toy")
+    cells = [Cell("set", "method", r) for r in range(2)]
+    rows = run_cells(experiment, cells, {}, tmp_path).rows(cells)
+    assert [row["value"] for row in rows] == [0, 1]
+    with pytest.raises(ValueError, match="experiment: got 'E99'"):
+        load_experiment("E99")
 
 
 def test_names_of_cells_do_not_collide(tmp_path):

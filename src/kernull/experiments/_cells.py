@@ -76,7 +76,8 @@ class Experiment:
     run : callable
         From a cell, the settings and the experiment's folder to rows. Pure but for reading what
         ``prepare`` wrote: the same arguments give the same rows, on any machine of one kind.
-        Keys that start with ``time_`` hold timings and are kept apart from results.
+        Keys that start with ``time_`` or ``memory_`` hold what differs from run to run and are
+        kept apart from results.
     report : callable
         From all rows, the settings and the folder to the Markdown body of the page; writes
         figures and further tables into the folder.
@@ -97,12 +98,16 @@ class Experiment:
 
 
 def load_experiment(name: str) -> Experiment:
-    """The experiment of a name, imported when asked for."""
-    if name not in EXPERIMENTS:
+    """The experiment of a name, imported when asked for.
+
+    Besides the names of `EXPERIMENTS`, the dotted name of any module that declares ``EXPERIMENT``
+    will do, so that experiments outside this package run by the same runner.
+    """
+    if name not in EXPERIMENTS and "." not in name:
         raise ValueError(
             f"experiment: got {name!r}; expected one of {', '.join(EXPERIMENTS)}, or 'all'."
         )
-    experiment: Experiment = import_module(EXPERIMENTS[name]).EXPERIMENT
+    experiment: Experiment = import_module(EXPERIMENTS.get(name, name)).EXPERIMENT
     return experiment
 
 

@@ -39,7 +39,9 @@ def save(figure: Any, path: Path) -> None:
     figure.savefig(path, dpi=140, metadata={"Software": None})
 
 
-def critical_difference(ranking: Ranking, path: Path, title: str) -> None:
+def critical_difference(
+    ranking: Ranking, path: Path, title: str, highlight: str = "lp MK-FN"
+) -> None:
     """Demsar's diagram: average ranks on a line, bars over methods that cannot be told apart."""
     k = len(ranking.methods)
     half = (k + 1) // 2
@@ -56,7 +58,7 @@ def critical_difference(ranking: Ranking, path: Path, title: str) -> None:
         best = i < half
         level = -(depth + 0.55 * (i if best else k - 1 - i))
         edge = 0.9 if best else k + 0.1
-        colour = COLOURS[1] if method == "lp MK-FN" else "black"
+        colour = COLOURS[1] if method == highlight else "black"
         axes.plot([rank, rank, edge], [0, level, level], color=colour, lw=1)
         side = {"ha": "left" if best else "right", "va": "center", "fontsize": 9}
         label = f" {method} ({rank:.2f}) "

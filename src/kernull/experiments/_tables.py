@@ -15,8 +15,8 @@ from kernull.experiments._store import write_atomically
 
 __all__ = ["distinct", "group", "markdown", "mean_std", "values", "where", "write_results"]
 
-#: Columns that hold timings; they differ from run to run and go to a table of their own.
-TIMING = "time_"
+#: Columns that hold what differs from run to run; they go to a table of their own.
+TIMING = ("time_", "memory_")
 
 
 def where(rows: Rows, **conditions: Any) -> Rows:

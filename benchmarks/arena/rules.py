@@ -1,0 +1,110 @@
+"""Candidate defaults, and which of them each family would get from the others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.arena.entrants import fisher
+from kernull import MultiKernelFisherNull
+from kernull.experiments._tables import group, markdown
+
+BOTH = ("standard", "whiten")
+MIXED = (0.25, 0.5, 1.0)
+AUTO = {"scaling": "auto", "widths": "auto", "p": "auto", "delta": "auto"}
+
+
+def _fixed(scaling, widths, p=2.0, delta=1e-2, **further):
+    return {"scaling": scaling, "widths": widths, "p": p, "delta": delta, **further}
+
+
+#: Candidates by name: arguments of `MultiKernelFisherNull`.
+RULES = {
+    "auto": AUTO,
+    "auto, standardised alone": {**AUTO, "scaling": "standard"},
+    "auto, whitened alone": {**AUTO, "scaling": "whiten"},
+    "auto, p = 1": {**AUTO, "p": 1.0},
+    "auto, uniform weights": {**AUTO, "p": 1e6},
+    "auto, delta = 0.001": {**AUTO, "delta": 1e-3},
+    "auto, delta = 0.1": {**AUTO, "delta": 1e-1},
+    "auto, rows of reference": {**AUTO, "reference": "permuted"},
+    "both scalings, width 1/4": _fixed(BOTH, 0.25),
+    "both scalings, width 1/2": _fixed(BOTH, 0.5),
+    "both scalings, width 1": _fixed(BOTH, 1.0),
+    "standardised, width 1/2": _fixed("standard", 0.5),
+    "whitened, width 1/2": _fixed("whiten", 0.5),
+    "whitened, width 1": _fixed("whiten", 1.0),
+    "standardised, three widths": _fixed("standard", MIXED),
+    "both scalings, three widths": _fixed(BOTH, MIXED),
+    "both scalings, three widths, p = 1": _fixed(BOTH, MIXED, p=1.0),
+    "both scalings, three widths, off-diagonal": _fixed(BOTH, MIXED, normalize="offdiagonal"),
+    "both scalings, three widths, half-way": _fixed(BOTH, MIXED, normalize=0.5),
+    "both scalings, three widths, reference": _fixed(BOTH, MIXED, reference="permuted"),
+}
+
+
+def candidates():
+    """The candidates that this version's estimator understands, as entrants."""
+    known = MultiKernelFisherNull().get_params()
+    return {
+        name: fisher(f"rule: {name}", "rule", rule)
+        for name, rule in RULES.items()
+        if set(rule) <= set(known)
+    }
+
+
+def family_means(rows):
+    """Mean AUC in percent by family and rule: over repeats, then over problems."""
+    by_problem = {
+        key: np.mean([row["auc"] for row in found])
+        for key, found in group(rows, "family", "entrant", "data").items()
+    }
+    out = {}
+    for (family, rule, _), value in by_problem.items():
+        out.setdefault(family, {}).setdefault(rule.removeprefix("rule: "), []).append(100 * value)
+    return {f: {rule: float(np.mean(v)) for rule, v in found.items()} for f, found in out.items()}
+
+
+def leave_one_out(means):
+    """For each family: the rule that the others choose, its AUC there, and the best rule's.
+
+    The others choose by the mean of their mean AUCs, every family with equal weight.
+    """
+    rules = set.intersection(*(set(found) for found in means.values()))
+    # Sorted, so that a tie does not depend on the order of a set.
+    rules = sorted(rules)
+    out = []
+    for family in means:
+        others = [other for other in means if other != family] or [family]
+        chosen = max(rules, key=lambda r: np.mean([means[f][r] for f in others]))
+        best = max(rules, key=lambda r: means[family][r])
+        out.append((family, chosen, means[family][chosen], best, means[family][best]))
+    overall = max(rules, key=lambda r: np.mean([means[f][r] for f in means]))
+    return out, overall
+
+
+def page(means):
+    """Markdown: every rule in every family, and the choice without each."""
+    families = list(means)
+    table, overall = leave_one_out(means)
+    rules = sorted(
+        set.intersection(*(set(found) for found in means.values())),
+        key=lambda r: -np.mean([means[f][r] for f in families]),
+    )
+    every = markdown(
+        ["rule", *families, "mean of families"],
+        [
+            [r, *(f"{value:.2f}" for value in (*of, np.mean(of)))]
+            for r in rules
+            if (of := [means[f][r] for f in families])
+        ],
+    )
+    choice = markdown(
+        ["family", "the other families choose", "its AUC there", "best rule there", "its AUC"],
+        [[f, c, f"{a:.2f}", b, f"{v:.2f}"] for f, c, a, b, v in table],
+    )
+    return (
+        "Mean AUC in percent over the problems of a family. A rule that is tuned on what it is "
+        "judged on flatters itself, so each family is judged by the rule that the other families "
+        f"choose (by the mean of their mean AUCs):\n\n{choice}\n\n"
+        f"All families together choose **{overall}**.\n\n{every}\n"
+    )
