@@ -46,7 +46,7 @@ def _means(table, summary, path):
             [means[name] for name in names],
             range(len(names)),
             MARKERS[f],
-            color=COLOURS[f],
+            color=COLOURS[(2, 3, 6)[f]],  # other colours than those of the names
             alpha=0.85,
             label=family,
         )
@@ -55,7 +55,7 @@ def _means(table, summary, path):
         label.set_color(_colour(label.get_text()))
     axes.set(xlabel="mean AUC in percent", ylim=(-0.7, len(names) - 0.3))
     axes.grid(axis="x", alpha=0.3)
-    axes.legend(loc="lower left", fontsize=8)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     axes.set_title(
         "From best mean rank (top) to worst; orange: our default, grey: peers", fontsize=9
     )
