@@ -34,6 +34,7 @@ import kernull
 from kernull.datasets import DELFT, load_delft, load_multiple_features
 from kernull.errors import ConstantViewWarning, TooFewRowsWarning
 from kernull.estimators import MultiKernelFisherNull
+from kernull.methods.registry import PLAIN
 from kernull.paths import shared_path
 from kernull.selection import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS, TARGETS_ONLY, OneClassKFold
 from kernull.selection.criteria import DEFAULT_CRITERION, Criterion, auc_of, read_scoring
@@ -116,7 +117,7 @@ def one_repeat(name: str, repeat: int) -> tuple[str, int, dict[str, float]]:
 
     on_test, on_valid = [], []
     for width in PAPER_WIDTHS:
-        model = MultiKernelFisherNull(views=views, widths=width)
+        model = MultiKernelFisherNull(views=views, **(PLAIN | {"widths": width}))
         stack = model._training_stack(X[train], None, slice(None))
         models = shared_path(stack, PAPER_PS, PAPER_DELTAS)
 
@@ -150,7 +151,7 @@ def without_outliers(
     criteria = _All(names)
     tables: list[list[Any]] = []
     for width in PAPER_WIDTHS:
-        estimator = MultiKernelFisherNull(views=rows.views, widths=width)
+        estimator = MultiKernelFisherNull(views=rows.views, **(PLAIN | {"widths": width}))
         folds_found = []
         for k, (train, test) in enumerate(splits):
             task = FoldTask(

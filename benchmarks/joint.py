@@ -18,6 +18,7 @@ import numpy as np
 
 from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
 from kernull.datasets import DatasetNotFound, load_multiple_features
+from kernull.methods.registry import PLAIN
 from kernull.metrics import auc
 from kernull.views import join_views
 
@@ -59,7 +60,7 @@ def speed():
 
         best = best_of(
             5,
-            learn=lambda: lambda: MultiKernelFisherNull(views=views).fit(new),
+            learn=lambda: lambda: MultiKernelFisherNull(views=views, **PLAIN).fit(new),
             enroll=enroll,
         )
         again = best_of(1, again=lambda joint=joint: joint.refit_weights)["again"]
@@ -71,7 +72,7 @@ def speed():
 
     print(f"\nAdding 10 rows to {ROWS}")
     more = X[ROWS : ROWS + 10]
-    grown = MultiKernelFisherNull(views=views).partial_fit(new)
+    grown = MultiKernelFisherNull(views=views, **PLAIN).partial_fit(new)
 
     def add():
         if len(grown.coef_) > ROWS:
@@ -79,8 +80,10 @@ def speed():
         return lambda: grown.partial_fit(more)
 
     both = np.vstack([new, more])
-    best = best_of(5, add=add, refit=lambda: lambda: MultiKernelFisherNull(views=views).fit(both))
-    fitted = MultiKernelFisherNull(views=views).fit(new)
+    best = best_of(
+        5, add=add, refit=lambda: lambda: MultiKernelFisherNull(views=views, **PLAIN).fit(both)
+    )
+    fitted = MultiKernelFisherNull(views=views, **PLAIN).fit(new)
     first = best_of(1, first=lambda: lambda: fitted.partial_fit(more))["first"]
     print(
         f"  partial_fit {best['add'] * 1e3:.0f} ms   refit {best['refit']:.2f} s   "
@@ -105,7 +108,7 @@ def enrolment_of_a_digit():
     best = best_of(
         3,
         all=lambda: lambda: JointMultiKernelFisherNull(views=views).fit(X, groups=y),
-        alone=lambda: lambda: MultiKernelFisherNull(views=views).fit(X[~nine]),
+        alone=lambda: lambda: MultiKernelFisherNull(views=views, **PLAIN).fit(X[~nine]),
         enroll=enroll,
     )
     print(
@@ -143,7 +146,9 @@ def separate_and_joint(repeats=20, task_rows=10):
             pooled.fit(X[rows], groups=y[rows])
             areas = []
             for digit in range(10):
-                alone = MultiKernelFisherNull(drop_constant=False, **options).fit(X[train[digit]])
+                alone = MultiKernelFisherNull(drop_constant=False, **(PLAIN | options)).fit(
+                    X[train[digit]]
+                )
                 found = (
                     joint.score_samples(X[rest], digit),
                     alone.score_samples(X[rest]),
@@ -187,7 +192,7 @@ def enrolled_digit(task_rows=100):
         options = {"views": views, "widths": 0.5}
         joint = JointMultiKernelFisherNull(**options).fit(X[others], groups=y[others])
         joint.enroll(X[train[digit]], digit)
-        alone = MultiKernelFisherNull(**options).fit(X[train[digit]])
+        alone = MultiKernelFisherNull(**(PLAIN | options)).fit(X[train[digit]])
         labels = np.where(y[test] == digit, 1, -1)
         rows.append(
             [

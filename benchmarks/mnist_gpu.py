@@ -292,6 +292,12 @@ def run_scaling(
             judge.offer(f"FN {name}", found, width, [f"delta={d:g}" for d in DELTAS])
         if not tag:
             _best_networks(judge, names, K, C, width)
+        elif tag == REGIONS:
+            for network in sorted({name.split("@")[0] for name in names if "@" in name}):
+                own = [j for j, name in enumerate(names) if name.split("@")[0] == network]
+                found = ridge_scores(K[own].mean(0), C[own].mean(0), [d * n for d in DELTAS])
+                grid = [f"delta={d:g}" for d in DELTAS]
+                judge.offer(f"FN {network}, with its regions", found, width, grid)
         del K, C, k, c
     return [{"scaling": scaling, "n": n, **row} for row in judge.best.values()], weights
 

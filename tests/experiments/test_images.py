@@ -432,6 +432,20 @@ def test_peers(problem):
     assert rows["Mahalanobis"]["auc"] == pytest.approx(expected, abs=1e-9)
 
 
+def test_mahalanobis_of_all_features_together(problem):
+    features, labels, split = problem
+    (row,) = [
+        row
+        for row in run_family("peers", "standard", *problem, settings_of(pyod=[]), 0)
+        if row["method"] == "Mahalanobis"
+    ]
+    X = np.concatenate([rooted(view) for view in features.values()], axis=1)
+    Z = (X - X[split.train].mean(axis=0)) / X[split.train].std(axis=0)
+    distance = LedoitWolf().fit(Z[split.train]).mahalanobis(Z[split.test])
+    expected = roc_auc_score(labels[split.test], -distance)
+    assert row["auc"] == pytest.approx(expected, abs=1e-9)
+
+
 def test_judge_keeps_the_first_of_equals_and_tests_the_chosen():
     judge = Judge([1, -1], [1, -1])
     judge.offer("m", [[2, 1, 0, 1], [3, 0, 1, 0]], 1.0, ["a", "b"])  # both 1.0 on validation

@@ -37,7 +37,9 @@ def fit(
         list[str] | None,
         typer.Option(help="rbf, laplacian, linear, polynomial, cosine. Repeat it."),
     ] = None,
-    scaling: Annotated[str | None, typer.Option(help="standard, whiten, none or auto.")] = None,
+    scaling: Annotated[
+        str | None, typer.Option(help="standard, whiten, whiten-raw, none, auto.")
+    ] = None,
     solver: Annotated[str | None, typer.Option(help="Solver of the weights.")] = None,
     false_alarm_rate: Annotated[
         float, typer.Option(help="Share of normal rows that may be flagged.")

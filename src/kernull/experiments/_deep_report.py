@@ -60,6 +60,10 @@ def deep_body(
     )
     if not methods:
         return "No method is finished on every target yet."
+    counts = {
+        key: min(len(found[t]) for t in targets) for key, found in complete.items()
+    }  # of an unfinished run, some methods have more repeats than others
+    uneven = len(set(counts.values())) > 1
     lines = []
     for method in methods:
         known = published.get(method)
@@ -69,6 +73,11 @@ def deep_body(
                 kind(method),
                 *(_mean(complete, method, s, targets) for s in scalings),
                 "" if known is None else _known(known),
+                *(
+                    [" / ".join(str(counts.get((method, s), 0)) for s in scalings)]
+                    if uneven
+                    else []
+                ),
             ]
         )
     n = sorted({int(row["n"]) for row in rows if "n" in row})
@@ -78,7 +87,16 @@ def deep_body(
         + (f" and {repeats} repeats" if repeats > 1 else "")
         + f"; {n[0] if len(n) == 1 else f'{n[0]} to {n[-1]}'} training images."
         + (f" Not finished and left out: {', '.join(missing)}." if missing else ""),
-        markdown(["method", "kind", *(NAMES[s] for s in scalings), "published"], lines),
+        markdown(
+            [
+                "method",
+                "kind",
+                *(NAMES[s] for s in scalings),
+                "published",
+                *(["repeats finished on every target"] if uneven else []),
+            ],
+            lines,
+        ),
         _verdict(complete, scalings, targets),
         f"![test AUC by method]({figure})",
     ]
@@ -184,12 +202,12 @@ def _paired(
     if len(targets) < 3:
         return []
 
-    def vector(method: str) -> Any:
-        best = max(
-            (s for s in scalings if (method, s) in auc),
-            key=lambda s: _average(auc[method, s], targets),
-        )
-        return 100 * np.array([auc[method, best][t].mean() for t in targets])
+    def at_best(method: str) -> dict[str, Any]:
+        found = [auc[method, s] for s in scalings if (method, s) in auc]
+        return max(found, key=lambda entry: _average(entry, targets))
+
+    def means(found: dict[str, Any], repeats: int) -> Any:
+        return 100 * np.array([found[t][:repeats].mean() for t in targets])
 
     out = []
     for ours in [m for m in methods if m.startswith(MAIN)]:
@@ -197,11 +215,14 @@ def _paired(
         for method in methods:
             if method == ours:
                 continue
-            difference, wins, losses, p_value = paired(vector(ours), vector(method))
+            mine, other = at_best(ours), at_best(method)
+            # Of an unfinished run: the repeats, hence the splits, that both have.
+            common = min(len(found[t]) for found in (mine, other) for t in targets)
+            difference, wins, losses, p_value = paired(means(mine, common), means(other, common))
             lines.append([method, f"{difference:+.2f}", f"{wins} / {losses}", f"{p_value:.2g}"])
         out += [
-            f"{ours} minus each other method, target by target, each with its best scaling "
-            "(Wilcoxon's signed-rank test):",
+            f"{ours} minus each other method, target by target, each with its best scaling, over "
+            "the repeats that both have (Wilcoxon's signed-rank test):",
             markdown(["method", "mean difference", "wins / losses", "p-value"], lines),
         ]
     return out

@@ -103,7 +103,11 @@ def full_section(folder: Path) -> str:
         rows: Rows = [{**row, "auc": float(row["auc"])} for row in csv.DictReader(file)]
     body = deep_body(rows, folder, published=DEEP["E8"], figure="full.png")
     names = sorted(
-        {row["method"].removeprefix("FN ") for row in rows if row["method"][:3] == "FN "}
+        {
+            row["method"][3:]
+            for row in rows
+            if row["method"][:3] == "FN " and "," not in row["method"]
+        }
     )
     return (
         "## Every training image (`benchmarks.mnist_gpu`, one GPU)\n\n"
