@@ -26,10 +26,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarnin
     ("scaling", "pooled"),
     [("standard", False), ("standard", True), ("none", True), ("whiten", False)],
 )
+@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 def test_copies_of_one_task_give_its_weights(p, scaling, pooled):
     table, _ = some([3], 25)
     options = {"views": VIEWS, "widths": 0.5, "p": p, "tol": 1e-12, "scaling": scaling}
-    alone = plain_fisher(**options).fit(table)
+    alone = plain_fisher(calibration="loo", **options).fit(table)
     joint = JointMultiKernelFisherNull(pooled=pooled, **options)
     joint.fit(np.tile(table, (4, 1)), groups=np.repeat(list("abcd"), 25))
     np.testing.assert_allclose(joint.weights_, alone.weights_, rtol=0, atol=1e-8)
@@ -38,12 +39,13 @@ def test_copies_of_one_task_give_its_weights(p, scaling, pooled):
         assert joint.threshold_[name] == pytest.approx(alone.threshold_, abs=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 def test_one_task_is_the_core():
     table, _ = some([2], 30)
     weight = np.random.default_rng(0).integers(0, 3, size=30).astype(float)
     options = {"views": VIEWS, "p": 4 / 3, "score_type": "distance"}
     for sample_weight in (None, weight):
-        alone = plain_fisher(**options)
+        alone = plain_fisher(calibration="loo", **options)
         joint = JointMultiKernelFisherNull(**options)
         first = alone.fit_predict(table, sample_weight=sample_weight)
         second = joint.fit_predict(table, sample_weight=sample_weight)

@@ -144,8 +144,9 @@ PEAK = """
     X = np.hstack([np.tanh(latent @ rng.standard_normal((6, 20))) for _ in range(4)])
     X += 0.3 * rng.standard_normal(X.shape)
     views = {f"v{i}": slice(20 * i, 20 * i + 20) for i in range(4)}
-    model = plain_fisher(
-        views=views, delta=1e-2, tol=1e-4, storage="auto", memory_limit="1GB"
+    model = MultiKernelFisherNull(
+        views=views, scaling="standard", widths=0.5, p=2.0, delta=1e-2,
+        tol=1e-4, storage="auto", memory_limit="1GB",
     ).fit(X)
     assert model.gap_ <= 1e-4, model.gap_
     assert model.solver_ == "subspace"
