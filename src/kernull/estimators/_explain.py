@@ -63,8 +63,8 @@ class Explanation:
     >>> why.by_view.shape
     (48, 3)
     >>> print(why.words(0, most=1))
-    flagged: score 0.001 is 0.381 below the threshold (p = 0.017).
-    look 0.264 below normal (32.3 spreads out of line).
+    flagged: score 0.001 is 0.361 below the threshold (p = 0.017).
+    look 0.249 below normal (32.3 spreads out of line).
     """
 
     contributions: Array

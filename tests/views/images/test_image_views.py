@@ -95,7 +95,7 @@ def test_a_pipeline_from_images_to_reasons(images, rng, tmp_path):
     dark = rng.integers(0, 90, (40, 10, 10, 3), dtype=np.uint8)
     bright = rng.integers(150, 256, (5, 10, 10, 3), dtype=np.uint8)
     model = make_pipeline(images, MultiKernelFisherNull(views=images.views_)).fit(dark[:30])
-    assert [view.name for view in model[-1].bank_.views] == ["tiny", "other"]
+    assert list(dict.fromkeys(view.name for view in model[-1].bank_.views)) == ["tiny", "other"]
     assert model.score_samples(dark[30:]).min() > model.score_samples(bright).max()
     np.testing.assert_array_equal(model.predict(bright), -1)
     why = model[-1].explain(images.transform(bright))
