@@ -19,7 +19,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench bench-joint bench-scale bench-gpu bench-selection trust fuzz choosing grid reproduce reproduce-quick docs browser-tools package clean
+.PHONY: help setup demo test test-all lint format bench bench-joint bench-scale bench-gpu bench-selection bench-images arena trust fuzz choosing grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +74,12 @@ bench-gpu: setup  ## one GPU (needs CUDA and torch)
 
 bench-selection: setup  ## a whole grid against fits one by one
 	$(BIN)/python -m benchmarks.selection
+
+bench-images: setup  ## a hundred images to scores and reasons (needs KERNULL_WEIGHTS)
+	$(BIN)/python -m benchmarks.images
+
+arena: setup  ## every method and its peers on every problem, resumable (needs KERNULL_DATA)
+	$(BIN)/python -m benchmarks.arena --jobs 2
 
 trust: setup  ## realised false-alarm and false-discovery rates (needs KERNULL_DATA)
 	$(BIN)/python -m benchmarks.trust
