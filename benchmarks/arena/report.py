@@ -131,7 +131,7 @@ def _head(cells, rows, arguments):
     return (
         "# The arena: our methods and their peers\n\n"
         f"{provenance(arguments)}; {state}, {seconds / 60:.1f} minutes of processor time.\n\n"
-        "The protocol stands in `benchmarks/arena/protocol.py` and was committed before the run. "
+        "The protocol stands in `benchmarks/arena/protocol.py`. "
         "AUC and AUPRC in percent; ranks by AUC, 1 is best."
     )
 
