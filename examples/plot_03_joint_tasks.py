@@ -52,7 +52,7 @@ def area(scores, rows, digit):
 # -----------------------------------
 # With p = 1 a model picks few of the fifteen kernels. On its own, every task picks differently;
 # together they settle on one choice.
-options = {"views": views, "widths": widths, "p": 1.0}
+options = {"views": views, "scaling": "standard", "widths": widths, "p": 1.0}
 train, test = split(0)
 rows = np.concatenate(train)
 joint = JointMultiKernelFisherNull(**options).fit(X[rows], groups=y[rows])
@@ -131,7 +131,7 @@ for axes, (title, p, r) in zip(
         train, test = split(repeat)
         for digit in range(10):
             model = MultiKernelFisherNull(
-                views=views, widths=widths, p=p, r=r, drop_constant=False
+                views=views, scaling="standard", widths=widths, p=p, r=r, drop_constant=False
             ).fit(X[train[digit]])
             areas.append(area(model.score_samples(X[test]), test, digit))
             learned.append(model.weights_.reshape(3, 5))

@@ -52,7 +52,7 @@ ScoresDisplay.from_estimator(model, X.iloc[rest], y[rest])
 # %%
 # The boundary of a model of two columns.
 moons, half = make_moons(300, noise=0.08, random_state=0)
-model = MultiKernelFisherNull(widths=0.25).fit(moons[half == 0][:100])
+model = MultiKernelFisherNull(scaling="standard", widths=0.25).fit(moons[half == 0][:100])
 shown = np.r_[np.flatnonzero(half == 0)[100:], np.flatnonzero(half == 1)[:40]]
 BoundaryDisplay.from_estimator(model, moons[shown], np.where(half[shown] == 0, 1, -1))
 plt.show()

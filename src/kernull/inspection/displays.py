@@ -57,7 +57,7 @@ class WeightsDisplay:
             Kernels to show, the heaviest first.
         """
         check_is_fitted(estimator)
-        p = getattr(estimator, "p", None)
+        p = getattr(estimator, "p_", getattr(estimator, "p", None))  # "auto" has become a number
         title = None if p is None else f"{type(estimator).__name__}, p = {p:g}"
         return cls(estimator.weights_, estimator.kernel_names_, title).plot(ax=ax, most=most)
 
