@@ -7,6 +7,7 @@ from kernull.calibration.folds import check_folds, cross_scores
 from kernull.calibration.left_out import LeftOut, left_out
 from kernull.calibration.loo import leave_one_out, left_out_projections
 from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
+from kernull.calibration.refits import refitted_contributions
 from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
 from kernull.calibration.split import check_seed, hold_out
 
@@ -26,6 +27,7 @@ __all__ = [
     "left_out",
     "left_out_projections",
     "lowered",
+    "refitted_contributions",
     "sampled_leave_one_out",
     "to_monitor",
     "to_nonconform",

@@ -10,7 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array
-from kernull.calibration import Calibration, lowered
+from kernull.calibration import Calibration, lowered, refitted_contributions
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
 from kernull.estimators._atomic import unchanged_on_error
@@ -26,7 +26,7 @@ from kernull.estimators._inputs import (
     with_diagonal,
     with_scale,
 )
-from kernull.estimators._leaks import leaking_view, refitted_contributions, warn_of_leak
+from kernull.estimators._leaks import leaking_view, warn_of_leak
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
 from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
@@ -76,6 +76,9 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     normalize: Any = "none"
     reference: Any = None
     random_state: Any = 0
+    # Of those whose scores are sums over kernels.
+    weights_: Any
+    delta_: float
 
     # -- to be written by subclasses ---------------------------------------------------------
 
@@ -156,7 +159,16 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         leak = leaking_view(self.bank_, stack.n - self._n_reference)
         if self.calibration == "folds" or (self.calibration == "auto" and leak is not None):
             if self.bank_ is not None and hasattr(stack, "combine") and not self._n_reference:
-                return refitted_contributions(self, read_table(self, X, reset=False)[rows], kept)
+                table = read_table(self, X, reset=False)[rows]
+                # The kernels must be those of the model, though a column be constant in a fold.
+                views = {view.name: view.columns for view in self.bank_.views}
+                return refitted_contributions(
+                    table,
+                    self._scaled_weights(),
+                    self.delta_,
+                    lambda part, weight: self._fit_bank(part, views, weight, drop=False),
+                    kept,
+                )
             if self.calibration == "folds":
                 raise MissingCapabilityError(
                     "calibration: got 'folds', which needs a table, kernels in memory and no "
@@ -165,6 +177,22 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         if leak is not None:
             warn_of_leak(leak, stack.n - self._n_reference)
         return None
+
+    def _scaled_weights(self) -> Array:
+        """Kernel weights times the factors of the normalisation."""
+        factors = 1.0 if self._kernel_factors is None else self._kernel_factors
+        return np.asarray(as_numpy(self.weights_) * factors, dtype=float)
+
+    def _fit_bank(self, table: Array, views: Any, weight: Array | None, drop: bool) -> KernelBank:
+        return KernelBank.fit(
+            table,
+            views,
+            kernels=self.kernels,
+            widths=self.widths,
+            scaling=self.scaling,
+            sample_weight=weight,
+            drop_constant=drop,
+        )
 
     def _training_stack(
         self, X: Any, weight: Array | None, rows: Any, client: Any = None, there: Any = None
@@ -198,15 +226,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             if on_device is not None:
                 self.bank_ = on_device.to_bank()
             else:
-                self.bank_ = KernelBank.fit(
-                    table,
-                    views,
-                    kernels=self.kernels,
-                    widths=self.widths,
-                    scaling=self.scaling,
-                    sample_weight=weight,
-                    drop_constant=self.drop_constant,
-                )
+                self.bank_ = self._fit_bank(table, views, weight, drop=self.drop_constant)
             if self.reference is not None:
                 drawn = read_reference(
                     self.reference, table[rows], _at(weight, rows), self.random_state

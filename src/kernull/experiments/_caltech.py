@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -9,17 +10,24 @@ import numpy as np
 
 from kernull.datasets import ImageFiles, load_caltech256
 from kernull.experiments._cells import Cell, Rows, Settings, generator
-from kernull.experiments._deep import load_features, write_features
+from kernull.experiments._deep import families, load_features, write_features
 from kernull.experiments._deep_run import run_family
 from kernull.experiments._models import Split, split_rows
 
-__all__ = ["caltech", "prepare_caltech", "run_caltech"]
+__all__ = ["caltech", "caltech_cells", "prepare_caltech", "run_caltech"]
 
 
 @lru_cache(maxsize=1)
 def caltech() -> ImageFiles:
     """The files, listed once."""
     return load_caltech256()
+
+
+def caltech_cells(settings: Settings, repeats: int | None) -> Sequence[Cell]:
+    """Classes x families x repeats."""
+    names = caltech().names
+    targets = [f"{c:03d} {names[c]}" for c in settings["classes"] if c in names]
+    return families(settings, targets, repeats or settings["repeats"])
 
 
 def prepare_caltech(settings: Settings, folder: Path, jobs: int) -> None:

@@ -6,12 +6,11 @@ clutter half to validation, half to test; ten repeats.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from kernull.experiments._caltech import caltech, prepare_caltech, run_caltech
+from kernull.experiments._caltech import caltech_cells, prepare_caltech, run_caltech
 from kernull.experiments._cells import Cell, Experiment, Rows, Settings, generator
-from kernull.experiments._deep import base_settings, families
+from kernull.experiments._deep import base_settings
 from kernull.experiments._deep_report import deep_report
 
 __all__ = ["EXPERIMENT"]
@@ -28,13 +27,6 @@ def settings(quick: bool) -> Settings:
     }
 
 
-def cells(settings: Settings, repeats: int | None) -> Sequence[Cell]:
-    """Classes x families x repeats."""
-    names = caltech().names
-    targets = [f"{c:03d} {names[c]}" for c in settings["classes"] if c in names]
-    return families(settings, targets, repeats or settings["repeats"])
-
-
 def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
     """All methods of a family on one class."""
     return run_caltech("E7", cell, settings, folder, "clutter")
@@ -44,7 +36,7 @@ EXPERIMENT = Experiment(
     "E7",
     "Caltech-256, protocol 2: five random classes against clutter",
     settings,
-    cells,
+    caltech_cells,
     run,
     deep_report("E7", "Each of five classes drawn by seed the target, the clutter class novel."),
     prepare=prepare_caltech,

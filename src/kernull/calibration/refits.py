@@ -1,0 +1,63 @@
+"""Scores of each row by models whose scaling, widths and coefficients come from other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from kernull._typing import Array
+from kernull.stacks import KernelBank
+
+__all__ = ["refitted_contributions"]
+
+#: Folds: more lie closer to the final model, which matters where rows are few.
+FOLDS, FOLDS_OF_MANY, MANY_ROWS = 10, 5, 1000
+
+
+def refitted_contributions(
+    table: Array,
+    weights: Array,
+    delta: float,
+    fit_bank: Callable[[Array, Array | None], KernelBank],
+    row_weight: Array | None = None,
+) -> Array:
+    r"""Contributions to each row's projection by a model of the other folds.
+
+    .. math:: y_j(x_i) = b_j k_j^{(f)}(x_i)' a^{(f)}, \qquad f \text{ the fold of } i
+
+    Copies of a row share its fold, so a row of weight two stands for two of weight one.
+
+    Parameters
+    ----------
+    table : array of shape (n, d)
+        The training rows.
+    weights : array of shape (J,)
+        Kernel weights b, which stay.
+    delta : float
+        Ridge, relative to the number of rows.
+    fit_bank : callable
+        From rows and their weights to the bank of J kernels fitted to them.
+    row_weight : array of shape (n,), optional
+        Row weights.
+
+    Returns
+    -------
+    array of shape (n, J)
+    """
+    used = weights > 0
+    same = np.ravel(np.unique(table, axis=0, return_inverse=True)[1])
+    folds = FOLDS if len(table) <= MANY_ROWS else FOLDS_OF_MANY
+    fold = same % min(folds, int(same.max()) + 1)
+    counts = np.ones(len(table)) if row_weight is None else row_weight
+    out = np.zeros((len(table), len(weights)))
+    for k in range(int(fold.max()) + 1):
+        seen, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        bank = fit_bank(table[seen], None if row_weight is None else row_weight[seen]).select(used)
+        A = bank.combine(weights[used])
+        A[np.diag_indices(len(seen))] += delta * counts[seen].sum() / counts[seen]
+        coef = cho_solve(cho_factor(A, overwrite_a=True), np.ones(len(seen)))
+        for j, (_, K) in zip(np.flatnonzero(used), bank.matrices(table[held]), strict=True):
+            out[held, j] = weights[j] * (K @ coef)
+    return out
