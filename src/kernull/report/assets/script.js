@@ -22,6 +22,11 @@
     hide();
     mark.classList.add("active");
     tip.textContent = mark.getAttribute("data-tip");
+    place();
+  }
+  function place() {
+    var mark = document.querySelector(".mark.active");
+    if (!mark) { return; }
     var box = mark.getBoundingClientRect();
     var left = box.left + box.width / 2 - tip.offsetWidth / 2;
     var top = box.top - tip.offsetHeight - 6;
@@ -51,7 +56,8 @@
       show(marks[at]);
     });
   });
-  addEventListener("scroll", hide, { passive: true });
+  // Focus by Tab scrolls the chart into view after the first key may have come: follow, don't hide.
+  addEventListener("scroll", place, { passive: true });
 
   // The table of rows: sorting and filtering.
   var table = document.getElementById("rows");
