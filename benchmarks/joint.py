@@ -4,8 +4,8 @@
     python -m benchmarks.joint speed      # the two ratios only
     python -m benchmarks.joint accuracy   # Multiple Features only (needs its files, see data_home)
 
-Times are processor seconds of this process, the best of several alternating runs, so that other
-work on the machine does not decide a ratio. Set OMP_NUM_THREADS=1 for the steadiest numbers.
+Times are seconds by the clock, the best of several alternating runs. Processor seconds would count
+BLAS threads that wait for each other.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ WIDTHS = (0.25, 0.5, 1.0)  # the paper's grid
 
 
 def best_of(runs, **calls):
-    """Least processor time of each call over alternating runs."""
+    """Least time of each call over alternating runs."""
     best = dict.fromkeys(calls, np.inf)
     for _ in range(runs):
         for name, call in calls.items():
             run = call()  # what must not be timed happens here
-            start = time.process_time()
+            start = time.perf_counter()
             run()
-            best[name] = min(best[name], time.process_time() - start)
+            best[name] = min(best[name], time.perf_counter() - start)
     return best
 
 

@@ -1,5 +1,7 @@
 """A bank and its weighted sum in one go, against one after the other."""
 
+import importlib
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import linear_kernel
@@ -50,10 +52,12 @@ def test_widths_of_a_sample_of_rows(monkeypatch):
 
 def test_distances_are_computed_once(monkeypatch):
     calls = []
-    original = module.euclidean_distances
-    for name in ("kernull.kernels.widths", "kernull.kernels.functions"):
+    for name in ("widths._squared_blocks", "functions.euclidean_distances"):
+        owner, function = name.split(".")
+        original = getattr(importlib.import_module(f"kernull.kernels.{owner}"), function)
         monkeypatch.setattr(
-            f"{name}.euclidean_distances", lambda *a, **k: (calls.append(1), original(*a, **k))[1]
+            f"kernull.kernels.{name}",
+            lambda *a, original=original, **k: (calls.append(1), original(*a, **k))[1],
         )
     fit_and_combine(np.random.default_rng(0).normal(size=(30, 6)), VIEWS, np.ones(3), list(VIEWS))
     assert len(calls) == len(VIEWS)

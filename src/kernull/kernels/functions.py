@@ -135,11 +135,11 @@ class FittedKernel:
             return np.asarray(euclidean_distances(Xc, Yc, squared=True))
         return np.asarray(manhattan_distances(Xc, Yc))
 
-    def of_distances(self, distances: Array) -> Array:
-        """Kernel values from what `distances` returned, in a new array."""
+    def of_distances(self, distances: Array, out: Array | None = None) -> Array:
+        """Kernel values from what `distances` returned, in a new array unless ``out`` is given."""
         assert self.width is not None
         scale = 2.0 * self.width * self.width if self.kind == "rbf" else self.width
-        out = distances / -scale
+        out = np.divide(distances, -scale, out=out)
         return np.asarray(np.exp(out, out=out))
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from sklearn.metrics import pairwise_distances
-from sklearn.metrics.pairwise import euclidean_distances
 
 from kernull._typing import Array
 
@@ -13,7 +14,7 @@ __all__ = ["BLOCK_ROWS", "auto_factor", "mean_distance", "neighbour_distance"]
 #: Beyond this many rows the mean distance is taken over a fixed random subsample: its relative
 #: standard error is then well below one percent, and a width needs no more.
 EXACT_ROWS = 4000
-BLOCK_ROWS = 256
+BLOCK_ROWS = 128
 #: Rows whose neighbours are looked for (among all rows) to learn how far they usually are.
 NEIGHBOUR_ROWS = 1000
 #: Factors of the mean distance that the automatic width keeps within. In one or two dimensions
@@ -67,25 +68,43 @@ def mean_distance(
     pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
     X = X - X.mean(axis=0)
+    block_of = _squared_blocks(X) if metric == "euclidean" else _blocks(X, metric)
     weighted_sum = 0.0
+    scratch = np.empty((min(BLOCK_ROWS, len(X)), len(X)))
     for start in range(0, len(X), BLOCK_ROWS):  # half of a symmetric matrix, in cached blocks
         rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
-        block = _block(X[rows], X[rest], metric)
+        block = block_of(rows, rest)
         np.fill_diagonal(block, 0.0)
         if keep is not None:
             keep.append(block)
         if metric == "euclidean":
-            block = np.sqrt(block, out=None if keep is not None else block)
+            block = np.sqrt(block, out=scratch[: block.shape[0], : block.shape[1]])
         counts = 2.0 * weights[rest]
         counts[:BLOCK_ROWS] = weights[rows]  # both halves of the square on the diagonal are here
         weighted_sum += float(weights[rows] @ (block @ counts))
     return weighted_sum / pairs
 
 
-def _block(X: Array, Y: Array, metric: str) -> Array:
-    if metric == "euclidean":
-        return np.asarray(euclidean_distances(X, Y, squared=True))
-    return np.asarray(pairwise_distances(X, Y, metric=metric))
+def _blocks(X: Array, metric: str) -> Callable[[slice, slice], Array]:
+    """Distances between two ranges of rows."""
+    return lambda rows, rest: np.asarray(pairwise_distances(X[rows], X[rest], metric=metric))
+
+
+def _squared_blocks(X: Array) -> Callable[[slice, slice], Array]:
+    """Squared euclidean distances between two ranges of centred rows.
+
+    |x|^2 + |y|^2 - 2x'y is one product of (-2x, |x|^2, 1) and (y, 1, |y|^2): adding the norms
+    afterwards would take longer than the product.
+    """
+    squares, ones = np.einsum("ij,ij->i", X, X), np.ones(len(X))
+    left = np.column_stack([-2.0 * X, squares, ones])
+    right = np.column_stack([X, ones, squares])
+
+    def block(rows: slice, rest: slice) -> Array:
+        out = left[rows] @ right[rest].T
+        return np.asarray(np.maximum(out, 0.0, out=out))
+
+    return block
 
 
 def neighbour_distance(

@@ -87,7 +87,7 @@ def _add(
         for weight, kernel in zip(b, view.kernels, strict=True):
             known = distances.get(kernel.metric or "")
             K = (
-                kernel.of_distances(known[i])
+                kernel.of_distances(known[i], out=part)
                 if known
                 else kernel(view.train[rows], view.train[rest])
             )
