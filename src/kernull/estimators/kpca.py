@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration import check_folds, cross_scores
 from kernull.estimators._fused_base import FusedKernelEstimator
-from kernull.estimators._fusion import (
-    fused_blocks,
-)
+from kernull.estimators._fusion import fused_blocks
 from kernull.estimators._principal import principal_directions, reconstruction
+from kernull.estimators._unweighted import UnweightedEstimator
 from kernull.stacks import DenseStack, LazyCross
 
 __all__ = ["KernelPCANovelty"]
 
 
-class KernelPCANovelty(FusedKernelEstimator):
+class KernelPCANovelty(UnweightedEstimator, FusedKernelEstimator):
     r"""Reconstruction error of kernel PCA on one fused kernel (KPCA-Average, KPCA-Product).
 
     .. math::
@@ -101,24 +100,6 @@ class KernelPCANovelty(FusedKernelEstimator):
         self.memory_limit = memory_limit
         self.dtype = dtype
         self.drop_constant = drop_constant
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Learn what normal looks like.
-
-        Parameters
-        ----------
-        X : table of shape (n, d), or kernels of shape (J, n, n)
-            Training rows, all taken to be normal; a stack of kernels when
-            ``kernels="precomputed"``.
-        y : ignored
-            Present for scikit-learn's interface.
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X)
-        return self
 
     def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
         folds = check_folds(self.calibration_folds)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.balls import Ball, LpBall, Simplex
 from kernull.calibration import check_folds, cross_scores
-from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._fusion import constant_diagonal, self_similarity
 from kernull.estimators._inputs import check_number
+from kernull.estimators._unweighted import UnweightedEstimator
 from kernull.problems import OneClassSVMProblem, SVDDProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack, LazyCross
@@ -21,7 +21,7 @@ __all__ = ["MultiKernelOneClassSVM", "MultiKernelSVDD"]
 _ONE = np.ones(1)
 
 
-class _SupportVectorEstimator(OneClassKernelEstimator):
+class _SupportVectorEstimator(UnweightedEstimator):
     """What the two share: learning weights, and calibration by cross-scores."""
 
     nu: float
@@ -45,24 +45,6 @@ class _SupportVectorEstimator(OneClassKernelEstimator):
     def _judge(self, projection: Array, own: Array | None, numbers: tuple[float, ...]) -> Array:
         """Scores from projections sum_i a_i k(x_i, x) and, where needed, k(x, x)."""
         raise NotImplementedError
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Learn what normal looks like.
-
-        Parameters
-        ----------
-        X : table of shape (n, d), or kernels of shape (J, n, n)
-            Training rows, all taken to be normal; a stack of kernels when
-            ``kernels="precomputed"``.
-        y : ignored
-            Present for scikit-learn's interface.
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X)
-        return self
 
     def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
         tol = check_number("tol", self.tol, "a positive number", 0.0)

@@ -19,6 +19,7 @@ from kernull.errors import MissingDependencyError
 from kernull.estimators._fused_base import FusedKernelEstimator
 from kernull.estimators._fusion import fused_blocks
 from kernull.estimators._inputs import read_table
+from kernull.estimators._unweighted import UnweightedEstimator
 from kernull.problems._quadratic import check_nu
 from kernull.stacks import DenseStack, LazyCross
 from kernull.views import ViewScaler
@@ -26,7 +27,7 @@ from kernull.views import ViewScaler
 __all__ = ["AveragedOneClassSVM", "TableDetector", "pyod_detector"]
 
 
-class AveragedOneClassSVM(FusedKernelEstimator):
+class AveragedOneClassSVM(UnweightedEstimator, FusedKernelEstimator):
     r"""scikit-learn's OneClassSVM on one fused kernel.
 
     .. math:: s(x) = \sum_i a_i k(x_i, x), \qquad 0 \le a_i \le 1,\; 1'a = \nu n
@@ -86,11 +87,6 @@ class AveragedOneClassSVM(FusedKernelEstimator):
         self.memory_limit = memory_limit
         self.dtype = dtype
         self.drop_constant = drop_constant
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Learn what normal looks like; see `MultiKernelFisherNull.fit`."""
-        super().fit(X)
-        return self
 
     def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
         folds = check_folds(self.calibration_folds)
