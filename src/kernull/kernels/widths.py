@@ -120,12 +120,8 @@ def neighbour_distance(
 
     Parameters
     ----------
-    X : array of shape (n, d)
-        One view of the training rows.
-    metric : str
-        Any metric of ``sklearn.metrics.pairwise_distances``.
-    sample_weight : array of shape (n,), optional
-        Number of copies that each row stands for.
+    X, metric, sample_weight
+        As in `mean_distance`.
     random_state : int
         Seed of the subsample of rows that is taken beyond ``NEIGHBOUR_ROWS``; their neighbours
         are looked for among all rows.
@@ -185,10 +181,8 @@ def auto_factor(
         One view of the training rows, scaled.
     mean : float
         Its mean distance D.
-    metric : str
-        The metric of both.
-    sample_weight : array of shape (n,), optional
-        Number of copies that each row stands for.
+    metric, sample_weight
+        As in `mean_distance`.
 
     Returns
     -------
