@@ -1,0 +1,65 @@
+"""Labels, scores and thresholds, checked."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["OUTLIER", "TARGET", "checked", "checked_threshold", "split"]
+
+TARGET, OUTLIER = 1, -1
+
+
+def checked(y_true: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Validate labels and scores: one-dimensional, equally long, known labels, finite scores."""
+    y = np.asarray(y_true)
+    try:
+        s = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"scores must be numbers; {error}") from error
+    for name, array in (("y_true", y), ("scores", s)):
+        if array.ndim != 1:
+            raise ValueError(f"{name} must be one-dimensional; its shape is {array.shape}")
+    if y.size != s.size:
+        raise ValueError(
+            f"y_true and scores must be equally long; they have {y.size} and {s.size} entries"
+        )
+    if not np.isfinite(s).all():
+        bad = np.flatnonzero(~np.isfinite(s))
+        raise ValueError(
+            f"scores must be finite; {bad.size} of {s.size} are NaN or infinite, "
+            f"the first at position {bad[0]}"
+        )
+    known = np.isin(y, (TARGET, OUTLIER)) if y.dtype.kind in "iuf" else np.zeros(y.size, dtype=bool)
+    if not known.all():
+        seen = sorted({repr(value) for value in y[~known].tolist()})
+        shown = ", ".join(seen[:5]) + (", ..." if len(seen) > 5 else "")
+        raise ValueError(
+            f"y_true must hold +1 (target) and -1 (outlier) only; it also holds {shown}. "
+            "Map the labels first, for example np.where(y == target, 1, -1)"
+        )
+    return y.astype(np.int64), s
+
+
+def split(
+    y: NDArray[np.int64], s: NDArray[np.float64], need: tuple[int, ...]
+) -> tuple[NDArray[np.float64], ...]:
+    """Scores of each class in `need`; an error names the class that has no rows."""
+    names = {TARGET: "target (+1)", OUTLIER: "outlier (-1)"}
+    groups = tuple(s[y == label] for label in need)
+    for label, group in zip(need, groups, strict=True):
+        if group.size == 0:
+            raise ValueError(
+                f"y_true holds no {names[label]} rows among its {y.size}, so this rate is undefined"
+            )
+    return groups
+
+
+def checked_threshold(threshold: float) -> float:
+    """Validate a threshold; infinite ones accept or reject everything and are allowed."""
+    t = float(threshold)
+    if math.isnan(t):
+        raise ValueError("threshold must be a number; it is NaN")
+    return t

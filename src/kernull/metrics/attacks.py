@@ -1,0 +1,186 @@
+"""Presentation attacks: error rates by attack instrument (ISO/IEC 30107-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernull.metrics._checks import OUTLIER, TARGET, checked, checked_threshold, split
+
+__all__ = ["AttackErrors", "acer", "apcer", "bpcer"]
+
+
+@dataclass(frozen=True)
+class AttackErrors:
+    """APCER by attack instrument.
+
+    Attributes
+    ----------
+    by_instrument : dict
+        Rate of accepted attacks for each instrument, in order of first appearance.
+    """
+
+    by_instrument: dict[Hashable, float]
+
+    @property
+    def max(self) -> float:
+        """The largest rate: the APCER that ISO/IEC 30107-3 asks to be reported."""
+        return max(self.by_instrument.values())
+
+    @property
+    def worst(self) -> Hashable:
+        """The instrument with the largest rate; the first to appear among equals."""
+        return max(self.by_instrument, key=self.by_instrument.__getitem__)
+
+
+def apcer(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    threshold: float,
+    *,
+    instruments: ArrayLike | None = None,
+) -> AttackErrors:
+    r"""Attack presentation classification error rate, by attack instrument.
+
+    For an instrument (species) :math:`q` with attacks :math:`A_q`,
+
+    .. math:: \mathrm{APCER}_q(t) = \frac{\#\{i \in A_q : s_i \ge t\}}{|A_q|},
+
+    and the reported rate is the largest of these (ISO/IEC 30107-3).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels: +1 bona fide, -1 attack. At least one attack must occur.
+    scores : array-like of shape (n,)
+        Scores; higher is more normal.
+    threshold : float
+        Attacks scoring at least this are accepted, which is the error counted here.
+    instruments : array-like of shape (n,), optional
+        The instrument of each row (a printer, a display, ...); entries of bona fide rows are
+        ignored. Without it all attacks count as one instrument named ``"attack"``.
+
+    Returns
+    -------
+    AttackErrors
+        ``by_instrument`` maps each instrument to its rate; ``max`` is the largest.
+
+    Examples
+    --------
+    >>> from kernull.metrics import apcer
+    >>> rates = apcer(
+    ...     [1, -1, -1, -1, -1],
+    ...     [0.9, 0.8, 0.1, 0.2, 0.3],
+    ...     threshold=0.5,
+    ...     instruments=["", "print", "print", "replay", "replay"],
+    ... )
+    >>> rates.by_instrument
+    {'print': 0.5, 'replay': 0.0}
+    >>> rates.max
+    0.5
+    """
+    y, s = checked(y_true, scores)
+    split(y, s, need=(OUTLIER,))
+    t = checked_threshold(threshold)
+    names = _checked_instruments(instruments, y)
+    attempts: dict[Hashable, int] = {}
+    accepted: dict[Hashable, int] = {}
+    for row in np.flatnonzero(y == OUTLIER):
+        name = names[row]
+        attempts[name] = attempts.get(name, 0) + 1
+        accepted[name] = accepted.get(name, 0) + int(s[row] >= t)
+    return AttackErrors({name: accepted[name] / count for name, count in attempts.items()})
+
+
+def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
+    r"""Bona fide presentation classification error rate.
+
+    .. math:: \mathrm{BPCER}(t) = \frac{\#\{i : y_i = +1,\ s_i < t\}}{n_+}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels: +1 bona fide, -1 attack. At least one bona fide row must occur.
+    scores : array-like of shape (n,)
+        Scores; higher is more normal.
+    threshold : float
+        Bona fide rows scoring below this are rejected, which is the error counted here.
+
+    Returns
+    -------
+    float
+        The rate, in [0, 1].
+
+    Examples
+    --------
+    >>> from kernull.metrics import bpcer
+    >>> bpcer([1, 1, 1, 1, -1], [0.9, 0.8, 0.5, 0.1, 0.2], threshold=0.5)
+    0.25
+    """
+    y, s = checked(y_true, scores)
+    (targets,) = split(y, s, need=(TARGET,))
+    return float(np.count_nonzero(targets < checked_threshold(threshold)) / targets.size)
+
+
+def acer(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    threshold: float,
+    *,
+    instruments: ArrayLike | None = None,
+) -> float:
+    r"""Average classification error rate, with the worst instrument counted.
+
+    .. math::
+
+        \mathrm{ACER}(t) = \tfrac12 \left( \max_q \mathrm{APCER}_q(t) + \mathrm{BPCER}(t) \right)
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels: +1 bona fide, -1 attack. Both must occur.
+    scores : array-like of shape (n,)
+        Scores; higher is more normal.
+    threshold : float
+        Accept where ``score >= threshold``; from a development set, see :func:`threshold_at_eer`.
+    instruments : array-like of shape (n,), optional
+        The instrument of each row, as for :func:`apcer`.
+
+    Returns
+    -------
+    float
+        The rate, in [0, 1].
+
+    Examples
+    --------
+    >>> from kernull.metrics import acer
+    >>> acer([1, 1, -1, -1], [0.9, 0.2, 0.8, 0.1], threshold=0.5, instruments=["", "", "a", "b"])
+    0.75
+    """
+    attack = apcer(y_true, scores, threshold, instruments=instruments).max
+    return (attack + bpcer(y_true, scores, threshold)) / 2
+
+
+def _checked_instruments(instruments: ArrayLike | None, y: NDArray[np.int64]) -> list[Any]:
+    """One hashable instrument a row; missing ones are allowed on bona fide rows only."""
+    if instruments is None:
+        return ["attack"] * y.size
+    # dtype=object keeps what the caller gave: mixed lists would otherwise all turn into strings.
+    array = np.asarray(instruments, dtype=object)
+    if array.shape != y.shape:
+        raise ValueError(
+            f"instruments must have one entry for each of the {y.size} rows; "
+            f"its shape is {array.shape}"
+        )
+    names: list[Any] = array.tolist()
+    for row in np.flatnonzero(y == OUTLIER):
+        name = names[row]
+        if name is None or name == "" or name != name:  # NaN differs from itself
+            raise ValueError(
+                f"instruments must name an instrument for every attack; row {row} has {name!r}"
+            )
+    return names
