@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from kernull._typing import Array
+from kernull.cli._chunks import Chunk
 from kernull.cli._errors import DataError, UsageError
-from kernull.cli._tables import Chunk
 
 __all__ = [
     "Feature",

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Mask
+from kernull.cli._chunks import Chunk, Source
 from kernull.cli._console import note
 from kernull.cli._errors import DataError, UsageError
 from kernull.cli._features import Feature, choose_features, features_of_model, matrix, view_columns
-from kernull.cli._tables import Chunk, Source, open_table
+from kernull.cli._tables import open_table
 
 __all__ = ["Judged", "TrainingTable", "judge", "labels", "load_model", "model_features", "training"]
 
