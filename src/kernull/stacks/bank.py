@@ -16,7 +16,7 @@ from kernull.kernels import FittedKernel, parse_kernels
 from kernull.stacks.dense import DenseStack
 from kernull.views import ViewScaler, read_scalings
 
-__all__ = ["BankView", "KernelBank", "parse_widths", "report_dropped"]
+__all__ = ["BankView", "KernelBank", "OfBank", "parse_widths", "report_dropped"]
 
 #: Rows of a block in which the weighted sum of the training kernels is built up.
 BLOCK_ROWS = 512
@@ -228,6 +228,30 @@ def _weighted_sum(
     for j, K in matrices:
         out += np.multiply(K, weights[j], out=part)  # K may belong to the user's function
     return out
+
+
+class OfBank:
+    """Sizes of a stack that evaluates the kernels of a bank."""
+
+    bank: KernelBank
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n); m = n where the rows on the left are the training rows."""
+        return self.n, self.n
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        return self.bank.n
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return self.bank.J
+
+    def __len__(self) -> int:
+        return self.shape[0]
 
 
 def parse_widths(widths: Any) -> tuple[float | str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Mask
-from kernull.stacks.bank import KernelBank
+from kernull.stacks.bank import KernelBank, OfBank
 from kernull.stacks.dense import DenseStack
 from kernull.stacks.tiles import Tiles, tile_products
 
@@ -32,7 +32,7 @@ def device_cross(
     return TorchTiledStack(rows, [view.kernels for view in bank.views], left=left, scale=scale)
 
 
-class LazyCross:
+class LazyCross(OfBank):
     """The stack between m new rows and the n training rows of a bank.
 
     Answers to the same protocol as a dense cross stack, in memory independent of m.
@@ -47,19 +47,6 @@ class LazyCross:
     def shape(self) -> tuple[int, int]:
         """(m, n)."""
         return len(self.X), self.bank.n
-
-    @property
-    def n(self) -> int:
-        """Number of training rows."""
-        return self.bank.n
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self.bank.J
-
-    def __len__(self) -> int:
-        return len(self.X)
 
     def chunks(self, kernels_at_once: int = 1) -> Iterator[slice]:
         """Slices of rows such that so many kernels' chunks fit `CHUNK_BYTES`."""

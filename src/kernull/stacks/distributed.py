@@ -17,7 +17,7 @@ import numpy as np
 
 from kernull._typing import Array
 from kernull.errors import ClusterError, MissingDependencyError
-from kernull.stacks.bank import KernelBank
+from kernull.stacks.bank import KernelBank, OfBank
 from kernull.stacks.tiled import TiledStack
 from kernull.stacks.tiles import Side, Tiles, blocks_of, tile_pair, tile_products
 
@@ -33,7 +33,7 @@ ATTEMPTS = 3
 POLL = 3.0
 
 
-class DistributedStack:
+class DistributedStack(OfBank):
     """J kernels over n rows, evaluated by the workers of a Dask cluster.
 
     Parameters
@@ -69,24 +69,6 @@ class DistributedStack:
         blocks = math.ceil((math.sqrt(8 * tasks + 1) - 1) / 2)  # b (b + 1) / 2 >= tasks
         self._blocks = blocks_of(bank.n, max(MIN_BLOCK, -(-bank.n // blocks)))
         self._rows: Any = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, n)."""
-        return self.n, self.n
-
-    @property
-    def n(self) -> int:
-        """Number of training rows."""
-        return self.bank.n
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self.bank.J
-
-    def __len__(self) -> int:
-        return self.n
 
     def __repr__(self) -> str:
         return f"DistributedStack(J={self.J}, n={self.n}, client={self.client!r})"

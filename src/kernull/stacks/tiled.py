@@ -9,14 +9,14 @@ from joblib import effective_n_jobs
 
 from kernull._typing import Array
 from kernull.errors import MemoryLimitError
-from kernull.stacks.bank import KernelBank
+from kernull.stacks.bank import KernelBank, OfBank
 from kernull.stacks.memory import format_bytes
 from kernull.stacks.tiles import Tiles, tile_products
 
 __all__ = ["TiledStack"]
 
 
-class TiledStack:
+class TiledStack(OfBank):
     r"""J kernels between the rows of a bank, none of them ever formed.
 
     A pass over all kernels evaluates :math:`J n (n + 1) / 2` values (tiles above the diagonal
@@ -73,19 +73,6 @@ class TiledStack:
     def shape(self) -> tuple[int, int]:
         """(m, n)."""
         return len(self._left), self.bank.n
-
-    @property
-    def n(self) -> int:
-        """Number of training rows."""
-        return self.bank.n
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self.bank.J
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __repr__(self) -> str:
         return f"TiledStack(J={self.J}, shape={self.shape}, dtype={self.dtype})"
