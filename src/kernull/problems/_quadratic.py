@@ -15,13 +15,14 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.svm import OneClassSVM
 
 from kernull._typing import Array, Mask
+from kernull.stacks import DenseStack
 
 try:  # what OneClassSVM calls; below a few hundred rows its own checks take most of the time
     from sklearn.svm import _libsvm
 except ImportError:  # scikit-learn promises it to nobody
     _libsvm = None
 
-__all__ = ["check_nu", "curvature", "free_rows", "precision", "slack", "solve_capped"]
+__all__ = ["CappedProblem", "check_nu", "curvature", "free_rows", "slack", "solve_capped"]
 
 #: libsvm's tolerance on gradients of about one; its single precision allows no less.
 _TOLERANCE = 1e-9
@@ -40,9 +41,20 @@ def check_nu(nu: Any) -> float:
     return float(nu)
 
 
-def precision(dtype: Any) -> float:
-    """Relative accuracy of values: that of libsvm's answers, or of the kernels if that is worse."""
-    return 1e-8 if dtype == np.float64 else 3e-7
+class CappedProblem:
+    """What the two problems share: a stack of kernels, nu, and how exactly F is known."""
+
+    def __init__(self, stack: DenseStack, nu: Any) -> None:
+        self.stack = stack
+        self.nu = check_nu(nu)
+        self.n_evaluations = 0
+        # That of libsvm's answers, or of the kernels if that is worse.
+        self.precision = 1e-8 if stack.dtype == np.float64 else 3e-7
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return self.stack.J
 
 
 class _QuietSVM(OneClassSVM):

@@ -10,26 +10,22 @@ lp ball serves: p = 1 is the paper's MK-OCSVM, p > 1 the lp version of Kloft and
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from kernull._typing import Array
 from kernull.problems._quadratic import (
-    check_nu,
+    CappedProblem,
     curvature,
     free_rows,
-    precision,
     slack,
     solve_capped,
 )
 from kernull.problems.base import Evaluation
-from kernull.stacks import DenseStack
 
 __all__ = ["OneClassSVMProblem"]
 
 
-class OneClassSVMProblem:
+class OneClassSVMProblem(CappedProblem):
     r"""One-class SVM over a stack of kernels.
 
     Parameters
@@ -62,17 +58,6 @@ class OneClassSVMProblem:
     >>> solve(problem, LpBall(1)).weights.round(6)
     array([0., 1.])
     """
-
-    def __init__(self, stack: DenseStack, nu: Any) -> None:
-        self.stack = stack
-        self.nu = check_nu(nu)
-        self.n_evaluations = 0
-        self.precision = precision(stack.dtype)
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self.stack.J
 
     def inner(self, weights: Array) -> Array:
         """The coefficients a at b."""

@@ -17,10 +17,9 @@ import numpy as np
 
 from kernull._typing import Array
 from kernull.problems._quadratic import (
-    check_nu,
+    CappedProblem,
     curvature,
     free_rows,
-    precision,
     slack,
     solve_capped,
 )
@@ -34,7 +33,7 @@ __all__ = ["SVDDProblem"]
 _ROUNDING = 1e-12
 
 
-class SVDDProblem:
+class SVDDProblem(CappedProblem):
     r"""Data description over a stack of kernels, to be solved on the `Simplex`.
 
     Parameters
@@ -68,16 +67,8 @@ class SVDDProblem:
     """
 
     def __init__(self, stack: DenseStack, nu: Any) -> None:
-        self.stack = stack
-        self.nu = check_nu(nu)
+        super().__init__(stack, nu)
         self.diagonal = stack.diagonal()
-        self.n_evaluations = 0
-        self.precision = precision(stack.dtype)
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self.stack.J
 
     def inner(self, weights: Array) -> Array:
         """The coefficients a at d."""
