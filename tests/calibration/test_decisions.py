@@ -349,7 +349,7 @@ def test_folds_are_refits(weighted):
     model = plain_fisher(calibration="folds", false_alarm_rate=0.1, **options)
     model.fit(rows, sample_weight=weight)
     order = np.lexsort(rows.T[::-1])
-    expected = np.empty(31)
+    expected, agreement = np.empty(31), np.empty((31, 4))
     for k in range(10):
         held = order[k::10]
         seen = np.setdiff1d(np.arange(31), held)
@@ -358,11 +358,14 @@ def test_folds_are_refits(weighted):
             warnings.simplefilter("ignore")
             part.fit(rows[seen], sample_weight=None if weight is None else weight[seen])
         expected[held] = part.score_samples(rows[held])
+        agreement[held] = part.explain(rows[held]).agreement
     np.testing.assert_allclose(model._training_scores, expected, rtol=1e-8)
     np.testing.assert_allclose(model.calibration_.scores, np.sort(expected), rtol=1e-8)
     parts = model.calibration_contributions_
     assert parts.shape == (31, 4)
     np.testing.assert_allclose(parts.sum(axis=1), expected, rtol=1e-8)
+    # What views are compared with in `explain`: a scaling that remembers rows must not count.
+    np.testing.assert_allclose(model.explain(rows[:2]).usual_agreement, agreement, rtol=1e-8)
 
 
 def test_copies_of_a_row_share_a_fold():

@@ -10,8 +10,8 @@ import pytest
 
 from kernull import join_views
 from kernull.calibration import Witnesses
+from kernull.calibration.agreement import WITNESSES
 from kernull.datasets import load_multiple_features
-from kernull.estimators import _agreement
 from tests.plain import plain_fisher
 
 RNG = np.random.default_rng(0)
@@ -89,7 +89,7 @@ def test_few_witnesses_stand_for_many(monkeypatch):
     X = RNG.standard_normal((300, 4))
     model = plain_fisher(views={"a": [0, 1], "b": [2, 3]}).fit(X)
     why = model.explain(X[:7])
-    assert why.usual_agreement.shape == (_agreement.WITNESSES, 2)
+    assert why.usual_agreement.shape == (WITNESSES, 2)
     monkeypatch.setattr("kernull.calibration.agreement.CHUNK_BYTES", 1)  # one row at a time
     np.testing.assert_allclose(model.explain(X[:7]).surprise, why.surprise, rtol=1e-10)
 

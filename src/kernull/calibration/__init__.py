@@ -1,19 +1,20 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
 from kernull.calibration.adapters import to_monitor, to_nonconform
-from kernull.calibration.agreement import Witnesses
+from kernull.calibration.agreement import Witnesses, witnesses_of_bank
 from kernull.calibration.conformal import Calibration, discoveries, lowered
 from kernull.calibration.folds import check_folds, cross_scores
 from kernull.calibration.left_out import LeftOut, left_out
 from kernull.calibration.loo import leave_one_out, left_out_projections
 from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
-from kernull.calibration.refits import refitted_contributions
+from kernull.calibration.refits import Refitted, refit_by_fold
 from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
 from kernull.calibration.split import check_seed, hold_out
 
 __all__ = [
     "Calibration",
     "LeftOut",
+    "Refitted",
     "SampledProjections",
     "Witnesses",
     "attributed_contributions",
@@ -27,8 +28,9 @@ __all__ = [
     "left_out",
     "left_out_projections",
     "lowered",
-    "refitted_contributions",
+    "refit_by_fold",
     "sampled_leave_one_out",
     "to_monitor",
     "to_nonconform",
+    "witnesses_of_bank",
 ]

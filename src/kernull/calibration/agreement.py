@@ -25,11 +25,15 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernull._typing import Array, Indices
+from kernull.stacks import KernelBank
 
-__all__ = ["Witnesses"]
+__all__ = ["Witnesses", "witnesses_of_bank"]
 
 #: Bytes of kernel rows judged at once.
 CHUNK_BYTES = 32 * 2**20
+#: Training rows that stand as witnesses: enough to know how views go together, and few enough
+#: that judging a million rows costs about as much as scoring them.
+WITNESSES = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,28 @@ class Witnesses:
     def agreement(self, kernels: Array) -> Array:
         """Agreement of new rows, of shape (m, J), from kernels of shape (J, m, w)."""
         return _agreement(kernels, self.weights, self.groups, self.inverse)
+
+
+def witnesses_of_bank(
+    bank: KernelBank, weights: Array, ridge: float
+) -> tuple[Witnesses, KernelBank] | None:
+    """Witnesses among a bank's rows, and the bank of these; None where there is but one view.
+
+    ``weights`` are those of the bank's kernels, all positive, and ``ridge`` that of all its rows.
+    """
+    index = {name: v for v, name in enumerate(dict.fromkeys(bank.kernel_views))}
+    if len(index) < 2:
+        return None
+    part = bank.take(evenly(bank.n))
+    groups = np.array([index[name] for name in bank.kernel_views], dtype=np.intp)
+    kernels = np.stack([K for _, K in part.matrices()])
+    # The ridge grows with the rows.
+    return Witnesses.of(kernels, weights, groups, ridge * part.n / bank.n), part
+
+
+def evenly(n: int) -> Indices:
+    """Positions of at most `WITNESSES` of n rows, evenly spread."""
+    return np.linspace(0, n - 1, min(n, WITNESSES)).round().astype(np.intp)
 
 
 def _agreement(

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernull._typing import Array
+from kernull.calibration.agreement import evenly, witnesses_of_bank
 from kernull.stacks import KernelBank
 
-__all__ = ["refitted_contributions"]
+__all__ = ["Refitted", "refit_by_fold"]
 
 #: Folds: more lie closer to the final model, which matters where rows are few.
 FOLDS, FOLDS_OF_MANY, MANY_ROWS = 10, 5, 1000
 
 
-def refitted_contributions(
+@dataclass(frozen=True, eq=False)
+class Refitted:
+    """What models of the other folds say of training rows, by kernel."""
+
+    contributions: Array
+    """To the projection of each row, of shape (n, J)."""
+    agreement: Array | None
+    """Of some rows' views, of shape (w, J) (`kernull.calibration.agreement`); None for one view."""
+
+
+def refit_by_fold(
     table: Array,
     weights: Array,
     delta: float,
     fit_bank: Callable[[Array, Array | None], KernelBank],
     row_weight: Array | None = None,
-) -> Array:
-    r"""Contributions to each row's projection by a model of the other folds.
+) -> Refitted:
+    r"""Contributions to each row's projection, and agreement of its views, by the other folds.
 
     .. math:: y_j(x_i) = b_j k_j^{(f)}(x_i)' a^{(f)}, \qquad f \text{ the fold of } i
 
@@ -44,7 +56,7 @@ def refitted_contributions(
 
     Returns
     -------
-    array of shape (n, J)
+    Refitted
     """
     used = weights > 0
     same = np.ravel(np.unique(table, axis=0, return_inverse=True)[1])
@@ -52,6 +64,8 @@ def refitted_contributions(
     fold = same % min(folds, int(same.max()) + 1)
     counts = np.ones(len(table)) if row_weight is None else row_weight
     out = np.zeros((len(table), len(weights)))
+    judged, agreement = evenly(len(table)), np.zeros_like(out)
+    several = True
     for k in range(int(fold.max()) + 1):
         seen, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         bank = fit_bank(table[seen], None if row_weight is None else row_weight[seen]).select(used)
@@ -60,4 +74,12 @@ def refitted_contributions(
         coef = cho_solve(cho_factor(A, overwrite_a=True), np.ones(len(seen)))
         for j, (_, K) in zip(np.flatnonzero(used), bank.matrices(table[held]), strict=True):
             out[held, j] = weights[j] * (K @ coef)
-    return out
+        found = witnesses_of_bank(bank, weights[used], delta * counts[seen].sum())
+        some = np.intersect1d(held, judged)
+        if found is None:
+            several = False
+        elif len(some):
+            witnesses, part = found
+            kernels = np.stack([K for _, K in part.matrices(table[some])])
+            agreement[np.ix_(some, used)] = witnesses.agreement(kernels)
+    return Refitted(out, agreement[judged] if several else None)

@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Mask
-from kernull.calibration import Witnesses
-from kernull.estimators._arrays import as_numpy
+from kernull.calibration import witnesses_of_bank
 
 __all__ = ["agreement_of"]
-
-#: Training rows that stand as witnesses: enough to know how views go together, and few enough
-#: that judging a million rows costs about as much as scoring them.
-WITNESSES = 200
 
 
 def agreement_of(model: Any, table: Array | None, kept: Mask) -> tuple[Array, Array] | None:
@@ -26,25 +21,21 @@ def agreement_of(model: Any, table: Array | None, kept: Mask) -> tuple[Array, Ar
     bank = model.bank_
     if bank is None or table is None or not hasattr(model, "ridge_"):
         return None
-    weights = as_numpy(model.weights_)
+    weights = model._scaled_weights()
     used = kept & (weights > 0)
-    names = np.asarray(bank.kernel_views, dtype=object)[used]
-    index = {name: v for v, name in enumerate(dict.fromkeys(names))}
-    if len(index) < 2:
+    ridge = float(model.ridge_) * bank.n / model._stack_shape[1]  # of the rows that were kept
+    found = witnesses_of_bank(bank.select(used), weights[used], ridge)
+    if found is None:
         return None
-    w = min(bank.n, WITNESSES)
-    part = bank.select(used).take(np.linspace(0, bank.n - 1, w).round().astype(np.intp))
-    witnesses = Witnesses.of(
-        np.stack([K for _, K in part.matrices()]),
-        weights[used],
-        np.array([index[name] for name in names], dtype=np.intp),
-        float(model.ridge_) * w / model._stack_shape[1],  # the ridge grows with the rows
-    )
-    seen, usual = np.zeros((len(table), len(kept))), np.zeros((w, len(kept)))
+    witnesses, part = found
+    seen = np.zeros((len(table), len(kept)))
     step = witnesses.rows_at_once
     for start in range(0, len(table), step):
         rows = slice(start, start + step)
         kernels = np.stack([K for _, K in part.matrices(table[rows])])
         seen[rows, used] = witnesses.agreement(kernels)
-    usual[:, used] = witnesses.usual
+    usual = model._refitted_agreement
+    if usual is None or not kept.all():
+        usual = np.zeros((len(witnesses.usual), len(kept)))
+        usual[:, used] = witnesses.usual
     return seen[:, kept], usual[:, kept]

@@ -50,6 +50,7 @@ class GrowingMixin:
     _stack_scale: Any = 1.0
     _inverse: RidgeInverse | None = None
     _left_out_parts: Array | None
+    _refitted_agreement: Array | None
     _calibration_rows: Any
     _calibration_weight: Array | None
     _learned_rows: Any
@@ -313,7 +314,7 @@ class GrowingMixin:
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(rate)
         self.offset_ = self.threshold_
         # Calibration by view belongs to the old rows; `explain` computes it anew when asked.
-        self._left_out_parts = self._calibration_rows = None
+        self._left_out_parts = self._calibration_rows = self._refitted_agreement = None
         self._calibration_weight = weight
         self._learned_rows = None
         self.bank_ = bank

@@ -3,7 +3,7 @@
 Leaving a row out of the fit does not leave it out of the scaling. Means and standard deviations
 hardly notice a row while there are more rows than columns; a covariance of many columns fits itself
 to each row, so that training rows look far more normal than new ones ever will.
-`kernull.calibration.refitted_contributions` does not have that fault.
+`kernull.calibration.refit_by_fold` does not have that fault.
 """
 
 from __future__ import annotations

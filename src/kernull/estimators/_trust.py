@@ -51,6 +51,8 @@ class TrustMixin:
     calibration_: Calibration
     _offers_refits: bool = False
     _left_out_parts: Array | None = None
+    #: Agreement of normal rows' views by models that did not see them, where folds were refitted.
+    _refitted_agreement: Array | None = None
     _calibration_weight: Array | None = None
     _learned_rows: Any = None
     _contributions: Any
