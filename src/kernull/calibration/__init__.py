@@ -1,7 +1,7 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
 from kernull.calibration.adapters import to_monitor, to_nonconform
-from kernull.calibration.agreement import Witnesses, witnesses_of_bank
+from kernull.calibration.agreement import Witnesses, evenly, view_numbers
 from kernull.calibration.conformal import Calibration, discoveries, lowered
 from kernull.calibration.folds import check_folds, cross_scores
 from kernull.calibration.left_out import LeftOut, left_out
@@ -22,6 +22,7 @@ __all__ = [
     "check_seed",
     "cross_scores",
     "discoveries",
+    "evenly",
     "hold_out",
     "leave_one_out",
     "leave_one_out_contributions",
@@ -32,5 +33,5 @@ __all__ = [
     "sampled_leave_one_out",
     "to_monitor",
     "to_nonconform",
-    "witnesses_of_bank",
+    "view_numbers",
 ]

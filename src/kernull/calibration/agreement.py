@@ -27,7 +27,7 @@ from scipy.linalg import cho_factor, cho_solve
 from kernull._typing import Array, Indices
 from kernull.stacks import KernelBank
 
-__all__ = ["Witnesses", "witnesses_of_bank"]
+__all__ = ["Witnesses", "evenly", "view_numbers"]
 
 #: Bytes of kernel rows judged at once.
 CHUNK_BYTES = 32 * 2**20
@@ -87,21 +87,10 @@ class Witnesses:
         return _agreement(kernels, self.weights, self.groups, self.inverse)
 
 
-def witnesses_of_bank(
-    bank: KernelBank, weights: Array, ridge: float
-) -> tuple[Witnesses, KernelBank] | None:
-    """Witnesses among a bank's rows, and the bank of these; None where there is but one view.
-
-    ``weights`` are those of the bank's kernels, all positive, and ``ridge`` that of all its rows.
-    """
+def view_numbers(bank: KernelBank) -> Indices:
+    """Number of each kernel's view, from 0."""
     index = {name: v for v, name in enumerate(dict.fromkeys(bank.kernel_views))}
-    if len(index) < 2:
-        return None
-    part = bank.take(evenly(bank.n))
-    groups = np.array([index[name] for name in bank.kernel_views], dtype=np.intp)
-    kernels = np.stack([K for _, K in part.matrices()])
-    # The ridge grows with the rows.
-    return Witnesses.of(kernels, weights, groups, ridge * part.n / bank.n), part
+    return np.array([index[name] for name in bank.kernel_views], dtype=np.intp)
 
 
 def evenly(n: int) -> Indices:

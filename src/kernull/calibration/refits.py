@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernull._typing import Array
-from kernull.calibration.agreement import evenly, witnesses_of_bank
+from kernull.calibration.agreement import Witnesses, evenly, view_numbers
 from kernull.stacks import KernelBank
 
 __all__ = ["Refitted", "refit_by_fold"]
@@ -58,28 +58,29 @@ def refit_by_fold(
     -------
     Refitted
     """
-    used = weights > 0
+    used, chosen = np.flatnonzero(weights > 0), weights[weights > 0]
     same = np.ravel(np.unique(table, axis=0, return_inverse=True)[1])
     folds = FOLDS if len(table) <= MANY_ROWS else FOLDS_OF_MANY
     fold = same % min(folds, int(same.max()) + 1)
     counts = np.ones(len(table)) if row_weight is None else row_weight
     out = np.zeros((len(table), len(weights)))
     judged, agreement = evenly(len(table)), np.zeros_like(out)
-    several = True
     for k in range(int(fold.max()) + 1):
         seen, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        bank = fit_bank(table[seen], None if row_weight is None else row_weight[seen]).select(used)
-        A = bank.combine(weights[used])
-        A[np.diag_indices(len(seen))] += delta * counts[seen].sum() / counts[seen]
+        bank = fit_bank(table[seen], None if row_weight is None else row_weight[seen])
+        bank, ridge = bank.select(weights > 0), delta * counts[seen].sum()
+        numbers = view_numbers(bank)
+        pick, some = evenly(len(seen)), np.flatnonzero(np.isin(held, judged))
+        kernels = np.stack([K for _, K in bank.take(pick).matrices()])
+        whole = len(pick) == len(seen)
+        A = np.tensordot(chosen, kernels, 1) if whole else bank.combine(chosen)
+        A[np.diag_indices(len(seen))] += ridge / counts[seen]
         coef = cho_solve(cho_factor(A, overwrite_a=True), np.ones(len(seen)))
-        for j, (_, K) in zip(np.flatnonzero(used), bank.matrices(table[held]), strict=True):
-            out[held, j] = weights[j] * (K @ coef)
-        found = witnesses_of_bank(bank, weights[used], delta * counts[seen].sum())
-        some = np.intersect1d(held, judged)
-        if found is None:
-            several = False
-        elif len(some):
-            witnesses, part = found
-            kernels = np.stack([K for _, K in part.matrices(table[some])])
-            agreement[np.ix_(some, used)] = witnesses.agreement(kernels)
-    return Refitted(out, agreement[judged] if several else None)
+        cross = np.empty((len(used), len(some), len(pick)))
+        for j, K in bank.matrices(table[held]):
+            out[held, used[j]] = chosen[j] * (K @ coef)
+            cross[j] = K[np.ix_(some, pick)]
+        if numbers.max() > 0:
+            witnesses = Witnesses.of(kernels, chosen, numbers, ridge * len(pick) / len(seen))
+            agreement[np.ix_(held[some], used)] = witnesses.agreement(cross)
+    return Refitted(out, agreement[judged] if numbers.max() > 0 else None)

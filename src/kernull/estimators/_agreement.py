@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Mask
-from kernull.calibration import witnesses_of_bank
+from kernull.calibration import Witnesses, evenly, view_numbers
 
 __all__ = ["agreement_of"]
 
@@ -23,11 +23,14 @@ def agreement_of(model: Any, table: Array | None, kept: Mask) -> tuple[Array, Ar
         return None
     weights = model._scaled_weights()
     used = kept & (weights > 0)
-    ridge = float(model.ridge_) * bank.n / model._stack_shape[1]  # of the rows that were kept
-    found = witnesses_of_bank(bank.select(used), weights[used], ridge)
-    if found is None:
+    chosen = bank.select(used)
+    numbers = view_numbers(chosen)
+    if len(np.unique(numbers)) < 2:
         return None
-    witnesses, part = found
+    part = chosen.take(evenly(chosen.n))
+    kernels = np.stack([K for _, K in part.matrices()])
+    ridge = float(model.ridge_) * part.n / model._stack_shape[1]  # it grows with the rows
+    witnesses = Witnesses.of(kernels, weights[used], numbers, ridge)
     seen = np.zeros((len(table), len(kept)))
     step = witnesses.rows_at_once
     for start in range(0, len(table), step):
