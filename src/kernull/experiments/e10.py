@@ -42,6 +42,9 @@ METHODS = {
     "MK-OCSVM": ("ocsvm", "auto"),
 }
 
+#: Seconds within which training is timed again and again.
+SHORT = 0.3
+
 
 def settings(quick: bool) -> Settings:
     """Sizes, repeats and the cap."""
@@ -107,9 +110,14 @@ def _train(cell: Cell, settings: Settings, answer: Any) -> None:
 
     train(DenseStack(stack.kernels[:2, :20, :20]))  # imports and first calls are not training
     answer.send(("warm", 0.0, 0.0))
-    start = time.perf_counter()
-    result = train(stack)
-    answer.send(("done", 1e3 * (time.perf_counter() - start), float(result.gap)))
+    # Runs of milliseconds are at the mercy of the machine: the fastest of those that fit SHORT.
+    fastest, spent = np.inf, 0.0
+    while spent < SHORT:
+        start = time.perf_counter()
+        result = train(stack)
+        last = time.perf_counter() - start
+        fastest, spent = min(fastest, last), spent + last
+    answer.send(("done", 1e3 * fastest, float(result.gap)))
 
 
 def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
@@ -168,7 +176,8 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
     """Two tables of ratios with the published ratios beside them, and a figure."""
     parts = [
         f"Ratios to {REFERENCE}, as printed, on the same kernels, median of "
-        f"{len(distinct(rows, 'repeat'))} repeats, relative gap {settings['gap']:g} for all, one "
+        f"{len(distinct(rows, 'repeat'))} repeats (each the fastest of the runs that fit "
+        f"{SHORT:g} s), relative gap {settings['gap']:g} for all, one "
         "thread. In brackets the ratio of the published times to the published lp MK-FN. > means "
         f"over the cap of {settings['cap']:g} s; a star that the gap was not reached. What "
         "was over the cap is not tried again, nor at larger sizes.",
