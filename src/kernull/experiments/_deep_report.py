@@ -161,6 +161,15 @@ def _verdict(auc: Any, scalings: Sequence[str], targets: Sequence[str]) -> str:
     return "Best of each kind: " + "; ".join(parts) + "."
 
 
+#: Ticks of an axis of AUC, and where it ends short of 100.
+TICKS = (50, 70, 80, 90, 95, 97, 98, 99, 99.5, 99.9)
+SHORT_OF_100 = 0.02
+
+
+def _stretched(auc: Any) -> Any:
+    return -np.log(np.maximum(100.0 - np.asarray(auc), SHORT_OF_100))
+
+
 def _figure(
     auc: Any,
     methods: Sequence[str],
@@ -190,6 +199,16 @@ def _figure(
     axes.set(
         xlabel=f"test AUC, %, mean over {len(targets)} targets", ylim=(-0.7, len(methods) - 0.3)
     )
+    shown = np.concatenate([line.get_xdata() for line in axes.lines if line.get_marker() != "None"])
+    # What is missing to 100, in logarithms: 98 to 99 is as long as 96 to 98.
+    axes.set_xscale("function", functions=(_stretched, lambda z: 100.0 - np.exp(-np.asarray(z))))
+    low, high = _stretched(shown.min()), _stretched(shown.max())
+    margin = 0.04 * (high - low) + 0.02
+    low, high = 100.0 - np.exp(margin - low), 100.0 - np.exp(-margin - high)
+    axes.set_xlim(low, high)
+    axes.set_xticks([tick for tick in TICKS if low <= tick <= high], minor=False)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
     axes.grid(axis="x", alpha=0.3)
     figure.legend(fontsize=8, ncols=4, loc="outside lower center")
     save(figure, path)
