@@ -6,8 +6,7 @@ from scipy.spatial.distance import pdist
 
 from kernull.kernels.widths import BLOCK_ROWS, mean_distance
 from kernull.problems import FisherProblem
-from kernull.stacks import DenseStack, KernelBank, LazyCross
-from kernull.stacks import bank as bank_module
+from kernull.stacks import DenseStack, KernelBank, LazyCross, weighted
 from kernull.views import resolve_views
 
 RNG = np.random.default_rng(0)
@@ -23,7 +22,7 @@ def bank(**options):
 
 @pytest.mark.parametrize("block", [7, 60, 512])
 def test_weighted_sum_of_training_kernels(block, monkeypatch):
-    monkeypatch.setattr(bank_module, "BLOCK_ROWS", block)
+    monkeypatch.setattr(weighted, "BLOCK_ROWS", block)
     fitted = bank()
     b = np.random.default_rng(1).random(fitted.J)
     b[::3] = 0.0

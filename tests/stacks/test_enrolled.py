@@ -25,7 +25,7 @@ VIEWS = {"a": np.arange(3), "b": np.arange(3, 5), "c": np.arange(5, 6)}
 @pytest.mark.parametrize("scaling", ["standard", "whiten"])
 def test_is_fit_then_combine(kernels, widths, scaling, weighted, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_ROWS", 16)
-    monkeypatch.setattr("kernull.stacks.enrolled.BLOCK_ROWS", 16)
+    monkeypatch.setattr("kernull.stacks.weighted.BLOCK_ROWS", 16)
     rng = np.random.default_rng(0)
     X = 50 + rng.normal(size=(45, 6))
     weight = rng.integers(1, 4, 45).astype(float) if weighted else None
@@ -52,7 +52,7 @@ def test_widths_of_a_sample_of_rows(monkeypatch):
 
 def test_distances_are_computed_once(monkeypatch):
     calls = []
-    for name in ("widths._squared_blocks", "functions.euclidean_distances"):
+    for name in ("widths.squared_blocks", "functions.euclidean_distances"):
         owner, function = name.split(".")
         original = getattr(importlib.import_module(f"kernull.kernels.{owner}"), function)
         monkeypatch.setattr(

@@ -9,7 +9,7 @@ from sklearn.metrics import pairwise_distances
 
 from kernull._typing import Array
 
-__all__ = ["BLOCK_ROWS", "auto_factor", "mean_distance", "neighbour_distance"]
+__all__ = ["BLOCK_ROWS", "auto_factor", "mean_distance", "neighbour_distance", "squared_blocks"]
 
 #: Beyond this many rows the mean distance is taken over a fixed random subsample: its relative
 #: standard error is then well below one percent, and a width needs no more.
@@ -68,7 +68,7 @@ def mean_distance(
     pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
     X = X - X.mean(axis=0)
-    block_of = _squared_blocks(X) if metric == "euclidean" else _blocks(X, metric)
+    block_of = squared_blocks(X) if metric == "euclidean" else _blocks(X, metric)
     weighted_sum = 0.0
     scratch = np.empty((min(BLOCK_ROWS, len(X)), len(X)))
     for start in range(0, len(X), BLOCK_ROWS):  # half of a symmetric matrix, in cached blocks
@@ -90,8 +90,8 @@ def _blocks(X: Array, metric: str) -> Callable[[slice, slice], Array]:
     return lambda rows, rest: np.asarray(pairwise_distances(X[rows], X[rest], metric=metric))
 
 
-def _squared_blocks(X: Array) -> Callable[[slice, slice], Array]:
-    """Squared euclidean distances between two ranges of centred rows.
+def squared_blocks(X: Array) -> Callable[..., Array]:
+    """Squared euclidean distances between two ranges of centred rows, in ``out`` if it is given.
 
     |x|^2 + |y|^2 - 2x'y is one product of (-2x, |x|^2, 1) and (y, 1, |y|^2): adding the norms
     afterwards would take longer than the product.
@@ -100,8 +100,8 @@ def _squared_blocks(X: Array) -> Callable[[slice, slice], Array]:
     left = np.column_stack([-2.0 * X, squares, ones])
     right = np.column_stack([X, ones, squares])
 
-    def block(rows: slice, rest: slice) -> Array:
-        out = left[rows] @ right[rest].T
+    def block(rows: slice, rest: slice, out: Array | None = None) -> Array:
+        out = np.matmul(left[rows], right[rest].T, out=out)
         return np.asarray(np.maximum(out, 0.0, out=out))
 
     return block

@@ -14,12 +14,10 @@ from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning
 from kernull.kernels import FittedKernel, parse_kernels
 from kernull.stacks.dense import DenseStack
+from kernull.stacks.weighted import WeightedSum
 from kernull.views import ViewScaler, read_scalings
 
 __all__ = ["BankView", "KernelBank", "OfBank", "parse_widths", "report_dropped"]
-
-#: Rows of a block in which the weighted sum of the training kernels is built up.
-BLOCK_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -165,15 +163,11 @@ class KernelBank:
         bank, b = self.select(used), weights[used]
         if X is not None:
             return _weighted_sum(b, bank.matrices(X), (len(X), self.n))
-        # Half of a symmetric matrix is enough, and blocks of it stay in the cache.
-        out = np.empty((self.n, self.n))
-        for start in range(0, self.n, BLOCK_ROWS):
-            rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
-            sides = [(view.train[rows], view.train[rest]) for view in bank.views]
-            block = out[rows, rest]
-            block[...] = _weighted_sum(b, bank._between(sides), block.shape)
-            out[rest, rows] = block.T
-        return out
+        out, start = WeightedSum(self.n), 0
+        for view in bank.views:
+            out.add(view, b[start : start + len(view.kernels)])
+            start += len(view.kernels)
+        return out.matrix()
 
     def rebase(self, X: Array) -> KernelBank:
         """The same scaling, kernels and widths with other training rows."""

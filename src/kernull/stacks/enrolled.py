@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from kernull._typing import Array, Indices
-from kernull.kernels.widths import BLOCK_ROWS
 from kernull.stacks.bank import BankView, KernelBank
+from kernull.stacks.weighted import WeightedSum
 from kernull.views import read_scalings
 
 __all__ = ["fit_and_combine"]
@@ -50,8 +48,7 @@ def fit_and_combine(
     True
     """
     kept: list[BankView] = []
-    out = np.zeros((len(X), len(X)))
-    scratch = np.empty((min(BLOCK_ROWS, len(X)), len(X)))
+    out = WeightedSum(len(X))
     start = 0
     for name, columns, kind in _scaled_views(views, options.pop("scaling", "standard")):
         distances: dict[str, list[Array]] = {}
@@ -62,11 +59,8 @@ def fit_and_combine(
         start += one.J
         kept.append(one.views[0])
         if (b > 0).any():  # kernels without weight need not be evaluated
-            _add(out, one.select(b > 0).views[0], b[b > 0], distances, scratch)
-    for begin in range(0, len(X), BLOCK_ROWS):  # the other half is the same
-        rows, rest = slice(begin, begin + BLOCK_ROWS), slice(begin + BLOCK_ROWS, None)
-        out[rest, rows] = out[rows, rest].T
-    return KernelBank(tuple(kept), tuple(names)), out
+            out.add(one.select(b > 0).views[0], b[b > 0], distances)
+    return KernelBank(tuple(kept), tuple(names)), out.matrix()
 
 
 def _scaled_views(views: Mapping[str, Indices], scaling: Any) -> Iterator[tuple[str, Indices, str]]:
@@ -74,21 +68,3 @@ def _scaled_views(views: Mapping[str, Indices], scaling: Any) -> Iterator[tuple[
     for name, columns in views.items():
         for kind in read_scalings(scaling, len(columns)):
             yield name, columns, kind
-
-
-def _add(
-    out: Array, view: BankView, b: Array, distances: Mapping[str, list[Array]], scratch: Array
-) -> None:
-    """Add a view's weighted kernels to the upper half, block by block."""
-    for i, begin in enumerate(range(0, len(out), BLOCK_ROWS)):
-        rows, rest = slice(begin, begin + BLOCK_ROWS), slice(begin, None)
-        block = out[rows, rest]
-        part = scratch[: block.shape[0], : block.shape[1]]
-        for weight, kernel in zip(b, view.kernels, strict=True):
-            known = distances.get(kernel.metric or "")
-            K = (
-                kernel.of_distances(known[i], out=part)
-                if known
-                else kernel(view.train[rows], view.train[rest])
-            )
-            block += np.multiply(K, weight, out=part)
