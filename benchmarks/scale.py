@@ -19,11 +19,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 from kernull import MultiKernelFisherNull
+from kernull.methods.registry import PLAIN
 from kernull.stacks import KernelBank, TiledStack
 from kernull.stacks.tiles import blocks_of
 
 J, D = 4, 20
 VIEWS = {f"view {v}": np.arange(D * v, D * v + D) for v in range(J)}
+#: One kernel a view; the default has two.
+MODEL = {**PLAIN, "views": VIEWS, "tol": 1e-4}
 
 
 def some_rows(n: int) -> Any:
@@ -121,8 +124,8 @@ def one_pass(n: int) -> None:
 
 def fit(n: int) -> None:
     X = some_rows(n)
-    model = MultiKernelFisherNull(views=VIEWS, delta=1e-2, tol=1e-4, storage="tiled")
-    stack = TiledStack(KernelBank.fit(X, VIEWS, widths=model.widths))
+    model = MultiKernelFisherNull(storage="tiled", **MODEL)
+    stack = TiledStack(KernelBank.fit(X, VIEWS, widths=model.widths, scaling=model.scaling))
     t = best_of(2, one_pass=lambda: stack.products(np.ones((n, 1))), fit=lambda: model.fit(X))
     passes = model.n_iter_
     print(
@@ -135,9 +138,8 @@ def dask(n: int) -> None:
     from distributed import Client, LocalCluster
 
     X = some_rows(n)
-    kwargs = {"views": VIEWS, "delta": 1e-2, "tol": 1e-4}
-    here = MultiKernelFisherNull(storage="tiled", **kwargs)
-    there = MultiKernelFisherNull(storage="dask", **kwargs)
+    here = MultiKernelFisherNull(storage="tiled", **MODEL)
+    there = MultiKernelFisherNull(storage="dask", **MODEL)
     with (
         LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
