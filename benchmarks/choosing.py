@@ -196,7 +196,7 @@ def report(found: list[Any], names: list[str]) -> None:
     ways = [
         "defaults",
         *TARGETS_ONLY,
-        *(f"{n} (loo)" for n in (*LOO, DEFAULT_CRITERION)),
+        *(f"{n} (loo)" for n in LOO),
         "with",
         "oracle",
     ]
