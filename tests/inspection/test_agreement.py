@@ -94,6 +94,20 @@ def test_few_witnesses_stand_for_many(monkeypatch):
     np.testing.assert_allclose(model.explain(X[:7]).surprise, why.surprise, rtol=1e-10)
 
 
+def test_normalised_kernels_count_as_in_the_model():
+    X = RNG.standard_normal((50, 4))
+    views = {"a": [0, 1], "b": [2, 3]}
+    model = plain_fisher(views=views, widths=(0.5, 2.0), normalize="offdiagonal").fit(X)
+    kernels = np.stack([K for _, K in model.bank_.matrices()])
+    assert not np.allclose(model.scale_, 1.0)
+    weights = model.weights_ * model.scale_
+    used = weights > 0
+    expected = Witnesses.of(
+        kernels[used], weights[used], np.array([0, 0, 1, 1])[used], model.ridge_
+    ).usual
+    np.testing.assert_allclose(model.explain(X[:1]).usual_agreement[:, used], expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("storage", ["tiled", "nystroem"])
 def test_whatever_the_storage(storage):
     X = RNG.standard_normal((80, 6))
