@@ -95,7 +95,7 @@ def test_few_witnesses_stand_for_many(monkeypatch):
 
 
 def test_normalised_kernels_count_as_in_the_model():
-    X = RNG.standard_normal((50, 4))
+    X = np.random.default_rng(5).standard_normal((50, 4))
     views = {"a": [0, 1], "b": [2, 3]}
     model = plain_fisher(views=views, widths=(0.5, 2.0), normalize="offdiagonal").fit(X)
     kernels = np.stack([K for _, K in model.bank_.matrices()])
