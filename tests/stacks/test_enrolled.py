@@ -52,11 +52,15 @@ def test_widths_of_a_sample_of_rows(monkeypatch):
 
 def test_distances_are_computed_once(monkeypatch):
     calls = []
-    for name in ("widths.squared_blocks", "functions.euclidean_distances"):
-        owner, function = name.split(".")
-        original = getattr(importlib.import_module(f"kernull.kernels.{owner}"), function)
+    for name in (
+        "kernels.widths.squared_blocks",
+        "kernels.functions.euclidean_distances",
+        "stacks.weighted.squared_blocks",
+    ):
+        module_name, function = f"kernull.{name}".rsplit(".", 1)
+        original = getattr(importlib.import_module(module_name), function)
         monkeypatch.setattr(
-            f"kernull.kernels.{name}",
+            f"kernull.{name}",
             lambda *a, original=original, **k: (calls.append(1), original(*a, **k))[1],
         )
     fit_and_combine(np.random.default_rng(0).normal(size=(30, 6)), VIEWS, np.ones(3), list(VIEWS))

@@ -1,7 +1,7 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
 from kernull.calibration.adapters import to_monitor, to_nonconform
-from kernull.calibration.agreement import Witnesses, evenly, view_numbers
+from kernull.calibration.agreement import Witnesses, view_numbers, witness_rows
 from kernull.calibration.conformal import Calibration, discoveries, lowered
 from kernull.calibration.folds import check_folds, cross_scores
 from kernull.calibration.left_out import LeftOut, left_out
@@ -22,7 +22,6 @@ __all__ = [
     "check_seed",
     "cross_scores",
     "discoveries",
-    "evenly",
     "hold_out",
     "leave_one_out",
     "leave_one_out_contributions",
@@ -34,4 +33,5 @@ __all__ = [
     "to_monitor",
     "to_nonconform",
     "view_numbers",
+    "witness_rows",
 ]

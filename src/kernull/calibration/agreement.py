@@ -27,7 +27,7 @@ from scipy.linalg import cho_factor, cho_solve
 from kernull._typing import Array, Indices
 from kernull.stacks import KernelBank
 
-__all__ = ["Witnesses", "evenly", "view_numbers"]
+__all__ = ["Witnesses", "view_numbers", "witness_rows"]
 
 #: Bytes of kernel rows judged at once.
 CHUNK_BYTES = 32 * 2**20
@@ -93,8 +93,8 @@ def view_numbers(bank: KernelBank) -> Indices:
     return np.array([index[name] for name in bank.kernel_views], dtype=np.intp)
 
 
-def evenly(n: int) -> Indices:
-    """Positions of at most `WITNESSES` of n rows, evenly spread."""
+def witness_rows(n: int) -> Indices:
+    """Which of n rows stand as witnesses: at most `WITNESSES`, evenly spread."""
     return np.linspace(0, n - 1, min(n, WITNESSES)).round().astype(np.intp)
 
 

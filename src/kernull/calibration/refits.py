@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from kernull._typing import Array
-from kernull.calibration.agreement import Witnesses, evenly, view_numbers
+from kernull._typing import Array, Indices
+from kernull.calibration.agreement import Witnesses, view_numbers, witness_rows
 from kernull.stacks import KernelBank
 
 __all__ = ["Refitted", "refit_by_fold"]
@@ -58,29 +58,36 @@ def refit_by_fold(
     -------
     Refitted
     """
-    used, chosen = np.flatnonzero(weights > 0), weights[weights > 0]
-    same = np.ravel(np.unique(table, axis=0, return_inverse=True)[1])
-    folds = FOLDS if len(table) <= MANY_ROWS else FOLDS_OF_MANY
-    fold = same % min(folds, int(same.max()) + 1)
+    used, b = np.flatnonzero(weights > 0), weights[weights > 0]
     counts = np.ones(len(table)) if row_weight is None else row_weight
-    out = np.zeros((len(table), len(weights)))
-    judged, agreement = evenly(len(table)), np.zeros_like(out)
+    fold = _fold_of(table)
+    judged = witness_rows(len(table))
+    contributions, agreement = np.zeros((2, len(table), len(weights)))
+    several = False
     for k in range(int(fold.max()) + 1):
         seen, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         bank = fit_bank(table[seen], None if row_weight is None else row_weight[seen])
         bank, ridge = bank.select(weights > 0), delta * counts[seen].sum()
-        numbers = view_numbers(bank)
-        pick, some = evenly(len(seen)), np.flatnonzero(np.isin(held, judged))
+        pick, some = witness_rows(len(seen)), np.flatnonzero(np.isin(held, judged))
         kernels = np.stack([K for _, K in bank.take(pick).matrices()])
-        whole = len(pick) == len(seen)
-        A = np.tensordot(chosen, kernels, 1) if whole else bank.combine(chosen)
+        # All rows are witnesses where there are few: their kernels are there already.
+        A = np.tensordot(b, kernels, 1) if len(pick) == len(seen) else bank.combine(b)
         A[np.diag_indices(len(seen))] += ridge / counts[seen]
         coef = cho_solve(cho_factor(A, overwrite_a=True), np.ones(len(seen)))
         cross = np.empty((len(used), len(some), len(pick)))
         for j, K in bank.matrices(table[held]):
-            out[held, used[j]] = chosen[j] * (K @ coef)
+            contributions[held, used[j]] = b[j] * (K @ coef)
             cross[j] = K[np.ix_(some, pick)]
-        if numbers.max() > 0:
-            witnesses = Witnesses.of(kernels, chosen, numbers, ridge * len(pick) / len(seen))
+        numbers = view_numbers(bank)
+        several = bool(numbers.max() > 0)
+        if several:
+            witnesses = Witnesses.of(kernels, b, numbers, ridge * len(pick) / len(seen))
             agreement[np.ix_(held[some], used)] = witnesses.agreement(cross)
-    return Refitted(out, agreement[judged] if numbers.max() > 0 else None)
+    return Refitted(contributions, agreement[judged] if several else None)
+
+
+def _fold_of(table: Array) -> Indices:
+    """The fold of each row; equal rows share one."""
+    same = np.ravel(np.unique(table, axis=0, return_inverse=True)[1])
+    folds = FOLDS if len(table) <= MANY_ROWS else FOLDS_OF_MANY
+    return np.asarray(same % min(folds, int(same.max()) + 1))

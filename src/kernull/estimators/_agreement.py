@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Mask
-from kernull.calibration import Witnesses, evenly, view_numbers
+from kernull.calibration import Witnesses, view_numbers, witness_rows
 
 __all__ = ["agreement_of"]
 
@@ -27,7 +27,7 @@ def agreement_of(model: Any, table: Array | None, kept: Mask) -> tuple[Array, Ar
     numbers = view_numbers(chosen)
     if len(np.unique(numbers)) < 2:
         return None
-    part = chosen.take(evenly(chosen.n))
+    part = chosen.take(witness_rows(chosen.n))
     kernels = np.stack([K for _, K in part.matrices()])
     ridge = float(model.ridge_) * part.n / model._stack_shape[1]  # it grows with the rows
     witnesses = Witnesses.of(kernels, weights[used], numbers, ridge)

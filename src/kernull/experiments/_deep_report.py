@@ -180,6 +180,7 @@ def _figure(
 ) -> None:
     figure, axes = new_figure(figsize=(8.5, 1.2 + 0.27 * len(methods)))
     places = np.arange(len(methods))[::-1]
+    shown: list[float] = []
     for i, scaling in enumerate(scalings):
         ys, xs = [], []
         for y, method in zip(places, methods, strict=True):
@@ -187,8 +188,10 @@ def _figure(
                 xs.append(_average(auc[method, scaling], targets))
                 ys.append(y)
         axes.plot(xs, ys, MARKERS[i], color=COLOURS[i], ms=6, label=f"ours, {NAMES[scaling]}")
+        shown += xs
     known = [(published[m][0], y) for y, m in zip(places, methods, strict=True) if m in published]
     if known:
+        shown += [value for value, _ in known]
         axes.plot(
             *zip(*known, strict=True), "D", mfc="white", color="black", ms=5, label="published"
         )
@@ -199,10 +202,9 @@ def _figure(
     axes.set(
         xlabel=f"test AUC, %, mean over {len(targets)} targets", ylim=(-0.7, len(methods) - 0.3)
     )
-    shown = np.concatenate([line.get_xdata() for line in axes.lines if line.get_marker() != "None"])
     # What is missing to 100, in logarithms: 98 to 99 is as long as 96 to 98.
     axes.set_xscale("function", functions=(_stretched, lambda z: 100.0 - np.exp(-np.asarray(z))))
-    low, high = _stretched(shown.min()), _stretched(shown.max())
+    low, high = _stretched(min(shown)), _stretched(max(shown))
     margin = 0.04 * (high - low) + 0.02
     low, high = 100.0 - np.exp(margin - low), 100.0 - np.exp(-margin - high)
     axes.set_xlim(low, high)

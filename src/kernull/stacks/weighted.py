@@ -34,29 +34,28 @@ class WeightedSum:
 
         ``known`` holds distances by metric where `kernull.kernels.widths.mean_distance` kept them.
         """
-        found = {} if known is None else known
-        metrics = [kernel.metric for kernel in view.kernels]
+        ready = {metric: kept for metric, kept in (known or {}).items() if kept}
         centre = next((k.centre for k in view.kernels if k.metric == "euclidean"), None)
         squared = None
-        if centre is not None and not found.get("euclidean"):
+        if centre is not None and "euclidean" not in ready:
             squared = squared_blocks(view.train - centre)
         for i, begin in enumerate(range(0, len(self._out), BLOCK_ROWS)):
             rows, rest = slice(begin, begin + BLOCK_ROWS), slice(begin, None)
             block = self._out[rows, rest]
             # Contiguous, for the product of matrices to be written there.
             part, far = (flat[: block.size].reshape(block.shape) for flat in self._room)
-            distances = {metric: kept[i] for metric, kept in found.items() if kept}
-            for weight, kernel, metric in zip(b, view.kernels, metrics, strict=True):
-                if metric is None:
+            distances = {metric: kept[i] for metric, kept in ready.items()}
+            for weight, kernel in zip(b, view.kernels, strict=True):
+                if kernel.metric is None:
                     K = kernel(view.train[rows], view.train[rest])
                 else:
-                    if metric not in distances:
-                        distances[metric] = (
+                    if kernel.metric not in distances:
+                        distances[kernel.metric] = (
                             squared(rows, rest, out=far)
-                            if metric == "euclidean" and squared is not None
+                            if squared is not None and kernel.metric == "euclidean"
                             else kernel.distances(view.train[rows], view.train[rest])
                         )
-                    K = kernel.of_distances(distances[metric], out=part)
+                    K = kernel.of_distances(distances[kernel.metric], out=part)
                 block += np.multiply(K, weight, out=part)
 
     def matrix(self) -> Array:
