@@ -115,10 +115,13 @@ def certificate_table(fitted: dict[str, MultiKernelFisherNull]) -> Table:
     for column in ("problem", "weights by view", "duality gap", "iterations"):
         table.add_column(column, justify="left" if column.startswith(("pro", "wei")) else "right")
     for title, model in fitted.items():
-        weights = zip(model.kernel_names_, model.weights_, strict=True)
+        assert model.bank_ is not None
+        weights: dict[str, float] = {}  # of a view: the sum over its kernels
+        for view, weight in zip(model.bank_.kernel_views, model.weights_, strict=True):
+            weights[view] = weights.get(view, 0.0) + weight
         table.add_row(
             title,
-            ", ".join(f"{name} {weight:.2f}" for name, weight in weights),
+            ", ".join(f"{view} {weight:.2f}" for view, weight in weights.items()),
             f"{model.gap_:.0e}",
             str(model.n_iter_),
         )
