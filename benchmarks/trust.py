@@ -176,7 +176,7 @@ def swapped_first(
         for i, v in enumerate(swapped):
             rows[i, views[names[v]]] = X[rng.choice(others), views[names[v]]]
         why = model.explain(rows)
-        alone = replace(why, agreement=None)  # contributions, whatever the other views say
+        alone = replace(why, misfit=None)  # contributions, whatever the other views say
         firsts = {
             "surprise": why.surprise.argmin(axis=1),
             "contribution": alone.surprise.argmin(axis=1),
@@ -189,7 +189,7 @@ def swapped_first(
     return {key: count / cases for key, count in hits.items()}
 
 
-def explain(cases: int = 200, seeds: int = 3) -> bool:
+def explain(cases: int = 200, seeds: int = 10) -> bool:
     """Swap one view of a row for that of another digit: does it rank first?"""
     print(
         f"\nThe view taken from another digit ranks first: mean of {seeds} seeds of {cases} cases "

@@ -13,7 +13,7 @@ from kernull.calibration import Calibration, leave_one_out
 from kernull.errors import TooFewRowsWarning
 from kernull.problems import FisherProblem
 from kernull.stacks import DenseStack
-from tests.oracles import fisher_coef, random_kernels
+from tests.oracles import fisher_coef, interpolated, random_kernels
 
 
 def refit_without(kernels, b, ridge, i, weight=None):
@@ -74,11 +74,42 @@ def test_p_values_by_counting(rng):
     np.testing.assert_allclose(Calibration.of(scores).p_values(new), expected)
 
 
-def test_weights_count_rows(rng):
+def test_smooth_p_values_interpolate(rng):
+    scores = rng.normal(size=30).round(1)  # with ties
+    new = np.concatenate([rng.normal(size=50), scores, [-99, 99]])
+    found = Calibration.of(scores, smooth=True).p_values(new)
+    np.testing.assert_allclose(found, [interpolated(scores, x) for x in new])
+    order = np.argsort(new, kind="stable")
+    assert (np.diff(found[order]) >= 0).all()
+
+
+@pytest.mark.parametrize("rate", [k / 41 for k in (1, 2, 7, 40)])
+def test_smooth_thresholds_are_plain_at_multiples(rate, rng):
+    """What a rate that needs no rounding flags is the same."""
+    scores = rng.normal(size=40)
+    plain, smooth = (Calibration.of(scores, smooth=s).threshold(rate)[0] for s in (False, True))
+    assert smooth == pytest.approx(plain, rel=1e-12)
+
+
+def test_smooth_thresholds_do_not_round_the_rate_down():
+    """24 uniform rows: 10% is 2.5 ranks of 25; counting flags 2 of 25, interpolating 2.5."""
+    rng = np.random.default_rng(0)
+    plain, smooth = [], []
+    for _ in range(4000):
+        scores = rng.uniform(size=24)
+        plain.append(Calibration.of(scores).threshold(0.1)[0])
+        smooth.append(Calibration.of(scores, smooth=True).threshold(0.1)[0])
+    # The threshold is the share of new uniform rows that it flags.
+    assert np.mean(plain) == pytest.approx(0.08, abs=0.002)
+    assert np.mean(smooth) == pytest.approx(0.10, abs=0.002)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_weights_count_rows(rng, smooth):
     scores, copies = rng.normal(size=9), rng.integers(1, 4, 9)
-    new = rng.normal(size=20)
-    weighted = Calibration.of(scores, copies)
-    repeated = Calibration.of(np.repeat(scores, copies))
+    new = np.concatenate([rng.normal(size=20), scores])
+    weighted = Calibration.of(scores, copies, smooth=smooth)
+    repeated = Calibration.of(np.repeat(scores, copies), smooth=smooth)
     np.testing.assert_allclose(weighted.p_values(new), repeated.p_values(new))
     for rate in (0.1, 0.3, 0.7):
         assert weighted.threshold(rate) == repeated.threshold(rate)
@@ -93,14 +124,19 @@ def test_weights_count_rows(rng):
         st.integers(1, 40).map(lambda k: k / 41),
     ),
 )
-def test_flagged_exactly_where_the_p_value_is_at_most_the_rate(scores, rate):
-    calibration = Calibration.of(np.array(scores, dtype=float))
+@pytest.mark.parametrize("smooth", [False, True])
+def test_flagged_exactly_where_the_p_value_is_at_most_the_rate(smooth, scores, rate):
+    calibration = Calibration.of(np.array(scores, dtype=float), smooth=smooth)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TooFewRowsWarning)
         threshold, used = calibration.threshold(rate)
     grid = np.arange(-7, 8) / 1.0
-    grid = np.concatenate([grid, grid + 0.5])
-    np.testing.assert_array_equal(grid < threshold, calibration.p_values(grid) <= used)
+    # The numbers next to the threshold are the hardest.
+    near = [np.nextafter(threshold, -np.inf), threshold, np.nextafter(threshold, np.inf)]
+    grid = np.concatenate([grid, grid + 0.5, near])
+    # (1 + 1e-12: a rate such as 3/10 is not a binary number)
+    p = calibration.p_values(grid)
+    np.testing.assert_array_equal(grid < threshold, p <= used * (1 + 1e-12))
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.25])

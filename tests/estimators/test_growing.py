@@ -45,7 +45,7 @@ def refit(grown, table, weight=None):
         rows = v > 0
         A = K[np.ix_(rows, rows)] + np.diag(grown.ridge_ / v[rows])
         scores[i] = K[i, rows] @ np.linalg.solve(A, np.ones(rows.sum()))
-    threshold, _ = Calibration.of(scores, w).threshold(grown.false_alarm_rate)
+    threshold, _ = Calibration.of(scores, w, smooth=True).threshold(grown.false_alarm_rate)
     cross = np.stack([K for _, K in bank.matrices(OTHERS[:20])])
     return a, threshold, np.einsum("j,jmn,n->m", b, cross, a), scores
 

@@ -182,6 +182,15 @@ def test_whitening_one_column_is_standardising(rng):
     np.testing.assert_allclose(whitened, (x - x.mean()) / x.std(), rtol=1e-10)
 
 
+@pytest.mark.parametrize("kind", ["none", "standard", "whiten", "whiten-raw"])
+@pytest.mark.parametrize("n", [4, 60])  # fewer rows than columns, and more
+def test_scaling_can_be_undone(kind, n):
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(60, 6)) @ rng.normal(size=(6, 6)) + 3
+    scaler = ViewScaler.fit(kind, rows[:n])
+    np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(rows)), rows, rtol=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["standard", "whiten", "whiten-raw"])
 def test_weights_count_as_copies(kind, X):
     copies = np.random.default_rng(3).integers(1, 5, len(X))

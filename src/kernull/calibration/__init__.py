@@ -1,20 +1,19 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
 from kernull.calibration.adapters import to_monitor, to_nonconform
-from kernull.calibration.agreement import Witnesses, view_numbers, witness_rows
 from kernull.calibration.conformal import Calibration, discoveries, lowered
 from kernull.calibration.folds import check_folds, cross_scores
 from kernull.calibration.left_out import LeftOut, left_out
 from kernull.calibration.loo import leave_one_out, left_out_projections
+from kernull.calibration.misfit import Witnesses, witness_rows
 from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
-from kernull.calibration.refits import Refitted, refit_by_fold
+from kernull.calibration.refits import refit_by_fold
 from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
 from kernull.calibration.split import check_seed, hold_out
 
 __all__ = [
     "Calibration",
     "LeftOut",
-    "Refitted",
     "SampledProjections",
     "Witnesses",
     "attributed_contributions",
@@ -32,6 +31,5 @@ __all__ = [
     "sampled_leave_one_out",
     "to_monitor",
     "to_nonconform",
-    "view_numbers",
     "witness_rows",
 ]

@@ -9,13 +9,15 @@ from numbers import Real
 import numpy as np
 from scipy.stats import false_discovery_control
 
-from kernull._typing import Array, Mask
+from kernull._typing import Array, Indices, Mask
 from kernull.errors import TooFewRowsWarning
 
 __all__ = ["Calibration", "discoveries", "lowered"]
 
-#: Relative size of differences between scores that are taken for rounding.
+#: Relative size of differences between scores, and between rates, that are taken for rounding.
 SLACK = 1e-12
+#: What a row that scores as a calibration row does lies above it, in ranks: it is not below it.
+EDGE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -26,23 +28,38 @@ class Calibration:
 
     A row of weight w counts as w rows.
 
+    p is a multiple of 1/(m + 1), so a rate between two of them is rounded down: with 48 rows, 5%
+    becomes 4.1%. That is the price of the bound :math:`P(p \le \alpha) \le \alpha` that held-out
+    rows have. Where there is no such bound to lose (leave-one-out), ``smooth`` interpolates: as
+    s(x) goes from one calibration score to the next, so does p, by the last row at or below s(x).
+
+    .. math:: p(x) = \frac{\#\{i : s_i \le s(x)\} + f}{m + 1}, \qquad
+        f = \frac{s(x) - s_{(k)}}{s_{(k+1)} - s_{(k)}}, \quad s_{(k)} \le s(x) < s_{(k+1)}
+
+    At multiples of 1/(m + 1) both flag the same rows.
+
     Parameters
     ----------
     scores : array of shape (m,)
         Scores of rows that the model did not see, in increasing order.
     counts : array of shape (m,)
         Cumulative weight of the rows up to each score.
+    smooth : bool
+        Whether p-values interpolate between the ranks.
     """
 
     scores: Array
     counts: Array
+    smooth: bool = False
 
     @classmethod
-    def of(cls, scores: Array, sample_weight: Array | None = None) -> Calibration:
+    def of(
+        cls, scores: Array, sample_weight: Array | None = None, *, smooth: bool = False
+    ) -> Calibration:
         """Sort calibration scores."""
         order = np.argsort(scores, kind="stable")
         weight = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight, float)
-        return cls(np.asarray(scores, dtype=float)[order], np.cumsum(weight[order]))
+        return cls(np.asarray(scores, dtype=float)[order], np.cumsum(weight[order]), smooth)
 
     def __repr__(self) -> str:
         low, high = (self.scores[0], self.scores[-1]) if len(self.scores) else (None, None)
@@ -57,7 +74,20 @@ class Calibration:
         """P-value of each score: small where few calibration rows score as low."""
         below = np.searchsorted(self.scores, scores, side="right")
         counts = np.concatenate([[0.0], self.counts])
-        return np.asarray((1.0 + counts[below]) / (self.total + 1.0))
+        ranks = 1.0 + counts[below]
+        if self.smooth:
+            ranks -= self._still_to_go(np.asarray(scores, dtype=float), below, counts)
+        return np.asarray(ranks / (self.total + 1.0))
+
+    def _still_to_go(self, scores: Array, below: Indices, counts: Array) -> Array:
+        """Ranks that are counted in full at the next calibration score, and in part until there."""
+        left, m = np.maximum(below, 1) - 1, len(self.scores)
+        low, high = self.scores[left], self.scores[np.minimum(below, m - 1)]
+        between = (below > 0) & (below < m)
+        part = np.divide(scores - low, high - low, out=np.ones_like(low), where=between)
+        # Of rows with equal scores one is counted in part: a row that ties with them is like them.
+        equal = counts[left + 1] - counts[np.searchsorted(self.scores, low, side="left")]
+        return np.asarray(np.minimum(equal, 1.0) * (1.0 - np.maximum(part, EDGE)))
 
     def threshold(self, rate: float) -> tuple[float, float]:
         """Score below which rows are flagged, and the rate it stands for.
@@ -80,8 +110,27 @@ class Calibration:
             rate = lowest
         # p(s) <= rate  <=>  1 + #{s_i <= s} <= rate (m + 1)  <=>  s < the first score beyond.
         allowed = rate * (self.total + 1.0) - 1.0
-        position = int(np.searchsorted(self.counts, allowed * (1 + 1e-12) + 1e-12, side="right"))
-        return float(self.scores[min(position, len(self.scores) - 1)]), float(rate)
+        position = int(np.searchsorted(self.counts, allowed * (1 + SLACK) + SLACK, side="right"))
+        beyond = float(self.scores[min(position, len(self.scores) - 1)])
+        return self._first_above(rate, beyond) if self.smooth else beyond, float(rate)
+
+    def _first_above(self, rate: float, low: float) -> float:
+        """The lowest number with a p-value above the rate, from the calibration score ``low`` on.
+
+        Found among the floating-point numbers themselves, so that flags and p-values agree on
+        every score there is.
+        """
+
+        def above(score: float) -> bool:
+            return bool(self.p_values(np.array([score]))[0] > rate * (1 + SLACK))
+
+        after = int(np.searchsorted(self.scores, low, side="right"))
+        if above(low) or after == len(self.scores):
+            return low
+        high = float(self.scores[after])
+        while low < (middle := low + (high - low) / 2) < high:
+            low, high = (low, middle) if above(middle) else (middle, high)
+        return high
 
 
 def lowered(scores: Array) -> Array:

@@ -10,7 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array
-from kernull.calibration import Calibration, Refitted, lowered, refit_by_fold
+from kernull.calibration import Calibration, lowered, refit_by_fold
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
 from kernull.estimators._atomic import unchanged_on_error
@@ -129,7 +129,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
         kept = None if weight is None or (weight[rows] == 1.0).all() else weight[rows]
         self._learned_rows = None if weight is None or weight.all() else rows
-        self._left_out_parts = self._calibration_rows = self._refitted_agreement = None
+        self._left_out_parts = self._calibration_rows = None
         stack = self._training_stack(X, weight, rows, client, there)
         scores = self._learn(stack, kept)
         # Scores of the training rows for fit_predict; rows of weight zero are as good as new.
@@ -146,17 +146,17 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             if hasattr(self, "_contributions"):
                 self._left_out_parts = self._contributions(self._cross(own))[held]
         elif (refitted := self._refitted(X, kept, rows, stack)) is not None:
-            self._left_out_parts, self._calibration_rows = refitted.contributions, None
-            self._refitted_agreement = refitted.agreement
-            scores = lowered(self._of_projection(refitted.contributions.sum(axis=1)))
+            self._left_out_parts, self._calibration_rows = refitted, None
+            scores = lowered(self._of_projection(refitted.sum(axis=1)))
             self._calibration_weight = kept
             self._training_scores[rows] = scores
-        self.calibration_ = Calibration.of(scores, self._calibration_weight)
+        # Held-out rows have a bound to keep; others have none to lose by interpolating.
+        self.calibration_ = Calibration.of(scores, self._calibration_weight, smooth=held is None)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
 
-    def _refitted(self, X: Any, kept: Array | None, rows: Any, stack: Any) -> Refitted | None:
-        """What refits say, where leave-one-out is not asked for or would lie."""
+    def _refitted(self, X: Any, kept: Array | None, rows: Any, stack: Any) -> Array | None:
+        """Contributions by refits, where leave-one-out is not asked for or would lie."""
         leak = leaking_view(self.bank_, stack.n - self._n_reference)
         if self.calibration == "folds" or (self.calibration == "auto" and leak is not None):
             if self.bank_ is not None and hasattr(stack, "combine") and not self._n_reference:

@@ -15,6 +15,8 @@ __all__ = ["Explanation"]
 #: Contributions below this share of the typical one count as none.
 FLOOR = 1e-12
 TINY = np.finfo(float).tiny
+#: Of cube roots of misfits, which are about 1 to 10.
+LEAST_SPREAD = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +29,11 @@ class Explanation:
     typical one (the mean over normal rows that the model did not see): differences add up to how
     far the row lies above or below a typical normal row.
 
-    Views are ranked by surprise: how many standard deviations of normal rows a view's agreement
-    with the other views lies from the usual (in logarithms, where agreements are positive).
-    Agreement is the view's mean similarity to the normal rows that the other views point to: a
-    view may contribute as much as it should and yet be that of something else. With one view
-    only, and for precomputed kernels, contributions stand in for agreements.
+    Views are ranked by surprise: how many standard deviations of normal rows a view's misfit lies
+    from the usual (in cube roots, which spread evenly). Misfit is the distance of the view from
+    what the other views of the row say it should be (`kernull.calibration.misfit`): a view may
+    contribute as much as it should and yet be that of something else. With one view only, and for
+    precomputed kernels, contributions take its place (in logarithms, where they are positive).
 
     Attributes
     ----------
@@ -47,9 +49,9 @@ class Explanation:
         Score and p-value of each row.
     threshold : float
         Score below which rows are flagged.
-    agreement : array of shape (m, J), optional
-        Mean similarity of each kernel to the normal rows that the other views point to.
-    usual_agreement : array of shape (rows, J), optional
+    misfit : array of shape (m, V), optional
+        Squared distance of each view from what the others say it should be.
+    usual_misfit : array of shape (rows, V), optional
         The same for normal rows, each judged by the others.
 
     Examples
@@ -75,8 +77,8 @@ class Explanation:
     scores: Array
     p_values: Array
     threshold: float
-    agreement: Array | None = None
-    usual_agreement: Array | None = None
+    misfit: Array | None = None
+    usual_misfit: Array | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -109,15 +111,12 @@ class Explanation:
     @property
     def surprise(self) -> Array:
         """How far out of line each view is, of shape (m, V); very negative is suspect."""
-        seen, usual = self._judged
-        return _surprise(self._sum_views(seen), self._sum_views(usual))
-
-    @property
-    def _judged(self) -> tuple[Array, Array]:
-        """What views are ranked by, of these rows and of normal ones, by kernel."""
-        if self.agreement is None or self.usual_agreement is None:
-            return self.contributions, self.reference
-        return self.agreement, self.usual_agreement
+        if self.misfit is not None and self.usual_misfit is not None:
+            usual = np.cbrt(self.usual_misfit)
+            # Where witnesses do not vary at all, any difference is out of line.
+            spread = np.maximum(usual.std(axis=0), LEAST_SPREAD)
+            return np.asarray((usual.mean(axis=0) - np.cbrt(self.misfit)) / spread)
+        return _shortfall(self.by_view, self._sum_views(self.reference))
 
     def ranking(self, row: int = 0) -> Indices:
         """Positions of the views, the most suspect one first."""
@@ -127,7 +126,7 @@ class Explanation:
         """One row in words: the verdict, and the views that are most out of line.
 
         Spreads are standard deviations of normal rows, the numbers that views are ranked by;
-        "in line" is a view that agrees with the others as well as it usually does, or better.
+        "in line" is a view that fits the others as well as it usually does, or better.
 
         Parameters
         ----------
@@ -174,8 +173,7 @@ class Explanation:
         values = self.by_view if whole else self.contributions
         typical = self.typical_by_view if whole else self.typical
         reference = self._sum_views(self.reference) if whole else self.reference
-        judged = [self._sum_views(part) if whole else part for part in self._judged]
-        surprise = _surprise(*judged)
+        surprise = self.surprise if whole else _shortfall(values, reference)
         records = []
         for i in range(len(self)) if row is None else [row]:
             order = np.argsort(surprise[i], kind="stable")
@@ -271,14 +269,13 @@ def _in_words(surprise: float) -> str:
     return f"{size} spreads out of line" if surprise <= -0.05 else "in line"
 
 
-def _surprise(values: Array, reference: Array) -> Array:
-    """Standard scores of values (m, V) among those of normal rows (rows, V)."""
-    # Contributions and agreements are sums of kernel values: they spread over orders of magnitude,
-    # evenly in logarithms. What lies below the floor is equally absent.
+def _shortfall(values: Array, reference: Array) -> Array:
+    """Standard scores of contributions (m, V) among those to normal rows (rows, V)."""
+    # They are sums of kernel values: they spread over orders of magnitude, evenly in logarithms.
+    # What lies below the floor is equally absent.
     floor = FLOOR * np.abs(reference).mean(axis=0)
     positive = (reference > 0).all(axis=0)
     shown = np.where(positive, np.log(np.maximum(values, floor + TINY)), values)
     usual = np.where(positive, np.log(np.maximum(reference, floor + TINY)), reference)
-    spread = usual.std(axis=0)
-    apart = shown - usual.mean(axis=0)
+    apart, spread = shown - usual.mean(axis=0), usual.std(axis=0)
     return np.asarray(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0))

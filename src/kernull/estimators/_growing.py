@@ -50,7 +50,6 @@ class GrowingMixin:
     _stack_scale: Any = 1.0
     _inverse: RidgeInverse | None = None
     _left_out_parts: Array | None
-    _refitted_agreement: Array | None
     _calibration_rows: Any
     _calibration_weight: Array | None
     _learned_rows: Any
@@ -309,12 +308,12 @@ class GrowingMixin:
             inverse.diagonal, self.coef_, inverse.ridge, row_weight=weight
         )
         self._training_scores = self._of_projection(left_out)  # type: ignore[attr-defined]
-        self.calibration_ = Calibration.of(self._training_scores, weight)
+        self.calibration_ = Calibration.of(self._training_scores, weight, smooth=True)
         rate = self.false_alarm_rate  # type: ignore[attr-defined]
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(rate)
         self.offset_ = self.threshold_
         # Calibration by view belongs to the old rows; `explain` computes it anew when asked.
-        self._left_out_parts = self._calibration_rows = self._refitted_agreement = None
+        self._left_out_parts = self._calibration_rows = None
         self._calibration_weight = weight
         self._learned_rows = None
         self.bank_ = bank

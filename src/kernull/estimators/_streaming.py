@@ -102,7 +102,7 @@ def _fit(model: MultiKernelFisherNull, rows: Source) -> None:
     sample = np.random.default_rng(1).permutation(len(pilot))[:SAMPLE_ROWS]
     inverse, a = gram.inverse_entries(pilot[sample], result.weights, ridge)
     scores = model._of_projection(left_out_projections(inverse, a, ridge))
-    model.calibration_ = Calibration.of(scores)
+    model.calibration_ = Calibration.of(scores, smooth=True)
     model.threshold_, model.false_alarm_rate_ = model.calibration_.threshold(model.false_alarm_rate)
     model.offset_ = model.threshold_
 

@@ -84,7 +84,7 @@ class Task:
 
     def learned(self, coef: Array, scores: Array, rate: float) -> Task:
         """The task with its coefficients and the threshold of its leave-one-out scores."""
-        calibration = Calibration.of(scores, self.row_weight)
+        calibration = Calibration.of(scores, self.row_weight, smooth=True)
         threshold, certified = calibration.threshold(rate)
         return replace(
             self,

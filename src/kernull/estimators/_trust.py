@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, check_seed, discoveries, hold_out, lowered
 from kernull.errors import MissingCapabilityError
-from kernull.estimators._agreement import agreement_of
 from kernull.estimators._arrays import as_numpy, is_dask, like, map_rows
 from kernull.estimators._columns import not_finite, read_used_columns
 from kernull.estimators._explain import Explanation
+from kernull.estimators._misfit import misfit_of
 from kernull.stacks import DenseStack
 
 __all__ = ["TrustMixin", "names_of", "read_partial_table", "silence_kernels"]
@@ -51,8 +51,6 @@ class TrustMixin:
     calibration_: Calibration
     _offers_refits: bool = False
     _left_out_parts: Array | None = None
-    #: Agreement of normal rows' views by models that did not see them, where folds were refitted.
-    _refitted_agreement: Array | None = None
     _calibration_weight: Array | None = None
     _learned_rows: Any = None
     _contributions: Any
@@ -124,7 +122,8 @@ class TrustMixin:
         With ``calibration="split"`` a new normal row has :math:`P(p \le \alpha) \le \alpha` for
         every :math:`\alpha`, whatever the data (split conformal). With ``"loo"`` the scores of
         all n rows are used; the same holds in practice, and exactly in the limit, but is no
-        theorem.
+        theorem. Having no bound to lose, p then interpolates between the ranks
+        (`kernull.calibration.Calibration`), so that rates are not rounded down.
         """
         if is_dask(X):
             return map_rows(lambda part: self.p_values(part, missing_views=missing_views), X)  # type: ignore[no-any-return]
@@ -180,7 +179,7 @@ class TrustMixin:
         scores = self._partial_score(contributions, kept)
         views = self._view_of_kernel()
         table = None if self.bank_ is None else self._table(X, missing_views)
-        agreement = agreement_of(self, table, kept)
+        misfit, usual = misfit_of(self, table, kept) or (None, None)
         return Explanation(
             contributions=contributions,
             typical=typical[kept],
@@ -190,8 +189,8 @@ class TrustMixin:
             scores=scores,
             p_values=self._calibration_without(missing_views).p_values(scores),
             threshold=self._threshold_without(missing_views),
-            agreement=None if agreement is None else agreement[0],
-            usual_agreement=None if agreement is None else agreement[1],
+            misfit=misfit,
+            usual_misfit=usual,
         )
 
     # -- missing views -----------------------------------------------------------------------
@@ -255,7 +254,7 @@ class TrustMixin:
             return self.calibration_
         kept = self._kept_kernels(missing_views)
         scores = lowered(self._partial_score(self.calibration_contributions_[:, kept], kept))
-        return Calibration.of(scores, self._calibration_weight)
+        return Calibration.of(scores, self._calibration_weight, smooth=self.calibration_.smooth)
 
     def _threshold_without(self, missing_views: Any) -> float:
         if not names_of(missing_views):

@@ -192,7 +192,7 @@ class TableDetector(OutlierMixin, BaseEstimator):
             else _scores(self.detector_, rows)
         )
         self._training_scores = scores
-        self.calibration_ = Calibration.of(scores)
+        self.calibration_ = Calibration.of(scores, smooth=True)
         self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
         self.offset_ = self.threshold_
         return self

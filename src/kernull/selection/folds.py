@@ -169,7 +169,7 @@ def _fitted(
     problem = FisherProblem(stack, path.deltas[k] * stack.n)
     one.coef_, projections = _left_out(problem, one.weights_)
     scores = one._of_projection(projections)
-    one.calibration_ = Calibration.of(scores)
+    one.calibration_ = Calibration.of(scores, smooth=True)
     one.threshold_, one.false_alarm_rate_ = one.calibration_.threshold(one.false_alarm_rate)
     one.offset_ = one.threshold_
     return one

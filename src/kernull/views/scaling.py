@@ -107,6 +107,18 @@ class ViewScaler:
             self.base_gain * Z + (Z @ self.directions * self.gains) @ self.directions.T
         )
 
+    def inverse_transform(self, Z: Array) -> Array:
+        """From scaled rows back to rows."""
+        if self.kind == "none":
+            return Z
+        assert self.mean is not None
+        assert self.scale is not None
+        if self.directions is not None:
+            assert self.gains is not None
+            lost = self.gains / (self.base_gain + self.gains)
+            Z = (Z - (Z @ self.directions * lost) @ self.directions.T) / self.base_gain
+        return np.asarray(Z * self.scale + self.mean)
+
 
 def _weighted_shrinkage(Z: Array, weight: Array) -> float:
     """Ledoit-Wolf shrinkage of centred rows where a weight counts as that many copies.
