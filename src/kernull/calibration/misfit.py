@@ -79,9 +79,8 @@ class Witnesses:
     >>> angle = rng.uniform(0, 2 * np.pi, 100)
     >>> left, right = np.cos(angle)[:, None], np.cos(angle + 0.5)[:, None]
     >>> witnesses = Witnesses.of([left, right])
-    >>> misfit = witnesses.misfit([np.array([[1.0]]), np.array([[-1.0]])])
-    >>> (misfit > 10 * witnesses.usual.max(axis=0)).all()
-    np.True_
+    >>> witnesses.misfit([np.array([[1.0]]), np.array([[-1.0]])]).round()  # usual: about 1
+    array([[30., 32.]])
     """
 
     judges: tuple[_Judge, ...]

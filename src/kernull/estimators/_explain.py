@@ -66,7 +66,7 @@ class Explanation:
     (48, 3)
     >>> print(why.words(0, most=1))
     flagged: score 0.001 is 0.361 below the threshold (p = 0.017).
-    look 0.249 below normal (30.0 spreads out of line).
+    look 0.249 below normal (5.8 spreads out of line).
     """
 
     contributions: Array

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
 
-from kernull._typing import Array, Mask
+from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Witnesses, witness_rows
+from kernull.stacks import KernelBank
 
 __all__ = ["misfit_of"]
 
@@ -15,6 +17,9 @@ __all__ = ["misfit_of"]
 FEWEST = 5
 #: Weight, of the largest, that an interior solver leaves where there should be none.
 NEGLIGIBLE = 1e-6
+#: The bank asked last, which of its kernels, and their witnesses: rows are often explained one by
+#: one, and witnesses cost more than a row.
+_latest: tuple[weakref.ref[KernelBank], bytes, Witnesses] | None = None
 
 
 def misfit_of(model: Any, table: Array | None, kept: Mask) -> tuple[Array, Array] | None:
@@ -29,18 +34,29 @@ def misfit_of(model: Any, table: Array | None, kept: Mask) -> tuple[Array, Array
         return None
     weights = model._scaled_weights()
     used = kept & (weights > NEGLIGIBLE * weights.max())
-    views = {view.name: view for view in bank.select(used).views}
+    columns = {view.name: view.columns for view in bank.select(used).views}
     # Rows of a reference come last; landmarks are taken as they are.
     last = model._n_reference if np.ndim(getattr(model, "coef_", ())) == 1 else 0
-    pick = witness_rows(bank.n - last)
-    if len(views) < 2 or len(pick) < FEWEST:
+    rows = witness_rows(bank.n - last)
+    if len(columns) < 2 or len(rows) < FEWEST:
         return None
-    witnesses = Witnesses.of(
-        [view.scaler.inverse_transform(view.train[pick]) for view in views.values()]
-    )
-    seen = witnesses.misfit([table[:, view.columns] for view in views.values()])
+    witnesses = _witnesses(bank, used, rows)
     names = list(dict.fromkeys(view.name for view in bank.select(kept).views))
-    place = [names.index(name) for name in views]
-    out = np.zeros((len(seen), len(names))), np.zeros((len(pick), len(names)))
-    out[0][:, place], out[1][:, place] = seen, witnesses.usual
-    return out
+    seen, usual = np.zeros((len(table), len(names))), np.zeros((len(rows), len(names)))
+    place = [names.index(name) for name in columns]
+    seen[:, place] = witnesses.misfit([table[:, own] for own in columns.values()])
+    usual[:, place] = witnesses.usual
+    return seen, usual
+
+
+def _witnesses(bank: KernelBank, used: Mask, rows: Indices) -> Witnesses:
+    """Witnesses from these rows of the views of the used kernels, as they were given."""
+    global _latest
+    known = _latest
+    if known is None or known[0]() is not bank or known[1] != used.tobytes():
+        # A view may be there in several scalings: any of them tells what it was.
+        views = {view.name: view for view in bank.select(used).views}
+        given = [view.scaler.inverse_transform(view.train[rows]) for view in views.values()]
+        known = weakref.ref(bank), used.tobytes(), Witnesses.of(given)
+        _latest = known
+    return known[2]
