@@ -20,7 +20,7 @@ X, views = join_views(data.views)
 y = data.one_class(target=0)
 normal = X[y == 1]
 train, fresh = normal[:45], normal[45:]
-model = MultiKernelFisherNull(views=views).fit(train)
+model = MultiKernelFisherNull(views=views, false_alarm_rate=0.1).fit(train)
 
 # %%
 # A wine that is normal but for one view, which another grower's wine lent it.
