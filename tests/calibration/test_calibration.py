@@ -164,3 +164,10 @@ def test_too_few_rows_for_the_rate():
 def test_bad_rate(rate):
     with pytest.raises(ValueError, match=r"^false_alarm_rate: got"):
         Calibration.of(np.arange(30.0)).threshold(rate)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_scores_that_are_no_numbers_are_the_lowest(smooth):
+    """Of values that overflow; `predict` flags them too."""
+    judge = Calibration.of(np.arange(9.0), smooth=smooth)
+    np.testing.assert_allclose(judge.p_values(np.array([np.nan, -np.inf, np.inf])), [0.1, 0.1, 1])

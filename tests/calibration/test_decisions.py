@@ -14,7 +14,12 @@ from sklearn.datasets import load_wine
 
 from kernull import KernelStack
 from kernull.calibration import Calibration, hold_out
-from kernull.errors import CalibrationWarning, MissingCapabilityError, TooFewRowsWarning
+from kernull.errors import (
+    CalibrationWarning,
+    InvalidKernelError,
+    MissingCapabilityError,
+    TooFewRowsWarning,
+)
 from kernull.estimators import (
     FisherNull,
     GaussianProcessOneClass,
@@ -235,6 +240,15 @@ def test_missing_precomputed_kernel():
     np.testing.assert_allclose(found, full.p_values(X, missing_views="phenols"))
 
 
+def test_kernels_in_another_order_are_refused_without_a_view_too():
+    K = np.stack([K for _, K in plain_fisher(views=VIEWS).fit(TARGETS).bank_.matrices()])
+    model = plain_fisher("precomputed").fit(KernelStack(K, names=["a", "b", "c"]))
+    other = KernelStack(K[[1, 0, 2]], names=["b", "a", "c"])
+    for missing in (None, "c"):
+        with pytest.raises(InvalidKernelError, match="names"):
+            model.score_samples(other, missing_views=missing)
+
+
 def test_typical_targets_keep_their_rate_without_a_view():
     """Leave-one-out p-values of the training rows are uniform by construction."""
     model = plain_fisher(views=VIEWS, false_alarm_rate=0.2).fit(TARGETS)
@@ -336,52 +350,3 @@ def test_standardising_by_fewer_rows_than_columns_is_warned_of():
     rows = correlated_rows()
     with pytest.warns(CalibrationWarning, match="'all' of 40 columns was standardised by the 30"):
         plain_fisher(calibration="loo", false_alarm_rate=0.1).fit(rows[:30])
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_folds_are_refits(weighted):
-    """Against estimators fitted to the other folds, with the kernel weights held by p."""
-    rows = correlated_rows()[:31]
-    rng = np.random.default_rng(1)
-    weight = rng.uniform(0.5, 2.0, 31) if weighted else None
-    views = {"a": slice(0, 25), "b": slice(25, 40)}
-    options = {"views": views, "scaling": ["standard", "whiten"], "p": np.inf}  # equal weights
-    model = plain_fisher(calibration="folds", false_alarm_rate=0.1, **options)
-    model.fit(rows, sample_weight=weight)
-    order = np.lexsort(rows.T[::-1])
-    expected = np.empty(31)
-    for k in range(10):
-        held = order[k::10]
-        seen = np.setdiff1d(np.arange(31), held)
-        part = plain_fisher(calibration="loo", **options)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            part.fit(rows[seen], sample_weight=None if weight is None else weight[seen])
-        expected[held] = part.score_samples(rows[held])
-    np.testing.assert_allclose(model._training_scores, expected, rtol=1e-8)
-    np.testing.assert_allclose(model.calibration_.scores, np.sort(expected), rtol=1e-8)
-    parts = model.calibration_contributions_
-    assert parts.shape == (31, 4)
-    np.testing.assert_allclose(parts.sum(axis=1), expected, rtol=1e-8)
-
-
-def test_copies_of_a_row_share_a_fold():
-    rows = correlated_rows()[:24]
-    twice = np.concatenate([rows, rows[:6]])
-    weight = np.append(np.full(6, 2.0), np.ones(18))
-    models = [
-        plain_fisher(calibration="folds", scaling="whiten").fit(X, sample_weight=w)
-        for X, w in ((rows, weight), (twice, None))
-    ]
-    np.testing.assert_allclose(*(model._training_scores[:24] for model in models), rtol=1e-8)
-    assert models[0].threshold_ == pytest.approx(models[1].threshold_, rel=1e-8)
-
-
-@pytest.mark.parametrize("params", [{"storage": "tiled"}, {"reference": "permuted"}])
-def test_folds_that_cannot_be_had(params):
-    rows = correlated_rows()[:50]
-    options = {"scaling": "whiten", "false_alarm_rate": 0.1, **params}
-    with pytest.raises(MissingCapabilityError, match="calibration: got 'folds'"):
-        plain_fisher(calibration="folds", **options).fit(rows)
-    with pytest.warns(CalibrationWarning, match="was whitened by the 50 rows"):
-        plain_fisher(calibration="auto", **options).fit(rows)

@@ -6,9 +6,11 @@ import warnings
 import numpy as np
 import pytest
 
+from kernull import MultiKernelFisherNull
 from kernull.calibration import Calibration
 from kernull.datasets import load_digits_views
 from kernull.errors import (
+    CalibrationWarning,
     InvalidKernelError,
     MemoryLimitError,
     MissingCapabilityError,
@@ -352,3 +354,34 @@ def test_a_small_first_batch_is_warned_of():
         model.partial_fit(rows[25:], relearn=True)
         plain_fisher().partial_fit(rows[:30])
     np.testing.assert_array_equal(model.bank_.views[0].scaler.mean, first)
+
+
+def whitened_rows(n):
+    rng = np.random.default_rng(8)
+    mix = rng.normal(size=(20, 20)) / np.sqrt(20)
+    return rng.normal(size=(n, 20)) @ mix
+
+
+def test_a_first_batch_is_calibrated_as_by_fit():
+    X = whitened_rows(80)
+    fitted, grown = MultiKernelFisherNull().fit(X), MultiKernelFisherNull().partial_fit(X)
+    assert grown.threshold_ == fitted.threshold_
+    np.testing.assert_array_equal(grown.calibration_.scores, fitted.calibration_.scores)
+    np.testing.assert_array_equal(grown.explain(X).reference, fitted.explain(X).reference)
+
+
+@pytest.mark.parametrize("change", ["partial_fit", "forget"])
+def test_leave_one_out_that_will_not_hold_is_warned_of(change):
+    X = whitened_rows(90)
+    model = MultiKernelFisherNull().fit(X[:80])
+    with pytest.warns(CalibrationWarning, match="was whitened by the"):
+        model.partial_fit(X[80:]) if change == "partial_fit" else model.forget([0])
+
+
+@pytest.mark.parametrize("calibration", ["folds", "split"])
+def test_calibrations_that_cannot_be_kept_up(calibration):
+    model = MultiKernelFisherNull(calibration=calibration).fit(whitened_rows(80))
+    with pytest.raises(MissingCapabilityError, match=f"got '{calibration}', which partial_fit"):
+        model.partial_fit(whitened_rows(2))
+    with pytest.raises(MissingCapabilityError, match=f"got '{calibration}', which forget"):
+        model.forget([0])

@@ -14,7 +14,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from kernull import MultiKernelFisherNull, join_views
 from kernull.calibration import Witnesses
-from kernull.calibration.misfit import RIDGE, WITNESSES
+from kernull.calibration.misfit import FOLDS, RIDGE, WITNESSES
 from kernull.datasets import load_multiple_features
 from tests.plain import plain_fisher
 
@@ -49,47 +49,52 @@ def predicted(Z, train, v):
     return regression.predict(others(Z, train, v))
 
 
+def by_definition(new, witnesses):
+    """Misfit with scikit-learn, and a regression for each witness left out."""
+    Z, train = standardised(new, witnesses), standardised(witnesses, witnesses)
+    out = np.empty((len(new), len(COLUMNS)))
+    for v, columns in enumerate(COLUMNS):
+        left_out = [
+            train[i, columns] - predicted(train[[i]], np.delete(train, i, axis=0), v)[0]
+            for i in range(len(train))
+        ]
+        residual = Z[:, columns] - predicted(Z, train, v)
+        out[:, v] = LedoitWolf().fit(np.array(left_out)).mahalanobis(residual)
+    return out
+
+
 def correlated(n, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 2)) @ rng.standard_normal((2, 6))
     return X + 0.5 * rng.standard_normal(X.shape)
 
 
-@pytest.fixture(scope="module")
-def left_out():
-    """Residuals of each witness by a regression on the others, for each view."""
-    X = correlated(25, 0)
-    Z = standardised(X, X)
-    out = []
-    for columns, v in zip(COLUMNS, range(3), strict=True):
-        rows = [np.delete(Z, i, axis=0) for i in range(25)]
-        out.append([Z[i, columns] - predicted(Z[[i]], rows[i], v)[0] for i in range(25)])
-    return X, [np.array(residuals) for residuals in out]
+def test_misfit_is_what_it_says():
+    """Of witnesses by those of other folds, of new rows by as many."""
+    X, new = correlated(23, 0), correlated(6, 1) + 1.0
+    witnesses = Witnesses.of(views_of(X))
+    fold = np.arange(23) % FOLDS
+    for k in (0, 4, FOLDS - 1):
+        expected = by_definition(X[fold == k], X[fold != k])
+        np.testing.assert_allclose(witnesses.usual[fold == k], expected, rtol=1e-8)
+    expected = by_definition(new, X[fold != FOLDS - 1])
+    np.testing.assert_allclose(witnesses.misfit(views_of(new)), expected, rtol=1e-8)
 
 
-def test_misfit_is_what_it_says(left_out):
-    X, residuals = left_out
-    new = correlated(6, 1) + 1.0
-    found = Witnesses.of(views_of(X)).misfit(views_of(new))
-    Z, train = standardised(new, X), standardised(X, X)
-    for v, columns in enumerate(COLUMNS):
-        expected = (
-            LedoitWolf().fit(residuals[v]).mahalanobis(Z[:, columns] - predicted(Z, train, v))
-        )
-        np.testing.assert_allclose(found[:, v], expected, rtol=1e-8)
+@pytest.mark.parametrize("n", [20, 60])
+def test_wide_views_are_judged_fairly(n):
+    """More columns than rows: new normal rows are as usual as witnesses were, in every view."""
+    rng = np.random.default_rng(2)
+    mix = rng.standard_normal((4, 402))
 
+    def draw(m):
+        return rng.standard_normal((m, 4)) @ mix + rng.standard_normal((m, 402))
 
-def test_a_witness_is_judged_by_the_others(left_out):
-    """Its view is predicted by the others, and measured by a covariance without its own part."""
-    X, residuals = left_out
-    usual = Witnesses.of(views_of(X)).usual
-    for v in range(3):
-        size = LedoitWolf().fit(residuals[v])
-        centred = residuals[v] - residuals[v].mean(axis=0)
-        for i, r in enumerate(centred):
-            own = (1 - size.shrinkage_) * np.outer(r, r) / len(centred)
-            expected = r @ np.linalg.solve(size.covariance_ - own, r)
-            assert usual[i, v] == pytest.approx(expected, rel=1e-7)
+    views = {"wide": slice(0, 400), "b": [400], "c": [401]}
+    surprise = [
+        plain_fisher(views=views).fit(draw(n)).explain(draw(50)).surprise for _ in range(10)
+    ]
+    assert np.abs(np.mean(surprise, axis=(0, 1))).max() < 0.4
 
 
 @settings(max_examples=30, deadline=None)
@@ -196,6 +201,29 @@ def test_rows_of_a_reference_are_no_witnesses():
     held_against = plain_fisher(views=views, reference=X[:30] + 5.0).fit(X)
     usual = held_against.explain(X[:2]).usual_misfit
     np.testing.assert_allclose(usual, plain.explain(X[:2]).usual_misfit, rtol=1e-9)
+
+
+def test_nor_are_landmarks_of_a_reference():
+    X = correlated(50, 6)
+    views = dict(zip("abc", COLUMNS, strict=True))
+    options = {"storage": "nystroem", "landmarks": 40}
+    model = plain_fisher(views=views, reference=X[:30] + 50.0, **options).fit(X)
+    kept = np.abs(model.bank_.views[0].scaler.inverse_transform(model.bank_.views[0].train)) < 20
+    normal = int(kept.all(axis=1).sum())
+    assert 0 < normal < 40
+    assert len(model.explain(X[:2]).usual_misfit) == normal
+
+
+def test_distrusted_rows_are_no_witnesses():
+    X, junk = correlated(60, 7), 10 * RNG.standard_normal((40, 6))
+    views = dict(zip("abc", COLUMNS, strict=True))
+    rows = np.concatenate([X, junk])
+    weight = np.append(np.ones(60), np.full(40, 1e-9))
+    plain = plain_fisher(views=views).fit(X).explain(X[:5])
+    weighted = plain_fisher(views=views).fit(rows, sample_weight=weight).explain(X[:5])
+    np.testing.assert_allclose(np.sort(weighted.surprise), np.sort(plain.surprise), atol=0.5)
+    trusted = plain_fisher(views=views).fit(rows).explain(X[:5])
+    assert np.abs(trusted.surprise - plain.surprise).max() > 0.5
 
 
 def test_one_view_is_judged_by_its_contribution():

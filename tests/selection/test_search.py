@@ -139,6 +139,9 @@ def test_precomputed_kernels():
     assert search.scores_.shape == (1, 2, 2)
     assert search.score_samples(K[:, :7]).shape == (7,)
     assert roc_auc_score(y == 1, search.decision_function(K)) > 0.9
+    stacked = MultiKernelFisherNullCV("precomputed", ps=[1, 2], deltas=[0.01, 0.1])
+    stacked.fit(DenseStack(K), y)
+    np.testing.assert_array_equal(stacked.score_samples(K), search.score_samples(K))
     alone = MultiKernelFisherNullCV("precomputed", ps=[1, 2], deltas=[0.01], scoring="consistency")
     inside = K[:, y == 1][:, :, y == 1]
     assert alone.fit(inside).scores_.shape == (1, 2, 1)

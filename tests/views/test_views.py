@@ -228,3 +228,8 @@ def test_degenerate_columns_do_not_blow_up(extra, rng):
 def test_unknown_scaling(kind, X):
     with pytest.raises(ValueError, match=r"^scaling: got"):
         ViewScaler.fit(kind, X)
+
+
+def test_names_that_are_the_same_as_text():
+    with pytest.raises(ValueError, match="two are the same as text"):
+        resolve_views({1: [0, 1], "1": [2, 3]}, 4)

@@ -72,11 +72,13 @@ class Calibration:
 
     def p_values(self, scores: Array) -> Array:
         """P-value of each score: small where few calibration rows score as low."""
+        # A score that is no number (values that overflow) is below all others, as for flags.
+        scores = np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         below = np.searchsorted(self.scores, scores, side="right")
         counts = np.concatenate([[0.0], self.counts])
         ranks = 1.0 + counts[below]
         if self.smooth:
-            ranks -= self._still_to_go(np.asarray(scores, dtype=float), below, counts)
+            ranks -= self._still_to_go(scores, below, counts)
         return np.asarray(ranks / (self.total + 1.0))
 
     def _still_to_go(self, scores: Array, below: Indices, counts: Array) -> Array:
@@ -118,7 +120,7 @@ class Calibration:
         """The lowest number with a p-value above the rate, from the calibration score ``low`` on.
 
         Found among the floating-point numbers themselves, so that flags and p-values agree on
-        every score there is.
+        every score there is (a rate such as 3/10, which is no binary number, up to its rounding).
         """
 
         def above(score: float) -> bool:

@@ -9,22 +9,24 @@ the sum of the others, :math:`k_{-v} = \sum_{u \ne v} k_u`:
 
 A witness is predicted by the others, exactly: its residual is
 :math:`r_i = [G_v Z_v]_i / [G_v]_{ii}`. With S the Ledoit-Wolf covariance of these residuals, the
-misfit of view v is :math:`r' S^{-1} r`, of which r's own part in S is taken out for a witness.
+misfit of view v is :math:`r' S^{-1} r`.
 
 A view that was swapped for that of something else may be as normal as any by itself, and yet not
 be what the rest says. Similarities are bounded: a view that is broken hardly counts in
-:math:`k_{-v}`, so it does not drag the others down with it. Nothing here is learned from a row and
-then applied to it, unlike in kernels on whitened views, so witnesses can say what is usual.
+:math:`k_{-v}`, so it does not drag the others down with it.
+
+What is usual is learned from witnesses too, each judged by those of other folds. No closed form
+will do: a witness takes part in the residuals of all others, and where columns are many, S knows.
+Misfits also grow with the number of witnesses then, so new rows are judged by the same number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernull._typing import Array, Indices
@@ -39,9 +41,12 @@ CHUNK_BYTES = 32 * 2**20
 WITNESSES = 200
 #: Ridge, times the number of predicting views. A tenth or three times of it ranks about as well.
 RIDGE = 0.1
-#: A residual makes up at most this share of its own covariance.
-MOST_OWN = 0.99
-HUGE = 1e300
+#: Folds of witnesses that say what is usual.
+FOLDS = 10
+#: Standardised values are cut here: farther is no farther, and squares do not overflow.
+FARTHEST = 1e100
+#: Spread of a column in a fold, of that among all witnesses, which is taken for rounding.
+LEAST_SCALE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +58,10 @@ class _Judge:
     dual: Array
     residual: ViewScaler
 
-    def similarity(self, rows: Array) -> Array:
-        return _similarity(self.scaler.transform(rows), self.train)
-
-    def misfit(self, rows: Array, similarity: Array) -> Array:
-        """From rows of this view, and their similarity to the witnesses in the others."""
-        return _square(self.residual, self.scaler.transform(rows) - similarity @ self.dual)
+    def misfit(self, Z: Array, similarity: Array) -> Array:
+        """From scaled rows of this view, and their similarity to the witnesses in the others."""
+        whitened = self.residual.transform(Z - similarity @ self.dual)
+        return np.asarray(np.einsum("ij,ij->i", whitened, whitened))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +70,10 @@ class Witnesses:
 
     Parameters
     ----------
-    judges : tuple
+    scalers, judges : tuple
         One for each view.
     usual : array of shape (w, V)
-        Misfit of each witness, judged by the others.
+        Misfit of each witness, judged by those of other folds.
 
     Examples
     --------
@@ -83,63 +86,74 @@ class Witnesses:
     array([[30., 32.]])
     """
 
+    scalers: tuple[ViewScaler, ...]
     judges: tuple[_Judge, ...]
     usual: Array
 
     @classmethod
     def of(cls, views: Sequence[Array]) -> Witnesses:
         """From the columns (w, d_v) of two views or more."""
-        scalers = [ViewScaler.fit("standard", columns) for columns in views]
+        scalers = tuple(ViewScaler.fit("standard", columns) for columns in views)
         scaled = [s.transform(columns) for s, columns in zip(scalers, views, strict=True)]
-        total = sum(_similarity(Z, Z) for Z in scaled)
-        judges, usual = [], []
-        for scaler, Z in zip(scalers, scaled, strict=True):
-            A = total - _similarity(Z, Z)
-            A[np.diag_indices(len(A))] += RIDGE * (len(views) - 1)
-            inverse = cho_solve(cho_factor(A, overwrite_a=True), np.eye(len(A)))
-            dual = inverse @ Z
-            left_out = dual / inverse.diagonal()[:, None]
-            # Witnesses may be equal in a view that others vary in: then any difference counts.
-            residual = ViewScaler.fit("whiten-raw" if left_out.any() else "none", left_out)
-            judges.append(_Judge(scaler, Z, dual, residual))
-            usual.append(_without_own(_square(residual, left_out), left_out))
-        return cls(tuple(judges), np.column_stack(usual))
+        w = len(scaled[0])
+        usual = np.empty((w, len(views)))
+        for k in range(min(FOLDS, w)):
+            held = np.arange(w) % FOLDS == k
+            judges = _judges([Z[~held] for Z in scaled])
+            usual[held] = _misfit(judges, [Z[held] for Z in scaled])
+        return cls(scalers, judges, usual)  # those of the last fold: no more than witnesses had
 
     def misfit(self, views: Sequence[Array]) -> Array:
         """Misfit of new rows, of shape (m, V), from their columns (m, d_v)."""
-        m, w = len(views[0]), len(self.usual)
+        m = len(views[0])
+        step = max(1, CHUNK_BYTES // (8 * len(self.judges) * len(self.usual)))
         out = np.empty((m, len(self.judges)))
-        step = max(1, CHUNK_BYTES // (8 * len(self.judges) * w))
         for start in range(0, m, step):
             part = slice(start, start + step)
-            rows = [view[part] for view in views]
-            own = [judge.similarity(r) for judge, r in zip(self.judges, rows, strict=True)]
-            total = np.sum(own, axis=0)
-            for v, judge in enumerate(self.judges):
-                out[part, v] = judge.misfit(rows[v], total - own[v])
+            with np.errstate(over="ignore"):
+                rows = [s.transform(v[part]) for s, v in zip(self.scalers, views, strict=True)]
+            out[part] = _misfit(self.judges, [Z.clip(-FARTHEST, FARTHEST) for Z in rows])
         return out
 
 
-def witness_rows(n: int) -> Indices:
-    """Which of n rows stand as witnesses: at most `WITNESSES`, evenly spread."""
-    return np.linspace(0, n - 1, min(n, WITNESSES)).round().astype(np.intp)
+def _judges(views: Sequence[Array]) -> tuple[_Judge, ...]:
+    scalers = [_standard(columns) for columns in views]
+    scaled = [s.transform(columns) for s, columns in zip(scalers, views, strict=True)]
+    own = [_similarity(Z, Z) for Z in scaled]
+    total = np.sum(own, axis=0)
+    out = []
+    for scaler, Z, K in zip(scalers, scaled, own, strict=True):
+        A = total - K
+        A[np.diag_indices(len(A))] += RIDGE * (len(views) - 1)
+        inverse = cho_solve(cho_factor(A, overwrite_a=True), np.eye(len(A)))
+        dual = inverse @ Z
+        left_out = dual / inverse.diagonal()[:, None]
+        out.append(_Judge(scaler, Z, dual, ViewScaler.fit("whiten-raw", left_out)))
+    return tuple(out)
+
+
+def _standard(Z: Array) -> ViewScaler:
+    """Scaling of a fold; columns that vary elsewhere only keep their unit."""
+    scaler = ViewScaler.fit("standard", Z)
+    assert scaler.scale is not None
+    return replace(scaler, scale=np.where(scaler.scale < LEAST_SCALE, 1.0, scaler.scale))
+
+
+def _misfit(judges: Sequence[_Judge], views: Sequence[Array]) -> Array:
+    scaled = [judge.scaler.transform(rows) for judge, rows in zip(judges, views, strict=True)]
+    own = [_similarity(Z, judge.train) for judge, Z in zip(judges, scaled, strict=True)]
+    total = np.sum(own, axis=0)
+    found = [judge.misfit(Z, total - K) for judge, Z, K in zip(judges, scaled, own, strict=True)]
+    return np.column_stack(found)
+
+
+def witness_rows(n: int, weight: Array | None = None) -> Indices:
+    """Which of n rows stand as witnesses: at most `WITNESSES`, evenly spread over their weight."""
+    passed = np.cumsum(np.ones(n) if weight is None else weight)
+    most = min(n, WITNESSES)
+    marks = (np.arange(most) + 0.5) * (passed.max(initial=0.0) / max(most, 1))
+    return np.unique(np.searchsorted(passed, marks))
 
 
 def _similarity(left: Array, right: Array) -> Array:
     return np.asarray(rbf_kernel(left, right, gamma=0.5 / left.shape[1]))
-
-
-def _square(residual: ViewScaler, rows: Array) -> Array:
-    """r'S^-1 r of each row."""
-    whitened = residual.transform(rows)
-    squares = np.einsum("ij,ij->i", whitened, whitened)
-    # Values that overflow are as far as can be told.
-    return np.asarray(np.nan_to_num(squares, nan=HUGE, posinf=HUGE))
-
-
-def _without_own(squares: Array, residuals: Array) -> Array:
-    """r'S^-1 r of residuals that S came from, each with its own part in S taken out."""
-    # S = c sum_i r_i r_i' + a multiple of I; Sherman and Morrison without the i-th term.
-    shrinkage = ledoit_wolf_shrinkage(residuals) if residuals.any() else 0.0
-    c = (1.0 - shrinkage) / len(residuals)
-    return np.asarray(squares / (1.0 - np.minimum(c * squares, MOST_OWN)))

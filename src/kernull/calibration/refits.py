@@ -7,13 +7,15 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from kernull._typing import Array, Indices
+from kernull._typing import Array
 from kernull.stacks import KernelBank
 
 __all__ = ["refit_by_fold"]
 
 #: Folds: more lie closer to the final model, which matters where rows are few.
 FOLDS, FOLDS_OF_MANY, MANY_ROWS = 10, 5, 1000
+#: Different rows below which a fold would learn from a single one.
+FEWEST = 3
 
 
 def refit_by_fold(
@@ -22,17 +24,18 @@ def refit_by_fold(
     delta: float,
     fit_bank: Callable[[Array, Array | None], KernelBank],
     row_weight: Array | None = None,
-) -> Array:
+) -> Array | None:
     r"""Contributions of each kernel to each row's projection, by models of the other folds.
 
     .. math:: y_j(x_i) = b_j k_j^{(f)}(x_i)' a^{(f)}, \qquad f \text{ the fold of } i
 
-    Copies of a row share its fold, so a row of weight two stands for two of weight one.
+    Copies of a row lie in folds that follow each other, for a new row like them would find the
+    others there too, and share the mean of what these say. A row of weight w is w copies.
 
     Parameters
     ----------
     table : array of shape (n, d)
-        The training rows.
+        The training rows; rows that are equal in all columns are copies.
     weights : array of shape (J,)
         Kernel weights b, which stay.
     delta : float
@@ -44,26 +47,37 @@ def refit_by_fold(
 
     Returns
     -------
-    array of shape (n, J)
+    array of shape (n, J), or None
+        None where there are fewer than `FEWEST` different rows to make folds of.
     """
     used, b = np.flatnonzero(weights > 0), weights[weights > 0]
-    counts = np.ones(len(table)) if row_weight is None else row_weight
-    fold = _fold_of(table)
-    contributions = np.zeros((len(table), len(weights)))
-    for k in range(int(fold.max()) + 1):
-        seen, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        bank = fit_bank(table[seen], None if row_weight is None else row_weight[seen])
-        bank = bank.select(weights > 0)
+    rows, same = np.unique(table, axis=0, return_inverse=True)
+    if len(rows) < FEWEST:
+        return None
+    same = np.ravel(same)
+    counts = np.bincount(same, row_weight).astype(float)  # of each kind of row
+    contributions = np.zeros((len(rows), len(weights)))
+    for out in _held_by_fold(counts, FOLDS if len(table) <= MANY_ROWS else FOLDS_OF_MANY):
+        held, seen = np.flatnonzero(out > 0), np.flatnonzero(counts > out)
+        rest = (counts - out)[seen]
+        bank = fit_bank(rows[seen], None if (rest == 1.0).all() else rest).select(weights > 0)
         A = bank.combine(b)
-        A[np.diag_indices(len(seen))] += delta * counts[seen].sum() / counts[seen]
+        A[np.diag_indices(len(seen))] += delta * rest.sum() / rest
         coef = cho_solve(cho_factor(A, overwrite_a=True), np.ones(len(seen)))
-        for j, K in bank.matrices(table[held]):
-            contributions[held, used[j]] = b[j] * (K @ coef)
-    return contributions
+        for j, K in bank.matrices(rows[held]):
+            contributions[held, used[j]] += (out / counts)[held] * b[j] * (K @ coef)
+    return contributions[same]
 
 
-def _fold_of(table: Array) -> Indices:
-    """The fold of each row; equal rows share one."""
-    same = np.ravel(np.unique(table, axis=0, return_inverse=True)[1])
-    folds = FOLDS if len(table) <= MANY_ROWS else FOLDS_OF_MANY
-    return np.asarray(same % min(folds, int(same.max()) + 1))
+def _held_by_fold(counts: Array, folds: int) -> Array:
+    """How much of each row's weight each fold holds out, of shape (folds, rows).
+
+    Copies go to one fold after the other, each of weight 1 and the last of what is left.
+    """
+    folds = min(folds, len(counts))
+    rounds, left = np.divmod(counts, folds)
+    out = np.tile(rounds, (folds, 1))
+    for copy in range(folds):
+        there = np.flatnonzero(left > copy)
+        out[(there + copy) % folds, there] += np.minimum(left[there] - copy, 1.0)
+    return out

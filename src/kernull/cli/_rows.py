@@ -35,7 +35,7 @@ def score(
 ) -> None:
     """Score rows: score, p-value, flag (1 where flagged) and top view of each.
 
-    The top view is the one whose share in the score is most unusually low. The table is read and
+    The top view is the one that fits the other views of its row least. The table is read and
     written in chunks, so it may be larger than memory. With --json, standard output gets JSON
     lines, or a summary where the rows go to a file.
     """

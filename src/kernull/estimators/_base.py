@@ -60,6 +60,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     _kernel_factors: Array | None = None
     #: Rows of reference among the rows of the stack, at its end.
     _n_reference: int = 0
+    #: Of the reference, the rows that the bank keeps: all, or those among the landmarks.
+    _n_reference_kept: int = 0
     #: Attributes that come back as tensors when the model was fitted on tensors.
     _array_attributes: tuple[str, ...] = ()
 
@@ -160,20 +162,23 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         leak = leaking_view(self.bank_, stack.n - self._n_reference)
         if self.calibration == "folds" or (self.calibration == "auto" and leak is not None):
             if self.bank_ is not None and hasattr(stack, "combine") and not self._n_reference:
-                table = read_table(self, X, reset=False)[rows]
                 # The kernels must be those of the model, though a column be constant in a fold.
                 views = {view.name: view.columns for view in self.bank_.views}
-                return refit_by_fold(
-                    table,
+                read = np.unique(np.concatenate(list(views.values())))
+                views = {name: np.searchsorted(read, own) for name, own in views.items()}
+                refitted = refit_by_fold(
+                    read_table(self, X, reset=False)[rows][:, read],
                     self._scaled_weights(),
                     self.delta_,
                     lambda part, weight: self._fit_bank(part, views, weight, drop=False),
                     kept,
                 )
+                if refitted is not None:
+                    return refitted
             if self.calibration == "folds":
                 raise MissingCapabilityError(
-                    "calibration: got 'folds', which needs a table, kernels in memory and no "
-                    "reference; use 'loo' or 'split'."
+                    "calibration: got 'folds', which needs a table of at least three different "
+                    "rows, kernels in memory and no reference; use 'loo' or 'split'."
                 )
         if leak is not None:
             warn_of_leak(leak, stack.n - self._n_reference)
@@ -202,7 +207,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         dtype = self._value_type()
         limit = parse_memory_limit(self.memory_limit)
         exponent = read_normalisation(self.normalize)
-        self._n_reference = 0
+        self._n_reference = self._n_reference_kept = 0
         if self._pairwise:
             if self.reference is not None:
                 raise MissingCapabilityError(
@@ -233,6 +238,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
                     self.reference, table[rows], _at(weight, rows), self.random_state
                 )
                 self.bank_, self._n_reference = self.bank_.extend(drawn), len(drawn)
+                self._n_reference_kept = self._n_reference
             self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
             stack = build_stack(
                 self.bank_,
@@ -246,6 +252,9 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
                 on_device=on_device,
             )
             if hasattr(stack, "project"):  # new rows will meet the landmarks alone
+                # in the order of the rows: those of the reference come last, as in a bank of rows
+                targets = self.bank_.n - self._n_reference
+                self._n_reference_kept = int((stack.landmark_rows >= targets).sum())
                 self.bank_ = self.bank_.take(stack.landmark_rows)
         self._stack_shape = (stack.J, stack.n)
         self._kernel_factors = None

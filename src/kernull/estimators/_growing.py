@@ -16,6 +16,7 @@ from kernull.errors import MissingCapabilityError, TooFewRowsWarning
 from kernull.estimators._arrays import as_numpy, like
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._inputs import normalised, read_precomputed, read_table, with_scale
+from kernull.estimators._leaks import leaking_view, warn_of_leak
 from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack, KernelBank, check_memory, parse_memory_limit
 
@@ -193,7 +194,10 @@ class GrowingMixin:
             inverse = RidgeInverse.of(kernel, self.ridge_, self._row_weight, overwrite=True)
         else:
             inverse = self._current_inverse()
-        self._adopt(inverse, self.bank_, *self._seen())
+        seen = self._seen()
+        if self._learned_rows is not None:
+            self._training_scores = self._training_scores[self._learned_rows]
+        self._grow_from(inverse, self.bank_, *seen)
 
     def _seen(self) -> tuple[Indices, int]:
         """Which of the rows seen are still there, and how many were seen."""
@@ -273,11 +277,12 @@ class GrowingMixin:
                 f"reference: {method} keeps rows of target value 1 alone; fit again on all rows, "
                 "or use reference=None."
             )
-        if self.calibration == "split":
+        if self.calibration in ("split", "folds"):
+            lost = "the proved rate" if self.calibration == "split" else "scores by refits"
             raise MissingCapabilityError(
-                f"calibration: got 'split', which {method} cannot keep up: it does not hold rows "
-                "out, and leave-one-out would take the place of the proved rate. Fit again on all "
-                "rows, or call set_params(calibration='loo') first."
+                f"calibration: got {self.calibration!r}, which {method} cannot keep up: "
+                f"leave-one-out would take the place of {lost}. Fit again on all rows, or call "
+                "set_params(calibration='loo') first."
             )
 
     def _keep_budget(self) -> None:
@@ -302,8 +307,8 @@ class GrowingMixin:
         self, inverse: RidgeInverse, bank: KernelBank | None, indices: Indices, n_seen: int
     ) -> None:
         """Set everything that follows from the inverse."""
-        weight = None if (inverse.row_weight == 1.0).all() else inverse.row_weight
-        self.coef_ = inverse.coef()
+        self._grow_from(inverse, bank, indices, n_seen)
+        weight = self._row_weight
         left_out = left_out_projections(
             inverse.diagonal, self.coef_, inverse.ridge, row_weight=weight
         )
@@ -315,6 +320,16 @@ class GrowingMixin:
         # Calibration by view belongs to the old rows; `explain` computes it anew when asked.
         self._left_out_parts = self._calibration_rows = None
         self._calibration_weight = weight
+        leak = leaking_view(bank, inverse.n)
+        if leak is not None:
+            warn_of_leak(leak, inverse.n)
+
+    def _grow_from(
+        self, inverse: RidgeInverse, bank: KernelBank | None, indices: Indices, n_seen: int
+    ) -> None:
+        """Set all but the calibration, which a model that was just fitted has already."""
+        weight = None if (inverse.row_weight == 1.0).all() else inverse.row_weight
+        self.coef_ = inverse.coef()
         self._learned_rows = None
         self.bank_ = bank
         self.sample_indices_ = indices

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Witnesses, witness_rows
-from kernull.stacks import KernelBank
+from kernull.stacks.bank import BankView, KernelBank
 
 __all__ = ["misfit_of"]
 
@@ -26,8 +26,8 @@ def misfit_of(model: Any, table: Array | None, kept: Mask) -> tuple[Array, Array
     """Misfit of rows (m, V) and of normal rows (w, V), by view among those of the kept kernels.
 
     Zero for views without weight, of which the score knows nothing. None where there is nothing
-    to fit to: fewer than two views with weight, hardly any rows, or precomputed kernels, of which
-    a model keeps none.
+    to fit to: fewer than two views with weight, hardly any rows that are known to be normal, or
+    precomputed kernels, of which a model keeps none.
     """
     bank = model.bank_
     if bank is None or table is None:
@@ -35,9 +35,7 @@ def misfit_of(model: Any, table: Array | None, kept: Mask) -> tuple[Array, Array
     weights = model._scaled_weights()
     used = kept & (weights > NEGLIGIBLE * weights.max())
     columns = {view.name: view.columns for view in bank.select(used).views}
-    # Rows of a reference come last; landmarks are taken as they are.
-    last = model._n_reference if np.ndim(getattr(model, "coef_", ())) == 1 else 0
-    rows = witness_rows(bank.n - last)
+    rows = _normal_rows(model)
     if len(columns) < 2 or len(rows) < FEWEST:
         return None
     witnesses = _witnesses(bank, used, rows)
@@ -49,13 +47,27 @@ def misfit_of(model: Any, table: Array | None, kept: Mask) -> tuple[Array, Array
     return seen, usual
 
 
+def _normal_rows(model: Any) -> Indices:
+    """Rows of the bank that stand as witnesses, drawn by their weight."""
+    n = model.bank_.n - model._n_reference_kept  # rows of a reference come last
+    weight = getattr(model, "_row_weight", None)
+    if weight is None:
+        weight = model._calibration_weight
+    landmarks = np.ndim(getattr(model, "coef_", ())) != 1  # whose weights are not kept
+    known = weight is not None and not landmarks and len(weight) >= n
+    return witness_rows(n, weight[:n] if known else None)
+
+
 def _witnesses(bank: KernelBank, used: Mask, rows: Indices) -> Witnesses:
     """Witnesses from these rows of the views of the used kernels, as they were given."""
     global _latest
     known = _latest
     if known is None or known[0]() is not bank or known[1] != used.tobytes():
-        # A view may be there in several scalings: any of them tells what it was.
-        views = {view.name: view for view in bank.select(used).views}
+        views: dict[str, BankView] = {}
+        for view in bank.select(used).views:
+            # A view may be there in several scalings: the plainest tells best what it was.
+            if view.name not in views or view.scaler.kind == "standard":
+                views[view.name] = view
         given = [view.scaler.inverse_transform(view.train[rows]) for view in views.values()]
         known = weakref.ref(bank), used.tobytes(), Witnesses.of(given)
         _latest = known

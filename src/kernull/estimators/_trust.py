@@ -288,7 +288,7 @@ def silence_kernels(X: Any, kept: Mask) -> Any:
         values[~kept] = 0.0
     if values.ndim != 3:
         return values
-    return DenseStack(values, scale, getattr(X, "own_diagonal", None))
+    return DenseStack(values, scale, getattr(X, "own_diagonal", None), getattr(X, "names", None))
 
 
 def names_of(missing_views: Any) -> tuple[str, ...]:

@@ -67,7 +67,8 @@ class Rows:
     def original(self, X: Any, mask: Mask) -> Any:
         """Some rows of what the user gave, with their column names."""
         rows = np.flatnonzero(mask)
-        return _safe_indexing(X, rows) if hasattr(X, "columns") else self.training(rows)
+        named = self.table is not None and hasattr(X, "columns")
+        return _safe_indexing(X, rows) if named else self.training(rows)
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,16 @@ def resolve_views(
         )
     if not views:
         raise ValueError("views: got an empty mapping; expected at least one view.")
-    return {
+    found = {
         str(name): _columns(str(name), columns, n_features, names)
         for name, columns in views.items()
     }
+    if len(found) < len(views):
+        raise ValueError(
+            f"views: got the names {list(views)!r}, of which two are the same as text; expected "
+            "names that differ."
+        )
+    return found
 
 
 def _columns(view: str, columns: Any, n_features: int, names: list[str] | None) -> Indices:

@@ -89,7 +89,9 @@ class ViewScaler:
         # must not be blown up: they keep the gain of the smallest real one.
         real = shrunk > 1e-10 * shrunk.max() if len(shrunk) else np.zeros(0, bool)
         gains = 1.0 / np.sqrt(shrunk[real])
-        base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else gains.max()
+        # Without any variance at all (a view that is constant in a fold) nothing is scaled.
+        least = gains.max(initial=0.0) or 1.0
+        base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else least
         return cls(kind, mean, scale, np.ascontiguousarray(Vt[real].T), gains - base, base)
 
     def transform(self, X: Array) -> Array:
@@ -117,6 +119,8 @@ class ViewScaler:
             assert self.gains is not None
             lost = self.gains / (self.base_gain + self.gains)
             Z = (Z - (Z @ self.directions * lost) @ self.directions.T) / self.base_gain
+            # Constant columns were exactly zero, and must not come back as noise.
+            Z[np.abs(Z) <= 1e-12 * np.abs(Z).max(initial=0.0)] = 0.0
         return np.asarray(Z * self.scale + self.mean)
 
 
