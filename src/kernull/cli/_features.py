@@ -52,13 +52,20 @@ def matrix(chunk: Chunk, features: Sequence[Feature]) -> Array:
 
 
 def matching(patterns: Sequence[str], names: Sequence[str], option: str) -> list[str]:
-    """Columns that match any of the patterns, in the order of the table; each must match one."""
+    """Columns that match any of the patterns, in the order of the table; each must match one.
+
+    The name of a column matches that column alone, brackets and stars included.
+    """
     for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in names):
+        if not any(_matches(name, pattern, names) for name in names):
             raise UsageError(
                 f"{option}: no column matches {pattern!r}; the table has {_listed(names)}."
             )
-    return [name for name in names if any(fnmatchcase(name, p) for p in patterns)]
+    return [name for name in names if any(_matches(name, p, names) for p in patterns)]
+
+
+def _matches(name: str, pattern: str, names: Sequence[str]) -> bool:
+    return name == pattern if pattern in names else fnmatchcase(name, pattern)
 
 
 def choose_features(

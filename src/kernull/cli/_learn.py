@@ -45,7 +45,8 @@ def fit(
         float, typer.Option(help="Share of normal rows that may be flagged.")
     ] = 0.05,
     calibration: Annotated[
-        str | None, typer.Option(help="loo (all rows) or split (rows held out).")
+        str | None,
+        typer.Option(help="loo (all rows), folds (refits), split (rows held out), auto."),
     ] = None,
     select: Annotated[
         bool, typer.Option("--select", help="Choose p, delta and width by cross-validation.")
@@ -188,6 +189,7 @@ def _is_plain(value: Any) -> bool:
 def _show(summary: dict[str, Any], quiet: bool) -> None:
     if quiet:
         return
+    from rich.markup import escape
     from rich.table import Table
 
     grid = Table(title="Weights", show_edge=False)
@@ -195,7 +197,7 @@ def _show(summary: dict[str, Any], quiet: bool) -> None:
     grid.add_column("weight", justify="right")
     ranked = sorted(summary["weights"].items(), key=lambda item: -item[1])
     for name, weight in ranked[:20]:
-        grid.add_row(name, f"{weight:.4f}")
+        grid.add_row(escape(name), f"{weight:.4f}")
     if len(ranked) > 20:
         grid.add_row(f"and {len(ranked) - 20} more", "")
     console = stdout()

@@ -16,7 +16,10 @@ from kernull.cli._errors import DataError, UsageError
 from kernull.cli._features import Feature, choose_features, features_of_model, matrix, view_columns
 from kernull.cli._tables import open_table
 
-__all__ = ["Judged", "TrainingTable", "judge", "labels", "load_model", "model_features", "training"]
+__all__ = [
+    "Judged", "TrainingTable", "check_labels", "judge", "labels", "load_model", "model_features",
+    "training",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ def training(
     label_optional: bool = False,
 ) -> TrainingTable:
     """Read a table to learn from."""
+    check_labels(label, normal)
     source = open_table(path)
     if source.headless:
         note(f"{source.label}: has no header line; columns are called x0, x1, ...", quiet)
@@ -64,6 +68,12 @@ def training(
     return TrainingTable(
         matrix(chunk, features), tuple(features), _view_positions(views, features), y
     )
+
+
+def check_labels(label: str | None, normal: str | None) -> None:
+    """Refuse a normal label where no column of labels is named."""
+    if normal is not None and label is None:
+        raise UsageError(f"--normal: got {normal!r} without --label; say which column holds it.")
 
 
 def _view_positions(
@@ -160,8 +170,9 @@ def judge(model: Any, X: Array, reasons: bool) -> Judged:
     if not reasons:
         scores = model.score_samples(X)
         p_values = model.calibration_.p_values(scores)
-        return Judged(scores, p_values, scores < model.threshold_, None)
+        return Judged(scores, p_values, ~(scores >= model.threshold_), None)
     why = model.explain(X)
     names = why.view_names
     top = [names[v] for v in np.argmin(why.surprise, axis=1)]
-    return Judged(why.scores, why.p_values, why.scores < model.threshold_, top)
+    # A score that overflows is no number, and not normal.
+    return Judged(why.scores, why.p_values, ~(why.scores >= model.threshold_), top)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import math
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,7 +18,7 @@ import numpy as np
 
 from kernull.cli._errors import DataError, UsageError
 
-__all__ = ["RowWriter", "check_writable", "open_rows", "whole_file"]
+__all__ = ["RowWriter", "check_writable", "finite", "open_rows", "whole_file"]
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".npz")
 
@@ -33,7 +35,9 @@ def check_writable(path: str, suffixes: Sequence[str] = (), inputs: Sequence[str
         raise UsageError(f"--out: {path}: expected a name that ends in {', '.join(suffixes)}.")
     if file.is_dir():
         raise UsageError(f"--out: {path}: is a folder; expected a file name.")
-    folder = file.parent
+    if file.exists() and not file.is_file():
+        return  # a pipe or a device
+    folder = file.resolve().parent
     if not folder.is_dir():
         raise UsageError(f"--out: {path}: there is no folder {str(folder)!r}; create it first.")
     try:  # asking the system is not enough: root, containers and network folders differ
@@ -47,13 +51,21 @@ def check_writable(path: str, suffixes: Sequence[str] = (), inputs: Sequence[str
 def whole_file(path: str) -> Iterator[Path]:
     """Give a temporary file beside ``path`` that takes its name when all went well.
 
-    On any error, Ctrl-C included, the temporary file goes and ``path`` stays as it was.
+    On any error, Ctrl-C included, the temporary file goes and ``path`` stays as it was. A link
+    stays a link to what is written; a pipe or a device gets the content.
     """
-    final = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".part", dir=final.parent)
+    final = Path(path).resolve()
+    special = final.exists() and not final.is_file()
+    folder = None if special else final.parent
+    handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".part", dir=folder)
     os.close(handle)
     try:
         yield Path(name)
+        if special:
+            with open(name, "rb") as source, final.open("wb") as target:
+                shutil.copyfileobj(source, target)
+            os.unlink(name)
+            return
         mode = 0o666 & ~_umask()
         os.chmod(name, final.stat().st_mode & 0o777 if final.exists() else mode)
         os.replace(name, final)
@@ -61,6 +73,15 @@ def whole_file(path: str) -> Iterator[Path]:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def finite(value: Any) -> Any:
+    """What JSON can hold: numbers that are none, or infinite, become null."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _umask() -> int:
@@ -92,7 +113,7 @@ class RowWriter:
         self.started = True
         if self.kind == "jsonl":
             self.file.writelines(
-                json.dumps(dict(zip(self.names, row, strict=True))) + "\n" for row in rows
+                json.dumps(finite(dict(zip(self.names, row, strict=True)))) + "\n" for row in rows
             )
         else:
             self.csv.writerows(rows)

@@ -11,8 +11,8 @@ from kernull.cli import _options as o
 from kernull.cli._console import note, print_json, progress, stdout
 from kernull.cli._errors import UsageError
 from kernull.cli._features import matching, matrix
-from kernull.cli._models import judge, labels, load_model, model_features
-from kernull.cli._output import _SUFFIXES, check_writable, open_rows, whole_file
+from kernull.cli._models import check_labels, judge, labels, load_model, model_features
+from kernull.cli._output import _SUFFIXES, check_writable, finite, open_rows, whole_file
 from kernull.cli._tables import CHUNK_ROWS, open_table
 
 __all__ = ["explain", "report", "score"]
@@ -47,7 +47,13 @@ def score(
     features = model_features(fitted, source, drop or [])
     kept = matching(keep or [], source.names, "--keep")
     explained = gives_reasons(fitted)
-    names = ["row", *kept, "score", "p_value", "flag", *(["top_view"] if explained else [])]
+    own = ["score", "p_value", "flag", *(["top_view"] if explained else [])]
+    taken = [name for name in kept if name in ("row", *own)]
+    if taken:
+        raise UsageError(
+            f"--keep: the output has a column {taken[0]!r} of its own; rename that of the table."
+        )
+    names = ["row", *kept, *own]
     rows = flagged = 0
     with progress(quiet) as bar, open_rows(out, names, json) as writer:
         task = bar.add_task("Scoring", total=source.size)
@@ -100,7 +106,7 @@ def explain(
     if wanted and max(wanted) > rows:
         raise UsageError(f"--row: got {max(wanted)}; {source.label} has {rows} rows.")
     if json:
-        print_json([record for _, record in found])
+        print_json(finite([record for _, record in found]))
         return
     for _, record in found:
         stdout().print(f"row {record['row']}: {record['words']}", markup=False, soft_wrap=True)
@@ -112,7 +118,7 @@ def _explained(why: Any, i: int, start: int) -> dict[str, Any]:
         "row": start + i + 1,
         "score": float(why.scores[i]),
         "p_value": float(why.p_values[i]),
-        "flagged": bool(why.scores[i] < why.threshold),
+        "flagged": not why.scores[i] >= why.threshold,
         "views": views,
         "words": why.words(i).replace("\n", " "),
     }
@@ -137,6 +143,7 @@ def report(
 ) -> None:
     """Write a report: one HTML page with charts, the rows that stand out, and their reasons."""
     check_writable(out, inputs=[model, data])
+    check_labels(label, normal)
     fitted = load_model(model)
     source = open_table(data)
     features = model_features(fitted, source, drop or [])

@@ -8,7 +8,7 @@ import typer
 
 from kernull.cli import _options as o
 from kernull.cli._console import print_json, progress, stdout
-from kernull.cli._errors import DataError
+from kernull.cli._errors import DataError, UsageError
 from kernull.cli._features import features_of_model, matrix, read_views
 from kernull.cli._models import labels, training
 from kernull.cli._tables import open_table
@@ -38,6 +38,11 @@ def compare(
     from kernull.methods import compare as run
     from kernull.methods import method_names
 
+    for name in method or []:
+        if name not in method_names():
+            raise UsageError(
+                f"--method: got {name!r}; expected one of {', '.join(method_names())}."
+            )
     table = training(
         data,
         read_views(views, view or []),
@@ -77,6 +82,7 @@ def compare(
 
 
 def _comparison(rows: list[Any], n: int, m: int) -> Any:
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=f"{n:,} rows to learn from, {m:,} to judge; nothing tuned")
@@ -91,7 +97,7 @@ def _comparison(rows: list[Any], n: int, m: int) -> Any:
             "" if row.gap is None else f"{row.gap:.0e}",
             "" if row.iterations is None else str(row.iterations),
             f"{row.seconds:.2f}",
-            row.note,
+            escape(row.note),
         )
     return table
 
@@ -109,7 +115,9 @@ def demo(
 def reproduce(
     names: Annotated[list[str], typer.Argument(help="Experiments (E1, E2, ...), or all.")],
     quick: Annotated[bool, typer.Option("--quick", help="Small versions, minutes in all.")] = False,
-    repeats: Annotated[int | None, typer.Option(help="Repeats; the paper's by default.")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Repeats; the paper's by default.")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Worker processes; -1 for one a core.")] = 1,
     out: Annotated[str, typer.Option("--out", "-o", help="Folder of the results.")] = "results",
     json: o.Json = False,
@@ -118,7 +126,12 @@ def reproduce(
     """Run experiments of the paper; a run that was stopped resumes where it was."""
     from kernull.experiments import reproduce as run
 
-    outcomes = run(names, quick=quick, repeats=repeats, jobs=jobs, out=out)
+    try:
+        outcomes = run(names, quick=quick, repeats=repeats, jobs=jobs, out=out)
+    except ValueError as error:
+        if not str(error).startswith("experiment:"):
+            raise
+        raise UsageError(str(error)) from None
     if json:
         print_json(
             [

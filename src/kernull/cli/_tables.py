@@ -124,10 +124,10 @@ def _csv_chunks(
             rows: list[list[str]] = []
             numbers: list[int] = []
             try:
-                for row in islice(reader, chunk_rows):
-                    if row:  # blank lines count as lines, not as rows
-                        rows.append(row)
-                        numbers.append(reader.line_num + offset)
+                # blank lines count as lines, not as rows
+                for row in islice(filter(None, reader), chunk_rows):
+                    rows.append(row)
+                    numbers.append(reader.line_num + offset)
             except (UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
                 line = reader.line_num + offset + 1
                 raise DataError(f"{label}: cannot be read near line {line} ({error}).") from None

@@ -10,7 +10,7 @@ import numpy as np
 from kernull._typing import Array, Indices
 from kernull.errors import MissingDependencyError
 
-__all__ = ["Explanation"]
+__all__ = ["Explanation", "in_words"]
 
 #: Contributions below this share of the typical one count as none.
 FLOOR = 1e-12
@@ -145,7 +145,8 @@ class Explanation:
         differences, surprise = self.differences[row], self.surprise[row]
         parts = [
             f"{self.view_names[v]} {abs(differences[v]):.3f} "
-            f"{'below' if differences[v] < 0 else 'above'} normal ({_in_words(surprise[v])})"
+            f"{'below' if differences[v] < 0 else 'above'} normal "
+            f"({in_words(surprise[v], ' out of line')})"
             for v in np.argsort(surprise, kind="stable")[:most]
         ]
         return f"{verdict}\n{', '.join(parts)}."
@@ -263,10 +264,11 @@ class Explanation:
         return np.asarray(values @ member)
 
 
-def _in_words(surprise: float) -> str:
+def in_words(surprise: float, more: str = "") -> str:
+    """A surprise as a number of spreads."""
     # A hundred spreads say no more than that: nothing among normal rows is like it.
     size = f"{-surprise:.1f}" if surprise > -100 else "over 100"
-    return f"{size} spreads out of line" if surprise <= -0.05 else "in line"
+    return f"{size} spreads{more}" if surprise <= -0.05 else "in line"
 
 
 def _shortfall(values: Array, reference: Array) -> Array:

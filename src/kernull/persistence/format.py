@@ -25,7 +25,7 @@ import numpy as np
 from kernull.errors import ModelFileError
 from kernull.persistence.values import decode, encode
 
-__all__ = ["FORMAT_VERSION", "read_tree", "write_tree"]
+__all__ = ["FORMAT_VERSION", "read_tree", "write_tree", "write_whole"]
 
 #: Version of the format that is written. Every version up to this one can be read.
 FORMAT_VERSION = 1
@@ -57,7 +57,7 @@ def write_tree(tree: Any, path: str | os.PathLike[str]) -> None:
     from safetensors.numpy import save
 
     data = save({str(i): tensor for i, tensor in enumerate(tensors)}, metadata=metadata)
-    _write_whole(data, Path(path))
+    write_whole(data, Path(path))
 
 
 def read_tree(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Any:
@@ -157,7 +157,8 @@ def _read_whole(path: Path, max_bytes: int) -> bytes:
         return file.read(size)  # never more than was announced, should the file grow meanwhile
 
 
-def _write_whole(data: bytes, path: Path) -> None:
+def write_whole(data: bytes, path: Path) -> None:
+    """Write a file that is there whole or not at all, whatever happens meanwhile."""
     try:
         _write_and_rename(data, path)
     except OSError as error:  # about the file that was asked for, not about the temporary one
@@ -167,6 +168,10 @@ def _write_whole(data: bytes, path: Path) -> None:
 
 
 def _write_and_rename(data: bytes, path: Path) -> None:
+    path = path.resolve()  # a link stays a link to what is written
+    if path.exists() and not path.is_file():  # a pipe or a device
+        path.write_bytes(data)
+        return
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_curve
 from kernull._typing import Array, Mask
 from kernull._version import __version__
 from kernull.errors import MissingCapabilityError
-from kernull.estimators._explain import Explanation
+from kernull.estimators._explain import Explanation, in_words
 from kernull.metrics import auc
 
 __all__ = ["Content", "Reason", "Row", "gather", "gives_reasons"]
@@ -35,6 +35,8 @@ class Reason:
     difference: float
     share: float
     """Size against the largest difference in the report, for the bar."""
+    spreads: str
+    """How far out of line the view is, which is what reasons are ranked by."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Content:
     p_curve: tuple[tuple[float, float], ...]
     rates: tuple[tuple[float, float, float], ...]
     calibration_rows: int
+    held_out: bool
     labels: dict[str, Any] | None
     parameters: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
@@ -118,6 +121,9 @@ def gather(
     why = model.explain(X) if gives_reasons(model) else None
     scores = model.score_samples(X) if why is None else why.scores
     p_values = model.p_values(X) if why is None else why.p_values
+    if not np.isfinite(scores).all():
+        row = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise ValueError(f"X: the values of row {row + 1} are so large that its score overflows.")
     flagged = scores < model.threshold_
     order = np.argsort(scores, kind="stable")[:max_rows]
     edges, series, outline = _distribution(model, scores, flagged, labels)
@@ -145,6 +151,7 @@ def gather(
         p_curve=_curve(*_p_curve(p_values)),
         rates=_rates(model, p_values),
         calibration_rows=round(model.calibration_.total),
+        held_out=getattr(model, "calibration", "loo") == "split",
         labels=None if labels is None else _labelled(labels, scores, flagged),
         parameters=tuple((k, repr(v)) for k, v in sorted(model.get_params().items())),
         versions=_versions(),
@@ -246,7 +253,12 @@ def _rows(
         for i in order:
             first = np.argsort(surprise[i], kind="stable")[:3]
             reasons[i] = tuple(
-                Reason(why.view_names[v], d := float(differences[i, v]), abs(d) / largest)
+                Reason(
+                    why.view_names[v],
+                    d := float(differences[i, v]),
+                    abs(d) / largest,
+                    in_words(float(surprise[i, v])),
+                )
                 for v in first
             )
     rows = []

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from kernull.persistence import write_whole
 from kernull.report._content import Content, gather
 from kernull.report._svg import Line, bar_chart, histogram, line_chart
 
@@ -113,7 +114,7 @@ def save_report(model: Any, X: Any, path: str | os.PathLike[str], **options: Any
     """
     page = render_report(model, X, **options)
     file = Path(path)
-    file.write_text(page, encoding="utf-8")
+    write_whole(page.encode("utf-8"), file)
     return file
 
 
