@@ -110,3 +110,15 @@ def test_scores_that_overflow_are_flagged_and_null_in_json(tables):
     report = kernull("report", "poly.kernull", "huge.csv", cwd=tables)
     assert report.returncode == 1
     assert "values of row 1 are so large that its score overflows" in report.stderr
+
+
+def test_a_header_may_span_lines(tables):
+    lines = (tables / "train.csv").read_text().splitlines()
+    header = '"col_r","col_g","col\nb",width,height'
+    (tables / "tall.csv").write_text("\n".join([header, *lines[1:]]) + "\n")
+    done = kernull("fit", "tall.csv", "-o", "tall.kernull", "--views", "features", cwd=tables)
+    assert done.returncode == 0, done.stderr
+    assert "col b" in done.stdout
+    (tables / "tall.csv").write_text("\n".join([header, *lines[1:4], "1,2,x,4,5"]) + "\n")
+    done = kernull("score", "tall.kernull", "tall.csv", cwd=tables)
+    assert "column 'col b', row 4 (line 6)" in done.stderr

@@ -133,6 +133,7 @@ def test_coefficients_are_exact_whatever_the_solver(rows):
 
 WRONG = {
     "calibration": ({"calibration": "split"}, MissingCapabilityError, "calibration: got 'split'"),
+    "folds": ({"calibration": "folds"}, MissingCapabilityError, "calibration: got 'folds'"),
     "no calibration": ({"calibration": "no"}, ValueError, "calibration: got 'no'"),
     "score": ({"score_type": "depth"}, ValueError, "score_type: got 'depth'"),
     "storage": ({"storage": "tiled"}, MissingCapabilityError, "storage: got 'tiled'"),

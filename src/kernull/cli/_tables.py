@@ -89,17 +89,21 @@ def _csv(label: str, raw: IO[bytes], chunk_rows: int, size: int | None) -> Sourc
     text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
     try:
         first = text.readline()
+        while first.count('"') % 2 and (more := text.readline()):  # a name may span lines
+            first += more
         delimiter = _delimiter(first, label)
-        head = next(csv.reader([first], delimiter=delimiter), [])
+        head = next(csv.reader(first.splitlines(keepends=True), delimiter=delimiter), [])
     except (UnicodeDecodeError, csv.Error, OSError) as error:
         raise DataError(f"{label}: is not a CSV file in UTF-8 ({error}).") from None
     if not any(cell.strip() for cell in head):
         raise DataError(f"{label}: the first line is empty; expected a header line and rows.")
     headless = all(map(is_number, head))
-    names = [f"x{i}" for i in range(len(head))] if headless else [cell.strip() for cell in head]
+    given = [" ".join(cell.strip().splitlines()) for cell in head]
+    names = [f"x{i}" for i in range(len(head))] if headless else given
     _check_names(label, names)
     before = [first] if headless else []
-    rows = _csv_chunks(label, raw, text, names, delimiter, chunk_rows, before)
+    header = 0 if headless else first.count("\n")
+    rows = _csv_chunks(label, raw, text, names, delimiter, chunk_rows, before, header)
     return Source(label, tuple(names), rows, size, "bytes", headless)
 
 
@@ -111,13 +115,13 @@ def _csv_chunks(
     delimiter: str,
     chunk_rows: int,
     before: list[str],
+    offset: int,
 ) -> Iterator[tuple[Chunk, int]]:
     def lines() -> Iterator[str]:
         yield from before
         yield from text
 
     reader = csv.reader(lines(), delimiter=delimiter)
-    offset = 0 if before else 1  # the header is a line of its own
     start, width = 0, len(names)
     with text:
         while True:

@@ -12,6 +12,7 @@ from kernull.errors import MissingCapabilityError
 from kernull.estimators._atomic import unchanged_on_error
 from kernull.estimators._auto import read_delta, read_p, scalings_of, widths_of
 from kernull.estimators._inputs import check_number
+from kernull.estimators._leaks import leaking_view, warn_of_leak
 from kernull.estimators._weights import weight_ball
 from kernull.estimators.fisher import MultiKernelFisherNull
 from kernull.problems import FisherProblem
@@ -81,6 +82,9 @@ def _fit(model: MultiKernelFisherNull, rows: Source) -> None:
         scaling=model.scaling,
         drop_constant=model.drop_constant,
     )
+    leak = leaking_view(bank, bank.n)
+    if leak is not None:
+        warn_of_leak(leak, bank.n)
     ball = weight_ball(p, model.r, model.kernel_groups, bank, bank.J)
     limit = parse_memory_limit(model.memory_limit)
     check_stream_memory(bank.J, min(model.landmarks, bank.n), limit)
@@ -114,10 +118,10 @@ def _check_options(model: MultiKernelFisherNull) -> None:
             "kernels: got 'precomputed'; fit_stream reads rows and evaluates kernels itself. Name "
             "the kernels, or call fit with the stack."
         )
-    if model.calibration == "split":
+    if model.calibration in ("split", "folds"):
         raise MissingCapabilityError(
-            "calibration: got 'split'; fit_stream learns from all rows and calibrates by "
-            "leave-one-out. Use calibration='loo', or fit on rows that fit memory."
+            f"calibration: got {model.calibration!r}; fit_stream learns from all rows and "
+            "calibrates by leave-one-out. Use calibration='loo', or fit on rows that fit memory."
         )
     if model.storage not in ("auto", "nystroem"):
         raise MissingCapabilityError(
