@@ -26,6 +26,7 @@ from kernull.datasets import (
     load_wine_views,
 )
 from kernull.estimators import MultiKernelFisherNull
+from kernull.estimators._explain import in_words
 from kernull.estimators.files import save
 from kernull.methods import compare as run_methods
 from kernull.report import save_report
@@ -115,17 +116,22 @@ def certificate_table(fitted: dict[str, MultiKernelFisherNull]) -> Table:
     for column in ("problem", "weights by view", "duality gap", "iterations"):
         table.add_column(column, justify="left" if column.startswith(("pro", "wei")) else "right")
     for title, model in fitted.items():
-        assert model.bank_ is not None
-        weights: dict[str, float] = {}  # of a view: the sum over its kernels
-        for view, weight in zip(model.bank_.kernel_views, model.weights_, strict=True):
-            weights[view] = weights.get(view, 0.0) + weight
         table.add_row(
             title,
-            ", ".join(f"{view} {weight:.2f}" for view, weight in weights.items()),
+            ", ".join(f"{view} {weight:.2f}" for view, weight in weights_by_view(model).items()),
             f"{model.gap_:.0e}",
             str(model.n_iter_),
         )
     return table
+
+
+def weights_by_view(model: MultiKernelFisherNull) -> dict[str, float]:
+    """Weight of each view: the sum over its kernels."""
+    assert model.bank_ is not None
+    weights: dict[str, float] = {}
+    for view, weight in zip(model.bank_.kernel_views, model.weights_, strict=True):
+        weights[view] = weights.get(view, 0.0) + float(weight)
+    return weights
 
 
 def save_plots(problem: Problem, model: MultiKernelFisherNull, folder: Path) -> Path | None:
@@ -138,10 +144,9 @@ def save_plots(problem: Problem, model: MultiKernelFisherNull, folder: Path) -> 
     except ImportError:
         return None
     _, test, y = problem.split(0)
-    scores, parts = model.score_samples(test), model.contributions(test)
+    scores, weights = model.score_samples(test), weights_by_view(model)
     normal, odd = scores[y == 1], scores[y == -1]
     flagged = int(np.flatnonzero(y == -1)[np.argsort(odd)[len(odd) // 2]])
-    names = list(model.kernel_names_)
     fig, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
     bins = np.linspace(scores.min(), scores.max(), 40).tolist()
     axes[0].hist(normal, bins, color="#0072B2", alpha=0.75, density=True, label="normal (new rows)")
@@ -149,11 +154,13 @@ def save_plots(problem: Problem, model: MultiKernelFisherNull, folder: Path) -> 
     axes[0].axvline(model.threshold_, color="black", ls="--", label="threshold (5% false alarms)")
     axes[0].set(title=f"Scores, {problem.title}", xlabel="score", ylabel="density")
     axes[0].legend(fontsize=8)
-    axes[1].barh(names, model.weights_, color="#009E73")
+    axes[1].barh(list(weights), list(weights.values()), 0.6, color="#009E73")
     axes[1].set(title="Learned weight of each view", xlabel="weight")
     axes[1].invert_yaxis()
-    typical = np.median(parts[y == 1], axis=0)
-    axes[2].barh(names, parts[flagged] - typical, color="#CC79A7")
+    why = model.explain(test[[flagged]])
+    order = why.ranking(0)  # the view that is most out of line with the others first
+    names = [f"{why.view_names[v]}\n({in_words(why.surprise[0, v])})" for v in order]
+    axes[2].barh(names, why.differences[0, order], 0.6, color="#CC79A7")
     axes[2].axvline(0, color="black", lw=0.8)
     axes[2].set(title="Why one row was flagged", xlabel="contribution against a typical row")
     axes[2].invert_yaxis()
