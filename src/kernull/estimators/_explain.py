@@ -52,7 +52,7 @@ class Explanation:
     misfit : array of shape (m, V), optional
         Squared distance of each view from what the others say it should be.
     usual_misfit : array of shape (rows, V), optional
-        The same for normal rows, each judged by the others.
+        The same for normal rows, each judged by others.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Explanation:
     (48, 3)
     >>> print(why.words(0, most=1))
     flagged: score 0.001 is 0.361 below the threshold (p = 0.017).
-    look 0.249 below normal (5.8 spreads out of line).
+    look 0.249 below normal (5.6 spreads out of line).
     """
 
     contributions: Array
