@@ -29,6 +29,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.metrics.pairwise import rbf_kernel
 
+from kernull._threads import one_blas_thread
 from kernull._typing import Array, Indices
 from kernull.views import ViewScaler
 
@@ -97,10 +98,11 @@ class Witnesses:
         scaled = [s.transform(columns) for s, columns in zip(scalers, views, strict=True)]
         w = len(scaled[0])
         usual = np.empty((w, len(views)))
-        for k in range(min(FOLDS, w)):
-            held = np.arange(w) % FOLDS == k
-            judges = _judges([Z[~held] for Z in scaled])
-            usual[held] = _misfit(judges, [Z[held] for Z in scaled])
+        with one_blas_thread():  # matrices are small: more threads would wait for each other
+            for k in range(min(FOLDS, w)):
+                held = np.arange(w) % FOLDS == k
+                judges = _judges([Z[~held] for Z in scaled])
+                usual[held] = _misfit(judges, [Z[held] for Z in scaled])
         return cls(scalers, judges, usual)  # those of the last fold: no more than witnesses had
 
     def misfit(self, views: Sequence[Array]) -> Array:
