@@ -6,8 +6,6 @@ import contextlib
 import csv
 import json
 import math
-import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,9 +14,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from kernull._whole import whole_file
 from kernull.cli._errors import DataError, UsageError
 
-__all__ = ["RowWriter", "check_writable", "finite", "open_rows", "whole_file"]
+__all__ = ["RowWriter", "check_writable", "finite", "open_rows"]
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".npz")
 
@@ -47,34 +46,6 @@ def check_writable(path: str, suffixes: Sequence[str] = (), inputs: Sequence[str
         raise DataError(f"--out: {path}: cannot write there ({error.strerror}).") from None
 
 
-@contextlib.contextmanager
-def whole_file(path: str) -> Iterator[Path]:
-    """Give a temporary file beside ``path`` that takes its name when all went well.
-
-    On any error, Ctrl-C included, the temporary file goes and ``path`` stays as it was. A link
-    stays a link to what is written; a pipe or a device gets the content.
-    """
-    final = Path(path).resolve()
-    special = final.exists() and not final.is_file()
-    folder = None if special else final.parent
-    handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".part", dir=folder)
-    os.close(handle)
-    try:
-        yield Path(name)
-        if special:
-            with open(name, "rb") as source, final.open("wb") as target:
-                shutil.copyfileobj(source, target)
-            os.unlink(name)
-            return
-        mode = 0o666 & ~_umask()
-        os.chmod(name, final.stat().st_mode & 0o777 if final.exists() else mode)
-        os.replace(name, final)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-
-
 def finite(value: Any) -> Any:
     """What JSON can hold: numbers that are none, or infinite, become null."""
     if isinstance(value, dict):
@@ -82,12 +53,6 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 class RowWriter:

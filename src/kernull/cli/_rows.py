@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from kernull._whole import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import note, print_json, progress, stdout
 from kernull.cli._errors import UsageError
 from kernull.cli._features import matching, matrix
 from kernull.cli._models import check_labels, judge, labels, load_model, model_features
-from kernull.cli._output import _SUFFIXES, check_writable, finite, open_rows, whole_file
+from kernull.cli._output import _SUFFIXES, check_writable, finite, open_rows
 from kernull.cli._tables import CHUNK_ROWS, open_table
 
 __all__ = ["explain", "report", "score"]
@@ -167,8 +168,7 @@ def report(
     if out == "-":
         typer.echo(page)
         return
-    with whole_file(out) as part:
-        part.write_text(page, encoding="utf-8")
+    write_whole(page.encode(), Path(out))
     if json:
         print_json({"rows": len(chunk), "out": out, "bytes": len(page.encode())})
     note(f"Saved {out}.", quiet or json)

@@ -10,7 +10,7 @@ import numpy as np
 from kernull._typing import Array, Indices
 from kernull.errors import MissingDependencyError
 
-__all__ = ["Explanation", "in_words"]
+__all__ = ["Explanation", "in_words", "spreads"]
 
 #: Contributions below this share of the typical one count as none.
 FLOOR = 1e-12
@@ -146,7 +146,7 @@ class Explanation:
         parts = [
             f"{self.view_names[v]} {abs(differences[v]):.3f} "
             f"{'below' if differences[v] < 0 else 'above'} normal "
-            f"({in_words(surprise[v], ' out of line')})"
+            f"({in_words(surprise[v], 'spreads out of line')})"
             for v in np.argsort(surprise, kind="stable")[:most]
         ]
         return f"{verdict}\n{', '.join(parts)}."
@@ -264,11 +264,16 @@ class Explanation:
         return np.asarray(values @ member)
 
 
-def in_words(surprise: float, more: str = "") -> str:
-    """A surprise as a number of spreads."""
+def in_words(surprise: float, unit: str = "spreads") -> str:
+    """A surprise as a number of spreads, or that there is none to speak of."""
+    return f"{size} {unit}" if (size := spreads(surprise)) else "in line"
+
+
+def spreads(surprise: float) -> str:
+    """The number of spreads to show; empty for a view that is in line."""
     # A hundred spreads say no more than that: nothing among normal rows is like it.
     size = f"{-surprise:.1f}" if surprise > -100 else "over 100"
-    return f"{size} spreads{more}" if surprise <= -0.05 else "in line"
+    return size if surprise <= -0.05 else ""
 
 
 def _shortfall(values: Array, reference: Array) -> Array:

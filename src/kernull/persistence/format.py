@@ -12,20 +12,19 @@ Reading makes plain values and arrays, nothing else: there is no pickle and noth
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kernull._whole import write_whole
 from kernull.errors import ModelFileError
 from kernull.persistence.values import decode, encode
 
-__all__ = ["FORMAT_VERSION", "read_tree", "write_tree", "write_whole"]
+__all__ = ["FORMAT_VERSION", "read_tree", "write_tree"]
 
 #: Version of the format that is written. Every version up to this one can be read.
 FORMAT_VERSION = 1
@@ -155,47 +154,3 @@ def _read_whole(path: Path, max_bytes: int) -> bytes:
                 "higher max_bytes if you trust it."
             )
         return file.read(size)  # never more than was announced, should the file grow meanwhile
-
-
-def write_whole(data: bytes, path: Path) -> None:
-    """Write a file that is there whole or not at all, whatever happens meanwhile."""
-    try:
-        _write_and_rename(data, path)
-    except OSError as error:  # about the file that was asked for, not about the temporary one
-        if error.errno is None:
-            raise
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
-
-
-def _write_and_rename(data: bytes, path: Path) -> None:
-    path = path.resolve()  # a link stays a link to what is written
-    if path.exists() and not path.is_file():  # a pipe or a device
-        path.write_bytes(data)
-        return
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, _mode(path))
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    with contextlib.suppress(OSError):  # folders cannot be flushed everywhere
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _mode(path: Path) -> int:
-    """Permissions of the file that is replaced, or those of any new file."""
-    with contextlib.suppress(OSError):
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

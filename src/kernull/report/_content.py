@@ -15,7 +15,7 @@ from sklearn.metrics import roc_curve
 from kernull._typing import Array, Mask
 from kernull._version import __version__
 from kernull.errors import MissingCapabilityError
-from kernull.estimators._explain import Explanation, in_words
+from kernull.estimators._explain import Explanation, spreads
 from kernull.metrics import auc
 
 __all__ = ["Content", "Reason", "Row", "gather", "gives_reasons"]
@@ -36,7 +36,7 @@ class Reason:
     share: float
     """Size against the largest difference in the report, for the bar."""
     spreads: str
-    """How far out of line the view is, which is what reasons are ranked by."""
+    """How far out of line the view is, which reasons are ranked by; empty if in line."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ def _rows(
                     why.view_names[v],
                     d := float(differences[i, v]),
                     abs(d) / largest,
-                    in_words(float(surprise[i, v])),
+                    spreads(float(surprise[i, v])),
                 )
                 for v in first
             )

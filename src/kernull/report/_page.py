@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from kernull.persistence import write_whole
+from kernull._whole import write_whole
 from kernull.report._content import Content, gather
 from kernull.report._svg import Line, bar_chart, histogram, line_chart
 
