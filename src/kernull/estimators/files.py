@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import platform
-import warnings
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any
@@ -264,8 +263,8 @@ def _check(model: Any, numbers: int) -> None:
     model = getattr(model, "best_estimator_", model)  # of a search
     if not hasattr(model, "calibration_"):  # not fitted
         return
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    model = _nameless(model)
+    with np.errstate(all="ignore"):
         if hasattr(model, "tasks_"):
             for name in model.tasks_:
                 task = model._tasks[name]
@@ -273,6 +272,16 @@ def _check(model: Any, numbers: int) -> None:
                 _try(model, row, groups=[name])
         else:
             _try(model, _row(model, model.bank_, getattr(model, "_stack_shape", ()), numbers))
+
+
+def _nameless(model: Any) -> Any:
+    """The same model without names of features: scikit-learn would warn of a row without them.
+
+    Filters of warnings belong to the process, and files are loaded by several threads at once.
+    """
+    twin = object.__new__(type(model))
+    twin.__dict__.update({k: v for k, v in vars(model).items() if k != "feature_names_in_"})
+    return twin
 
 
 def _row(model: Any, bank: Any, shape: Any, numbers: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from kernull._quiet import silenced
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, leave_one_out
 from kernull.errors import ConstantViewWarning, MissingCapabilityError
@@ -89,9 +89,8 @@ class FoldTask:
 def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, Array]:
     """Statistics (P, D, k) of every model by the criterion, and their certified gaps (P, D)."""
     model = copy(task.estimator)
-    with warnings.catch_warnings():
-        # The final fit says which views are constant; folds would repeat it over and over.
-        warnings.simplefilter("ignore", ConstantViewWarning)
+    # The final fit says which views are constant; folds would repeat it over and over.
+    with silenced(ConstantViewWarning):
         stack = model._training_stack(rows.training(task.train), None, slice(None))
     if task.leave_one_out and not hasattr(stack, "combine"):
         raise MissingCapabilityError(

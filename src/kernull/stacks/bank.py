@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernull._quiet import warn
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning
 from kernull.kernels import FittedKernel, parse_kernels
@@ -202,7 +202,7 @@ def report_dropped(dropped: Sequence[str], kept: int) -> None:
             "X: every view is constant on the training rows; there is nothing to learn from."
         )
     if dropped:
-        warnings.warn(
+        warn(
             f"dropped constant view(s) {', '.join(map(repr, dropped))}: a constant kernel "
             "says nothing about normality and would attract weight.",
             ConstantViewWarning,

@@ -1,0 +1,106 @@
+"""No part of kernull touches the warning filters of the process, which all threads share."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from kernull import MultiKernelFisherNullCV, load, save
+from kernull._quiet import silenced, warn
+from kernull.errors import ConstantViewWarning
+from tests.plain import plain_fisher
+
+pd = pytest.importorskip("pandas")
+TABLE, Y = load_wine(return_X_y=True, as_frame=True)
+TARGETS = TABLE[Y == 0]
+
+
+@pytest.fixture
+def own_filters(monkeypatch):
+    """Categories of the filters that modules of kernull set, and not libraries that it calls."""
+    seen = []
+
+    def watch(name):
+        original = getattr(warnings, name)
+
+        def watched(action, *args, **options):
+            if sys._getframe(1).f_globals.get("__name__", "").startswith("kernull"):
+                seen.append((name, action))
+            original(action, *args, **options)
+
+        monkeypatch.setattr(warnings, name, watched)
+
+    watch("simplefilter")
+    watch("filterwarnings")
+    return seen
+
+
+def test_loading_sets_no_filter_and_warns_of_nothing(tmp_path, own_filters, recwarn):
+    views = {"a": list(TABLE.columns[:3]), "b": list(TABLE.columns[3:])}
+    for i, model in enumerate([plain_fisher(), plain_fisher(views=views)]):
+        save(model.fit(TARGETS), tmp_path / f"{i}.kernull")
+        again = load(tmp_path / f"{i}.kernull")
+        assert list(again.feature_names_in_) == list(TABLE.columns)
+    assert own_filters == []
+    assert [str(w.message) for w in recwarn] == []
+
+
+def test_a_search_sets_no_filter_and_tells_once_of_a_constant_view(own_filters):
+    X = TARGETS.to_numpy().copy()
+    X[:, 4] = 1.0
+    with pytest.warns(ConstantViewWarning) as caught:
+        MultiKernelFisherNullCV(views="features", ps=[2.0], deltas=[0.1], widths=[1.0], cv=3).fit(X)
+    assert own_filters == []
+    assert len([w for w in caught if w.category is ConstantViewWarning]) == 1
+
+
+def test_loading_in_eight_threads_leaves_warnings_on(tmp_path):
+    save(plain_fisher().fit(TARGETS), tmp_path / "m.kernull")
+    interval = sys.getswitchinterval()
+    with warnings.catch_warnings():  # whatever goes wrong here must not outlive the test
+        sys.setswitchinterval(1e-6)
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                for done in [pool.submit(load, tmp_path / "m.kernull") for _ in range(64)]:
+                    done.result()
+        finally:
+            sys.setswitchinterval(interval)
+        # ("ignore", None, Warning, None, 0) is what simplefilter("ignore") leaves behind.
+        assert ("ignore", None, Warning, None, 0) not in warnings.filters
+        with pytest.warns(UserWarning, match="still heard"):
+            warnings.warn("still heard", UserWarning, stacklevel=1)
+
+
+def test_what_one_thread_silences_another_hears():
+    inside, told = threading.Event(), threading.Event()
+
+    def silent():
+        with silenced(ConstantViewWarning):
+            inside.set()
+            assert told.wait(10)
+            warn("not heard", ConstantViewWarning)
+
+    def both():
+        thread = threading.Thread(target=silent)
+        thread.start()
+        assert inside.wait(10)
+        warn("heard", ConstantViewWarning)
+        told.set()
+        thread.join()
+
+    with pytest.warns(ConstantViewWarning) as caught:
+        both()
+    assert [str(w.message) for w in caught] == ["heard"]
+    assert caught[0].filename == __file__
+
+
+def test_names_that_do_not_match_are_still_told(tmp_path):
+    save(plain_fisher().fit(TARGETS), tmp_path / "m.kernull")
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        load(tmp_path / "m.kernull").score_samples(np.asarray(TARGETS))
