@@ -1,0 +1,77 @@
+"""Public names, signatures and learned attributes, as a tree that can be compared."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any
+
+import kernull
+from tests.golden.cases import FISHER, JOINT, TRAIN
+
+ESTIMATORS = (
+    "MultiKernelFisherNull",
+    "JointMultiKernelFisherNull",
+    "FisherNull",
+    "GaussianProcessOneClass",
+    "KernelPCANovelty",
+    "MultiKernelSVDD",
+    "MultiKernelOneClassSVM",
+    "MultiKernelFisherNullCV",
+)
+
+
+def parameters(function: Any) -> dict[str, str]:
+    """Name of each parameter, and its default as text."""
+    return {
+        name: "required" if p.default is inspect.Parameter.empty else repr(p.default)
+        for name, p in inspect.signature(function).parameters.items()
+        if name != "self"
+    }
+
+
+def methods(cls: Any) -> dict[str, Any]:
+    """Public methods with their parameters, and properties."""
+    out: dict[str, Any] = {}
+    for name in dir(cls):
+        if name.startswith("_"):
+            continue
+        member = inspect.getattr_static(cls, name)
+        value = member.__get__(None, cls) if isinstance(member, classmethod) else member
+        if isinstance(member, staticmethod):
+            value = member.__func__
+        if callable(value):
+            out[name] = parameters(value)
+    return out
+
+
+def learned(model: Any) -> list[str]:
+    """Learned attributes of a fitted estimator."""
+    names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_")]
+    return sorted(name for name in names if hasattr(model, name))
+
+
+def tree() -> dict[str, Any]:
+    """The whole public interface."""
+    out: dict[str, Any] = {}
+    for name in kernull.__all__:
+        value = getattr(kernull, name)
+        if inspect.isclass(value):
+            out[name] = {"parameters": parameters(value.__init__), "methods": methods(value)}
+        elif callable(value):
+            out[name] = {"parameters": parameters(value)}
+        else:
+            out[name] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in ESTIMATORS:
+            cls = getattr(kernull, name)
+            given = {k: v for k, v in (FISHER | JOINT).items() if k in out[name]["parameters"]}
+            for other in ("solver", "score_type", "tol"):  # of other names elsewhere
+                given.pop(other, None)
+            given.pop("widths" if name.endswith("CV") else "", None)
+            model = cls(**given).fit(TRAIN)
+            out[name]["learned"] = learned(model)
+            if hasattr(model, "partial_fit"):
+                out[name]["grown"] = learned(model.partial_fit(TRAIN[:3] + 0.01))
+    return out

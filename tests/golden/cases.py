@@ -1,0 +1,306 @@
+"""Small models over every way to fit one, with every parameter explicit.
+
+`record.py` wrote what version 0.1 made of them; `test_golden.py` compares. Parameters are spelt out
+so that new defaults change nothing here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_wine
+
+import kernull
+from kernull import KernelStack
+
+X_ALL, LABEL = load_wine(return_X_y=True)
+TRAIN = X_ALL[LABEL == 0][:40]
+NEW = np.concatenate([X_ALL[LABEL == 0][40:50], X_ALL[LABEL == 1][:6], X_ALL[LABEL == 2][:6]])
+MORE = X_ALL[LABEL == 0][50:59]
+VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
+RAMP = np.linspace(0.5, 2.0, len(TRAIN))
+GAPS = np.where(np.arange(len(TRAIN)) % 5 == 0, 0.0, RAMP)
+COPIES = np.where(np.arange(len(TRAIN)) % 3 == 0, 2.0, 1.0)
+
+FISHER: dict[str, Any] = {
+    "kernels": "rbf",
+    "views": VIEWS,
+    "scaling": "standard",
+    "widths": 0.5,
+    "normalize": "none",
+    "reference": None,
+    "p": 2.0,
+    "delta": 1e-2,
+    "solver": "newton",
+    "tol": 1e-10,
+    "max_iter": None,
+    "score_type": "projection",
+    "false_alarm_rate": 0.1,
+    "calibration": "loo",
+    "calibration_fraction": 0.25,
+    "random_state": 0,
+    "storage": "dense",
+    "landmarks": 15,
+    "memory_limit": "2GB",
+    "dtype": "float64",
+    "drop_constant": True,
+    "r": None,
+    "kernel_groups": None,
+    "max_samples": None,
+    "verbose": 0,
+}
+SHARED = ("kernels", "views", "scaling", "widths", "false_alarm_rate", "storage", "memory_limit")
+SHARED += ("dtype", "drop_constant")
+JOINT = {k: FISHER[k] for k in SHARED} | {
+    k: FISHER[k] for k in ("p", "delta", "solver", "tol", "max_iter", "score_type", "r")
+}
+JOINT |= {"kernel_groups": None, "pooled": False, "n_jobs": None}
+FUSED = {k: FISHER[k] for k in SHARED} | {
+    "fusion": "average",
+    "calibration": "loo",
+    "calibration_fraction": 0.25,
+    "random_state": 0,
+}
+SVM = {k: FISHER[k] for k in SHARED} | {
+    "nu": 0.1,
+    "slim": False,
+    "slim_lambda": 0.3,
+    "solver": "auto",
+    "tol": 1e-4,
+    "max_iter": None,
+    "calibration_folds": 5,
+    "calibration": "loo",
+    "calibration_fraction": 0.25,
+    "random_state": 0,
+}
+
+
+def kernels_of(left: Any, right: Any) -> Any:
+    """Three precomputed kernels between rows, one for each view."""
+    mean, scale = TRAIN.mean(axis=0), TRAIN.std(axis=0)
+    out = []
+    for columns in VIEWS.values():
+        a, b = ((part - mean) / scale for part in (left, right))
+        d2 = ((a[:, None, columns] - b[None, :, columns]) ** 2).sum(axis=-1)
+        out.append(np.exp(-d2 / 6.0))
+    return np.stack(out)
+
+
+def fisher(**changes: Any) -> Any:
+    return kernull.MultiKernelFisherNull(**(FISHER | changes))
+
+
+FISHERS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "p1": {"p": 1.0},
+    "p4-3": {"p": 4 / 3},
+    "pinf": {"p": float("inf")},
+    "mixed": {"r": 1.5, "widths": (0.25, 1.0)},
+    "groups": {"r": 4 / 3, "kernel_groups": [0, 0, 1]},
+    "features": {"views": "features"},
+    "one-view": {"views": None},
+    "two-scalings": {"scaling": ("standard", "whiten")},
+    "whiten-raw": {"scaling": "whiten-raw"},
+    "no-scaling": {"scaling": "none"},
+    "auto-width": {"widths": "auto"},
+    "laplacian": {"kernels": "laplacian"},
+    "several-kernels": {"kernels": ["rbf", "polynomial"], "normalize": "offdiagonal"},
+    "half-normal": {"normalize": 0.5, "widths": (0.25, 1.0)},
+    "distance": {"score_type": "distance"},
+    "reference": {"reference": "permuted"},
+    "reference-rows": {"reference": X_ALL[LABEL == 1][:8]},
+    "float32": {"dtype": "float32", "tol": 1e-6},
+    "tiled": {"storage": "tiled", "solver": "subspace"},
+    "tiled-reference": {"storage": "tiled", "solver": "subspace", "reference": "permuted"},
+    "nystroem": {"storage": "nystroem", "solver": "subspace"},
+    "split": {"calibration": "split"},
+    "split-distance": {"calibration": "split", "score_type": "distance"},
+    "folds": {"calibration": "folds"},
+    "folds-whiten": {"calibration": "folds", "scaling": "whiten"},
+    "auto-whiten": {"calibration": "auto", "scaling": "whiten"},
+    "paper": {"solver": "paper", "tol": 1e-6},
+}
+WEIGHTED: dict[str, tuple[dict[str, Any], Any]] = {
+    "weights": ({}, RAMP),
+    "weights-zero": ({}, GAPS),
+    "weights-copies": ({}, COPIES),
+    "weights-split": ({"calibration": "split"}, GAPS),
+    "weights-folds": ({"calibration": "folds"}, COPIES),
+    "weights-whiten": ({"scaling": "whiten", "calibration": "folds"}, RAMP),
+    "weights-reference": ({"reference": "permuted"}, RAMP),
+    "weights-tiled": ({"storage": "tiled", "solver": "subspace"}, GAPS),
+    "weights-nystroem": ({"storage": "nystroem", "solver": "subspace"}, RAMP),
+}
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "fn-average": ("FisherNull", {"delta": 1e-2, "score_type": "projection"}),
+    "fn-product": ("FisherNull", {"delta": 1e-2, "score_type": "null-space", "fusion": "product"}),
+    "fn-null": ("FisherNull", {"delta": 0.0, "score_type": "distance", "views": None}),
+    "fn-split": ("FisherNull", {"delta": 1e-2, "score_type": "distance", "calibration": "split"}),
+    "gp-mean": ("GaussianProcessOneClass", {"noise": 0.01, "score_type": "mean"}),
+    "gp-variance": ("GaussianProcessOneClass", {"noise": 0.01, "score_type": "variance"}),
+    "gp-density": ("GaussianProcessOneClass", {"noise": 0.01, "score_type": "log_density"}),
+    "gp-ratio": (
+        "GaussianProcessOneClass",
+        {"noise": 0.01, "score_type": "ratio", "fusion": "product", "calibration": "split"},
+    ),
+    "kpca": ("KernelPCANovelty", {"components": 0.9, "calibration_folds": 5}),
+    "kpca-split": (
+        "KernelPCANovelty",
+        {"components": 7, "calibration_folds": 5, "calibration": "split", "fusion": "product"},
+    ),
+}
+
+
+def fitted() -> dict[str, Any]:
+    """Name -> (model, rows to score, options of scoring)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {**_fishers(), **_given(), **_grown(), **_joint(), **_others()}
+
+
+def _fishers() -> dict[str, Any]:
+    out = {name: (fisher(**changes).fit(TRAIN), NEW, {}) for name, changes in FISHERS.items()}
+    for name, (changes, weight) in WEIGHTED.items():
+        out[name] = (fisher(**changes).fit(TRAIN, sample_weight=weight), NEW, {})
+    streamed = fisher(storage="nystroem", widths=(0.5, 1.0))
+    out["streamed"] = (kernull.fit_stream(streamed, TRAIN), NEW, {})
+    search = kernull.MultiKernelFisherNullCV(
+        views=VIEWS, ps=[4 / 3, 2.0], deltas=[1e-2, 1e-1], widths=[0.25, 0.5], cv=3,
+        scoring="auc", scaling="standard", tol=1e-4, refit_tol=1e-8, storage="dense",
+        memory_limit="2GB", random_state=0,
+        model_params={"calibration": "loo", "solver": "newton"},
+    )  # fmt: skip
+    labels = np.append(np.ones(len(TRAIN)), -np.ones(12)).astype(int)
+    out["search"] = (search.fit(np.concatenate([TRAIN, X_ALL[LABEL == 1][6:18]]), labels), NEW, {})
+    return out
+
+
+def _given() -> dict[str, Any]:
+    square, cross = kernels_of(TRAIN, TRAIN), kernels_of(NEW, TRAIN)
+    scale = np.array([1.0, 0.5, 2.0])
+    given = {"kernels": "precomputed"}
+    return {
+        "given": (fisher(**given).fit(square), cross, {}),
+        "given-weights": (fisher(**given).fit(square, sample_weight=GAPS), cross, {}),
+        "given-split": (fisher(**given, calibration="split").fit(square), cross, {}),
+        "given-normal": (fisher(**given, normalize="offdiagonal").fit(square), cross, {}),
+        "given-scale": (
+            fisher(**given).fit(KernelStack(square, scale=scale, names=["a", "b", "c"])),
+            cross,
+            {},
+        ),
+    }
+
+
+def _grown() -> dict[str, Any]:
+    out = {}
+    out["grown"] = (fisher().fit(TRAIN).partial_fit(MORE), NEW, {})
+    out["grown-new"] = (fisher().partial_fit(TRAIN, sample_weight=RAMP), NEW, {})
+    out["grown-weights"] = (
+        fisher().partial_fit(TRAIN, sample_weight=GAPS).partial_fit(MORE, sample_weight=RAMP[:9]),
+        NEW,
+        {},
+    )
+    out["grown-budget"] = (fisher(max_samples=30).partial_fit(TRAIN).partial_fit(MORE), NEW, {})
+    out["grown-relearn"] = (fisher().fit(TRAIN).partial_fit(MORE, relearn=True), NEW, {})
+    out["forgotten"] = (fisher().fit(TRAIN).forget([0, 3, 7]), NEW, {})
+    both = np.concatenate([TRAIN, MORE])
+    model = fisher(kernels="precomputed").partial_fit(kernels_of(TRAIN, TRAIN))
+    out["grown-given"] = (model.partial_fit(kernels_of(MORE, both)), kernels_of(NEW, both), {})
+    return out
+
+
+def _joint() -> dict[str, Any]:
+    Joint = kernull.JointMultiKernelFisherNull
+    rows = np.concatenate([TRAIN[:25], X_ALL[LABEL == 1][20:50], X_ALL[LABEL == 2][10:30]])
+    groups = np.repeat(["a", "b", "c"], [25, 30, 20])
+    asked = {"groups": np.array((["a", "b", "c"] * 8)[: len(NEW)])}
+    weight = np.linspace(0.5, 2.0, len(rows))
+    out = {
+        "joint": (Joint(**JOINT).fit(rows, groups=groups), NEW, asked),
+        "joint-pooled": (Joint(**(JOINT | {"pooled": True})).fit(rows, groups=groups), NEW, asked),
+        "joint-weights": (Joint(**JOINT).fit(rows, None, weight, groups=groups), NEW, asked),
+        "joint-distance": (
+            Joint(**(JOINT | {"score_type": "distance"})).fit(rows, groups=groups),
+            NEW,
+            asked,
+        ),
+    }
+    enrolled = Joint(**JOINT).fit(rows[:55], groups=groups[:55]).enroll(rows[55:], "c")
+    out["joint-enrolled"] = (enrolled, NEW, asked)
+    again = Joint(**JOINT).fit(rows[:55], groups=groups[:55]).enroll(rows[55:], "c")
+    out["joint-refit"] = (again.refit_weights(), NEW, asked)
+    given = Joint(**(JOINT | {"kernels": "precomputed", "views": None}))
+    out["joint-given"] = (
+        given.fit(kernels_of(rows, rows), groups=groups),
+        kernels_of(NEW, rows),
+        asked,
+    )
+    return out
+
+
+def _others() -> dict[str, Any]:
+    out = {}
+    for name, (cls, changes) in OTHERS.items():
+        out[name] = (getattr(kernull, cls)(**(FUSED | changes)).fit(TRAIN), NEW, {})
+    out["fn-weights"] = (
+        kernull.FisherNull(**FUSED, delta=1e-2, score_type="projection").fit(TRAIN, None, RAMP),
+        NEW,
+        {},
+    )
+    out["svdd"] = (kernull.MultiKernelSVDD(**SVM).fit(TRAIN), NEW, {})
+    out["ocsvm"] = (kernull.MultiKernelOneClassSVM(**SVM, p=1.0).fit(TRAIN), NEW, {})
+    out["ocsvm-p2"] = (kernull.MultiKernelOneClassSVM(**SVM, p=2.0).fit(TRAIN), NEW, {})
+    slim = SVM | {"slim": True, "calibration": "split"}
+    out["ocsvm-slim"] = (kernull.MultiKernelOneClassSVM(**slim, p=1.0).fit(TRAIN), NEW, {})
+    return out
+
+
+#: Models whose files of format 1, written by version 0.1, are kept beside this module.
+FILES = ("plain", "split", "weights-zero", "reference", "nystroem", "given-scale", "folds")
+FILES += ("grown-given", "grown", "joint", "joint-given", "gp-density", "kpca", "svdd", "search")
+
+
+def measured(model: Any, rows: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """What a user can ask of a model, as arrays."""
+    out = {
+        "score": model.score_samples(rows, **options),
+        "decision": model.decision_function(rows, **options),
+        "flags": model.predict(rows, **options),
+        "p": model.p_values(rows, **options),
+        "detected": model.detect(rows, 0.2, **options),
+    }
+    threshold = getattr(model, "threshold_", None)
+    values = threshold.values() if isinstance(threshold, dict) else [threshold]
+    out["threshold"] = np.array(list(values), dtype=float)
+    if hasattr(model, "weights_"):
+        out["weights"] = model.weights_
+    if not hasattr(model, "contributions"):
+        return out
+    out["contributions"] = model.contributions(rows, **options)
+    if options or not hasattr(model, "calibration_contributions_"):
+        return out
+    why = model.explain(rows)
+    out["typical"], out["surprise"] = why.typical, why.surprise
+    out["left_out"] = model.calibration_contributions_
+    if not hasattr(model, "best_estimator_"):
+        first = why.view_names[0]
+        if len(why.view_names) > 1:
+            out["without_first"] = model.score_samples(rows, missing_views=first)
+            out["p_without_first"] = model.p_values(rows, missing_views=[first])
+    return out
+
+
+def questions(name: str) -> tuple[Any, dict[str, Any]]:
+    """Rows to score and options, for a model that is loaded rather than fitted."""
+    if name == "grown-given":
+        return kernels_of(NEW, np.concatenate([TRAIN, MORE])), {}
+    asked = {"groups": np.array((["a", "b", "c"] * 8)[: len(NEW)])}
+    if name.startswith("joint"):
+        if "given" not in name:
+            return NEW, asked
+        rows = np.concatenate([TRAIN[:25], X_ALL[LABEL == 1][20:50], X_ALL[LABEL == 2][10:30]])
+        return kernels_of(NEW, rows), asked
+    return (kernels_of(NEW, TRAIN) if name.startswith("given") else NEW), {}
