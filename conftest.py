@@ -5,7 +5,7 @@ from importlib.util import find_spec
 #: Modules that import an extra at their top or in their examples, and which.
 NEEDS = {
     "src/kernull/problems/torch_joint.py": "torch",
-    "src/kernull/stacks/torch_bank.py": "torch",
+    "src/kernull/stacks/torch_kernel_set.py": "torch",
     "src/kernull/stacks/torch_tiled.py": "torch",
     "src/kernull/stacks/triton_rbf.py": "triton",
     "src/kernull/views/images/preprocessing.py": "PIL",

@@ -26,7 +26,7 @@ from kernull.balls import LpBall
 from kernull.datasets import DELFT, load_delft
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
-from kernull.stacks import KernelBank
+from kernull.stacks import KernelSet
 from kernull.views import resolve_views
 
 WIDTHS = (1 / 4, 1 / 2, 1.0)
@@ -80,7 +80,7 @@ def cells(name: str, width: float) -> list[Cell]:
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         views = resolve_views("features", X.shape[1])
-        stack = KernelBank.fit(X, views, widths=width).stack()
+        stack = KernelSet.fit(X, views, widths=width).stack()
         out = []
         for label, p in PS.items():
             for delta in DELTAS:

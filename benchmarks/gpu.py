@@ -24,7 +24,7 @@ try:
     from kernull.problems import FisherProblem
     from kernull.solvers import solve
     from kernull.stacks.lowrank import LowRankStack
-    from kernull.stacks.torch_bank import TorchBank
+    from kernull.stacks.torch_kernel_set import TorchKernelSet
     from kernull.stacks.torch_tiled import TorchTiledStack
 except ImportError as error:  # a machine without one of the dependencies
     sys.exit(f"benchmarks.gpu cannot run here: {error}")
@@ -105,8 +105,8 @@ def fit(stack: Any, delta: float = 1e-2, tol: float = 1e-6) -> Any:
 def check(_: dict[str, float]) -> None:
     for n in (1000, 3001):
         X = rows_like_the_papers(n, seed=n)
-        bank = TorchBank.fit(X, VIEWS, widths=(0.5, 1.0))
-        exact = TorchBank.fit(X.double(), VIEWS, widths=(0.5, 1.0)).stack().dense()
+        bank = TorchKernelSet.fit(X, VIEWS, widths=(0.5, 1.0))
+        exact = TorchKernelSet.fit(X.double(), VIEWS, widths=(0.5, 1.0)).stack().dense()
         for k in (1, 3):
             V = torch.randn(n, k, device="cuda")
             truth = exact.products(V)
@@ -133,7 +133,7 @@ def ten_thousand(rates: dict[str, float]) -> None:
     X = rows_like_the_papers(n)
     for dtype in (torch.float32, torch.float64):
         name = str(dtype)[6:]
-        tiled = TorchBank.fit(X, VIEWS, widths=(0.5,), dtype=dtype).stack()
+        tiled = TorchKernelSet.fit(X, VIEWS, widths=(0.5,), dtype=dtype).stack()
         stack = tiled.dense()
         solving, result = seconds(lambda stack=stack: fit(stack))
         one_pass, _ = seconds(lambda stack=stack: stack.products(np.ones(n)), 5)
@@ -151,11 +151,11 @@ def ten_thousand(rates: dict[str, float]) -> None:
         del stack
 
         def build_and_fit(dtype: Any = dtype) -> Any:
-            return fit(TorchBank.fit(X, VIEWS, widths=(0.5,), dtype=dtype).stack().dense())
+            return fit(TorchKernelSet.fit(X, VIEWS, widths=(0.5,), dtype=dtype).stack().dense())
 
         total, _ = seconds(build_and_fit)
         report(f"n=10,000 dense {name}: build+solve", s=total)
-    total, result = seconds(lambda: fit(TorchBank.fit(X, VIEWS, widths=(0.5,)).stack()))
+    total, result = seconds(lambda: fit(TorchKernelSet.fit(X, VIEWS, widths=(0.5,)).stack()))
     report("n=10,000 tiled float32: all", s=total, passes=result.n_iter, gap=result.gap)
 
 
@@ -164,7 +164,7 @@ def matrix_free(n: int, rates: dict[str, float], deltas: tuple[float, ...]) -> N
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    fitting, bank = seconds(lambda: TorchBank.fit(X, VIEWS, widths=(0.5,)), 1)
+    fitting, bank = seconds(lambda: TorchKernelSet.fit(X, VIEWS, widths=(0.5,)), 1)
     stack = bank.stack()
     one_pass, _ = seconds(lambda: stack.products(np.ones(n)), 2)
     floor = pass_floor(J * n * n / 2, rates)
@@ -193,7 +193,7 @@ def a_million(rates: dict[str, float]) -> None:
     X = rows_like_the_papers(n)
     torch.cuda.synchronize()
     start = time.perf_counter()
-    stack = TorchBank.fit(X, VIEWS, widths=(0.5,)).stack()
+    stack = TorchKernelSet.fit(X, VIEWS, widths=(0.5,)).stack()
     index = np.sort(np.random.default_rng(0).choice(n, landmarks, replace=False))
     low = LowRankStack.from_torch(stack, index)
     built = time.perf_counter() - start
@@ -222,7 +222,7 @@ def auc(_: dict[str, float]) -> None:
     truth = np.repeat([1, 0], 2000)
     values = {}
     for dtype in (torch.float32, torch.float64):
-        bank = TorchBank.fit(X, VIEWS, widths=(0.5,), dtype=dtype)
+        bank = TorchKernelSet.fit(X, VIEWS, widths=(0.5,), dtype=dtype)
         result = fit(bank.stack(), 1e-3)
         host = bank.to_bank()
         left = [torch.as_tensor(v.transform(both.double().cpu().numpy())) for v in host.views]
@@ -246,7 +246,7 @@ def tune(rates: dict[str, float]) -> None:
     ):  # fmt: skip
         triton_rbf.LAUNCH.update(BLOCK=block, num_warps=warps, num_stages=stages)
         try:
-            stack = TorchBank.fit(X, VIEWS, widths=(0.5,)).stack()
+            stack = TorchKernelSet.fit(X, VIEWS, widths=(0.5,)).stack()
             V = torch.ones(n, 1, device="cuda")
             t, _ = seconds(lambda stack=stack, V=V: stack._products(V), 2)
             rows = stack[: n // 2]

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from kernull import MultiKernelFisherNull
 from kernull.methods.registry import PLAIN
-from kernull.stacks import KernelBank, TiledStack
+from kernull.stacks import KernelSet, TiledStack
 from kernull.stacks.tiles import blocks_of
 
 J, D = 4, 20
@@ -94,7 +94,7 @@ def exponentials() -> None:
 
 
 def one_pass(n: int) -> None:
-    bank = KernelBank.fit(some_rows(n), VIEWS)
+    bank = KernelSet.fit(some_rows(n), VIEWS)
     threads = effective_n_jobs(-1)
 
     def sklearn_tiles() -> None:
@@ -125,7 +125,7 @@ def one_pass(n: int) -> None:
 def fit(n: int) -> None:
     X = some_rows(n)
     model = MultiKernelFisherNull(storage="tiled", **MODEL)
-    stack = TiledStack(KernelBank.fit(X, VIEWS, widths=model.widths, scaling=model.scaling))
+    stack = TiledStack(KernelSet.fit(X, VIEWS, widths=model.widths, scaling=model.scaling))
     t = best_of(2, one_pass=lambda: stack.products(np.ones((n, 1))), fit=lambda: model.fit(X))
     passes = model.n_iter_
     print(

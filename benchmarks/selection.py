@@ -26,7 +26,7 @@ from kernull.balls import LpBall
 from kernull.problems import FisherProblem
 from kernull.selection import PAPER_DELTAS, PAPER_PS, TargetsOnly, path
 from kernull.solvers import solve
-from kernull.stacks import KernelBank, LazyCross
+from kernull.stacks import CrossKernels, KernelSet
 from kernull.stacks.tiled import TiledStack
 
 TOL = 1e-4
@@ -41,7 +41,7 @@ def paper_data(n: int, J: int, features: int, width: float, seed: int = 0) -> tu
         blocks.append(rng.standard_normal((n, features)) @ mix.T + rng.uniform(0, 1, features))
     views = {f"view {j}": np.arange(j * features, (j + 1) * features) for j in range(J)}
     X = np.hstack(blocks)
-    return KernelBank.fit(X, views, widths=width), X
+    return KernelSet.fit(X, views, widths=width), X
 
 
 class Timing(NamedTuple):
@@ -145,7 +145,7 @@ def dense(n: int, J: int, features: int, width: float, peers: bool) -> None:
         t_svm, _ = timed(svm_search(X[:, :features], test[:, :features], models))
 
         def ours() -> Any:
-            return path(bank.stack(), tol=TOL).scores(LazyCross(bank, test))
+            return path(bank.stack(), tol=TOL).scores(CrossKernels(bank, test))
 
         t_ours, _ = timed(ours)
         print(

@@ -16,7 +16,7 @@ from kernull import LpBall, Simplex, solve
 from kernull._threads import one_blas_thread
 from kernull.paths import shared_path
 from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, _quadratic
-from kernull.stacks import DenseStack, KernelBank, tiles
+from kernull.stacks import DenseStack, KernelSet, tiles
 
 
 def blas_threads():
@@ -75,7 +75,7 @@ def test_an_error_inside_restores(two_blas_threads):
 def test_tiles_from_several_threads_leave_blas_as_it_was(rng, monkeypatch, two_blas_threads):
     monkeypatch.setattr(tiles, "FEW_VALUES", 0)
     monkeypatch.setattr(tiles, "TILE_BYTES", 2**13)
-    bank = KernelBank.fit(rng.normal(size=(100, 2)), {"a": np.array([0]), "b": np.array([1])})
+    bank = KernelSet.fit(rng.normal(size=(100, 2)), {"a": np.array([0]), "b": np.array([1])})
     made = tiles.Tiles(bank)
     left, right, v = made.left(), made.right(), np.ones((100, 1))
 

@@ -9,13 +9,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["whole_file", "write_whole"]
+__all__ = ["atomic_write", "write_whole"]
 
 
 def write_whole(data: bytes, path: Path) -> None:
     """Write bytes to a file; errors name that file, not a temporary one."""
     try:
-        with whole_file(path) as part:
+        with atomic_write(path) as part:
             part.write_bytes(data)
     except OSError as error:
         if error.errno is None:
@@ -24,7 +24,7 @@ def write_whole(data: bytes, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def whole_file(path: str | Path) -> Iterator[Path]:
+def atomic_write(path: str | Path) -> Iterator[Path]:
     """Give a temporary file beside ``path`` that takes its name when all went well.
 
     On any error, Ctrl-C included, the temporary file goes and ``path`` stays as it was. A link

@@ -7,12 +7,12 @@ import pytest
 
 from kernull import FisherProblem, LpBall, solve
 from kernull.calibration import leave_one_out, sampled_leave_one_out
-from kernull.stacks import KernelBank, TiledStack
+from kernull.stacks import KernelSet, TiledStack
 
 
 @pytest.fixture
 def bank(rng):
-    return KernelBank.fit(rng.normal(size=(130, 6)), {"a": np.arange(3), "b": np.arange(3, 6)})
+    return KernelSet.fit(rng.normal(size=(130, 6)), {"a": np.arange(3), "b": np.arange(3, 6)})
 
 
 @pytest.mark.parametrize("delta", [1e-1, 1e-2, 1e-3])
@@ -51,7 +51,7 @@ def test_it_equals_refits(bank):
 def test_a_basis_of_the_whole_space_leaves_no_holes():
     """Seven different rows, three of them twice: the basis soon holds every e_i that counts."""
     X = np.arange(30.0).reshape(10, 3) % 7
-    bank = KernelBank.fit(X, {"all": np.arange(3)}, widths=0.5)
+    bank = KernelSet.fit(X, {"all": np.arange(3)}, widths=0.5)
     problem = FisherProblem(TiledStack(bank), 0.1)
     result = solve(problem, LpBall(2), "subspace", tol=1e-12)
     found = sampled_leave_one_out(problem, result.weights, result.coef, result.basis)
@@ -70,7 +70,7 @@ def test_without_a_basis_it_builds_one(bank):
 def test_rows_outside_the_sample_are_estimated_to_the_share_of_the_ridge(rng):
     """1 / (rho + k_ii) <= G_ii <= 1 / rho, and the estimate lies between."""
     n = 700
-    bank = KernelBank.fit(rng.normal(size=(n, 4)), {"a": np.arange(4)}, widths=1.0)
+    bank = KernelSet.fit(rng.normal(size=(n, 4)), {"a": np.arange(4)}, widths=1.0)
     problem = FisherProblem(TiledStack(bank), 0.05 * n)
     result = solve(problem, LpBall(2), "subspace", tol=1e-8)
     sampled = sampled_leave_one_out(problem, result.weights, result.coef, result.basis, rows=50)

@@ -9,7 +9,7 @@ from kernull import MultiKernelFisherNull
 from kernull.datasets import load_wine_views
 from kernull.kernels import neighbour_distance
 from kernull.kernels.widths import AUTO_RANGE, mean_distance
-from kernull.stacks import KernelBank
+from kernull.stacks import KernelSet
 from kernull.views import ViewScaler, join_views, read_scalings
 
 DATA = load_wine_views()
@@ -156,6 +156,6 @@ def test_the_papers_setting_fixes_everything():
 
 
 def test_the_bank_keeps_scalings_apart():
-    bank = KernelBank.fit(WINES, {"a": np.arange(3)}, scaling=["none", "whiten"], widths=(0.5, 1.0))
+    bank = KernelSet.fit(WINES, {"a": np.arange(3)}, scaling=["none", "whiten"], widths=(0.5, 1.0))
     assert bank.kernel_names == ("a none 0.5D", "a none 1D", "a whiten 0.5D", "a whiten 1D")
     assert bank.kernel_views == ("a",) * 4

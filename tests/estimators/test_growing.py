@@ -35,7 +35,7 @@ def model(**options):
 
 def refit(grown, table, weight=None):
     """Coefficients, thresholds and scores by plain NumPy, from what must stay the same."""
-    bank = grown.bank_.rebase(table)
+    bank = grown.bank_.with_rows(table)
     b, n = grown.weights_, len(table)
     w = np.ones(n) if weight is None else weight
     K = np.einsum("j,jmn->mn", b, np.stack([K for _, K in bank.matrices()]))
@@ -141,7 +141,7 @@ def test_relearned_weights_are_those_of_a_fit_with_this_scaling():
     assert grown.gap_ <= 1e-10
     assert grown.ridge_ == pytest.approx(grown.delta * 60)
     assert np.abs(grown.weights_ - old).max() > 1e-6
-    kernels = np.stack([K for _, K in grown.bank_.rebase(FOURS[:60]).matrices()])
+    kernels = np.stack([K for _, K in grown.bank_.with_rows(FOURS[:60]).matrices()])
     fresh = plain_fisher("precomputed", tol=1e-10, p=4 / 3).fit(kernels)
     np.testing.assert_allclose(grown.weights_, fresh.weights_, atol=1e-5)
     assert grown.threshold_ == pytest.approx(fresh.threshold_, abs=1e-5)
@@ -210,7 +210,7 @@ def test_thirty_useful_rows_of_120_do_nearly_as_well_as_all():
 
 
 def test_precomputed_kernels_grow():
-    bank = model().fit(FOURS[:10]).bank_.rebase(FOURS[:30])
+    bank = model().fit(FOURS[:10]).bank_.with_rows(FOURS[:30])
     K = np.stack([K for _, K in bank.matrices()])
     grown = plain_fisher("precomputed").partial_fit(K[:, :12, :12])
     grown.partial_fit(K[:, 12:20, :20]).partial_fit(K[:, 20:30, :30])

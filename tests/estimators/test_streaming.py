@@ -12,7 +12,7 @@ from kernull.balls import MixedBall
 from kernull.calibration import leave_one_out
 from kernull.errors import MemoryLimitError, MissingCapabilityError
 from kernull.estimators import _streaming
-from kernull.stacks import KernelBank, KernelStack, LowRankStack, choose_landmarks
+from kernull.stacks import KernelSet, KernelStack, LowRankStack, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
 from kernull.stacks.sources import ArraySource, open_source, sample_rows
 from tests.plain import plain_fisher
@@ -35,7 +35,7 @@ def model(rows):
 
 def test_it_is_the_nystroem_model(rows, model):
     """The same landmarks by the subspace solver on the low-rank stack."""
-    bank = KernelBank.fit(rows, VIEWS, widths=model.widths)
+    bank = KernelSet.fit(rows, VIEWS, widths=model.widths)
     low = LowRankStack.from_bank(bank, choose_landmarks(bank, 60))
     problem = FisherProblem(low, model.delta * 900)
     result = solve(problem, LpBall(model.p), "subspace", tol=1e-10)
@@ -51,7 +51,7 @@ def test_it_is_the_nystroem_model(rows, model):
 
 
 def test_the_reduced_problem_is_exact(rows):
-    bank = KernelBank.fit(rows[:80], VIEWS)
+    bank = KernelSet.fit(rows[:80], VIEWS)
     landmarks = bank.take(np.arange(0, 80, 4))
     gram = FeatureGram(Features(landmarks)).add([rows[:30], rows[30:80]])
     stack, target = gram.reduce()
@@ -113,7 +113,7 @@ def test_mixed_norms_and_the_solver_are_those_of_the_model(rows):
     mixed = {"p": 2.0, "r": 1.0, "kernel_groups": groups, "solver": "frank-wolfe"}
     model = fit_stream(plain_fisher(**options, **mixed, max_iter=500), rows[:300])
     assert model.solver_ == "frank-wolfe"
-    bank = KernelBank.fit(rows[:300], VIEWS, widths=[0.25, 1.0])
+    bank = KernelSet.fit(rows[:300], VIEWS, widths=[0.25, 1.0])
     low = LowRankStack.from_bank(bank, choose_landmarks(bank, 40))
     problem = FisherProblem(low, model.delta * 300)
     result = solve(problem, MixedBall(2.0, 1.0, groups), "subspace", tol=1e-8)

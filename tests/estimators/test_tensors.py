@@ -145,7 +145,7 @@ def refuse(*args, **kwargs):
 def test_scaling_and_widths_are_fitted_on_the_device(params, dtype, on_device, monkeypatch):
     params = {"views": VIEWS, "dtype": dtype, **params}
     here = plain_fisher(**params).fit(X)
-    monkeypatch.setattr(_base.KernelBank, "fit", refuse)
+    monkeypatch.setattr(_base.KernelSet, "fit", refuse)
     there = plain_fisher(**params).fit(on_device(X))
     close = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 1e-6, "atol": 1e-6}
     for a, b in zip(here.bank_.views, there.bank_.views, strict=True):

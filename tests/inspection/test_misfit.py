@@ -13,7 +13,7 @@ from sklearn.covariance import LedoitWolf
 from sklearn.kernel_ridge import KernelRidge
 
 from kernull import MultiKernelFisherNull, join_views
-from kernull.calibration import Witnesses
+from kernull.calibration import ViewPredictor
 from kernull.calibration.misfit import FOLDS, RIDGE, WITNESSES
 from kernull.datasets import load_multiple_features
 from tests.plain import plain_fisher
@@ -72,7 +72,7 @@ def correlated(n, seed):
 def test_misfit_is_what_it_says():
     """Of witnesses by those of other folds, of new rows by as many."""
     X, new = correlated(23, 0), correlated(6, 1) + 1.0
-    witnesses = Witnesses.of(views_of(X))
+    witnesses = ViewPredictor.of(views_of(X))
     fold = np.arange(23) % FOLDS
     for k in (0, 4, FOLDS - 1):
         expected = by_definition(X[fold == k], X[fold != k])
@@ -101,8 +101,8 @@ def test_wide_views_are_judged_fairly(n):
 @given(st.integers(0, 2**31), st.floats(0.1, 1e4), st.floats(-1e3, 1e3))
 def test_units_of_columns_do_not_matter(seed, unit, origin):
     X, new = correlated(30, seed), correlated(4, seed + 1)
-    plain = Witnesses.of(views_of(X)).misfit(views_of(new))
-    moved = Witnesses.of(views_of(unit * X + origin)).misfit(views_of(unit * new + origin))
+    plain = ViewPredictor.of(views_of(X)).misfit(views_of(new))
+    moved = ViewPredictor.of(views_of(unit * X + origin)).misfit(views_of(unit * new + origin))
     np.testing.assert_allclose(moved, plain, rtol=1e-5)
 
 

@@ -16,7 +16,7 @@ from kernull.paths import shared as module
 from kernull.problems import FisherProblem
 from kernull.selection import path
 from kernull.solvers import solve
-from kernull.stacks import DenseStack, KernelBank, LazyCross
+from kernull.stacks import CrossKernels, DenseStack, KernelSet
 from kernull.stacks.lowrank import LowRankStack
 from kernull.stacks.tiled import TiledStack
 
@@ -25,7 +25,7 @@ def bank_of(X, size, width):
     views = {f"{i}": np.arange(i, min(i + size, X.shape[1])) for i in range(0, X.shape[1], size)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return KernelBank.fit(X, views, widths=width)
+        return KernelSet.fit(X, views, widths=width)
 
 
 def wine():
@@ -92,7 +92,7 @@ def test_every_model_is_within_its_gap_of_its_own_fit(solved):
 def test_scores_agree_with_fits_for_p_above_one(solved):
     bank, stack, new, _, fits = solved
     tight = shared_path(stack, PAPER_PS[1:], PAPER_DELTAS, tol=1e-9)
-    cross = LazyCross(bank, new)
+    cross = CrossKernels(bank, new)
     scores = tight.scores(cross)
     for (i, k), fit in fits.items():
         if i == 0:
@@ -105,7 +105,7 @@ def test_scores_agree_with_fits_for_p_above_one(solved):
 
 def test_coarse_scores_stay_near_those_of_fits(solved):
     bank, _, new, found, fits = solved
-    cross = LazyCross(bank, new)
+    cross = CrossKernels(bank, new)
     scores = found.scores(cross)
     for (i, k), fit in fits.items():
         if i > 0:
@@ -148,7 +148,7 @@ def test_a_stack_that_never_forms_a_matrix_gives_the_same_models():
     tiled = path(tiles, ps=[1, 2, 8], deltas=[1e-3, 1e-1], tol=1e-6)
     assert tiled.gaps.max() <= 1e-6
     np.testing.assert_allclose(tiled.values, dense.values, rtol=2e-6)
-    cross = LazyCross(bank, new)
+    cross = CrossKernels(bank, new)
     np.testing.assert_allclose(tiled.scores(cross)[1:], dense.scores(cross)[1:], atol=2e-3)
 
 
@@ -172,7 +172,7 @@ def test_landmarks_score_as_their_own_stack_does():
     found = path(stack, ps=[1, 2], deltas=[1e-2, 1.0], tol=1e-6)
     assert found.gaps.max() <= 1e-6
     projections = np.einsum("pdj,jnpd->pdn", found.weights, _each(stack, found.coef))
-    scores = found.scores(LazyCross(bank.take(landmarks), X))
+    scores = found.scores(CrossKernels(bank.take(landmarks), X))
     np.testing.assert_allclose(scores, projections, atol=1e-8)
 
 

@@ -251,7 +251,7 @@ def test_other_safetensors_files_and_pickles(tmp_path):
     (tmp_path / "b").write_bytes(pickle.dumps(plain_fisher()))
     (tmp_path / "c").write_bytes(b"")
     write_tree([1, 2], tmp_path / "d")
-    write_tree({"model": Node("KernelBank", {"views": (), "kernel_names": ()})}, tmp_path / "e")
+    write_tree({"model": Node("KernelSet", {"views": (), "kernel_names": ()})}, tmp_path / "e")
     write_tree({"model": Node("os.system", {})}, tmp_path / "f")
     for name in "abcdef":
         with pytest.raises(ModelFileError):

@@ -8,7 +8,7 @@ from kernull.balls import LpBall, Simplex
 from kernull.errors import MissingCapabilityError
 from kernull.problems import FisherProblem, OneClassSVMProblem, SVDDProblem
 from kernull.solvers import solve
-from kernull.stacks import DenseStack, KernelBank
+from kernull.stacks import DenseStack, KernelSet
 
 
 def discrete_stack(seed, n=60, J=6):
@@ -23,7 +23,7 @@ def graded_stack(seed, n=80, J=9):
     rng = np.random.default_rng(seed)
     grades = 5 + 3 * rng.normal(size=(n, 1)) + 2 * rng.normal(size=(n, J))
     X = np.clip(np.round(grades), 1, 10)
-    return KernelBank.fit(X, {str(j): np.array([j]) for j in range(J)}).stack()
+    return KernelSet.fit(X, {str(j): np.array([j]) for j in range(J)}).stack()
 
 
 def saddle_value(stack, nu):

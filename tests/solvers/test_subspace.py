@@ -13,7 +13,7 @@ from kernull import FisherProblem, LpBall, solve
 from kernull.errors import MemoryLimitError
 from kernull.solvers import subspace
 from kernull.solvers.nystroem import NystroemPreconditioner
-from kernull.stacks import DenseStack, KernelBank, TiledStack, planner
+from kernull.stacks import DenseStack, KernelSet, TiledStack, planner
 
 DELTAS = (1e-1, 3e-2, 1e-2, 1e-3, 1e-4)
 
@@ -50,7 +50,7 @@ def random_bank(seed):
     X = np.hstack([np.tanh(latent @ rng.normal(size=(3, d))) for _ in range(J)])
     X += rng.uniform(0.05, 1) * rng.normal(size=X.shape)
     views = {f"v{j}": np.arange(j * d, j * d + d) for j in range(J)}
-    return KernelBank.fit(X, views, widths=float(rng.choice([0.25, 0.5, 1.0])))
+    return KernelSet.fit(X, views, widths=float(rng.choice([0.25, 0.5, 1.0])))
 
 
 def dense_gap(K, ridge, b, a, p):
@@ -133,7 +133,7 @@ def test_a_warm_start_saves_passes():
 def test_the_preconditioner_saves_passes(weighted):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 6))
-    bank = KernelBank.fit(X, {"a": np.arange(3), "b": np.arange(3, 6)}, widths=1.0)
+    bank = KernelSet.fit(X, {"a": np.arange(3), "b": np.arange(3, 6)}, widths=1.0)
     w = rng.uniform(0.5, 2, size=600) if weighted else None
     plain, helped = Counted(bank.stack()), Counted(bank.stack())
     a = solve(FisherProblem(plain, 0.06, row_weight=w), LpBall(2), "subspace")

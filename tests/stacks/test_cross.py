@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-from kernull.stacks import KernelBank, LazyCross, cross
+from kernull.stacks import CrossKernels, KernelSet, cross
 from tests.stacks.contract import StackContract
 
 
@@ -39,8 +39,8 @@ class TestLazyCross(StackContract):
         train, new, views = data
         views = {name: np.array(columns) for name, columns in views.items()}
         kernels = ["rbf", "laplacian", "linear"]
-        bank = KernelBank.fit(train, views, kernels=kernels, widths=(0.5, 2.0), scaling="none")
-        return LazyCross(bank, new)
+        bank = KernelSet.fit(train, views, kernels=kernels, widths=(0.5, 2.0), scaling="none")
+        return CrossKernels(bank, new)
 
     def test_diagonal(self, stack, data):
         """That of the new rows."""

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics.pairwise import linear_kernel
 
 from kernull.kernels import widths as module
-from kernull.stacks import KernelBank, fit_and_combine
+from kernull.stacks import KernelSet, fit_and_combine
 
 VIEWS = {"a": np.arange(3), "b": np.arange(3, 5), "c": np.arange(5, 6)}
 
@@ -30,7 +30,7 @@ def test_is_fit_then_combine(kernels, widths, scaling, weighted, monkeypatch):
     X = 50 + rng.normal(size=(45, 6))
     weight = rng.integers(1, 4, 45).astype(float) if weighted else None
     options = {"kernels": kernels, "widths": widths, "scaling": scaling, "sample_weight": weight}
-    expected = KernelBank.fit(X, VIEWS, **options)
+    expected = KernelSet.fit(X, VIEWS, **options)
     b = rng.uniform(size=expected.J)
     b[1] = 0.0
     bank, K = fit_and_combine(X, VIEWS, b, expected.kernel_names, **options)
@@ -72,7 +72,7 @@ def test_views_in_several_scalings(scaling):
     X = np.random.default_rng(1).normal(size=(30, 3))
     views = {"a": np.array([0, 1]), "b": np.array([2])}
     options = {"scaling": scaling, "widths": "auto"}
-    whole = KernelBank.fit(X, views, **options)
+    whole = KernelSet.fit(X, views, **options)
     b = np.linspace(0.2, 0.8, whole.J)
     bank, K = fit_and_combine(X, views, b, whole.kernel_names, **options)
     assert bank.kernel_names == whole.kernel_names

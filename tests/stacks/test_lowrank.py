@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernull.stacks import KernelBank, LowRankStack, TiledStack, choose_landmarks
+from kernull.stacks import KernelSet, LowRankStack, TiledStack, choose_landmarks
 from kernull.stacks.lowrank import JITTER
 from tests.stacks.contract import StackContract
 
@@ -14,7 +14,7 @@ VIEWS = {"a": np.array([0, 1]), "b": np.array([2, 3, 4])}
 
 def some_bank(n=12):
     X = np.random.default_rng(5).normal(size=(n, 5))
-    return KernelBank.fit(X, VIEWS, widths=(0.3, 1.0))
+    return KernelSet.fit(X, VIEWS, widths=(0.3, 1.0))
 
 
 class TestLowRank(StackContract):

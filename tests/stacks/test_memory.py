@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernull.errors import MemoryLimitError
-from kernull.stacks import KernelBank, check_memory, memory, parse_memory_limit
+from kernull.stacks import KernelSet, check_memory, memory, parse_memory_limit
 from kernull.stacks.memory import available_memory, format_bytes
 from tests.plain import plain_fisher
 
@@ -98,7 +98,7 @@ def test_an_estimator_refuses_before_it_allocates(monkeypatch):
         raise AssertionError("allocated before it was planned")
 
     stub.stack = stack
-    monkeypatch.setattr(KernelBank, "fit", lambda *args, **kwargs: stub)
+    monkeypatch.setattr(KernelSet, "fit", lambda *args, **kwargs: stub)
     tracemalloc.start()
     try:
         with pytest.raises(MemoryLimitError, match=r"need 104 TB, the memory limit is 8 GB"):

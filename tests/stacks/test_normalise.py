@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernull.errors import InvalidKernelError
-from kernull.stacks import DenseStack, KernelBank, LowRankStack, TiledStack
+from kernull.stacks import DenseStack, KernelSet, LowRankStack, TiledStack
 from kernull.stacks.normalise import (
     FLOOR,
     normalising_factors,
@@ -18,7 +18,7 @@ N = 14
 def some_bank():
     X = np.random.default_rng(3).normal(size=(N, 4))
     views = {"a": np.array([0, 1]), "b": np.array([2, 3])}
-    return KernelBank.fit(X, views, widths=(0.3, 1.0))
+    return KernelSet.fit(X, views, widths=(0.3, 1.0))
 
 
 def naive(K):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernull.errors import ApproximationWarning, MemoryLimitError
-from kernull.stacks import DenseStack, KernelBank, LowRankStack, TiledStack, build_stack, planner
+from kernull.stacks import DenseStack, KernelSet, LowRankStack, TiledStack, build_stack, planner
 from kernull.stacks.planner import plan_storage
 from tests.plain import plain_fisher
 
@@ -77,7 +77,7 @@ def test_unknown_storage():
 
 
 def test_the_stack_is_the_plan(rng, monkeypatch):
-    bank = KernelBank.fit(rng.normal(size=(100, 3)), {"a": np.arange(3)})
+    bank = KernelSet.fit(rng.normal(size=(100, 3)), {"a": np.arange(3)})
     assert isinstance(build_stack(bank, limit=GB), DenseStack)
     tiled = build_stack(bank, limit=100_000)
     assert isinstance(tiled, TiledStack)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_kernel
 
 from kernull.errors import MemoryLimitError
-from kernull.stacks import KernelBank, TiledStack, tiles
+from kernull.stacks import KernelSet, TiledStack, tiles
 from tests.stacks.contract import StackContract
 
 VIEWS = {"a": np.array([0, 1]), "b": np.array([2, 3, 4])}
@@ -33,7 +33,7 @@ def naive_kernels(X, Y, train):
 
 
 def some_bank(train):
-    return KernelBank.fit(train, VIEWS, kernels=KERNELS, widths=(0.5, 2.0), scaling="none")
+    return KernelSet.fit(train, VIEWS, kernels=KERNELS, widths=(0.5, 2.0), scaling="none")
 
 
 class TestTiled(StackContract):
@@ -105,7 +105,7 @@ def test_tiled_equals_dense(n):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(max(n, 2), 7)) * 3 + 100
     views = {"a": np.arange(4), "b": np.arange(4, 7)}
-    bank = KernelBank.fit(X, views, widths=(0.25, 1.0))
+    bank = KernelSet.fit(X, views, widths=(0.25, 1.0))
     V = rng.normal(size=(len(X), 3))
     dense = bank.stack().products(V)
     tiled = TiledStack(bank).products(V)
@@ -113,7 +113,7 @@ def test_tiled_equals_dense(n):
 
 
 def test_the_sum_does_not_depend_on_timing():
-    bank = KernelBank.fit(np.random.default_rng(0).normal(size=(1500, 4)), {"a": np.arange(4)})
+    bank = KernelSet.fit(np.random.default_rng(0).normal(size=(1500, 4)), {"a": np.arange(4)})
     stack = TiledStack(bank, n_jobs=2)
     v = np.random.default_rng(1).normal(size=1500)
     first = stack.products(v)
@@ -124,7 +124,7 @@ def test_the_sum_does_not_depend_on_timing():
 def test_identical_rows_have_kernel_one():
     """The expansion of distances rounds; a kernel must not leave [0, 1] by more than that."""
     X = np.repeat(np.random.default_rng(0).normal(size=(3, 6)) * 1e3, 4, axis=0)
-    stack = TiledStack(KernelBank.fit(X, {"a": np.arange(6)}, scaling="none"))
+    stack = TiledStack(KernelSet.fit(X, {"a": np.arange(6)}, scaling="none"))
     K = stack.rows(slice(None))[0]
     assert K.max() <= 1 + 1e-9
     np.testing.assert_allclose(K[:4, :4], 1.0, atol=1e-9)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from kernull.errors import MissingCapabilityError
-from kernull.stacks import KernelBank, LowRankStack
+from kernull.stacks import KernelSet, LowRankStack
 from tests.stacks.contract import StackContract
 from tests.stacks.test_tiled import VIEWS, naive_kernels, some_bank, some_rows
 
 torch = pytest.importorskip("torch")
 
 from kernull.stacks import torch_tiled  # noqa: E402
-from kernull.stacks.torch_bank import TorchBank  # noqa: E402
+from kernull.stacks.torch_kernel_set import TorchKernelSet  # noqa: E402
 from kernull.stacks.torch_tiled import TorchTiledStack  # noqa: E402
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -75,7 +75,7 @@ class TestFused(StackContract):
     @pytest.fixture
     def bank(self):
         X = np.random.default_rng(0).normal(size=(301, 5))
-        return KernelBank.fit(X, VIEWS, widths=(0.5, 2.0), scaling="none")
+        return KernelSet.fit(X, VIEWS, widths=(0.5, 2.0), scaling="none")
 
     @pytest.fixture
     def truth(self, bank):
@@ -103,8 +103,8 @@ def test_a_low_rank_stack_on_torch_equals_that_on_numpy():
 
 def test_a_bank_fitted_on_the_device_is_that_of_the_host():
     X = np.random.default_rng(0).normal(size=(4200, 5)) * 4 + 30  # beyond the exact mean distance
-    here = KernelBank.fit(X, VIEWS, widths=(0.5, 1.0))
-    there = TorchBank.fit(torch.as_tensor(X), VIEWS, widths=(0.5, 1.0)).to_bank()
+    here = KernelSet.fit(X, VIEWS, widths=(0.5, 1.0))
+    there = TorchKernelSet.fit(torch.as_tensor(X), VIEWS, widths=(0.5, 1.0)).to_bank()
     assert there.kernel_names == here.kernel_names
     for a, b in zip(there.views, here.views, strict=True):
         np.testing.assert_allclose(a.train, b.train, atol=1e-12)
@@ -114,6 +114,6 @@ def test_a_bank_fitted_on_the_device_is_that_of_the_host():
 
 
 def test_functions_cannot_run_on_torch():
-    bank = KernelBank.fit(some_rows(), VIEWS, kernels=lambda X, Y: X @ Y.T)
+    bank = KernelSet.fit(some_rows(), VIEWS, kernels=lambda X, Y: X @ Y.T)
     with pytest.raises(MissingCapabilityError, match="cannot run on torch"):
         TorchTiledStack.from_bank(bank)

@@ -1,11 +1,11 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
 from kernull.calibration.adapters import to_monitor, to_nonconform
-from kernull.calibration.conformal import Calibration, discoveries, lowered
+from kernull.calibration.conformal import Calibration, discoveries, minus_rounding
 from kernull.calibration.folds import check_folds, cross_scores
 from kernull.calibration.left_out import LeftOut, left_out
 from kernull.calibration.loo import leave_one_out, left_out_projections
-from kernull.calibration.misfit import Witnesses, witness_rows
+from kernull.calibration.misfit import ViewPredictor, witness_rows
 from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
 from kernull.calibration.refits import refit_by_fold
 from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
@@ -15,7 +15,7 @@ __all__ = [
     "Calibration",
     "LeftOut",
     "SampledProjections",
-    "Witnesses",
+    "ViewPredictor",
     "attributed_contributions",
     "check_folds",
     "check_seed",
@@ -26,7 +26,7 @@ __all__ = [
     "leave_one_out_contributions",
     "left_out",
     "left_out_projections",
-    "lowered",
+    "minus_rounding",
     "refit_by_fold",
     "sampled_leave_one_out",
     "to_monitor",

@@ -12,7 +12,7 @@ from scipy.stats import false_discovery_control
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import TooFewRowsWarning
 
-__all__ = ["Calibration", "discoveries", "lowered"]
+__all__ = ["Calibration", "discoveries", "minus_rounding"]
 
 #: Relative size of differences between scores, and between rates, that are taken for rounding.
 SLACK = 1e-12
@@ -135,7 +135,7 @@ class Calibration:
         return high
 
 
-def lowered(scores: Array) -> Array:
+def minus_rounding(scores: Array) -> Array:
     """Scores of rows held out, less a slack for rounding.
 
     A row's score may differ in its last digits with the rows it is scored together with. Lowered

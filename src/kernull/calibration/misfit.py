@@ -33,7 +33,7 @@ from kernull._threads import one_blas_thread
 from kernull._typing import Array, Indices
 from kernull.views import ViewScaler
 
-__all__ = ["Witnesses", "witness_rows"]
+__all__ = ["ViewPredictor", "witness_rows"]
 
 #: Bytes of similarities held at once.
 CHUNK_BYTES = 32 * 2**20
@@ -66,7 +66,7 @@ class _Judge:
 
 
 @dataclass(frozen=True, eq=False)
-class Witnesses:
+class ViewPredictor:
     """Normal rows that say what a view should be, given the others.
 
     Parameters
@@ -82,7 +82,7 @@ class Witnesses:
     >>> rng = np.random.default_rng(0)
     >>> angle = rng.uniform(0, 2 * np.pi, 100)
     >>> left, right = np.cos(angle)[:, None], np.cos(angle + 0.5)[:, None]
-    >>> witnesses = Witnesses.of([left, right])
+    >>> witnesses = ViewPredictor.of([left, right])
     >>> witnesses.misfit([np.array([[1.0]]), np.array([[-1.0]])]).round()  # usual: about 1
     array([[30., 32.]])
     """
@@ -92,7 +92,7 @@ class Witnesses:
     usual: Array
 
     @classmethod
-    def of(cls, views: Sequence[Array]) -> Witnesses:
+    def of(cls, views: Sequence[Array]) -> ViewPredictor:
         """From the columns (w, d_v) of two views or more."""
         scalers = tuple(ViewScaler.fit("standard", columns) for columns in views)
         scaled = [s.transform(columns) for s, columns in zip(scalers, views, strict=True)]

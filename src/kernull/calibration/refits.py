@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernull._typing import Array
-from kernull.stacks import KernelBank
+from kernull.stacks import KernelSet
 
 __all__ = ["refit_by_fold"]
 
@@ -22,7 +22,7 @@ def refit_by_fold(
     table: Array,
     weights: Array,
     delta: float,
-    fit_bank: Callable[[Array, Array | None], KernelBank],
+    fit_bank: Callable[[Array, Array | None], KernelSet],
     row_weight: Array | None = None,
 ) -> Array | None:
     r"""Contributions of each kernel to each row's projection, by models of the other folds.

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from kernull._whole import whole_file
+from kernull._whole import atomic_write
 from kernull.cli._errors import DataError, UsageError
 
 __all__ = ["RowWriter", "check_writable", "finite", "open_rows"]
@@ -126,7 +126,7 @@ def open_rows(
         sys.stdout.flush()
         return
     suffix = Path(path).suffix.lower()
-    with whole_file(path) as part:
+    with atomic_write(path) as part:
         if suffix in (".parquet", ".pq", ".npz", ".arrow", ".feather", ".ipc"):
             kind = {".pq": "parquet", ".feather": "arrow", ".ipc": "arrow"}.get(suffix, suffix[1:])
             collected = _CollectedWriter(part, names, kind)

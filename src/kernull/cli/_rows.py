@@ -41,13 +41,13 @@ def score(
     lines, or a summary where the rows go to a file.
     """
     check_writable(out, () if out == "-" else _SUFFIXES, inputs=[model, data])
-    from kernull.report import gives_reasons
+    from kernull.report import can_explain
 
     fitted = load_model(model)
     source = open_table(data, chunk_rows)
     features = model_features(fitted, source, drop or [])
     kept = matching(keep or [], source.names, "--keep")
-    explained = gives_reasons(fitted)
+    explained = can_explain(fitted)
     own = ["score", "p_value", "flag", *(["top_view"] if explained else [])]
     taken = [name for name in kept if name in ("row", *own)]
     if taken:

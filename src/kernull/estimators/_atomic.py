@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["unchanged_on_error"]
+__all__ = ["rollback_on_error"]
 
 
 @contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
+def rollback_on_error(estimator: Any) -> Iterator[None]:
     """Put all attributes back when the block raises.
 
     Attributes must be replaced in the block, never changed in place.

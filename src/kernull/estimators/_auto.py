@@ -14,7 +14,7 @@ from sklearn.utils import check_array, check_random_state
 
 from kernull._typing import Array
 from kernull.estimators._inputs import check_number
-from kernull.stacks import KernelBank
+from kernull.stacks import KernelSet
 
 __all__ = ["is_auto", "read_delta", "read_p", "read_reference", "scalings_of", "widths_of"]
 
@@ -43,7 +43,7 @@ def read_delta(delta: Any) -> float:
     return check_number("delta", delta, "'auto', or a positive number (relative to n)", 0.0)
 
 
-def widths_of(bank: KernelBank) -> dict[str, list[float]]:
+def widths_of(bank: KernelSet) -> dict[str, list[float]]:
     """Width factors of the kernels of each view, in the order of its kernels."""
     out: dict[str, list[float]] = {}
     for view in bank.views:
@@ -51,7 +51,7 @@ def widths_of(bank: KernelBank) -> dict[str, list[float]]:
     return out
 
 
-def scalings_of(bank: KernelBank) -> dict[str, list[str]]:
+def scalings_of(bank: KernelSet) -> dict[str, list[str]]:
     """The scalings of each view."""
     out: dict[str, list[str]] = {}
     for view in bank.views:

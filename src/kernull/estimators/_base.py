@@ -10,10 +10,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array
-from kernull.calibration import Calibration, lowered, refit_by_fold
+from kernull.calibration import Calibration, minus_rounding, refit_by_fold
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._arrays import as_numpy, cuda_device_of, is_dask, is_tensor, like, map_rows
-from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._atomic import rollback_on_error
 from kernull.estimators._auto import read_reference
 from kernull.estimators._device import fit_on_device
 from kernull.estimators._inputs import (
@@ -28,7 +28,7 @@ from kernull.estimators._inputs import (
 )
 from kernull.estimators._leaks import leaking_view, warn_of_leak
 from kernull.estimators._trust import TrustMixin, names_of, read_partial_table, silence_kernels
-from kernull.stacks import DenseStack, KernelBank, LazyCross, build_stack, parse_memory_limit
+from kernull.stacks import CrossKernels, DenseStack, KernelSet, build_stack, parse_memory_limit
 from kernull.stacks.cross import device_cross
 from kernull.stacks.normalise import normalising_factors, read_normalisation
 from kernull.views import resolve_views
@@ -87,7 +87,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
     def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
         raise NotImplementedError
 
-    def _score(self, cross: DenseStack | LazyCross) -> Array:
+    def _score(self, cross: DenseStack | CrossKernels) -> Array:
         raise NotImplementedError
 
     # -- fitting -----------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
 
     def _fit_rows(self, X: Any, sample_weight: Any, client: Any = None) -> Self:
         weight = read_weights(as_numpy(sample_weight), X)
-        with unchanged_on_error(self):  # never the kernels of one fit with coefficients of another
+        with rollback_on_error(self):  # never the kernels of one fit with coefficients of another
             there = X if self._device_for(X) is not None else None
             self._set_bank_and_learn(as_numpy(X), weight, client, there)
             if is_tensor(X):
@@ -143,13 +143,13 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         sample = slice(None) if self._calibration_rows is None else self._calibration_rows
         scores, self._calibration_weight = scores[sample], None if kept is None else kept[sample]
         if held is not None:
-            scores = lowered(self._training_scores[held])
+            scores = minus_rounding(self._training_scores[held])
             self._calibration_weight = None if given is None else given[held]
             if hasattr(self, "_contributions"):
                 self._left_out_parts = self._contributions(self._cross(own))[held]
         elif (refitted := self._refitted(X, kept, rows, stack)) is not None:
             self._left_out_parts, self._calibration_rows = refitted, None
-            scores = lowered(self._of_projection(refitted.sum(axis=1)))
+            scores = minus_rounding(self._of_projection(refitted.sum(axis=1)))
             self._calibration_weight = kept
             self._training_scores[rows] = scores
         # Held-out rows have a bound to keep; others have none to lose by interpolating.
@@ -189,8 +189,8 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
         factors = 1.0 if self._kernel_factors is None else self._kernel_factors
         return np.asarray(as_numpy(self.weights_) * factors, dtype=float)
 
-    def _fit_bank(self, table: Array, views: Any, weight: Array | None, drop: bool) -> KernelBank:
-        return KernelBank.fit(
+    def _fit_bank(self, table: Array, views: Any, weight: Array | None, drop: bool) -> KernelSet:
+        return KernelSet.fit(
             table,
             views,
             kernels=self.kernels,
@@ -330,7 +330,7 @@ class OneClassKernelEstimator(TrustMixin, OutlierMixin, BaseEstimator):
             return normalised(with_scale(stack, self._given_scale), self._kernel_factors)
         table = self._table(X, missing_views)
         if device is None:
-            return LazyCross(self.bank_, table, self._kernel_factors)
+            return CrossKernels(self.bank_, table, self._kernel_factors)
         return device_cross(
             self.bank_, table, device, self._value_type(), scale=self._kernel_factors
         )

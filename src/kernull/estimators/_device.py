@@ -11,7 +11,7 @@ from kernull._typing import Array, Indices
 from kernull.estimators._auto import is_auto
 
 if TYPE_CHECKING:
-    from kernull.stacks.torch_bank import TorchBank
+    from kernull.stacks.torch_kernel_set import TorchKernelSet
 
 __all__ = ["fit_on_device"]
 
@@ -23,7 +23,7 @@ def fit_on_device(
     weight: Array | None,
     rows: Any,
     dtype: Any,
-) -> TorchBank | None:
+) -> TorchKernelSet | None:
     """The bank of the rows of X that have weight, fitted on X's device; None where it cannot be.
 
     Whitening, automatic widths, rows of reference, kernels other than rbf, and rows that count
@@ -31,16 +31,16 @@ def fit_on_device(
     """
     import torch
 
-    from kernull.stacks.torch_bank import TorchBank
+    from kernull.stacks.torch_kernel_set import TorchKernelSet
 
     if weight is not None:
         # Rows held out have weight zero, and the others one: that is a choice of rows.
         weight = None if (weight[rows] == 1.0).all() else weight
         X = X[torch.as_tensor(rows, device=X.device)]
     simple = estimator.reference is None and not is_auto(estimator.widths)
-    if not simple or not TorchBank.can_fit(estimator.kernels, estimator.scaling, weight):
+    if not simple or not TorchKernelSet.can_fit(estimator.kernels, estimator.scaling, weight):
         return None
-    return TorchBank.fit(
+    return TorchKernelSet.fit(
         X.detach(),
         views,
         widths=estimator.widths,

@@ -11,11 +11,11 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array, Indices
 from kernull.estimators._arrays import as_numpy, cuda_device_of
-from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._atomic import rollback_on_error
 from kernull.estimators._inputs import check_names, check_number, read_table, read_weights
 from kernull.estimators._tasks import Task, joint_problem, own_stack, read_groups
 from kernull.problems import ridge_solution
-from kernull.stacks import KernelBank, fit_and_combine
+from kernull.stacks import KernelSet, fit_and_combine
 
 __all__ = ["EnrolmentMixin"]
 
@@ -23,7 +23,7 @@ __all__ = ["EnrolmentMixin"]
 class EnrolmentMixin:
     """Adds enrolment to a fitted model of tasks that share ``weights_``."""
 
-    bank_: KernelBank | None
+    bank_: KernelSet | None
     weights_: Array
     delta: float
     pooled: bool
@@ -102,7 +102,7 @@ class EnrolmentMixin:
         self._check_room([len(table)], 0)
         kernel = None
         if self.pooled:
-            bank = self.bank_.rebase(table)
+            bank = self.bank_.with_rows(table)
             kernel = None if device is not None else bank.combine(self.weights_)
         elif device is not None:
             bank = self._own_bank(table, slice(None), weight)
@@ -135,7 +135,7 @@ class EnrolmentMixin:
         check_is_fitted(self)
         if self.bank_ is not None:
             self._check_room([task.n for task in self._tasks.values()], self.bank_.J)
-        with unchanged_on_error(self):
+        with rollback_on_error(self):
             self._learn_tasks(self.weights_)
         return self
 

@@ -14,7 +14,7 @@ from kernull.estimators._fusion import (
     fused_diagonal,
     self_similarity,
 )
-from kernull.stacks import DenseStack, LazyCross
+from kernull.stacks import CrossKernels, DenseStack
 
 __all__ = ["FusedKernelEstimator"]
 
@@ -29,12 +29,12 @@ class FusedKernelEstimator(OneClassKernelEstimator):
         self._constant_diagonal = constant_diagonal(stack)
         return fuse_square(stack, self.fusion)
 
-    def _project(self, cross: DenseStack | LazyCross, V: Array) -> Array:
+    def _project(self, cross: DenseStack | CrossKernels, V: Array) -> Array:
         """K V between the rows of a cross stack and the training rows."""
         out = np.empty((len(cross), *V.shape[1:]))
         for rows, K in fused_blocks(cross, self.fusion):
             out[rows] = K @ V
         return out
 
-    def _own_similarity(self, cross: DenseStack | LazyCross) -> Array:
+    def _own_similarity(self, cross: DenseStack | CrossKernels) -> Array:
         return fused_diagonal(self_similarity(cross, self._constant_diagonal), self.fusion)

@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError, cholesky
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
-from kernull.stacks import DenseStack, LazyCross
+from kernull.stacks import CrossKernels, DenseStack
 
 __all__ = [
     "check_fusion",
@@ -40,9 +40,9 @@ def fuse_square(stack: DenseStack, fusion: str) -> Array:
     return K
 
 
-def fused_blocks(cross: DenseStack | LazyCross, fusion: str) -> Iterator[tuple[slice, Array]]:
+def fused_blocks(cross: DenseStack | CrossKernels, fusion: str) -> Iterator[tuple[slice, Array]]:
     """The fused kernel between new rows and training rows, in pieces of rows."""
-    if isinstance(cross, LazyCross):
+    if isinstance(cross, CrossKernels):
         for rows in cross.chunks():
             yield rows, _mean(_scaled_matrices(cross, rows), fusion)
     else:
@@ -50,7 +50,7 @@ def fused_blocks(cross: DenseStack | LazyCross, fusion: str) -> Iterator[tuple[s
         yield slice(None), _mean(parts, fusion)
 
 
-def _scaled_matrices(cross: LazyCross, rows: slice) -> Iterator[Array]:
+def _scaled_matrices(cross: CrossKernels, rows: slice) -> Iterator[Array]:
     for j, K in cross.bank.matrices(cross.X[rows]):
         yield cross.scale[j] * K
 
@@ -109,13 +109,13 @@ def constant_diagonal(stack: DenseStack) -> Array | None:
     return np.asarray(diagonal.mean(axis=1))
 
 
-def self_similarity(cross: DenseStack | LazyCross, constant: Array | None) -> Array:
+def self_similarity(cross: DenseStack | CrossKernels, constant: Array | None) -> Array:
     """k_j(x, x) of the rows to be scored, of shape (J, m).
 
     Kernels given as matrices do not tell it. Where every training diagonal is constant, as for
     rbf or normalised kernels, new rows are taken to have the same; else it must be given.
     """
-    if isinstance(cross, LazyCross) or cross.own_diagonal is not None:
+    if isinstance(cross, CrossKernels) or cross.own_diagonal is not None:
         return cross.diagonal()
     if constant is not None:
         return np.repeat(constant[:, None], len(cross), axis=1)

@@ -14,11 +14,11 @@ from kernull._typing import Array, Indices
 from kernull.calibration import Calibration, left_out_projections
 from kernull.errors import MissingCapabilityError, TooFewRowsWarning
 from kernull.estimators._arrays import as_numpy, like
-from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._atomic import rollback_on_error
 from kernull.estimators._inputs import normalised, read_precomputed, read_table, with_scale
 from kernull.estimators._leaks import leaking_view, warn_of_leak
 from kernull.problems import RidgeInverse
-from kernull.stacks import DenseStack, KernelBank, check_memory, parse_memory_limit
+from kernull.stacks import DenseStack, KernelSet, check_memory, parse_memory_limit
 
 __all__ = ["GrowingMixin"]
 
@@ -35,7 +35,7 @@ class GrowingMixin:
     Calibration is by leave-one-out; models with ``calibration="split"`` are refused.
     """
 
-    bank_: KernelBank | None
+    bank_: KernelSet | None
     weights_: Array
     coef_: Array
     ridge_: float
@@ -94,14 +94,14 @@ class GrowingMixin:
         self._check_budget()
         self._check_calibration("partial_fit")
         if not hasattr(self, "coef_"):
-            with unchanged_on_error(self):
+            with rollback_on_error(self):
                 self._fit_rows(X, sample_weight)  # type: ignore[attr-defined]
                 with self._ready_to_grow():
                     self._start(as_numpy(X), as_numpy(sample_weight))
                     self._warn_of_few(len(self.coef_))
                     self._keep_budget()
         else:
-            with unchanged_on_error(self), self._ready_to_grow():
+            with rollback_on_error(self), self._ready_to_grow():
                 if relearn and self.bank_ is None:
                     raise MissingCapabilityError(
                         "relearn: with precomputed kernels the model keeps their weighted sum "
@@ -127,7 +127,7 @@ class GrowingMixin:
         """
         check_is_fitted(self)
         self._check_calibration("forget")
-        with unchanged_on_error(self), self._ready_to_grow():
+        with rollback_on_error(self), self._ready_to_grow():
             self._drop(_positions(as_numpy(indices), len(self.coef_)))
         return self
 
@@ -216,7 +216,7 @@ class GrowingMixin:
             table = read_table(self, X, reset=False)
             k = len(table)
             scaled = self.weights_ * self._stack_scale
-            cross, square = bank.combine(scaled, table), bank.rebase(table).combine(scaled)
+            cross, square = bank.combine(scaled, table), bank.with_rows(table).combine(scaled)
             bank = bank.extend(table)
         weight = np.ones(k)
         if sample_weight is not None:
@@ -239,7 +239,7 @@ class GrowingMixin:
         bank = None if self.bank_ is None else self.bank_.take(keep)
         self._adopt(self._refreshed(inverse, bank, len(drop)), bank, indices[keep], n_seen)
 
-    def _refreshed(self, inverse: RidgeInverse, bank: KernelBank | None, rows: int) -> RidgeInverse:
+    def _refreshed(self, inverse: RidgeInverse, bank: KernelSet | None, rows: int) -> RidgeInverse:
         """The inverse, computed anew once as many rows came and went as there are.
 
         Rounding adds up over updates; spread over so many of them, a fresh start costs no more
@@ -304,7 +304,7 @@ class GrowingMixin:
         self._adopt(inverse, self.bank_, indices, n_seen)
 
     def _adopt(
-        self, inverse: RidgeInverse, bank: KernelBank | None, indices: Indices, n_seen: int
+        self, inverse: RidgeInverse, bank: KernelSet | None, indices: Indices, n_seen: int
     ) -> None:
         """Set everything that follows from the inverse."""
         self._grow_from(inverse, bank, indices, n_seen)
@@ -325,7 +325,7 @@ class GrowingMixin:
             warn_of_leak(leak, inverse.n)
 
     def _grow_from(
-        self, inverse: RidgeInverse, bank: KernelBank | None, indices: Indices, n_seen: int
+        self, inverse: RidgeInverse, bank: KernelSet | None, indices: Indices, n_seen: int
     ) -> None:
         """Set all but the calibration, which a model that was just fitted has already."""
         weight = None if (inverse.row_weight == 1.0).all() else inverse.row_weight

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Witnesses, witness_rows
-from kernull.stacks.bank import BankView, KernelBank
+from kernull.calibration import ViewPredictor, witness_rows
+from kernull.stacks.kernel_set import KernelSet, ScaledView
 
 __all__ = ["misfit_of"]
 
@@ -19,7 +19,7 @@ FEWEST = 5
 NEGLIGIBLE = 1e-6
 #: The bank asked last, which of its kernels, and their witnesses: rows are often explained one by
 #: one, and witnesses cost more than a row.
-_latest: tuple[weakref.ref[KernelBank], bytes, Witnesses] | None = None
+_latest: tuple[weakref.ref[KernelSet], bytes, ViewPredictor] | None = None
 
 
 def misfit_of(model: Any, table: Array | None, kept: Mask) -> tuple[Array, Array] | None:
@@ -58,17 +58,17 @@ def _normal_rows(model: Any) -> Indices:
     return witness_rows(n, weight[:n] if known else None)
 
 
-def _witnesses(bank: KernelBank, used: Mask, rows: Indices) -> Witnesses:
-    """Witnesses from these rows of the views of the used kernels, as they were given."""
+def _witnesses(bank: KernelSet, used: Mask, rows: Indices) -> ViewPredictor:
+    """ViewPredictor from these rows of the views of the used kernels, as they were given."""
     global _latest
     known = _latest
     if known is None or known[0]() is not bank or known[1] != used.tobytes():
-        views: dict[str, BankView] = {}
+        views: dict[str, ScaledView] = {}
         for view in bank.select(used).views:
             # A view may be there in several scalings: the plainest tells best what it was.
             if view.name not in views or view.scaler.kind == "standard":
                 views[view.name] = view
         given = [view.scaler.inverse_transform(view.train[rows]) for view in views.values()]
-        known = weakref.ref(bank), used.tobytes(), Witnesses.of(given)
+        known = weakref.ref(bank), used.tobytes(), ViewPredictor.of(given)
         _latest = known
     return known[2]

@@ -9,7 +9,7 @@ import numpy as np
 from kernull.calibration import Calibration, left_out_projections
 from kernull.calibration.sampled import SAMPLE_ROWS
 from kernull.errors import MissingCapabilityError
-from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._atomic import rollback_on_error
 from kernull.estimators._auto import read_delta, read_p, scalings_of, widths_of
 from kernull.estimators._inputs import check_number
 from kernull.estimators._leaks import leaking_view, warn_of_leak
@@ -17,7 +17,7 @@ from kernull.estimators._weights import weight_ball
 from kernull.estimators.fisher import MultiKernelFisherNull
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
-from kernull.stacks import KernelBank, choose_landmarks
+from kernull.stacks import KernelSet, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
 from kernull.stacks.memory import check_stream_memory, parse_memory_limit
 from kernull.stacks.normalise import read_normalisation
@@ -62,7 +62,7 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
     (True, (2, 50))
     """
     _check_options(model)
-    with unchanged_on_error(model):
+    with rollback_on_error(model):
         _forget_earlier_fit(model)
         _fit(model, open_source(source))
     return model
@@ -74,7 +74,7 @@ def _fit(model: MultiKernelFisherNull, rows: Source) -> None:
     n, d = rows.shape
     pilot = sample_rows(rows, max(PILOT_ROWS, model.landmarks))
     model.n_features_in_ = d
-    bank = KernelBank.fit(
+    bank = KernelSet.fit(
         pilot,
         resolve_views(model.views, d),
         kernels=model.kernels,

@@ -13,7 +13,7 @@ from kernull.calibration import discoveries
 from kernull.estimators._arrays import as_numpy, cuda_device_of, host, like
 from kernull.estimators._inputs import check_names, read_precomputed, read_table, with_scale
 from kernull.estimators._tasks import Task, group_rows, read_groups
-from kernull.stacks import DenseStack, KernelBank, LazyCross
+from kernull.stacks import CrossKernels, DenseStack, KernelSet
 from kernull.stacks.cross import device_cross
 
 __all__ = ["TaskScoringMixin"]
@@ -22,7 +22,7 @@ __all__ = ["TaskScoringMixin"]
 class TaskScoringMixin:
     """Adds scoring by task to an estimator with ``weights_``, ``bank_`` and ``_tasks``."""
 
-    bank_: KernelBank | None
+    bank_: KernelSet | None
     weights_: Array
     score_type: str
     _tasks: dict[Hashable, Task]
@@ -68,7 +68,7 @@ class TaskScoringMixin:
         """Conformal p-value of each row among the leave-one-out scores of its task."""
         check_is_fitted(self)
 
-        def judge(task: Task, cross: DenseStack | LazyCross) -> Array:
+        def judge(task: Task, cross: DenseStack | CrossKernels) -> Array:
             assert task.calibration is not None
             return task.calibration.p_values(self._task_score(task, cross))
 
@@ -112,9 +112,9 @@ class TaskScoringMixin:
             out[index] = part
         return np.empty(0) if out is None else out
 
-    def _table_cross(self, bank: KernelBank, rows: Array, device: Any) -> Any:
+    def _table_cross(self, bank: KernelSet, rows: Array, device: Any) -> Any:
         if device is None:
-            return LazyCross(bank, rows)
+            return CrossKernels(bank, rows)
         return device_cross(bank, rows, device, self._value_type())  # type: ignore[attr-defined]
 
     def _precomputed_cross(self, task: Task, X: Any) -> DenseStack:
@@ -127,14 +127,14 @@ class TaskScoringMixin:
         check_names(stack, self.kernel_names_)  # type: ignore[attr-defined]
         return with_scale(stack, task.stack.scale)
 
-    def _task_contributions(self, task: Task, cross: DenseStack | LazyCross) -> Array:
+    def _task_contributions(self, task: Task, cross: DenseStack | CrossKernels) -> Array:
         out = np.zeros((len(cross), len(self.weights_)))
         used = self.weights_ > 0  # kernels without weight need not be evaluated
         assert task.coef is not None
         out[:, used] = cross.select(used).products(task.coef).T * self.weights_[used]
         return out
 
-    def _task_score(self, task: Task, cross: DenseStack | LazyCross) -> Array:
+    def _task_score(self, task: Task, cross: DenseStack | CrossKernels) -> Array:
         return self._of_projection(self._task_contributions(task, cross).sum(axis=1))
 
     def _of_projection(self, projection: Array, centre: float = 1.0) -> Array:

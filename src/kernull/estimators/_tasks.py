@@ -15,7 +15,7 @@ from kernull.errors import ConstantViewWarning, InvalidKernelError
 from kernull.estimators._inputs import read_precomputed
 from kernull.kernels.widths import mean_distance
 from kernull.problems import FisherProblem, JointFisherProblem
-from kernull.stacks import DenseStack, KernelBank
+from kernull.stacks import DenseStack, KernelSet
 
 __all__ = [
     "ONLY",
@@ -39,7 +39,7 @@ class Task:
 
     name: Hashable
     ridge: float
-    bank: KernelBank | None = None
+    bank: KernelSet | None = None
     """Kernels on the task's training rows, or None where they are precomputed."""
     stack: DenseStack | None = None
     """The task's own precomputed kernels (J, n_c, n_c), or None."""
@@ -233,7 +233,7 @@ def pooled_bank(
     *,
     views: Mapping[str, Indices],
     **options: Any,
-) -> KernelBank:
+) -> KernelSet:
     """Scaling and widths that all tasks share, learned from all of their rows.
 
     Every task is moved to the common mean first, and widths are factors of the mean distance
@@ -244,10 +244,10 @@ def pooled_bank(
     rows = np.concatenate(tasks)
     weight = None if sample_weight is None else sample_weight[rows]
     if len(tasks) == 1:
-        return KernelBank.fit(X[rows], views, sample_weight=weight, **options)
+        return KernelSet.fit(X[rows], views, sample_weight=weight, **options)
     centre = np.average(X[rows], axis=0, weights=weight)
     moved = np.concatenate([_deviations(X, index, sample_weight) for index in tasks]) + centre
-    bank = KernelBank.fit(moved, views, sample_weight=weight, **options)
+    bank = KernelSet.fit(moved, views, sample_weight=weight, **options)
     ends = np.cumsum([len(index) for index in tasks])[:-1]
     return _with_widths(bank, np.split(np.arange(len(rows)), ends), weight)
 
@@ -260,7 +260,7 @@ def _deviations(X: Array, rows: Indices, sample_weight: Array | None) -> Array:
     return np.asarray(out)
 
 
-def _with_widths(bank: KernelBank, tasks: list[Indices], sample_weight: Array | None) -> KernelBank:
+def _with_widths(bank: KernelSet, tasks: list[Indices], sample_weight: Array | None) -> KernelSet:
     """Widths as factors of the mean distance over all pairs of rows of one task."""
     views = []
     for view in bank.views:

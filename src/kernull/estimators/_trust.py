@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Calibration, check_seed, discoveries, hold_out, lowered
+from kernull.calibration import Calibration, check_seed, discoveries, hold_out, minus_rounding
 from kernull.errors import MissingCapabilityError
 from kernull.estimators._arrays import as_numpy, is_dask, like, map_rows
 from kernull.estimators._columns import not_finite, read_used_columns
@@ -253,7 +253,7 @@ class TrustMixin:
         if not names_of(missing_views):
             return self.calibration_
         kept = self._kept_kernels(missing_views)
-        scores = lowered(self._partial_score(self.calibration_contributions_[:, kept], kept))
+        scores = minus_rounding(self._partial_score(self.calibration_contributions_[:, kept], kept))
         return Calibration.of(scores, self._calibration_weight, smooth=self.calibration_.smooth)
 
     def _threshold_without(self, missing_views: Any) -> float:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from kernull.balls import LpBall, MixedBall
-from kernull.stacks import KernelBank
+from kernull.stacks import KernelSet
 
 __all__ = ["weight_ball"]
 
 
 def weight_ball(
-    p: Any, r: Any, kernel_groups: Any, bank: KernelBank | None, J: int
+    p: Any, r: Any, kernel_groups: Any, bank: KernelSet | None, J: int
 ) -> LpBall | MixedBall:
     """The lp ball, or the mixed (r, p) ball over groups of kernels where ``r`` is given.
 
@@ -29,7 +29,7 @@ def weight_ball(
     return MixedBall(p, r, _groups(kernel_groups, bank, J))
 
 
-def _groups(kernel_groups: Any, bank: KernelBank | None, J: int) -> Sequence[Any]:
+def _groups(kernel_groups: Any, bank: KernelSet | None, J: int) -> Sequence[Any]:
     if kernel_groups is None:
         if bank is None:
             raise ValueError(

@@ -42,8 +42,8 @@ ESTIMATORS: dict[str, str] = {
 
 #: Frozen records that attributes of estimators may hold.
 RECORDS: dict[str, str] = {
-    "KernelBank": "kernull.stacks.bank",
-    "BankView": "kernull.stacks.bank",
+    "KernelSet": "kernull.stacks.kernel_set",
+    "ScaledView": "kernull.stacks.kernel_set",
     "DenseStack": "kernull.stacks.dense",
     "ViewScaler": "kernull.views.scaling",
     "FittedKernel": "kernull.kernels.functions",
@@ -52,6 +52,9 @@ RECORDS: dict[str, str] = {
     "RidgeInverse": "kernull.problems.incremental",
     "Task": "kernull.estimators._tasks",
 }
+
+#: What records were called when older files were written.
+FORMERLY: dict[str, str] = {"KernelBank": "KernelSet", "BankView": "ScaledView"}
 
 #: Constructor arguments and their attributes, of records that are not dataclasses.
 ARGUMENTS: dict[str, dict[str, str]] = {
@@ -162,6 +165,7 @@ def _about(model: Any) -> dict[str, Any]:
 
 def _find(name: str) -> Any:
     """The class that a listed name stands for."""
+    name = FORMERLY.get(name, name)
     module = ESTIMATORS.get(name) or RECORDS.get(name)
     if module is None:
         raise ModelFileError(f"it names an unknown class {name[:40]!r}")

@@ -24,7 +24,7 @@ from kernull.estimators._progress import iterations_shown
 from kernull.estimators._weights import weight_ball
 from kernull.problems import FisherProblem, RidgeInverse
 from kernull.solvers import solve
-from kernull.stacks import DenseStack, LazyCross, TiledStack
+from kernull.stacks import CrossKernels, DenseStack, TiledStack
 
 __all__ = ["PAPER", "MultiKernelFisherNull"]
 
@@ -379,7 +379,7 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         out[:, used] = values.T * weights[used]
         return out
 
-    def _score(self, cross: DenseStack | LazyCross) -> Array:
+    def _score(self, cross: DenseStack | CrossKernels) -> Array:
         return self._of_projection(self._contributions(cross).sum(axis=1))
 
     def _of_projection(self, projection: Array, centre: float = 1.0) -> Array:

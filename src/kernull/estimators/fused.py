@@ -17,7 +17,7 @@ from kernull.estimators._fusion import (
 from kernull.estimators._inputs import check_number
 from kernull.estimators._null_space import null_space, null_space_leave_one_out
 from kernull.problems import FisherProblem
-from kernull.stacks import DenseStack, LazyCross
+from kernull.stacks import CrossKernels, DenseStack
 
 __all__ = ["FisherNull", "GaussianProcessOneClass"]
 
@@ -127,7 +127,7 @@ class FisherNull(FusedKernelEstimator):
             left_out = leave_one_out(problem, _ONE, self.coef_, row_weight=sample_weight)
         return self._of_projection(left_out)
 
-    def _score(self, cross: DenseStack | LazyCross) -> Array:
+    def _score(self, cross: DenseStack | CrossKernels) -> Array:
         return self._of_projection(self._project(cross, self.coef_))
 
     def _of_projection(self, projection: Array, centre: float = 1.0) -> Array:
@@ -255,7 +255,7 @@ class GaussianProcessOneClass(FusedKernelEstimator):
         check_is_fitted(self)
         return self._moments(self._cross(X))
 
-    def _moments(self, cross: DenseStack | LazyCross) -> tuple[Array, Array]:
+    def _moments(self, cross: DenseStack | CrossKernels) -> tuple[Array, Array]:
         mean, explained = np.empty(len(cross)), np.empty(len(cross))
         for rows, K in fused_blocks(cross, self.fusion):
             mean[rows] = K @ self.coef_
@@ -267,7 +267,7 @@ class GaussianProcessOneClass(FusedKernelEstimator):
         # Cancellation may leave a little less than the noise that is certainly there.
         return mean, np.maximum(variance, self.noise)
 
-    def _score(self, cross: DenseStack | LazyCross) -> Array:
+    def _score(self, cross: DenseStack | CrossKernels) -> Array:
         if self.score_type == "mean":
             return self._project(cross, self.coef_)
         return self._of_moments(*self._moments(cross))

@@ -13,7 +13,7 @@ from kernull._typing import Array
 from kernull.calibration import left_out_projections
 from kernull.errors import InvalidKernelError
 from kernull.estimators._arrays import as_numpy, cuda_device_of, host
-from kernull.estimators._atomic import unchanged_on_error
+from kernull.estimators._atomic import rollback_on_error
 from kernull.estimators._base import OneClassKernelEstimator
 from kernull.estimators._enrolment import EnrolmentMixin
 from kernull.estimators._inputs import (
@@ -38,7 +38,7 @@ from kernull.estimators._tasks import (
 )
 from kernull.estimators._weights import weight_ball
 from kernull.solvers import Result, solve
-from kernull.stacks import KernelBank, check_memory, parse_memory_limit
+from kernull.stacks import KernelSet, check_memory, parse_memory_limit
 from kernull.views import resolve_views
 
 __all__ = ["JointMultiKernelFisherNull"]
@@ -196,7 +196,7 @@ class JointMultiKernelFisherNull(  # type: ignore[misc]
         self
         """
         device = self._device_for(X)
-        with unchanged_on_error(self):
+        with rollback_on_error(self):
             self._fit(host(X), as_numpy(sample_weight), as_numpy(groups), device)
         return self
 
@@ -225,7 +225,7 @@ class JointMultiKernelFisherNull(  # type: ignore[misc]
         if self.pooled:
             options = self._kernel_options()
             shared = pooled_bank(table, index, weight, views=self._views, **options)
-            banks = [shared.rebase(table[rows]) for rows in index]
+            banks = [shared.with_rows(table[rows]) for rows in index]
         else:
             banks = [self._own_bank(table, rows, weight) for rows in index]
             smallest = min(banks, key=lambda bank: bank.n)
@@ -241,11 +241,11 @@ class JointMultiKernelFisherNull(  # type: ignore[misc]
             for (name, rows), bank in zip(kept.items(), banks, strict=True)
         }
 
-    def _own_bank(self, table: Array, rows: Any, weight: Array | None) -> KernelBank:
+    def _own_bank(self, table: Array, rows: Any, weight: Array | None) -> KernelSet:
         """A task's kernels with scaling and widths by its own rows."""
         own = None if weight is None else weight[rows]
         # Constant views are seen to for all tasks at once: they share their kernels.
-        return KernelBank.fit(
+        return KernelSet.fit(
             table[rows],
             self._views,
             sample_weight=own,

@@ -12,7 +12,7 @@ from kernull.estimators._fused_base import FusedKernelEstimator
 from kernull.estimators._fusion import fused_blocks
 from kernull.estimators._principal import principal_directions, reconstruction
 from kernull.estimators._unweighted import UnweightedEstimator
-from kernull.stacks import DenseStack, LazyCross
+from kernull.stacks import CrossKernels, DenseStack
 
 __all__ = ["KernelPCANovelty"]
 
@@ -127,7 +127,7 @@ class KernelPCANovelty(UnweightedEstimator, FusedKernelEstimator):
 
         return cross_scores(len(K), folds, score)
 
-    def _score(self, cross: DenseStack | LazyCross) -> Array:
+    def _score(self, cross: DenseStack | CrossKernels) -> Array:
         own = self._own_similarity(cross)
         out = np.empty(len(cross))
         for rows, K in fused_blocks(cross, self.fusion):

@@ -14,7 +14,7 @@ from kernull.estimators._inputs import check_number
 from kernull.estimators._unweighted import UnweightedEstimator
 from kernull.problems import OneClassSVMProblem, SVDDProblem
 from kernull.solvers import solve
-from kernull.stacks import DenseStack, LazyCross
+from kernull.stacks import CrossKernels, DenseStack
 
 __all__ = ["MultiKernelOneClassSVM", "MultiKernelSVDD"]
 
@@ -91,7 +91,7 @@ class _SupportVectorEstimator(UnweightedEstimator):
 
         return cross_scores(stack.n, folds, score)
 
-    def _score(self, cross: DenseStack | LazyCross) -> Array:
+    def _score(self, cross: DenseStack | CrossKernels) -> Array:
         used = self.weights_ > 0  # kernels without weight need not be evaluated
         some, weights = cross.select(used), self.weights_[used]
         own = None

@@ -16,7 +16,7 @@ from kernull._typing import Array
 from kernull.balls import LpBall
 from kernull.errors import MissingDependencyError
 from kernull.experiments._models import Split, kernels_by_width, one_hot_scores
-from kernull.stacks import KernelBank
+from kernull.stacks import KernelSet
 from kernull.views import join_views, resolve_views
 
 __all__ = ["asked_device", "kernels_on", "one_kernel_scores"]
@@ -43,7 +43,7 @@ def kernels_on(
     rows = table[np.concatenate([split.validation, split.test])]
     resolved = resolve_views(columns, table.shape[1])
     for width in sorted(widths, reverse=True):
-        bank = KernelBank.fit(table[split.train], resolved, widths=width)
+        bank = KernelSet.fit(table[split.train], resolved, widths=width)
         kernels = [view.kernels for view in bank.views]
 
         def tensors(parts: Sequence[Array]) -> list[Any]:

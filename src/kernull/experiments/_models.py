@@ -13,7 +13,7 @@ from kernull.balls import LpBall
 from kernull.paths import Path, shared_path
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
-from kernull.stacks import DenseStack, KernelBank
+from kernull.stacks import DenseStack, KernelSet
 from kernull.views import join_views, resolve_views
 
 __all__ = ["Split", "aucs", "kernels_by_width", "one_hot_scores", "path_scores", "split_rows"]
@@ -80,7 +80,7 @@ def kernels_by_width(
                 np.square(stack.kernels, out=stack.kernels)
                 np.square(cross.kernels, out=cross.kernels)
         else:
-            bank = KernelBank.fit(
+            bank = KernelSet.fit(
                 table[split.train],
                 resolve_views(columns, table.shape[1]),
                 widths=width,

@@ -25,7 +25,7 @@ from kernull.experiments._plots import COLOURS, MARKERS, new_figure, save
 from kernull.experiments._tables import distinct, markdown, where
 from kernull.problems import FisherProblem, OneClassSVMProblem, SVDDProblem
 from kernull.solvers import solve
-from kernull.stacks import DenseStack, KernelBank
+from kernull.stacks import DenseStack, KernelSet
 
 __all__ = ["EXPERIMENT"]
 
@@ -82,7 +82,7 @@ def _kernels(J: int, n: int, repeat: int, settings: Settings) -> Array:
     out = np.empty((J, n, n))
     for j in range(J):
         view = rng.uniform(0.0, 1.0, d) + rng.standard_normal((n, d)) @ rng.uniform(0, 1, (d, d))
-        bank = KernelBank.fit(view, {"v": np.arange(d)}, widths=settings["width"])
+        bank = KernelSet.fit(view, {"v": np.arange(d)}, widths=settings["width"])
         for _, K in bank.matrices():
             out[j] = K
     return out

@@ -21,7 +21,7 @@ from kernull.estimators._fusion import fused_blocks
 from kernull.estimators._inputs import read_table
 from kernull.estimators._unweighted import UnweightedEstimator
 from kernull.problems._quadratic import check_nu
-from kernull.stacks import DenseStack, LazyCross
+from kernull.stacks import CrossKernels, DenseStack
 from kernull.views import ViewScaler
 
 __all__ = ["AveragedOneClassSVM", "TableDetector", "pyod_detector"]
@@ -104,7 +104,7 @@ class AveragedOneClassSVM(UnweightedEstimator, FusedKernelEstimator):
         self.machine_ = machine(np.arange(len(K)))
         return cross_scores(len(K), folds, score)
 
-    def _score(self, cross: DenseStack | LazyCross) -> Array:
+    def _score(self, cross: DenseStack | CrossKernels) -> Array:
         out = np.empty(len(cross))
         for rows, K in fused_blocks(cross, self.fusion):
             out[rows] = self.machine_.score_samples(K)

@@ -18,7 +18,7 @@ from kernull.errors import MissingCapabilityError
 from kernull.estimators._explain import Explanation, spreads
 from kernull.metrics import auc
 
-__all__ = ["Content", "Reason", "Row", "gather", "gives_reasons"]
+__all__ = ["Content", "Reason", "Row", "can_explain", "gather"]
 
 #: Bins of the histogram of scores, and rates of the calibration table.
 BINS = 32
@@ -118,7 +118,7 @@ def gather(
     labels = None if y is None else np.asarray(y)
     if labels is not None and (len(labels) != len(X) or not np.isin(labels, (-1, 1)).all()):
         raise ValueError("y: expected one label a row, +1 (normal) or -1.")
-    why = model.explain(X) if gives_reasons(model) else None
+    why = model.explain(X) if can_explain(model) else None
     scores = model.score_samples(X) if why is None else why.scores
     p_values = model.p_values(X) if why is None else why.p_values
     if not np.isfinite(scores).all():
@@ -159,7 +159,7 @@ def gather(
     )
 
 
-def gives_reasons(model: Any) -> bool:
+def can_explain(model: Any) -> bool:
     """Whether a fitted model's scores can be taken apart by view.
 
     Parameters

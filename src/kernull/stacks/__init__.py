@@ -1,11 +1,11 @@
 """Stacks: J kernel matrices as one object."""
 
-from kernull.stacks.bank import KernelBank
 from kernull.stacks.base import Stack
 from kernull.stacks.blocks import BlockDiagonalStack
-from kernull.stacks.cross import LazyCross
+from kernull.stacks.cross import CrossKernels
 from kernull.stacks.dense import DenseStack
 from kernull.stacks.enrolled import fit_and_combine
+from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.lowrank import LowRankStack, choose_landmarks
 from kernull.stacks.memory import check_memory, parse_memory_limit
 from kernull.stacks.planner import build_stack, plan_storage
@@ -15,10 +15,10 @@ KernelStack = DenseStack  # the name users meet
 
 __all__ = [
     "BlockDiagonalStack",
+    "CrossKernels",
     "DenseStack",
-    "KernelBank",
+    "KernelSet",
     "KernelStack",
-    "LazyCross",
     "LowRankStack",
     "Stack",
     "TiledStack",

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Mask
-from kernull.stacks.bank import KernelBank, OfBank
 from kernull.stacks.dense import DenseStack
+from kernull.stacks.kernel_set import KernelSet, KernelSetShape
 from kernull.stacks.tiles import Tiles, tile_products
 
-__all__ = ["LazyCross", "device_cross"]
+__all__ = ["CrossKernels", "device_cross"]
 
 #: Bytes of one kernel's chunk; a few times the cache, so BLAS is efficient and memory stays flat.
 CHUNK_BYTES = 32 * 2**20
 
 
 def device_cross(
-    bank: KernelBank, X: Array, device: Any, dtype: Any = np.float64, scale: Array | None = None
+    bank: KernelSet, X: Array, device: Any, dtype: Any = np.float64, scale: Array | None = None
 ) -> Any:
     """The stack between new rows and a bank's training rows on a torch device."""
     import torch
@@ -32,13 +32,13 @@ def device_cross(
     return TorchTiledStack(rows, [view.kernels for view in bank.views], left=left, scale=scale)
 
 
-class LazyCross(OfBank):
+class CrossKernels(KernelSetShape):
     """The stack between m new rows and the n training rows of a bank.
 
     Answers to the same protocol as a dense cross stack, in memory independent of m.
     """
 
-    def __init__(self, bank: KernelBank, X: Array, scale: Array | None = None) -> None:
+    def __init__(self, bank: KernelSet, X: Array, scale: Array | None = None) -> None:
         self.bank = bank
         self.X = X
         self.scale = np.ones(bank.J) if scale is None else np.asarray(scale, dtype=float)
@@ -90,6 +90,6 @@ class LazyCross(OfBank):
         """k_j(x, x) of the new rows, of shape (J, m)."""
         return self.bank.diagonal(self.X) * self.scale[:, None]
 
-    def select(self, mask: Mask) -> LazyCross:
+    def select(self, mask: Mask) -> CrossKernels:
         """The stack of some of the kernels."""
-        return LazyCross(self.bank.select(mask), self.X, self.scale[mask])
+        return CrossKernels(self.bank.select(mask), self.X, self.scale[mask])

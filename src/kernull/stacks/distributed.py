@@ -17,7 +17,7 @@ import numpy as np
 
 from kernull._typing import Array
 from kernull.errors import ClusterError, MissingDependencyError
-from kernull.stacks.bank import KernelBank, OfBank
+from kernull.stacks.kernel_set import KernelSet, KernelSetShape
 from kernull.stacks.tiled import TiledStack
 from kernull.stacks.tiles import Side, Tiles, blocks_of, tile_pair, tile_products
 
@@ -33,12 +33,12 @@ ATTEMPTS = 3
 POLL = 3.0
 
 
-class DistributedStack(OfBank):
+class DistributedStack(KernelSetShape):
     """J kernels over n rows, evaluated by the workers of a Dask cluster.
 
     Parameters
     ----------
-    bank : KernelBank
+    bank : KernelSet
         Kernels and the n training rows.
     client : dask.distributed.Client, optional
         The cluster; the active client by default.
@@ -52,7 +52,7 @@ class DistributedStack(OfBank):
 
     def __init__(
         self,
-        bank: KernelBank,
+        bank: KernelSet,
         *,
         client: Any = None,
         scale: Array | None = None,

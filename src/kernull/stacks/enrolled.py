@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kernull._typing import Array, Indices
-from kernull.stacks.bank import BankView, KernelBank
+from kernull.stacks.kernel_set import KernelSet, ScaledView
 from kernull.stacks.weighted import WeightedSum
 from kernull.views import read_scalings
 
@@ -15,11 +15,11 @@ __all__ = ["fit_and_combine"]
 
 def fit_and_combine(
     X: Array, views: Mapping[str, Indices], weights: Array, names: Any, **options: Any
-) -> tuple[KernelBank, Array]:
+) -> tuple[KernelSet, Array]:
     r"""Fit scaling and widths, and return :math:`K_b = \sum_j b_j K_j` of the rows with the bank.
 
     The distances that give a view its width give its kernels too, so that they are computed once;
-    those of one view at a time are kept. Equal to ``KernelBank.fit`` followed by ``combine``.
+    those of one view at a time are kept. Equal to ``KernelSet.fit`` followed by ``combine``.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ def fit_and_combine(
     names : sequence of length J
         Names of the kernels.
     **options
-        Of `KernelBank.fit`; no view is dropped.
+        Of `KernelSet.fit`; no view is dropped.
 
     Returns
     -------
-    bank : KernelBank
+    bank : KernelSet
     kernel : array of shape (n, n)
 
     Examples
@@ -47,12 +47,12 @@ def fit_and_combine(
     >>> bool(np.allclose(K, bank.combine(np.array([0.2, 0.8]))))
     True
     """
-    kept: list[BankView] = []
+    kept: list[ScaledView] = []
     out = WeightedSum(len(X))
     start = 0
     for name, columns, kind in _scaled_views(views, options.pop("scaling", "standard")):
         distances: dict[str, list[Array]] = {}
-        one = KernelBank.fit(
+        one = KernelSet.fit(
             X, {name: columns}, scaling=kind, drop_constant=False, keep=distances, **options
         )
         b = weights[start : start + one.J]
@@ -60,7 +60,7 @@ def fit_and_combine(
         kept.append(one.views[0])
         if (b > 0).any():  # kernels without weight need not be evaluated
             out.add(one.select(b > 0).views[0], b[b > 0], distances)
-    return KernelBank(tuple(kept), tuple(names)), out.matrix()
+    return KernelSet(tuple(kept), tuple(names)), out.matrix()
 
 
 def _scaled_views(views: Mapping[str, Indices], scaling: Any) -> Iterator[tuple[str, Indices, str]]:

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from kernull._typing import Array
-from kernull.stacks.bank import KernelBank
 from kernull.stacks.dense import DenseStack
+from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.lowrank import JITTER
 from kernull.stacks.tiled import TiledStack
 
@@ -27,7 +27,7 @@ RANK_TOLERANCE = 1e-13
 class Features:
     """Nystroem features of a bank whose training rows are the landmarks."""
 
-    def __init__(self, bank: KernelBank) -> None:
+    def __init__(self, bank: KernelSet) -> None:
         self.bank = bank
         self._roots = []
         for W in TiledStack(bank).rows(slice(None)):

@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.cluster import kmeans_plusplus
 
 from kernull._typing import Array, Indices
-from kernull.stacks.bank import KernelBank
+from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.tiled import TiledStack
 
 __all__ = ["LowRankStack", "choose_landmarks", "factorise_landmarks"]
@@ -45,7 +45,7 @@ class LowRankStack:
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((60, 2))
-    >>> bank = KernelBank.fit(X, {"all": np.arange(2)}, widths=1.0)
+    >>> bank = KernelSet.fit(X, {"all": np.arange(2)}, widths=1.0)
     >>> low = LowRankStack.from_bank(bank, np.arange(60))  # every row a landmark: exact
     >>> bool(np.allclose(low.products(np.ones(60)), bank.stack().products(np.ones(60))))
     True
@@ -62,7 +62,7 @@ class LowRankStack:
         self.landmark_rows: Indices = np.empty(0, dtype=np.intp)
 
     @classmethod
-    def from_bank(cls, bank: KernelBank, index: Indices, **options: Any) -> LowRankStack:
+    def from_bank(cls, bank: KernelSet, index: Indices, **options: Any) -> LowRankStack:
         """The stack of a bank's rows with the landmarks at ``index``, on the CPU."""
         few = bank.take(index)
         low = cls(
@@ -180,13 +180,13 @@ def _factorise_on_device(landmarks: Any, jitter: float) -> Any:
 
 
 def choose_landmarks(
-    bank: KernelBank, count: int, method: str = "kmeans++", random_state: int = 0
+    bank: KernelSet, count: int, method: str = "kmeans++", random_state: int = 0
 ) -> Indices:
     """Rows to serve as landmarks.
 
     Parameters
     ----------
-    bank : KernelBank
+    bank : KernelSet
     count : int
         Number of landmarks.
     method : {"kmeans++", "leverage", "uniform"}
@@ -217,7 +217,7 @@ def choose_landmarks(
     return np.sort(candidates[np.asarray(picked)])
 
 
-def _leverage(bank: KernelBank, count: int, rng: np.random.Generator) -> Array:
+def _leverage(bank: KernelSet, count: int, rng: np.random.Generator) -> Array:
     """Ridge leverage of each row given a uniform pilot, for the mean of the kernels.
 
     With pilot S the residual k_ii - k_iS (K_SS + rho I)^-1 k_Si over rho bounds the leverage.

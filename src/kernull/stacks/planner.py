@@ -10,7 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from kernull.errors import ApproximationWarning, MemoryLimitError
-from kernull.stacks.bank import KernelBank
+from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.lowrank import LowRankStack, choose_landmarks
 from kernull.stacks.memory import check_memory, dense_bytes, format_bytes
 from kernull.stacks.tiled import TiledStack
@@ -121,7 +121,7 @@ def plan_storage(
 
 
 def build_stack(
-    bank: KernelBank,
+    bank: KernelSet,
     storage: str = "auto",
     *,
     dtype: Any = np.float64,
@@ -134,8 +134,8 @@ def build_stack(
 ) -> Any:
     """The stack that the plan asks for; its ``max_columns`` bounds the solver's basis.
 
-    With ``device``, a stack there; ``on_device`` is the bank's `TorchBank`, where its rows are on
-    the device already.
+    With ``device``, a stack there; ``on_device`` is the `TorchKernelSet` of the kernels, where
+    their rows are on the device already.
     """
     check_landmarks(landmarks)
     itemsize = np.dtype(dtype).itemsize
@@ -171,13 +171,13 @@ def check_landmarks(landmarks: Any) -> None:
         raise ValueError(f"landmarks: got {landmarks!r}; expected a whole number, at least 1.")
 
 
-def _landmarks(bank: KernelBank, count: int) -> Any:
+def _landmarks(bank: KernelSet, count: int) -> Any:
     # k-means++ is sequential in the landmarks; leverage sampling is one matrix product.
     return choose_landmarks(bank, count, "kmeans++" if count <= 2000 else "leverage")
 
 
 def _torch_stack(
-    bank: KernelBank, plan: Plan, dtype: Any, landmarks: int, device: Any, on_device: Any
+    bank: KernelSet, plan: Plan, dtype: Any, landmarks: int, device: Any, on_device: Any
 ) -> Any:
     import torch
 

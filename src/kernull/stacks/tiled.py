@@ -9,14 +9,14 @@ from joblib import effective_n_jobs
 
 from kernull._typing import Array
 from kernull.errors import MemoryLimitError
-from kernull.stacks.bank import KernelBank, OfBank
+from kernull.stacks.kernel_set import KernelSet, KernelSetShape
 from kernull.stacks.memory import format_bytes
 from kernull.stacks.tiles import Tiles, tile_products
 
 __all__ = ["TiledStack"]
 
 
-class TiledStack(OfBank):
+class TiledStack(KernelSetShape):
     r"""J kernels between the rows of a bank, none of them ever formed.
 
     A pass over all kernels evaluates :math:`J n (n + 1) / 2` values (tiles above the diagonal
@@ -24,9 +24,9 @@ class TiledStack(OfBank):
 
     Parameters
     ----------
-    bank : KernelBank
+    bank : KernelSet
         Kernels and the n training rows.
-    left : KernelBank, optional
+    left : KernelSet, optional
         The m rows on the left; those of ``bank`` by default.
     scale : array of shape (J,), optional
         One factor a kernel; 1 by default.
@@ -41,9 +41,9 @@ class TiledStack(OfBank):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernull.stacks import KernelBank
+    >>> from kernull.stacks import KernelSet
     >>> X = np.random.default_rng(0).standard_normal((50, 3))
-    >>> bank = KernelBank.fit(X, {"all": np.arange(3)})
+    >>> bank = KernelSet.fit(X, {"all": np.arange(3)})
     >>> tiled, dense = TiledStack(bank), bank.stack()
     >>> bool(np.allclose(tiled.products(np.ones(50)), dense.products(np.ones(50)), rtol=1e-12))
     True
@@ -51,9 +51,9 @@ class TiledStack(OfBank):
 
     def __init__(
         self,
-        bank: KernelBank,
+        bank: KernelSet,
         *,
-        left: KernelBank | None = None,
+        left: KernelSet | None = None,
         scale: Array | None = None,
         dtype: Any = np.float64,
         memory_limit: int | None = None,
@@ -95,7 +95,7 @@ class TiledStack(OfBank):
         left = None if self.left is None else self.left.select(mask)
         return self._like(self.bank.select(mask), left, self.scale[mask])
 
-    def _like(self, bank: KernelBank, left: KernelBank | None, scale: Array) -> TiledStack:
+    def _like(self, bank: KernelSet, left: KernelSet | None, scale: Array) -> TiledStack:
         return TiledStack(
             bank,
             left=left,
@@ -163,7 +163,7 @@ class TiledStack(OfBank):
         """k_j(x_i, x_i) of the training rows, of shape (J, n)."""
         return self._diagonal_of(self.bank)
 
-    def _diagonal_of(self, bank: KernelBank) -> Array:
+    def _diagonal_of(self, bank: KernelSet) -> Array:
         values = [k.diagonal(view.train) for view in bank.views for k in view.kernels]
         return np.stack(values) * self.scale[:, None]
 

@@ -24,7 +24,7 @@ from joblib import effective_n_jobs
 from kernull._threads import one_blas_thread
 from kernull._typing import Array
 from kernull.kernels import FittedKernel
-from kernull.stacks.bank import KernelBank
+from kernull.stacks.kernel_set import KernelSet
 
 __all__ = ["Side", "Tiles", "blocks_of", "tile_pair", "tile_products"]
 
@@ -55,12 +55,12 @@ class Tiles:
 
     Parameters
     ----------
-    bank : KernelBank
+    bank : KernelSet
     dtype : type
         Type in which tiles are evaluated; products are summed in float64.
     """
 
-    def __init__(self, bank: KernelBank, dtype: Any = np.float64) -> None:
+    def __init__(self, bank: KernelSet, dtype: Any = np.float64) -> None:
         self.bank = bank
         self.dtype = np.dtype(dtype)
         self.size = math.isqrt(TILE_BYTES // self.dtype.itemsize)

@@ -16,7 +16,7 @@ import torch
 from kernull._typing import Array
 from kernull.errors import MissingCapabilityError
 from kernull.kernels import FittedKernel
-from kernull.stacks.bank import KernelBank
+from kernull.stacks.kernel_set import KernelSet
 
 try:
     from kernull.stacks import triton_rbf
@@ -116,7 +116,7 @@ class TorchTiledStack(_TorchStack):
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((50, 3))
-    >>> bank = KernelBank.fit(X, {"all": np.arange(3)})
+    >>> bank = KernelSet.fit(X, {"all": np.arange(3)})
     >>> stack = TorchTiledStack.from_bank(bank)
     >>> bool(np.allclose(stack.products(np.ones(50)), bank.stack().products(np.ones(50))))
     True
@@ -150,16 +150,16 @@ class TorchTiledStack(_TorchStack):
     @classmethod
     def from_bank(
         cls,
-        bank: KernelBank,
+        bank: KernelSet,
         device: Any = "cpu",
         dtype: Any = None,
-        left: KernelBank | None = None,
+        left: KernelSet | None = None,
         **options: Any,
     ) -> TorchTiledStack:
         """The stack of a bank's training rows on a device."""
         dtype = torch.float64 if dtype is None else dtype
 
-        def tensors(source: KernelBank) -> list[Any]:
+        def tensors(source: KernelSet) -> list[Any]:
             return [torch.as_tensor(v.train).to(device, dtype) for v in source.views]
 
         kernels = [view.kernels for view in bank.views]

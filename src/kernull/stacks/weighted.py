@@ -11,7 +11,7 @@ from kernull._typing import Array
 from kernull.kernels.widths import BLOCK_ROWS, squared_blocks
 
 if TYPE_CHECKING:
-    from kernull.stacks.bank import BankView
+    from kernull.stacks.kernel_set import ScaledView
 
 __all__ = ["WeightedSum"]
 
@@ -29,7 +29,9 @@ class WeightedSum:
         self._out = np.zeros((n, n))
         self._room = np.empty((2, min(BLOCK_ROWS, n) * n))
 
-    def add(self, view: BankView, b: Array, known: Mapping[str, list[Array]] | None = None) -> None:
+    def add(
+        self, view: ScaledView, b: Array, known: Mapping[str, list[Array]] | None = None
+    ) -> None:
         """Add the kernels of a view, each times its weight.
 
         ``known`` holds distances by metric where `kernull.kernels.widths.mean_distance` kept them.

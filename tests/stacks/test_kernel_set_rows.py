@@ -6,7 +6,7 @@ from scipy.spatial.distance import pdist
 
 from kernull.kernels.widths import BLOCK_ROWS, mean_distance
 from kernull.problems import FisherProblem
-from kernull.stacks import DenseStack, KernelBank, LazyCross, weighted
+from kernull.stacks import CrossKernels, DenseStack, KernelSet, weighted
 from kernull.views import resolve_views
 
 RNG = np.random.default_rng(0)
@@ -17,7 +17,7 @@ VIEWS = resolve_views({"a": slice(0, 3), "b": slice(3, 7)}, 7)
 
 def bank(**options):
     kernels = ["rbf", "laplacian", "linear", "polynomial", "cosine"]
-    return KernelBank.fit(X, VIEWS, kernels=kernels, widths=[0.5, 1.0], **options)
+    return KernelSet.fit(X, VIEWS, kernels=kernels, widths=[0.5, 1.0], **options)
 
 
 @pytest.mark.parametrize("block", [7, 60, 512])
@@ -35,14 +35,14 @@ def test_weighted_sum_against_new_rows():
     fitted = bank()
     b, scale = np.random.default_rng(1).random((2, fitted.J))
     dense = DenseStack(np.stack([K for _, K in fitted.matrices(NEW)]), scale)
-    cross = LazyCross(fitted, NEW, scale)
+    cross = CrossKernels(fitted, NEW, scale)
     np.testing.assert_allclose(cross.combine(b), dense.combine(b), rtol=1e-12)
     np.testing.assert_allclose(fitted.combine(b, NEW), cross.combine(b / scale), rtol=1e-10)
 
 
 def test_a_callable_kernels_own_array_is_left_alone():
     values = np.ones((60, 60))
-    fitted = KernelBank.fit(X, VIEWS, kernels=lambda A, B: values[: len(A), : len(B)])
+    fitted = KernelSet.fit(X, VIEWS, kernels=lambda A, B: values[: len(A), : len(B)])
     assert fitted.combine(np.array([0.5, 0.25]))[0, 0] == pytest.approx(0.75)
     assert (values == 1.0).all()
 
@@ -56,7 +56,7 @@ def test_other_training_rows_under_the_same_scaling_and_widths():
     rows = np.array([3, 61, 0])
     taken = np.stack([K for _, K in fitted.extend(NEW).take(rows).matrices()])
     np.testing.assert_allclose(taken, grown[:, rows][:, :, rows], rtol=1e-9, atol=1e-9)
-    moved = np.stack([K for _, K in fitted.rebase(both[rows]).matrices()])
+    moved = np.stack([K for _, K in fitted.with_rows(both[rows]).matrices()])
     np.testing.assert_allclose(moved, taken, rtol=1e-9, atol=1e-9)
     assert fitted.n == 60  # and the bank itself is as it was
 

@@ -12,28 +12,28 @@ import torch
 from kernull._typing import Indices
 from kernull.kernels import FittedKernel
 from kernull.kernels.widths import EXACT_ROWS
-from kernull.stacks.bank import BankView, KernelBank, parse_widths, report_dropped
+from kernull.stacks.kernel_set import KernelSet, ScaledView, parse_widths, report_dropped
 from kernull.stacks.torch_tiled import TorchTiledStack
 from kernull.views import ViewScaler
 
-__all__ = ["SCALINGS_ON_DEVICE", "TorchBank"]
+__all__ = ["SCALINGS_ON_DEVICE", "TorchKernelSet"]
 
 #: Scalings that are fitted on the device; whitening needs the host's estimators.
 SCALINGS_ON_DEVICE = ("standard", "none")
 
 
 @dataclass(frozen=True)
-class TorchBank:
+class TorchKernelSet:
     """Rbf kernels on standardised (or raw) views of rows that live on a device.
 
-    The same scaling, widths and subsample as `KernelBank.fit`, computed where the rows are.
+    The same scaling, widths and subsample as `KernelSet.fit`, computed where the rows are.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = torch.as_tensor(np.random.default_rng(0).standard_normal((50, 3)))
     >>> views = {"all": np.arange(3)}
-    >>> here, there = TorchBank.fit(X, views).to_bank(), KernelBank.fit(X.numpy(), views)
+    >>> here, there = TorchKernelSet.fit(X, views).to_bank(), KernelSet.fit(X.numpy(), views)
     >>> bool(np.isclose(here.views[0].kernels[0].width, there.views[0].kernels[0].width))
     True
     """
@@ -54,7 +54,7 @@ class TorchBank:
         scaling: str = "standard",
         drop_constant: bool = True,
         dtype: Any = None,
-    ) -> TorchBank:
+    ) -> TorchKernelSet:
         """Fit scaling and widths of every view on the device of X; drop constant views."""
         if scaling not in SCALINGS_ON_DEVICE:
             raise ValueError(f"scaling: got {scaling!r}; a device fits {SCALINGS_ON_DEVICE}.")
@@ -109,11 +109,11 @@ class TorchBank:
         """The tiled stack of the training rows."""
         return TorchTiledStack(self.rows, self.kernels, **options)
 
-    def to_bank(self) -> KernelBank:
+    def to_bank(self) -> KernelSet:
         """The same bank with its rows on the host, for scoring there and for files."""
         parts = zip(self.names, self.columns, self.scalers, self.rows, self.kernels, strict=True)
-        return KernelBank.of_views(
-            BankView(name, columns, scaler, rows.double().cpu().numpy(), kernels)
+        return KernelSet.of_views(
+            ScaledView(name, columns, scaler, rows.double().cpu().numpy(), kernels)
             for name, columns, scaler, rows, kernels in parts
         )
 

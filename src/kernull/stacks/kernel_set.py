@@ -17,11 +17,11 @@ from kernull.stacks.dense import DenseStack
 from kernull.stacks.weighted import WeightedSum
 from kernull.views import ViewScaler, read_scalings
 
-__all__ = ["BankView", "KernelBank", "OfBank", "parse_widths", "report_dropped"]
+__all__ = ["KernelSet", "KernelSetShape", "ScaledView", "parse_widths", "report_dropped"]
 
 
 @dataclass(frozen=True)
-class BankView:
+class ScaledView:
     """One view of the training rows in one scaling, with the kernels built on it."""
 
     name: str
@@ -36,14 +36,14 @@ class BankView:
 
 
 @dataclass(frozen=True)
-class KernelBank:
+class KernelSet:
     """All kernels of a model: J functions on named, scaled views of the training rows.
 
     Kernels are numbered view by view, and scaling by scaling within a view. Kernels of one view
     and scaling that are functions of the same distance share its computation.
     """
 
-    views: tuple[BankView, ...]
+    views: tuple[ScaledView, ...]
     kernel_names: tuple[str, ...]
 
     @classmethod
@@ -58,7 +58,7 @@ class KernelBank:
         sample_weight: Array | None = None,
         drop_constant: bool = True,
         keep: dict[str, list[Array]] | None = None,
-    ) -> KernelBank:
+    ) -> KernelSet:
         """Fit scaling and widths of every view; drop constant views with a warning.
 
         ``keep`` is for a single view and receives the distances that gave its widths.
@@ -67,7 +67,7 @@ class KernelBank:
         factors = parse_widths(widths)
         if sample_weight is not None:  # rows of weight zero take no part, here or later
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-        kept: list[BankView] = []
+        kept: list[ScaledView] = []
         dropped: list[str] = []
         for name, columns in views.items():
             part = X[:, columns]
@@ -80,13 +80,13 @@ class KernelBank:
                 fitted = tuple(
                     k for spec in specs for k in spec.fit(train, factors, sample_weight, keep)
                 )
-                kept.append(BankView(name, columns, scaler, train, fitted))
+                kept.append(ScaledView(name, columns, scaler, train, fitted))
         report_dropped(dropped, len(kept))
         labels = [spec.label for spec in specs for _ in range(len(factors) if spec.metric else 1)]
         return cls(tuple(kept), _kernel_names(kept, labels))
 
     @classmethod
-    def of_views(cls, views: Iterable[BankView]) -> KernelBank:
+    def of_views(cls, views: Iterable[ScaledView]) -> KernelSet:
         """A bank of views that were fitted elsewhere, with the same kernels each."""
         views = tuple(views)
         return cls(views, _kernel_names(views, [kernel.kind for kernel in views[0].kernels]))
@@ -94,7 +94,7 @@ class KernelBank:
     def __repr__(self) -> str:
         names = ", ".join(view.name for view in self.views[:6])
         names += ", ..." if len(self.views) > 6 else ""
-        return f"KernelBank(J={self.J}, n={self.n}; views: {names})"
+        return f"KernelSet(J={self.J}, n={self.n}; views: {names})"
 
     @property
     def J(self) -> int:
@@ -148,10 +148,10 @@ class KernelBank:
             stack.validate()
         return stack
 
-    def take(self, index: Any) -> KernelBank:
+    def take(self, index: Any) -> KernelSet:
         """The bank with some of its training rows; scaling and widths stay as fitted."""
         views = tuple(replace(view, train=view.train[index]) for view in self.views)
-        return KernelBank(views, self.kernel_names)
+        return KernelSet(views, self.kernel_names)
 
     def combine(self, weights: Array, X: Array | None = None) -> Array:
         """Sum of b_j K_j between the rows of X (training rows if None) and the training rows.
@@ -169,11 +169,11 @@ class KernelBank:
             start += len(view.kernels)
         return out.matrix()
 
-    def rebase(self, X: Array) -> KernelBank:
+    def with_rows(self, X: Array) -> KernelSet:
         """The same scaling, kernels and widths with other training rows."""
         return replace(self, views=tuple(replace(v, train=v.transform(X)) for v in self.views))
 
-    def extend(self, X: Array) -> KernelBank:
+    def extend(self, X: Array) -> KernelSet:
         """The same scaling, kernels and widths with more training rows, added at the end."""
         return replace(
             self,
@@ -182,7 +182,7 @@ class KernelBank:
             ),
         )
 
-    def select(self, mask: Mask) -> KernelBank:
+    def select(self, mask: Mask) -> KernelSet:
         """The bank of some of the kernels, in the same order."""
         kept, start = [], 0
         for view in self.views:
@@ -192,7 +192,7 @@ class KernelBank:
             if kernels:
                 kept.append(replace(view, kernels=kernels))
         names = tuple(n for n, keep in zip(self.kernel_names, mask, strict=True) if keep)
-        return KernelBank(tuple(kept), names)
+        return KernelSet(tuple(kept), names)
 
 
 def report_dropped(dropped: Sequence[str], kept: int) -> None:
@@ -224,10 +224,10 @@ def _weighted_sum(
     return out
 
 
-class OfBank:
+class KernelSetShape:
     """Sizes of a stack that evaluates the kernels of a bank."""
 
-    bank: KernelBank
+    bank: KernelSet
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -264,7 +264,7 @@ def parse_widths(widths: Any) -> tuple[float | str, ...]:
     return factors
 
 
-def _kernel_names(views: Sequence[BankView], labels: Sequence[str]) -> tuple[str, ...]:
+def _kernel_names(views: Sequence[ScaledView], labels: Sequence[str]) -> tuple[str, ...]:
     """Name kernels by their view, adding function and width only where needed to tell apart."""
     several_functions = len(set(labels)) > 1
     scalings = Counter(view.name for view in views)

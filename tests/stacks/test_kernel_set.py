@@ -9,14 +9,14 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernull.errors import ConstantViewWarning, InvalidKernelError
-from kernull.stacks import KernelBank
+from kernull.stacks import KernelSet
 from kernull.views import ViewScaler
 
 VIEWS = {"a": np.array([0, 1]), "b": np.array([2])}
 
 
 def fit(X, views=VIEWS, **options):
-    return KernelBank.fit(X, views, **{"scaling": "none", **options})
+    return KernelSet.fit(X, views, **{"scaling": "none", **options})
 
 
 @pytest.fixture
