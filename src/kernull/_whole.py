@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["atomic_write", "write_whole"]
+
+#: Bytes of a file's name that the name of its temporary file repeats.
+LONGEST_STEM = 200
 
 
 def write_whole(data: bytes, path: Path) -> None:
@@ -32,10 +36,8 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     """
     final = Path(path).resolve()
     special = final.exists() and not final.is_file() and not final.is_dir()
-    folder = None if special else final.parent
-    handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".part", dir=folder)
-    os.close(handle)
-    part = Path(name)
+    mode = None if special else _permissions(final)
+    part = _private_file() if special else _file_beside(final, 0o666 if mode is None else 0o600)
     try:
         yield part
         if special:
@@ -43,13 +45,43 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
                 shutil.copyfileobj(source, target)
             return
         _flush(part)
-        os.chmod(part, _mode(final))
+        if mode is not None:
+            os.chmod(part, mode)
         os.replace(part, final)
     finally:  # there is none left where it took its name
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # folders cannot be flushed everywhere
         _flush(final.parent)
+
+
+def _private_file() -> Path:
+    """An empty file in the system's folder for temporary files, for nobody else to read."""
+    handle, name = tempfile.mkstemp(suffix=".part")
+    os.close(handle)
+    return Path(name)
+
+
+def _permissions(path: Path) -> int | None:
+    """Those of a file that is there."""
+    with contextlib.suppress(OSError):
+        return path.stat().st_mode & 0o777
+    return None
+
+
+def _file_beside(final: Path, mode: int) -> Path:
+    """An empty file in the same folder.
+
+    The system itself takes the umask off the mode of new files; asking for the umask would mean to
+    set it, for all threads, and to set it back.
+    """
+    # Names may have 255 bytes, and the final one may take them all.
+    stem = os.fsencode(final.name)[:LONGEST_STEM].decode("utf-8", "ignore")
+    while True:
+        part = final.with_name(f".{stem}.{secrets.token_hex(4)}.part")
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            return part
 
 
 def _flush(path: Path) -> None:
@@ -59,12 +91,3 @@ def _flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _mode(path: Path) -> int:
-    """Permissions of the file that is replaced, or those of any new file."""
-    with contextlib.suppress(OSError):
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
