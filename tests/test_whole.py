@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernull._whole import whole_file, write_whole
+from kernull._whole import atomic_write, write_whole
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
 
@@ -37,7 +37,7 @@ def test_a_new_file_gets_the_permissions_of_any_new_file(tmp_path, umask):
 def test_a_replaced_file_keeps_its_permissions(tmp_path, umask, before):
     (tmp_path / "file").write_bytes(b"old")
     (tmp_path / "file").chmod(before)
-    with whole_file(tmp_path / "file") as part:
+    with atomic_write(tmp_path / "file") as part:
         assert mode(part) == 0o600  # nobody reads what is not finished
         part.write_bytes(b"new")
     assert mode(tmp_path / "file") == before
@@ -58,8 +58,12 @@ def test_names_may_be_as_long_as_the_system_allows(tmp_path, name):
 
 def test_an_error_leaves_the_old_file_and_no_other(tmp_path):
     (tmp_path / "file").write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "file") as part:
+
+    def fail(part: Path) -> None:
         part.write_bytes(b"half")
-        1 / 0  # noqa: B018
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), atomic_write(tmp_path / "file") as part:
+        fail(part)
     assert (tmp_path / "file").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]

@@ -77,7 +77,7 @@ def test_ctrl_c_leaves_no_partial_file(tables, long_table):
     child.expect(r"[\d,]+ rows")  # in the middle of the work
     assert partial_files(tables)  # there is something to clean up
     child.sendintr()
-    child.expect("stopped; nothing was written")
+    child.expect("stopped; no file was left half-written")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 130
@@ -85,7 +85,8 @@ def test_ctrl_c_leaves_no_partial_file(tables, long_table):
     assert sorted(os.listdir(tables)) == before
 
 
-def test_a_terminated_process_cleans_up_too(tables, long_table):
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_terminated_process_cleans_up_too(tables, long_table, name):
     before = sorted(os.listdir(tables))
     child = subprocess.Popen(
         [sys.executable, "-m", "kernull.cli", "score", "model.kernull", "long.csv", "-o", "t.csv"],
@@ -94,11 +95,41 @@ def test_a_terminated_process_cleans_up_too(tables, long_table):
     deadline = time.monotonic() + 60
     while not partial_files(tables) and time.monotonic() < deadline:
         time.sleep(0.02)
-    child.send_signal(signal.SIGTERM)
+    child.send_signal(getattr(signal, name))
     _, said = child.communicate(timeout=60)
     assert child.returncode == 130
     assert "Traceback" not in said
     assert sorted(os.listdir(tables)) == before
+
+
+def test_rows_that_are_out_already_are_told(tables, long_table):
+    child = subprocess.Popen(
+        [sys.executable, "-m", "kernull.cli", "score", "model.kernull", "long.csv",
+         "--chunk-rows", "1000"],
+        cwd=tables, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    for _ in range(3000):
+        assert child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "at least" in said
+    assert "nothing was written" not in said
+
+
+@pytest.mark.parametrize(
+    "command", [["info", "model.kernull"], ["explain", "model.kernull", "new.csv"]]
+)
+def test_a_reader_that_has_seen_enough_is_no_error(tables, command):
+    reader, writer = os.pipe()
+    os.close(reader)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "kernull.cli", *command],
+        cwd=tables, env=environment(), stdout=writer, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    os.close(writer)
+    _, said = child.communicate(timeout=60)
+    assert (child.returncode, said) == (0, "")
 
 
 @pytest.mark.slow

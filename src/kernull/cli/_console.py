@@ -22,25 +22,37 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
-from kernull.cli._errors import DATA, CliError
+from kernull._text import visible
+from kernull.cli._errors import DATA, INTERRUPTED, CliError
 
 __all__ = ["command", "note", "print_json", "progress", "stderr", "stdout"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-INTERRUPTED = 130
+
+class SafeConsole(Console):
+    """A console that shows what it is given: names in files cannot make the terminal obey them."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Render text with control characters written as escapes."""
+        return super().render_str(visible(text, keep="\n\t"), **options)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command, which knows that a reader may stop early."""
+        raise BrokenPipeError
 
 
 def stdout() -> Console:
     """Console for results; made anew, since tests and pipes replace sys.stdout."""
-    return Console(highlight=False)
+    return SafeConsole(highlight=False, emoji=False)
 
 
 def stderr() -> Console:
     """Console for everything that is not a result."""
-    return Console(stderr=True, highlight=False)
+    return SafeConsole(stderr=True, highlight=False, emoji=False)
 
 
 def note(text: str, quiet: bool) -> None:
@@ -84,7 +96,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except KeyboardInterrupt:
-            _complain("stopped; nothing was written.")
+            _complain("stopped; no file was left half-written.")
             raise typer.Exit(INTERRUPTED) from None
         except CliError as error:
             _complain(str(error))
@@ -103,8 +115,9 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
 def _complain(text: str) -> None:
     line = " ".join(text.split())  # one line, whatever the library said
-    stderr().print("[bold red]kernull:[/] ", end="", markup=True)
-    stderr().print(line, markup=False, soft_wrap=True)
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        stderr().print("[bold red]kernull:[/] ", end="", markup=True)
+        stderr().print(line, markup=False, soft_wrap=True)
 
 
 def _debug() -> None:
@@ -128,19 +141,27 @@ def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
         yield
 
 
+#: Signals that ask to end: of `kill`, and of a terminal that was closed.
+_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM unwind like Ctrl-C, so that temporary files go."""
+    """Let signals that end the process unwind like Ctrl-C, so that temporary files go."""
 
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
+    before = {}
     try:
-        before = signal.signal(signal.SIGTERM, stop)
+        for number in _ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
+                before[number] = signal.signal(number, stop)
     except ValueError:  # not the main thread: somebody else's business
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

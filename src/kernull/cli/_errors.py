@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["DATA", "USAGE", "CliError", "DataError", "UsageError"]
+__all__ = ["DATA", "INTERRUPTED", "USAGE", "CliError", "DataError", "StoppedError", "UsageError"]
 
 #: The input cannot be used, or the output cannot be written.
 DATA = 1
 #: The command line itself is wrong: an option, a name, a file that is not there.
 USAGE = 2
+#: Ctrl-C, or a signal that asks to end.
+INTERRUPTED = 130
 
 
 class CliError(Exception):
@@ -24,3 +26,9 @@ class UsageError(CliError):
     """The command was called wrongly."""
 
     code = USAGE
+
+
+class StoppedError(CliError):
+    """Somebody stopped the command after some results were out."""
+
+    code = INTERRUPTED

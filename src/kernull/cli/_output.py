@@ -14,12 +14,15 @@ from typing import IO, Any
 
 import numpy as np
 
+from kernull._text import visible
 from kernull._whole import atomic_write
-from kernull.cli._errors import DataError, UsageError
+from kernull.cli._errors import DataError, StoppedError, UsageError
 
-__all__ = ["RowWriter", "check_writable", "finite", "open_rows"]
+__all__ = ["RowWriter", "check_writable", "finite", "open_rows", "plain_cell"]
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".npz")
+#: What a formula begins with, in spreadsheets of any language.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def check_writable(path: str, suffixes: Sequence[str] = (), inputs: Sequence[str] = ()) -> None:
@@ -55,33 +58,87 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class RowWriter:
-    """Rows in chunks, to CSV, TSV or JSON lines."""
+def plain_cell(value: Any) -> Any:
+    """A cell that spreadsheets take for text, where they would take it for a formula.
 
-    def __init__(self, file: IO[str], names: Sequence[str], kind: str = "csv") -> None:
-        self.file, self.names, self.kind = file, tuple(names), kind
+    Text that begins with one of ``= + - @`` (or a control character before it) runs when a table
+    is opened there; an apostrophe in front keeps it text. Numbers written as text stay.
+
+    Examples
+    --------
+    >>> plain_cell("=HYPERLINK(1)"), plain_cell("-12.5"), plain_cell("a=b")
+    ("'=HYPERLINK(1)", '-12.5', 'a=b')
+    """
+    if not isinstance(value, str) or not value.startswith(_FORMULA):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
+
+
+class _Lines:
+    r"""Lines that end in ``\n``, for a writer of CSV that takes them to end in ``\r\n``.
+
+    It quotes cells that hold a character of the line's end: a bare ``\r`` splits a row as well.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self.file = file
+
+    def write(self, line: str) -> None:
+        self.file.write(line.removesuffix("\r\n") + "\n")
+
+
+class RowWriter:
+    """Rows in chunks, to CSV, TSV or JSON lines.
+
+    Parameters
+    ----------
+    file : text file
+    names : sequence of str
+        Names of the columns.
+    kind : {"csv", "tsv", "jsonl"}
+    formulas : bool
+        Leave cells that a spreadsheet would execute as they are.
+    """
+
+    def __init__(
+        self, file: IO[str], names: Sequence[str], kind: str = "csv", *, formulas: bool = False
+    ) -> None:
+        self.file, self.names, self.kind, self.formulas = file, tuple(names), kind, formulas
         if kind != "jsonl":
-            self.csv = csv.writer(
-                file, delimiter="\t" if kind == "tsv" else ",", lineterminator="\n"
-            )
+            delimiter = "\t" if kind == "tsv" else ","
+            self.csv = csv.writer(_Lines(file), delimiter=delimiter, lineterminator="\r\n")
+        self.for_people = file.isatty()
         self.started = False
+        self.rows = 0
 
     def write(self, columns: Sequence[Any]) -> None:
         """Write some rows, given by column."""
         # Python numbers print their shortest exact form; NumPy's print their type.
         lists = [c.tolist() if isinstance(c, np.ndarray) else list(c) for c in columns]
-        rows = zip(*lists, strict=True)
-        if not self.started and self.kind != "jsonl":
-            self.csv.writerow(
-                self.names
-            )  # with the first rows: an error before them leaves nothing
-        self.started = True
+        count = len(lists[0]) if lists else 0
         if self.kind == "jsonl":
+            rows = zip(*lists, strict=True)
+            self.started = True
             self.file.writelines(
                 json.dumps(finite(dict(zip(self.names, row, strict=True)))) + "\n" for row in rows
             )
         else:
-            self.csv.writerows(rows)
+            if not self.started:  # with the first rows: an error before them leaves nothing
+                self.csv.writerow(self._cells(self.names))
+            self.started = True
+            self.csv.writerows(zip(*map(self._cells, lists), strict=True))
+        self.rows += count
+
+    def _cells(self, cells: Sequence[Any]) -> Sequence[Any]:
+        if not self.formulas:
+            cells = [plain_cell(cell) for cell in cells]
+        if self.for_people:  # a terminal obeys what is in them
+            cells = [visible(cell, "\n") if isinstance(cell, str) else cell for cell in cells]
+        return cells
 
 
 class _CollectedWriter:
@@ -117,13 +174,21 @@ class _CollectedWriter:
 
 @contextlib.contextmanager
 def open_rows(
-    path: str, names: Sequence[str], as_json: bool = False
+    path: str, names: Sequence[str], as_json: bool = False, formulas: bool = False
 ) -> Iterator[RowWriter | _CollectedWriter]:
     """A writer for rows, by the suffix of a file or for standard output (``-``)."""
     if path == "-":
-        writer = RowWriter(sys.stdout, names, "jsonl" if as_json else "csv")
-        yield writer
-        sys.stdout.flush()
+        kind = "jsonl" if as_json else "csv"
+        writer = RowWriter(sys.stdout, names, kind, formulas=formulas)
+        try:
+            yield writer
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            if not writer.started:
+                raise
+            raise StoppedError(
+                f"stopped; at least {writer.rows:,} rows are on standard output, not all."
+            ) from None
         return
     suffix = Path(path).suffix.lower()
     with atomic_write(path) as part:
@@ -134,4 +199,5 @@ def open_rows(
             collected.close()
         else:
             with part.open("w", encoding="utf-8", newline="") as file:
-                yield RowWriter(file, names, suffix[1:] if suffix in _SUFFIXES else "csv")
+                kind = suffix[1:] if suffix in _SUFFIXES else "csv"
+                yield RowWriter(file, names, kind, formulas=formulas)

@@ -31,6 +31,10 @@ def score(
     ] = None,
     drop: o.Drop = None,
     chunk_rows: Annotated[int, typer.Option(min=1, help="Rows read at once.")] = CHUNK_ROWS,
+    leave_formulas: Annotated[
+        bool,
+        typer.Option("--leave-formulas", help="Copy cells such as =A1 as they are (CSV, TSV)."),
+    ] = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -38,7 +42,8 @@ def score(
 
     The top view is the one that fits the other views of its row least. The table is read and
     written in chunks, so it may be larger than memory. With --json, standard output gets JSON
-    lines, or a summary where the rows go to a file.
+    lines, or a summary where the rows go to a file. In CSV and TSV, text that a spreadsheet would
+    run as a formula gets an apostrophe in front, unless --leave-formulas.
     """
     check_writable(out, () if out == "-" else _SUFFIXES, inputs=[model, data])
     from kernull.report import can_explain
@@ -56,7 +61,7 @@ def score(
         )
     names = ["row", *kept, *own]
     rows = flagged = 0
-    with progress(quiet) as bar, open_rows(out, names, json) as writer:
+    with progress(quiet) as bar, open_rows(out, names, json, leave_formulas) as writer:
         task = bar.add_task("Scoring", total=source.size)
         for chunk, done in source.chunks():
             judged = judge(fitted, matrix(chunk, features), explained)

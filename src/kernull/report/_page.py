@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from kernull._text import visible
 from kernull._whole import write_whole
 from kernull.report._content import Content, gather
 from kernull.report._svg import Line, bar_chart, histogram, line_chart
@@ -80,7 +81,7 @@ def render_report(
     )
     environment.filters["thousands"] = lambda number: f"{number:,}"
     environment.filters["pyrepr"] = repr
-    return environment.get_template("report.html.jinja").render(
+    page = environment.get_template("report.html.jinja").render(
         c=content,
         title=title,
         subtitle=subtitle,
@@ -92,6 +93,8 @@ def render_report(
         style=Markup(_asset("style.css")),
         script=Markup(_asset("script.js")),
     )
+    # Markup in names is escaped by Jinja; here what would turn text around, or act in a terminal.
+    return visible(page, keep="\n\t")
 
 
 def save_report(model: Any, X: Any, path: str | os.PathLike[str], **options: Any) -> Path:

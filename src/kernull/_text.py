@@ -1,0 +1,49 @@
+"""Text that other people wrote, made fit to be shown."""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["visible"]
+
+#: The joiners that Persian, Indic scripts and emoji are written with.
+_KEPT = frozenset("\u200c\u200d")
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""The text with everything that acts instead of being seen written as an escape.
+
+    Names of views and columns, parameters and cells come from files that anybody may have
+    written. A terminal obeys control characters in them (set the title, fill the clipboard, move
+    the cursor up and overwrite what was there), and marks of direction make text read as another.
+
+    Parameters
+    ----------
+    text : str
+        What to show.
+    keep : str
+        Characters that are left as they are, such as line ends in a text of ours.
+
+    Examples
+    --------
+    >>> from kernull._text import visible
+    >>> print(visible("a\x1b]0;title\x07 b"))
+    a\x1b]0;title\x07 b
+    >>> print(visible("größe (日本) in µm"))
+    größe (日本) in µm
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if _shows(c) or c in keep else _escaped(c) for c in text)
+
+
+def _shows(character: str) -> bool:
+    return (
+        character.isprintable()
+        or character in _KEPT
+        or unicodedata.category(character) == "Zs"  # no-break spaces and the like
+    )
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
