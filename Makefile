@@ -44,10 +44,10 @@ demo: $(VENV)/.stamp-base  ## run the demo
 	$(BIN)/python -m kernull.demo
 
 test: setup lint  ## lint, then the tests and doctests (without those marked slow)
-	$(call phase,pytest,$(PYTEST) -m "not slow" $(PYTEST_ARGS) tests src)
+	$(call phase,pytest,$(PYTEST) -m "not slow" $(PYTEST_ARGS) tests src experiments)
 
 test-all: setup lint  ## the same with the slow tests
-	$(call phase,pytest,$(PYTEST) $(PYTEST_ARGS) tests src)
+	$(call phase,pytest,$(PYTEST) $(PYTEST_ARGS) tests src experiments)
 
 lint: setup  ## ruff, mypy and the import layers; all of them block
 	$(call phase,ruff check,$(BIN)/ruff check .)
@@ -107,11 +107,11 @@ package: setup  ## wheel and sdist, each installed into an empty environment and
 	$(call phase,package,$(BIN)/python -m pytest -m slow tests/test_packaging.py)
 
 reproduce-quick: setup  ## every experiment of the paper in small, under ten minutes on two cores
-	$(call phase,reproduce,$(BIN)/python -m kernull.experiments all --quick --jobs $(WORKERS) --out out/reproduce)
+	$(call phase,reproduce,$(BIN)/python -m experiments all --quick --jobs $(WORKERS) --out out/reproduce)
 
 reproduce: setup  ## the experiments of the paper in full; hours, resumes where it was stopped
-	$(call phase,reproduce,$(BIN)/python -m kernull.experiments all --jobs $(WORKERS) --out out/reproduce)
+	$(call phase,reproduce,$(BIN)/python -m experiments all --jobs $(WORKERS) --out out/reproduce)
 
 clean:  ## remove .venv, builds and caches
 	rm -rf $(VENV) build dist docs/_build docs/auto_examples docs/generated out results-cache demo .hypothesis .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

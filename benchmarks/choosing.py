@@ -31,7 +31,7 @@ import sklearn
 from joblib import Parallel, delayed
 
 import kernull
-from kernull.datasets import DELFT, load_delft, load_multiple_features
+from experiments.datasets import DELFT, load_delft, load_multiple_features
 from kernull.errors import ConstantViewWarning, TooFewRowsWarning
 from kernull.estimators import MultiKernelFisherNull
 from kernull.methods.registry import PLAIN

@@ -22,8 +22,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from experiments.datasets import DELFT, load_delft
 from kernull.balls import LpBall
-from kernull.datasets import DELFT, load_delft
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import KernelSet

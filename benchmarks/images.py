@@ -84,7 +84,7 @@ def many_rows(folder, rows=70_000, features=1280, batch=256):
 
 
 def scaling(cache, n_train=60):
-    from kernull.datasets import load_flowers17_images
+    from experiments.datasets import load_flowers17_images
 
     flowers = list(load_flowers17_images())
     labels = np.array([flower.label for flower in flowers])

@@ -16,8 +16,8 @@ import warnings
 
 import numpy as np
 
+from experiments.datasets import DatasetNotFound, load_multiple_features
 from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
-from kernull.datasets import DatasetNotFound, load_multiple_features
 from kernull.methods.registry import PLAIN
 from kernull.metrics import auc
 from kernull.views import join_views

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from sklearn.covariance import LedoitWolf
 
+from experiments.datasets import DELFT, load_delft, load_multiple_features
 from kernull import MultiKernelFisherNull, join_views
 from kernull.calibration import Calibration
-from kernull.datasets import DELFT, load_delft, load_multiple_features
 
 RATE = 0.05
 FDR = 0.1

@@ -6,7 +6,8 @@ Four pretrained networks look at each photograph, each is a view, and kernull le
 counts. No label and no training of a network is needed: a folder of what is normal is enough.
 
 This example needs ``pip install kernull[vision]``, the networks as ONNX files in the folder that
-the environment variable ``KERNULL_WEIGHTS`` names, and the Flowers17 photographs.
+the environment variable ``KERNULL_WEIGHTS`` names, and the Flowers17 photographs, whose loader is
+part of the repository: run it from the root of a clone, ``python -m examples.plot_09_images``.
 """
 
 # %%
@@ -19,8 +20,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
+from experiments.datasets import load_flowers17_images
 from kernull import ContributionsDisplay, ImageViews, MultiKernelFisherNull
-from kernull.datasets import load_flowers17_images
 from kernull.metrics import auc
 from kernull.views.images import image_paths
 

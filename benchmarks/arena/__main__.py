@@ -13,11 +13,11 @@ from benchmarks.arena.entrants import entrants
 from benchmarks.arena.experiment import EXPERIMENT, cells
 from benchmarks.arena.problems import catalogue
 from benchmarks.arena.report import provenance, write
+from experiments import CellsFailedError, Store, run_cells
+from experiments._cells import fingerprint
+from experiments._reproduce import _progress
+from experiments._store import write_atomically
 from kernull.errors import MissingDependencyError
-from kernull.experiments import CellsFailedError, Store, run_cells
-from kernull.experiments._cells import fingerprint
-from kernull.experiments._reproduce import _progress
-from kernull.experiments._store import write_atomically
 
 
 def matching(names, patterns, what):

@@ -8,8 +8,8 @@ from typing import Any
 
 import kernull
 from benchmarks.arena.peers import PEERS, peer
+from experiments._cells import fingerprint
 from kernull import MultiKernelFisherNull
-from kernull.experiments._cells import fingerprint
 from kernull.methods import WIDTHS, get_method
 from kernull.selection import MultiKernelFisherNullCV
 

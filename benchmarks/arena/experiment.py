@@ -15,7 +15,7 @@ from benchmarks.arena import protocol
 from benchmarks.arena.entrants import entrants
 from benchmarks.arena.problems import named, seed, split
 from benchmarks.arena.rules import candidates
-from kernull.experiments import Cell, Experiment
+from experiments import Cell, Experiment
 from kernull.metrics import auc
 
 NAME = "benchmarks.arena.experiment"

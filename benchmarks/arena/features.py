@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.arena import protocol
-from kernull.datasets import load_flowers17_images, load_mnist
-from kernull.experiments._cells import generator
-from kernull.experiments._store import write_atomically
+from experiments._cells import generator
+from experiments._store import write_atomically
+from experiments.datasets import load_flowers17_images, load_mnist
 
 
 class NoFeaturesError(LookupError):

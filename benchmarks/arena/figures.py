@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from benchmarks.arena.entrants import DEFAULT
 from benchmarks.arena.peers import PEERS
-from kernull.experiments._plots import COLOURS, MARKERS, critical_difference, new_figure, save
-from kernull.experiments._ranks import rank_methods
+from experiments._plots import COLOURS, MARKERS, critical_difference, new_figure, save
+from experiments._ranks import rank_methods
 
 
 def draw(table, summary, folder):

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from benchmarks.arena import features, protocol
-from kernull.datasets import (
+from experiments._cells import generator
+from experiments.datasets import (
     DELFT,
     DatasetNotFound,
     data_home,
@@ -18,7 +19,6 @@ from kernull.datasets import (
     load_delft,
     load_multiple_features,
 )
-from kernull.experiments._cells import generator
 from kernull.views import join_views
 
 BUNDLED = {"wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}

@@ -14,11 +14,11 @@ from benchmarks.arena import figures, protocol
 from benchmarks.arena.entrants import DEFAULT, PAPER, entrants
 from benchmarks.arena.experiment import ORACLE
 from benchmarks.arena.peers import PEERS
+from experiments._ranks import paired, rank_methods
+from experiments._reproduce import machine
+from experiments._store import write_atomically
+from experiments._tables import _write_csv, distinct, group, markdown, write_results
 from kernull._version import __version__
-from kernull.experiments._ranks import paired, rank_methods
-from kernull.experiments._reproduce import machine
-from kernull.experiments._store import write_atomically
-from kernull.experiments._tables import _write_csv, distinct, group, markdown, write_results
 
 NOTES = """\
 - Nothing is tuned on labels. `OneClassSVM, tuned` and `MultiKernelFisherNullCV()` choose by \

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.arena.entrants import fisher
+from experiments._tables import group, markdown
 from kernull import MultiKernelFisherNull
-from kernull.experiments._tables import group, markdown
 
 BOTH = ("standard", "whiten")
 MIXED = (0.25, 0.5, 1.0)

@@ -15,7 +15,7 @@ second call with one more network extracts that one only::
 What is finished after ``--limit`` seconds (540 by default) is written and the rest is left.
 A task that finds the GPU's memory full is put back to the end of the queue, once.
 
-Protocol, that of `kernull.experiments.e8`, fixed before the run. The training images of each digit
+Protocol, that of `experiments.e8`, fixed before the run. The training images of each digit
 are shuffled by a seed of its own; the first 90 % of the target digit train, the last 10 % and a
 hundred of each other digit validate; the whole test set tests. Features are signed square roots
 of unit length. Everything is chosen by validation AUC and nothing is refitted. ``--regions`` adds

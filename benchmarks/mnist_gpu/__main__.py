@@ -19,7 +19,7 @@ try:
     from benchmarks.mnist_gpu.features import NETWORKS, QUARTERS, SCALINGS, SMALL, extract
     from benchmarks.mnist_gpu.output import averages, say, write_csv
     from benchmarks.mnist_gpu.protocol import generator
-    from kernull.datasets import load_mnist
+    from experiments.datasets import load_mnist
 except ImportError as error:  # a machine without one of the dependencies
     sys.exit(f"benchmarks.mnist_gpu cannot run here: {error}")
 

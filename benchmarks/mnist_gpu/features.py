@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from benchmarks.mnist_gpu.onnx_torch import TorchNetwork
 from benchmarks.mnist_gpu.output import say
-from kernull.views._onnx_torch import TorchNetwork
 
 IM = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
 #: Side of the input, mean and scale of each channel (of 0..255), in the network's order.

@@ -13,7 +13,7 @@ OUTLIERS = 100
 
 
 def generator(*key: str | int) -> np.random.Generator:
-    """The generator of `kernull.experiments` (whose package needs more than this machine has)."""
+    """The generator of `experiments` (whose package needs more than this machine has)."""
     digest = hashlib.sha256("\x1f".join(str(part) for part in key).encode()).digest()
     return np.random.default_rng(np.frombuffer(digest, dtype="<u4").astype(np.uint64).tolist())
 

@@ -17,7 +17,7 @@ from benchmarks.mnist_gpu.crew import Report, Task  # noqa: E402
 from benchmarks.mnist_gpu.features import scale_view, squared_distances  # noqa: E402
 from benchmarks.mnist_gpu.methods import MACHINES, REGIONS, run_scaling  # noqa: E402
 from benchmarks.mnist_gpu.protocol import Digit  # noqa: E402
-from kernull.experiments.e8 import full_section  # noqa: E402
+from experiments.e8 import full_section  # noqa: E402
 
 
 def two_views(n, seed):

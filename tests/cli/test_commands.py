@@ -303,11 +303,13 @@ def test_unknown_options_are_usage_errors(tables):
     assert "Traceback" not in done.stderr
 
 
-def test_reproduce_names_the_experiments_it_knows(tables):
-    done = kernull("reproduce", "E99", cwd=tables)
+@pytest.mark.parametrize("names", [(), ("E4", "E10")])
+def test_reproduce_says_where_the_experiments_are(tables, names):
+    done = kernull("reproduce", *names, cwd=tables)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
-    assert "E4" in done.stderr
+    assert "make reproduce" in done.stderr
+    assert f"python -m experiments {' '.join(names) or 'all'}`" in done.stderr
 
 
 @pytest.mark.slow

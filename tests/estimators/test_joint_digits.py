@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from experiments.datasets import DatasetNotFound, load_multiple_features
 from kernull import JointMultiKernelFisherNull
-from kernull.datasets import DatasetNotFound, load_multiple_features
 from kernull.metrics import auc
 from kernull.views import join_views
 from tests.plain import plain_fisher

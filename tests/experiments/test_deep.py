@@ -5,13 +5,13 @@ import pytest
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics import roc_auc_score
 
+from experiments._cells import generator
+from experiments._deep import base_settings, rooted
+from experiments._deep_report import deep_body
+from experiments._deep_run import Judge, run_family
+from experiments._models import Split
+from experiments.published import DEEP
 from kernull.estimators import FisherNull, GaussianProcessOneClass, KernelPCANovelty
-from kernull.experiments._cells import generator
-from kernull.experiments._deep import base_settings, rooted
-from kernull.experiments._deep_report import deep_body
-from kernull.experiments._deep_run import Judge, run_family
-from kernull.experiments._models import Split
-from kernull.experiments.published import DEEP
 
 
 @pytest.fixture(scope="module")

@@ -6,18 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernull.datasets import (
+from experiments import _caltech, e5, e6, e7, e8, e9, load_experiment, reproduce
+from experiments import e8_flowers as flowers
+from experiments._cells import Cell
+from experiments._deep import base_settings
+from experiments.datasets import (
     DatasetNotFound,
     load_abnormal1001,
     load_caltech256,
     load_oulu_npu,
     oulu_faces,
 )
-from kernull.datasets._oulu import crop_face, parse_video, read_eyes
-from kernull.experiments import _caltech, e5, e6, e7, e8, e9, load_experiment, reproduce
-from kernull.experiments import e8_flowers as flowers
-from kernull.experiments._cells import Cell
-from kernull.experiments._deep import base_settings
+from experiments.datasets._oulu import crop_face, parse_video, read_eyes
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

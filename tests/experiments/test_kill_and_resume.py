@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills a process
 
 
 def start(out, jobs, repeats):
-    command = [sys.executable, "-m", "kernull.experiments", "E2", "--quick"]
+    command = [sys.executable, "-m", "experiments", "E2", "--quick"]
     command += ["--repeats", str(repeats), "--jobs", str(jobs), "--out", str(out)]
     return subprocess.Popen(
         command,

@@ -5,17 +5,16 @@ import pytest
 from scipy.io import savemat
 from scipy.stats import friedmanchisquare
 
-from kernull import metrics
-from kernull.experiments import e2, e4_protocol, load_experiment, published
-from kernull.experiments._cells import Cell
-from kernull.experiments._flowers import (
+from experiments import e2, e4_protocol, load_experiment, published
+from experiments._cells import Cell
+from experiments._flowers import (
     DESCRIPTORS,
     PUBLISHED,
     class_kernels,
     kernel_of_distances,
     published_distances,
 )
-from kernull.experiments._models import (
+from experiments._models import (
     Split,
     aucs,
     kernels_by_width,
@@ -23,8 +22,9 @@ from kernull.experiments._models import (
     path_scores,
     split_rows,
 )
-from kernull.experiments._ranks import paired, rank_methods
-from kernull.experiments.e2 import best_threshold
+from experiments._ranks import paired, rank_methods
+from experiments.e2 import best_threshold
+from kernull import metrics
 from kernull.methods import get_method
 from tests.plain import plain_fisher
 
@@ -139,7 +139,7 @@ def test_published_figures_are_the_papers():
 
 
 def test_protocol_of_e4_is_the_one_fixed_beforehand():
-    from kernull.datasets._delft import TARGETS
+    from experiments.datasets._delft import TARGETS
 
     classes = "vehicle 4 diabetes 2 sonar 1 breast 1 imports 1 glass 1 wine 1 liver 1 survival 1"
     assert " ".join(f"{name} {c}" for name, c in TARGETS.items()) == classes
@@ -195,8 +195,8 @@ def test_descriptors_tell_colour_from_texture(rng):
 
 def test_e4_cell_equals_plain_fits(delft_home):
     """One method's cell against its estimator on the table, point by point of the grid."""
-    from kernull.experiments import Cell
-    from kernull.experiments.e4 import _candidates, _split, problem_of
+    from experiments import Cell
+    from experiments.e4 import _candidates, _split, problem_of
 
     cell = Cell("survival 1", "GP-Average", 0)
     settings = load_experiment("E4").settings(True)

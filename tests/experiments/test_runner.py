@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from kernull.datasets import DatasetNotFound
-from kernull.experiments import (
+from experiments import (
     EXPERIMENTS,
     Cell,
     CellsFailedError,
@@ -18,8 +17,9 @@ from kernull.experiments import (
     reproduce,
     run_cells,
 )
-from kernull.experiments._cells import fingerprint, generator
-from kernull.experiments._tables import markdown, mean_std, write_results
+from experiments._cells import fingerprint, generator
+from experiments._tables import markdown, mean_std, write_results
+from experiments.datasets import DatasetNotFound
 
 
 def toy(run, name="toy"):
@@ -111,7 +111,7 @@ def test_a_failing_cell_costs_only_itself(tmp_path, register):
 def test_a_module_elsewhere_declares_an_experiment(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "toy.py").write_text(
-        "from kernull.experiments import Cell, Experiment\n"
+        "from experiments import Cell, Experiment\n"
         "EXPERIMENT = Experiment('elsewhere.toy', 'a toy', lambda quick: {}, lambda s, r: [],\n"
         "    lambda cell, settings, folder: [{'value': cell.repeat}], lambda r, s, f: '')\n"
     )
@@ -150,7 +150,7 @@ def test_missing_data_is_skipped_only_by_all(tmp_path, monkeypatch):
     with pytest.raises(DatasetNotFound, match="Multiple Features"):
         reproduce("E3", quick=True, out=tmp_path)
     only = {name: EXPERIMENTS[name] for name in ("E3", "E4")}
-    monkeypatch.setattr("kernull.experiments._reproduce.EXPERIMENTS", only)
+    monkeypatch.setattr("experiments._reproduce.EXPERIMENTS", only)
     outcomes = reproduce("all", quick=True, out=tmp_path)
     assert [outcome.page for outcome in outcomes] == [None, None]
     assert "KERNULL_DATA" in outcomes[0].skipped

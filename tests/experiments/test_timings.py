@@ -2,8 +2,8 @@
 
 import pytest
 
-from kernull.experiments import e10
-from kernull.experiments._cells import Cell
+from experiments import e10
+from experiments._cells import Cell
 
 
 @pytest.fixture

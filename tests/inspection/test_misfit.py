@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sklearn.covariance import LedoitWolf
 from sklearn.kernel_ridge import KernelRidge
 
+from experiments.datasets import load_multiple_features
 from kernull import MultiKernelFisherNull, join_views
 from kernull.calibration import ViewPredictor
 from kernull.calibration.misfit import FOLDS, RIDGE, WITNESSES
-from kernull.datasets import load_multiple_features
 from tests.plain import plain_fisher
 
 RNG = np.random.default_rng(0)

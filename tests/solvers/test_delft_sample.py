@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.datasets import load_delft
 from kernull.balls import LpBall
-from kernull.datasets import load_delft
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack

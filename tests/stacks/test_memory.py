@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tracemalloc
 from types import SimpleNamespace
 
@@ -45,32 +44,25 @@ def test_none_is_half_of_what_is_available():
     assert 0 < parse_memory_limit(None) <= available_memory() * 0.75
 
 
-class TestSystemsOtherThanLinux:
+class TestWhatIsFree:
     @pytest.fixture(autouse=True)
-    def without_proc(self, monkeypatch, tmp_path):
-        """No /proc and no control groups."""
-        monkeypatch.setattr(memory, "Path", lambda path: tmp_path / str(path).lstrip("/"))
-        monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo", raising=False)
+    def one_gigabyte_free(self, monkeypatch, tmp_path):
+        """A machine with a gigabyte free, and no control group yet."""
+        free = SimpleNamespace(available=10**9)
+        monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: free)
+        monkeypatch.setattr(memory, "CONTROL_GROUP", tmp_path)
 
-    def test_free_pages(self, monkeypatch):
-        values = {"SC_PAGE_SIZE": 4096, "SC_AVPHYS_PAGES": 1000}
-        monkeypatch.setattr(os, "sysconf", values.__getitem__)
-        assert available_memory() == 4096 * 1000
+    def test_without_a_control_group_as_on_macos_and_windows(self):
+        assert available_memory() == 10**9
 
-    def test_a_name_that_is_not_known_as_on_macos(self, monkeypatch):
-        def sysconf(name):
-            raise ValueError("unrecognized configuration name")
-
-        monkeypatch.setattr(os, "sysconf", sysconf)
-        assert available_memory() == 4 * 2**30
-
-    def test_no_sysconf_as_on_windows(self, monkeypatch):
-        monkeypatch.delattr(os, "sysconf")
-        assert available_memory() == 4 * 2**30
-
-    def test_a_system_that_does_not_tell(self, monkeypatch):
-        monkeypatch.setattr(os, "sysconf", lambda name: -1)
-        assert available_memory() == 4 * 2**30
+    @pytest.mark.parametrize(
+        ("limit", "used", "free"),
+        [("max", 5, 10**9), (3 * 10**8, 10**8, 2 * 10**8), (10**10, 0, 10**9), (10, 20, 0)],
+    )
+    def test_the_lower_of_machine_and_control_group(self, tmp_path, limit, used, free):
+        (tmp_path / "memory.max").write_text(f"{limit}\n")
+        (tmp_path / "memory.current").write_text(f"{used}\n")
+        assert available_memory() == free
 
 
 def test_format():

@@ -51,7 +51,7 @@ def _register() -> None:
         _studies.compare: "kernull compare train.csv --test test.csv --label class --normal good",
         _learn.info: "kernull info model.kernull --json",
         _studies.demo: "kernull demo",
-        _studies.reproduce: "kernull reproduce E4 --quick",
+        _studies.reproduce: "kernull reproduce",
     }
     for function, example in examples.items():
         app.command(epilog=f"Example: {example}")(command(function))

@@ -113,34 +113,12 @@ def demo(
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(help="Experiments (E1, E2, ...), or all.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Small versions, minutes in all.")] = False,
-    repeats: Annotated[
-        int | None, typer.Option(min=1, help="Repeats; the paper's by default.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Worker processes; -1 for one a core.")] = 1,
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder of the results.")] = "results",
-    json: o.Json = False,
-    quiet: o.Quiet = False,
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments (E1, E2, ...).")] = None,
 ) -> None:
-    """Run experiments of the paper; a run that was stopped resumes where it was."""
-    from kernull.experiments import reproduce as run
-
-    try:
-        outcomes = run(names, quick=quick, repeats=repeats, jobs=jobs, out=out)
-    except ValueError as error:
-        if not str(error).startswith("experiment:"):
-            raise
-        raise UsageError(str(error)) from None
-    if json:
-        print_json(
-            [
-                {"name": r.name, "page": None if r.page is None else str(r.page),
-                 "seconds": r.seconds, "skipped": r.skipped}
-                for r in outcomes
-            ]
-        )  # fmt: skip
-        return
-    for result in outcomes:
-        said = f"skipped: {result.skipped}" if result.page is None else str(result.page)
-        stdout().print(f"{result.name}: {said}", markup=False, soft_wrap=True)
+    """Say how to run the experiments of the paper: they come with the repository."""
+    chosen = " ".join(names or ["all"])
+    raise UsageError(
+        "reproduce: the experiments of the paper are not part of the installed package. Clone "
+        "kernull's repository and run `make reproduce` there (`make reproduce-quick` for small "
+        f"versions), or `python -m experiments {chosen}`."
+    )

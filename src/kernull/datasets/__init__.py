@@ -1,8 +1,7 @@
-"""Data sets of the paper and a few that come with scikit-learn.
+"""Small data sets with several views that come with scikit-learn: nothing to download.
 
-The files of the paper's sets are looked for in :func:`data_home`; a missing one raises
-:class:`DatasetNotFound`, which says where it was looked for and where to get it. The sets
-whose loaders end in ``_views`` need no files.
+The loaders of the paper's own sets are part of its experiments (``experiments.datasets`` in the
+repository), not of the installed package.
 """
 
 from kernull.datasets._bundled import (
@@ -10,43 +9,11 @@ from kernull.datasets._bundled import (
     load_digits_views,
     load_wine_views,
 )
-from kernull.datasets._delft import DELFT, delft_classes, load_delft
-from kernull.datasets._folders import (
-    ABNORMAL_CLASSES,
-    AbnormalImages,
-    ImageFiles,
-    load_abnormal1001,
-    load_caltech256,
-)
-from kernull.datasets._home import DatasetNotFound, data_home
-from kernull.datasets._images import FlowerImage, Mnist, load_flowers17_images, load_mnist
-from kernull.datasets._mfeat import load_multiple_features
-from kernull.datasets._oulu import OuluProtocol, OuluVideo, load_oulu_npu, oulu_faces
-from kernull.datasets._types import MultiViewData, OneClassData
+from kernull.datasets._types import MultiViewData
 
 __all__ = [
-    "ABNORMAL_CLASSES",
-    "DELFT",
-    "AbnormalImages",
-    "DatasetNotFound",
-    "FlowerImage",
-    "ImageFiles",
-    "Mnist",
     "MultiViewData",
-    "OneClassData",
-    "OuluProtocol",
-    "OuluVideo",
-    "data_home",
-    "delft_classes",
-    "load_abnormal1001",
     "load_breast_cancer_views",
-    "load_caltech256",
-    "load_delft",
     "load_digits_views",
-    "load_flowers17_images",
-    "load_mnist",
-    "load_multiple_features",
-    "load_oulu_npu",
     "load_wine_views",
-    "oulu_faces",
 ]

@@ -1,4 +1,4 @@
-"""What the loaders return: plain frozen records of arrays."""
+"""What the loaders return: a plain frozen record of arrays."""
 
 from __future__ import annotations
 
@@ -7,35 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MultiViewData", "OneClassData"]
+__all__ = ["MultiViewData"]
 
 
 # eq=False: comparing arrays field by field has no single truth value.
-@dataclass(frozen=True, eq=False)
-class OneClassData:
-    """One table with one class as the target.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, d), float64
-        The features.
-    y : ndarray of shape (n,), int64
-        +1 for rows of the target class, -1 for all others.
-    name : str
-        Name of the data set.
-    target : int
-        The class that is the target.
-    feature_names : tuple of str
-        One name a column of X.
-    """
-
-    X: NDArray[np.float64]
-    y: NDArray[np.int64]
-    name: str
-    target: int
-    feature_names: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class MultiViewData:
     """Several views of the same things, with their classes.
@@ -79,28 +54,10 @@ class MultiViewData:
         ndarray of shape (n,), int64
             The one-class labels.
         """
-        return one_class_labels(self.y, target, self.name)
-
-
-def one_class_labels(classes: NDArray[np.int64], target: int, name: str) -> NDArray[np.int64]:
-    """Turn classes into +1 (target) and -1 (all others); the target must occur.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n,)
-        The class of each row.
-    target : int
-        The target class.
-    name : str
-        Name of the data set, for the error message.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-        The one-class labels.
-    """
-    is_target = classes == target
-    if not is_target.any():
-        known = ", ".join(str(value) for value in np.unique(classes))
-        raise ValueError(f"target must be a class of {name!r}, one of {known}; it is {target!r}")
-    return np.where(is_target, 1, -1).astype(np.int64)
+        is_target = self.y == target
+        if not is_target.any():
+            known = ", ".join(str(value) for value in np.unique(self.y))
+            raise ValueError(
+                f"target must be a class of {self.name!r}, one of {known}; it is {target!r}"
+            )
+        return np.where(is_target, 1, -1).astype(np.int64)

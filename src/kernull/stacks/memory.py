@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
 from numbers import Real
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from kernull.errors import MemoryLimitError
 
@@ -24,36 +25,14 @@ __all__ = [
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {f"{unit}I": 1024**power for power, unit in enumerate("KMGT", start=1)}
 
-
-#: Taken to be free where the system does not say (macOS, Windows): what nearly every machine that
-#: runs this has to spare. Too low costs time, since tiles need little memory; too high crashes.
-FALLBACK_BYTES = 4 * 2**30
-
-MEMINFO = Path("/proc/meminfo")
-
-
-def _from_meminfo() -> int | None:
-    """Linux's own estimate, which counts reclaimable cache as available; sysconf does not."""
-    try:
-        found = re.search(r"MemAvailable:\s+(\d+) kB", MEMINFO.read_text())
-    except OSError:
-        return None
-    return int(found.group(1)) * 1024 if found else None
-
-
-def _from_sysconf() -> int | None:
-    """Free pages; macOS does not know the name, and Windows has no sysconf."""
-    try:
-        pages, size = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
-    return pages * size if pages > 0 and size > 0 else None  # -1: not known
+#: Where Linux keeps the limits of a container; psutil looks at the whole machine.
+CONTROL_GROUP = Path("/sys/fs/cgroup")
 
 
 def available_memory() -> int:
     """Bytes this process may still take: free memory, or the control group's limit if lower."""
-    free = _from_meminfo() or _from_sysconf() or FALLBACK_BYTES
-    limit, used = (Path("/sys/fs/cgroup") / name for name in ("memory.max", "memory.current"))
+    free = int(psutil.virtual_memory().available)
+    limit, used = (CONTROL_GROUP / name for name in ("memory.max", "memory.current"))
     with contextlib.suppress(OSError, ValueError):  # no control group, or "max"
         free = min(free, int(limit.read_text()) - int(used.read_text()))
     return max(free, 0)

@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 
+from kernull.errors import MissingDependencyError
 from kernull.views.images import BackboneFeatures, Preprocessing
+from kernull.views.images.backbones import _open_onnx
 from tests.views.images.conftest import DESCRIPTION, SIZE, write_network
 from tests.views.images.make_references import fixed_image
 
@@ -167,3 +170,16 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_without_onnxruntime_it_says_what_to_install(networks, pictures, monkeypatch):
+    _open_onnx.cache_clear()
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install kernull\[vision\]"):
+        BackboneFeatures("tiny", weights=networks).transform(pictures)
+
+
+def test_a_gpu_that_onnxruntime_lacks_is_refused(networks, pictures, monkeypatch):
+    monkeypatch.setattr(ort, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    with pytest.raises(MissingDependencyError, match="install onnxruntime-gpu"):
+        BackboneFeatures("tiny", weights=networks, device="cuda").transform(pictures)

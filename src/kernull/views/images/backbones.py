@@ -157,17 +157,9 @@ def _open_onnx(path: Path, identity: tuple[int, ...], device: str, threads: int)
     try:
         import onnxruntime as ort
     except ImportError as error:
-        session = _open_in_torch(path, device)
-        if session is None:
-            raise MissingDependencyError(
-                "ONNX networks need onnxruntime; install it with `pip install kernull[vision]`. "
-                "(Or torch, which runs the common ones.)"
-            ) from error
-        return session, digest
-    if device.startswith("cuda") and "CUDAExecutionProvider" not in ort.get_available_providers():
-        session = _open_in_torch(path, device)
-        if session is not None:
-            return session, digest
+        raise MissingDependencyError(
+            "ONNX networks need onnxruntime; install it with `pip install kernull[vision]`."
+        ) from error
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors come as exceptions
@@ -188,21 +180,6 @@ def _open_onnx(path: Path, identity: tuple[int, ...], device: str, threads: int)
             "or pass device='cpu'."
         )
     return session, digest
-
-
-def _open_in_torch(path: Path, device: str) -> Any:
-    """The network run by torch, where torch and its device are; else None."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        return None
-    from kernull.views._onnx_torch import TorchSession
-
-    return TorchSession(path, device)
 
 
 def _providers(ort: Any, device: str) -> list[Any]:
