@@ -1,4 +1,4 @@
-"""Doctests are collected from every module of src and experiments; those of a missing extra are left out."""
+"""Doctests of src and experiments are collected; those of a missing extra are left out."""
 
 from importlib.util import find_spec
 
