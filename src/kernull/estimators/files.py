@@ -138,6 +138,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
             raise ModelFileError("it does not hold an estimator")
         model = _thaw(node)
         _check(model, _numbers(node))
+    except MemoryError:  # of the machine, not of the file
+        raise
     except Exception as error:  # whatever does not fit together, the file is to blame
         said = str(error) if isinstance(error, ModelFileError) else f"{type(error).__name__}"
         raise ModelFileError(

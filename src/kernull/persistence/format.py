@@ -16,13 +16,13 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from kernull._whole import write_whole
 from kernull.errors import ModelFileError
-from kernull.persistence.values import decode, encode
+from kernull.persistence.values import DTYPES, MAX_VALUES, check_size, decode, encode
 
 __all__ = ["FORMAT_VERSION", "read_tree", "write_tree"]
 
@@ -32,6 +32,8 @@ FORMAT_VERSION = 1
 MAX_BYTES = 4 * 2**30
 #: A header (names, parameters, text) above this size is not read.
 MAX_HEADER = 64 * 2**20
+#: Files with more arrays than this are not read.
+MAX_TENSORS = 250_000
 
 
 def write_tree(tree: Any, path: str | os.PathLike[str]) -> None:
@@ -47,7 +49,9 @@ def write_tree(tree: Any, path: str | os.PathLike[str]) -> None:
         Where to write; an existing file is replaced.
     """
     tensors: list[np.ndarray[Any, Any]] = []
-    text = json.dumps(encode(tree, tensors), allow_nan=False, separators=(",", ":"))
+    values = encode(tree, tensors)
+    check_size(values, tensors)
+    text = json.dumps(values, allow_nan=False, separators=(",", ":"))
     metadata = {
         "kernull-format": str(FORMAT_VERSION),
         "kernull": text,
@@ -80,57 +84,102 @@ def read_tree(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Any:
     FileNotFoundError, PermissionError, IsADirectoryError
         If there is no such file to read.
     """
-    data = _read_whole(Path(path), max_bytes)
+    name = os.fspath(path)
     try:
-        return _parse(data)
+        with Path(path).open("rb") as file:
+            return _parse(file, os.fstat(file.fileno()).st_size, max_bytes)
     except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)!r} is not a model file: {error}.") from error
+        raise ModelFileError(f"{name!r} is not a model file: {error}.") from error
+    except MemoryError as error:
+        raise MemoryError(f"{name!r} needs more memory to be read than there is.") from error
+    except OSError:
+        raise
     except Exception as error:  # the parsers' own; whatever they raise, the file is to blame
         raise ModelFileError(
-            f"{os.fspath(path)!r} is not a model file: {type(error).__name__}: {str(error)[:200]}"
+            f"{name!r} is not a model file: {type(error).__name__}: {str(error)[:200]}"
         ) from error
 
 
-def _parse(data: bytes) -> Any:
-    from safetensors.numpy import load
-
-    metadata = _metadata(data)
-    version = metadata.get("kernull-format", "")
-    if not (version.isdecimal() and version.isascii() and len(version) < 6):
-        raise ModelFileError("its header has no format version")
-    if not 1 <= int(version) <= FORMAT_VERSION:
+def _parse(file: BinaryIO, size: int, max_bytes: int) -> Any:
+    """Read what the header announces, and no more, once the header is one of ours."""
+    if size > max_bytes:
         raise ModelFileError(
-            f"it has format version {version}, and this kernull reads versions 1 to "
-            f"{FORMAT_VERSION}; it was written by a newer kernull, so install that"
+            f"it has {size} bytes, above the limit of {max_bytes}; pass a higher max_bytes if you "
+            "trust it"
         )
+    head = _read_header(file, size)
+    metadata, length = _metadata(head[8:])
+    _check_version(metadata["kernull-format"])
+    if len(head) + length != size:
+        raise ModelFileError("it is cut short, or there is something behind it")
     text = metadata.get("kernull", "")
-    named = load(data)
-    if set(named) != {str(i) for i in range(len(named))}:
-        raise ModelFileError("its arrays are not numbered")
-    tensors = [np.array(named[str(i)]) for i in range(len(named))]  # writable and aligned
+    # Before parsing, since what is parsed takes memory: a value takes about two of these.
+    if sum(map(text.count, ",[{")) > 2 * MAX_VALUES:
+        raise ModelFileError(f"it holds more than {MAX_VALUES:,} values")
+    tensors = _tensors(head + file.read(length))
     if metadata.get("sha256") != _hash(text, tensors):
         raise ModelFileError("its hash is wrong: the file is damaged or was changed")
     return decode(json.loads(text, parse_constant=_no_constant), tensors)
 
 
-def _metadata(data: bytes) -> dict[str, str]:
-    """The text entries of a safetensors header."""
-    size = int.from_bytes(data[:8], "little")
-    if not data:
+def _read_header(file: BinaryIO, size: int) -> bytes:
+    """The header with its length before it, of a file that looks like one of ours."""
+    start = file.read(9)
+    if not start:
         raise ModelFileError("it is empty")
-    if data[8:9] != b"{":  # where the header of every safetensors file begins
+    if start[8:] != b"{":  # where the header of every safetensors file begins
         raise ModelFileError("it is not written by kernull.save")
-    if size > len(data) - 8:
+    length = int.from_bytes(start[:8], "little")
+    if length > size - 8:
         raise ModelFileError("it is cut short")
-    if size > MAX_HEADER:
-        raise ModelFileError(f"its header has {size} bytes, more than {MAX_HEADER}")
-    header = json.loads(data[8 : 8 + size].decode("utf-8"))
-    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    if length > MAX_HEADER:
+        raise ModelFileError(f"its header has {length} bytes, more than {MAX_HEADER}")
+    return start + file.read(length - 1)
+
+
+def _metadata(header: bytes) -> tuple[dict[str, str], int]:
+    """The text entries of a safetensors header, and the bytes of the tensors behind it."""
+    if header.count(b"data_offsets") > MAX_TENSORS:
+        raise ModelFileError(f"it holds more than {MAX_TENSORS:,} arrays")
+    # An array takes seven of these; the tree, which is here as one text, has its own.
+    if sum(map(header.count, (b",", b"[", b"{"))) > 2 * MAX_VALUES + 10 * MAX_TENSORS:
+        raise ModelFileError(f"its header holds more than {MAX_VALUES:,} values")
+    entries = json.loads(header.decode("utf-8"))
+    metadata = entries.pop("__metadata__", None) if isinstance(entries, dict) else None
     if not isinstance(metadata, dict) or "kernull-format" not in metadata:
         raise ModelFileError("it is not written by kernull.save")
     if not all(isinstance(item, str) for item in metadata.values()):
         raise ModelFileError("its header holds more than text")
-    return metadata
+    ends = [entry["data_offsets"][1] for entry in entries.values()]
+    return metadata, int(max(ends, default=0))
+
+
+def _check_version(version: str) -> None:
+    if not (version.isdecimal() and version.isascii() and len(version) < 6):
+        raise ModelFileError("its header has no format version")
+    if int(version) > FORMAT_VERSION:
+        raise ModelFileError(
+            f"it has format version {version}, and this kernull reads versions 1 to "
+            f"{FORMAT_VERSION}; it was written by a newer kernull, so install that"
+        )
+    if int(version) < 1:
+        raise ModelFileError(f"it has format version {version}, which never was one")
+
+
+def _tensors(data: bytes) -> list[np.ndarray[Any, Any]]:
+    """The arrays of a safetensors file, in order, writable and aligned."""
+    from safetensors.numpy import load
+
+    named = load(data)
+    if set(named) != {str(i) for i in range(len(named))}:
+        raise ModelFileError("its arrays are not numbered")
+    tensors = []
+    for i in range(len(named)):
+        tensor = named.pop(str(i))
+        if tensor.dtype.name not in DTYPES:
+            raise ModelFileError(f"it holds an array of {tensor.dtype.name}")
+        tensors.append(np.array(tensor))
+    return tensors
 
 
 def _no_constant(name: str) -> Any:
@@ -143,14 +192,3 @@ def _hash(text: str, tensors: list[np.ndarray[Any, Any]]) -> str:
         digest.update(f"|{tensor.dtype.name}{tensor.shape}".encode())
         digest.update(np.ascontiguousarray(tensor).data)
     return digest.hexdigest()
-
-
-def _read_whole(path: Path, max_bytes: int) -> bytes:
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > max_bytes:
-            raise ModelFileError(
-                f"{os.fspath(path)!r} has {size} bytes, above the limit of {max_bytes}; pass a "
-                "higher max_bytes if you trust it."
-            )
-        return file.read(size)  # never more than was announced, should the file grow meanwhile

@@ -16,7 +16,7 @@ import numpy as np
 
 from kernull.errors import ModelFileError
 
-__all__ = ["Node", "decode", "encode"]
+__all__ = ["DTYPES", "MAX_VALUES", "Node", "check_size", "decode", "encode"]
 
 #: What a tensor of a model file may hold.
 DTYPES = frozenset(
@@ -25,6 +25,12 @@ DTYPES = frozenset(
 )
 #: A value may be nested this deep.
 MAX_DEPTH = 40
+#: Values in a file, arrays of numbers as one each: some 35,000 views with one column each.
+MAX_VALUES = 2_000_000
+#: Characters of text in a file, arrays of text as they are padded.
+MAX_TEXT = 2**25
+#: Characters in the name of an object or of a field.
+MAX_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -103,25 +109,75 @@ def _encode_array(value: np.ndarray[Any, Any], tensors: list[Any], path: str) ->
     )
 
 
-def decode(value: Any, tensors: list[np.ndarray[Any, Any]], depth: int = 0) -> Any:
+class Decoder:
+    """Turns JSON values back into a tree, and counts what that takes.
+
+    Parameters
+    ----------
+    tensors : list of arrays
+        Those that the values refer to by number.
+    """
+
+    def __init__(self, tensors: list[np.ndarray[Any, Any]]) -> None:
+        self.tensors = tensors
+        self.values = 0
+        self.text = 0
+
+    def decode(self, value: Any, depth: int = 0) -> Any:
+        """One value; the inverse of `encode`, for untrusted input."""
+        self.count(1)
+        if depth > MAX_DEPTH:
+            raise ModelFileError(f"values are nested deeper than {MAX_DEPTH} levels")
+        if isinstance(value, str):
+            self.take(len(value))
+            return value
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, list):
+            return [self.decode(item, depth + 1) for item in value]
+        kind = value.get("$") if isinstance(value, dict) else None
+        reader = _READERS.get(kind) if isinstance(kind, str) else None
+        if reader is None:
+            raise ModelFileError(f"unknown kind of value {str(kind)[:40]!r}")
+        return reader(value, self, depth + 1)
+
+    def count(self, values: int) -> None:
+        """Account for so many values."""
+        self.values += values
+        if self.values > MAX_VALUES:
+            raise ModelFileError(f"it holds more than {MAX_VALUES:,} values")
+
+    def take(self, characters: int) -> None:
+        """Account for text of this length."""
+        self.text += characters
+        if self.text > MAX_TEXT:
+            raise ModelFileError(f"it holds more than {MAX_TEXT:,} characters of text")
+
+
+def decode(value: Any, tensors: list[np.ndarray[Any, Any]]) -> Any:
     """Turn JSON values back into a tree; the inverse of `encode`, for untrusted input.
 
     Raises
     ------
     ModelFileError
-        For anything that `encode` would not have written.
+        For anything that `encode` would not have written, and for more than a model can need.
     """
-    if depth > MAX_DEPTH:
-        raise ModelFileError(f"values are nested deeper than {MAX_DEPTH} levels")
-    if value is None or isinstance(value, bool | str | int | float):
-        return value
-    if isinstance(value, list):
-        return [decode(item, tensors, depth + 1) for item in value]
-    kind = value.get("$") if isinstance(value, dict) else None
-    reader = _READERS.get(kind) if isinstance(kind, str) else None
-    if reader is None:
-        raise ModelFileError(f"unknown kind of value {str(kind)[:40]!r}")
-    return reader(value, tensors, depth + 1)
+    return Decoder(tensors).decode(value)
+
+
+def check_size(value: Any, tensors: list[np.ndarray[Any, Any]]) -> None:
+    """Refuse to write what `decode` would refuse to read.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
+        decode(value, tensors)
+    except ModelFileError as error:
+        raise ValueError(f"the model cannot be written to a file that can be read: {error}.") from (
+            error
+        )
 
 
 def _items(value: dict[str, Any], key: str = "items") -> list[Any]:
@@ -138,71 +194,73 @@ def _text(value: dict[str, Any], key: str = "value") -> str:
     return text
 
 
-def _read_int(value: dict[str, Any], tensors: Any, depth: int) -> int:
+def _read_int(value: dict[str, Any], decoder: Decoder, depth: int) -> int:
     text = _text(value)
     if len(text) > 1000 or not text.removeprefix("-").isdecimal():
         raise ModelFileError("an integer that is none")
     return int(text)
 
 
-def _read_float(value: dict[str, Any], tensors: Any, depth: int) -> float:
+def _read_float(value: dict[str, Any], decoder: Decoder, depth: int) -> float:
     text = _text(value)
     if text not in ("inf", "-inf", "nan"):
         raise ModelFileError("a number that is none")
     return float(text)
 
 
-def _read_tuple(value: dict[str, Any], tensors: Any, depth: int) -> tuple[Any, ...]:
-    return tuple(decode(item, tensors, depth) for item in _items(value))
+def _read_tuple(value: dict[str, Any], decoder: Decoder, depth: int) -> tuple[Any, ...]:
+    return tuple(decoder.decode(item, depth) for item in _items(value))
 
 
-def _read_slice(value: dict[str, Any], tensors: Any, depth: int) -> slice:
-    ends = [decode(item, tensors, depth) for item in _items(value)]
+def _read_slice(value: dict[str, Any], decoder: Decoder, depth: int) -> slice:
+    ends = [decoder.decode(item, depth) for item in _items(value)]
     if len(ends) != 3 or not all(end is None or isinstance(end, int | str) for end in ends):
         raise ModelFileError("a slice that is none")
     return slice(*ends)
 
 
-def _read_dict(value: dict[str, Any], tensors: Any, depth: int) -> dict[Any, Any]:
+def _read_dict(value: dict[str, Any], decoder: Decoder, depth: int) -> dict[Any, Any]:
     out: dict[Any, Any] = {}
     for pair in _items(value):
         if not isinstance(pair, list) or len(pair) != 2:
             raise ModelFileError("a dictionary whose items are not pairs")
-        key = decode(pair[0], tensors, depth)
+        key = decoder.decode(pair[0], depth)
         parts = key if isinstance(key, tuple) else (key,)
         if not all(
             part is None or isinstance(part, str | int | float | np.generic) for part in parts
         ):
             raise ModelFileError("a dictionary key that is neither text nor a number")
-        out[key] = decode(pair[1], tensors, depth)
+        if key in out:
+            raise ModelFileError(f"a dictionary with two entries {str(key)[:40]!r}")
+        out[key] = decoder.decode(pair[1], depth)
     return out
 
 
-def _read_dtype(value: dict[str, Any], tensors: Any, depth: int) -> Any:
+def _read_dtype(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
     name = _text(value)
     if name not in DTYPES:
         raise ModelFileError(f"unknown dtype {name[:40]!r}")
     return np.dtype(name)
 
 
-def _read_array(value: dict[str, Any], tensors: list[Any], depth: int) -> Any:
-    index = value.get("tensor")
+def _read_array(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
+    index, tensors = value.get("tensor"), decoder.tensors
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(tensors):
         raise ModelFileError("an array that is not in the file")
     return tensors[index].T if value.get("order") == "F" else tensors[index]
 
 
-def _read_scalar(value: dict[str, Any], tensors: list[Any], depth: int) -> Any:
+def _read_scalar(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
     inner = value.get("value")
     if not isinstance(inner, dict) or inner.get("$") not in ("array", "strings"):
         raise ModelFileError("a scalar that is none")
-    array = decode(inner, tensors, depth)
+    array = decoder.decode(inner, depth)
     if array.shape != ():
         raise ModelFileError("a scalar that is none")
     return array[()]
 
 
-def _read_strings(value: dict[str, Any], tensors: Any, depth: int) -> Any:
+def _read_strings(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
     shape, values = _items(value, "shape"), _items(value, "values")
     sizes_ok = all(isinstance(s, int) and not isinstance(s, bool) and s >= 0 for s in shape)
     if (
@@ -212,23 +270,24 @@ def _read_strings(value: dict[str, Any], tensors: Any, depth: int) -> Any:
         or not all(isinstance(item, str) for item in values)
     ):
         raise ModelFileError("an array of text that is none")
+    decoder.count(len(values))
     if value.get("dtype") == "object":
+        decoder.take(sum(map(len, values)))
         out = np.empty(len(values), dtype=object)
         out[:] = values
         return out.reshape(shape)
-    # One long string would pad all the others.
-    if len(values) * max((len(item) for item in values), default=0) > 10**7:
-        raise ModelFileError("an array of text that is too large")
+    # One long string pads all the others.
+    decoder.take(len(values) * max(map(len, values), default=0))
     return np.array(values, dtype=str).reshape(shape)
 
 
-def _read_node(value: dict[str, Any], tensors: Any, depth: int) -> Node:
-    fields = value.get("fields")
+def _read_node(value: dict[str, Any], decoder: Decoder, depth: int) -> Node:
+    name, fields = _text(value, "name"), value.get("fields")
     if not isinstance(fields, dict):
         raise ModelFileError("an object without its fields")
-    return Node(
-        _text(value, "name"), {key: decode(item, tensors, depth) for key, item in fields.items()}
-    )
+    if max(map(len, (name, *fields))) > MAX_NAME:
+        raise ModelFileError(f"an object or a field whose name has more than {MAX_NAME} characters")
+    return Node(name, {key: decoder.decode(item, depth) for key, item in fields.items()})
 
 
 _READERS: dict[str, Any] = {
