@@ -10,12 +10,14 @@ __all__ = [
     "ClusterError",
     "ConstantViewWarning",
     "EdgeOfGridWarning",
+    "GapsWarning",
     "InvalidKernelError",
     "MemoryLimitError",
     "MissingCapabilityError",
     "MissingDependencyError",
     "MissingWeightsError",
     "ModelFileError",
+    "TableError",
     "TooFewRowsWarning",
     "ZeroProjectionWarning",
 ]
@@ -41,6 +43,10 @@ class ModelFileError(ValueError):
     """A model file is damaged, not of kernull's format, too new, or does not make sense."""
 
 
+class TableError(ValueError):
+    """A table cannot be used; the message says which file, column and row."""
+
+
 class ClusterError(RuntimeError):
     """A cluster has no workers, or lost them all for good."""
 
@@ -55,6 +61,10 @@ class CalibrationWarning(UserWarning):
 
 class ConstantViewWarning(UserWarning):
     """A view is constant on the training rows and was dropped."""
+
+
+class GapsWarning(UserWarning):
+    """Cells of a table were empty, and were filled in from the other columns."""
 
 
 class EdgeOfGridWarning(UserWarning):

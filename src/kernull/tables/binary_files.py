@@ -1,0 +1,165 @@
+"""Parquet, Arrow, NPZ and Excel files as tables."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from kernull.errors import MissingDependencyError, TableError
+from kernull.tables.table import Source, Table, _check_names
+
+__all__ = ["open_arrow", "open_excel", "open_npz", "open_parquet"]
+
+#: Uncompressed content of an Excel file that is read at most.
+MAX_EXCEL = 2 * 2**30
+
+
+def open_parquet(label: str, file: Any, chunk_rows: int) -> Source:
+    """Open a Parquet file (a path or a binary file)."""
+    pyarrow = _pyarrow(label)
+    from pyarrow import parquet
+
+    try:
+        opened = parquet.ParquetFile(file)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise TableError(f"{label}: is not a Parquet file ({_first_line(error)}).") from None
+    batches = opened.iter_batches(batch_size=chunk_rows)
+    return _of_batches(label, opened.schema_arrow.names, batches, opened.metadata.num_rows)
+
+
+def open_arrow(label: str, file: Any, chunk_rows: int) -> Source:
+    """Open an Arrow file or stream."""
+    pyarrow = _pyarrow(label)
+    from pyarrow import ipc
+
+    try:
+        try:
+            opened = ipc.open_file(file)
+            batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
+        except pyarrow.ArrowInvalid:
+            file.seek(0)
+            opened = ipc.open_stream(file)
+            batches = iter(opened)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise TableError(f"{label}: is not an Arrow file ({_first_line(error)}).") from None
+    small = (
+        batch.slice(i, chunk_rows) for batch in batches for i in range(0, len(batch), chunk_rows)
+    )
+    return _of_batches(label, opened.schema.names, small, None)
+
+
+def _pyarrow(label: str) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingDependencyError(
+            f"{label}: Parquet and Arrow files need pyarrow: pip install 'kernull[tables]'."
+        ) from None
+    return pyarrow
+
+
+def _of_batches(label: str, names: list[str], batches: Any, size: int | None) -> Source:
+    _check_names(label, names)
+
+    def chunks() -> Iterator[tuple[Table, int]]:
+        start = 0
+        try:
+            for batch in batches:
+                if not len(batch):
+                    continue
+                columns = {
+                    name: column.to_numpy(zero_copy_only=False)
+                    for name, column in zip(names, batch.columns, strict=True)
+                }
+                yield Table(label, start, columns), start + len(batch)
+                start += len(batch)
+        except OSError as error:
+            raise TableError(f"{label}: cannot be read ({_first_line(error)}).") from None
+
+    return Source(label, tuple(names), chunks(), size)
+
+
+def open_npz(label: str, file: Any, chunk_rows: int) -> Source:
+    """Open an NPZ file; an array of several columns becomes name_0, name_1, ..."""
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        raise TableError(f"{label}: is not an NPZ file of plain arrays ({error}).") from None
+    except Exception as error:  # zipfile has errors of its own
+        raise TableError(f"{label}: is not an NPZ file ({_first_line(error)}).") from None
+    columns: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if array.ndim not in (1, 2):
+            raise TableError(f"{label}: the array {name!r} has {array.ndim} axes; expected 1 or 2.")
+        if array.ndim == 1:
+            columns[name] = array
+        else:
+            columns |= {f"{name}_{i}": array[:, i] for i in range(array.shape[1])}
+    rows = {len(column) for column in columns.values()}
+    if len(rows) != 1:
+        raise TableError(f"{label}: arrays must have the same number of rows; got {sorted(rows)}.")
+    n = rows.pop()
+
+    def chunks() -> Iterator[tuple[Table, int]]:
+        for i in range(0, n, chunk_rows):
+            part = {name: column[i : i + chunk_rows] for name, column in columns.items()}
+            yield Table(label, i, part), min(i + chunk_rows, n)
+
+    return Source(label, tuple(columns), chunks(), n)
+
+
+def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None) -> Source:
+    """Open a sheet of an Excel file (.xlsx): the first one, or the one named."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise MissingDependencyError(
+            f"{label}: Excel files need openpyxl: pip install 'kernull[excel]'."
+        ) from None
+    try:
+        with zipfile.ZipFile(file) as archive:
+            total = sum(item.file_size for item in archive.infolist())
+        if total > MAX_EXCEL:
+            raise TableError(f"{label}: holds {total:,} bytes, more than {MAX_EXCEL:,}; use CSV.")
+        book = load_workbook(file, read_only=True, data_only=True)
+    except TableError:
+        raise
+    except Exception as error:  # zipfile's, openpyxl's and the XML parser's own
+        raise TableError(f"{label}: is not an Excel file ({_first_line(error)}).") from None
+    if sheet is not None and sheet not in book.sheetnames:
+        raise TableError(f"{label}: has no sheet {sheet!r}; it has {', '.join(book.sheetnames)}.")
+    page = book[sheet] if sheet is not None else book.worksheets[0]
+    rows = (row for row in page.iter_rows(values_only=True) if any(c is not None for c in row))
+    head = next(rows, None)
+    if head is None:
+        raise TableError(f"{label}: the sheet {page.title!r} is empty.")
+    width = max(i + 1 for i, cell in enumerate(head) if cell is not None)
+    names = ["" if cell is None else " ".join(str(cell).split()) for cell in head[:width]]
+    _check_names(label, names)
+    notes = []
+    if sheet is None and len(book.sheetnames) > 1:
+        notes.append(f"the sheet {page.title!r} is read, of {len(book.sheetnames)} (--sheet)")
+    return Source(label, tuple(names), _sheet(label, names, rows, chunk_rows), None, notes=notes)
+
+
+def _sheet(
+    label: str, names: Sequence[str], rows: Iterator[Any], chunk_rows: int
+) -> Iterator[tuple[Table, int]]:
+    start, width = 0, len(names)
+    while part := [
+        (*row[:width], *[None] * (width - len(row))) for row in islice(rows, chunk_rows)
+    ]:
+        columns = {
+            name: list(cells) for name, cells in zip(names, zip(*part, strict=True), strict=True)
+        }
+        yield Table(label, start, columns), start + len(part)
+        start += len(part)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,159 @@
+"""What one cell of a table holds: a number, a date, a text, or nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Mask
+
+__all__ = ["as_dates", "as_numbers", "as_text", "date_format", "has_decimal_comma", "is_missing"]
+
+#: Texts that stand for an empty cell, in lower case.
+MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "<na>", "nat", "null", "none", "?"])
+#: Formats of dates besides ISO 8601, which is tried first.
+DATE_FORMATS = (
+    "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M",
+    "%m/%d/%Y", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%d/%m/%Y", "%Y/%m/%d %H:%M:%S",
+    "%Y/%m/%d",
+)  # fmt: skip
+
+_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?")
+_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+_WHOLE = re.compile(r"([+-]?\d+)\.0+")
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is empty: nothing, NaN, or a text such as ``NA``."""
+    if cell is None:
+        return True
+    if isinstance(cell, float | np.floating):
+        return bool(np.isnan(cell))
+    if isinstance(cell, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(cell))
+    if isinstance(cell, int | np.integer | date):
+        return str(cell) == "NaT"  # pandas' own missing date is a datetime
+    return str(cell).strip().lower() in MISSING
+
+
+def as_numbers(cells: Sequence[Any], decimal: str = ".") -> tuple[Array, Mask, Mask]:
+    """Cells as numbers.
+
+    Parameters
+    ----------
+    cells : sequence
+    decimal : {".", ","}
+        Decimal mark of cells that are text.
+
+    Returns
+    -------
+    values : array of shape (n,)
+        NaN where there is no finite number.
+    missing, bad : boolean arrays of shape (n,)
+        Cells that are empty; cells that hold something else than a finite number.
+
+    Examples
+    --------
+    >>> values, missing, bad = as_numbers(["1,5", "", "x"], decimal=",")
+    >>> values.tolist(), missing.tolist(), bad.tolist()
+    ([1.5, nan, nan], [False, True, False], [False, False, True])
+    """
+    n = len(cells)
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
+        values = cells.astype(np.float64)
+    elif isinstance(cells, np.ndarray) and cells.dtype.kind in "mM":
+        missing = np.isnat(cells)
+        return np.full(n, np.nan), missing, ~missing
+    else:
+        try:
+            if decimal == ",":
+                raise ValueError
+            values = np.fromiter(map(float, cells), np.float64, n)
+        except (TypeError, ValueError):
+            values = np.fromiter((_number(cell, decimal) for cell in cells), np.float64, n)
+    finite = np.isfinite(values)
+    if finite.all():
+        none = np.zeros(n, dtype=bool)
+        return values, none, none.copy()
+    missing, bad = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    for i in np.flatnonzero(~finite).tolist():
+        missing[i] = is_missing(cells[i])
+        bad[i] = not missing[i]
+    return np.where(finite, values, np.nan), missing, bad
+
+
+def _number(cell: Any, decimal: str) -> float:
+    if isinstance(cell, str) and decimal == ",":
+        text = cell.strip()
+        if _COMMA.fullmatch(text):
+            cell = text.replace(".", "").replace(",", ".")
+        elif _POINT.fullmatch(text):  # a thousands separator here, or a slip: never guess
+            return np.nan
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return np.nan
+
+
+def has_decimal_comma(columns: Sequence[Sequence[Any]]) -> bool:
+    """Whether numbers in these columns of text are written with a decimal comma throughout."""
+    commas = 0
+    for cells in columns:
+        for cell in cells:
+            text = cell.strip() if isinstance(cell, str) else ""
+            if _POINT.fullmatch(text):
+                return False
+            commas += bool(_COMMA.fullmatch(text))
+    return commas > 0
+
+
+def as_text(cells: Sequence[Any]) -> list[str | None]:
+    """Cells as text, None where they are empty; whole numbers are written without a point."""
+    return [None if is_missing(cell) else _text(cell) for cell in cells]
+
+
+def _text(cell: Any) -> str:
+    text = str(cell).strip()
+    whole = _WHOLE.fullmatch(text)
+    return whole.group(1) if whole else text
+
+
+def date_format(cells: Sequence[Any]) -> str | None:
+    """The format in which most of these cells are dates: ``"iso"``, one of strptime, or None."""
+    filled = [cell for cell in cells if not is_missing(cell)]
+    if not filled:
+        return None
+    for form in ("iso", *DATE_FORMATS):
+        if sum(_date(cell, form) is not None for cell in filled) >= 0.9 * len(filled):
+            return form
+    return None
+
+
+def as_dates(cells: Sequence[Any], form: str) -> Array:
+    """Cells as dates (datetime64), NaT where they are none."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
+        return cells.astype("datetime64[s]")
+    found = [_date(cell, form) for cell in cells]
+    return np.array([np.datetime64("NaT") if f is None else f for f in found], "datetime64[s]")
+
+
+def _date(cell: Any, form: str) -> datetime | None:
+    if isinstance(cell, np.datetime64):
+        return None if np.isnat(cell) else cell.astype("datetime64[s]").item()
+    if isinstance(cell, datetime):
+        return cell.replace(tzinfo=None)
+    if isinstance(cell, date):
+        return datetime(cell.year, cell.month, cell.day)
+    text = cell.strip() if isinstance(cell, str) else ""
+    if len(text) < 8:  # 2024 alone is a number
+        return None
+    try:
+        if form == "iso":
+            return None if text.isdigit() else datetime.fromisoformat(text).replace(tzinfo=None)
+        return datetime.strptime(text, form)
+    except ValueError:
+        return None

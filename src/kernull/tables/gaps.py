@@ -1,0 +1,109 @@
+r"""Empty cells, filled in by what the other cells of the row say.
+
+With mean :math:`\mu` and (shrunk) covariance :math:`S` of the training rows, the cells M of a row
+that are missing are given the conditional mean of the observed ones O:
+
+.. math:: \hat x_M = \mu_M + S_{MO} S_{OO}^{-1} (x_O - \mu_O)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.covariance import ledoit_wolf_shrinkage
+
+from kernull._typing import Array, Mask
+
+__all__ = ["GapFiller"]
+
+#: With more columns, gaps are filled with the mean: the covariance would be too large to keep.
+MOST_COLUMNS = 400
+#: Rounds of filling in the training rows and learning the covariance anew.
+ROUNDS = 4
+#: Of the covariance of standardised columns, beyond its shrinkage.
+RIDGE = 1e-6
+
+
+@dataclass(frozen=True)
+class GapFiller:
+    """Mean, spread and correlation of training rows, to fill gaps with.
+
+    Examples
+    --------
+    >>> x = np.linspace(0.0, 1.0, 50)
+    >>> filler = GapFiller.fit(np.column_stack([x, 1.0 + 2.0 * x]))
+    >>> filler.fill(np.array([[0.25, np.nan]])).round(1)
+    array([[0.2, 1.5]])
+    """
+
+    mean: Array
+    scale: Array
+    correlation: Array | None
+
+    @classmethod
+    def fit(cls, X: Array) -> GapFiller:
+        """Learn from training rows of shape (n, d); NaN are gaps."""
+        observed = np.isfinite(X)
+        counts = np.maximum(observed.sum(axis=0), 1)
+        mean = np.where(observed, X, 0.0).sum(axis=0) / counts
+        apart = np.where(observed, X - mean, 0.0)
+        largest = np.abs(apart).max(axis=0, initial=0.0)
+        unit = np.where(largest > 0, largest, 1.0)  # squares of huge values overflow
+        scale = unit * np.sqrt(((apart / unit) ** 2).sum(axis=0) / counts)
+        scale = np.where(scale > 0, scale, 1.0)
+        if X.shape[1] > MOST_COLUMNS:
+            return cls(mean, scale, None)
+        Z = apart / scale
+        filler = cls(mean, scale, _correlation(Z))
+        for _ in range(0 if observed.all() else ROUNDS):
+            Z = (filler.fill(X) - mean) / scale
+            filler = cls(mean, scale, _correlation(Z))
+        return filler
+
+    def fill(self, X: Array) -> Array:
+        """Rows without gaps; rows that have none are returned as they are."""
+        observed = np.isfinite(X)
+        gaps = np.flatnonzero(~observed.all(axis=1))
+        if len(gaps) == 0:
+            return X
+        out = X.copy()
+        patterns, inverse = np.unique(observed[gaps], axis=0, return_inverse=True)
+        inverse = inverse.ravel()
+        order = np.argsort(inverse, kind="stable")
+        ends = np.searchsorted(inverse[order], np.arange(len(patterns) + 1))
+        for k, there in enumerate(patterns):
+            rows = gaps[order[ends[k] : ends[k + 1]]]
+            out[np.ix_(rows, ~there)] = self._expected(X[np.ix_(rows, there)], there)
+        return out
+
+    def _expected(self, values: Array, there: Mask) -> Array:
+        """Conditional means of what is not there, of shape (rows, gaps)."""
+        away = ~there
+        Z = np.zeros((len(values), int(away.sum())))
+        if self.correlation is not None and there.any():
+            S = self.correlation[np.ix_(there, there)]
+            known = (values - self.mean[there]) / self.scale[there]
+            Z = known @ np.linalg.solve(S, self.correlation[np.ix_(there, away)])
+        return np.asarray(self.mean[away] + self.scale[away] * Z)
+
+    def expect_each(self, X: Array) -> Array:
+        r"""What the other columns of a row say each column should be, of shape (m, d).
+
+        With the inverse P of the correlation, column j is expected at
+        :math:`z_j - (P z)_j / P_{jj}`: the regression on all others, for all j at once.
+        """
+        if self.correlation is None:
+            return np.broadcast_to(self.mean, X.shape).copy()
+        P = np.linalg.inv(self.correlation)
+        Z = (X - self.mean) / self.scale
+        return np.asarray(self.mean + self.scale * (Z - Z @ P / np.diag(P)))
+
+
+def _correlation(Z: Array) -> Array:
+    d = Z.shape[1]
+    if len(Z) < 2:
+        return np.eye(d)
+    shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True)) if d > 1 else 0.0
+    S = Z.T @ Z / len(Z)
+    return np.asarray((1.0 - shrinkage) * S + (shrinkage + RIDGE) * np.eye(d))

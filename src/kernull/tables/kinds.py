@@ -1,0 +1,223 @@
+"""What each column of a table is: a number, a category, a date, or nothing to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from kernull._typing import Array
+from kernull.errors import TableError
+from kernull.tables.cells import as_text, date_format
+from kernull.tables.table import Table
+
+__all__ = ["KINDS", "USED", "Column", "decide_kinds", "match_columns"]
+
+#: All kinds, and those that something is learned from (dates: on request).
+KINDS = ("number", "category", "date", "identifier", "constant", "copy", "left out")
+USED = ("number", "category", "date")
+#: More values than this in one column of text is a name, not a category.
+MAX_CATEGORIES = 50
+#: With fewer rows, nothing is called a running number.
+LEAST_ROWS = 20
+#: Cells that decide between numbers, dates and text.
+SAMPLE = 1000
+#: Beyond this many columns only exact copies are looked for.
+MANY = 2000
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column as it was decided at fit.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        One of `KINDS`.
+    why : str
+        The reason, in words.
+    missing : int
+        Empty cells among the training rows.
+    values : tuple of str
+        Of a category: the values that were seen.
+    form : str, optional
+        Of a date: how it is written.
+    """
+
+    name: str
+    kind: str
+    why: str = ""
+    missing: int = 0
+    values: tuple[str, ...] = ()
+    form: str | None = None
+
+
+def match_columns(patterns: Sequence[str], names: Sequence[str], argument: str) -> list[str]:
+    """Columns that match any of the patterns, in the order of the table; each must match one.
+
+    The name of a column matches that column alone, brackets and stars included.
+
+    Examples
+    --------
+    >>> match_columns(["v*", "a[1]"], ["a[1]", "v1", "v2", "a1"], "kinds")
+    ['a[1]', 'v1', 'v2']
+    """
+    known, found = set(names), set()
+    for pattern in patterns:
+        hits = [pattern] if pattern in known else [n for n in names if fnmatchcase(n, pattern)]
+        if not hits:
+            raise ValueError(
+                f"{argument}: no column matches {pattern!r}; the table has {listed(names)}."
+            )
+        found.update(hits)
+    return [name for name in names if name in found]
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names for a message."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def decide_kinds(
+    table: Table, names: Sequence[str], asked: Mapping[str, str], max_categories: int
+) -> list[Column]:
+    """The kind of each of these columns.
+
+    Parameters
+    ----------
+    table : Table
+        The training rows.
+    names : sequence of str
+        Columns to decide on.
+    asked : mapping of name -> kind
+        What the user said; it is taken as said.
+    max_categories : int
+        More values of text are a name.
+    """
+    columns = [_decide(table, name, asked.get(name), max_categories) for name in names]
+    return _mark_copies(table, columns, asked)
+
+
+def _decide(table: Table, name: str, asked: str | None, most: int) -> Column:
+    if asked in ("identifier", "constant", "copy", "left out"):
+        return Column(name, "left out" if asked != "identifier" else asked, "as asked")
+    if asked == "category":
+        return _category(table, name, most, "as asked")
+    if asked == "date":
+        form = date_format(table.columns[name][:SAMPLE])
+        if form is None:
+            raise TableError(f"{table.source}: column {name!r}: its cells are not dates.")
+        return Column(name, "date", "as asked", form=form)
+    sample = Table(table.source, 0, {name: table.columns[name][:SAMPLE]}, None, table.decimal)
+    _, empty, bad = sample.parse(name)
+    filled = len(empty) - int(empty.sum())
+    if asked != "number" and (filled == 0 or 2 * int(bad.sum()) >= filled):
+        return _text_column(table, name, most)
+    values, missing, bad = table.parse(name)
+    if bad.any():
+        raise table.error([(name, bad)])
+    why = "as asked" if asked else _not_a_measure(values[~missing])
+    kind = "number"
+    if why.startswith("running"):
+        kind = "identifier"
+    elif why.startswith("always"):
+        kind = "constant"
+    return Column(name, kind, why, int(missing.sum()))
+
+
+def _not_a_measure(values: Array) -> str:
+    """Why a column of numbers says nothing about its row; empty where it may."""
+    if len(values) == 0 or (values == values[0]).all():
+        return "always empty" if len(values) == 0 else f"always {values[0]:g}"
+    if len(values) < LEAST_ROWS:
+        return ""
+    steps = np.diff(values)
+    rising = bool((steps > 0).all() or (steps < 0).all())
+    whole = bool((values == np.round(values)).all())
+    if rising and (whole or np.ptp(steps) <= 1e-9 * np.abs(values).max()):
+        return "running number"
+    distinct = whole and len(np.unique(values)) == len(values)
+    if distinct and np.ptp(values) + 1 <= 1.5 * len(values):
+        return "running number"
+    return ""
+
+
+def _text_column(table: Table, name: str, most: int) -> Column:
+    cells = table.columns[name]
+    texts = as_text(cells)
+    filled = [text for text in texts if text is not None]
+    missing = len(texts) - len(filled)
+    distinct = len(set(filled))
+    if distinct <= 1:
+        said = f"always {filled[0]!r}" if filled else "always empty"
+        return Column(name, "constant", said, missing)
+    form = date_format(cells[:SAMPLE])
+    if form is not None:
+        return Column(name, "date", "", missing, form=form)
+    if len(filled) >= LEAST_ROWS and distinct > 0.9 * len(filled):
+        return Column(name, "identifier", f"{distinct:,} different texts", missing)
+    if distinct > most:
+        said = f"{distinct:,} different texts, more than {most} categories"
+        return Column(name, "identifier", said, missing)
+    return _category(table, name, most, "")
+
+
+def _category(table: Table, name: str, most: int, why: str) -> Column:
+    texts = as_text(table.columns[name])
+    values = tuple(sorted({text for text in texts if text is not None}))
+    if len(values) > max(most, 2):
+        raise TableError(
+            f"{table.source}: column {name!r} has {len(values):,} different values, too many to be "
+            f"categories (at most {most}); leave it out (--drop {name!r})."
+        )
+    missing = sum(text is None for text in texts)
+    if len(values) <= 1:
+        return Column(name, "constant", f"always {values[0]!r}" if values else "always empty")
+    return Column(name, "category", why, missing, values)
+
+
+def _mark_copies(table: Table, columns: list[Column], asked: Mapping[str, str]) -> list[Column]:
+    """Columns that say the same as an earlier one, in the same or in other units."""
+    out = {column.name: column for column in columns}
+    numbers = [c.name for c in columns if c.kind == "number" and c.name not in asked]
+    for name, of in _copied_numbers(table, numbers):
+        out[name] = replace(out[name], kind="copy", why=f"the same as {of!r}")
+    seen: dict[bytes, str] = {}
+    for column in columns:
+        if column.kind != "category" or column.name in asked:
+            continue
+        codes: dict[str | None, int] = {}
+        key = np.array(
+            [codes.setdefault(text, len(codes)) for text in as_text(table.columns[column.name])]
+        ).tobytes()
+        if (of := seen.setdefault(key, column.name)) != column.name:
+            out[column.name] = replace(column, kind="copy", why=f"the same as {of!r}")
+    return list(out.values())
+
+
+def _copied_numbers(table: Table, names: list[str]) -> list[tuple[str, str]]:
+    if len(names) < 2 or len(names) > MANY:
+        return []
+    X = np.column_stack([table.parse(name)[0] for name in names])
+    whole = X[np.isfinite(X).all(axis=1)]
+    if len(whole) < LEAST_ROWS:
+        return []
+    scale = np.abs(whole).max(axis=0)
+    Z = whole / np.where(scale > 0, scale, 1.0)  # far from overflow
+    Z = Z - Z.mean(axis=0)
+    norms = np.linalg.norm(Z, axis=0)
+    Z = Z / np.where(norms > 0, norms, 1.0)
+    found: list[tuple[str, str]] = []
+    likeness = np.abs(Z.T @ Z)
+    for j in range(1, len(names)):
+        for i in np.flatnonzero(likeness[j, :j] > 1.0 - 1e-9):
+            sign = 1.0 if Z[:, i] @ Z[:, j] > 0 else -1.0
+            # 1 - r is the squared distance: this asks for agreement to about nine digits.
+            if np.abs(Z[:, j] - sign * Z[:, i]).max() < 1e-9:
+                found.append((names[j], names[int(i)]))
+                break
+    return found

@@ -1,0 +1,170 @@
+"""What a model file keeps of its table: the kinds of columns, beside the model.
+
+A model file is a safetensors file, whose header has text entries. The table has one of its own, so
+that a model is read as before by whoever knows nothing of tables. It is JSON with arrays of
+numbers in base64; reading checks every value and makes nothing but a `TableViews`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array
+from kernull._whole import write_whole
+from kernull.errors import ModelFileError
+from kernull.tables.gaps import MOST_COLUMNS, GapFiller
+from kernull.tables.kinds import KINDS, USED, Column
+from kernull.tables.transformer import DATES, MISSING, TableViews
+
+__all__ = ["attach_views", "load_views"]
+
+ENTRY, HASH = "kernull-table", "kernull-table-sha256"
+MAX_HEADER = 64 * 2**20
+
+
+def attach_views(table: TableViews, path: str | os.PathLike[str]) -> None:
+    """Add a fitted `TableViews` to a model file that `kernull.save` wrote.
+
+    Parameters
+    ----------
+    table : TableViews
+    path : path-like
+        The model file; it is replaced as a whole.
+    """
+    file = Path(path)
+    data = file.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    text = json.dumps(_state(table), allow_nan=False, separators=(",", ":"))
+    header["__metadata__"] |= {ENTRY: text, HASH: hashlib.sha256(text.encode()).hexdigest()}
+    head = json.dumps(header, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)  # tensors stay aligned
+    write_whole(len(head).to_bytes(8, "little") + head + data[8 + size :], file)
+
+
+def load_views(path: str | os.PathLike[str]) -> TableViews | None:
+    """The fitted `TableViews` of a model file, or None where it has none.
+
+    Parameters
+    ----------
+    path : path-like
+        A model file, such as ``kernull fit`` writes.
+
+    Returns
+    -------
+    TableViews or None
+
+    Raises
+    ------
+    ModelFileError
+        If the entry is damaged or does not make sense.
+    """
+    with Path(path).open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        if size > MAX_HEADER:
+            raise ModelFileError(f"{os.fspath(path)!r}: its header has {size} bytes.")
+        head = file.read(size)
+    try:
+        metadata = json.loads(head).get("__metadata__") or {}
+        text = metadata.get(ENTRY)
+        if text is None:
+            return None
+        if hashlib.sha256(text.encode()).hexdigest() != metadata.get(HASH):
+            raise ModelFileError("its hash is wrong")
+        return _restored(json.loads(text))
+    except Exception as error:  # whatever does not fit together, the file is to blame
+        said = str(error) if isinstance(error, ModelFileError) else type(error).__name__
+        raise ModelFileError(
+            f"{os.fspath(path)!r}: what it says about its table cannot be used: {said}"
+        ) from error
+
+
+def _state(table: TableViews) -> dict[str, Any]:
+    filler = table._filler
+    return {
+        "version": 1,
+        "missing": table.missing,
+        "dates": table.dates,
+        "columns": [asdict(column) for column in table.columns_],
+        "used": table.used_,
+        "views": table.views_,
+        "places": {name: _pack(places) for name, places in table._places.items()},
+        "mean": _pack(filler.mean),
+        "scale": _pack(filler.scale),
+        "correlation": None if filler.correlation is None else _pack(filler.correlation),
+    }
+
+
+def _restored(state: Any) -> TableViews:
+    _want(isinstance(state, dict) and state.get("version") == 1, "its version is unknown")
+    _want(state["missing"] in MISSING and state["dates"] in DATES, "an unknown setting")
+    columns = [_column(entry) for entry in state["columns"]]
+    names = [column.name for column in columns]
+    _want(len(set(names)) == len(names), "two columns of one name")
+    by_name = {column.name: column for column in columns}
+    used = [by_name[name] for name in state["used"]]
+    _want(used and all(c.kind in USED for c in used), "columns that are not learned from")
+    table = TableViews(dates=state["dates"], missing=state["missing"])
+    table.columns_, table._used = columns, used
+    table.used_ = [column.name for column in used]
+    table._named, table.n_features_in_ = True, len(columns)
+    table.feature_names_in_ = np.array(names, dtype=object)
+    table._places = {
+        c.name: _array(state["places"][c.name], (len(c.values), 1 if len(c.values) == 2 else 2))
+        for c in used
+        if c.kind == "category"
+    }
+    table._blocks = table._positions()
+    d = sum(map(len, table._blocks.values()))
+    given = state["correlation"]
+    _want(given is None or d <= MOST_COLUMNS, "too many columns")
+    table._filler = GapFiller(
+        _array(state["mean"], (d,)),
+        _array(state["scale"], (d,)),
+        None if given is None else _array(given, (d, d)),
+    )
+    table.views_ = _views(state["views"], d)
+    return table
+
+
+def _column(entry: Any) -> Column:
+    values = entry.pop("values")
+    column = Column(**entry, values=tuple(values))
+    texts = [column.name, column.why, *column.values, column.form or ""]
+    _want(all(isinstance(text, str) for text in texts), "a column without a name")
+    _want(column.kind in KINDS and isinstance(column.missing, int), "a column of no kind")
+    return column
+
+
+def _views(given: Any, d: int) -> dict[str, list[int]] | None:
+    if given is None:
+        return None
+    for positions in given.values():
+        whole = all(isinstance(i, int) and 0 <= i < d for i in positions)
+        _want(bool(positions) and whole, "a view of no columns")
+    return {str(name): list(positions) for name, positions in given.items()}
+
+
+def _pack(values: Array) -> str:
+    return base64.b64encode(np.ascontiguousarray(values, "<f8").tobytes()).decode()
+
+
+def _array(text: Any, shape: tuple[int, ...]) -> Array:
+    values = np.frombuffer(base64.b64decode(text, validate=True), "<f8").astype(float)
+    _want(
+        values.size == np.prod(shape) and bool(np.isfinite(values).all()), "numbers that are none"
+    )
+    return values.reshape(shape)
+
+
+def _want(true: Any, otherwise: str) -> None:
+    if not true:
+        raise ModelFileError(otherwise)

@@ -1,0 +1,249 @@
+"""Some rows of a table, by column, and tables that are read chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Mask
+from kernull.errors import MissingDependencyError, TableError
+from kernull.tables.cells import as_numbers, as_text, is_missing
+
+__all__ = ["Source", "Table", "as_table"]
+
+#: Bad cells that a message lists at most.
+LISTED = 10
+
+
+@dataclass(frozen=True)
+class Table:
+    """Some rows of a table, by column.
+
+    Cells of a text file stay text until they are asked for as numbers, so that an error can name
+    the column, the row and the line.
+
+    Attributes
+    ----------
+    source : str
+        Name of the file, for messages.
+    start : int
+        Number of rows before these.
+    columns : dict of str -> sequence
+        Cells of each column: text or a NumPy array.
+    lines : sequence of int, optional
+        Line of the file of each row, for messages.
+    decimal : {".", ","}
+        Decimal mark of cells that are text.
+
+    Examples
+    --------
+    >>> table = Table("t.csv", 0, {"a": ["1.5", ""], "b": ["x", "y"]})
+    >>> len(table), table.names, table.numbers("a").tolist()
+    (2, ['a', 'b'], [1.5, nan])
+    """
+
+    source: str
+    start: int
+    columns: Mapping[str, Sequence[Any]]
+    lines: Sequence[int] | None = None
+    decimal: str = "."
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.columns)
+
+    def numbers(self, name: str) -> Array:
+        """One column as numbers, NaN where a cell is empty; other cells are an error."""
+        values, _, bad = self.parse(name)
+        if bad.any():
+            raise self.error([(name, bad)])
+        return values
+
+    def parse(self, name: str) -> tuple[Array, Mask, Mask]:
+        """One column as numbers, with masks of empty and of bad cells."""
+        return as_numbers(self.columns[name], self.decimal)
+
+    def text(self, name: str) -> list[str]:
+        """One column as text; empty cells are empty."""
+        return [cell or "" for cell in as_text(self.columns[name])]
+
+    def error(self, bad: Sequence[tuple[str, Mask]], empty: bool = False) -> TableError:
+        """What to say of cells that cannot be used: how many, and the first ten."""
+        places = sorted(
+            (int(row), c, name)
+            for c, (name, mask) in enumerate(bad)
+            for row in np.flatnonzero(mask)
+        )
+        said = "; ".join(self._complaint(name, row) for row, _, name in places[:LISTED])
+        if empty:
+            advice = "fill in what is empty, remove these rows, or use missing='impute' (--missing)"
+        else:
+            example = places[0][2]
+            advice = (
+                "correct it, leave the column out (--drop), or say what it is: "
+                f"--kind '{example}=category'"
+            )
+        if len(places) == 1:
+            return TableError(f"{self.source}: {said}; {advice}.")
+        more = "" if len(places) <= LISTED else f"; and {len(places) - LISTED:,} more"
+        return TableError(
+            f"{self.source}: {len(places):,} cells cannot be used: {said}{more}; {advice}."
+        )
+
+    def where(self, row: int) -> str:
+        """Name a row of these: row 17 (line 18)."""
+        line = "" if self.lines is None else f" (line {self.lines[row]})"
+        return f"row {self.start + row + 1}{line}"
+
+    def _complaint(self, name: str, row: int) -> str:
+        cell = self.columns[name][row]
+        place = f"column {name!r}, {self.where(row)}"
+        if is_missing(cell):
+            return f"{place}: the cell is empty or NaN"
+        text = str(cell)
+        shown = text if len(text) <= 30 else text[:29] + "…"
+        try:
+            float(text)
+        except ValueError:
+            return f"{place}: {shown!r} is not a number"
+        return f"{place}: {shown!r} is not a finite number"
+
+    def rows(self, index: Any) -> Table:
+        """Some of the rows."""
+        picked = np.arange(len(self))[index]
+        columns = {name: _take(cells, picked) for name, cells in self.columns.items()}
+        lines = None if self.lines is None else [self.lines[i] for i in picked]
+        return Table(self.source, self.start, columns, lines, self.decimal)
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame; columns of numbers as numbers."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingDependencyError(
+                "to_pandas needs pandas: pip install 'kernull[tables]'."
+            ) from error
+        return pandas.DataFrame({name: self._plain(name) for name in self.columns})
+
+    def _plain(self, name: str) -> Any:
+        cells = self.columns[name]
+        if isinstance(cells, np.ndarray):
+            return cells
+        values, _, bad = self.parse(name)
+        return as_text(cells) if bad.any() else values
+
+
+@dataclass
+class Source:
+    """A table that is read chunk by chunk, once.
+
+    Attributes
+    ----------
+    label : str
+        Name of the file, for messages.
+    names : tuple of str
+        Names of the columns.
+    size : int, optional
+        Bytes (CSV) or rows (other formats) in total, where known.
+    unit : {"bytes", "rows"}
+        What ``size`` counts.
+    notes : list of str
+        What was guessed while reading, in words.
+    """
+
+    label: str
+    names: tuple[str, ...]
+    _chunks: Iterator[tuple[Table, int]]
+    size: int | None = None
+    unit: str = "rows"
+    notes: list[str] = field(default_factory=list)
+
+    def chunks(self) -> Iterator[tuple[Table, int]]:
+        """Chunks, each with how far the file was read (in ``unit``)."""
+        empty = True
+        for chunk, done in self._chunks:
+            empty = False
+            yield chunk, done
+        if empty:
+            raise TableError(f"{self.label}: has columns but no rows.")
+
+    def read(self) -> Table:
+        """The whole table at once."""
+        parts = [chunk for chunk, _ in self.chunks()]
+        if len(parts) == 1:
+            return parts[0]
+        columns = {n: _join([part.columns[n] for part in parts]) for n in self.names}
+        lines = None
+        if parts[0].lines is not None:
+            lines = [line for part in parts for line in part.lines or ()]
+        return Table(self.label, 0, columns, lines, parts[0].decimal)
+
+
+def as_table(X: Any, label: str = "X") -> Table:
+    """A table from pandas, polars, pyarrow, a mapping of columns, or an array.
+
+    Parameters
+    ----------
+    X : Table, data frame, mapping of str -> sequence, or array of shape (n, d)
+    label : str
+        Its name in messages.
+
+    Returns
+    -------
+    Table
+        Columns of an array are called x0, x1 and so on.
+    """
+    if isinstance(X, Table):
+        return X
+    if isinstance(X, Mapping):
+        return _checked(label, {str(name): _cells(cells) for name, cells in X.items()})
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        # Series by position: names may repeat, which is told below.
+        names = [str(name) for name in frame.columns]
+        _check_names(label, names)
+        return _checked(label, {str(n): frame[n].to_numpy() for n in frame.columns})
+    values = np.asarray(X)
+    if values.ndim != 2:
+        raise ValueError(
+            f"{label}: got an array of shape {values.shape}; expected a table of shape (n, d)."
+        )
+    return _checked(label, {f"x{i}": values[:, i] for i in range(values.shape[1])})
+
+
+def _cells(cells: Any) -> Any:
+    return cells if isinstance(cells, list | tuple) else np.asarray(cells)
+
+
+def _checked(label: str, columns: dict[str, Any]) -> Table:
+    sizes = {len(cells) for cells in columns.values()}
+    if len(sizes) != 1:
+        raise TableError(f"{label}: columns must have the same number of rows; got {sizes}.")
+    return Table(label, 0, columns)
+
+
+def _check_names(label: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise TableError(f"{label}: two columns are called {name!r}; names must differ.")
+        seen.add(name)
+
+
+def _take(cells: Sequence[Any], index: Any) -> Sequence[Any]:
+    return cells[index] if isinstance(cells, np.ndarray) else [cells[i] for i in index]
+
+
+def _join(pieces: list[Sequence[Any]]) -> Sequence[Any]:
+    if isinstance(pieces[0], np.ndarray):
+        return np.concatenate(pieces)
+    return [cell for piece in pieces for cell in piece]

@@ -1,0 +1,213 @@
+"""CSV and its relatives, read in chunks with nothing but the standard library.
+
+A text file may hold anything. Lines have a largest length, and the csv module bounds its cells, so
+a stray quote or one endless line ends in an error soon, whatever the size of the file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from kernull.errors import TableError
+from kernull.tables.cells import as_numbers, has_decimal_comma, is_missing
+from kernull.tables.table import Source, Table, _check_names
+
+__all__ = ["TextFormat", "open_text"]
+
+#: Longer lines are no table: 16 million characters.
+MAX_LINE = 2**24
+#: Bytes that the encoding is judged by.
+SAMPLE = 2**18
+SEPARATORS = ",;\t|"
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How a text file is written; None is found out from its beginning."""
+
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.sep is not None and (len(self.sep) != 1 or self.sep in '"\r\n'):
+            raise ValueError(f"sep: got {self.sep!r}; expected one character, such as ';'.")
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal: got {self.decimal!r}; expected '.' or ','.")
+        if self.sep == self.decimal == ",":
+            raise ValueError("decimal: a comma cannot separate cells and decimals; set sep=';'.")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise ValueError(
+                    f"encoding: got {self.encoding!r}; expected a name such as 'utf-8', 'cp1252' "
+                    "or 'utf-16'."
+                ) from None
+
+
+def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int | None) -> Source:
+    """Open a text file as a table.
+
+    Parameters
+    ----------
+    label : str
+        Name of the file, for messages.
+    raw : binary file
+    form : TextFormat
+    chunk_rows : int
+        Rows of a chunk.
+    size : int, optional
+        Bytes of the file.
+    """
+    notes: list[str] = []
+    buffered = io.BufferedReader(raw, SAMPLE)
+    try:
+        sample = buffered.peek(SAMPLE)[:SAMPLE]
+    except (OSError, EOFError) as error:
+        raise TableError(f"{label}: cannot be read ({error}).") from None
+    _refuse_binary(label, sample)
+    encoding = form.encoding or _encoding(sample, label, notes)
+    lines = _Lines(label, io.TextIOWrapper(buffered, encoding=encoding, newline=""))
+    first = next(lines, "")
+    if not first.strip():
+        raise TableError(f"{label}: the first line is empty; expected a header line and rows.")
+    sep = form.sep or _separator(first, label)
+    reader = csv.reader(chain([first], lines), delimiter=sep)
+    head = _guarded(label, lines, reader, 1, header=True)[0]
+    if not any(cell.strip() for cell in head):
+        raise TableError(f"{label}: the first line is empty; expected a header line and rows.")
+    decimal = form.decimal or "."
+    headless = not as_numbers(head, decimal)[2].any() and not all(map(is_missing, head))
+    if headless:
+        names = [f"x{i}" for i in range(len(head))]
+        notes.append("has no header line; columns are called x0, x1, ...")
+    else:
+        names = [" ".join(cell.split()) for cell in head]
+    _check_names(label, names)
+    before = [(head, reader.line_num)] if headless else []
+    start = _guarded(label, lines, reader, chunk_rows - len(before), numbered=True)
+    rows = [*before, *start]
+    if form.decimal is None and sep != "," and has_decimal_comma(list(zip(*_cells(rows)))):  # noqa: B905
+        decimal = ","
+        notes.append("numbers are read with a decimal comma (--decimal . if that is wrong)")
+    chunks = _chunks(label, buffered, lines, reader, names, decimal, chunk_rows, rows)
+    return Source(label, tuple(names), chunks, size, "bytes", notes)
+
+
+class _Lines:
+    """Lines of a text file, none longer than `MAX_LINE`."""
+
+    def __init__(self, label: str, text: io.TextIOWrapper) -> None:
+        self.label, self.text, self.count = label, text, 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        try:
+            line = self.text.readline(MAX_LINE)
+        except UnicodeDecodeError as error:
+            raise TableError(
+                f"{self.label}: is not {error.encoding} near line {self.count + 1}; name the "
+                "encoding (--encoding cp1252, for example)."
+            ) from None
+        except (OSError, EOFError) as error:
+            raise TableError(
+                f"{self.label}: cannot be read after line {self.count} ({error})."
+            ) from None
+        if not line:
+            raise StopIteration
+        self.count += 1
+        if len(line) == MAX_LINE:
+            raise TableError(
+                f"{self.label}: line {self.count} has more than {MAX_LINE:,} characters; this is "
+                "no table."
+            )
+        return line
+
+
+def _guarded(
+    label: str, lines: _Lines, reader: Any, count: int, header: bool = False, numbered: bool = False
+) -> list[Any]:
+    """So many rows; with their lines where asked for. Blank lines count as lines, not as rows."""
+    found: list[Any] = []
+    try:
+        for row in islice(filter(None, reader), max(count, 0)):
+            found.append((row, reader.line_num) if numbered else row)
+    except csv.Error as error:
+        place = "the header" if header else f"line {lines.count}"
+        quote = " (is a quote not closed?)" if "field larger" in str(error) else ""
+        raise TableError(f"{label}: cannot be read near {place}: {error}{quote}.") from None
+    return found
+
+
+def _chunks(
+    label: str,
+    raw: Any,
+    lines: _Lines,
+    reader: Any,
+    names: list[str],
+    decimal: str,
+    chunk_rows: int,
+    rows: list[tuple[list[str], int]],
+) -> Iterator[tuple[Table, int]]:
+    start, width = 0, len(names)
+    with lines.text:
+        while rows:
+            for row, line in rows:
+                if len(row) != width:
+                    raise TableError(
+                        f"{label}: line {line} has {len(row)} cells, the header has {width}."
+                    )
+            cells = zip(*_cells(rows), strict=True)
+            columns: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
+            done = raw.tell() if raw.seekable() else start + len(rows)
+            yield Table(label, start, columns, [line for _, line in rows], decimal), done
+            start += len(rows)
+            rows = _guarded(label, lines, reader, chunk_rows, numbered=True)
+
+
+def _cells(rows: list[tuple[list[str], int]]) -> list[list[str]]:
+    return [row for row, _ in rows]
+
+
+def _separator(line: str, label: str) -> str:
+    if label.lower().endswith((".tsv", ".tsv.gz")):
+        return "\t"
+    counts = {mark: line.count(mark) for mark in SEPARATORS}
+    return max(counts, key=lambda mark: counts[mark]) if any(counts.values()) else ","
+
+
+def _encoding(sample: bytes, label: str, notes: list[str]) -> str:
+    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        notes.append("is read as UTF-16 (--encoding if that is wrong)")
+        return "utf-16"
+    try:
+        codecs.getincrementaldecoder("utf-8-sig")().decode(sample)
+    except UnicodeDecodeError:
+        notes.append("is not UTF-8 and is read as Windows-1252 (--encoding if that is wrong)")
+        return "cp1252"
+    return "utf-8-sig"
+
+
+def _refuse_binary(label: str, sample: bytes) -> None:
+    known = {
+        b"PK\x03\x04": "an Excel or ZIP file; give it its own suffix (.xlsx, .npz)",
+        b"\xd0\xcf\x11\xe0": "an old Excel file; save it as .xlsx or CSV",
+        b"PAR1": "a Parquet file; call it .parquet",
+        b"ARRO": "an Arrow file; call it .arrow",
+        b"\x1f\x8b": "compressed; give it the suffix .gz",
+        b"%PDF": "a PDF",
+    }
+    for magic, what in known.items():
+        if sample.startswith(magic):
+            raise TableError(f"{label}: is not a text file but {what}.")
+    if b"\0" in sample and not sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise TableError(f"{label}: holds zero bytes; this is no text file.")
