@@ -44,7 +44,7 @@ def test_blank_lines_do_not_end_a_table(tables):
         assert found.stdout.count("\n") == plain.count("\n") == 41
 
 
-@pytest.mark.parametrize("name", ["score", "row", "flag", "p_value", "top_view"])
+@pytest.mark.parametrize("name", ["score", "row", "flag", "p_value", "top_view", "remarks"])
 def test_columns_that_the_output_has_itself_are_not_kept(tables, name):
     write_csv(tables / "own.csv", [*COLUMNS, name], np.column_stack([make_rows(5, 1), np.ones(5)]))
     done = kernull("score", "model.kernull", "own.csv", "--keep", name, cwd=tables)
@@ -62,11 +62,8 @@ def test_a_normal_label_needs_a_column(tables, command):
     assert not (tables / "n.kernull").exists()
 
 
-@pytest.mark.parametrize(
-    "command", [["compare", "train.csv", "--test", "labelled.csv", "--label", "class", "--method"],
-                ["reproduce"]]
-)  # fmt: skip
-def test_unknown_names_are_mistakes_of_usage(tables, command):
+def test_unknown_names_are_mistakes_of_usage(tables):
+    command = ["compare", "train.csv", "--test", "labelled.csv", "--label", "class", "--method"]
     done = kernull(*command, "nothing", cwd=tables)
     assert done.returncode == 2
     assert "'nothing'; expected one of" in done.stderr

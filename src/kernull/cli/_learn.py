@@ -10,9 +10,10 @@ import typer
 from kernull.cli import _options as o
 from kernull.cli._console import note, print_json, progress, stdout
 from kernull.cli._errors import DataError, UsageError
-from kernull.cli._features import read_views
-from kernull.cli._models import TrainingTable, load_model, training
+from kernull.cli._features import read_kinds, read_views
+from kernull.cli._models import TrainingTable, load_fitted, training
 from kernull.cli._output import check_writable
+from kernull.cli._settings import read_settings
 
 __all__ = ["fit", "info"]
 
@@ -20,10 +21,25 @@ __all__ = ["fit", "info"]
 def fit(
     data: o.DataFile,
     out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Model file to write.")],
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="TOML file with any of these options; see the guide."),
+    ] = None,
     views: o.Views = None,
     view: o.View = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN=KIND",
+            help="What columns are: number, category, date, identifier, left out. Repeat it.",
+        ),
+    ] = None,
     drop: o.Drop = None,
     encode: o.Encode = None,
+    dates: Annotated[
+        str | None, typer.Option(help="Dates: drop, or parts (hour of day, day of week).")
+    ] = None,
+    missing: o.Missing = None,
     p: Annotated[
         float | None, typer.Option(min=1.0, help="Norm of the weights: 1 sparse, inf uniform.")
     ] = None,
@@ -42,8 +58,8 @@ def fit(
     ] = None,
     solver: Annotated[str | None, typer.Option(help="Solver of the weights.")] = None,
     false_alarm_rate: Annotated[
-        float, typer.Option(help="Share of normal rows that may be flagged.")
-    ] = 0.05,
+        float | None, typer.Option(help="Share of normal rows that may be flagged: 0.05.")
+    ] = None,
     calibration: Annotated[
         str | None,
         typer.Option(help="loo (all rows), folds (refits), split (rows held out), auto."),
@@ -53,52 +69,74 @@ def fit(
     ] = False,
     label: o.Label = None,
     normal: o.Normal = None,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
+    sheet: o.Sheet = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Learn what normal looks like from a table and save the model.
 
-    All rows are taken to be normal, unless --label says otherwise: then only normal rows are
-    learned from, and --select judges by the others.
+    What each column is taken for (a number, a category, a date, an identifier) is said before
+    learning. All rows are taken to be normal, unless --label says otherwise: then only normal
+    rows are learned from, and --select judges by the others.
     """
     if out == "-":
         raise UsageError("--out: a model is written to a file; expected a name.")
     check_writable(out, inputs=[data])
-    given: dict[str, Any] = {
-        "kernels": kernel or None,
-        "scaling": scaling,
-        "widths": tuple(width) if width else None,
-        "p": p,
-        "delta": delta,
-        "solver": solver,
-        "calibration": calibration,
-    }
-    parameters = {name: value for name, value in given.items() if value is not None}
+    settings = read_settings(
+        config,
+        {
+            "views": read_views(views, view or []),
+            "kinds": read_kinds(kind or [], drop or [], encode or []),
+            "dates": dates, "missing": missing, "label": label, "normal": normal, "sep": sep,
+            "decimal": decimal, "encoding": encoding, "sheet": sheet, "kernel": kernel,
+            "scaling": scaling, "width": width, "p": p, "delta": delta, "solver": solver,
+            "calibration": calibration, "false_alarm_rate": false_alarm_rate,
+            "select": select or None,
+        },
+    )  # fmt: skip
     table = training(
-        data, read_views(views, view or []), drop or [], encode or [], label, normal, quiet
-    )
-    if table.y is not None and not (table.y == 1).any():
-        raise DataError(f"{data}: no row is labelled normal.")
-    count = len(table.X) if table.y is None else int((table.y == 1).sum())
-    if count < 2:
-        raise DataError(f"{data}: {count} normal row to learn from; expected at least 2.")
-    parameters |= {"views": table.views, "false_alarm_rate": false_alarm_rate}
+        data, settings.views, settings.kinds, settings.text("label"), settings.text("normal"),
+        quiet, form=settings.form, dates=settings.text("dates") or "drop",
+        missing=settings.text("missing") or "impute",
+    )  # fmt: skip
+    parameters = settings.parameters() | {"views": table.table.views_}
     with progress(quiet) as bar:
         task = bar.add_task(f"Learning from {len(table.X):,} rows", total=None)
         try:
-            model = _selected(table, parameters) if select else _fitted(table, parameters)
+            chosen = settings.given.get("select", False)
+            model = _selected(table, parameters) if chosen else _fitted(table, parameters)
         except ValueError as error:
             raise _by_option(error) from None
         bar.update(task, description="Saving")
-        from kernull import save
-
-        save(model, out)
+        _save(model, table, out)
     summary = _summary(model)
     if json:
-        print_json({"model": out, **summary})
+        kinds = {column.name: column.kind for column in table.table.columns_}
+        print_json({"model": out, **summary, "kinds": kinds})
     else:
         _show(summary, quiet)
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)
+
+
+def _save(model: Any, table: TrainingTable, out: str) -> None:
+    """Write model and table to one file, whole or not at all."""
+    from pathlib import Path
+
+    from kernull import save
+    from kernull._whole import atomic_write
+    from kernull.tables import attach_views
+
+    try:
+        with atomic_write(out) as part:
+            save(model, part)
+            attach_views(table.table, part)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise type(error)(error.errno, error.strerror, str(Path(out))) from error
 
 
 #: Options whose values the estimator judges, by the name of its parameter.
@@ -123,8 +161,7 @@ def _by_option(error: ValueError) -> Exception:
 def _fitted(table: TrainingTable, parameters: dict[str, Any]) -> Any:
     from kernull import MultiKernelFisherNull
 
-    X = table.X if table.y is None else table.X[table.y == 1]
-    return _named(MultiKernelFisherNull(**parameters).fit(X), table)
+    return _named(MultiKernelFisherNull(**parameters).fit(table.normal), table)
 
 
 def _selected(table: TrainingTable, parameters: dict[str, Any]) -> Any:
@@ -152,7 +189,9 @@ def _named(model: Any, table: TrainingTable) -> Any:
 
 def _summary(model: Any) -> dict[str, Any]:
     if isinstance(getattr(model, "threshold_", None), dict):
-        raise DataError("a joint model has one threshold a task; use it from Python: kernull.load.")
+        raise DataError(
+            "a joint model has one threshold per task; use it from Python: kernull.load."
+        )
 
     def number(name: str) -> Any:
         value = getattr(model, name, None)
@@ -212,7 +251,8 @@ def _show(summary: dict[str, Any], quiet: bool) -> None:
 
 def info(model: o.ModelFile, json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Say what a model file holds."""
-    loaded = load_model(model)
+    fitted = load_fitted(model)
+    loaded = fitted.model
     summary = _summary(loaded)
     if json:
         print_json(summary)
@@ -223,6 +263,8 @@ def info(model: o.ModelFile, json: o.Json = False, quiet: o.Quiet = False) -> No
     for view in views.values():
         columns = [names[i] if isinstance(names, list) else f"x{i}" for i in view.columns]
         stdout().print(f"View {view.name}: {', '.join(columns)}", markup=False, soft_wrap=True)
+    if fitted.table is not None:
+        stdout().print(f"Columns:\n{fitted.table.summary()}", markup=False, soft_wrap=True)
     changed = {k: v for k, v in summary["parameters"].items() if k != "views"}
     line = ", ".join(f"{name}={value}" for name, value in changed.items())
     stdout().print(f"Parameters: {line}", markup=False, soft_wrap=True)

@@ -5,69 +5,100 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernull._typing import Array, Mask
-from kernull.cli._chunks import Chunk, Source
 from kernull.cli._console import note
 from kernull.cli._errors import DataError, UsageError
-from kernull.cli._features import Feature, choose_features, features_of_model, matrix, view_columns
-from kernull.cli._tables import open_table
+from kernull.cli._features import Feature, features_of_model, matching, matrix
+from kernull.cli._tables import FileFormat, open_table
+from kernull.tables.table import Source, Table
+
+if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
+    from kernull.tables import Reading, TableViews
 
 __all__ = [
-    "Judged", "TrainingTable", "check_labels", "judge", "labels", "load_model", "model_features",
-    "training",
+    "Fitted", "TrainingTable", "check_labels", "labels", "load_fitted", "load_model", "training",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class TrainingTable:
-    """A table to learn from: numbers, names, views by position, and labels where there are some."""
+    """A table to learn from: numbers, how they were made, and labels where there are some."""
 
     X: Array
-    features: tuple[Feature, ...]
-    views: dict[str, list[int]] | None
+    table: TableViews
     y: Array | None
 
     @property
     def names(self) -> list[str]:
         """Names of the features."""
-        return [feature.name for feature in self.features]
+        return [str(name) for name in self.table.get_feature_names_out()]
+
+    @property
+    def normal(self) -> Array:
+        """Rows that are labelled normal; all where there are no labels."""
+        return self.X if self.y is None else self.X[self.y == 1]
 
 
 def training(
     path: str,
     views: dict[str, list[str]] | str | None,
-    drop: Sequence[str],
-    encode: Sequence[str],
+    kinds: dict[str, str],
     label: str | None,
     normal: str | None,
     quiet: bool,
+    *,
+    form: FileFormat | None = None,
+    dates: str = "drop",
+    missing: str = "impute",
     label_optional: bool = False,
 ) -> TrainingTable:
-    """Read a table to learn from."""
+    """Read a table to learn from, and say what its columns are."""
+    from kernull.tables import TableViews
+
     check_labels(label, normal)
-    source = open_table(path)
-    if source.headless:
-        note(f"{source.label}: has no header line; columns are called x0, x1, ...", quiet)
-    chunk = source.read()
-    names = [name for name in source.names if name != label]
+    source = open_table(path, form, quiet=quiet)
     if label_optional and label not in source.names:
         label = None
     if label is not None and label not in source.names:
         raise UsageError(f"--label: {source.label} has no column {label!r}.")
-    if isinstance(views, dict):  # a column that no view takes is not looked at
-        taken = {
-            name for columns in (view_columns(views, names) or {}).values() for name in columns
-        }
-        names = [name for name in names if name in taken]
-    features = choose_features(chunk, names, drop, encode)
-    y = None if label is None else labels(chunk, label, normal)
-    return TrainingTable(
-        matrix(chunk, features), tuple(features), _view_positions(views, features), y
-    )
+    for pattern in kinds:
+        matching([pattern], source.names, "--kind, --drop or --encode")
+    table = source.read()
+    y = None if label is None else labels(table, label, normal)
+    columns = {name: cells for name, cells in table.columns.items() if name != label}
+    if not columns:
+        raise DataError(f"{source.label}: no column is left to learn from.")
+    rows = Table(table.source, table.start, columns, table.lines, table.decimal)
+    learned = rows if y is None else rows.rows(y == 1)
+    if y is not None and len(learned) == 0:
+        raise DataError(f"{path}: no row is labelled normal.")
+    if len(learned) < 2:
+        raise DataError(f"{path}: {len(learned)} normal row to learn from; expected at least 2.")
+    reader = TableViews(views, kinds=kinds, dates=dates, missing=missing)
+    try:
+        reader.fit(learned)
+    except ValueError as error:
+        raise _told(error) from None
+    note(f"Columns of {source.label}:\n{_indented(reader.summary())}", quiet)
+    return TrainingTable(reader.transform(rows), reader, y)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def _told(error: ValueError) -> Exception:
+    """What TableViews says of a parameter, as a mistake of usage."""
+    known = {"kinds:": "--kind:", "missing:": "--missing:", "dates:": "--dates:", "view ": "view "}
+    text = str(error)
+    for own, option in known.items():
+        if text.startswith(own):
+            return UsageError(option + text.removeprefix(own))
+    return DataError(text)
 
 
 def check_labels(label: str | None, normal: str | None) -> None:
@@ -76,25 +107,11 @@ def check_labels(label: str | None, normal: str | None) -> None:
         raise UsageError(f"--normal: got {normal!r} without --label; say which column holds it.")
 
 
-def _view_positions(
-    views: dict[str, list[str]] | str | None, features: Sequence[Feature]
-) -> dict[str, list[int]] | None:
-    """Positions of the features of each view; all categories of a column go together."""
-    columns = list(dict.fromkeys(feature.column for feature in features))
-    by_view = view_columns(views, columns)
-    if by_view is None:
-        return None
-    return {
-        view: [i for i, feature in enumerate(features) if feature.column in set(members)]
-        for view, members in by_view.items()
-    }
-
-
-def labels(chunk: Chunk, column: str, normal: str | None) -> Array:
+def labels(table: Table, column: str, normal: str | None) -> Array:
     """+1 for normal rows and -1 for others, from a column of labels."""
-    if column not in chunk.columns:
-        raise UsageError(f"--label: {chunk.source} has no column {column!r}.")
-    cells = chunk.text(column)
+    if column not in table.columns:
+        raise UsageError(f"--label: {table.source} has no column {column!r}.")
+    cells = table.text(column)
     found = sorted(set(cells))
     if normal is None:
         numbers = {cell: _as_number(cell) for cell in found}
@@ -106,7 +123,7 @@ def labels(chunk: Chunk, column: str, normal: str | None) -> Array:
             )
         return np.array([int(numbers[cell] or 0) for cell in cells])
     if not any(_same(cell, normal) for cell in found):
-        raise UsageError(f"--normal: no row of {chunk.source} has {column} = {normal!r}.")
+        raise UsageError(f"--normal: no row of {table.source} has {column} = {normal!r}.")
     same = {cell: _same(cell, normal) for cell in found}
     return np.array([1 if same[cell] else -1 for cell in cells])
 
@@ -125,6 +142,129 @@ def _same(cell: str, wanted: str) -> bool:
 
 
 # -- fitted models ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model and how it reads tables.
+
+    Attributes
+    ----------
+    model : estimator
+    table : TableViews, optional
+        None for models that were fitted on an array: columns are then plain numbers.
+    missing_views : tuple of str
+        Views to do without.
+    features : tuple of Feature
+        Columns of the table at hand, where there is no TableViews.
+    """
+
+    model: Any
+    table: TableViews | None
+    missing_views: tuple[str, ...] = ()
+    features: tuple[Feature, ...] = ()
+
+    def for_source(self, source: Source, drop: Sequence[str]) -> Fitted:
+        """The same for the columns of one table, or an error that names what is lacking."""
+        matching(drop, source.names, "--drop")
+        if self.table is not None:
+            there, absent = set(source.names), set(self.absent)
+            lacking = [n for n in self.table.used_ if n not in there and n not in absent]
+            if lacking:
+                self.table._check_columns(
+                    None, Table(source.label, 0, dict.fromkeys(there, ())), []
+                )
+            return self
+        wanted = getattr(self.model, "feature_names_in_", None)
+        names = None if wanted is None else [str(name) for name in wanted]
+        count = int(self.model.n_features_in_)
+        found = features_of_model(names, count, source.names, source.label, drop)
+        return Fitted(self.model, None, self.missing_views, tuple(found))
+
+    @property
+    def absent(self) -> list[str]:
+        """Columns that only views read that are missing."""
+        if self.table is None or not self.missing_views:
+            return []
+        columns = self.table._view_columns()
+        kept = {n for view, ns in columns.items() if view not in self.missing_views for n in ns}
+        return [name for name in self.table.used_ if name not in kept]
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that are looked at."""
+        if self.table is not None:
+            return list(self.table.used_)
+        return list(dict.fromkeys(feature.column for feature in self.features))
+
+    def read(self, rows: Table) -> Reading:
+        """Numbers of some rows, with what was empty or new."""
+        if self.table is not None:
+            return self.table.read(rows, self.absent)
+        from kernull.tables import Reading
+
+        X = matrix(rows, self.features)
+        nothing = np.zeros((len(rows), len(self.columns)), dtype=bool)
+        return Reading(X, nothing, nothing)
+
+    def left_out(self, reading: Reading) -> Mask:
+        """Views that are left out in each row, of shape (rows, views); see `view_names`."""
+        from kernull.report import can_explain
+
+        out = np.zeros((len(reading.X), len(self.view_names)), dtype=bool)
+        gaps = {}
+        # A score that is no sum over views needs them all: gaps stay filled in.
+        if self.table is not None and can_explain(self.model):
+            gaps = self.table.missing_views(reading.missing)
+        for v, view in enumerate(self.view_names):
+            out[:, v] = view in self.missing_views
+            if view in gaps:
+                out[:, v] |= gaps[view]
+        return out
+
+    @property
+    def view_names(self) -> list[str]:
+        """Names of the model's views."""
+        return list(dict.fromkeys(map(str, self.model.bank_.kernel_views)))
+
+
+def load_fitted(path: str, missing_views: Sequence[str] = (), missing: str | None = None) -> Fitted:
+    """Load a model file with its table.
+
+    Parameters
+    ----------
+    path : str
+    missing_views : sequence of str
+        Views to do without.
+    missing : {"impute", "error", "flag"}, optional
+        What to do with empty cells, if not what the model was fitted with.
+    """
+    from kernull.errors import ModelFileError
+    from kernull.tables import load_views
+
+    model = load_model(path)
+    try:
+        table = load_views(path)
+    except ModelFileError as error:
+        raise DataError(str(error)) from None
+    if table is not None and len(table.get_feature_names_out()) != int(model.n_features_in_):
+        raise DataError(f"{path}: its table does not fit its model.")
+    if missing is not None:
+        if missing not in ("impute", "error", "flag"):
+            raise UsageError(f"--missing: got {missing!r}; expected impute, error or flag.")
+        if table is None and missing != "error":
+            raise UsageError("--missing: this model was fitted without a table; it takes no gaps.")
+        if table is not None:
+            table.missing = missing
+    fitted = Fitted(model, table, tuple(missing_views))
+    unknown = [name for name in missing_views if name not in fitted.view_names]
+    if unknown:
+        raise UsageError(
+            f"--missing-view: no view {unknown[0]!r}; the model has {', '.join(fitted.view_names)}."
+        )
+    if set(missing_views) >= set(fitted.view_names):
+        raise UsageError("--missing-view: at least one view must be there.")
+    return fitted
 
 
 def load_model(path: str) -> Any:
@@ -146,33 +286,3 @@ def load_model(path: str) -> Any:
     if getattr(model, "bank_", None) is None:
         raise DataError(f"{path}: the model was fitted on precomputed kernels, not on a table.")
     return model
-
-
-def model_features(model: Any, source: Source, drop: Sequence[str]) -> list[Feature]:
-    """The columns of a table that a model asks for."""
-    wanted = getattr(model, "feature_names_in_", None)
-    names = None if wanted is None else [str(name) for name in wanted]
-    return features_of_model(names, int(model.n_features_in_), source.names, source.label, drop)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Scores, p-values, flags and the most suspect view (None without contributions)."""
-
-    scores: Array
-    p_values: Array
-    flagged: Mask
-    top_view: list[str] | None
-
-
-def judge(model: Any, X: Array, reasons: bool) -> Judged:
-    """Judge rows, with the most suspect view where asked for, evaluating the kernels once."""
-    if not reasons:
-        scores = model.score_samples(X)
-        p_values = model.calibration_.p_values(scores)
-        return Judged(scores, p_values, ~(scores >= model.threshold_), None)
-    why = model.explain(X)
-    names = why.view_names
-    top = [names[v] for v in np.argmin(why.surprise, axis=1)]
-    # A score that overflows is no number, and not normal.
-    return Judged(why.scores, why.p_values, ~(why.scores >= model.threshold_), top)

@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "DataFile", "Drop", "Encode", "Json", "Label", "ModelFile", "Normal", "Quiet", "View", "Views",
+    "DataFile", "Decimal", "Drop", "Encode", "Encoding", "Json", "Label", "Missing", "MissingView",
+    "ModelFile", "Normal", "Quiet", "Sep", "Sheet", "View", "Views",
 ]  # fmt: skip
 
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")]
 DataFile = Annotated[
     str,
-    typer.Argument(metavar="DATA", help="CSV, Parquet, Arrow or NPZ; - for standard input."),
+    typer.Argument(metavar="DATA", help="CSV, Excel, Parquet, Arrow or NPZ; - for standard input."),
 ]
 Views = Annotated[
     str | None,
@@ -21,7 +22,7 @@ Views = Annotated[
         "--views",
         metavar="FILE",
         help='TOML file with \\[views] and lines such as colour = \\["col_*"]; or the word '
-        "'features' for one view a column.",
+        "'features' for one view per column.",
     ),
 ]
 View = Annotated[
@@ -36,9 +37,7 @@ Drop = Annotated[
 ]
 Encode = Annotated[
     list[str] | None,
-    typer.Option(
-        "--encode", metavar="PATTERN", help="Columns to turn into 0/1 categories. Repeat it."
-    ),
+    typer.Option("--encode", metavar="PATTERN", help="Columns to take as categories. Repeat it."),
 ]
 Label = Annotated[
     str | None, typer.Option("--label", metavar="COLUMN", help="Column that says what is normal.")
@@ -51,3 +50,25 @@ Normal = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results and errors.")]
+Sep = Annotated[
+    str | None,
+    typer.Option("--sep", metavar="CHAR", help="What separates cells: ',' ';' tab. Found out."),
+]
+Decimal = Annotated[
+    str | None, typer.Option("--decimal", metavar="CHAR", help="Decimal mark: '.' or ','.")
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", help="Of text files: utf-8, cp1252, ... Found out."),
+]
+Sheet = Annotated[
+    str | None, typer.Option("--sheet", metavar="NAME", help="Of Excel files; the first one.")
+]
+Missing = Annotated[
+    str | None,
+    typer.Option("--missing", metavar="HOW", help="Empty cells: impute, error or flag."),
+]
+MissingView = Annotated[
+    list[str] | None,
+    typer.Option("--missing-view", metavar="VIEW", help="A view to do without. Repeat it."),
+]

@@ -11,10 +11,11 @@ from kernull._whole import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import note, print_json, progress, stdout
 from kernull.cli._errors import UsageError
-from kernull.cli._features import matching, matrix
-from kernull.cli._models import check_labels, judge, labels, load_model, model_features
+from kernull.cli._features import matching
+from kernull.cli._judging import judge
+from kernull.cli._models import check_labels, labels, load_fitted
 from kernull.cli._output import _SUFFIXES, check_writable, finite, open_rows
-from kernull.cli._tables import CHUNK_ROWS, open_table
+from kernull.cli._tables import CHUNK_ROWS, FileFormat, open_table
 
 __all__ = ["explain", "report", "score"]
 
@@ -29,7 +30,13 @@ def score(
         list[str] | None,
         typer.Option(metavar="PATTERN", help="Columns to copy to the output. Repeat it."),
     ] = None,
+    missing_view: o.MissingView = None,
+    missing: o.Missing = None,
     drop: o.Drop = None,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
+    sheet: o.Sheet = None,
     chunk_rows: Annotated[int, typer.Option(min=1, help="Rows read at once.")] = CHUNK_ROWS,
     leave_formulas: Annotated[
         bool,
@@ -38,9 +45,10 @@ def score(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Score rows: score, p-value, flag (1 where flagged) and top view of each.
+    """Score rows: score, p-value, flag (1 where flagged), top view and remarks of each.
 
-    The top view is the one that fits the other views of its row least. The table is read and
+    Remarks say which cells were empty and filled in, and which categories are new. The top view
+    is the one that fits the other views of its row least. The table is read and
     written in chunks, so it may be larger than memory. With --json, standard output gets JSON
     lines, or a summary where the rows go to a file. In CSV and TSV, text that a spreadsheet would
     run as a formula gets an apostrophe in front, unless --leave-formulas.
@@ -48,35 +56,38 @@ def score(
     check_writable(out, () if out == "-" else _SUFFIXES, inputs=[model, data])
     from kernull.report import can_explain
 
-    fitted = load_model(model)
-    source = open_table(data, chunk_rows)
-    features = model_features(fitted, source, drop or [])
+    fitted = load_fitted(model, missing_view or [], missing)
+    source = open_table(data, FileFormat(sep, decimal, encoding, sheet), chunk_rows, quiet)
+    fitted = fitted.for_source(source, drop or [])
     kept = matching(keep or [], source.names, "--keep")
-    explained = can_explain(fitted)
-    own = ["score", "p_value", "flag", *(["top_view"] if explained else [])]
+    explained = can_explain(fitted.model)
+    own = ["score", "p_value", "flag", *(["top_view"] if explained else []), "remarks"]
     taken = [name for name in kept if name in ("row", *own)]
     if taken:
         raise UsageError(
             f"--keep: the output has a column {taken[0]!r} of its own; rename that of the table."
         )
     names = ["row", *kept, *own]
-    rows = flagged = 0
+    rows = flagged = noted = 0
     with progress(quiet) as bar, open_rows(out, names, json, leave_formulas) as writer:
         task = bar.add_task("Scoring", total=source.size)
         for chunk, done in source.chunks():
-            judged = judge(fitted, matrix(chunk, features), explained)
+            judged = judge(fitted, chunk, explained)
             numbers = range(chunk.start + 1, chunk.start + len(chunk) + 1)
             copied = [chunk.text(name) for name in kept]
             top = [] if judged.top_view is None else [judged.top_view]
             flags = judged.flagged.astype(int)
-            writer.write([numbers, *copied, judged.scores, judged.p_values, flags, *top])
+            judgement = [judged.scores, judged.p_values, flags, *top, judged.notes]
+            writer.write([numbers, *copied, *judgement])
             rows, flagged = rows + len(chunk), flagged + int(flags.sum())
+            noted += sum(map(bool, judged.notes))
             bar.update(task, completed=done, description=f"Scoring, {rows:,} rows")
     if json and out != "-":
-        print_json({"rows": rows, "flagged": flagged, "out": out})
+        print_json({"rows": rows, "flagged": flagged, "noted": noted, "out": out})
     else:
         place = "" if out == "-" else f" Saved {out}."
-        note(f"{flagged:,} of {rows:,} rows flagged ({flagged / rows:.1%}).{place}", quiet)
+        gaps = f" {noted:,} with empty cells or new values: see remarks." if noted else ""
+        note(f"{flagged:,} of {rows:,} rows flagged ({flagged / rows:.1%}).{gaps}{place}", quiet)
 
 
 def explain(
@@ -91,16 +102,15 @@ def explain(
     quiet: o.Quiet = False,
 ) -> None:
     """Say why rows stand out: what each view contributes, against a typical normal row."""
-    fitted = load_model(model)
     source = open_table(data)
-    features = model_features(fitted, source, drop or [])
+    fitted = load_fitted(model).for_source(source, drop or [])
     wanted = set(row or [])
     found: list[tuple[float, dict[str, Any]]] = []
     rows = 0
     with progress(quiet) as bar:
         task = bar.add_task("Explaining", total=source.size)
         for chunk, done in source.chunks():
-            why = fitted.explain(matrix(chunk, features))
+            why = fitted.model.explain(fitted.read(chunk).X)
             order = why.scores.argsort(kind="stable")[:top].tolist()
             if wanted:
                 order = [n - 1 - chunk.start for n in sorted(wanted)]
@@ -150,9 +160,8 @@ def report(
     """Write a report: one HTML page with charts, the rows that stand out, and their reasons."""
     check_writable(out, inputs=[model, data])
     check_labels(label, normal)
-    fitted = load_model(model)
     source = open_table(data)
-    features = model_features(fitted, source, drop or [])
+    fitted = load_fitted(model).for_source(source, drop or [])
     if names is not None and names not in source.names:
         raise UsageError(f"--id: {source.label} has no column {names!r}.")
     with progress(quiet) as bar:
@@ -161,8 +170,8 @@ def report(
 
         chunk = source.read()
         page = render_report(
-            fitted,
-            matrix(chunk, features),
+            fitted.model,
+            fitted.read(chunk).X,
             None if label is None else labels(chunk, label, normal),
             title=title or f"kernull report: {Path(data).stem if data != '-' else 'rows'}",
             subtitle=f"Rows of {source.label}.",

@@ -9,7 +9,7 @@ import typer
 from kernull.cli import _options as o
 from kernull.cli._console import print_json, progress, stdout
 from kernull.cli._errors import DataError, UsageError
-from kernull.cli._features import features_of_model, matrix, read_views
+from kernull.cli._features import read_kinds, read_views
 from kernull.cli._models import labels, training
 from kernull.cli._tables import open_table
 
@@ -46,19 +46,16 @@ def compare(
     table = training(
         data,
         read_views(views, view or []),
-        drop or [],
-        encode or [],
+        read_kinds([], drop or [], encode or []),
         label,
         normal,
         quiet,
         label_optional=True,
     )
-    X = table.X if table.y is None else table.X[table.y == 1]
+    X = table.normal
     if len(X) < 2:
         raise DataError(f"{data}: {len(X)} normal rows to learn from; expected at least 2.")
     judged = open_table(test)
-    there = [name for name in judged.names if name != label]
-    features = features_of_model(table.names, len(table.names), there, judged.label, [])
     chunk = judged.read()
     y = labels(chunk, label, normal)
     if len(set(y.tolist())) < 2:
@@ -68,11 +65,11 @@ def compare(
         task = bar.add_task("Comparing", total=total)
         rows = run(
             X,
-            matrix(chunk, features),
+            table.table.transform(chunk),
             y,
             methods=method or None,
             callback=lambda row: bar.update(task, advance=1, description=f"{row.method} done"),
-            views=table.views,
+            views=table.table.views_,
         )
     rows = sorted(rows, key=lambda row: -1.0 if row.auc is None else row.auc, reverse=True)
     if json:

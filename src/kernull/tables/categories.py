@@ -2,8 +2,9 @@ r"""Categories as places: numbers in which a column of text weighs no more than 
 
 A one-hot code of K values has K columns, each of unit variance once it is scaled: a column of text
 would outweigh K columns of numbers. Here each value gets a place in at most two dimensions
-(optimal scaling, as in correspondence analysis): values whose rows are alike in the other columns
-lie close together, values that are unlike them, or rare, lie far out.
+(optimal scaling, as in correspondence analysis): the first tells values apart
+whose rows differ in the other columns, the second those that it leaves close; rare values lie far
+out.
 
 With shares :math:`p_c`, shrunk class means :math:`m_c` of the other columns and the unit vectors
 :math:`e_c`, the places are the leading left singular vectors of the matrix with rows

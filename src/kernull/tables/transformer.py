@@ -278,10 +278,20 @@ class TableViews(TransformerMixin, BaseEstimator):
         values, missing, unseen = self._numbers(table, absent)
         if self.missing == "error" and missing.any():
             raise self._gaps_error(table)
-        filled = self._filler.fill(values)
+        filled = self._snapped(self._filler.fill(values), missing | unseen)
         if self.missing == "flag" and missing.any():
             filled[missing.any(axis=1)] = self._filler.mean + FAR * self._filler.scale
         return Reading(filled, missing, unseen)
+
+    def _snapped(self, X: Array, filled: Mask) -> Array:
+        """Put categories that were filled in at the nearest value: between them lies nothing."""
+        for name, places in self._places.items():
+            rows = np.flatnonzero(filled[:, self.used_.index(name)])
+            if len(rows):
+                block = np.ix_(rows, np.array(self._blocks[name]))
+                apart = ((X[block][:, None] - places[None]) ** 2).sum(axis=2)
+                X[block] = places[apart.argmin(axis=1)]
+        return X
 
     def missing_views(self, missing: Mask) -> dict[str, Mask]:
         """Views of which more than half of the cells are empty, as masks over the rows."""

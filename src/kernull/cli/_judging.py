@@ -1,0 +1,105 @@
+"""Judging rows of a table, with gaps and missing views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices, Mask
+from kernull.cli._models import Fitted
+from kernull.tables.table import Table
+
+if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
+    from kernull.tables import Reading
+
+__all__ = ["Judged", "judge", "notes_of", "parts"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Scores, p-values, flags, the most suspect view (None without contributions), and notes."""
+
+    scores: Array
+    p_values: Array
+    flagged: Mask
+    top_view: list[str] | None
+    notes: list[str]
+
+
+def parts(fitted: Fitted, reading: Reading) -> Iterator[tuple[Indices, list[str] | None]]:
+    """Groups of rows that lack the same views: positions, and the views; None where all lack."""
+    lacking = fitted.left_out(reading)
+    patterns, inverse = np.unique(lacking, axis=0, return_inverse=True)
+    for k, pattern in enumerate(patterns):
+        rows = np.flatnonzero(inverse.ravel() == k)
+        names = [name for name, gone in zip(fitted.view_names, pattern, strict=True) if gone]
+        yield rows, (None if pattern.all() else names)
+
+
+def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
+    """Judge rows, with the most suspect view where asked for, evaluating the kernels once.
+
+    A row of which every view is missing cannot be judged: it is flagged, without a score.
+    """
+    reading = fitted.read(rows)
+    n = len(reading.X)
+    scores, p_values = np.full(n, np.nan), np.full(n, np.nan)
+    flagged, top = np.ones(n, dtype=bool), [""] * n
+    for index, missing in parts(fitted, reading):
+        if missing is None:
+            continue
+        found = _judge(fitted.model, reading.X[index], missing or None, reasons)
+        scores[index], p_values[index], threshold, names = found
+        # A score that overflows is no number, and not normal.
+        flagged[index] = ~(scores[index] >= threshold)
+        for i, name in zip(index, names, strict=True):
+            top[i] = name
+    return Judged(
+        scores, p_values, flagged, top if reasons else None, notes_of(fitted, rows, reading)
+    )
+
+
+def _judge(
+    model: Any, X: Array, missing: list[str] | None, reasons: bool
+) -> tuple[Array, Array, float, list[str]]:
+    if reasons:
+        why = model.explain(X, missing_views=missing)
+        names = why.view_names
+        top = [names[v] for v in np.argmin(why.surprise, axis=1)]
+        return why.scores, why.p_values, why.threshold, top
+    if missing is None:
+        scores = model.score_samples(X)
+        p_values = model.calibration_.p_values(scores)
+        return scores, p_values, float(model.threshold_), [""] * len(X)
+    scores = model.score_samples(X, missing_views=missing)
+    p_values = model.p_values(X, missing_views=missing)
+    flags = model.predict(X, missing_views=missing) == -1
+    # One number cannot say where the threshold lies; between the two groups is as good.
+    passed = scores[~flags].min(initial=np.inf)
+    return scores, p_values, float(passed), [""] * len(X)
+
+
+def notes_of(fitted: Fitted, rows: Table, reading: Reading) -> list[str]:
+    """What was done to each row before it was judged, in words; empty for most."""
+    said: list[list[str]] = [[] for _ in range(len(reading.X))]
+    columns = fitted.columns
+    lacking = fitted.left_out(reading)
+    views = fitted.view_names
+    for i in np.flatnonzero(reading.missing.any(axis=1) | lacking.any(axis=1)):
+        gone = [views[v] for v in np.flatnonzero(lacking[i])]
+        if len(gone) == len(views):
+            said[i].append("not judged: too many empty cells")
+            continue
+        said[i] += [f"without view {name}" for name in gone]
+        empty = [columns[c] for c in np.flatnonzero(reading.missing[i])]
+        empty = [name for name in empty if name not in fitted.absent]
+        if empty:
+            shown = ", ".join(empty[:4]) + (f" and {len(empty) - 4} more" * (len(empty) > 4))
+            said[i].append(f"empty: {shown}")
+    for i in np.flatnonzero(reading.unseen.any(axis=1)):
+        for c in np.flatnonzero(reading.unseen[i]):
+            said[i].append(f"new value in {columns[c]}: {str(rows.columns[columns[c]][int(i)])!r}")
+    return ["; ".join(parts) for parts in said]

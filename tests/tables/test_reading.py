@@ -1,0 +1,290 @@
+"""Reading tables: every format gives the same numbers, and every flaw its row."""
+
+from __future__ import annotations
+
+import gzip
+import time
+import tracemalloc
+from datetime import datetime
+
+import numpy as np
+import pytest
+
+from kernull import read_table
+from kernull.errors import TableError
+from kernull.tables import TextFormat, open_table, text_files
+
+VALUES = {"a": np.array([1.5, -2.0, 3e-7]), "b": np.array([4, 5, 6])}
+
+
+def read(path) -> dict[str, np.ndarray]:
+    chunk = open_table(str(path)).read()
+    return {name: chunk.numbers(name) for name in chunk.columns}
+
+
+def write(tmp_path, kind):
+    path = tmp_path / f"t.{kind}"
+    pyarrow = (
+        pytest.importorskip("pyarrow") if kind in ("parquet", "arrow", "stream.arrow") else None
+    )
+    if kind == "csv":
+        path.write_text("a,b\n1.5,4\n-2.0,5\n3e-7,6\n")
+    elif kind == "tsv":
+        path.write_text("a\tb\n1.5\t4\n-2.0\t5\n3e-7\t6\n")
+    elif kind == "semicolon.csv":
+        path.write_bytes("\ufeffa;b\r\n1.5;4\r\n-2.0;5\r\n\r\n3e-7;6\r\n".encode())
+    elif kind == "csv.gz":
+        path.write_bytes(gzip.compress(b"a,b\n1.5,4\n-2.0,5\n3e-7,6\n"))
+    elif kind == "npz":
+        np.savez(path, **VALUES)
+    elif kind == "parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table(VALUES), path)
+    elif kind == "arrow":
+        from pyarrow import feather
+
+        feather.write_feather(pyarrow.table(VALUES), str(path))
+    elif kind == "xlsx":
+        book = pytest.importorskip("openpyxl").Workbook()
+        for row in [list(VALUES), *zip(*VALUES.values(), strict=True)]:
+            book.active.append([getattr(cell, "item", lambda c=cell: c)() for cell in row])
+        book.save(path)
+    elif kind == "comma.csv":
+        path.write_text("a;b\n1,5;4\n-2,0;5\n3e-7;6\n")
+    elif kind == "utf16.csv":
+        path.write_bytes("a,b\n1.5,4\n-2.0,5\n3e-7,6\n".encode("utf-16"))
+    else:
+        table = pyarrow.table(VALUES)
+        with pyarrow.ipc.new_stream(str(path), table.schema) as stream:
+            stream.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "csv",
+        "tsv",
+        "semicolon.csv",
+        "csv.gz",
+        "npz",
+        "parquet",
+        "arrow",
+        "stream.arrow",
+        "xlsx",
+        "comma.csv",
+        "utf16.csv",
+    ],
+)
+def test_every_format_gives_the_same_numbers(tmp_path, kind):
+    found = read(write(tmp_path, kind))
+    assert list(found) == ["a", "b"]
+    for name, values in VALUES.items():
+        np.testing.assert_array_equal(found[name], values.astype(float))
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz", "parquet", "arrow"])
+def test_chunks_cover_the_table_in_order(tmp_path, kind):
+    path = write(tmp_path, kind)
+    parts = [chunk for chunk, _ in open_table(str(path), chunk_rows=2).chunks()]
+    assert [part.start for part in parts] == [0, 2]
+    joined = np.concatenate([part.numbers("a") for part in parts])
+    np.testing.assert_array_equal(joined, VALUES["a"])
+
+
+def test_arrays_of_several_columns_are_numbered(tmp_path):
+    np.savez(tmp_path / "t.npz", colour=np.arange(6.0).reshape(3, 2), size=np.ones(3))
+    assert list(read(tmp_path / "t.npz")) == ["colour_0", "colour_1", "size"]
+
+
+def test_pickled_arrays_are_refused(tmp_path):
+    np.savez(tmp_path / "t.npz", a=np.array([object()], dtype=object))
+    with pytest.raises(TableError, match="plain arrays"):
+        open_table(str(tmp_path / "t.npz"))
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("abc", "column 'b', row 3 (line 4): 'abc' is not a number"),
+        ("inf", "column 'b', row 3 (line 4): 'inf' is not a finite number"),
+    ],
+)
+def test_a_bad_cell_is_named_by_column_row_and_line(tmp_path, cell, said):
+    path = tmp_path / "t.csv"
+    path.write_text(f"a,b\n1,2\n3,4\n5,{cell}\n6,7\n")
+    with pytest.raises(TableError) as error:
+        read(path)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_line_numbers_count_quoted_line_breaks(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('a,note\n1,"two\nlines"\nx,ok\n')
+    with pytest.raises(TableError, match=r"row 2 \(line 4\)"):
+        open_table(str(path)).read().numbers("a")
+
+
+def test_line_numbers_hold_in_later_chunks(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "1\n" * 10 + "x\n")
+    parts = [chunk for chunk, _ in open_table(str(path), chunk_rows=4).chunks()]
+    with pytest.raises(TableError, match=r"row 11 \(line 12\)"):
+        parts[-1].numbers("a")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "the file is empty"),
+        (b"\n\n", "the first line is empty"),
+        (b"a,b\n", "has columns but no rows"),
+        (b"a,b\n1,2\n3\n", "line 3 has 1 cells, the header has 2"),
+        (b"a,a\n1,2\n", "two columns are called 'a'"),
+        (b"a,b\n" + b"1,2\n" * 70_000 + b"1,\xff\n", "is not utf-8 near line"),
+    ],
+)
+def test_broken_files_say_what_is_wrong(tmp_path, content, said):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(TableError) as error:
+        open_table(str(path)).read()
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.npz"])
+def test_wrong_content_under_a_suffix(tmp_path, name):
+    (tmp_path / name).write_text("a,b\n1,2\n")
+    with pytest.raises(TableError, match=r"is not an? (Parquet|Arrow|NPZ)"):
+        open_table(str(tmp_path / name))
+
+
+def test_a_missing_file_and_a_folder(tmp_path):
+    for path in (tmp_path / "no.csv", tmp_path):
+        with pytest.raises(OSError, match=r"no such file|is a folder"):
+            open_table(str(path))
+
+
+def test_a_table_without_header_gets_names(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1,2\n3,4\n")
+    source = open_table(str(path))
+    assert source.notes == ["has no header line; columns are called x0, x1, ..."]
+    assert source.names == ("x0", "x1")
+    np.testing.assert_array_equal(source.read().numbers("x0"), [1.0, 3.0])
+
+
+def test_empty_cells_are_gaps(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,NA\n,2\nnan,?\n")
+    table = read_table(path)
+    np.testing.assert_array_equal(table.numbers("a"), [1.0, np.nan, np.nan])
+    np.testing.assert_array_equal(table.numbers("b"), [np.nan, 2.0, np.nan])
+
+
+def test_all_bad_cells_are_counted_and_ten_are_listed(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "1\n" * 40 + "x\n" * 25)
+    with pytest.raises(TableError) as error:
+        read_table(path).numbers("a")
+    assert "25 cells cannot be used" in str(error.value)
+    assert str(error.value).count("'x' is not a number") == 10
+    assert "and 15 more" in str(error.value)
+
+
+# -- text files in other countries -----------------------------------------------------------
+
+
+def test_detection_is_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("größe;länge\n1,5;2\n-1.234,25;3\n".encode("cp1252"))
+    source = open_table(str(path))
+    assert source.names == ("größe", "länge")
+    assert ["Windows-1252" in note for note in source.notes] == [True, False]
+    assert "decimal comma" in source.notes[1]
+    np.testing.assert_array_equal(source.read().numbers("größe"), [1.5, -1234.25])
+    with pytest.warns(UserWarning, match="read as Windows-1252"):
+        read_table(path, decimal=",")
+
+
+def test_what_is_said_is_not_guessed(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_bytes("a|ß\n1,5|2\n".encode("cp1252"))
+    source = open_table(str(path), form=TextFormat("|", ",", "cp1252"))
+    assert (source.names, source.notes) == (("a", "ß"), [])
+    np.testing.assert_array_equal(source.read().numbers("a"), [1.5])
+
+
+def test_points_among_decimal_commas_are_not_guessed(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n1,5;2\n2.5;3\n")
+    with pytest.raises(TableError, match="row 1"):  # neither mark fits all
+        read_table(path).numbers("a")
+    with pytest.raises(TableError, match="row 2"):
+        read_table(path, decimal=",").numbers("a")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"sep": ";;"}, {"decimal": "x"}, {"encoding": "klingon"}, {"sep": ",", "decimal": ","}],
+)
+def test_wrong_formats_are_named(wrong, tmp_path):
+    with pytest.raises(ValueError, match=r"sep|decimal|encoding"):
+        read_table(tmp_path / "t.csv", **wrong)
+
+
+def test_excel_gives_dates_and_gaps_and_sheets(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["a", "when", None], [1.5, datetime(2024, 1, 2, 3), None], [None, None, None],
+                [None, datetime(2024, 1, 3), None]):  # fmt: skip
+        book.active.append(row)
+    book.create_sheet("other").append(["z"])
+    book["other"].append([3])
+    book.save(tmp_path / "t.xlsx")
+    with pytest.warns(UserWarning, match="sheet 'Sheet' is read, of 2"):
+        table = read_table(tmp_path / "t.xlsx")
+    assert table.names == ["a", "when"]
+    assert len(table) == 2
+    assert read_table(tmp_path / "t.xlsx", sheet="other").numbers("z").tolist() == [3.0]
+    with pytest.raises(TableError, match="no sheet 'nope'"):
+        read_table(tmp_path / "t.xlsx", sheet="nope")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"PK\x03\x04abc", "Excel or ZIP"), (b"\xd0\xcf\x11\xe0abc", "old Excel"),
+     (b"a,b\n1,\0\n", "zero bytes"), (b"\x1f\x8babc", "compressed")],
+)  # fmt: skip
+def test_other_files_under_the_name_of_a_csv(tmp_path, content, said):
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(TableError, match=said):
+        open_table(str(tmp_path / "t.csv"))
+
+
+# -- files that are out for time or memory ---------------------------------------------------
+
+
+def test_a_stray_quote_in_the_header_ends_soon(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('a,"b\n' + "1,2\n" * 500_000)  # 2 MB took 97 s
+    started = time.perf_counter()
+    with pytest.raises(TableError, match=r"near the header.*quote not closed"):
+        open_table(str(path))
+    assert time.perf_counter() - started < 2.0
+
+
+def test_one_endless_line_is_refused_before_it_is_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "MAX_LINE", 2**18)
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"a,b\n1,2\n")
+        for _ in range(64):
+            file.write(b"9" * 2**20)  # 64 MB in one line
+    tracemalloc.start()
+    with pytest.raises(TableError, match="line 3 has more than 262,144 characters"):
+        open_table(str(path)).read()
+    assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
+    tracemalloc.stop()

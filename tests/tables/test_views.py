@@ -1,0 +1,307 @@
+"""TableViews: what columns are taken for, categories, gaps, files."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+
+from kernull import MultiKernelFisherNull, TableViews, load, load_views, save
+from kernull.errors import GapsWarning, ModelFileError, TableError
+from kernull.tables import GapFiller, attach_views
+from kernull.tables.categories import FARTHEST, category_places
+from kernull.tables.cells import as_numbers
+
+
+def factory(n: int, seed: int = 0) -> dict[str, list]:
+    rng = np.random.default_rng(seed)
+    machine = rng.integers(3, size=n)
+    load_ = rng.normal(size=n)
+    start = datetime(2024, 3, 1)
+    return {
+        "part": [f"P-{i:05d}" for i in range(n)],
+        "serial": list(range(1000, 1000 + n)),
+        "time": [(start + timedelta(minutes=7 * i)).isoformat(sep=" ") for i in range(n)],
+        "machine": [f"M{m + 1}" for m in machine],
+        "site": ["north"] * n,
+        "force": (load_ + machine + 0.2 * rng.normal(size=n)).tolist(),
+        "power": (2 * load_ + 0.2 * rng.normal(size=n)).tolist(),
+        "celsius": (temperature := rng.normal(20, 2, size=n)).tolist(),
+        "fahrenheit": (32 + 1.8 * temperature).tolist(),
+    }
+
+
+def kinds(table: TableViews) -> dict[str, str]:
+    return {column.name: column.kind for column in table.columns_}
+
+
+def test_kinds_of_a_factory_table():
+    assert kinds(TableViews().fit(factory(60))) == {
+        "part": "identifier", "serial": "identifier", "time": "date", "machine": "category",
+        "site": "constant", "force": "number", "power": "number", "celsius": "number",
+        "fahrenheit": "copy",
+    }  # fmt: skip
+
+
+def test_a_running_number_does_not_flag_everything():
+    """1,000 of 1,000 new rows were flagged."""
+    model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(factory(300))
+    new = factory(300, seed=1)
+    new["serial"] = list(range(9000, 9300))
+    assert (model.predict(new) == -1).mean() < 0.12
+
+
+@pytest.mark.parametrize("n", [20, 50])
+def test_shuffled_and_falling_numbers_run_too(n):
+    rng = np.random.default_rng(0)
+    table = {"a": rng.permutation(n), "b": -np.arange(n) * 3, "c": np.linspace(0, 1, n),
+             "x": rng.normal(size=n), "k": rng.integers(5, size=n)}  # fmt: skip
+    found = kinds(TableViews().fit(table))
+    assert [found[name] for name in "abcxk"] == ["identifier"] * 3 + ["number"] * 2
+
+
+def test_what_is_asked_for_is_done():
+    table = TableViews(
+        kinds={"serial": "number", "machine": "left out", "fahr*": "number", "part": "left out"},
+        dates="parts",
+    ).fit(factory(60))
+    assert "machine" not in table.used_
+    assert {"serial", "time", "fahrenheit"} <= set(table.used_)
+    assert len(table.get_feature_names_out()) == table.transform(factory(5)).shape[1] == 9
+    few = TableViews(kinds={"k": "category"}).fit(
+        {"k": [1, 2, 3] * 10, "x": np.linspace(0, 1, 30) ** 2}
+    )
+    assert few.columns_[0].values == ("1", "2", "3")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"kinds": {"force": "colour"}}, "kinds: got 'colour'"), ({"missing": "drop"}, "missing: got"),
+     ({"kinds": {"z": "number"}}, "no column matches 'z'"), ({"dates": "all"}, "dates: got"),
+     ({"views": {"a": ["part"]}}, "no column is left"), ({"views": {}}, "views"),
+     ({"views": {"a": ["q*"]}}, "no column matches"), ({"kinds": {"force": "date"}}, "not dates")],
+)  # fmt: skip
+def test_wrong_parameters_are_named(options, said):
+    with pytest.raises(ValueError, match=said):
+        TableViews(**options).fit(factory(60))
+
+
+def test_pandas_and_polars_are_read_alike():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    plain = factory(60)
+    frame = pandas.DataFrame(plain)
+    frame["time"] = pandas.to_datetime(frame["time"])
+    frame["machine"] = frame["machine"].astype("category")
+    want = TableViews(dates="parts").fit(plain)
+    for other in (frame, polars.from_pandas(frame)):
+        table = TableViews(dates="parts").fit(other)
+        assert kinds(table) == kinds(want)
+        np.testing.assert_allclose(table.transform(other), want.transform(plain), atol=1e-12)
+    gappy = frame.convert_dtypes()
+    gappy.loc[3, "serial"] = pandas.NA
+    gappy.loc[4, "force"] = pandas.NA
+    assert np.argwhere(want.read(gappy).missing).tolist() == [[4, want.used_.index("force")]]
+
+
+def test_arrays_are_numbers_by_position():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    table = TableViews().fit(X)
+    np.testing.assert_array_equal(table.transform(X), X)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        table.transform(X[:, :2])
+
+
+def test_views_take_their_columns():
+    table = TableViews({"mechanics": ["force", "pow*", "machine"], "heat": "celsius"})
+    table.fit(factory(60))
+    names = table.get_feature_names_out()
+    shown = {view: [str(names[i]) for i in at] for view, at in table.views_.items()}
+    assert shown == {"mechanics": ["machine 1", "machine 2", "force", "power"], "heat": ["celsius"]}
+    assert table.fit(factory(60)).columns_[0].kind == "left out"
+    model = MultiKernelFisherNull(views=table.views_).fit(table.transform(factory(60)))
+    assert set(model.bank_.kernel_views) == {"mechanics", "heat"}
+    assert clone(table).views == table.views
+
+
+# -- categories ------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 12), st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_places_weigh_as_much_as_numbers(k, seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(k, size=200, p=rng.dirichlet(np.ones(k)))
+    values, codes = np.unique(codes, return_inverse=True)
+    if len(values) < 2:
+        return
+    places = category_places(codes, len(values), rng.normal(size=(200, 3)))
+    column = places[codes]
+    assert np.abs(places).max() <= FARTHEST
+    assert column.shape[1] <= 2
+    assert (column.var(axis=0) <= 1.0 + 1e-9).all()
+    if np.abs(places).max() < FARTHEST:  # nothing was cut
+        np.testing.assert_allclose(column.mean(axis=0), 0.0, atol=1e-9)
+        np.testing.assert_allclose(column.var(axis=0), 1.0, atol=1e-9)
+
+
+def test_alike_machines_lie_close_together():
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1, 2, 3], 50)
+    others = np.array([0.0, 0.2, 4.0, 4.2])[codes][:, None] + 0.1 * rng.normal(size=(200, 1))
+    places = category_places(codes, 4, (others - others.mean()) / others.std())
+    first = np.sort(places[:, 0] * np.sign(places[3, 0]))
+    np.testing.assert_array_equal(np.argsort(places[:, 0] * np.sign(places[3, 0])), [0, 1, 2, 3])
+    assert first[2] - first[1] > 5 * max(first[1] - first[0], first[3] - first[2])
+
+
+def test_a_value_never_seen_is_told_and_judged_by_the_rest():
+    """It flagged all of its rows."""
+    table = TableViews().fit(factory(300))
+    model = MultiKernelFisherNull().fit(table.transform(factory(300)))
+    new = factory(200, seed=1)
+    before = model.predict(table.transform(new))
+    new["machine"] = ["M9"] * 200
+    reading = table.read(new)
+    assert reading.unseen[:, table.used_.index("machine")].all()
+    assert not reading.missing.any()
+    after = model.predict(reading.X)
+    assert abs((after == -1).mean() - (before == -1).mean()) < 0.05
+
+
+def test_a_value_that_does_not_fit_its_row_is_found():
+    table = TableViews().fit(factory(400))
+    model = MultiKernelFisherNull().fit(table.transform(factory(400)))
+    good = factory(200, seed=1)
+    swapped = {**good, "machine": [{"M1": "M3", "M3": "M1"}.get(m, m) for m in good["machine"]]}
+    rows = np.array([m != "M2" for m in good["machine"]])
+    caught = (model.predict(table.transform(swapped)) == -1)[rows].mean()
+    false = (model.predict(table.transform(good)) == -1)[rows].mean()
+    assert caught > 0.5 > 5 * false
+
+
+# -- gaps ------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25, deadline=None)
+def test_gaps_are_filled_by_regression_on_the_rest(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4000, 5)) @ rng.normal(size=(5, 5)) + 3.0
+    filler = GapFiller.fit(X)
+    row = X[:50].copy()
+    row[:, [1, 3]] = np.nan
+    want = LinearRegression().fit(X[:, [0, 2, 4]], X[:, [1, 3]]).predict(X[:50, [0, 2, 4]])
+    # The covariance is shrunk a little: agreement is to a few percent of a spread.
+    assert np.abs(filler.fill(row)[:, [1, 3]] - want).max() < 0.1 * X.std(axis=0)[[1, 3]].max()
+    for j in range(5):
+        rest = [i for i in range(5) if i != j]
+        alone = X[:20].copy()
+        alone[:, j] = np.nan
+        np.testing.assert_allclose(
+            filler.expect_each(X[:20])[:, j], filler.fill(alone)[:, j], rtol=1e-6, atol=1e-6
+        )
+        assert len(rest) == 4
+
+
+def test_whole_rows_are_not_touched_and_empty_rows_get_the_mean():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    filler = GapFiller.fit(X)
+    np.testing.assert_array_equal(filler.fill(X), X)
+    np.testing.assert_allclose(filler.fill(np.full((1, 3), np.nan))[0], X.mean(axis=0))
+
+
+def test_training_gaps_are_counted_and_filled():
+    table = factory(100)
+    table["force"][3] = table["force"][7] = None
+    table["machine"][5] = ""
+    with pytest.warns(GapsWarning, match="3 empty cells"):
+        fitted = TableViews().fit(table)
+    assert np.isfinite(fitted.transform(table)).all()
+    with pytest.raises(TableError, match="3 cells cannot be used: column 'force', row 4"):
+        TableViews(missing="error").fit(table)
+
+
+def test_rows_with_gaps_are_flagged_where_that_is_asked():
+    table = TableViews(missing="flag").fit(factory(100))
+    model = MultiKernelFisherNull().fit(table.transform(factory(100)))
+    new = factory(20, seed=1)
+    new["power"][4] = None
+    flags = model.predict(table.transform(new)) == -1
+    assert flags[4]
+    assert flags.sum() <= 5
+
+
+def test_a_view_of_which_most_is_missing_is_named():
+    table = TableViews({"a": ["force", "power"], "b": ["celsius", "machine"]}).fit(factory(60))
+    new = factory(3)
+    new["force"][0] = new["power"][0] = new["celsius"][1] = None
+    gone = table.missing_views(table.read(new).missing)
+    assert gone["a"].tolist() == [True, False, False]
+    assert gone["b"].tolist() == [False, False, False]
+
+
+@given(st.lists(st.one_of(st.floats(), st.text(max_size=6), st.none(), st.integers()), min_size=1))
+def test_every_cell_is_a_number_or_missing_or_bad(cells):
+    values, missing, bad = as_numbers(cells)
+    assert not (missing & bad).any()
+    np.testing.assert_array_equal(np.isnan(values), missing | bad)
+
+
+# -- files -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stored(tmp_path):
+    table = TableViews({"a": ["force", "power", "machine"], "b": ["celsius"]}).fit(factory(60))
+    model = MultiKernelFisherNull(views=table.views_).fit(table.transform(factory(60)))
+    path = tmp_path / "m.kernull"
+    save(model, path)
+    plain = path.read_bytes()
+    attach_views(table, path)
+    return table, model, path, plain
+
+
+def test_a_table_comes_back_from_the_model_file(stored):
+    table, model, path, plain = stored
+    again, same = load_views(path), load(path)
+    new = factory(40, seed=2)
+    new["force"][0], new["machine"][1] = None, "M7"
+    np.testing.assert_array_equal(again.transform(new), table.transform(new))
+    np.testing.assert_array_equal(
+        same.score_samples(again.transform(new)), model.score_samples(table.transform(new))
+    )
+    assert (again.summary(), again.views_) == (table.summary(), table.views_)
+    attach_views(table, path)  # once more changes nothing
+    assert load_views(path).used_ == table.used_
+    path.write_bytes(plain)
+    assert load_views(path) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.update(version=2), lambda s: s.update(missing="run"),
+        lambda s: s["columns"].pop(3), lambda s: s.update(used=["site"]),
+        lambda s: s.update(mean=s["correlation"]), lambda s: s.update(mean="%%"),
+        lambda s: s["views"].update(b=[99]), lambda s: s["columns"][0].update(name=3),
+        lambda s: s["columns"][0].update(extra=1), lambda s: s.pop("places"),
+        lambda s: s.update(scale="AAAAAAAA+H8=" * 5), lambda s: s.update(columns=s["columns"] * 2),
+    ],
+)  # fmt: skip
+def test_forged_tables_are_refused(stored, change, monkeypatch):
+    table, _, path, _ = stored
+    from kernull.tables import stored as module
+
+    state = module._state(table)
+    change(state := json.loads(json.dumps(state)))
+    monkeypatch.setattr(module, "_state", lambda _: state)
+    attach_views(table, path)
+    with pytest.raises(ModelFileError, match="cannot be used"):
+        load_views(path)
