@@ -225,7 +225,7 @@ def test_one_error_names_all_bad_images_when_the_others_are_done(damaged, networ
     assert sorted(path.rpartition("/")[2] for path in caught.value.bad) == BAD
     reasons = {path.rpartition("/")[2]: why for path, why in caught.value.bad.items()}
     assert reasons["empty.jpg"] == "the file is empty"
-    assert reasons["text.jpg"] == "is no image of a kind that Pillow knows"
+    assert reasons["text.jpg"].startswith("is no image of a kind that is read: BMP, GIF")
     assert "truncated" in reasons["half.jpg"].lower()
     # The work on the others is in the error, and in the cache.
     rows = caught.value.features
@@ -326,7 +326,7 @@ def test_a_known_name_for_another_network(networks, pictures):
 def test_a_damaged_network(networks, pictures):
     content = (networks / "tiny.onnx").read_bytes()
     (networks / "tiny.onnx").write_bytes(content[: len(content) // 2])
-    with pytest.raises(ValueError, match=r"cannot open.*tiny\.onnx"):
+    with pytest.raises(ValueError, match=r"tiny\.onnx.* is no ONNX file"):
         BackboneFeatures("tiny", weights=networks).transform(pictures)
 
 

@@ -15,6 +15,7 @@ from joblib import cpu_count
 from numpy.typing import NDArray
 
 from kernull.errors import MissingDependencyError, MissingWeightsError
+from kernull.safety import check_graph, graphs, limit_memory, read_file, run_limited
 from kernull.views.images.preprocessing import KNOWN, Preprocessing
 
 __all__ = ["Backbone", "backbone_name", "load_backbone", "n_threads"]
@@ -71,7 +72,7 @@ def load_backbone(
     described, expected = _described(path, preprocessing)
     state = path.stat()
     identity = (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
-    opened = _open_onnx(path, identity, device, threads)
+    opened = _open_onnx(path, identity, described.size, device, threads)
     return OnnxBackbone(path, opened, described, expected)
 
 
@@ -150,29 +151,27 @@ def _described(path: Path, changes: Mapping[str, Any] | None) -> tuple[Preproces
 
 
 @lru_cache(maxsize=16)
-def _open_onnx(path: Path, identity: tuple[int, ...], device: str, threads: int) -> tuple[Any, str]:
+def _open_onnx(
+    path: Path, identity: tuple[int, ...], size: tuple[int, int], device: str, threads: int
+) -> tuple[Any, str]:
     """Session and hash of the same bytes; opened again when the file is another one."""
-    content = path.read_bytes()
+    ort = _need_onnxruntime()
+    content = _checked(path, size)
     digest = hashlib.sha256(content).hexdigest()
-    try:
-        import onnxruntime as ort
-    except ImportError as error:
-        raise MissingDependencyError(
-            "ONNX networks need onnxruntime; install it with `pip install kernull[vision]`."
-        ) from error
+    limit_memory(ort)
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors come as exceptions
     # Threads that wait in a loop would take the cores from those that read images.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.use_env_allocators", "1")  # the limited ones
     try:
         session = ort.InferenceSession(content, options, providers=_providers(ort, device))
     except MissingDependencyError:
         raise
     except Exception as error:  # onnxruntime's own classes, one for each of its states
         raise ValueError(
-            f"backbone: onnxruntime cannot open {str(path)!r}: {_first_line(error)}. Expected a "
-            "complete model in one file, without external data."
+            f"backbone: onnxruntime cannot open {str(path)!r}: {_first_line(error)}."
         ) from error
     if device.startswith("cuda") and "CUDAExecutionProvider" not in session.get_providers():
         raise MissingDependencyError(
@@ -180,6 +179,26 @@ def _open_onnx(path: Path, identity: tuple[int, ...], device: str, threads: int)
             "or pass device='cpu'."
         )
     return session, digest
+
+
+def _need_onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingDependencyError(
+            "ONNX networks need onnxruntime; install it with `pip install kernull[vision]`."
+        ) from error
+    return onnxruntime
+
+
+def _checked(path: Path, size: tuple[int, int]) -> bytes:
+    """The bytes of a network that is safe to open."""
+    try:
+        content = read_file(path, graphs.MAX_FILE_BYTES)
+        check_graph(content, size)
+    except ValueError as error:
+        raise ValueError(f"backbone: {str(path)!r} {error}.") from error
+    return content
 
 
 def _providers(ort: Any, device: str) -> list[Any]:
@@ -230,7 +249,13 @@ class OnnxBackbone:
 
     def _pooled(self, batch: Batch) -> Batch:
         inputs = {self._input.name: batch.astype(self._type, copy=False)}
-        values = np.asarray(self._session.run([self._output.name], inputs)[0], dtype=np.float32)
+        try:
+            made = run_limited(
+                _need_onnxruntime(), self._session, self._output.name, inputs, len(batch)
+            )
+        except ValueError as error:
+            raise ValueError(f"backbone: {str(self._path)!r} {error}.") from error
+        values = np.asarray(made, dtype=np.float32)
         if values.ndim == 4:  # a map of features: its mean over the image
             values = values.mean(axis=(2, 3))
         if values.ndim != 2 or len(values) != len(batch):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernull.errors import MissingDependencyError
+from kernull.safety import check_npz
 from kernull.views.columns import join_views
 
 __all__ = ["EmbeddingViews", "load_embeddings"]
@@ -122,6 +123,7 @@ def _row_names(
 def _read_npz(file: Path, _: str | None) -> tuple[Arrays, Arrays]:
     numbers, texts = {}, {}
     try:
+        check_npz(file)
         with np.load(file, allow_pickle=False) as arrays:
             for name in arrays.files:
                 values = arrays[name]

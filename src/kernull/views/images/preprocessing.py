@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernull.safety import check_pixels
 from kernull.views.images.reading import Pixels, need_pillow
 
 __all__ = ["KNOWN", "Preprocessing"]
 
+#: Sides of the input of a network, in pixels.
+MAX_SIDE = 4096
 _RESIZE = ("stretch", "crop", "pad")
 _INTERPOLATION = ("nearest", "bilinear", "bicubic", "lanczos")
 
@@ -70,6 +73,8 @@ class Preprocessing:
         size = (size, size) if isinstance(size, int) else tuple(size)
         if len(size) != 2 or not all(isinstance(side, int) and side > 0 for side in size):
             raise ValueError(f"size: got {self.size!r}; expected one or two positive integers.")
+        if max(size) > MAX_SIDE:
+            raise ValueError(f"size: got {self.size!r}; expected at most {MAX_SIDE}.")
         object.__setattr__(self, "size", size)
         for name in ("mean", "std"):
             object.__setattr__(self, name, _triple(name, getattr(self, name)))
@@ -148,7 +153,9 @@ class Preprocessing:
             canvas.paste(image.resize(target, filter_), corner)
             return np.asarray(canvas)
         shorter = self.shorter or max(height, width)
-        image = image.resize(_scaled(image.size, shorter / min(image.size)), filter_)
+        target = _scaled(image.size, shorter / min(image.size))
+        check_pixels(*target, what="would be resized to an image")  # long and narrow
+        image = image.resize(target, filter_)
         left, top = round((image.width - width) / 2), round((image.height - height) / 2)
         return np.asarray(image.crop((left, top, left + width, top + height)))
 

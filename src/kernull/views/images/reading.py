@@ -10,7 +10,6 @@ Every image becomes an array of bytes, grey (H, W) or RGB (H, W, 3):
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernull.errors import MissingDependencyError
+from kernull.safety import decoding, open_picture, read_picture
 
 __all__ = ["SUFFIXES", "Image", "Pixels", "image_paths", "list_images", "need_pillow"]
 
@@ -29,6 +29,9 @@ Pixels = NDArray[np.uint8]
 
 #: Endings of the files that a folder is searched for.
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+#: Pixels that are converted at once.
+STRIP_PIXELS = 2**20
 
 #: Part of every digest: raised when the rules of this module change what pixels come out.
 VERSION = b"kernull image 1"
@@ -49,7 +52,7 @@ class Image:
         """Hash of the content: a file's bytes, or an array's values, type and shape."""
         if self._digest is None:
             if isinstance(self.content, Path):
-                self._digest = _file_digest(_read_bytes(self.content))
+                self._digest = _file_digest(read_picture(self.content))
             else:
                 self._digest = _array_digest(_as_array(self.content))
         return self._digest
@@ -57,7 +60,7 @@ class Image:
     def load(self) -> tuple[bytes, Pixels]:
         """Digest and pixels, both of the same bytes, even if the file has changed since."""
         if isinstance(self.content, Path):
-            content = _read_bytes(self.content)
+            content = read_picture(self.content)
             return _file_digest(content), _decode(content)
         values = _as_array(self.content)
         return _array_digest(values), _to_bytes(values)
@@ -170,31 +173,34 @@ def _check_batch(X: NDArray[Any]) -> None:
 # -- files -----------------------------------------------------------------------------------
 
 
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise ValueError("there is no such file") from error
-    except IsADirectoryError as error:
-        raise ValueError("is a folder, not an image") from error
-
-
 def _file_digest(content: bytes) -> bytes:
     return hashlib.blake2b(VERSION + b" file\0" + content, digest_size=20).digest()
 
 
 def _decode(content: bytes) -> Pixels:
     pil = need_pillow()
-    if not content:
-        raise ValueError("the file is empty")
-    try:
-        with pil.Image.open(io.BytesIO(content)) as image:
-            return _from_pillow(pil.ImageOps.exif_transpose(image))
-    except pil.UnidentifiedImageError as error:
-        raise ValueError("is no image of a kind that Pillow knows") from error
+    with open_picture(pil, content) as image, decoding(image.width, image.height):
+        return _from_pillow(pil.ImageOps.exif_transpose(image))
 
 
 def _from_pillow(image: Any) -> Pixels:
+    """Pixels of a Pillow image, strip by strip: conversions take several times its memory."""
+    height = max(1, STRIP_PIXELS // max(1, image.width))
+    if height >= image.height:
+        return _strip_from_pillow(image)
+    strips = range(0, image.height, height)
+    out: Pixels | None = None
+    for top in strips:
+        bottom = min(top + height, image.height)
+        strip = _strip_from_pillow(image.crop((0, top, image.width, bottom)))
+        if out is None:
+            out = np.empty((image.height, *strip.shape[1:]), dtype=np.uint8)
+        out[top:bottom] = strip
+    assert out is not None
+    return out
+
+
+def _strip_from_pillow(image: Any) -> Pixels:
     pil = need_pillow()
     if image.mode.startswith("I") or image.mode == "F":
         return _to_bytes(_deep_values(image))

@@ -1,0 +1,259 @@
+"""ONNX files: one file, no cycles, loops with a bound, and limits on memory and time.
+
+A graph is a program. These checks bound what it costs; that it computes what its name says, no
+check can tell.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from kernull.errors import MissingDependencyError
+
+__all__ = ["check_graph", "limit_memory", "run_limited"]
+
+#: Bytes of an ONNX file.
+MAX_FILE_BYTES = 2**31
+#: Nodes of a graph, those of its subgraphs and functions included.
+MAX_NODES = 100_000
+#: Graphs may be nested this deep (in branches, loops and functions).
+MAX_DEPTH = 8
+#: Turns of a loop; a loop must say how many it takes at most, in the file itself.
+MAX_TURNS = 10_000
+#: Bytes of any one array of a network while it looks at one image, as far as they can be foretold.
+MAX_ARRAY_BYTES = 2**29
+#: Bytes that all networks of a process may take on the CPU.
+MAX_MEMORY = 4 * 2**30
+#: Seconds that a network may take for each image of a batch.
+MAX_SECONDS = 30.0
+
+_ONE_LINE = "Write it as one file with onnx.save(onnx.load(path), path) if you trust it"
+
+
+def need_onnx() -> Any:
+    """The package onnx, or an error that says how to get it."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingDependencyError(
+            "ONNX networks are checked by onnx; install it with `pip install kernull[vision]`."
+        ) from error
+    return onnx
+
+
+def check_graph(content: bytes, image: tuple[int, int] | None = None) -> None:
+    """Refuse an ONNX file that is none, reads other files, or may not end.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+    image : (height, width), optional
+        With it, the sizes of all arrays are foretold for one image and limited.
+
+    Raises
+    ------
+    ValueError
+        It says what is wrong, to be put behind the name of the file.
+    """
+    onnx = need_onnx()
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except Exception as error:  # protobuf's own, of whichever of its implementations
+        raise ValueError("is no ONNX file, or is cut short") from error
+    if not model.graph.input or not model.graph.output:
+        raise ValueError("has no input or no output")
+    nodes = 0
+    for graph, depth in _graphs(onnx, model):
+        nodes += len(graph.node)
+        if depth > MAX_DEPTH or nodes > MAX_NODES:
+            raise ValueError(f"has more than {MAX_NODES:,} nodes, or graphs nested too deep")
+        _check_order(graph)
+        _check_loops(onnx, graph, depth)
+    _check_calls(model)
+    _check_data(onnx, model)
+    if image is not None:
+        _check_sizes(onnx, model, image)
+
+
+def _graphs(onnx: Any, model: Any) -> Iterator[tuple[Any, int]]:
+    """The graph, its functions, and the graphs in their nodes; with their depths."""
+    waiting: list[tuple[Any, int]] = [(model.graph, 0), *((f, 1) for f in model.functions)]
+    while waiting:
+        graph, depth = waiting.pop()
+        yield graph, depth
+        for node in graph.node:
+            for attribute in node.attribute:
+                inner = [attribute.g] if attribute.HasField("g") else []
+                waiting += [(each, depth + 1) for each in (*inner, *attribute.graphs)]
+
+
+def _check_order(graph: Any) -> None:
+    """Refuse a graph in which a node waits for what follows from it."""
+    made_by = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
+    needs = [{made_by[n] for n in node.input if n in made_by} for node in graph.node]
+    users: list[list[int]] = [[] for _ in needs]
+    for i, needed in enumerate(needs):
+        for j in needed:
+            users[j].append(i)
+    left = [len(needed) for needed in needs]
+    ready, done = [i for i, count in enumerate(left) if not count], 0
+    while ready:
+        done += 1
+        for user in users[ready.pop()]:
+            left[user] -= 1
+            if not left[user]:
+                ready.append(user)
+    if done < len(needs):
+        raise ValueError("has a cycle: a node waits for what follows from it")
+
+
+def _check_loops(onnx: Any, graph: Any, depth: int) -> None:
+    constants = {t.name: t for t in getattr(graph, "initializer", ())}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.output:
+            constants.update((node.output[0], a.t) for a in node.attribute if a.name == "value")
+    for node in graph.node:
+        if node.op_type != "Loop":
+            continue
+        turns = constants.get(node.input[0]) if node.input else None
+        known = turns is not None and not _is_external(onnx, turns) and not _elements(turns) > 1
+        count = int(np.max(onnx.numpy_helper.to_array(turns), initial=0)) if known else None
+        if count is None or count > MAX_TURNS or depth > 0:
+            raise ValueError(
+                f"has a loop that may not end soon; expected at most {MAX_TURNS:,} turns, given "
+                "as a constant, and no loop in another graph"
+            )
+
+
+def _check_calls(model: Any) -> None:
+    """Refuse functions that call each other in a circle, or more often than nodes may be."""
+    functions = {(f.domain, f.name): f for f in model.functions}
+    sizes: dict[tuple[str, str], int] = {}
+
+    def size(key: tuple[str, str], above: tuple[tuple[str, str], ...]) -> int:
+        if key in above or len(above) > MAX_DEPTH:
+            raise ValueError("has functions that call each other in a circle, or too deep")
+        if key not in sizes:
+            calls = [(n.domain, n.op_type) for n in functions[key].node]
+            sizes[key] = sum(size(c, (*above, key)) if c in functions else 1 for c in calls)
+        return sizes[key]
+
+    total = sum(
+        size((n.domain, n.op_type), ()) if (n.domain, n.op_type) in functions else 1
+        for n in model.graph.node
+    )
+    if total > MAX_NODES:
+        raise ValueError(f"has more than {MAX_NODES:,} nodes once its functions are written out")
+
+
+def _tensors(onnx: Any, model: Any) -> Iterator[Any]:
+    for graph, _ in _graphs(onnx, model):
+        yield from getattr(graph, "initializer", ())
+        for sparse in getattr(graph, "sparse_initializer", ()):
+            yield from (sparse.values, sparse.indices)
+        for node in graph.node:
+            for attribute in node.attribute:
+                yield from (attribute.t, *attribute.tensors)
+                for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
+                    yield from (sparse.values, sparse.indices)
+
+
+def _is_external(onnx: Any, tensor: Any) -> bool:
+    external = onnx.TensorProto.DataLocation.Value("EXTERNAL")
+    return bool(tensor.data_location == external or tensor.external_data)
+
+
+def _check_data(onnx: Any, model: Any) -> None:
+    """Refuse weights in other files: which ones are read would depend on the current folder."""
+    for tensor in _tensors(onnx, model):
+        if _is_external(onnx, tensor):
+            raise ValueError(f"keeps weights in another file (external data). {_ONE_LINE}")
+
+
+def _elements(tensor: Any) -> int:
+    return math.prod(int(d) for d in tensor.dims)
+
+
+def _check_sizes(onnx: Any, model: Any, image: tuple[int, int]) -> None:
+    """Foretell the sizes of arrays for one image; those that follow from data stay unknown."""
+    for tensor in _tensors(onnx, model):
+        if _elements(tensor) > 1000:  # weights: their values say nothing about sizes
+            for name in ("raw_data", "float_data", "double_data", "int32_data", "int64_data"):
+                tensor.ClearField(name)
+    shape = model.graph.input[0].type.tensor_type.shape
+    for dimension, size in zip(shape.dim, (1, 3, *image), strict=False):
+        dimension.dim_value = size
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except Exception:  # what it cannot foretell is limited while it runs
+        return
+    for graph, _ in _graphs(onnx, inferred):
+        for value in (*graph.value_info, *getattr(graph, "output", ())):
+            kind = value.type.tensor_type
+            sizes = [d.dim_value for d in kind.shape.dim]
+            # Sizes that are unknown are 0 here, and so is what they are multiplied with.
+            if 8 * math.prod(sizes) > MAX_ARRAY_BYTES and value.name not in _weights(graph):
+                raise ValueError(
+                    f"makes an array of shape {sizes} from one image, above {MAX_ARRAY_BYTES:,} "
+                    "bytes"
+                )
+
+
+def _weights(graph: Any) -> set[str]:
+    return {tensor.name for tensor in getattr(graph, "initializer", ())}
+
+
+# -- while it runs ---------------------------------------------------------------------------
+
+
+@cache
+def limit_memory(ort: Any) -> None:
+    """Let all sessions that ask for it share memory of `MAX_MEMORY` bytes; once in a process."""
+    kind = ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR
+    info = ort.OrtMemoryInfo("Cpu", kind, 0, ort.OrtMemType.DEFAULT)
+    settings = {
+        "max_mem": MAX_MEMORY,
+        "arena_extend_strategy": -1,
+        "initial_chunk_size_bytes": -1,
+        "max_dead_bytes_per_chunk": -1,
+    }
+    ort.create_and_register_allocator(info, ort.OrtArenaCfg(settings))
+
+
+def run_limited(ort: Any, session: Any, output: str, inputs: Mapping[str, Any], images: int) -> Any:
+    """The output of a session, if it comes within `MAX_SECONDS` for each image.
+
+    Raises
+    ------
+    ValueError
+        If it takes longer, or more memory than there may be.
+    """
+    options = ort.RunOptions()
+    options.log_severity_level = 4  # errors come as exceptions
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        options.terminate = True
+
+    seconds = MAX_SECONDS * max(1, images)
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        return session.run([output], dict(inputs), options)[0]
+    except Exception as error:  # onnxruntime's own classes
+        if late.is_set():
+            raise ValueError(f"took more than {seconds:g} s for {images} image(s)") from error
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"cannot be run: {said[:300]}") from error
+    finally:
+        timer.cancel()
