@@ -9,7 +9,14 @@ from sklearn.metrics import pairwise_distances
 
 from kernull._typing import Array
 
-__all__ = ["BLOCK_ROWS", "auto_factor", "mean_distance", "neighbour_distance", "squared_blocks"]
+__all__ = [
+    "BLOCK_ROWS",
+    "auto_factor",
+    "mean_distance",
+    "neighbour_distance",
+    "squared_blocks",
+    "weighted_median",
+]
 
 #: Beyond this many rows the mean distance is taken over a fixed random subsample: its relative
 #: standard error is then well below one percent, and a width needs no more.
@@ -153,14 +160,18 @@ def neighbour_distance(
         nearest[start : start + BLOCK_ROWS] = block.min(axis=1)
     if not np.isfinite(nearest).all():  # all rows are copies of one
         return 0.0
-    # The middle of the weighted sample: the mean of its two middle values where there are two.
-    order = np.argsort(nearest, kind="stable")
-    share = np.cumsum(weights[pick][order])
+    return weighted_median(nearest, weights[pick])
+
+
+def weighted_median(values: Array, weights: Array) -> float:
+    """The middle of a weighted sample: the mean of its two middle values where there are two."""
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order])
     low, high = (
         order[min(np.searchsorted(share, share[-1] / 2, side=side), len(order) - 1)]
         for side in ("left", "right")
     )
-    return float((nearest[low] + nearest[high]) / 2)
+    return float((values[low] + values[high]) / 2)
 
 
 def auto_factor(

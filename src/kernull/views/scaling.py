@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.preprocessing import StandardScaler
 
-from kernull._typing import Array
+from kernull._typing import Array, Indices, Mask
+from kernull.views.quantile import Knots, fit_knots, from_scores, step_of_scores, to_scores
 
-__all__ = ["SCALINGS", "ViewScaler", "read_scalings"]
+__all__ = [
+    "SCALINGS",
+    "ViewScaler",
+    "constant_columns",
+    "read_scalings",
+    "same_value",
+    "unseen_step",
+]
 
 #: The scalings known by name.
-SCALINGS = ("standard", "whiten", "whiten-raw", "none")
+SCALINGS = ("standard", "whiten", "whiten-raw", "quantile", "none")
 #: What ``"auto"`` stands for; docs/guide/defaults.md has the comparison behind it.
 AUTO_SCALINGS = ("standard", "whiten")
 
@@ -36,9 +44,36 @@ def read_scalings(scaling: Any, columns: int) -> tuple[str, ...]:
     return kinds
 
 
+#: Values whose difference is below this share of their size are one value, written twice.
+ROUNDING = 10 * np.finfo(float).eps
+
+
+def same_value(X: Array, values: Array, size: Array | None = None) -> Mask:
+    """Where entries equal the values of their columns, up to rounding (of ``size``)."""
+    size = np.abs(values) if size is None else size
+    return np.asarray(np.abs(X - values) <= ROUNDING * size)
+
+
+def constant_columns(X: Array) -> Mask:
+    """Columns that hold one value, up to its rounding: of shape (d,)."""
+    if not len(X):
+        return np.ones(X.shape[1], dtype=bool)
+    return np.asarray(np.ptp(X, axis=0) <= ROUNDING * np.abs(X).max(axis=0))
+
+
+def unseen_step(kind: str, n: int) -> float:
+    r"""Scaled size of a value off a column that was constant on n training rows.
+
+    There is no unit to measure it by. It gets the place it would have had as one more training
+    row, which no unit enters: :math:`(n + 1)/\sqrt{n}` standard deviations from the others, the
+    most that any row can have, or the normal score of the last of n + 1.
+    """
+    return step_of_scores(n) if kind == "quantile" else (n + 1.0) / np.sqrt(n)
+
+
 @dataclass(frozen=True)
 class ViewScaler:
-    r"""Affine map of one view, fitted on training rows.
+    r"""Map of one view, fitted on training rows.
 
     - ``"none"``: :math:`x`
     - ``"standard"``: :math:`z = (x - \mu) / \sigma`, column by column
@@ -49,9 +84,19 @@ class ViewScaler:
     - ``"whiten-raw"``: :math:`S^{-1/2} (x - \mu)` with the Ledoit-Wolf covariance of the columns
       as they are. For embeddings whose columns share one unit (a network's activations): a column
       that hardly varies among normal rows is noise there, and standardising would blow it up.
+    - ``"quantile"``: each column to normal scores by its training ranks, linear beyond the ends;
+      see `kernull.views.quantile`. Standardising sees size, this sees shape.
 
     S is kept as its principal directions plus a multiple of the identity, so that a view with
     more columns than rows costs n d^2 at most and never a d x d root.
+
+    *Constant columns* take no part in a covariance and are zero on the training rows, in every
+    scaling but ``"none"``. A new value that differs from the only one ever seen has no unit to be
+    measured by: it becomes +-`unseen_step`, whatever its size, and `unseen` reports it.
+
+    A shrunk covariance takes the sum of the weights for the number of rows; all else depends on
+    their ratios alone. Weights of mean one (`kernull.calibration.trust`) say how much each row
+    counts against the others, and leave the number of rows what it is.
     """
 
     kind: str
@@ -60,61 +105,109 @@ class ViewScaler:
     directions: Array | None = None  # (d, r), orthonormal columns
     gains: Array | None = None  # (r,), extra gain along each direction
     base_gain: float = 1.0
+    steps: Array | None = None  # (d,), what a value off a constant column becomes; 0 elsewhere
+    knot_values: Array | None = None  # "quantile": see `Knots`
+    knot_scores: Array | None = None
+    knot_starts: Indices | None = None
+    knot_slopes: Array | None = None
 
     @classmethod
     def fit(cls, kind: Any, X: Array, sample_weight: Array | None = None) -> ViewScaler:
         """Learn the map from the training rows of one view."""
+        if not isinstance(kind, str) or kind not in SCALINGS:
+            raise ValueError(f"scaling: got {kind!r}; expected one of {SCALINGS}.")
         if kind == "none":
             return cls("none")
-        if kind not in SCALINGS:
-            raise ValueError(f"scaling: got {kind!r}; expected one of {SCALINGS}.")
-        scaler = StandardScaler().fit(X, sample_weight=sample_weight)
-        mean, scale = np.asarray(scaler.mean_), np.asarray(scaler.scale_)
+        if sample_weight is not None and not (sample_weight > 0).all():
+            X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
+        constant = constant_columns(X)
+        steps = np.where(constant, unseen_step(kind, len(X)), 0.0) if constant.any() else None
+        if kind == "quantile":
+            knots = fit_knots(X, sample_weight)
+            return cls(kind, X[0].copy(), None, None, None, 1.0, steps, *knots)
+        mean, scale = X[0].astype(float), np.ones(X.shape[1])
+        if not constant.all():
+            found = StandardScaler().fit(X[:, ~constant], sample_weight=sample_weight)
+            mean[~constant], scale[~constant] = found.mean_, np.sqrt(found.var_)
+        scale[scale == 0.0] = 1.0  # of values too small to be squared
         if kind == "standard":
-            return cls("standard", mean, scale)
+            return cls(kind, mean, scale, steps=steps)
         if kind == "whiten-raw":
             scale = np.ones_like(scale)
         Z = (X - mean) / scale
-        if sample_weight is None:
-            shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
-        else:
-            shrinkage = _weighted_shrinkage(Z, sample_weight)
-            # the weighted covariance as that of rescaled rows
-            Z = Z * np.sqrt(sample_weight / np.mean(sample_weight))[:, None]
-        _, singular, Vt = np.linalg.svd(Z, full_matrices=False)
-        variances = singular**2 / len(Z)
-        floor = shrinkage * float(variances.sum()) / Z.shape[1]
-        shrunk = (1.0 - shrinkage) * variances + floor
-        # Directions without any variance (constant or duplicate columns when nothing shrinks)
-        # must not be blown up: they keep the gain of the smallest real one.
-        real = shrunk > 1e-10 * shrunk.max() if len(shrunk) else np.zeros(0, bool)
-        gains = 1.0 / np.sqrt(shrunk[real])
-        # Without any variance at all (a view that is constant in a fold) nothing is scaled.
-        least = gains.max(initial=0.0) or 1.0
-        base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else least
-        return cls(kind, mean, scale, np.ascontiguousarray(Vt[real].T), gains - base, base)
+        whitening = _whitening(Z[:, ~constant], sample_weight)
+        return cls(kind, mean, scale, *whitening, steps)._spread(~constant)
+
+    def _spread(self, active: Mask) -> ViewScaler:
+        """Directions of the columns that vary, as directions of all columns."""
+        if active.all() or self.directions is None:
+            return self
+        directions = np.zeros((len(active), self.directions.shape[1]))
+        directions[active] = self.directions
+        return replace(self, directions=directions)
 
     def transform(self, X: Array) -> Array:
         """Apply the map to rows."""
         if self.kind == "none":
             return X
+        Z = to_scores(X, self._knots) if self.kind == "quantile" else self._affine(X)
+        if self.steps is not None:
+            constant = self.steps > 0
+            mean = np.asarray(self.mean)[constant]
+            off = np.where(same_value(X[:, constant], mean), 0.0, np.sign(X[:, constant] - mean))
+            Z[:, constant] = self.steps[constant] * off
+        return Z
+
+    def _affine(self, X: Array) -> Array:
         assert self.mean is not None
         assert self.scale is not None
         Z = (X - self.mean) / self.scale
-        if self.kind == "standard":
+        if self.directions is None or self.gains is None:
             return np.asarray(Z)
-        assert self.directions is not None
-        assert self.gains is not None
+        if self.steps is not None:
+            Z[:, self.steps > 0] = 0.0  # of any size, and no part of the covariance
         return np.asarray(
             self.base_gain * Z + (Z @ self.directions * self.gains) @ self.directions.T
         )
 
+    @property
+    def _knots(self) -> Knots:
+        assert self.knot_values is not None
+        assert self.knot_scores is not None
+        assert self.knot_starts is not None
+        assert self.knot_slopes is not None
+        return Knots(self.knot_values, self.knot_scores, self.knot_starts, self.knot_slopes)
+
+    def unseen(self, X: Array) -> Mask:
+        """Cells that differ from the only value ever seen in their column, of shape (m, d).
+
+        Such a value is evidence by itself, however small the difference.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rows = np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]])
+        >>> ViewScaler.fit("standard", rows).unseen(np.array([[9.0, 5.0], [2.0, 5.001]]))
+        array([[False, False],
+               [False,  True]])
+        """
+        found = np.zeros(X.shape, dtype=bool)
+        if self.steps is not None:
+            constant = self.steps > 0
+            mean = np.asarray(self.mean)[constant]
+            found[:, constant] = ~same_value(X[:, constant], mean)
+        return found
+
     def inverse_transform(self, Z: Array) -> Array:
-        """From scaled rows back to rows."""
+        """From scaled rows back to rows; constant columns come back as their only value."""
         if self.kind == "none":
             return Z
         assert self.mean is not None
+        if self.kind == "quantile":
+            return from_scores(Z, self._knots)
         assert self.scale is not None
+        if self.steps is not None:
+            Z = np.where(self.steps > 0, 0.0, Z)
         if self.directions is not None:
             assert self.gains is not None
             lost = self.gains / (self.base_gain + self.gains)
@@ -122,6 +215,30 @@ class ViewScaler:
             # Constant columns were exactly zero, and must not come back as noise.
             Z[np.abs(Z) <= 1e-12 * np.abs(Z).max(initial=0.0)] = 0.0
         return np.asarray(Z * self.scale + self.mean)
+
+
+def _whitening(Z: Array, sample_weight: Array | None) -> tuple[Array, Array, float]:
+    """Principal directions of centred rows, the extra gain along each, and the gain elsewhere."""
+    if not Z.shape[1]:
+        return np.zeros((0, 0)), np.zeros(0), 1.0
+    if sample_weight is None:
+        shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
+    else:
+        shrinkage = _weighted_shrinkage(Z, sample_weight)
+        # the weighted covariance as that of rescaled rows
+        Z = Z * np.sqrt(sample_weight / np.mean(sample_weight))[:, None]
+    _, singular, Vt = np.linalg.svd(Z, full_matrices=False)
+    variances = singular**2 / len(Z)
+    floor = shrinkage * float(variances.sum()) / Z.shape[1]
+    shrunk = (1.0 - shrinkage) * variances + floor
+    # Directions without any variance (duplicate columns when nothing shrinks) must not be blown
+    # up: they keep the gain of the smallest real one.
+    real = shrunk > 1e-10 * shrunk.max() if len(shrunk) else np.zeros(0, bool)
+    gains = 1.0 / np.sqrt(shrunk[real])
+    # Without any variance at all (a view that is constant in a fold) nothing is scaled.
+    least = gains.max(initial=0.0) or 1.0
+    base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else least
+    return np.ascontiguousarray(Vt[real].T), gains - base, float(base)
 
 
 def _weighted_shrinkage(Z: Array, weight: Array) -> float:

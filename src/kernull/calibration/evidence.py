@@ -1,0 +1,260 @@
+r"""Evidence that a row is not normal, in nats, from the scores that normal rows got when left out.
+
+.. math:: e(x) = -\log p(x), \qquad
+   p(x) = \frac{1 + \#\{k : S_k \le s(x)\}}{n + 1} \quad \text{inside the sample}
+
+and below its minimum m an exponential tail, :math:`p(x) = e^{-(m - s(x))/\tau} / (n + 1)`. tau
+is the mean excess of the lowest tenth (at least five) under the next value, no less than a
+thousandth of the spread of S. Evidence of any score is comparable with that of any other, free of
+units, and has no upper end. Where S has fewer than 20 different values or 12 rows there is no
+tail: e is at most log(n + 1).
+
+Rows count by their weights, of mean one. A training row is ranked among the others, those of its
+group left out; if it lies below them all, minimum and tail are theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices, Mask
+from kernull.calibration.left_out_distances import read_groups, trust
+
+__all__ = ["Tails", "combine", "rarity", "shares"]
+
+#: Share of the rows, and fewest rows, that the tail is learned from.
+TAIL_SHARE, TAIL_ROWS = 0.1, 5
+#: tau is at least this share of the spread.
+LEAST_TAU = 1e-3
+#: Below so many rows, or different values, there is no tail.
+FEWEST_ROWS, FEWEST_VALUES = 12, 20
+#: Differences of this relative size are rounding.
+SLACK = 1e-12
+#: Tail steps up to which evidence is linear; beyond, it grows with the fourth root, so that no
+#: score whatever is infinite and their squares can still be added up.
+LINEAR = 1e12
+LARGEST = np.finfo(float).max
+
+
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """Left-out scores of J kinds, ready to turn new scores into evidence.
+
+    Parameters
+    ----------
+    ordered : array of shape (n, J)
+        The scores of each kind in increasing order, less a slack for rounding, divided by 4.
+    counts : array of shape (n, J)
+        Cumulative weight of the rows up to each score.
+    tau : array of shape (J,)
+        Scale of the tail, divided by 4; infinite where there is none.
+    distinct : integer array of shape (J,)
+        Number of different scores.
+    own : array of shape (n, J)
+        Evidence of the training rows, each ranked among the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.random.default_rng(0).normal(size=(99, 2))
+    >>> tails = Tails.fit(scores)
+    >>> e = tails.evidence(np.array([[0.0, -1e6], [-9.0, np.nan]]))
+    >>> bool(np.isfinite(e).all()), bool(e[1, 0] > np.log(100) > e[0, 0])
+    (True, True)
+    """
+
+    ordered: Array
+    counts: Array
+    tau: Array
+    distinct: Indices
+    own: Array
+
+    @classmethod
+    def fit(
+        cls,
+        scores: Array,
+        sample_weight: Any = None,
+        groups: Any = None,
+        share: float = TAIL_SHARE,
+    ) -> Tails:
+        """From left-out scores, of shape (n, J) or (n,); higher is more normal."""
+        S = _bounded(scores)
+        n, J = S.shape
+        weight, group = trust(sample_weight, n), read_groups(groups, n)
+        ordered, counts = np.empty((n, J)), np.empty((n, J))
+        tau, distinct = np.empty(J), np.empty(J, dtype=np.intp)
+        own = np.empty((n, J))
+        for j in range(J):
+            ordered[:, j], counts[:, j], tau[j], distinct[j] = _column(S[:, j], weight, share)
+            own[:, j] = _among_others(S[:, j], weight, group, share)
+        return cls(ordered, counts, tau, distinct, own)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.ordered)
+
+    @property
+    def has_tail(self) -> Mask:
+        """Whether scores below the minimum of each kind can be told apart: (J,)."""
+        return np.isfinite(self.tau)
+
+    def evidence(self, scores: Array) -> Array:
+        """Evidence of new scores, of shape (m, J): falls as a score rises, never below zero."""
+        s = _bounded(scores)
+        out = np.empty(s.shape)
+        for j in range(s.shape[1]):
+            out[:, j] = _evidence(s[:, j], self.ordered[:, j], self.counts[:, j], self.tau[j])
+        return out
+
+    def left_out(self) -> Array:
+        """Evidence of the training rows themselves, each ranked among the others: (n, J)."""
+        return self.own
+
+    def extrapolates(self, scores: Array) -> Mask:
+        """Where a score lies below all that was seen, so that its evidence rests on the tail."""
+        return np.asarray(_bounded(scores) < self.ordered[0])
+
+
+def _bounded(scores: Array) -> Array:
+    """Scores divided by 4, so that differences are finite; no number is lower than any number."""
+    S = np.asarray(scores, dtype=float)
+    S = S[:, None] if S.ndim == 1 else S
+    infinite = np.where(S > 0, LARGEST, -LARGEST)  # what is no number is not above zero
+    return np.where(np.isfinite(S), 0.25 * S, 0.3 * infinite)
+
+
+def _column(S: Array, weight: Array, share: float) -> tuple[Array, Array, float, int]:
+    """Scores of one kind in order with their weights, tau, and the number of different ones."""
+    n = len(S)
+    order = np.argsort(S, kind="stable")
+    c = S[order]
+    # Rows that are copies may differ in their last digits.
+    typical = float(np.median(np.abs(c - np.median(c))))
+    distinct = 1 + int((np.diff(c) > 1e-10 * (np.abs(c[1:]) + typical)).sum()) if n else 0
+    counts = np.cumsum(weight[order])
+    c = c - SLACK * (np.abs(c) + typical)
+    if n < FEWEST_ROWS or distinct < FEWEST_VALUES:
+        return c, counts, np.inf, distinct
+    lowest = int(np.searchsorted(counts, share * counts[-1] * (1 + SLACK), side="right"))
+    k = min(max(TAIL_ROWS, lowest), n - 1)
+    part = weight[order][:k] / weight[order][:k].sum()
+    tau = max(float(part @ (c[k] - c[:k])), LEAST_TAU * float(c[-1] - c[0]), 1e-300)
+    return c, counts, tau, distinct
+
+
+def _evidence(s: Array, ordered: Array, counts: Array, tau: float) -> Array:
+    total = counts[-1] + 1.0
+    below = np.concatenate([[0.0], counts])[np.searchsorted(ordered, s, side="right")]
+    out = -np.log(np.minimum((1.0 + below) / total, 1.0))
+    if np.isfinite(tau):
+        under = s < ordered[0]
+        out[under] = np.log(total) + _tail(ordered[0] - s[under], tau)
+    return np.asarray(np.maximum(out, 0.0))
+
+
+def _tail(excess: Array, tau: float) -> Array:
+    """Steps of tau, bent so that it is finite and still rises with every number."""
+    root = np.sqrt(excess) / np.sqrt(tau)  # its square may be too large for a number
+    steps = np.minimum(root, np.sqrt(LINEAR))
+    far = np.maximum(np.sqrt(root / np.sqrt(LINEAR)), 1.0)
+    near = np.minimum(excess, LINEAR * tau) / tau
+    return np.asarray(np.where(root > steps, LINEAR * far, near))
+
+
+def _among_others(S: Array, weight: Array, group: Indices, share: float) -> Array:
+    """Evidence of each score among those outside its group."""
+    ordered, counts, _, _ = _column(S, weight, share)
+    total = counts[-1]
+    below = np.concatenate([[0.0], counts])[np.searchsorted(ordered, S, side="right")]
+    sizes, held = np.bincount(group), np.bincount(group, weight)
+    if len(sizes) == len(S):
+        mine = weight
+    else:  # the weight of its own group at or below each score
+        mine = np.empty(len(S))
+        for g in range(len(sizes)):
+            rows = np.flatnonzero(group == g)
+            as_low = S[rows][None, :] <= _raised(S[rows], S)[:, None]
+            mine[rows] = as_low @ weight[rows]
+    others = len(S) - sizes[group]
+    scale = others / (total - held[group])  # their weights have mean one too
+    count = np.maximum(below - mine, 0.0) * scale
+    count = np.where(count < 1e-9, 0.0, count)
+    out = -np.log((1.0 + count) / (others + 1.0))
+    lowest = np.flatnonzero(count == 0.0)
+    for g in np.unique(group[lowest]):
+        rows, rest = lowest[group[lowest] == g], group != g
+        c, n_c, tau, _ = _column(S[rest], trust(weight[rest], int(rest.sum())), share)
+        out[rows] = _evidence(S[rows], c, n_c, tau)
+    return np.asarray(np.maximum(out, 0.0))
+
+
+def _raised(values: Array, S: Array) -> Array:
+    """Values plus the slack that ordered scores are lowered by."""
+    typical = float(np.median(np.abs(S - np.median(S))))
+    return np.asarray(values + SLACK * (np.abs(values) + typical))
+
+
+def combine(evidence: Array, weights: Array, q: float = 2.0) -> Array:
+    r"""Evidence of each row from all kinds, :math:`E = \| b \circ e \|_q / \max b`.
+
+    Parameters
+    ----------
+    evidence : array of shape (m, J)
+    weights : array of shape (J,)
+        Weights b >= 0, not all zero.
+    q : float
+        2 by default; 1 is Fisher's method, infinity the strongest kind alone.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> combine(np.array([[3.0, 8.0]]), np.array([0.5, 0.25]))
+    array([5.])
+    """
+    parts = evidence * (weights / np.max(weights))
+    if np.isinf(q):
+        return np.asarray(parts.max(axis=1))
+    largest = np.maximum(parts.max(axis=1), np.finfo(float).tiny)
+    return np.asarray(largest * ((parts / largest[:, None]) ** q).sum(axis=1) ** (1.0 / q))
+
+
+def shares(evidence: Array, weights: Array, q: float = 2.0) -> Array:
+    """Part of each kind in E^q, of shape (m, J).
+
+    Rows add up to one, or are zero where there is no evidence at all.
+    """
+    parts = evidence * (weights / np.max(weights))
+    largest = np.maximum(parts.max(axis=1, keepdims=True), np.finfo(float).tiny)
+    powers = (parts / largest) ** (q if np.isfinite(q) else 64.0)
+    total = powers.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(powers, total, out=np.zeros_like(powers), where=total > 0))
+
+
+def rarity(combined: Array, tails: Tails) -> tuple[Array, Mask]:
+    """How rare a row is: one in so many normal rows has as much evidence against it.
+
+    Parameters
+    ----------
+    combined : array of shape (m,)
+        E of new rows.
+    tails : Tails
+        Fitted to minus the left-out E of the training rows.
+
+    Returns
+    -------
+    one_in : array of shape (m,)
+        At least 1.
+    extrapolates : boolean array of shape (m,)
+        Where no training row had as much, so that the number rests on the tail.
+    """
+    scores = -np.asarray(combined, dtype=float)
+    one_in = np.exp(np.minimum(tails.evidence(scores)[:, 0], 690.0))
+    return one_in, tails.extrapolates(scores)[:, 0]

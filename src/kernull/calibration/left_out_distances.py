@@ -1,0 +1,365 @@
+r"""Squared distances of each row to all others under a scaling that never saw the row.
+
+Leave-one-out at a fixed scaling is not leave-one-out: a covariance that has seen row i draws it
+towards the others. `left_out_distances` gives, for every row i,
+
+.. math:: d^2_{(-i)}(i, k) = \| T_{(-i)}(x_i) - T_{(-i)}(x_k) \|^2
+
+where :math:`T_{(-i)}` is the `ViewScaler` fitted without row i (or without the group of row i), in
+closed form: O(n^2 min(n, d)) for all rows, in blocks of rows. The result is not symmetric.
+
+=============== ==================================================================================
+``none``        exact: the plain distances
+``standard``    exact
+``whiten-raw``  exact, Ledoit-Wolf's shrinkage refitted for every row
+``whiten``      exact up to `SMALL` columns; beyond them near (shrinkage of the whole table, small
+                entries to first order): squared distances off by 1e-5 to a few percent
+``quantile``    exact where n or d is small, else near: off by about 1/n
+=============== ==================================================================================
+
+With groups, ``standard`` keeps its closed form and the other scalings are refitted once for each
+group of more than one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from kernull._typing import Array, Indices, Mask
+from kernull.calibration.left_out_whitening import SMALL, whiten_raw_rows, whiten_rows
+from kernull.views.quantile import fit_knots, to_scores
+from kernull.views.scaling import (
+    ROUNDING,
+    SCALINGS,
+    ViewScaler,
+    constant_columns,
+    unseen_step,
+)
+
+__all__ = ["LeftOutDistances", "left_out_distances", "read_groups", "trust"]
+
+#: Bytes that a block of distances may take.
+BLOCK_BYTES = 32 * 2**20
+#: Entries (rows x rows x columns) up to which others' ranks are shifted one by one.
+EXACT_CELLS = 2 * 10**7
+EXACT_CELLS_WEIGHTED = 4 * 10**6
+#: Rows up to which "whiten" is refitted for each of them.
+FEW_ROWS = 64
+
+Rows = Callable[[Indices], Array]
+
+
+def trust(sample_weight: Any, n: int) -> Array:
+    """Row weights of mean one: how much each row counts against the others.
+
+    Only ratios matter, so a constant weight is no weight at all.
+
+    Examples
+    --------
+    >>> trust([2.0, 2.0, 8.0], 3)
+    array([0.5, 0.5, 2. ])
+    """
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(sample_weight, dtype=float)
+    if weight.shape != (n,) or not np.isfinite(weight).all() or not (weight > 0).all():
+        raise ValueError(
+            f"sample_weight: got shape {weight.shape}; expected {(n,)}, positive numbers. Leave "
+            "rows of weight zero out beforehand: they take no part."
+        )
+    if (weight == weight[0]).all():
+        return np.ones(n)
+    return np.asarray(weight * (n / weight.sum()))
+
+
+def read_groups(groups: Any, n: int) -> Indices:
+    """Number of the group of each row, from 0; a group of its own for each row where None."""
+    if groups is None:
+        return np.arange(n)
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups: got shape {labels.shape}; expected {(n,)}, one label per row.")
+    numbers = np.ravel(np.unique(labels, return_inverse=True)[1]).astype(np.intp)
+    if numbers.max(initial=0) < 1 and n > 1:
+        raise ValueError("groups: all rows are of one group; expected at least two groups.")
+    return numbers
+
+
+@dataclass(frozen=True)
+class LeftOutDistances:
+    """Left-out squared distances of n rows, computed in blocks of rows on demand.
+
+    Entries between rows of one group, a row and itself among them, are infinite: a kernel of the
+    distance is zero there, and no row is its own neighbour.
+    """
+
+    n: int
+    group: Indices
+    _rows: Rows
+
+    def rows(self, index: Any = None) -> Array:
+        """Squared distances of some rows (all by default) to all rows: (r, n)."""
+        index = np.arange(self.n) if index is None else np.asarray(index)
+        out = np.maximum(self._rows(index), 0.0)
+        out[self.group[index][:, None] == self.group[None, :]] = np.inf
+        return out
+
+    def blocks(self, limit: int = BLOCK_BYTES) -> list[Indices]:
+        """Rows in blocks whose distances take at most so many bytes."""
+        step = max(1, limit // (8 * self.n))
+        return [np.arange(s, min(s + step, self.n)) for s in range(0, self.n, step)]
+
+
+def left_out_distances(
+    kind: str, X: Array, sample_weight: Any = None, groups: Any = None
+) -> LeftOutDistances:
+    """Squared distances under the scaling of one view fitted without each row.
+
+    Parameters
+    ----------
+    kind : str
+        One of `kernull.views.SCALINGS`.
+    X : array of shape (n, d)
+        The training rows of the view, not scaled.
+    sample_weight : array of shape (n,), optional
+        Positive weights; only their ratios matter.
+    groups : array of shape (n,), optional
+        Rows with equal labels are left out together.
+
+    Returns
+    -------
+    LeftOutDistances
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernull.views import ViewScaler
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> Z = ViewScaler.fit("standard", X[1:]).transform(X)  # without row 0
+    >>> found = left_out_distances("standard", X).rows([0])[0]
+    >>> bool(np.allclose(found[1:], ((Z[0] - Z[1:]) ** 2).sum(axis=1)))
+    True
+    """
+    if kind not in SCALINGS:
+        raise ValueError(f"scaling: got {kind!r}; expected one of {SCALINGS}.")
+    X = np.asarray(X, dtype=float)
+    n, weight, group = len(X), trust(sample_weight, len(X)), read_groups(groups, len(X))
+    if n - np.bincount(group, minlength=1).max(initial=0) < 2:
+        raise ValueError(
+            f"X: got {n} rows; expected at least two rows outside every group to fit a scaling to."
+        )
+    if kind == "none":
+        return LeftOutDistances(n, group, _plain(X))
+    X = X[:, ~constant_columns(X)]
+    if not X.shape[1]:
+        return LeftOutDistances(n, group, lambda index: np.zeros((len(index), n)))
+    if kind in ("whiten", "whiten-raw") and X.shape[1] == 1:
+        kind = "standard"  # the same for one column
+    single = len(np.unique(group)) == n
+    if kind == "standard":
+        return LeftOutDistances(n, group, _standard(X, weight, group))
+    refit = _refitted(kind, X, weight, group)
+    if not single or (kind == "whiten" and n <= FEW_ROWS and X.shape[1] > SMALL):
+        return LeftOutDistances(n, group, refit)
+    if kind == "quantile":
+        return LeftOutDistances(n, group, _quantile(X, weight))
+    alone = others_constant(X, group)[0]
+    make = whiten_raw_rows if kind == "whiten-raw" else whiten_rows
+    return LeftOutDistances(n, group, make(X, weight, alone, refit))
+
+
+def _plain(X: Array) -> Rows:
+    Z = X - X.mean(axis=0)
+    squares = np.einsum("ij,ij->i", Z, Z)
+    return lambda index: squares[index][:, None] + squares - 2.0 * (Z[index] @ Z.T)
+
+
+def _refitted(kind: str, X: Array, weight: Array, group: Indices) -> Rows:
+    """By refits without each group, one after the other: the slow truth."""
+
+    def rows(index: Indices) -> Array:
+        out = np.empty((len(index), len(X)))
+        for g in np.unique(group[index]):
+            mine, others = np.flatnonzero(group[index] == g), group != g
+            rest = trust(weight[others], int(others.sum()))
+            Z = ViewScaler.fit(kind, X[others], rest).transform(X)
+            for place in mine:
+                difference = Z - Z[index[place]]
+                out[place] = np.einsum("ij,ij->i", difference, difference)
+        return out
+
+    return rows
+
+
+def others_constant(X: Array, group: Indices) -> tuple[Mask, Array]:
+    """Columns that are constant without the group of a row, and that row is off: (n, d).
+
+    Also the range of each column outside each group, of shape (groups, d).
+    """
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], np.arange(group.max() + 1))
+    low = _lowest_outside(np.minimum.reduceat(X[order], starts, axis=0))
+    high = -_lowest_outside(-np.maximum.reduceat(X[order], starts, axis=0))
+    size = np.maximum(np.abs(low), np.abs(high))
+    spread = high - low
+    constant = (spread <= ROUNDING * size)[group]
+    return constant & (np.abs(X - low[group]) > (ROUNDING * size)[group]), spread
+
+
+def _lowest_outside(lowest: Array) -> Array:
+    """From the lowest value of each group to the lowest value of the other groups: (groups, d)."""
+    first = lowest.argmin(axis=0)
+    columns = np.arange(lowest.shape[1])
+    out = np.broadcast_to(lowest[first, columns], lowest.shape).copy()
+    rest = lowest.copy()
+    rest[first, columns] = np.inf
+    out[first, columns] = rest.min(axis=0)
+    return out
+
+
+def variances_without(X: Array, weight: Array, group: Indices) -> Array:
+    r"""Variance of each column without each group, of shape (groups, d).
+
+    .. math:: V_g = \frac{W v - q_g}{W_g} - \Big(\frac{m_g}{W_g}\Big)^2
+
+    with :math:`W_g` the weight outside the group, and :math:`m_g, q_g` the group's own sums of wz
+    and wz^2. Where a group holds nearly all the variance of a column (one group at most), the
+    difference is lost in rounding and the variance is computed from the other rows.
+    """
+    Z = X - weight @ X / weight.sum()
+    groups = int(group.max()) + 1
+    sums, squares = np.zeros((groups, X.shape[1])), np.zeros((groups, X.shape[1]))
+    np.add.at(sums, group, weight[:, None] * Z)
+    np.add.at(squares, group, weight[:, None] * Z**2)
+    rest = (weight.sum() - np.bincount(group, weight))[:, None]
+    total = squares.sum(axis=0)
+    V = np.maximum((total - squares) / rest - (sums / rest) ** 2, 0.0)
+    for g, c in zip(*np.nonzero(V * weight.sum() < 1e-6 * total), strict=True):
+        others = group != g
+        mean = np.average(X[others, c], weights=weight[others])
+        V[g, c] = np.average((X[others, c] - mean) ** 2, weights=weight[others])
+    return np.asarray(V)
+
+
+def _standard(X: Array, weight: Array, group: Indices) -> Rows:
+    r"""sum_c (z_ic - z_kc)^2 / V_ic: two products."""
+    n = len(X)
+    Z = X - weight @ X / weight.sum()
+    alone, spread = others_constant(X, group)
+    V = variances_without(X, weight, group)
+    gain = np.divide(1.0, V, out=np.zeros_like(V), where=(V > 0) & (spread > 0))
+    kept = n - np.bincount(group)
+    steps = np.array([unseen_step("standard", int(k)) ** 2 for k in kept])
+    squares = Z**2
+
+    def rows(index: Indices) -> Array:
+        A, z = np.where(alone[index], 0.0, gain[group[index]]), Z[index]
+        own = (A * squares[index]).sum(axis=1) + alone[index].sum(axis=1) * steps[group[index]]
+        return np.asarray(own[:, None] + A @ squares.T - 2.0 * (A * z) @ Z.T)
+
+    return rows
+
+
+# -- quantile ------------------------------------------------------------------------------------
+
+
+def _quantile(X: Array, weight: Array) -> Rows:
+    """Each row by the ranks of the others; their own scores move by one rank towards it."""
+    n, d = X.shape
+    U, Y, up, down = _scores_without(X, weight)
+    weighted = bool((weight != weight[0]).any())
+    if n * n * d > (EXACT_CELLS_WEIGHTED if weighted else EXACT_CELLS):
+        # (|t| - m)^2 = t^2 - 2|t|m + ..., m the mean move of row k, and |t| is about t^2 / u.
+        closing = 1.0 - np.minimum(2.0 * _mean_moves(X, Y, weight, up, down), 0.5)
+        constant = np.einsum("ij,ij->i", closing, Y**2)
+        left, right = np.hstack([U**2, -2.0 * U]), np.hstack([closing, closing * Y])
+        return lambda index: np.asarray(left[index] @ right.T + constant)
+
+    def rows(index: Indices) -> Array:
+        out = np.zeros((len(index), n))
+        for c in range(d):
+            x, y = X[index, c][:, None], X[:, c]
+            if weighted:
+                scores = _moved_scores(y, weight, x, weight[index][:, None])
+            else:
+                scores = np.where(x > y, Y[:, c] + up[:, c], Y[:, c] - down[:, c])
+            out += np.where(x == y, 0.0, U[index, c][:, None] - scores) ** 2
+        return out
+
+    return rows
+
+
+def _mean_moves(X: Array, Y: Array, weight: Array, up: Array, down: Array) -> Array:
+    """Mean move of each score, as a share of the column's usual difference u of two scores."""
+    out, W = np.empty(X.shape), weight.sum()
+    for c in range(X.shape[1]):
+        place = np.ravel(np.unique(X[:, c], return_inverse=True)[1])
+        at = np.bincount(place, weight)
+        below = (np.cumsum(at) - at)[place]
+        above = W - below - at[place]
+        usual = W * (weight @ Y[:, c] ** 2) - (weight @ Y[:, c]) ** 2
+        usual /= max(float(weight @ (Y[:, c] * (below - above))), 1e-300)
+        out[:, c] = (above * up[:, c] + below * down[:, c]) / (above + below) / usual
+    return out
+
+
+def _moved_scores(column: Array, weight: Array, x: Array, w: Array) -> Array:
+    """Scores of a column without rows of value x and weight w (not tied with it): (r, n)."""
+    _, place = np.unique(column, return_inverse=True)
+    at = np.bincount(np.ravel(place), weight)
+    middle = (np.cumsum(at) - at / 2)[np.ravel(place)]
+    share = (middle - np.where(x < column, w, 0.0)) / (weight.sum() - w)
+    return np.asarray(ndtri(np.clip(share, 1e-300, 1 - 1e-16)))
+
+
+def _scores_without(X: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
+    """Each row's scores without itself, all rows' scores, and how far others move.
+
+    The moves are those of a row when one of unit weight above it, or below it (down), is left out.
+    """
+    n, d = X.shape
+    U, Y, up, down = (np.empty((n, d)) for _ in range(4))
+    W = weight.sum()
+    for c in range(d):
+        values, place, counts = np.unique(X[:, c], return_inverse=True, return_counts=True)
+        place = np.ravel(place)
+        at = np.bincount(place, weight)
+        middle, first = (np.cumsum(at) - at / 2)[place], place == 0
+        Y[:, c] = ndtri(middle / W)
+        up[:, c] = ndtri(np.minimum(middle / (W - 1.0), 1 - 1e-16)) - Y[:, c]
+        lower = np.where(first, middle, np.maximum(middle - 1.0, 1e-9))
+        down[:, c] = np.where(first, 0.0, Y[:, c] - ndtri(lower / (W - 1.0)))
+        # where the value is seen again, then where it is not
+        again = np.clip((middle - weight / 2) / (W - weight), 1e-300, 1 - 1e-16)
+        U[:, c] = _alone(X[:, c], weight, values, place, counts, ndtri(again))
+    return U, Y, up, down
+
+
+def _alone(
+    x: Array, weight: Array, values: Array, place: Indices, counts: Indices, scores: Array
+) -> Array:
+    """Scores of rows whose value no other row has: between its neighbours, or beyond the ends."""
+    out, m, W = scores.copy(), len(values), weight.sum()
+    at = np.bincount(place, weight)
+    below = np.cumsum(at) - at
+    single = np.flatnonzero(counts[place] == 1)
+    inner = single[(place[single] > 0) & (place[single] < m - 1)]
+    k, w = place[inner], weight[inner]
+    left = ndtri((below[k - 1] + at[k - 1] / 2) / (W - w))
+    right = ndtri((below[k + 1] - w + at[k + 1] / 2) / (W - w))
+    part = (values[k] - values[k - 1]) / (values[k + 1] - values[k - 1])
+    out[inner] = left + part * (right - left)
+    for i in np.setdiff1d(single, inner):
+        others = np.arange(len(x)) != i
+        if constant_columns(x[others, None])[0]:
+            step = unseen_step("quantile", len(x) - 1)
+            out[i] = np.sign(x[i] - x[others][0]) * step
+        else:
+            knots = fit_knots(x[others, None], weight[others])
+            out[i] = to_scores(x[i : i + 1, None], knots)[0, 0]
+    return out

@@ -1,0 +1,268 @@
+r"""Scores of left-out rows: coefficients without the row, kernels under a scaling without it.
+
+With :math:`G = (\rho W^{-1} + K_b)^{-1}` (W holds the row weights) and a = Gt, leaving out the
+rows g (a row, or its group) turns the coefficients into
+
+.. math:: a^{(-g)} = a - G_{\cdot g}\, G_{gg}^{-1} a_g
+
+which is zero on g, and the score of row i of g is
+:math:`s_i = \sum_j b_j \sum_k k_j^{(-g)}(i, k)\, a^{(-g)}_k`, where :math:`k_j^{(-g)}` is the
+kernel of `left_out_distances`. A row of any weight is left out whole: a weight is trust in a row,
+not a number of copies that could vouch for each other.
+
+The inverse keeps the plain kernel, so scores are those of refits only where the scaling is
+``"none"``; elsewhere near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from kernull._typing import Array, Indices
+from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
+
+__all__ = [
+    "KernelProjection",
+    "left_out_coefficients",
+    "left_out_contributions",
+    "left_out_view",
+    "log_nearest",
+    "nearest_floor",
+    "not_above_own",
+    "rbf_rows",
+]
+
+#: Bytes of kernel rows held at once.
+BLOCK_BYTES = 64 * 2**20
+#: Ridge of a kernel's own projection, relative to the number of rows (MATHS 11).
+OWN_DELTA = 1e-4
+#: Distances below this share of the median distance to the nearest row count as this much.
+NEAREST = 1e-3
+
+
+def left_out_coefficients(inverse: Array, coef: Array, rows: Any, groups: Any = None) -> Array:
+    """Coefficients of the models without each of some rows, or without their groups.
+
+    Parameters
+    ----------
+    inverse : array of shape (n, n)
+        G.
+    coef : array of shape (n,)
+        a = Gt.
+    rows : integer array of shape (r,)
+    groups : array of shape (n,), optional
+        Rows with equal labels are left out together.
+
+    Returns
+    -------
+    array of shape (r, n)
+        Zero where a row was left out.
+    """
+    rows = np.asarray(rows)
+    if groups is None:
+        out = coef - (coef[rows] / np.diagonal(inverse)[rows])[:, None] * inverse[rows]
+        out[np.arange(len(rows)), rows] = 0.0
+        return np.asarray(out)
+    group = read_groups(groups, len(coef))
+    out = np.empty((len(rows), len(coef)))
+    for g in np.unique(group[rows]):
+        mine = np.flatnonzero(group == g)
+        without = coef - inverse[:, mine] @ np.linalg.solve(inverse[np.ix_(mine, mine)], coef[mine])
+        without[mine] = 0.0
+        out[group[rows] == g] = without
+    return out
+
+
+def left_out_contributions(
+    kernel_rows: Callable[[Indices], Array],
+    weights: Array,
+    inverse: Array,
+    coef: Array,
+    *,
+    rows: Any = None,
+    groups: Any = None,
+) -> Array:
+    r"""Contribution of each kernel to each row's left-out score.
+
+    .. math:: c_{ij} = b_j \sum_k k_j^{(-i)}(i, k)\, (a_k - G_{ki} a_i / G_{ii})
+
+    Parameters
+    ----------
+    kernel_rows : callable
+        From r rows to their left-out kernel values, of shape (J, r, n); see `rbf_rows`.
+    weights : array of shape (J,)
+        Kernel weights b, with the factors of normalised kernels in them.
+    inverse, coef : arrays of shape (n, n) and (n,)
+        G = (rho W^-1 + K_b)^-1 and a = Gt.
+    rows : integer array, optional
+        Rows to leave out one by one (all by default); those of a reference class, say, are not.
+    groups : array of shape (n,), optional
+        Rows with equal labels are left out together.
+
+    Returns
+    -------
+    array of shape (r, J)
+    """
+    rows = np.arange(len(coef)) if rows is None else np.asarray(rows)
+    out = np.empty((len(rows), len(weights)))
+    for part in row_blocks(len(rows), len(coef) * len(weights), groups, rows):
+        without = left_out_coefficients(inverse, coef, rows[part], groups)
+        out[part] = np.einsum("jrn,rn->rj", kernel_rows(rows[part]), without)
+    return np.asarray(out * weights)
+
+
+def row_blocks(count: int, per_row: int, groups: Any, rows: Indices) -> list[Indices]:
+    """Positions of rows in blocks of limited memory; rows of a group stay together."""
+    step = max(1, BLOCK_BYTES // (8 * per_row))
+    order = np.arange(count)
+    if groups is not None:
+        order = np.argsort(np.unique(groups, return_inverse=True)[1].ravel()[rows], kind="stable")
+    return [order[start : start + step] for start in range(0, count, step)]
+
+
+def not_above_own(contributions: Array, own: Array) -> Array:
+    """Left-out contributions whose sum is at most the row's score as a new row.
+
+    A copy of a training row is scored by the whole model. Where the model overshoots (a row in
+    a crowd projects beyond its target) leaving the row out raises its score, and a new row equal
+    to hundreds of training rows would rank below every one of them. Lowered to what that new row
+    gets, they tie, and a copy never ranks below its own kind. Rows below their target, those that
+    thresholds are about, keep their scores.
+
+    Parameters
+    ----------
+    contributions : array of shape (n, J)
+    own : array of shape (n,)
+        Score of each row by the whole model: t - (rho/w) a.
+
+    Returns
+    -------
+    array of shape (n, J)
+        What is too much is taken in proportion to the size of the contributions.
+    """
+    excess = np.maximum(contributions.sum(axis=1) - own, 0.0)
+    size = np.abs(contributions)
+    total = np.maximum(size.sum(axis=1), np.finfo(float).tiny)
+    return np.asarray(contributions - (excess / total)[:, None] * size)
+
+
+def rbf_rows(
+    views: Sequence[tuple[LeftOutDistances, Array]],
+) -> Callable[[Indices], Array]:
+    r"""Left-out rbf kernels :math:`\exp(-d^2_{(-i)} / (2 s_{(-i)}^2))` of several views.
+
+    Parameters
+    ----------
+    views : sequence of (LeftOutDistances, array of shape (n, F))
+        Of each view and scaling: its distances, and its left-out widths for F factors.
+
+    Returns
+    -------
+    callable
+        From r rows to an array of shape (J, r, n), J the number of widths in all.
+    """
+
+    def rows(index: Indices) -> Array:
+        out = []
+        for distances, widths in views:
+            squared = distances.rows(index)
+            out += [np.exp(-squared / (2.0 * s[:, None] ** 2)) for s in widths[index].T]
+        return np.stack(out)
+
+    return rows
+
+
+# -- a kernel's own scores -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProjection:
+    r"""The Fisher projection of one kernel alone, :math:`m(x) = k(x)'a`.
+
+    .. math:: a = (\delta n W^{-1} + K)^{-1} 1
+
+    Parameters
+    ----------
+    coef : array of shape (n,)
+        All that new rows need: m(x) is a product with it.
+    own : array of shape (n,)
+        m of the training rows themselves, 1 - (rho/w) a.
+    inverse : array of shape (n, n) or None
+        G, for left-out scores.
+    """
+
+    coef: Array
+    own: Array
+    inverse: Array | None = None
+
+    @classmethod
+    def fit(
+        cls, kernel: Array, sample_weight: Any = None, delta: float = OWN_DELTA
+    ) -> KernelProjection:
+        """From the n x n kernel, by one factorisation."""
+        n = len(kernel)
+        ridge = delta * n / trust(sample_weight, n)
+        A = np.array(kernel, dtype=float)
+        A.flat[:: n + 1] += ridge
+        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        inverse = cho_solve(factor, np.eye(n), overwrite_b=True, check_finite=False)
+        coef = inverse.sum(axis=1)
+        return cls(coef, 1.0 - ridge * coef, inverse)
+
+
+def left_out_view(
+    distances: LeftOutDistances,
+    widths: Array,
+    projections: Sequence[KernelProjection],
+) -> tuple[Array, Array]:
+    """Left-out values of both scores of each kernel of one view and scaling, in one pass.
+
+    Parameters
+    ----------
+    distances : LeftOutDistances
+        Of the view.
+    widths : array of shape (n, F)
+        Left-out widths of its F rbf kernels.
+    projections : sequence of F `KernelProjection`
+        Of the same kernels; each must have its inverse.
+
+    Returns
+    -------
+    projected : array of shape (n, F)
+        m of each row by the kernel that never saw it, no higher than its own as a new row.
+    nearest2 : array of shape (n,)
+        Squared distance to the nearest row outside its group; `log_nearest` makes a score of it.
+    """
+    n = distances.n
+    groups = None if len(np.unique(distances.group)) == n else distances.group
+    projected, nearest2 = np.empty((n, len(projections))), np.empty(n)
+    for part in row_blocks(n, 4 * n, groups, np.arange(n)):
+        squared = distances.rows(part)
+        nearest2[part] = squared.min(axis=1)
+        for j, projection in enumerate(projections):
+            assert projection.inverse is not None
+            K = np.exp(-squared / (2.0 * widths[part, j][:, None] ** 2))
+            without = left_out_coefficients(projection.inverse, projection.coef, part, groups)
+            projected[part, j] = np.einsum("rn,rn->r", K, without)
+    own = np.column_stack([projection.own for projection in projections])
+    return np.minimum(projected, own), nearest2
+
+
+def nearest_floor(nearest2: Array) -> float:
+    """The distance below which two rows are one: a share of the median left-out distance.
+
+    Copies have distance zero, whose logarithm is no number; and how close a row is to a copy of
+    it says nothing. 1.0 where every row has a copy.
+    """
+    positive = nearest2[nearest2 > 0]
+    return float(NEAREST * np.sqrt(np.median(positive))) if len(positive) else 1.0
+
+
+def log_nearest(nearest2: Array, floor: float) -> Array:
+    """-log of the distance to the nearest row, from its square: higher is more normal."""
+    return np.asarray(-0.5 * np.log(np.maximum(nearest2, floor * floor)))

@@ -1,0 +1,302 @@
+r"""Whitening without row i: closed forms behind `left_out_distances`.
+
+Leaving row i (weight w of W, :math:`\omega = w/(W - w)`, z its centred values) out of a covariance
+is a change of rank one, :math:`C_{(-i)} = \frac{W}{W - w}\,(C - \omega\, zz')`, so its inverse and
+all distances of row i follow from products with the plain one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from kernull._typing import Array, Indices, Mask
+from kernull.views.scaling import unseen_step
+
+__all__ = ["shrinkages_without", "whiten_raw_rows", "whiten_rows"]
+
+#: Columns up to which "whiten" is exact: distances cost n^2 d^2 / 2.
+SMALL = 32
+#: Share of a column's variance that one row must hold to be treated exactly beyond that.
+LARGE_ENTRY = 0.02
+#: Below this share of the largest variance a direction has none, as in `ViewScaler`.
+NO_VARIANCE = 1e-9
+
+Rows = Callable[[Indices], Array]
+
+
+def _combine(noise: Array, norm2: Array, mean: Array, columns: Array, rows: float) -> Array:
+    """Ledoit-Wolf's shrinkage from E|z|^4, |C|^2, tr C / d, for each row left out."""
+    distance = norm2 / columns - mean**2
+    noise = np.minimum((noise - norm2) / (columns * rows), distance)
+    return np.where(noise <= 0, 0.0, noise / np.where(distance > 0, distance, 1.0))
+
+
+def shrinkages_without(gram: Array, weight: Array, columns: Array) -> tuple[Array, Array]:
+    """Ledoit-Wolf shrinkage and mean variance of the other rows, for every row left out: O(n^2).
+
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+        Products of the centred rows.
+    weight : array of shape (n,)
+        Row weights of mean one.
+    columns : array of shape (n,)
+        Number of columns that vary without row i.
+
+    Returns
+    -------
+    shrinkage, mean_variance : arrays of shape (n,)
+    """
+    n, W = len(gram), weight.sum()
+    rest, q = W - weight, np.diag(gram)
+    omega = weight / rest
+    # |z_k|^2 about the mean of the others
+    size = q[None] + 2 * omega[:, None] * gram + (omega**2 * q)[:, None]
+    np.fill_diagonal(size, 0.0)
+    squared = gram**2
+    norm2 = float(weight @ squared @ weight) / W**2
+    own = squared @ weight / W  # z'Cz
+    norm2_without = (W / rest) ** 2 * (norm2 - 2 * omega * own + omega**2 * q**2)
+    columns = np.maximum(columns, 1)
+    mean = size @ weight / rest / columns
+    return _combine(size**2 @ weight / rest, norm2_without, mean, columns, n - 1.0), mean
+
+
+def whiten_raw_rows(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
+    r"""Exact, with U the rows in principal axes of variances lambda.
+
+    .. math::
+
+       R_{ik} = \frac{1}{(1 - g_i) \frac{W}{W - w_i} \lambda_k + g_i \mu_i}, \quad
+       M = (U \circ R)\, U', \quad h_i = M_{ii}, \quad
+       \beta_i = (1 - g_i) \frac{W w_i}{(W - w_i)^2},
+
+       d^2_{(-i)}(i, k) = h_i + (R\,(U \circ U)')_{ik} - 2 M_{ik}
+       + \frac{\beta_i (h_i - M_{ik})^2}{1 - \beta_i h_i}.
+
+    Columns that only row i switches on are no columns without it: their part becomes that of
+    `unseen_step`.
+    """
+    n, d = X.shape
+    W = weight.sum()
+    Z = X - weight @ X / W
+    rooted = Z * np.sqrt(weight / W)[:, None]
+    gram = Z @ Z.T
+    g, mean = shrinkages_without(gram, weight, d - alone.sum(axis=1))
+    if d <= n:
+        variances, axes = np.linalg.eigh(rooted.T @ rooted)
+        U = Z @ axes
+    else:
+        variances, left = np.linalg.eigh(rooted @ rooted.T)
+        variances = np.maximum(variances, 0.0)
+        U = left * np.sqrt(variances) / np.sqrt(weight / W)[:, None]
+    rest = W - weight
+    floor = g * mean
+    R = 1.0 / np.maximum(
+        ((1 - g) * W / rest)[:, None] * np.maximum(variances, 0.0) + floor[:, None],
+        np.finfo(float).tiny,
+    )
+    squares = U**2
+    h = (squares * R).sum(axis=1)
+    beta = (1 - g) * W * weight / rest**2
+    left_over = 1.0 - beta * h
+    step = unseen_step("whiten-raw", n - 1) ** 2
+    jump2 = np.where(alone, (Z * (W / rest)[:, None]) ** 2, 0.0)
+    jump = np.divide(jump2.sum(axis=1), floor, out=np.zeros(n), where=floor > 0)
+    extra = alone.sum(axis=1) * step - jump
+    hard = (left_over < 1e-6) | (floor <= NO_VARIANCE * variances.max(initial=0.0))
+    hard |= jump > 1e4 * step
+
+    def rows(index: Indices) -> Array:
+        M = (U[index] * R[index]) @ U.T
+        gap = h[index][:, None] - M
+        out = gap + R[index] @ squares.T - M + extra[index][:, None]
+        out += (beta[index] / np.where(hard[index], 1.0, left_over[index]))[:, None] * gap**2
+        if hard[index].any():
+            out[hard[index]] = refit(index[hard[index]])
+        return np.asarray(out)
+
+    return rows
+
+
+def whiten_rows(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
+    """Standardise, then whiten, both without row i: exact up to `SMALL` columns, else near."""
+    W = weight.sum()
+    Z = X - weight @ X / W
+    Z = Z / np.sqrt(weight @ Z**2 / W)
+    if X.shape[1] <= SMALL:
+        return _whiten_exactly(X, Z, weight, alone, refit)
+    return _whiten_nearly(X, Z, weight, alone, refit)
+
+
+def _variances(X: Array, Z: Array, weight: Array, alone: Mask) -> Array:
+    """Variance of each standardised column without row i, infinite where nothing is left."""
+    W = weight.sum()
+    omega = (weight / (W - weight))[:, None]
+    V = (1.0 + omega) * (1.0 - omega * Z**2)
+    for i, c in zip(*np.nonzero((V < 1e-6) & ~alone), strict=True):
+        others = np.arange(len(X)) != i
+        x = Z[others, c]
+        centre = np.average(x, weights=weight[others])
+        V[i, c] = np.average((x - centre) ** 2, weights=weight[others])
+    V[alone] = np.inf
+    return np.asarray(V)
+
+
+def _standard_shrinkages(Z: Array, V: Array, weight: Array, alone: Mask) -> Array:
+    r"""Ledoit-Wolf shrinkage of the others, standardised among themselves: O(n^2 d).
+
+    With more columns than rows, :math:`|C|^2` in the units of the others is that of the whole
+    table to second order in :math:`1/V - 1`, so that no d x d matrix is formed.
+    """
+    (n, d), W = Z.shape, weight.sum()
+    rest = W - weight
+    omega = weight / rest
+    gain = 1.0 / V
+    scaled = gain * Z
+    cross = scaled @ Z.T
+    # |z_k + omega z_i|^2 in the units of the others
+    size = gain @ (Z**2).T + 2 * omega[:, None] * cross + (omega**2 * np.diag(cross))[:, None]
+    np.fill_diagonal(size, 0.0)
+    if d <= max(n, SMALL):
+        C = (Z * weight[:, None]).T @ Z / W
+        norm2 = np.einsum("ij,ij->i", gain @ C**2, gain)
+    else:
+        gram = Z @ Z.T
+        columns2 = np.einsum("ic,ic->c", Z * weight[:, None], gram @ (Z * weight[:, None])) / W**2
+        total, moved = float(columns2.sum()), gain - 1.0
+        among = (total - d) / (d * (d - 1.0))  # mean squared correlation of two columns
+        norm2 = total + 2 * moved @ columns2
+        norm2 += (1 - among) * (moved**2).sum(axis=1) + among * moved.sum(axis=1) ** 2
+    norm2 = norm2 - 2 * omega * (cross**2 @ weight) / W + omega**2 * np.diag(cross) ** 2
+    norm2 *= (W / rest) ** 2
+    columns = np.maximum(d - alone.sum(axis=1), 1)
+    return _combine(size**2 @ weight / rest, norm2, np.ones(n), columns, n - 1.0)
+
+
+def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
+    """All n inverses, and z'Pz as one product of the entries of P and of zz'."""
+    n, d = Z.shape
+    W = weight.sum()
+    rest = W - weight
+    V = _variances(X, Z, weight, alone)
+    g = _standard_shrinkages(Z, V, weight, alone)
+    C = (Z * weight[:, None]).T @ Z / W
+    upper = np.triu_indices(d)
+    double = np.where(upper[0] == upper[1], 1.0, 2.0)
+    pairs = (Z[:, upper[0]] * Z[:, upper[1]]).T
+    step = unseen_step("whiten", n - 1) ** 2
+
+    def rows(index: Indices) -> Array:
+        z, root = Z[index], 1.0 / np.sqrt(V[index])
+        omega = (weight / rest)[index]
+        M = C - omega[:, None, None] * z[:, :, None] * z[:, None, :]
+        M *= ((1 - g) * W / rest)[index][:, None, None] * root[:, :, None] * root[:, None, :]
+        own = np.where(alone[index], 1.0, g[index][:, None] + (1 - g)[index][:, None])
+        M[:, np.arange(d), np.arange(d)] = own  # correlations: ones, before and after shrinking
+        hard = g[index] < NO_VARIANCE
+        M[hard] = np.eye(d)
+        P = np.linalg.inv(M) * root[:, :, None] * root[:, None, :]
+        y = np.einsum("icd,id->ic", P, z)
+        out = (y * z).sum(axis=1)[:, None] - 2.0 * y @ Z.T
+        out += (P[:, upper[0], upper[1]] * double) @ pairs
+        out += (alone[index].sum(axis=1) * step)[:, None]
+        if hard.any():
+            out[hard] = refit(index[hard])
+        return np.asarray(out)
+
+    return rows
+
+
+def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
+    r"""Near, in O(n^2 min(n, d)).
+
+    In units of the whole table the covariance without row i is
+
+    .. math:: M_i = \frac{W}{W - w} \left[ S - (1 - g)\,\omega\, zz' - g\,\omega\,
+        \mathrm{diag}(z^2) \right], \qquad S = (1 - g)\, C + g I.
+
+    zz' and the entries of diag(z^2) that hold more than `LARGE_ENTRY` of their column are exact
+    (Woodbury), the others first order; g follows the row to first order.
+    """
+    n, d = Z.shape
+    W = weight.sum()
+    rest = W - weight
+    omega = weight / rest
+    gram = Z @ Z.T
+    g = float(_whole_shrinkage(gram, weight, d))
+    if g < NO_VARIANCE:
+        return refit
+    Y, among = _whitened(Z, weight, g)
+    squares = Z**2
+    large = (squares * omega[:, None] > LARGE_ENTRY) | alone
+    if d > n:  # no more than n of them, the largest
+        bar = -np.partition(-(squares + np.where(alone, np.inf, 0.0)), n - 1, axis=1)[:, n - 1]
+        large &= squares >= bar[:, None]
+    small = np.where(large, 0.0, g * omega[:, None] * squares)
+    without = _standard_shrinkages(Z, _variances(X, Z, weight, alone), weight, alone)
+    own_g = np.clip(without - g, -0.5 * g, min(0.5 * g, 1.0 - g))
+    step = unseen_step("whiten", n - 1) ** 2
+    product, yy = Y @ Z.T, np.einsum("ij,ij->i", Y, Y)
+    diagonal, Y2 = np.diag(product).copy(), Y**2
+    b = np.maximum((1 - g) * omega, 1e-12)
+
+    def rows(index: Indices) -> Array:
+        E, at = small[index], np.arange(len(index))
+        cross = product[index] + (E * Y[index]) @ Y.T
+        own = cross[at, index]
+        out = own[:, None] + diagonal + E @ Y2.T - 2.0 * cross
+        # dP/dg = (P - PP)/(1 - g)
+        change = own_g[index] / (1 - g) if g < 1 else np.zeros(len(index))
+        out += change[:, None] * (out - (yy[index][:, None] + yy - 2.0 * Y[index] @ Y.T))
+        gap = own[:, None] - cross
+        plain = ~large[index].any(axis=1)
+        left_over = 1.0 / b[index] - own
+        out[plain] += gap[plain] ** 2 / left_over[plain, None]
+        for r in np.flatnonzero(~plain):
+            i = index[r]
+            B = np.flatnonzero(large[i])
+            entries = g * omega[i] * squares[i, B]
+            jump2 = squares[i, B] * (W / rest[i]) ** 2
+            entries = np.where(alone[i, B], g - rest[i] / W * jump2 / step, entries)
+            entries = np.where(np.abs(entries) < 1e-12, 1e-12, entries)
+            v = np.column_stack([Y[i, B] - Y[:, B], gap[r]])
+            K = np.empty((len(B) + 1, len(B) + 1))
+            K[:-1, :-1] = among(B)
+            K[-1, :-1] = K[:-1, -1] = Y[i, B]
+            K[-1, -1] = own[r]
+            inner = np.diag(1.0 / np.append(entries, b[i])) - K
+            out[r] += np.einsum("kj,kj->j", np.linalg.solve(inner, v.T), v.T)
+        return np.asarray((rest / W)[index][:, None] * out)
+
+    return rows
+
+
+def _whole_shrinkage(gram: Array, weight: Array, d: int) -> Array:
+    """Ledoit-Wolf's shrinkage of all rows, standardised."""
+    n, q = len(gram), np.diag(gram)
+    norm2 = weight @ gram**2 @ weight / n**2
+    return _combine(weight @ q**2 / n, norm2, np.ones(()), np.asarray(d), n)
+
+
+def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Callable[[Indices], Array]]:
+    """Z P with P = S^-1, and the function that gives P among some columns."""
+    n, d = Z.shape
+    rooted = Z * np.sqrt(weight / weight.sum())[:, None]
+    if d <= n:
+        S = (1 - g) * rooted.T @ rooted
+        S.flat[:: d + 1] += g
+        P = cho_solve(cho_factor(S), np.eye(d))
+        return Z @ P, lambda B: P[np.ix_(B, B)]
+    A = (1 - g) * rooted @ rooted.T
+    A.flat[:: n + 1] += g
+    T = cho_solve(cho_factor(A), rooted)
+    Y = (Z - (1 - g) * (Z @ rooted.T) @ T) / g
+
+    def among(B: Indices) -> Array:
+        return np.asarray((np.eye(len(B)) - (1 - g) * rooted[:, B].T @ T[:, B]) / g)
+
+    return Y, among

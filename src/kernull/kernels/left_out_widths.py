@@ -1,0 +1,162 @@
+r"""The width of the kernel that a row would have met, had it not been among the training rows.
+
+A width is a factor of the mean distance D, or the median distance to the nearest neighbour. Row i
+is one of the rows that set it. Without row i the scaling differs too, but a scaling gives its
+own training rows the same mean squared distance whichever rows they are, so distances of the others
+in the plain scaling are rescaled to that:
+
+.. math:: s_{(-i)} = s(\text{others}) \sqrt{m / m_{(-i)}}
+
+with m the mean squared distance of all rows and :math:`m_{(-i)}` that of the others. This is near,
+not exact: O(n^2) for all rows, where refits would take O(n^3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import pairwise_distances
+
+from kernull._typing import Array, Indices
+from kernull.kernels.widths import (
+    AUTO_RANGE,
+    BLOCK_ROWS,
+    EXACT_ROWS,
+    NEIGHBOUR_ROWS,
+    auto_factor,
+    mean_distance,
+    weighted_median,
+)
+
+__all__ = ["left_out_widths"]
+
+
+def left_out_widths(
+    Z: Array,
+    factors: Iterable[float | str] = ("auto",),
+    *,
+    metric: str = "euclidean",
+    sample_weight: Array | None = None,
+    groups: Any = None,
+    rescale: bool = True,
+) -> Array:
+    """Width of each row's own left-out kernel, for each factor.
+
+    Parameters
+    ----------
+    Z : array of shape (n, d)
+        The training rows of one view in the scaling of all of them.
+    factors : numbers or "auto"
+        As in `KernelSpec.fit`: factors of the mean distance, or the median distance to the
+        nearest neighbour.
+    metric : str
+        "euclidean" or "manhattan".
+    sample_weight : array of shape (n,), optional
+        Positive weights of mean one.
+    groups : array of shape (n,), optional
+        Rows with equal labels are left out together.
+    rescale : bool
+        False for the scaling "none", which knows no rows.
+
+    Returns
+    -------
+    array of shape (n, number of factors)
+        Beyond `EXACT_ROWS` rows, where no single row matters, the width of all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.array([[0.0], [1.0], [2.0], [9.0]])
+    >>> left_out_widths(Z, [1.0], rescale=False)[3, 0].round(3)  # of the rows 0, 1, 2
+    np.float64(1.333)
+    """
+    factors = tuple(factors)
+    n = len(Z)
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
+    if n > EXACT_ROWS:
+        mean = mean_distance(Z, metric, weight) or 1.0
+        whole = [
+            mean * (auto_factor(Z, mean, metric, weight) if isinstance(f, str) else f)
+            for f in factors
+        ]
+        return np.tile(whole, (n, 1))
+    group = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
+    Z = Z - Z.mean(axis=0)
+    pick = np.arange(n)
+    if n > NEIGHBOUR_ROWS:
+        pick = np.random.default_rng(0).choice(n, NEIGHBOUR_ROWS, replace=False)
+    totals, inner, nearest = _pass(Z, metric, weight, group, pick)
+    out = np.empty((int(group.max()) + 1, len(factors)))
+    whole2 = _mean_square(Z, weight)
+    for g in range(len(out)):
+        others = group != g
+        rest = weight[others] * (others.sum() / weight[others].sum())
+        share = (rest.sum() / weight[others].sum()) ** 2
+        pairs = float(rest @ (rest.sum() - np.minimum(rest, 1.0)))
+        mean = share * (totals.sum() - 2.0 * totals[~others].sum() + inner[g]) / max(pairs, 1e-300)
+        size = 1.0
+        if rescale:
+            others2 = _mean_square(Z[others], rest)
+            size = np.sqrt(whole2 / others2) if others2 > 0 else 1.0
+        mean = (mean * size) or 1.0
+        middle = None
+        for f, factor in enumerate(factors):
+            if isinstance(factor, str):
+                if middle is None:
+                    middle = _median_without(nearest, weight[pick], group[pick], g) * size
+                out[g, f] = mean * np.clip(middle / mean, *AUTO_RANGE)
+            else:
+                out[g, f] = mean * factor
+    return np.asarray(out[group])
+
+
+def _mean_square(Z: Array, weight: Array) -> float:
+    """Mean squared euclidean distance of two rows, up to the factor 2 n/(n - 1)."""
+    W = weight.sum()
+    centre = weight @ Z / W
+    return float(weight @ np.einsum("ij,ij->i", Z, Z) / W - centre @ centre)
+
+
+def _pass(
+    Z: Array, metric: str, weight: Array, group: Indices, pick: Indices
+) -> tuple[Array, Array, tuple[Array, Array, Indices]]:
+    """w_i sum_k w_k d_ik of each row, the same within groups, and the two nearest of some rows.
+
+    The second nearest is that outside the group of the nearest; copies are no neighbours.
+    """
+    n = len(Z)
+    totals, inner = np.empty(n), np.zeros(int(group.max()) + 1)
+    first, second, owner = np.full(n, np.inf), np.full(n, np.inf), np.full(n, -1)
+    size = np.linalg.norm(Z, axis=1) if metric == "euclidean" else np.abs(Z).sum(axis=1)
+    copy = 1e-7 * float(size.max(initial=0.0))
+    wanted = np.zeros(n, dtype=bool)
+    wanted[pick] = True
+    for start in range(0, n, BLOCK_ROWS):
+        rows = np.arange(start, min(start + BLOCK_ROWS, n))
+        block = pairwise_distances(Z[rows], Z, metric=metric)
+        block[np.arange(len(rows)), rows] = 0.0
+        totals[rows] = weight[rows] * (block @ weight)
+        same = group[rows][:, None] == group
+        np.add.at(inner, group[rows], weight[rows] * (np.where(same, block, 0.0) @ weight))
+        rows, block = rows[wanted[rows]], block[wanted[rows]]
+        block[block <= copy] = np.inf
+        place = block.argmin(axis=1)
+        first[rows], owner[rows] = block[np.arange(len(rows)), place], group[place]
+        block[group[place][:, None] == group] = np.inf
+        second[rows] = block.min(axis=1)
+    return totals, inner, (first[pick], second[pick], owner[pick])
+
+
+def _median_without(
+    nearest: tuple[Array, Array, Indices], weight: Array, group: Indices, g: int
+) -> float:
+    first, second, owner = nearest
+    kept = group != g
+    values = np.where(owner == g, second, first)[kept]
+    if not len(values) or not np.isfinite(values).all():  # the others are copies of one row
+        return 0.0
+    if (weight == weight[0]).all():
+        return float(np.median(values))
+    return weighted_median(values, weight[kept])

@@ -1,0 +1,73 @@
+r"""Near copies: rows with a neighbour far closer than the rest of the data explains.
+
+A sensor that is read too often, or rows written twice with a little noise, gives rows that predict
+each other and nothing else: left out one by one, each still has its twin, and thresholds promise
+what no new row can keep. For rows that are drawn independently, with D the dimension that the data
+fill locally, the distance :math:`r_1` to the nearest and :math:`r_k` to the k-th neighbour have
+
+.. math:: P\big( (r_1/r_k)^D \le t \big) = 1 - (1 - t)^{k-1}
+
+so :math:`(r_1/r_k)^D` below `TOO_NEAR` / (k - 1) is as rare as `TOO_NEAR`, unless rows are near
+copies.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+
+from kernull._typing import Array
+
+__all__ = ["near_copy_share"]
+
+#: Share of independent rows that are called near copies.
+TOO_NEAR = 1e-3
+#: Neighbours that the nearest is compared with: groups up to this size are found.
+NEIGHBOURS = 10
+#: Rows that are looked at, among all rows.
+ROWS = 1000
+#: Fewest rows to say anything.
+FEWEST = 30
+
+
+def near_copy_share(Z: Array, random_state: int = 0) -> float:
+    """Share of rows that are near copies of another row, exact copies not counted.
+
+    Parameters
+    ----------
+    Z : array of shape (n, d)
+        The training rows of one view, scaled.
+    random_state : int
+        Seed of the draw of `ROWS` rows where there are more.
+
+    Returns
+    -------
+    float
+        0.0 where there are too few different rows to say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(200, 8))
+    >>> twice = np.repeat(rows, 2, axis=0) + 1e-3 * rng.normal(size=(400, 8))
+    >>> near_copy_share(rows) < 0.01, near_copy_share(twice) > 0.99
+    (True, True)
+    """
+    rows = np.unique(Z, axis=0)
+    n = len(rows)
+    if n < FEWEST:
+        return 0.0
+    pick = np.arange(n)
+    if n > ROWS:
+        pick = np.random.default_rng(random_state).choice(n, ROWS, replace=False)
+    far = min(2 * NEIGHBOURS, n // 3)
+    near = far // 2
+    found = NearestNeighbors(n_neighbors=far + 1).fit(rows).kneighbors(rows[pick])[0]
+    first, middle, last = found[:, 1], found[:, near], found[:, far]
+    # Between neighbours number k and 2k the mean of log(r_2k / r_k) is (H_2k-1 - H_k-1) / D.
+    steps = np.log(np.maximum(last, 1e-300) / np.maximum(middle, 1e-300))
+    harmonic = float(np.sum(1.0 / np.arange(near, far)))
+    dimension = np.clip(harmonic / max(float(np.median(steps)), 1e-12), 1.0, Z.shape[1])
+    ratio = np.log(np.maximum(first, 1e-300) / np.maximum(middle, 1e-300)) * dimension
+    return float(np.mean(ratio < np.log(TOO_NEAR / (near - 1))))

@@ -1,0 +1,157 @@
+"""Evidence: ranks inside, a tail below, each training row among the others."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernull.calibration.evidence import Tails, combine, rarity, shares
+
+
+def naive(s, S):
+    """MATHS 11 for one score, by a loop."""
+    n, c = len(S), sorted(S)
+    if s >= c[0] or n < 12 or len(set(c)) < 20:
+        return -np.log((1 + sum(k <= s for k in c)) / (n + 1))
+    k = min(max(5, int(n / 10)), n - 1)
+    tau = max(np.mean([c[k] - v for v in c[:k]]), 1e-3 * (c[-1] - c[0]))
+    return np.log(n + 1) + (c[0] - s) / tau
+
+
+@pytest.mark.parametrize("n", [3, 11, 12, 40, 155])
+@pytest.mark.parametrize("kind", ["gauss", "heavy", "discrete", "constant"])
+def test_evidence_is_that_of_a_loop(n, kind, rng):
+    S = {
+        "gauss": rng.normal(size=n),
+        "heavy": rng.standard_t(1, n),
+        "discrete": rng.integers(0, 5, n).astype(float),
+        "constant": np.ones(n),
+    }[kind]
+    new = np.concatenate([S, [S.min() - 3.0, S.min() - 1e-3, S.max() + 1.0]])
+    tails = Tails.fit(S[:, None])
+    truth = [naive(s, S) for s in new]
+    np.testing.assert_allclose(tails.evidence(new[:, None])[:, 0], truth, rtol=1e-6, atol=1e-9)
+    others = [naive(S[i], np.delete(S, i)) for i in range(n)]
+    np.testing.assert_allclose(tails.left_out()[:, 0], others, rtol=1e-6, atol=1e-9)
+    assert tails.distinct[0] == len(np.unique(S))
+    assert tails.has_tail[0] == (n >= 12 and len(np.unique(S)) >= 20)
+
+
+def test_kinds_do_not_mix(rng):
+    S, new = rng.normal(size=(60, 4)), rng.normal(size=(30, 4)) * 3
+    together = Tails.fit(S)
+    for j in range(4):
+        alone = Tails.fit(S[:, j])
+        np.testing.assert_array_equal(together.evidence(new)[:, [j]], alone.evidence(new[:, j]))
+        np.testing.assert_array_equal(together.left_out()[:, [j]], alone.left_out())
+
+
+def test_whole_weights_inside_the_sample_count_as_rows(rng):
+    """In ranks a weight is a share: twice the weight, twice the rows, against as many in all."""
+    S = rng.normal(size=50)
+    w = rng.integers(1, 4, 50).astype(float)
+    s = np.quantile(S, [0.1, 0.5, 0.9])
+    share = [(w[s_k >= S].sum() / w.sum() * 50 + 1) / 51 for s_k in s]
+    found = Tails.fit(S, w).evidence(s)[:, 0]
+    np.testing.assert_allclose(found, -np.log(share), rtol=1e-9)
+    np.testing.assert_array_equal(
+        Tails.fit(S, np.full(50, 3.7)).left_out(), Tails.fit(S).left_out()
+    )
+
+
+def test_weights_enter_the_tail(rng):
+    S = np.sort(rng.normal(size=100))
+    w = np.ones(100)
+    w[:3] = 1e-6  # rows that are hardly trusted
+    low = np.array([S[0] - 5.0])
+    assert Tails.fit(S, w).evidence(low)[0, 0] > 1.1 * Tails.fit(S).evidence(low)[0, 0]
+
+
+def test_rows_of_a_group_do_not_vouch_for_each_other(rng):
+    S = rng.normal(size=40)
+    S[:2] = [-9.0, -8.9]
+    groups = np.r_[0, 0, np.arange(2, 40)]
+    alone, together = Tails.fit(S).left_out()[:, 0], Tails.fit(S, groups=groups).left_out()[:, 0]
+    np.testing.assert_allclose(together[:2], [naive(s, S[2:]) for s in S[:2]], rtol=1e-6)
+    assert together[1] > 2 * alone[1]
+    np.testing.assert_allclose(together[2:], alone[2:], rtol=1e-12)
+
+
+values = st.one_of(
+    st.floats(allow_nan=False, width=64), st.floats(-5, 5), st.sampled_from([-1e308, 1e308, 0.0])
+)
+
+
+@given(st.lists(values, min_size=2, max_size=40), st.lists(values, min_size=2, max_size=10))
+@settings(max_examples=150, deadline=None)
+def test_evidence_falls_as_scores_rise_and_is_a_number(S, new):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tails = Tails.fit(np.array(S))
+        new = np.sort(np.array(new))
+        e = tails.evidence(new)[:, 0]
+        E = combine(np.column_stack([e, e]), np.ones(2))
+    assert np.isfinite(e).all()
+    assert np.isfinite(E).all()
+    assert (np.diff(e) <= 0).all()
+    assert (e >= 0).all()
+    assert np.isfinite(tails.left_out()).all()
+
+
+def test_distinct_scores_below_the_minimum_stay_distinct(rng):
+    tails = Tails.fit(rng.normal(size=100))
+    s = -np.concatenate([np.linspace(5, 100, 50), 10.0 ** np.arange(3, 309), [1.7e308, np.inf]])
+    e = tails.evidence(s)[:, 0]
+    assert (np.diff(e) > 0).all()
+    assert tails.evidence(np.array([np.nan]))[0, 0] == e[-1]
+    assert tails.extrapolates(s).all()
+    assert tails.evidence(np.array([np.inf]))[0, 0] == 0.0
+
+
+def test_rows_that_differ_by_rounding_are_one_kind():
+    S = np.repeat(np.linspace(0.1, 0.9, 10), 10)
+    noisy = S * (1 + 1e-15 * np.random.default_rng(0).normal(size=100))
+    tails = Tails.fit(noisy)
+    assert tails.distinct[0] == 10
+    np.testing.assert_allclose(tails.left_out(), Tails.fit(S).left_out(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [40, 200])
+def test_left_out_evidence_is_calibrated(n):
+    """New rows and left-out rows have the same combined evidence: 5% of them lie in the top 5%."""
+    rng = np.random.default_rng(0)
+    rates = []
+    for _ in range(60):
+        S, T = rng.normal(size=(n, 6)), rng.normal(size=(300, 6))
+        tails = Tails.fit(S)
+        left, new = combine(tails.left_out(), np.ones(6)), combine(tails.evidence(T), np.ones(6))
+        p = (1 + (left >= new[:, None]).sum(axis=1)) / (n + 1)
+        rates.append((p <= 0.05).mean())
+    attainable = np.floor(0.05 * (n + 1)) / (n + 1)
+    assert abs(np.mean(rates) - attainable) < 3 * np.std(rates) / np.sqrt(60) + 0.004
+
+
+def test_combined_evidence_and_its_shares(rng):
+    e, b = rng.exponential(size=(20, 3)), np.array([0.2, 0.8, 0.0])
+    parts = e * b / 0.8
+    np.testing.assert_allclose(combine(e, b), np.linalg.norm(parts, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(combine(e, b, 1.0), parts.sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(combine(e, b, np.inf), parts.max(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        shares(e, b), parts**2 / (parts**2).sum(axis=1, keepdims=True), rtol=1e-12
+    )
+    assert (shares(np.zeros((2, 3)), b) == 0).all()
+
+
+def test_rarity_counts_inside_and_extrapolates_below(rng):
+    E = rng.exponential(size=199)
+    tails = Tails.fit(-E)
+    one_in, beyond = rarity(np.array([0.0, np.sort(E)[-2], E.max() + 3.0, 1e300]), tails)
+    np.testing.assert_allclose(one_in[:2], [1.0, 200 / 3], rtol=1e-9)
+    np.testing.assert_array_equal(beyond, [False, False, True, True])
+    assert 200 < one_in[2] < 1e9
+    assert np.isfinite(one_in).all()

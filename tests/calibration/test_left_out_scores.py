@@ -1,0 +1,153 @@
+"""Scores of left-out rows: against refits, with copies, weights and groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernull.calibration import Calibration, lowered
+from kernull.calibration.left_out_distances import left_out_distances, trust
+from kernull.calibration.left_out_scores import (
+    KernelProjection,
+    left_out_coefficients,
+    left_out_contributions,
+    left_out_view,
+    log_nearest,
+    nearest_floor,
+    not_above_own,
+    rbf_rows,
+)
+from kernull.kernels.left_out_widths import left_out_widths
+from kernull.problems import RidgeInverse
+from kernull.views import ViewScaler
+from tests.calibration.left_out_tables import tables
+
+
+def rbf(A, B, width):
+    return np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=2) / (2 * width**2))
+
+
+def refits(X, widths, b, ridge, weight, groups):
+    """Contributions by models of the others, unscaled rows, fixed widths: (n, J)."""
+    n = len(X)
+    out = np.empty((n, len(b)))
+    for i in range(n):
+        others = groups != groups[i]
+        K = sum(bj * rbf(X[others], X[others], s) for bj, s in zip(b, widths, strict=True))
+        a = np.linalg.solve(K + np.diag(ridge / weight[others]), np.ones(others.sum()))
+        out[i] = [
+            bj * (rbf(X[i : i + 1], X[others], s) @ a)[0] for bj, s in zip(b, widths, strict=True)
+        ]
+    return out
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["gauss", "copies", "integers"])
+def test_contributions_are_those_of_refits(name, weighted, grouped, rng):
+    """Exact where the scaling knows no rows."""
+    X = tables(24, 3)[name]
+    X = X / X.std(axis=0)
+    groups = np.arange(24) // 2 if grouped else np.arange(24)
+    w = trust(rng.uniform(0.5, 3.0, 24), 24) if weighted else np.ones(24)
+    b, widths, ridge = np.array([0.3, 0.7]), [0.8, 2.0], 0.5
+    K = sum(bj * rbf(X, X, s) for bj, s in zip(b, widths, strict=True))
+    inverse = RidgeInverse.of(K, ridge, w)
+    rows = rbf_rows([(left_out_distances("none", X, w, groups), np.tile(widths, (24, 1)))])
+    labels = groups if grouped else None
+    found = left_out_contributions(rows, b, inverse.inverse, inverse.coef(), groups=labels)
+    np.testing.assert_allclose(found, refits(X, widths, b, ridge, w, groups), rtol=1e-8, atol=1e-10)
+
+
+def test_coefficients_without_a_row_solve_the_system_without_it(rng):
+    X = rng.normal(size=(12, 2))
+    inverse = RidgeInverse.of(rbf(X, X, 1.0), 0.1)
+    found = left_out_coefficients(inverse.inverse, inverse.coef(), [3, 7])
+    others = np.arange(12) != 3
+    K = rbf(X[others], X[others], 1.0) + 0.1 * np.eye(11)
+    np.testing.assert_allclose(found[0, others], np.linalg.solve(K, np.ones(11)), rtol=1e-9)
+    assert found[0, 3] == 0.0
+
+
+def fitted(X, kind, delta, weight=None):
+    """Scaled rows, width, inverse, coefficients and left-out scores of a model of one kernel."""
+    n = len(X)
+    scaler = ViewScaler.fit(kind, X, weight)
+    Z = scaler.transform(X)
+    width = left_out_widths(Z, [0.5])[0, 0] or 1.0
+    w = trust(weight, n)
+    inverse = RidgeInverse.of(rbf(Z, Z, width), delta * n, w)
+    coef = inverse.coef()
+    rows = rbf_rows([(left_out_distances(kind, X, w), np.full((n, 1), width))])
+    parts = left_out_contributions(rows, np.ones(1), inverse.inverse, coef)
+    own = 1.0 - delta * n / w * coef
+    return scaler, Z, width, coef, not_above_own(parts, own).sum(axis=1)
+
+
+@pytest.mark.parametrize("kind", ["none", "standard", "whiten", "quantile"])
+@given(seed=st.integers(0, 2**31), delta=st.sampled_from([1e-4, 1e-3, 1e-2]))
+@settings(max_examples=12, deadline=None)
+def test_a_copy_never_ranks_below_its_own_kind(kind, seed, delta):
+    """p of a new row equal to training rows is at least that of each of these, left out."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.normal(size=(6, 2)).round(1)
+    X = kinds[np.minimum(rng.geometric(0.5, 30) - 1, 5)]  # a few kinds, the first in half the rows
+    X[0] = [3.0, -2.0]
+    scaler, Z, width, coef, scores = fitted(X, kind, delta)
+    calibration = Calibration.of(lowered(scores), smooth=True)
+    as_new = calibration.p_values(rbf(scaler.transform(X), Z, width) @ coef)
+    assert (as_new >= calibration.p_values(lowered(scores)) - 1e-12).all()
+
+
+def test_the_commonest_row_is_normal():
+    """297 equal rows of 300: the model overshoots there, and they must not be flagged."""
+    X = np.zeros((300, 2))
+    X[:3] = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]
+    scaler, Z, width, coef, scores = fitted(X, "standard", 1e-3)
+    calibration = Calibration.of(lowered(scores), smooth=True)
+    p = calibration.p_values(rbf(scaler.transform(np.zeros((1, 2))), Z, width) @ coef)
+    assert p[0] > 0.9
+
+
+def test_only_rows_beyond_their_target_are_lowered(rng):
+    parts, own = rng.normal(size=(50, 3)), rng.normal(size=50)
+    found = not_above_own(parts, own)
+    over = parts.sum(axis=1) > own
+    assert over.any()
+    np.testing.assert_array_equal(found[~over], parts[~over])
+    np.testing.assert_allclose(found[over].sum(axis=1), own[over], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(20) // 2])
+def test_own_projections_and_nearest_rows_are_those_of_refits(groups):
+    X = tables(20, 3)["gauss"]
+    X = X / X.std(axis=0)
+    distances = left_out_distances("none", X, groups=groups)
+    projection = KernelProjection.fit(rbf(X, X, 1.5))
+    found, nearest2 = left_out_view(distances, np.full((20, 1), 1.5), [projection])
+    labels = np.arange(20) if groups is None else groups
+    ridge = 1e-4 * 20
+    truth = refits(X, [1.5], np.ones(1), ridge, np.ones(20), labels)[:, 0]
+    a = np.linalg.solve(rbf(X, X, 1.5) + ridge * np.eye(20), np.ones(20))
+    np.testing.assert_allclose(projection.coef, a, rtol=1e-7)
+    truth = np.minimum(truth, rbf(X, X, 1.5) @ a)
+    np.testing.assert_allclose(found[:, 0], truth, rtol=1e-6, atol=1e-8)
+    plain = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    plain[labels[:, None] == labels] = np.inf
+    np.testing.assert_allclose(nearest2, plain.min(axis=1), rtol=1e-8, atol=1e-12)
+
+
+def test_the_nearest_row_of_a_copy_is_near_and_no_infinity():
+    X = np.vstack([tables(20, 3)["factors"], np.ones((4, 3))])
+    _, nearest2 = left_out_view(
+        left_out_distances("standard", X),
+        np.ones((24, 1)),
+        [KernelProjection.fit(np.eye(24))],
+    )
+    scores = log_nearest(nearest2, nearest_floor(nearest2))
+    assert np.isfinite(scores).all()
+    assert (scores[20:] > scores[:20].max()).all()
+    assert np.ptp(scores[20:]) == 0.0
+    assert np.isfinite(log_nearest(np.zeros(3), nearest_floor(np.zeros(3)))).all()

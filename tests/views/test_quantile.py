@@ -1,0 +1,59 @@
+"""Normal scores by training ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm, rankdata
+
+from kernull.views import ViewScaler
+
+
+def test_scores_of_training_rows_are_those_of_mid_ranks(rng):
+    X = np.column_stack([rng.normal(size=50), rng.poisson(2.0, 50), rng.integers(0, 2, 50)])
+    found = ViewScaler.fit("quantile", X).transform(X)
+    truth = norm.ppf((rankdata(X, axis=0) - 0.5) / 50)
+    np.testing.assert_allclose(found, truth, rtol=1e-9, atol=1e-12)
+
+
+def test_weights_are_shares_of_the_ranks(rng):
+    X = rng.normal(size=(30, 2))
+    copies = rng.integers(1, 4, 30)
+    weighted = ViewScaler.fit("quantile", X, copies.astype(float)).transform(X)
+    repeated = ViewScaler.fit("quantile", np.repeat(X, copies, axis=0)).transform(X)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9, atol=1e-12)
+    constant = ViewScaler.fit("quantile", X, np.full(30, 7.0)).transform(X)
+    np.testing.assert_allclose(constant, ViewScaler.fit("quantile", X).transform(X), atol=1e-12)
+
+
+@given(seed=st.integers(0, 2**31), shift=st.floats(-100, 100), size=st.floats(1e-6, 1e6))
+@settings(max_examples=25, deadline=None)
+def test_units_do_not_matter_and_order_stays(seed, shift, size):
+    rng = np.random.default_rng(seed)
+    X, new = rng.standard_t(2, (30, 2)), 5 * rng.standard_t(2, (20, 2))
+    plain = ViewScaler.fit("quantile", X).transform(new)
+    other = ViewScaler.fit("quantile", shift * size + size * X).transform(shift * size + size * new)
+    np.testing.assert_allclose(other, plain, rtol=1e-6, atol=1e-6)
+    for c in range(2):
+        order = np.argsort(new[:, c])
+        assert (np.diff(plain[order, c]) > 0).all()
+
+
+def test_scores_can_be_undone_and_are_linear_beyond_the_ends(rng):
+    X = rng.lognormal(0, 1, (40, 3))
+    scaler = ViewScaler.fit("quantile", X)
+    above = X.max(axis=0) + np.array([[1.0], [2.0], [3.0]])
+    new = np.vstack([X, above, X.min(axis=0) - 5.0])
+    Z = scaler.transform(new)
+    np.testing.assert_allclose(scaler.inverse_transform(Z), new, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(Z[41] - Z[40], Z[42] - Z[41], rtol=1e-9)
+    assert (Z[40] > Z[:40].max(axis=0)).all()
+    assert (Z[-1] < Z[:-1].min(axis=0)).all()
+
+
+@pytest.mark.parametrize("value", [1e8, -1e8])
+def test_far_away_is_far_away(value, rng):
+    X = rng.normal(size=(50, 2))
+    assert np.abs(ViewScaler.fit("quantile", X).transform(np.full((1, 2), value))).min() > 1e6
