@@ -3,8 +3,12 @@
 import gzip
 import hashlib
 import io
+import os
 import tarfile
 import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -40,7 +44,7 @@ def test_network_errors_become_one_kind(tmp_path):
 
 
 def _archive_of_digits(table):
-    text = "\n".join(" ".join(f"{value:.6f}" for value in row) for row in table)
+    text = "\n".join(" ".join(f"{value:.9g}" for value in row) for row in table)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("mfeat-mor", text)
@@ -49,16 +53,124 @@ def _archive_of_digits(table):
 
 def test_digits_are_converted(tmp_path, monkeypatch, rng):
     table = rng.normal(size=(2000, 6))
-    facts = (table.mean(), table.std(), table[0, 0], table[1000, 3], table[-1, -1])
-    remote = Remote("https://x", _download._digits_view("mor", 6, *facts))
+    digest = _download.table_digest(table).hexdigest()
+    remote = Remote("https://x", _download._digits_view("mor", 6, digest))
     monkeypatch.setattr(_download, "REMOTE", {"mfeat/mfeat-mor.csv": remote})
     path = download("mfeat/mfeat-mor.csv", tmp_path, lambda url: _archive_of_digits(table))
     read = np.loadtxt(path, delimiter=",", skiprows=1)
     np.testing.assert_allclose(read[:, :-1], table, atol=1e-6)
     np.testing.assert_array_equal(read[:, -1], np.repeat(np.arange(10), 200))
-    table[5, 5] += 1e6
-    with pytest.raises(DownloadError, match="expected"):
+    table[5, 5] += 1e-3
+    with pytest.raises(DownloadError, match="checksum"):
         download("mfeat/mfeat-mor.csv", tmp_path, lambda url: _archive_of_digits(table))
+
+
+def test_numbers_with_the_right_moments_are_not_the_digits(tmp_path, rng):
+    """Shape, mean, spread and three entries were all that was looked at."""
+    fake = rng.normal(0.132032, 0.100713, size=(2000, 76))
+    fake = (fake - fake.mean()) / fake.std() * 0.100713 + 0.132032
+    fake[0, 0], fake[1000, 38], fake[-1, -1] = 0.065882, 0.082388, 0.085241
+    text = "\n".join(" ".join(f"{value:.6f}" for value in row) for row in fake)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("mfeat-fou", text)
+    with pytest.raises(DownloadError, match=r"uci\.edu.*checksum"):
+        download("mfeat/mfeat-fou.csv", tmp_path, lambda url: out.getvalue())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_digits_that_we_have_are_those(tmp_path):
+    home = os.environ.get("KERNULL_DATA")
+    if not home or not Path(home, "mfeat").is_dir():
+        pytest.skip("KERNULL_DATA is not set, or has no mfeat")
+    views = {
+        view: np.loadtxt(Path(home, f"mfeat/mfeat-{view}.csv"), delimiter=",", skiprows=1)[:, :-1]
+        for view in _download._DIGITS
+    }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for view, table in views.items():
+            lines = (" ".join(f"{value:.8f}" for value in row) for row in table)
+            archive.writestr(f"mfeat/mfeat-{view}", "\n".join(lines))
+    asked = []
+    for view in views:
+        if not (tmp_path / f"mfeat/mfeat-{view}.csv").is_file():
+            download(
+                f"mfeat/mfeat-{view}.csv", tmp_path, lambda u: asked.append(u) or out.getvalue()
+            )
+    assert len(asked) == 1  # one archive, one download
+    for view, table in views.items():
+        read = np.loadtxt(tmp_path / f"mfeat/mfeat-{view}.csv", delimiter=",", skiprows=1)
+        np.testing.assert_array_equal(read[:, :-1], table)
+
+
+@pytest.mark.parametrize("page", [b"<html>Service unavailable</html>", b"", b"\x1f\x8b\x08cut"])
+def test_an_error_page_is_told_and_not_kept(tmp_path, page):
+    """It ended in a BadGzipFile, and stayed in a cache that was asked first ever after."""
+    for name in ("mnist/train-images-idx3-ubyte.gz", "mfeat/mfeat-fou.csv"):
+        with pytest.raises(DownloadError, match="what was downloaded is no"):
+            download(name, tmp_path, lambda url: page)
+    with pytest.raises(DownloadError):
+        download("flowers17/17flowers_images.tar", tmp_path, lambda url: page)
+    assert list(tmp_path.rglob("*.*")) == []
+
+
+class Web:
+    """Answers by address: bytes, or another address to go to."""
+
+    def __init__(self, pages):
+        self.pages, self.asked = pages, []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def get(self, url, **options):
+        assert options["allow_redirects"] is False
+        self.asked.append(url)
+        page = self.pages[url]
+        moved = isinstance(page, str)
+
+        @contextmanager
+        def answer():
+            yield SimpleNamespace(
+                is_redirect=moved,
+                headers={"location": page} if moved else {"content-length": "4"},
+                raise_for_status=lambda: None,
+                iter_content=lambda size: [page],
+                raw=SimpleNamespace(tell=lambda: len(page)),
+            )
+
+        return answer()
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [
+        ({"https://a/x": "http://a/x", "http://a/x": b"evil"}, "expected https"),
+        ({"https://a/x": "file:///etc/passwd"}, "expected https"),
+        ({"https://a/x": "/x"}, "more than 5 redirections"),
+        ({"https://a/x": b"cut"}, "3 of 4 bytes"),
+        ({"https://a/x": b"0" * 1001}, "more than 1,000 bytes"),
+    ],
+)
+def test_what_is_fetched_over_unsafe_ways_is_refused(monkeypatch, pages, said):
+    requests = pytest.importorskip("requests")
+    web = Web(pages)
+    monkeypatch.setattr(requests, "Session", lambda: web)
+    monkeypatch.setattr(_download, "MAX_BYTES", 1000)
+    with pytest.raises(DownloadError, match=said):
+        _download._fetch("https://a/x")
+    assert all(url.startswith("https://") for url in web.asked)
+
+
+def test_redirections_over_https_are_followed(monkeypatch):
+    requests = pytest.importorskip("requests")
+    web = Web({"https://a/x": "/y", "https://a/y": "https://b/z", "https://b/z": b"good"})
+    monkeypatch.setattr(requests, "Session", lambda: web)
+    assert _download._fetch("https://a/x") == b"good"
 
 
 def test_flowers_are_repacked(tmp_path, monkeypatch):

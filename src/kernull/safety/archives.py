@@ -59,6 +59,8 @@ def gunzip(content: bytes) -> bytes:
     ValueError
         If it is none, is cut short, or unpacks to too much.
     """
+    if not content:
+        raise ValueError("is no gzip file: it is empty")
     out, limit, rest = io.BytesIO(), allowed(len(content)), content
     try:
         while rest:
