@@ -1,0 +1,1 @@
+"""Realised false alarms of default models on ordinary tables: ``python -m benchmarks.alarms``."""

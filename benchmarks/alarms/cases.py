@@ -1,0 +1,188 @@
+"""The cases: a generator, its size, and how a model is fitted to it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import kernull
+from benchmarks.alarms import generators as g
+
+__all__ = ["CASES", "Case", "named"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One generator at one size.
+
+    ``weights`` gives sample weights for a number of rows, ``times`` repeats every training row
+    with a little noise, ``tasks`` is for the joint estimator: n rows for each of so many tasks.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    n: int
+    d: int
+    discrete: bool = False
+    full: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+    weights: Callable[[Any, int], Any] | None = None
+    times: int = 1
+    tasks: int = 0
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}, {self.n} x {self.d}"
+
+    def populations(self, rng):
+        """One sampler, or one for each task."""
+        return [self.make(rng, self.d, **self.options) for _ in range(max(self.tasks, 1))]
+
+    def training(self, rng, populations):
+        """Training rows, their weights and their groups."""
+        if self.tasks:
+            X = np.vstack([draw(self.n) for draw in populations])
+            return X, None, np.repeat(np.arange(self.tasks), self.n)
+        X = populations[0](self.n // self.times)
+        if self.times > 1:
+            X = np.repeat(X, self.times, axis=0)
+            X = X + 1e-3 * X.std(axis=0) * rng.normal(size=X.shape)
+            return X, None, np.repeat(np.arange(self.n // self.times), self.times)
+        return X, None if self.weights is None else self.weights(rng, self.n), None
+
+    def test(self, populations, rows):
+        """New normal rows, and the tasks they belong to (None where there are none)."""
+        share = rows // len(populations)
+        X = np.vstack([draw(share) for draw in populations])
+        return X, np.repeat(np.arange(self.tasks), share) if self.tasks else None
+
+    def fit(self, X, weights, groups, calibration, decision=None, **more):
+        """A fitted model; warnings are the caller's."""
+        options = {**self.model, **more}
+        if self.tasks:
+            made = kernull.JointMultiKernelFisherNull(
+                **_known(kernull.JointMultiKernelFisherNull, {**options, "decision": decision})
+            )
+            return made.fit(X, groups=groups)
+        options = {**options, "calibration": calibration, "decision": decision}
+        made = kernull.MultiKernelFisherNull(**_known(kernull.MultiKernelFisherNull, options))
+        fitting = {"sample_weight": weights, "groups": groups}
+        known = inspect.signature(made.fit).parameters
+        return made.fit(X, **{k: v for k, v in fitting.items() if v is not None and k in known})
+
+
+def _known(cls, options):
+    """Options that the class has; a decision that is None is its default."""
+    known = inspect.signature(cls).parameters
+    return {
+        k: v for k, v in options.items() if not (k == "decision" and (v is None or k not in known))
+    }
+
+
+def _all(value):
+    return lambda rng, n: np.full(n, value)
+
+
+_TABLE = [
+    # Those of the issue, with their sizes.
+    Case("one-hot", g.one_hot, 1000, 100, discrete=True),
+    Case("one-hot", g.one_hot, 2000, 200, discrete=True, full=True),
+    *(
+        Case(name, make, n, d, full=n > 1000)
+        for n, d in ((1000, 100), (2000, 200))
+        for name, make in (
+            ("five factors", g.factor),
+            ("autoregressive", g.autoregressive),
+            ("clusters", g.clusters),
+        )
+    ),
+    Case(
+        "repeated rows, one view per column",
+        g.rare_ones,
+        300,
+        3,
+        discrete=True,
+        model={"views": "features", "delta": 1e-3},
+    ),
+    Case(
+        "repeated rows, the paper's setting",
+        g.rare_ones,
+        300,
+        10,
+        discrete=True,
+        options={"share": 0.05},
+        model=dict(kernull.PAPER),
+    ),
+    Case("weights all 2", g.factor, 300, 8, weights=_all(2.0)),
+    Case("weights all 5", g.factor, 300, 8, weights=_all(5.0)),
+    Case("weights from 1 to 5", g.factor, 300, 8, weights=lambda rng, n: rng.uniform(1, 5, n)),
+    Case(
+        "weights that sum to 1",
+        g.factor,
+        300,
+        8,
+        weights=lambda rng, n: (w := rng.uniform(1, 5, n)) / w.sum(),
+    ),
+    Case("joint, five tasks", g.factor, 20, 50, tasks=5),
+    Case("joint, five tasks", g.factor, 20, 100, tasks=5),
+    Case("joint, five tasks", g.factor, 20, 500, tasks=5, full=True),
+    Case("lognormal, sigma 3", g.lognormal, 100, 20, options={"sigma": 3.0}),
+    Case("cosine kernels", g.lognormal, 100, 20, model={"kernels": "cosine"}),
+    Case("near copies, with groups", g.factor, 400, 8, times=2),
+    Case("deep embedding", g.embedding, 110, 300),
+    Case("deep embedding", g.embedding, 110, 1500, full=True),
+]
+_MORE = [
+    Case("Gaussian", g.gauss, 300, 8),
+    Case("Gaussian", g.gauss, 100, 100),
+    Case("Gaussian", g.gauss, 20, 5),
+    Case("Gaussian", g.gauss, 20, 50),
+    Case("five factors", g.factor, 150, 300),
+    Case("five factors", g.factor, 50, 10),
+    Case("one-hot", g.one_hot, 100, 100, discrete=True),
+    Case("skewed categories", g.skewed_categories, 500, 60, discrete=True),
+    Case("skewed categories", g.skewed_categories, 200, 20, discrete=True),
+    Case("numbers and a category", g.mixed, 500, 25),
+    Case("rare switches", g.rare_switches, 600, 16),
+    Case("lognormal, sigma 1", g.lognormal, 300, 30),
+    Case("Student, 2 degrees", g.student, 300, 10),
+    Case("Cauchy", g.student, 300, 5, options={"df": 1.0}),
+    Case("exponential", g.exponential, 300, 10),
+    Case("zero-inflated", g.zero_inflated, 400, 15),
+    Case("counts", g.counts, 500, 20),
+    Case("answers from 1 to 5", g.answers, 400, 30),
+    Case("finite population", g.finite, 300, 5, discrete=True),
+    Case("constant columns", g.with_constants, 200, 12),
+    Case("units from 1e-6 to 1e6", g.units, 200, 12),
+    Case("ring", g.ring, 300, 3),
+    Case("one view per column", g.factor, 200, 8, model={"views": "features"}),
+    Case(
+        "two views",
+        g.factor,
+        200,
+        12,
+        model={"views": {"a": list(range(6)), "b": list(range(6, 12))}},
+    ),
+    Case("autoregressive", g.autoregressive, 300, 100),
+]
+_LARGE = [
+    Case(name, make, n, d, discrete=discrete, full=True)
+    for n, d in ((5000, 50), (500, 2000))
+    for name, make, discrete in (
+        ("five factors", g.factor, False),
+        ("one-hot", g.one_hot, True),
+        ("lognormal, sigma 1", g.lognormal, False),
+        ("autoregressive", g.autoregressive, False),
+    )
+]
+CASES = (*_TABLE, *_MORE, *_LARGE)
+
+
+def named(key):
+    """The case of a key."""
+    return next(case for case in CASES if case.key == key)
