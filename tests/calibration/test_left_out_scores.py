@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernull.calibration import Calibration, lowered
+from kernull.calibration import Calibration, minus_rounding
 from kernull.calibration.left_out_distances import left_out_distances, trust
 from kernull.calibration.left_out_scores import (
     KernelProjection,
@@ -96,9 +96,9 @@ def test_a_copy_never_ranks_below_its_own_kind(kind, seed, delta):
     X = kinds[np.minimum(rng.geometric(0.5, 30) - 1, 5)]  # a few kinds, the first in half the rows
     X[0] = [3.0, -2.0]
     scaler, Z, width, coef, scores = fitted(X, kind, delta)
-    calibration = Calibration.of(lowered(scores), smooth=True)
+    calibration = Calibration.of(minus_rounding(scores), smooth=True)
     as_new = calibration.p_values(rbf(scaler.transform(X), Z, width) @ coef)
-    assert (as_new >= calibration.p_values(lowered(scores)) - 1e-12).all()
+    assert (as_new >= calibration.p_values(minus_rounding(scores)) - 1e-12).all()
 
 
 def test_the_commonest_row_is_normal():
@@ -106,12 +106,12 @@ def test_the_commonest_row_is_normal():
     X = np.zeros((300, 2))
     X[:3] = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]
     scaler, Z, width, coef, scores = fitted(X, "standard", 1e-3)
-    calibration = Calibration.of(lowered(scores), smooth=True)
+    calibration = Calibration.of(minus_rounding(scores), smooth=True)
     p = calibration.p_values(rbf(scaler.transform(np.zeros((1, 2))), Z, width) @ coef)
     assert p[0] > 0.9
 
 
-def test_only_rows_beyond_their_target_are_lowered(rng):
+def test_only_rows_beyond_their_target_are_minus_rounding(rng):
     parts, own = rng.normal(size=(50, 3)), rng.normal(size=50)
     found = not_above_own(parts, own)
     over = parts.sum(axis=1) > own

@@ -57,7 +57,7 @@ def test_widths_of_refitted_scalings_are_near(kind, table, rng):
 
 def test_many_rows_share_one_width(rng, monkeypatch):
     Z = rng.normal(size=(60, 3))
-    monkeypatch.setattr("kernull.kernels.left_out_widths.EXACT_ROWS", 50)
+    monkeypatch.setattr("kernull.kernels.left_out_widths.FEW_ROWS", 50)
     found = left_out_widths(Z, ["auto"])
     assert np.ptp(found) == 0.0
     D = mean_distance(Z)

@@ -32,7 +32,7 @@ from scipy.special import ndtri
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_whitening import SMALL, whiten_raw_rows, whiten_rows
-from kernull.views.quantile import fit_knots, to_scores
+from kernull.views.quantile import knots_of, to_scores
 from kernull.views.scaling import (
     ROUNDING,
     SCALINGS,
@@ -46,8 +46,8 @@ __all__ = ["LeftOutDistances", "left_out_distances", "read_groups", "trust"]
 #: Bytes that a block of distances may take.
 BLOCK_BYTES = 32 * 2**20
 #: Entries (rows x rows x columns) up to which others' ranks are shifted one by one.
-EXACT_CELLS = 2 * 10**7
-EXACT_CELLS_WEIGHTED = 4 * 10**6
+EXACT_CELLS = 5 * 10**6
+EXACT_CELLS_WEIGHTED = 2 * 10**6
 #: Rows up to which "whiten" is refitted for each of them.
 FEW_ROWS = 64
 
@@ -354,12 +354,11 @@ def _alone(
     right = ndtri((below[k + 1] - w + at[k + 1] / 2) / (W - w))
     part = (values[k] - values[k - 1]) / (values[k + 1] - values[k - 1])
     out[inner] = left + part * (right - left)
-    for i in np.setdiff1d(single, inner):
-        others = np.arange(len(x)) != i
-        if constant_columns(x[others, None])[0]:
+    for i in np.setdiff1d(single, inner):  # at most the two ends
+        rest, share = np.delete(values, place[i]), np.delete(at, place[i])
+        if len(rest) == 1 or constant_columns(rest[:, None])[0]:
             step = unseen_step("quantile", len(x) - 1)
-            out[i] = np.sign(x[i] - x[others][0]) * step
+            out[i] = np.sign(x[i] - rest[0]) * step
         else:
-            knots = fit_knots(x[others, None], weight[others])
-            out[i] = to_scores(x[i : i + 1, None], knots)[0, 0]
+            out[i] = to_scores(x[i : i + 1, None], knots_of(rest, share))[0, 0]
     return out

@@ -21,6 +21,10 @@ __all__ = ["shrinkages_without", "whiten_raw_rows", "whiten_rows"]
 SMALL = 32
 #: Share of a column's variance that one row must hold to be treated exactly beyond that.
 LARGE_ENTRY = 0.02
+#: Rows up to which shrinkage follows the units of the others too.
+FEW_ROWS = 500
+#: Moves of the shrinkage, relative to it, that change no distance by more than about that.
+SMALL_MOVE = 2e-3
 #: Below this share of the largest variance a direction has none, as in `ViewScaler`.
 NO_VARIANCE = 1e-9
 
@@ -237,8 +241,7 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
         bar = -np.partition(-(squares + np.where(alone, np.inf, 0.0)), n - 1, axis=1)[:, n - 1]
         large &= squares >= bar[:, None]
     small = np.where(large, 0.0, g * omega[:, None] * squares)
-    without = _standard_shrinkages(Z, _variances(X, Z, weight, alone), weight, alone)
-    own_g = np.clip(without - g, -0.5 * g, min(0.5 * g, 1.0 - g))
+    own_g = _shrinkage_moves(X, Z, gram, weight, alone, g)
     step = unseen_step("whiten", n - 1) ** 2
     product, yy = Y @ Z.T, np.einsum("ij,ij->i", Y, Y)
     diagonal, Y2 = np.diag(product).copy(), Y**2
@@ -249,9 +252,10 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
         cross = product[index] + (E * Y[index]) @ Y.T
         own = cross[at, index]
         out = own[:, None] + diagonal + E @ Y2.T - 2.0 * cross
-        # dP/dg = (P - PP)/(1 - g)
-        change = own_g[index] / (1 - g) if g < 1 else np.zeros(len(index))
-        out += change[:, None] * (out - (yy[index][:, None] + yy - 2.0 * Y[index] @ Y.T))
+        change = own_g[index]
+        if np.abs(change).max() > SMALL_MOVE * g and g < 1:  # dP/dg = (P - PP)/(1 - g)
+            moved = out - (yy[index][:, None] + yy - 2.0 * Y[index] @ Y.T)
+            out += (change / (1 - g))[:, None] * moved
         gap = own[:, None] - cross
         plain = ~large[index].any(axis=1)
         left_over = 1.0 / b[index] - own
@@ -273,6 +277,17 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
         return np.asarray((rest / W)[index][:, None] * out)
 
     return rows
+
+
+def _shrinkage_moves(
+    X: Array, Z: Array, gram: Array, weight: Array, alone: Mask, g: float
+) -> Array:
+    """How far the shrinkage moves without each row, no more than by half."""
+    if len(Z) <= FEW_ROWS:
+        without = _standard_shrinkages(Z, _variances(X, Z, weight, alone), weight, alone)
+    else:  # the units of the others hardly differ
+        without = shrinkages_without(gram, weight, Z.shape[1] - alone.sum(axis=1))[0]
+    return np.clip(without - g, -0.5 * g, min(0.5 * g, 1.0 - g))
 
 
 def _whole_shrinkage(gram: Array, weight: Array, d: int) -> Array:

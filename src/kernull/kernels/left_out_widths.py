@@ -23,14 +23,15 @@ from kernull._typing import Array, Indices
 from kernull.kernels.widths import (
     AUTO_RANGE,
     BLOCK_ROWS,
-    EXACT_ROWS,
-    NEIGHBOUR_ROWS,
     auto_factor,
     mean_distance,
     weighted_median,
 )
 
 __all__ = ["left_out_widths"]
+
+#: Rows beyond which one of them hardly moves a mean or a median.
+FEW_ROWS = 500
 
 
 def left_out_widths(
@@ -63,7 +64,7 @@ def left_out_widths(
     Returns
     -------
     array of shape (n, number of factors)
-        Beyond `EXACT_ROWS` rows, where no single row matters, the width of all rows.
+        Beyond `FEW_ROWS` rows, where no single row matters, the width of all rows.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def left_out_widths(
     factors = tuple(factors)
     n = len(Z)
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
-    if n > EXACT_ROWS:
+    if n > FEW_ROWS:
         mean = mean_distance(Z, metric, weight) or 1.0
         whole = [
             mean * (auto_factor(Z, mean, metric, weight) if isinstance(f, str) else f)
@@ -84,45 +85,39 @@ def left_out_widths(
         return np.tile(whole, (n, 1))
     group = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
     Z = Z - Z.mean(axis=0)
-    pick = np.arange(n)
-    if n > NEIGHBOUR_ROWS:
-        pick = np.random.default_rng(0).choice(n, NEIGHBOUR_ROWS, replace=False)
-    totals, inner, nearest = _pass(Z, metric, weight, group, pick)
-    out = np.empty((int(group.max()) + 1, len(factors)))
-    whole2 = _mean_square(Z, weight)
+    totals, inner, nearest = _pass(Z, metric, weight, group)
+    size = _sizes(Z, weight, group) if rescale else np.ones(len(inner))
+    out = np.empty((len(inner), len(factors)))
     for g in range(len(out)):
         others = group != g
-        rest = weight[others] * (others.sum() / weight[others].sum())
-        share = (rest.sum() / weight[others].sum()) ** 2
+        scale = others.sum() / weight[others].sum()
+        rest = weight[others] * scale
         pairs = float(rest @ (rest.sum() - np.minimum(rest, 1.0)))
-        mean = share * (totals.sum() - 2.0 * totals[~others].sum() + inner[g]) / max(pairs, 1e-300)
-        size = 1.0
-        if rescale:
-            others2 = _mean_square(Z[others], rest)
-            size = np.sqrt(whole2 / others2) if others2 > 0 else 1.0
-        mean = (mean * size) or 1.0
-        middle = None
-        for f, factor in enumerate(factors):
-            if isinstance(factor, str):
-                if middle is None:
-                    middle = _median_without(nearest, weight[pick], group[pick], g) * size
-                out[g, f] = mean * np.clip(middle / mean, *AUTO_RANGE)
-            else:
-                out[g, f] = mean * factor
+        total = totals.sum() - 2.0 * totals[~others].sum() + inner[g]
+        mean = scale**2 * total / max(pairs, 1e-300) * size[g] or 1.0
+        middle = _median_without(nearest, weight, group, g) * size[g]
+        automatic = mean * np.clip(middle / mean, *AUTO_RANGE)
+        out[g] = [automatic if isinstance(f, str) else mean * f for f in factors]
     return np.asarray(out[group])
 
 
-def _mean_square(Z: Array, weight: Array) -> float:
-    """Mean squared euclidean distance of two rows, up to the factor 2 n/(n - 1)."""
-    W = weight.sum()
-    centre = weight @ Z / W
-    return float(weight @ np.einsum("ij,ij->i", Z, Z) / W - centre @ centre)
+def _sizes(Z: Array, weight: Array, group: Indices) -> Array:
+    """Root of the mean squared distance of all rows over that without each group."""
+    groups = int(group.max()) + 1
+    sums = np.zeros((groups, Z.shape[1]))
+    np.add.at(sums, group, weight[:, None] * Z)
+    squares = np.bincount(group, weight * np.einsum("ij,ij->i", Z, Z), groups)
+    W, total, centre = weight.sum(), squares.sum(), sums.sum(axis=0)
+    rest = W - np.bincount(group, weight, groups)
+    spread = (total - squares) / rest - (((centre - sums) / rest[:, None]) ** 2).sum(axis=1)
+    whole = total / W - (centre / W) @ (centre / W)
+    return np.sqrt(np.divide(whole, spread, out=np.ones(groups), where=spread > 1e-12 * whole))
 
 
 def _pass(
-    Z: Array, metric: str, weight: Array, group: Indices, pick: Indices
+    Z: Array, metric: str, weight: Array, group: Indices
 ) -> tuple[Array, Array, tuple[Array, Array, Indices]]:
-    """w_i sum_k w_k d_ik of each row, the same within groups, and the two nearest of some rows.
+    """w_i sum_k w_k d_ik of each row, the same within groups, and the two nearest of each row.
 
     The second nearest is that outside the group of the nearest; copies are no neighbours.
     """
@@ -131,8 +126,6 @@ def _pass(
     first, second, owner = np.full(n, np.inf), np.full(n, np.inf), np.full(n, -1)
     size = np.linalg.norm(Z, axis=1) if metric == "euclidean" else np.abs(Z).sum(axis=1)
     copy = 1e-7 * float(size.max(initial=0.0))
-    wanted = np.zeros(n, dtype=bool)
-    wanted[pick] = True
     for start in range(0, n, BLOCK_ROWS):
         rows = np.arange(start, min(start + BLOCK_ROWS, n))
         block = pairwise_distances(Z[rows], Z, metric=metric)
@@ -140,13 +133,12 @@ def _pass(
         totals[rows] = weight[rows] * (block @ weight)
         same = group[rows][:, None] == group
         np.add.at(inner, group[rows], weight[rows] * (np.where(same, block, 0.0) @ weight))
-        rows, block = rows[wanted[rows]], block[wanted[rows]]
         block[block <= copy] = np.inf
         place = block.argmin(axis=1)
         first[rows], owner[rows] = block[np.arange(len(rows)), place], group[place]
         block[group[place][:, None] == group] = np.inf
         second[rows] = block.min(axis=1)
-    return totals, inner, (first[pick], second[pick], owner[pick])
+    return totals, inner, (first, second, owner)
 
 
 def _median_without(

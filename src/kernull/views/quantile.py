@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from kernull._typing import Array, Indices
 
-__all__ = ["Knots", "fit_knots", "from_scores", "step_of_scores", "to_scores"]
+__all__ = ["Knots", "fit_knots", "from_scores", "knots_of", "step_of_scores", "to_scores"]
 
 #: Ranks beyond which the slope outside the training range is taken.
 OUTER = 0.1
@@ -53,32 +53,33 @@ def fit_knots(X: Array, sample_weight: Array | None = None) -> Knots:
     >>> knots.values, np.round(knots.scores, 2)
     (array([1., 2., 9.]), array([-1.15, 0. , 1.15]))
     """
-    columns = [_column_knots(column, sample_weight) for column in X.T]
-    sizes = [len(values) for values, _, _ in columns]
+    columns = []
+    for column in X.T:
+        values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
+        at = counts if sample_weight is None else np.bincount(np.ravel(place), sample_weight)
+        columns.append(knots_of(values, at.astype(float)))
     return Knots(
-        np.concatenate([values for values, _, _ in columns] or [np.empty(0)]),
-        np.concatenate([scores for _, scores, _ in columns] or [np.empty(0)]),
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
-        np.array([slopes for _, _, slopes in columns]).reshape(-1, 2),
+        np.concatenate([column.values for column in columns] or [np.empty(0)]),
+        np.concatenate([column.scores for column in columns] or [np.empty(0)]),
+        np.cumsum([0, *(len(column.values) for column in columns)]).astype(np.intp),
+        np.vstack([column.slopes for column in columns] or [np.empty((0, 2))]),
     )
 
 
-def _column_knots(column: Array, weight: Array | None) -> tuple[Array, Array, tuple[float, float]]:
-    values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
-    at = counts.astype(float) if weight is None else np.bincount(np.ravel(place), weight)
+def knots_of(values: Array, at: Array) -> Knots:
+    """Knots of one column from its distinct values in increasing order and their weights."""
     share = (np.cumsum(at) - at / 2) / at.sum()
     scores = ndtri(share)
     m = len(values)
-    if m < 2:
-        return values, scores, (0.0, 0.0)
-    low = max(int(np.searchsorted(share, OUTER)), 1)
-    high = min(int(np.searchsorted(share, 1 - OUTER, side="right")) - 1, m - 2)
-    low, high = min(low, m - 1), max(high, 0)
-    slopes = (
-        (scores[low] - scores[0]) / (values[low] - values[0]),
-        (scores[-1] - scores[high]) / (values[-1] - values[high]),
-    )
-    return values, scores, slopes
+    slopes = np.zeros((1, 2))
+    if m > 1:
+        low = min(max(int(np.searchsorted(share, OUTER)), 1), m - 1)
+        high = max(min(int(np.searchsorted(share, 1 - OUTER, side="right")) - 1, m - 2), 0)
+        slopes[0] = (
+            (scores[low] - scores[0]) / (values[low] - values[0]),
+            (scores[-1] - scores[high]) / (values[-1] - values[high]),
+        )
+    return Knots(values, scores, np.array([0, m]), slopes)
 
 
 def to_scores(X: Array, knots: Knots) -> Array:
