@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -94,50 +94,57 @@ def explain(
     model: o.ModelFile,
     data: o.DataFile,
     row: Annotated[
-        list[int] | None, typer.Option(min=1, help="Number of a row, from 1. Repeat it.")
+        list[str] | None,
+        typer.Option(help="Number of a row, from 1, or its name with --id. Repeat it."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Without --row: so many lowest scores.")] = 5,
+    names: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")
+    ] = None,
+    flagged: Annotated[
+        bool, typer.Option("--flagged", help="Rows that are flagged, and no others.")
+    ] = False,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="So many of the lowest scores: 5 without --flagged.")
+    ] = None,
+    missing_view: o.MissingView = None,
+    missing: o.Missing = None,
     drop: o.Drop = None,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
+    sheet: o.Sheet = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Say why rows stand out: what each view contributes, against a typical normal row."""
-    source = open_table(data)
-    fitted = load_fitted(model).for_source(source, drop or [])
-    wanted = set(row or [])
-    found: list[tuple[float, dict[str, Any]]] = []
-    rows = 0
+    """Say why rows stand out: which columns and views, against normal rows.
+
+    Columns are named by what their replacement does: each is replaced by what the other columns
+    of the row say, and the row is scored again.
+    """
+    from kernull.cli._explaining import Explainer
+
+    fitted = load_fitted(model, missing_view or [], missing)
+    source = open_table(data, FileFormat(sep, decimal, encoding, sheet), quiet=quiet)
+    fitted = fitted.for_source(source, drop or [])
+    if names is not None and names not in source.names:
+        raise UsageError(f"--id: {source.label} has no column {names!r}.")
+    explainer = Explainer(fitted, row or [], names, flagged, top)
     with progress(quiet) as bar:
         task = bar.add_task("Explaining", total=source.size)
         for chunk, done in source.chunks():
-            why = fitted.model.explain(fitted.read(chunk).X)
-            order = why.scores.argsort(kind="stable")[:top].tolist()
-            if wanted:
-                order = [n - 1 - chunk.start for n in sorted(wanted)]
-                order = [i for i in order if 0 <= i < len(chunk)]
-            found += [(float(why.scores[i]), _explained(why, i, chunk.start)) for i in order]
-            found = found if wanted else sorted(found, key=lambda item: item[0])[:top]
-            rows += len(chunk)
+            explainer.see(chunk)
             bar.update(task, completed=done)
-    if wanted and max(wanted) > rows:
-        raise UsageError(f"--row: got {max(wanted)}; {source.label} has {rows} rows.")
+    found = explainer.found(source.label)
     if json:
-        print_json(finite([record for _, record in found]))
+        print_json(finite(found))
         return
-    for _, record in found:
-        stdout().print(f"row {record['row']}: {record['words']}", markup=False, soft_wrap=True)
-
-
-def _explained(why: Any, i: int, start: int) -> dict[str, Any]:
-    views = [{k: v for k, v in line.items() if k != "row"} for line in why.table(i)]
-    return {
-        "row": start + i + 1,
-        "score": float(why.scores[i]),
-        "p_value": float(why.p_values[i]),
-        "flagged": not why.scores[i] >= why.threshold,
-        "views": views,
-        "words": why.words(i).replace("\n", " "),
-    }
+    for record in found:
+        lines = [f"row {record['name']}: {record['words']}"]
+        lines += [f"  {column['words']}" for column in record["columns"]]
+        lines += [f"  {remark}" for remark in [record["remarks"]] if remark]
+        stdout().print("\n".join(lines), markup=False, soft_wrap=True)
+    if not found:
+        note("No row is flagged.", quiet)
 
 
 def report(

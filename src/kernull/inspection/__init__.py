@@ -2,18 +2,24 @@
 
 from kernull.estimators._explain import Explanation
 from kernull.inspection.boundary import BoundaryDisplay
+from kernull.inspection.columns import ColumnReason, column_reasons
 from kernull.inspection.displays import (
     ContributionsDisplay,
     ConvergenceDisplay,
     ScoresDisplay,
     WeightsDisplay,
 )
+from kernull.inspection.findings import TableReason, table_reasons
 
 __all__ = [
     "BoundaryDisplay",
+    "ColumnReason",
     "ContributionsDisplay",
     "ConvergenceDisplay",
     "Explanation",
     "ScoresDisplay",
+    "TableReason",
     "WeightsDisplay",
+    "column_reasons",
+    "table_reasons",
 ]

@@ -8,7 +8,7 @@ that are missing are given the conditional mean of the observed ones O:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.covariance import ledoit_wolf_shrinkage
@@ -21,6 +21,8 @@ __all__ = ["GapFiller"]
 MOST_COLUMNS = 400
 #: Rounds of filling in the training rows and learning the covariance anew.
 ROUNDS = 4
+#: Quantiles of residuals that are kept.
+QUANTILES = 101
 #: Of the covariance of standardised columns, beyond its shrinkage.
 RIDGE = 1e-6
 
@@ -40,6 +42,8 @@ class GapFiller:
     mean: Array
     scale: Array
     correlation: Array | None
+    residuals: Array  # (QUANTILES, d): what the other columns leave open, by quantile
+    rows: int
 
     @classmethod
     def fit(cls, X: Array) -> GapFiller:
@@ -52,14 +56,20 @@ class GapFiller:
         unit = np.where(largest > 0, largest, 1.0)  # squares of huge values overflow
         scale = unit * np.sqrt(((apart / unit) ** 2).sum(axis=0) / counts)
         scale = np.where(scale > 0, scale, 1.0)
-        if X.shape[1] > MOST_COLUMNS:
-            return cls(mean, scale, None)
-        Z = apart / scale
-        filler = cls(mean, scale, _correlation(Z))
-        for _ in range(0 if observed.all() else ROUNDS):
-            Z = (filler.fill(X) - mean) / scale
-            filler = cls(mean, scale, _correlation(Z))
-        return filler
+        nothing = np.zeros((QUANTILES, X.shape[1]))
+        filler = cls(mean, scale, None, nothing, len(X))
+        if X.shape[1] <= MOST_COLUMNS:
+            filler = replace(filler, correlation=_correlation(apart / scale))
+            for _ in range(0 if observed.all() else ROUNDS):
+                Z = (filler.fill(X) - mean) / scale
+                filler = replace(filler, correlation=_correlation(Z))
+        whole = filler.fill(X)
+        left = np.where(observed, whole - filler.expect_each(whole), np.nan)
+        known = observed.any(axis=0)
+        levels = np.linspace(0.0, 1.0, QUANTILES)
+        found = nothing.copy()
+        found[:, known] = np.nanquantile(left[:, known], levels, axis=0)
+        return replace(filler, residuals=found)
 
     def fill(self, X: Array) -> Array:
         """Rows without gaps; rows that have none are returned as they are."""
@@ -98,6 +108,24 @@ class GapFiller:
         P = np.linalg.inv(self.correlation)
         Z = (X - self.mean) / self.scale
         return np.asarray(self.mean + self.scale * (Z - Z @ P / np.diag(P)))
+
+    @property
+    def residual_spread(self) -> Array:
+        """Half of the range of the middle 68% of residuals, of shape (d,); never zero."""
+        low, high = self.residuals[16], self.residuals[84]
+        return np.asarray(np.maximum((high - low) / 2, 1e-9 * self.scale))
+
+    def usual_range(self, column: int) -> tuple[float, float]:
+        """The 5% and 95% quantiles of what the other columns leave open of one column."""
+        return float(self.residuals[5, column]), float(self.residuals[95, column])
+
+    def share_as_far(self, column: int, residual: float) -> float:
+        """Share of normal rows with a residual as far out, on either side; at least 1/(n + 1)."""
+        found = self.residuals[:, column]
+        levels = np.linspace(0.0, 1.0, QUANTILES)
+        below = float(np.interp(-abs(residual), found, levels, left=0.0, right=1.0))
+        above = 1.0 - float(np.interp(abs(residual), found, levels, left=0.0, right=1.0))
+        return max(below + above, 1.0 / (self.rows + 1.0))
 
 
 def _correlation(Z: Array) -> Array:

@@ -20,7 +20,7 @@ import numpy as np
 from kernull._typing import Array
 from kernull._whole import write_whole
 from kernull.errors import ModelFileError
-from kernull.tables.gaps import MOST_COLUMNS, GapFiller
+from kernull.tables.gaps import MOST_COLUMNS, QUANTILES, GapFiller
 from kernull.tables.kinds import KINDS, USED, Column
 from kernull.tables.transformer import DATES, MISSING, TableViews
 
@@ -88,7 +88,7 @@ def load_views(path: str | os.PathLike[str]) -> TableViews | None:
 
 
 def _state(table: TableViews) -> dict[str, Any]:
-    filler = table._filler
+    filler = table.filler_
     return {
         "version": 1,
         "missing": table.missing,
@@ -99,6 +99,8 @@ def _state(table: TableViews) -> dict[str, Any]:
         "places": {name: _pack(places) for name, places in table._places.items()},
         "mean": _pack(filler.mean),
         "scale": _pack(filler.scale),
+        "residuals": _pack(filler.residuals),
+        "rows": filler.rows,
         "correlation": None if filler.correlation is None else _pack(filler.correlation),
     }
 
@@ -126,10 +128,12 @@ def _restored(state: Any) -> TableViews:
     d = sum(map(len, table._blocks.values()))
     given = state["correlation"]
     _want(given is None or d <= MOST_COLUMNS, "too many columns")
-    table._filler = GapFiller(
+    table.filler_ = GapFiller(
         _array(state["mean"], (d,)),
         _array(state["scale"], (d,)),
         None if given is None else _array(given, (d, d)),
+        _array(state["residuals"], (QUANTILES, d)),
+        int(state["rows"]),
     )
     table.views_ = _views(state["views"], d)
     return table

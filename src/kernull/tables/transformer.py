@@ -89,6 +89,8 @@ class TableViews(TransformerMixin, BaseEstimator):
         Columns that are learned from.
     views_ : dict of str -> list of int, or None
         Positions of each view in what `transform` gives.
+    filler_ : GapFiller
+        Mean, spread and correlation of what `transform` gives, to fill gaps with.
     n_features_in_ : int
     feature_names_in_ : array of str
 
@@ -160,7 +162,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self._places = self._learn_places(table)
-        self._filler = GapFiller.fit(self._numbers(table)[0])
+        self.filler_ = GapFiller.fit(self._numbers(table)[0])
         self._blocks = self._positions()
         self.views_ = self._view_positions(groups)
         self._tell_gaps(table)
@@ -278,9 +280,9 @@ class TableViews(TransformerMixin, BaseEstimator):
         values, missing, unseen = self._numbers(table, absent)
         if self.missing == "error" and missing.any():
             raise self._gaps_error(table)
-        filled = self._snapped(self._filler.fill(values), missing | unseen)
+        filled = self._snapped(self.filler_.fill(values), missing | unseen)
         if self.missing == "flag" and missing.any():
-            filled[missing.any(axis=1)] = self._filler.mean + FAR * self._filler.scale
+            filled[missing.any(axis=1)] = self.filler_.mean + FAR * self.filler_.scale
         return Reading(filled, missing, unseen)
 
     def _snapped(self, X: Array, filled: Mask) -> Array:
@@ -312,6 +314,24 @@ class TableViews(TransformerMixin, BaseEstimator):
     def column_of_output(self) -> list[str]:
         """Name of the table's column behind each column of `transform`."""
         return [c.name for c in self._used for _ in self._out_names(c)]
+
+    @property
+    def blocks_(self) -> list[list[int]]:
+        """Positions in what `transform` gives, for each of ``used_``."""
+        return [self._blocks[name] for name in self.used_]
+
+    def category_values(self, name: str) -> tuple[str, ...] | None:
+        """Values of a category; None where the column is another kind."""
+        column = self._used[self.used_.index(name)]
+        return column.values if column.kind == "category" else None
+
+    def expected_value(self, name: str, row: Array) -> str:
+        """The value of a category that the other columns of a row (of `transform`) speak for."""
+        gap = np.array(row, dtype=np.float64)[None]
+        gap[:, self._blocks[name]] = np.nan
+        place = self.filler_.fill(gap)[0, self._blocks[name]]
+        nearest = int(((self._places[name] - place) ** 2).sum(axis=1).argmin())
+        return self._used[self.used_.index(name)].values[nearest]
 
     def summary(self) -> str:
         """What was decided, one line per kind."""

@@ -1,0 +1,164 @@
+"""Reasons by column in the words of a table: names, texts, dates and ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array
+from kernull.inspection.columns import ColumnReason, column_reasons
+from kernull.tables import Reading, Table, TableViews
+
+__all__ = ["TableReason", "plain_number", "table_reasons"]
+
+
+@dataclass(frozen=True)
+class TableReason:
+    """One column of a table that makes a row stand out.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    value, expected : str
+        What the row has, and what rows like it have.
+    low, high : float or None
+        The usual range for rows like this (5% to 95%); None for categories.
+    share : float
+        Share of normal rows that lie as far from what their other columns say.
+    score, without : float
+        Score before and after the value is replaced by the expected one; the reasons before this
+        one stay replaced.
+    number : float or None
+        The value as a number; None for categories.
+    """
+
+    column: str
+    value: str
+    expected: str
+    low: float | None
+    high: float | None
+    share: float
+    score: float
+    without: float
+    number: float | None = None
+
+    @property
+    def words(self) -> str:
+        """In one sentence: value, usual range, how rare, and what is left.
+
+        Examples
+        --------
+        >>> TableReason("vib_y", "7.1", "3.2", 2.4, 4.1, 1 / 3001, 0.12, 0.71).words
+        'vib_y is 7.1; 2.4 to 4.1 is usual for rows like this; 1 in 3,000 is as far off.'
+        """
+        if self.low is None or self.high is None:
+            if not self.expected:
+                return f"{self.column} is {self.value!r}, which no training row has."
+            return f"{self.column} is {self.value!r}; rows like this have {self.expected!r}."
+        usual = f"{plain_number(self.low)} to {plain_number(self.high)}"
+        rare = f"1 in {round_to_two(1 / self.share):,}" if self.share < 0.5 else "most"
+        return (
+            f"{self.column} is {self.value}; {usual} is usual for rows like this; "
+            f"{rare} is as far off."
+        )
+
+    def record(self) -> dict[str, Any]:
+        """For JSON and data frames."""
+        return {**asdict(self), "words": self.words}
+
+
+def round_to_two(value: float) -> int:
+    """A count to two digits."""
+    size = 10 ** max(int(np.log10(max(value, 1.0))) - 1, 0)
+    return int(round(value / size) * size)
+
+
+def plain_number(value: float) -> str:
+    """A number to three digits, without an exponent where it is not needed.
+
+    Examples
+    --------
+    >>> plain_number(1234.56), plain_number(0.0123456), plain_number(7.1), plain_number(3e9)
+    ('1235', '0.0123', '7.1', '3e+09')
+    """
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
+
+
+def table_reasons(
+    model: Any,
+    table: TableViews,
+    reading: Reading,
+    rows: Table,
+    index: Sequence[int],
+    *,
+    missing_views: Any = None,
+    most: int = 3,
+) -> list[list[TableReason]]:
+    """Columns that make some rows of a table stand out.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Fitted on what ``table`` gives.
+    table : TableViews
+    reading : Reading
+        ``table.read(rows)``.
+    rows : Table
+        The rows as they were read, for their texts.
+    index : sequence of int
+        Positions of the rows to explain.
+    missing_views : str or list of str, optional
+        Views that these rows lack.
+    most : int
+        Reasons of one row at most.
+
+    Returns
+    -------
+    list of list of TableReason
+        One list per position; categories that no training row had come last.
+    """
+    picked = np.asarray(index, dtype=np.intp)
+    options = {"missing_views": missing_views} if missing_views else {}
+
+    def score(X: Array) -> Array:
+        return np.asarray(model.score_samples(X, **options))
+
+    found = column_reasons(
+        score,
+        reading.X[picked],
+        table.filler_,
+        threshold=None if missing_views else float(model.threshold_),
+        blocks=table.blocks_,
+        most=most,
+    )
+    out = []
+    for i, reasons in zip(picked.tolist(), found, strict=True):
+        told = [_told(table, rows, reading, i, reason) for reason in reasons]
+        told += [
+            TableReason(
+                table.used_[c], str(rows.columns[table.used_[c]][i]), "", None, None,
+                1.0 / (table.filler_.rows + 1.0), float("nan"), float("nan"),
+            )
+            for c in np.flatnonzero(reading.unseen[i])
+        ]  # fmt: skip
+        out.append(told)
+    return out
+
+
+def _told(
+    table: TableViews, rows: Table, reading: Reading, i: int, reason: ColumnReason
+) -> TableReason:
+    name = table.used_[reason.column]
+    rest = (reason.share, reason.score, reason.without)
+    values = table.category_values(name)
+    if values is None:
+        value = plain_number(reason.value)
+        return TableReason(
+            name, value, plain_number(reason.expected), reason.low, reason.high, *rest, reason.value
+        )
+    expected = table.expected_value(name, reading.X[i])
+    return TableReason(name, str(rows.columns[name][i]), expected, None, None, *rest)
