@@ -118,9 +118,10 @@ def test_json_everywhere(tables):
 def test_explain_in_words(tables):
     done = kernull("explain", "model.kernull", "new.csv", "--top", "2", cwd=tables)
     assert done.returncode == 0
-    lines = done.stdout.splitlines()
+    lines = [line for line in done.stdout.splitlines() if line.startswith("row ")]
     assert len(lines) == 2
     assert all("flagged" in line and "colour" in line for line in lines)
+    assert "is usual for rows like this" in done.stdout
     gone = kernull("explain", "model.kernull", "new.csv", "--row", "41", cwd=tables)
     assert (gone.returncode, "has 40 rows" in gone.stderr) == (2, True)
 
@@ -158,6 +159,117 @@ def test_compare_lists_methods_by_auc(tables):
     rows = json.loads(done.stdout)
     assert {row["method"] for row in rows} == {"lp MK-FN", "FN-Average"}
     assert rows[0]["auc"] >= rows[1]["auc"] > 0.9
+
+
+def test_explain_by_name_and_flagged(tables):
+    rows = (tables / "new.csv").read_text().splitlines()
+    named = [rows[0] + ",part", *(f"{row},P{i}" for i, row in enumerate(rows[1:]))]
+    (tables / "named.csv").write_text("\n".join(named) + "\n")
+    explain = ["explain", "model.kernull", "named.csv", "--id", "part", "--json"]
+    one = json.loads(kernull(*explain, "--row", "P33", cwd=tables).stdout)
+    assert [(record["row"], record["name"]) for record in one] == [(34, "P33")]
+    flagged = json.loads(kernull(*explain, "--flagged", cwd=tables).stdout)
+    scored = rows_of(kernull("score", "model.kernull", "named.csv", cwd=tables).stdout)
+    assert {r["row"] for r in flagged} == {int(r["row"]) for r in scored if r["flag"] == "1"}
+    assert all(r["columns"] and r["flagged"] for r in flagged)
+    lost = kernull(*explain, "--row", "Q1", cwd=tables)
+    assert (lost.returncode, "has no such part" in lost.stderr) == (2, True)
+
+
+def test_evaluate_counts_and_draws(tables):
+    command = ["evaluate", "model.kernull", "labelled.csv", "--label", "class", "--normal", "good"]
+    done = kernull(*command, "--curves", "curves.csv", "--json", cwd=tables)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    scored = rows_of(kernull("score", "model.kernull", "labelled.csv", cwd=tables).stdout)
+    scores, odd = np.array([float(r["score"]) for r in scored]), np.arange(40) >= 30
+    assert found["auc"] == pytest.approx(np.mean(scores[odd][:, None] < scores[~odd]))
+    assert found["caught"] == sum(r["flag"] == "1" for r in scored[30:])
+    curve = rows_of((tables / "curves.csv").read_text())
+    area = np.trapezoid(
+        [0.0, *(float(r["caught"]) for r in curve)],
+        [0.0, *(float(r["false_alarms"]) for r in curve)],
+    )
+    assert area == pytest.approx(found["auc"])
+    assert f"AUC {found['auc']:.1%}" in kernull(*command, cwd=tables).stdout
+
+
+def test_compare_judges_the_plain_default_and_saved_models(tables):
+    done = kernull(
+        "compare", "train.csv", "--test", "labelled.csv", "--label", "class", "--normal", "good",
+        "--model", "model.kernull", "--method", "default", "--method", "PyOD ECOD", "--view",
+        "colour=col_*", "--view", "size=width,height", "--json", "-q", cwd=tables,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = {row["method"]: row for row in json.loads(done.stdout)}
+    assert set(rows) == {"default", "model.kernull", "PyOD ECOD"}
+    # The saved model was made by a plain fit of the same rows and views.
+    assert rows["default"]["auc"] == pytest.approx(rows["model.kernull"]["auc"])
+
+
+def test_settings_from_a_file(tables):
+    (tables / "fit.toml").write_text(
+        'p = 4\nfalse_alarm_rate = 0.1\n[fit]\ndrop = ["height"]\n'
+        '[views]\ncolour = ["col_*"]\nsize = ["width"]\n[kinds]\ncol_g = "left out"\n'
+    )
+    fit = ["fit", "train.csv", "-o", "t.kernull", "--config", "fit.toml", "--json"]
+    found = json.loads(kernull(*fit, cwd=tables).stdout)
+    assert found["features"] == ["col_r", "col_b", "width"]
+    assert found["parameters"]["p"] == 4
+    assert found["false_alarm_rate"] == pytest.approx(0.1, abs=0.02)
+    assert json.loads(kernull(*fit, "--p", "2", cwd=tables).stdout)["parameters"]["p"] == 2
+    for wrong, said in (("q = 1", "no option 'q'"), ("p = 'x'", "p = 'x' is not"),
+                        ("kinds = 3", "kinds must be"), ("p =", "not a TOML file")):  # fmt: skip
+        (tables / "wrong.toml").write_text(wrong)
+        done = kernull("fit", "train.csv", "-o", "w.kernull", "--config", "wrong.toml", cwd=tables)
+        assert done.returncode in (1, 2)
+        assert said in done.stderr
+
+
+def test_a_missing_view(tables):
+    rows = (tables / "new.csv").read_text().splitlines()
+    short = [",".join(row.split(",")[:3]) for row in rows]
+    (tables / "dead.csv").write_text("\n".join(short) + "\n")
+    refused = kernull("score", "model.kernull", "dead.csv", cwd=tables)
+    assert (refused.returncode, "lacks 'width', 'height'" in refused.stderr) == (1, True)
+    done = kernull("score", "model.kernull", "dead.csv", "--missing-view", "size", cwd=tables)
+    X = np.loadtxt(tables / "new.csv", delimiter=",", skiprows=1)
+    model = library.load(tables / "model.kernull")
+    found = rows_of(done.stdout)
+    np.testing.assert_allclose(
+        [float(r["score"]) for r in found], model.score_samples(X, missing_views="size"), rtol=1e-9
+    )
+    flags = model.predict(X, missing_views="size") == -1
+    assert [r["flag"] == "1" for r in found] == flags.tolist()
+    assert all(r["remarks"] == "without view size" for r in found)
+
+
+def test_gaps_by_row(tables):
+    rows = (tables / "new.csv").read_text().splitlines()
+    cells = [row.split(",") for row in rows]
+    cells[1][0] = ""  # one of three colours: filled in
+    cells[2][3:] = ["", "NA"]  # the whole size: left out
+    cells[3] = [""] * 5  # nothing there
+    (tables / "holes.csv").write_text("\n".join(",".join(row) for row in cells) + "\n")
+    found = rows_of(kernull("score", "model.kernull", "holes.csv", cwd=tables).stdout)
+    whole = rows_of(kernull("score", "model.kernull", "new.csv", cwd=tables).stdout)
+    assert [r["remarks"] for r in found[:4]] == [
+        "empty: col_r", "without view size; empty: width, height",
+        "not judged: too many empty cells", "",
+    ]  # fmt: skip
+    assert (found[2]["score"], found[2]["flag"]) == ("nan", "1")
+    np.testing.assert_allclose(
+        [float(r["score"]) for r in found[3:]], [float(r["score"]) for r in whole[3:]], rtol=1e-12
+    )
+    model = library.load(tables / "model.kernull")
+    X = np.loadtxt(tables / "new.csv", delimiter=",", skiprows=1)
+    assert float(found[1]["score"]) == pytest.approx(
+        model.score_samples(X[1:2], missing_views="size")[0]
+    )
+    strict = kernull("score", "model.kernull", "holes.csv", "--missing", "error", cwd=tables)
+    assert "8 cells cannot be used: column 'col_r', row 1 (line 2): the cell is" in strict.stderr
+    flagged = kernull("score", "model.kernull", "holes.csv", "--missing", "flag", cwd=tables)
+    assert [r["flag"] for r in rows_of(flagged.stdout)[:3]] == ["1", "1", "1"]
 
 
 def test_report_command(tables):
@@ -270,7 +382,17 @@ def test_a_closed_pipe_is_quiet(tables):
 
 
 def test_help_has_an_example(tables):
-    for name in ("fit", "score", "explain", "report", "compare", "info", "demo", "reproduce"):
+    for name in (
+        "fit",
+        "score",
+        "explain",
+        "report",
+        "evaluate",
+        "watch",
+        "compare",
+        "info",
+        "demo",
+    ):
         done = kernull(name, "--help", cwd=tables)
         assert done.returncode == 0
         assert f"Example: kernull {name}" in done.stdout

@@ -93,7 +93,7 @@ class Explainer:
         if len(some) == 0:
             return []
         reading = self.fitted.read(some)
-        remarks = notes_of(self.fitted, some, reading)
+        remarks = notes_of(self.fitted, some, reading, new_values=False)  # columns have them
         out: dict[int, tuple[float, dict[str, Any]]] = {}
         for index, missing in parts(self.fitted, reading):
             if missing is None:

@@ -82,7 +82,7 @@ def _judge(
     return scores, p_values, float(passed), [""] * len(X)
 
 
-def notes_of(fitted: Fitted, rows: Table, reading: Reading) -> list[str]:
+def notes_of(fitted: Fitted, rows: Table, reading: Reading, new_values: bool = True) -> list[str]:
     """What was done to each row before it was judged, in words; empty for most."""
     said: list[list[str]] = [[] for _ in range(len(reading.X))]
     columns = fitted.columns
@@ -99,7 +99,7 @@ def notes_of(fitted: Fitted, rows: Table, reading: Reading) -> list[str]:
         if empty:
             shown = ", ".join(empty[:4]) + (f" and {len(empty) - 4} more" * (len(empty) > 4))
             said[i].append(f"empty: {shown}")
-    for i in np.flatnonzero(reading.unseen.any(axis=1)):
+    for i in np.flatnonzero(reading.unseen.any(axis=1)) if new_values else ():
         for c in np.flatnonzero(reading.unseen[i]):
             said[i].append(f"new value in {columns[c]}: {str(rows.columns[columns[c]][int(i)])!r}")
     return ["; ".join(parts) for parts in said]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 import typer
@@ -10,8 +11,11 @@ from kernull.cli import _options as o
 from kernull.cli._console import print_json, progress, stdout
 from kernull.cli._errors import DataError, UsageError
 from kernull.cli._features import read_kinds, read_views
-from kernull.cli._models import labels, training
-from kernull.cli._tables import open_table
+from kernull.cli._judgement import evaluation
+from kernull.cli._judging import judge
+from kernull.cli._models import Fitted, TrainingTable, labels, load_fitted, training
+from kernull.cli._tables import FileFormat, open_table
+from kernull.tables.table import Table
 
 __all__ = ["compare", "demo", "reproduce"]
 
@@ -22,74 +26,123 @@ def compare(
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Column that says what is normal.")],
     normal: o.Normal = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="A method by name; all by default. Repeat it.")
+        list[str] | None,
+        typer.Option(
+            help="'default' (what a plain fit makes), a method by name, or a detector of PyOD such "
+            "as 'PyOD ECOD'; all but PyOD by default. Repeat it."
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="MODEL", help="A saved model. Repeat it.")
     ] = None,
     views: o.Views = None,
     view: o.View = None,
     drop: o.Drop = None,
     encode: o.Encode = None,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
+    sheet: o.Sheet = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Fit every method to the same normal rows and compare them on labelled ones.
+    """Fit methods to the same normal rows and compare them, and saved models, on labelled ones.
 
-    Where the training table has the label column too, only its normal rows are learned from.
+    Where the training table has the label column too, only its normal rows are learned from. The
+    methods of the paper run with the defaults of kernull.methods, which are not those of a plain
+    fit; 'default' is.
     """
-    from kernull.methods import compare as run
-    from kernull.methods import method_names
-
-    for name in method or []:
-        if name not in method_names():
-            raise UsageError(
-                f"--method: got {name!r}; expected one of {', '.join(method_names())}."
-            )
+    chosen = _chosen(method, model)
+    saved = [(path, load_fitted(path)) for path in model or []]
+    form = FileFormat(sep, decimal, encoding, sheet)
     table = training(
-        data,
-        read_views(views, view or []),
-        read_kinds([], drop or [], encode or []),
-        label,
-        normal,
-        quiet,
-        label_optional=True,
-    )
-    X = table.normal
-    if len(X) < 2:
-        raise DataError(f"{data}: {len(X)} normal rows to learn from; expected at least 2.")
-    judged = open_table(test)
-    chunk = judged.read()
-    y = labels(chunk, label, normal)
+        data, read_views(views, view or []), read_kinds([], drop or [], encode or []), label,
+        normal, quiet, form=form, label_optional=True,
+    )  # fmt: skip
+    source = open_table(test, form, quiet=quiet)
+    judged = source.read()
+    y = labels(judged, label, normal)
     if len(set(y.tolist())) < 2:
         raise DataError(f"{test}: all rows have the same label; a comparison needs both kinds.")
-    total = len(method) if method else len(method_names())
+    X = table.table.transform(judged)
+    rows: list[Any] = []
     with progress(quiet) as bar:
-        task = bar.add_task("Comparing", total=total)
-        rows = run(
-            X,
-            table.table.transform(chunk),
-            y,
-            methods=method or None,
-            callback=lambda row: bar.update(task, advance=1, description=f"{row.method} done"),
-            views=table.table.views_,
-        )
+        task = bar.add_task("Comparing", total=len(chosen) + len(saved))
+        for path, fitted in saved:
+            rows.append(_saved_row(path, fitted.for_source(source, []), judged, y))
+            bar.update(task, advance=1)
+        for name in chosen:
+            rows.append(_row(name, table, X, y))
+            bar.update(task, advance=1, description=f"{name} done")
     rows = sorted(rows, key=lambda row: -1.0 if row.auc is None else row.auc, reverse=True)
     if json:
         print_json([row._asdict() for row in rows])
     else:
-        stdout().print(_comparison(rows, len(X), len(y)))
+        stdout().print(_comparison(rows, len(table.normal), len(y)))
+
+
+#: What a plain ``kernull fit`` makes.
+DEFAULT = "default"
+
+
+def _chosen(method: list[str] | None, model: list[str] | None) -> list[str]:
+    """Methods to run; wrong names are told before any work."""
+    from kernull.methods import get_method, method_names
+
+    if not method:
+        return [DEFAULT] if model else [DEFAULT, *(n for n in method_names() if "Joint" not in n)]
+    for name in method:
+        if name == DEFAULT:
+            continue
+        try:
+            get_method(name)
+        except ValueError:
+            known = ", ".join((DEFAULT, *method_names()))
+            raise UsageError(
+                f"--method: got {name!r}; expected one of {known}, or 'PyOD NAME'."
+            ) from None
+    return method
+
+
+def _row(name: str, table: TrainingTable, X: Any, y: Any) -> Any:
+    from kernull.methods import compare as run
+
+    views = table.table.views_
+    if name != DEFAULT:
+        return run(table.normal, X, y, methods=[name], views=views)[0]
+    from kernull import MultiKernelFisherNull
+    from kernull.methods.comparison import Row
+    from kernull.metrics import auc
+
+    started = time.perf_counter()
+    fitted = MultiKernelFisherNull(views=views).fit(table.normal)
+    found = auc(y, fitted.score_samples(X))
+    seconds = time.perf_counter() - started
+    return Row(name, found, float(fitted.gap_), fitted.n_iter_, seconds, "what a plain fit makes")
+
+
+def _saved_row(path: str, fitted: Fitted, rows: Table, y: Any) -> Any:
+    from kernull.methods.comparison import Row
+
+    started = time.perf_counter()
+    judged = judge(fitted, rows, reasons=False)
+    found = evaluation(judged.scores, y, judged.flagged)
+    said = f"{found['caught']} of {found['odd']} caught, {found['false_alarms']} false alarms"
+    return Row(path, found["auc"], None, None, time.perf_counter() - started, said)
 
 
 def _comparison(rows: list[Any], n: int, m: int) -> Any:
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Table as Grid
 
-    table = Table(title=f"{n:,} rows to learn from, {m:,} to judge; nothing tuned")
+    table = Grid(title=f"{n:,} rows to learn from, {m:,} to judge; nothing tuned")
     table.add_column("method")
     for name in ("AUC %", "gap", "iterations", "seconds"):
         table.add_column(name, justify="right")
     table.add_column("note")
     for row in rows:
         table.add_row(
-            row.method,
+            escape(row.method),
             "" if row.auc is None else f"{100 * row.auc:.1f}",
             "" if row.gap is None else f"{row.gap:.0e}",
             "" if row.iterations is None else str(row.iterations),

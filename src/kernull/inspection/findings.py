@@ -60,11 +60,9 @@ class TableReason:
                 return f"{self.column} is {self.value!r}, which no training row has."
             return f"{self.column} is {self.value!r}; rows like this have {self.expected!r}."
         usual = f"{plain_number(self.low)} to {plain_number(self.high)}"
-        rare = f"1 in {round_to_two(1 / self.share):,}" if self.share < 0.5 else "most"
-        return (
-            f"{self.column} is {self.value}; {usual} is usual for rows like this; "
-            f"{rare} is as far off."
-        )
+        often = f"1 in {round_to_two(1 / self.share):,} is as far off"
+        rare = often if self.share < 0.2 else "that alone is not rare"
+        return f"{self.column} is {self.value}; {usual} is usual for rows like this; {rare}."
 
     def record(self) -> dict[str, Any]:
         """For JSON and data frames."""

@@ -1,0 +1,223 @@
+"""``kernull watch``: judge rows as they come, and notice when they change."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernull.cli import _options as o
+from kernull.cli._console import note, stdout
+from kernull.cli._errors import DataError, UsageError
+from kernull.cli._models import Fitted, load_fitted
+from kernull.cli._tables import CHUNK_ROWS, FileFormat
+from kernull.tables.table import Table
+
+__all__ = ["watch"]
+
+#: A line that is longer is no row.
+MAX_PENDING = 2**24
+
+
+def watch(
+    model: o.ModelFile,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A growing CSV file; - for stdin.")],
+    names: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")
+    ] = None,
+    alarm_every: Annotated[
+        float,
+        typer.Option(min=100, help="Drift: at most one false alarm in so many rows on average."),
+    ] = 100_000,
+    until_end: Annotated[
+        bool, typer.Option("--until-end", help="Stop at the end of the file.")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=0.01, help="Seconds between looks.")] = 1.0,
+    every_row: Annotated[
+        bool, typer.Option("--every-row", help="Print all rows, not only flagged ones.")
+    ] = False,
+    missing: o.Missing = None,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Follow a file that grows, or standard input: print rows that are flagged, as they come.
+
+    An alarm is raised where scores drift from those of normal rows: a sequential test, which is
+    wrong at most once in --alarm-every rows on average while nothing changes. Ctrl-C ends it.
+    """
+    fitted = load_fitted(model, (), missing)
+    if data != "-" and not Path(data).is_file():
+        raise UsageError(f"{data}: no such file; watch follows a CSV file, or - for stdin.")
+    if Path(data).suffix.lower() not in ("", ".csv", ".tsv", ".txt", ".log"):
+        raise UsageError(f"{data}: watch follows CSV files only; use score for other formats.")
+    watcher = Watcher(fitted, names, alarm_every, every_row, json)
+    form = FileFormat(sep, decimal, encoding)
+    try:
+        for rows in follow(data, form, until_end, interval, quiet):
+            watcher.see(rows)
+    except KeyboardInterrupt:  # the usual way to end it
+        pass
+    said = "once" if watcher.alarms == 1 else f"{watcher.alarms} times"
+    drift = f"drift was noticed {said}" if watcher.alarms else "no drift was noticed"
+    note(f"{watcher.rows:,} rows, {watcher.flagged:,} flagged; {drift}.", quiet)
+
+
+class Watcher:
+    """What is said of rows that come in pieces."""
+
+    def __init__(
+        self, fitted: Fitted, names: str | None, alarm_every: float, every_row: bool, json: bool
+    ) -> None:
+        from kernull.cli._drift import DriftTest
+
+        self.fitted, self.names = fitted, names
+        self.every_row, self.json = every_row, json
+        self.rows = self.flagged = self.alarms = 0
+        self.test = DriftTest(fitted.model.calibration_.scores, alarm_every)
+        self.alarm_every = alarm_every
+        self.ready = False
+
+    def see(self, rows: Table) -> None:
+        """Judge some rows, and print what there is to say."""
+        from kernull.cli._explaining import Explainer, row_names
+        from kernull.cli._judging import judge
+        from kernull.tables import Source
+
+        if not self.ready:
+            if self.names is not None and self.names not in rows.columns:
+                raise UsageError(f"--id: {rows.source} has no column {self.names!r}.")
+            source = Source(rows.source, tuple(rows.names), iter(()))
+            self.fitted, self.ready = self.fitted.for_source(source, []), True
+        rows = replace(rows, start=self.rows, lines=None)
+        judged = judge(self.fitted, rows, reasons=False)
+        named = row_names(rows, self.names)
+        why = Explainer(self.fitted, [], self.names, True, None)
+        why.see(rows)
+        reasons = {record["row"]: record for record in why.found(rows.source)}
+        for i, score in enumerate(judged.scores.tolist()):
+            number = self.rows + 1
+            self.rows, flag = number, bool(judged.flagged[i])
+            self.flagged += flag
+            if flag or self.every_row:
+                record = reasons.get(number, {})
+                self._say_row(number, named[i], score, float(judged.p_values[i]), flag, record)
+            if self.test.see(score):
+                self.alarms += 1
+                self._say_alarm(number)
+        sys.stdout.flush()
+
+    def _say_row(
+        self, number: int, name: str, score: float, p: float, flag: bool, record: dict[str, Any]
+    ) -> None:
+        words = [column["words"] for column in record.get("columns", [])]
+        if self.json:
+            columns = record.get("columns", [])
+            row = {"row": number, "name": name, "score": score, "p_value": p, "flag": int(flag)}
+            self._line({"event": "row", **row, "columns": columns})
+            return
+        verdict = "flagged" if flag else "normal"
+        reason = f": {words[0]}" if words else ""
+        self._print(f"row {name}: {verdict}, score {score:.3f}, p = {p:.2g}{reason}")
+
+    def _say_alarm(self, number: int) -> None:
+        if self.json:
+            self._line({"event": "drift", "row": number, "alarm_every": self.alarm_every})
+            return
+        self._print(
+            f"DRIFT at row {number:,}: scores are no longer those of normal rows (false at most "
+            f"once in {self.alarm_every:,.0f} rows)."
+        )
+
+    def _line(self, record: dict[str, Any]) -> None:
+        import json
+
+        from kernull.cli._output import finite
+
+        sys.stdout.write(json.dumps(finite(record)) + "\n")
+
+    def _print(self, text: str) -> None:
+        stdout().print(text, markup=False, soft_wrap=True)
+
+
+def follow(
+    path: str, form: FileFormat, until_end: bool, interval: float, quiet: bool
+) -> Iterator[Table]:
+    """Tables of the rows that came since the last one; lines that are not ended yet wait."""
+    header, pending, first = b"", b"", True
+    label = "standard input" if path == "-" else path
+    for data in _bytes(path, until_end, interval, quiet):
+        pending += data
+        if len(pending) > MAX_PENDING and b"\n" not in pending:
+            raise DataError(f"{label}: a line has more than {MAX_PENDING:,} bytes; no table.")
+        end = pending.rfind(b"\n") + 1
+        if data == b"":  # the end: what is there is all there is
+            end = len(pending)
+        ready, rest = pending[:end], pending[end:]
+        if not header and ready:
+            cut = ready.find(b"\n") + 1 or len(ready)
+            header, ready = ready[:cut], ready[cut:]
+            header = header if header.endswith(b"\n") else header + b"\n"
+            pending = ready + rest
+        if ready.count(b'"') % 2 and data:  # a cell with a line break, not all here
+            continue
+        pending = rest
+        if ready.strip():
+            yield from _tables(label, header + ready, form, quiet or not first)
+            first = False
+
+
+def _tables(label: str, content: bytes, form: FileFormat, quiet: bool) -> Iterator[Table]:
+    from kernull.errors import TableError
+    from kernull.tables import TextFormat
+    from kernull.tables.text_files import open_text
+
+    sep = {"tab": "\t", "\\t": "\t"}.get(form.sep or "", form.sep)
+    try:
+        text = TextFormat(sep, form.decimal, form.encoding)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
+    try:
+        source = open_text(label, io.BytesIO(content), text, CHUNK_ROWS, None)
+        for said in source.notes:
+            note(f"{label}: {said}", quiet)
+        for rows, _ in source.chunks():
+            yield rows
+    except TableError as error:
+        raise DataError(str(error)) from None
+
+
+def _bytes(path: str, until_end: bool, interval: float, quiet: bool) -> Iterator[bytes]:
+    """What comes, as it comes; an empty piece is the end."""
+    if path == "-":
+        stream: Any = sys.stdin.buffer
+        read = getattr(stream, "read1", stream.read)
+        while data := read(2**20):
+            yield data
+        yield b""
+        return
+    place = 0
+    while True:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size < place:
+                note(f"{path}: became shorter; it is read from its beginning.", quiet)
+                place = 0
+            file.seek(place)
+            data = file.read(2**22)
+        place += len(data)
+        if data:
+            yield data
+        elif until_end:
+            yield b""
+            return
+        else:
+            time.sleep(interval)
