@@ -14,10 +14,10 @@ from experiments._cells import Row, Rows, Settings
 from experiments._deep import KERNELS, MACHINES, MAIN, PEERS, rooted
 from experiments._models import Split, aucs, kernels_by_width, path_scores
 from kernull._typing import Array
-from kernull.estimators._null_space import null_space
-from kernull.estimators._principal import principal_directions, reconstruction
 from kernull.methods import get_method
 from kernull.methods.peers import pyod_detector
+from kernull.models.null_space import null_space
+from kernull.models.principal import principal_directions, reconstruction
 from kernull.stacks import DenseStack
 from kernull.views import ViewScaler
 

@@ -11,7 +11,7 @@ from typing import Any
 from kernull._version import __version__
 
 _PUBLIC = {
-    "fit_stream": "kernull.estimators._streaming",
+    "fit_stream": "kernull.estimators.streaming",
     "JointMultiKernelFisherNull": "kernull.estimators",
     "MultiKernelFisherNull": "kernull.estimators",
     "MultiKernelFisherNullCV": "kernull.selection",
@@ -22,9 +22,9 @@ _PUBLIC = {
     "MultiKernelSVDD": "kernull.estimators",
     "PAPER": "kernull.estimators.fisher",
     "Explanation": "kernull.inspection",
-    "load": "kernull.estimators.files",
-    "save": "kernull.estimators.files",
-    "to_onnx": "kernull.estimators.onnx",
+    "load": "kernull.io",
+    "save": "kernull.io",
+    "to_onnx": "kernull.io",
     "to_monitor": "kernull.calibration",
     "to_nonconform": "kernull.calibration",
     "BoundaryDisplay": "kernull.inspection",

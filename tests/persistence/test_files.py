@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kernull.estimators.files import ESTIMATORS
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
@@ -26,7 +27,6 @@ from benchmarks import fuzz_files
 from kernull import load, save
 from kernull.errors import ModelFileError
 from kernull.estimators import JointMultiKernelFisherNull
-from kernull.estimators.files import ESTIMATORS
 from kernull.persistence import read_tree, write_tree
 from kernull.persistence.values import Node
 from tests.plain import plain_fisher

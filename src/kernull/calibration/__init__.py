@@ -1,9 +1,10 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
 from kernull.calibration.adapters import to_monitor, to_nonconform
+from kernull.calibration.calibrators import Calibrator, LeaveOneOut, LeftOut, read_calibration
 from kernull.calibration.conformal import Calibration, discoveries, minus_rounding
 from kernull.calibration.folds import check_folds, cross_scores
-from kernull.calibration.left_out import LeftOut, left_out
+from kernull.calibration.leaks import leaking_view, warn_of_leak
 from kernull.calibration.loo import leave_one_out, left_out_projections
 from kernull.calibration.misfit import ViewPredictor, witness_rows
 from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
@@ -13,6 +14,8 @@ from kernull.calibration.split import check_seed, hold_out
 
 __all__ = [
     "Calibration",
+    "Calibrator",
+    "LeaveOneOut",
     "LeftOut",
     "SampledProjections",
     "ViewPredictor",
@@ -22,14 +25,16 @@ __all__ = [
     "cross_scores",
     "discoveries",
     "hold_out",
+    "leaking_view",
     "leave_one_out",
     "leave_one_out_contributions",
-    "left_out",
     "left_out_projections",
     "minus_rounding",
+    "read_calibration",
     "refit_by_fold",
     "sampled_leave_one_out",
     "to_monitor",
     "to_nonconform",
+    "warn_of_leak",
     "witness_rows",
 ]

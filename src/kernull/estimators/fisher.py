@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernull._typing import Array
-from kernull.calibration import (
-    attributed_contributions,
-    leave_one_out_contributions,
-    left_out,
+from kernull._containers import as_numpy
+from kernull.estimators.base import AdditiveEstimator, Learned
+from kernull.estimators.growing import (
+    check_growing,
+    read_budget,
+    read_new_weights,
+    row_positions,
+    warn_beyond_budget,
+    warn_of_few,
 )
-from kernull.errors import ZeroProjectionWarning
-from kernull.estimators._arrays import as_numpy, like
-from kernull.estimators._auto import read_delta, read_p, scalings_of, widths_of
-from kernull.estimators._base import OneClassKernelEstimator
-from kernull.estimators._growing import GrowingMixin
-from kernull.estimators._inputs import check_number
-from kernull.estimators._progress import iterations_shown
-from kernull.estimators._weights import weight_ball
-from kernull.problems import FisherProblem, RidgeInverse
-from kernull.solvers import solve
-from kernull.stacks import CrossKernels, DenseStack, TiledStack
+from kernull.estimators.inputs import read_table
+from kernull.estimators.parameters import (
+    check_number,
+    read_delta,
+    read_dtype,
+    read_p,
+    scalings_of,
+    widths_of,
+)
+from kernull.estimators.rollback import rollback_on_error
+from kernull.models import Fitted, TableKernels
+from kernull.models.fisher import FisherMethod
+from kernull.models.growing import drop, drop_least_useful, grow, growing
+from kernull.models.growing import relearn as relearned
+from kernull.models.rules import check_score_type
+from kernull.stacks import KernelSet, parse_memory_limit
+from kernull.stacks.given import read_precomputed
 
 __all__ = ["PAPER", "MultiKernelFisherNull"]
 
@@ -43,7 +52,7 @@ PAPER: dict[str, Any] = {
 }
 
 
-class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
+class MultiKernelFisherNull(AdditiveEstimator):
     r"""One-class learning from several views with learned kernel weights (lp MK-FN).
 
     .. math::
@@ -257,7 +266,35 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
 
     _matrix_free = True
     _offers_refits = True
-    _array_attributes = ("weights_", "coef_")
+
+    weights_ = Learned("rule.weights", tensor=True)
+    coef_ = Learned("rule.coef", tensor=True)
+    gap_ = Learned("certificate.gap")
+    n_iter_ = Learned("certificate.n_iter")
+    history_ = Learned("certificate.history")
+    solver_ = Learned("certificate.solver")
+    delta_ = Learned("system.delta")
+    p_ = Learned("system.p")
+    ridge_ = Learned("system.ridge")
+    scale_ = Learned("kernels.scale")
+    sample_indices_ = Learned("growth.indices")
+    n_samples_seen_ = Learned("growth.n_seen")
+
+    @property
+    def scaling_(self) -> dict[str, list[str]]:
+        """The scalings of each view."""
+        return scalings_of(self._kernel_set("scaling_"))
+
+    @property
+    def widths_(self) -> dict[str, list[float]]:
+        """The width factors of each view's kernels."""
+        return widths_of(self._kernel_set("widths_"))
+
+    def _kernel_set(self, asked: str) -> KernelSet:
+        kernels = self._fitted_model.kernels
+        if not isinstance(kernels, TableKernels):
+            raise AttributeError(f"{asked}: precomputed kernels have no scaling and no widths.")
+        return kernels.set
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Self:
         """Learn what normal looks like.
@@ -279,114 +316,112 @@ class MultiKernelFisherNull(GrowingMixin, OneClassKernelEstimator):
         -------
         self
         """
-        self._check_budget()
-        self._fit_rows(X, sample_weight, client)
-        if np.ndim(as_numpy(self.coef_)) == 1:  # landmarks are no rows that could be dropped
-            self._warn_beyond_budget()
+        self._fit(X, sample_weight, client)
         return self
 
-    def _learn(self, stack: Any, sample_weight: Array | None, init: Array | None = None) -> Array:
-        delta, p = read_delta(self.delta), read_p(self.p)
-        tol = check_number("tol", self.tol, "a positive number", 0.0)
-        ball = weight_ball(p, self.r, self.kernel_groups, self.bank_, stack.J)
-        self._check_score()
-        target = None
-        if self._n_reference:
-            target = np.ones(stack.n)
-            target[stack.n - self._n_reference :] = 0.0
-            if sample_weight is not None:
-                sample_weight = np.append(sample_weight, np.ones(self._n_reference))
-        # Weights count rows, so n is their sum.
-        n = stack.n if sample_weight is None else float(sample_weight.sum())
-        problem = FisherProblem(stack, delta * n, target, row_weight=sample_weight)
-        with iterations_shown(self.verbose, f"{stack.n} rows, {stack.J} kernels", tol) as callback:
-            result = solve(
-                problem,
-                ball,
-                self.solver,
-                tol=tol,
-                max_iter=self.max_iter,
-                init=init,
-                callback=callback,
-            )
-        # Without any kernel F would be t't / rho: a model that is no better has learned nothing.
-        if result.value >= (1.0 - 1e-10) * float(problem.target @ problem.target) / problem.ridge:
-            warnings.warn(
-                "kernels: every projection is zero, so scores mean nothing. Linear kernels of "
-                "centred columns (scaling='standard' or 'whiten') do this, and so do kernels of "
-                "zeros: use scaling='none' or another kernel, or a smaller delta.",
-                ZeroProjectionWarning,
-                stacklevel=2,
-            )
-        self._reset_growth(problem.ridge, sample_weight, stack.scale)
-        self.delta_, self.p_ = delta, float(p)
-        self.scale_ = np.array(stack.scale)
-        for name in ("scaling_", "widths_"):
-            self.__dict__.pop(name, None)
-        if self.bank_ is not None:
-            self.scaling_, self.widths_ = scalings_of(self.bank_), widths_of(self.bank_)
-        self.weights_ = result.weights
-        self.gap_ = result.gap
-        self.n_iter_ = result.n_iter
-        self.history_ = result.history
-        self.solver_ = result.solver
-        targets = stack.n - self._n_reference
-        coef, projections, self._calibration_rows = left_out(
-            problem, result, sample_weight, rows=targets
+    def _fit(self, X: Any, sample_weight: Any = None, client: Any = None) -> Fitted:
+        budget = read_budget(self.max_samples)
+        fitted = super()._fit(X, sample_weight, client)
+        coef = fitted.model.rule.coef
+        if coef.ndim == 1:  # landmarks are no rows that could be dropped
+            warn_beyond_budget(len(coef), budget)
+        return fitted
+
+    def learning_method(self) -> FisherMethod:
+        """The method with its parameters, checked."""
+        check_score_type(self.score_type, ("projection", "distance"))
+        return FisherMethod(
+            p=read_p(self.p),
+            delta=read_delta(self.delta),
+            r=self.r,
+            kernel_groups=self.kernel_groups,
+            solver=self.solver,
+            tol=check_number("tol", self.tol, "a positive number", 0.0),
+            max_iter=self.max_iter,
+            score_type=self.score_type,
+            verbose=self.verbose,
         )
-        # A low-rank model keeps coefficients of its landmarks alone.
-        self.coef_ = stack.project(coef) if hasattr(stack, "project") else coef
-        # Contributions of rows left out: now, where the kernels will not be at hand later.
-        rows, b = self._calibration_rows, result.weights
-        if rows is not None:
-            self._left_out_parts = attributed_contributions(stack, b, coef, projections[rows], rows)
-        elif self.bank_ is None:
-            inverse = RidgeInverse.of(stack.combine(b), problem.ridge, sample_weight)
-            self._left_out_parts = leave_one_out_contributions(stack, b, inverse, target)
-        return self._of_projection(projections)
 
-    def _compute_left_out_parts(self) -> Array | None:
-        if self.bank_ is None or not hasattr(self, "ridge_"):
-            return None
-        stack = TiledStack(self.bank_, scale=self._stack_scale * np.ones(self.bank_.J))
-        weights, target, targets = as_numpy(self.weights_), None, self.bank_.n - self._n_reference
-        if self._n_reference:
-            target = np.append(np.ones(targets), np.zeros(self._n_reference))
-        parts = leave_one_out_contributions(stack, weights, self._current_inverse(), target)
-        return parts[:targets]
+    # -- growing -----------------------------------------------------------------------------
 
-    def contributions(self, X: Any) -> Array:
-        """Contribution of each kernel to the projection of each row.
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, relearn: bool = False
+    ) -> Self:
+        """Add rows to the model in O(n^2) per row; on a new model, the same as `fit`.
+
+        What the first rows fix stays: scaling, widths and the views that are kept, and, unless
+        ``relearn`` is asked for, the kernel weights and the ridge. So let the first batch be large
+        enough to stand for the rest (below 30 rows a warning says so), or call `fit` first.
 
         Parameters
         ----------
-        X : table of shape (m, d), or kernels of shape (J, m, n)
+        X : table of shape (k, d), or kernels of shape (J, k, n + k)
+            New rows; with precomputed kernels, between them and the rows of the model followed
+            by themselves.
+        y : ignored
+            Present for scikit-learn's interface.
+        sample_weight : array of shape (k,), optional
+            Trust in each new row, as in `fit`.
+        relearn : bool, default=False
+            Learn the kernel weights again on all rows, starting from the present ones, with the
+            ridge of the present number of rows. Scaling and widths stay.
 
         Returns
         -------
-        array of shape (m, J)
-            Rows add up to the projection y(x), which is the score when ``score_type="projection"``.
+        self
+
+        Notes
+        -----
+        With ``max_samples``, rows beyond it are dropped one by one: each time the one that the
+        others explain best, whose removal changes the objective least. What is kept is what is
+        unusual among the normal, so that thresholds err on the side of fewer alarms.
+        ``sample_indices_`` tells which of all rows seen are still there.
+        """
+        budget, rate = read_budget(self.max_samples), self.false_alarm_rate
+        check_growing(self.calibration, self.reference, "partial_fit")
+        limit, dtype = parse_memory_limit(self.memory_limit), read_dtype(self.dtype)
+        with rollback_on_error(self):
+            if not hasattr(self, "model_"):
+                super()._fit(X, sample_weight)
+                stack = read_precomputed(as_numpy(X), dtype=dtype) if self._pairwise else None
+                model, relearn = growing(self.model_, limit, stack), False
+                if stack is None:
+                    warn_of_few(model.kernels.n)
+            else:
+                model, rows = growing(self.model_, limit), as_numpy(X)
+                if not self._pairwise:
+                    rows = read_table(self, rows, reset=False)
+                weight = read_new_weights(as_numpy(sample_weight), _new_rows(rows))
+                model = grow(model, rows, weight, rate, dtype)
+            excess = 0 if budget is None else model.kernels.n - budget
+            if excess > 0:
+                model = drop_least_useful(model, excess, rate)
+            self.model_ = (
+                relearned(model, self.learning_method(), rate, dtype, limit) if relearn else model
+            )
+        return self
+
+    def forget(self, indices: Any) -> Self:
+        """Remove training rows from the model in O(n^2) per row.
+
+        Parameters
+        ----------
+        indices : array of int or bool
+            Positions among the rows that the model holds now (those of ``coef_``), or a mask.
+
+        Returns
+        -------
+        self
         """
         check_is_fitted(self)
-        return like(self._contributions(self._cross(X)), X)  # type: ignore[no-any-return]
+        check_growing(self.calibration, self.reference, "forget")
+        model = growing(self.model_, parse_memory_limit(self.memory_limit))
+        rows = row_positions(as_numpy(indices), model.kernels.n)
+        self.model_ = drop(model, rows, self.false_alarm_rate)
+        return self
 
-    def _contributions(self, cross: Any) -> Array:
-        weights, coef = as_numpy(self.weights_), as_numpy(self.coef_)
-        out = np.zeros((len(cross), len(weights)))
-        used = weights > 0  # kernels without weight need not be evaluated
-        part = cross.select(used)
-        values = part.products(coef) if coef.ndim == 1 else part.products_each(coef[used])
-        out[:, used] = values.T * weights[used]
-        return out
 
-    def _score(self, cross: DenseStack | CrossKernels) -> Array:
-        return self._of_projection(self._contributions(cross).sum(axis=1))
-
-    def _of_projection(self, projection: Array, centre: float = 1.0) -> Array:
-        return projection if self.score_type == "projection" else -np.abs(centre - projection)
-
-    def _check_score(self) -> None:
-        if self.score_type not in ("projection", "distance"):
-            raise ValueError(
-                f"score_type: got {self.score_type!r}; expected 'projection' or 'distance'."
-            )
+def _new_rows(X: Any) -> int:
+    """Rows to add: of a table, or of kernels (J, k, n + k)."""
+    shape = np.shape(X)
+    return int(shape[-2]) if len(shape) >= 2 else 0

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
-from kernull.calibration import leave_one_out
-from kernull.estimators._fused_base import FusedKernelEstimator
-from kernull.estimators._fusion import (
-    fused_blocks,
-)
-from kernull.estimators._inputs import check_number
-from kernull.estimators._null_space import null_space, null_space_leave_one_out
-from kernull.problems import FisherProblem
-from kernull.stacks import CrossKernels, DenseStack
+from kernull.estimators.base import Learned, OneClassKernelEstimator
+from kernull.estimators.parameters import check_number
+from kernull.models.fused import FusedFisher, GaussianProcess
 
 __all__ = ["FisherNull", "GaussianProcessOneClass"]
 
-_ONE = np.ones(1)
 
-
-class FisherNull(FusedKernelEstimator):
+class FisherNull(OneClassKernelEstimator):
     r"""One-class Fisher null-space on one fused kernel (FN-Average, FN-Product).
 
     .. math:: a = (\delta n I + K)^{-1} 1, \qquad y(x) = k(x)'a
@@ -107,37 +97,18 @@ class FisherNull(FusedKernelEstimator):
         self.dtype = dtype
         self.drop_constant = drop_constant
 
-    def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
+    coef_ = Learned("rule.coef")
+    rank_ = Learned("rule.rank")
+
+    def learning_method(self) -> FusedFisher:
+        """The method with its parameters, checked."""
         delta = check_number(
             "delta", self.delta, "a number of at least 0 (relative to n)", 0.0, strict=False
         )
-        choices = ("projection", "distance", "null-space")
-        if self.score_type not in choices:
-            raise ValueError(f"score_type: got {self.score_type!r}; expected one of {choices}.")
-        K = self._fuse(stack)
-        if delta == 0:
-            space = null_space(K, sample_weight, single=stack.dtype == np.float32)
-            self.coef_, self.rank_ = space.coef, space.rank
-            left_out = null_space_leave_one_out(space, sample_weight)
-        else:
-            self.__dict__.pop("rank_", None)  # of an earlier fit with delta=0
-            n = stack.n if sample_weight is None else float(sample_weight.sum())
-            problem = FisherProblem(DenseStack(K[None]), delta * n, row_weight=sample_weight)
-            self.coef_ = problem.evaluate(_ONE).coef
-            left_out = leave_one_out(problem, _ONE, self.coef_, row_weight=sample_weight)
-        return self._of_projection(left_out)
-
-    def _score(self, cross: DenseStack | CrossKernels) -> Array:
-        return self._of_projection(self._project(cross, self.coef_))
-
-    def _of_projection(self, projection: Array, centre: float = 1.0) -> Array:
-        if self.score_type == "projection":
-            return projection
-        scale = 1.0 if self.score_type == "distance" else np.sqrt(self.coef_.sum())
-        return np.asarray(-np.abs(centre - projection) / scale)
+        return FusedFisher(self.fusion, delta, self.score_type)
 
 
-class GaussianProcessOneClass(FusedKernelEstimator):
+class GaussianProcessOneClass(OneClassKernelEstimator):
     r"""One-class Gaussian process regression on one fused kernel (GP-Average, GP-Product).
 
     .. math::
@@ -219,27 +190,12 @@ class GaussianProcessOneClass(FusedKernelEstimator):
         self.dtype = dtype
         self.drop_constant = drop_constant
 
-    def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
+    coef_ = Learned("rule.coef")
+
+    def learning_method(self) -> GaussianProcess:
+        """The method with its parameters, checked."""
         noise = check_number("noise", self.noise, "a positive number (a variance)", 0.0)
-        choices = ("mean", "variance", "log_density", "ratio")
-        if self.score_type not in choices:
-            raise ValueError(f"score_type: got {self.score_type!r}; expected one of {choices}.")
-        K = self._fuse(stack)
-        problem = FisherProblem(DenseStack(K[None]), noise, row_weight=sample_weight)
-        self.coef_ = problem.evaluate(_ONE).coef
-        weight = np.ones(stack.n) if sample_weight is None else sample_weight
-        # A row of weight w counts as w observations: its noise is s^2/w, which the problem writes
-        # as a scaling of the rows by sqrt(w).
-        self._root = np.sqrt(weight)
-        self._factor = np.tril(problem.factorise(_ONE))
-        mean = leave_one_out(problem, _ONE, self.coef_, row_weight=sample_weight)
-        inverse = weight * problem.inverse_diagonal(_ONE)
-        # Posterior variance of f at each row, then with one of its observations taken back.
-        own = noise / weight
-        known = own * (1.0 - own * inverse)
-        taken = np.minimum(weight, 1.0)
-        without = known * noise / (noise * (1.0 - taken / weight) + taken * own**2 * inverse)
-        return self._of_moments(mean, without + noise)
+        return GaussianProcess(self.fusion, noise, self.score_type)
 
     def mean_and_variance(self, X: Any) -> tuple[Array, Array]:
         """Predictive mean and variance (with noise) of each row.
@@ -253,30 +209,5 @@ class GaussianProcessOneClass(FusedKernelEstimator):
         mean, variance : arrays of shape (m,)
         """
         check_is_fitted(self)
-        return self._moments(self._cross(X))
-
-    def _moments(self, cross: DenseStack | CrossKernels) -> tuple[Array, Array]:
-        mean, explained = np.empty(len(cross)), np.empty(len(cross))
-        for rows, K in fused_blocks(cross, self.fusion):
-            mean[rows] = K @ self.coef_
-            half = solve_triangular(
-                self._factor, (K * self._root).T, lower=True, check_finite=False
-            )
-            explained[rows] = np.einsum("ij,ij->j", half, half)
-        variance = self._own_similarity(cross) + self.noise - explained
-        # Cancellation may leave a little less than the noise that is certainly there.
-        return mean, np.maximum(variance, self.noise)
-
-    def _score(self, cross: DenseStack | CrossKernels) -> Array:
-        if self.score_type == "mean":
-            return self._project(cross, self.coef_)
-        return self._of_moments(*self._moments(cross))
-
-    def _of_moments(self, mean: Array, variance: Array) -> Array:
-        if self.score_type == "mean":
-            return mean
-        if self.score_type == "variance":
-            return -variance
-        if self.score_type == "ratio":
-            return np.asarray(mean / np.sqrt(variance))
-        return np.asarray(-0.5 * ((1.0 - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)))
+        moments: tuple[Array, Array] = self.model_.rule.moments(self._cross(self.model_, X)[0])
+        return moments

@@ -4,49 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernull._typing import Array
-from kernull.calibration import left_out_projections
+from kernull._containers import as_numpy, cuda_device_of, host, match_container
+from kernull._typing import Array, Indices
+from kernull.calibration import Calibration, discoveries, leaking_view, warn_of_leak
 from kernull.errors import InvalidKernelError
-from kernull.estimators._arrays import as_numpy, cuda_device_of, host
-from kernull.estimators._atomic import rollback_on_error
-from kernull.estimators._base import OneClassKernelEstimator
-from kernull.estimators._enrolment import EnrolmentMixin
-from kernull.estimators._inputs import (
-    check_names,
-    check_number,
-    names_of_kernels,
-    read_precomputed,
-    read_table,
-    read_weights,
+from kernull.estimators.base import Learned
+from kernull.estimators.groups import check_sizes, group_rows, read_groups
+from kernull.estimators.inputs import read_table, read_weights
+from kernull.estimators.parameters import check_number, read_delta, read_dtype, read_p
+from kernull.estimators.rollback import rollback_on_error
+from kernull.models import Explanation, GivenKernels, KernelModel, TableKernels
+from kernull.models.fisher import FisherMethod
+from kernull.models.joint import JointModel, TaskKernels, enrolled, learn_tasks, relearn_tasks
+from kernull.models.rules import check_score_type
+from kernull.models.tasks import pooled_kernels, varying_views
+from kernull.stacks import (
+    DenseStack,
+    KernelSet,
+    check_memory,
+    fit_and_combine,
+    parse_memory_limit,
 )
-from kernull.estimators._leaks import leaking_view, warn_of_leak
-from kernull.estimators._task_scores import TaskScoringMixin
-from kernull.estimators._tasks import (
-    Task,
-    check_sizes,
-    group_rows,
-    joint_problem,
-    own_stack,
-    pooled_bank,
-    read_groups,
-    varying_views,
-)
-from kernull.estimators._weights import weight_ball
-from kernull.solvers import Result, solve
-from kernull.stacks import KernelSet, check_memory, parse_memory_limit
+from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
 from kernull.views import resolve_views
 
 __all__ = ["JointMultiKernelFisherNull"]
 
 
-class JointMultiKernelFisherNull(  # type: ignore[misc]
-    EnrolmentMixin, TaskScoringMixin, OneClassKernelEstimator
-):
+class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
     r"""Related one-class tasks that share kernel weights (the paper's joint lp MK-FN).
 
     .. math::
@@ -121,11 +113,13 @@ class JointMultiKernelFisherNull(  # type: ignore[misc]
     True
     """
 
-    # One entry a task, where other estimators have a single value.
-    calibration_: Any
-    threshold_: Any
-    offset_: Any
-    false_alarm_rate_: Any
+    model_: JointModel
+
+    weights_ = Learned("weights")
+    gap_ = Learned("certificate.gap")
+    n_iter_ = Learned("certificate.n_iter")
+    history_ = Learned("certificate.history")
+    solver_ = Learned("certificate.solver")
 
     # Rows are nothing without their task: ask meta-estimators for it by default.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
@@ -195,86 +189,103 @@ class JointMultiKernelFisherNull(  # type: ignore[misc]
         -------
         self
         """
-        device = self._device_for(X)
-        with rollback_on_error(self):
-            self._fit(host(X), as_numpy(sample_weight), as_numpy(groups), device)
+        self._fit_tasks(X, sample_weight, groups)
         return self
 
-    def _fit(self, X: Any, sample_weight: Any, groups: Any, device: Any) -> None:
-        delta = check_number("delta", self.delta, "a positive number (relative to n)", 0.0)
-        self._check_choices()
-        if self._pairwise:
-            tasks = self._precomputed_tasks(X, sample_weight, groups)
-        else:
-            tasks = self._table_tasks(X, sample_weight, groups)
-        self._tasks = {name: replace(task, ridge=delta * task.size) for name, task in tasks.items()}
-        self._learn_tasks(None, device)
-        self._training_rows = group_rows(self._row_names)
-        self._fitted_stack_rows = len(self._row_names)
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fit, and judge each training row by its leave-one-out score in its task."""
+        rows, scores = self._fit_tasks(X, **fit_params)
+        weight = None if self._pairwise else read_weights(fit_params.get("sample_weight"), X)
+        out = np.empty(sum(len(index) for index in rows.values()), dtype=int)
+        for name, index in rows.items():
+            kept = index if weight is None else index[weight[index] > 0]
+            out[kept] = np.where(scores[name] >= self.model_.tasks[name].threshold, 1, -1)
+            if len(kept) < len(index):  # rows of weight zero are as good as new
+                ignored = np.setdiff1d(index, kept)
+                table = read_table(self, as_numpy(X), reset=False)
+                out[ignored] = self.predict(table[ignored], groups=name)
+        return out
 
-    def _table_tasks(self, X: Any, sample_weight: Any, groups: Any) -> dict[Hashable, Task]:
+    def _fit_tasks(
+        self, X: Any, sample_weight: Any = None, groups: Any = None
+    ) -> tuple[dict[Hashable, Indices], dict[Hashable, Array]]:
+        """Fit; the rows of each task, and the left-out scores of those that were learned from."""
+        device = cuda_device_of(X)
+        with rollback_on_error(self):
+            method, views = self.learning_method(), None
+            if self._pairwise:
+                tasks, rows = self._given_tasks(host(X), sample_weight, as_numpy(groups))
+            else:
+                tasks, rows, views = self._table_tasks(
+                    host(X), as_numpy(sample_weight), as_numpy(groups)
+                )
+            self.model_, scores = learn_tasks(
+                tasks,
+                method,
+                self.false_alarm_rate,
+                dtype=read_dtype(self.dtype),
+                views=views,
+                n_jobs=self.n_jobs,
+                device=device,
+            )
+        return rows, scores
+
+    def _table_tasks(self, X: Any, sample_weight: Any, groups: Any) -> Any:
         table = read_table(self, X, reset=True)
         weight = read_weights(sample_weight, X)
-        self._row_names = read_groups(groups, len(table))
-        rows = group_rows(self._row_names)
+        rows = group_rows(read_groups(groups, len(table)))
         kept = rows if weight is None else {c: i[weight[i] > 0] for c, i in rows.items()}
         check_sizes({name: len(index) for name, index in kept.items()})
         views = resolve_views(self.views, table.shape[1], getattr(self, "feature_names_in_", None))
         index = list(kept.values())
-        self._views = varying_views(table, index, views) if self.drop_constant else views
+        views = varying_views(table, index, views) if self.drop_constant else views
         if self.pooled:
             options = self._kernel_options()
-            shared = pooled_bank(table, index, weight, views=self._views, **options)
-            banks = [shared.with_rows(table[rows]) for rows in index]
+            shared = pooled_kernels(table, index, weight, views=views, **options)
+            sets = [shared.with_rows(table[rows]) for rows in index]
         else:
-            banks = [self._own_bank(table, rows, weight) for rows in index]
-            smallest = min(banks, key=lambda bank: bank.n)
+            sets = [self._own_kernels(table, rows, weight, views) for rows in index]
+            smallest = min(sets, key=lambda kernels: kernels.n)
             leak = leaking_view(smallest, smallest.n)
             # Small tasks are what this is for: standardised, their thresholds are a little off.
-            if leak is not None and leak.scaler.kind != "standard":
-                warn_of_leak(leak, smallest.n)
-        self.bank_ = banks[0]
-        self.kernel_names_ = np.array(self.bank_.kernel_names, dtype=object)
-        self._check_room([len(rows) for rows in index], self.bank_.J)
-        return {
-            name: Task(name, np.nan, bank=bank, row_weight=None if weight is None else weight[rows])
-            for (name, rows), bank in zip(kept.items(), banks, strict=True)
+            if leak is not None and leak.view.scaler.kind != "standard":
+                warn_of_leak(leak)
+        self._check_room([len(rows) for rows in index], sets[0].J)
+        tasks = {
+            name: TaskKernels(TableKernels(own), None if weight is None else weight[rows])
+            for (name, rows), own in zip(kept.items(), sets, strict=True)
         }
+        return tasks, rows, views
 
-    def _own_bank(self, table: Array, rows: Any, weight: Array | None) -> KernelSet:
+    def _own_kernels(self, table: Array, rows: Any, weight: Array | None, views: Any) -> KernelSet:
         """A task's kernels with scaling and widths by its own rows."""
         own = None if weight is None else weight[rows]
         # Constant views are seen to for all tasks at once: they share their kernels.
         return KernelSet.fit(
-            table[rows],
-            self._views,
-            sample_weight=own,
-            drop_constant=False,
-            **self._kernel_options(),
+            table[rows], views, sample_weight=own, drop_constant=False, **self._kernel_options()
         )
 
     def _kernel_options(self) -> dict[str, Any]:
         return {"kernels": self.kernels, "widths": self.widths, "scaling": self.scaling}
 
-    def _precomputed_tasks(self, X: Any, sample_weight: Any, groups: Any) -> dict[Hashable, Task]:
-        if sample_weight is not None:
-            raise ValueError("sample_weight: not supported with precomputed kernels of tasks.")
-        dtype = self._value_type()
-        self.bank_ = None
+    def _given_tasks(self, X: Any, sample_weight: Any, groups: Any) -> Any:
+        _refuse_weights(sample_weight)
+        dtype = read_dtype(self.dtype)
+        columns: dict[Hashable, Any]
         if isinstance(X, Mapping):
             if groups is not None:
                 raise ValueError("groups: got groups next to a mapping, which names its tasks.")
-            stacks = {name: own_stack(name, K, dtype) for name, K in X.items()}
+            stacks = {name: _own_stack(name, K, dtype) for name, K in X.items()}
             if not stacks:
                 raise ValueError("X: got an empty mapping; expected kernels of at least one task.")
-            self._row_names = [name for name, stack in stacks.items() for _ in range(stack.n)]
-            columns: dict[Hashable, Any] = dict.fromkeys(stacks)
+            columns, total = dict.fromkeys(stacks), sum(stack.n for stack in stacks.values())
+            rows = group_rows([name for name, stack in stacks.items() for _ in range(stack.n)])
         else:
             whole = read_precomputed(X, dtype=dtype)
-            self._row_names = read_groups(groups, whole.n)
-            columns = dict(group_rows(self._row_names))
-            check_sizes({name: len(index) for name, index in columns.items()})
-            stacks = {name: whole[np.ix_(index, index)] for name, index in columns.items()}
+            rows = group_rows(read_groups(groups, whole.n))
+            columns, total = dict(rows), whole.n
+            check_sizes({name: len(index) for name, index in rows.items()})
+            stacks = {name: whole[np.ix_(index, index)] for name, index in rows.items()}
             self.n_features_in_ = whole.n
         counts = {stack.J for stack in stacks.values()}
         if len(counts) > 1:
@@ -282,72 +293,327 @@ class JointMultiKernelFisherNull(  # type: ignore[misc]
                 f"kernels: tasks have {sorted(counts)} kernels; expected as many for each."
             )
         named = [stack for stack in stacks.values() if stack.names is not None]
-        self.kernel_names_ = names_of_kernels(named[0] if named else next(iter(stacks.values())))
+        names = tuple(names_of_kernels(named[0] if named else next(iter(stacks.values()))))
         for stack in named:
-            check_names(stack, self.kernel_names_)
-        return {
-            name: Task(name, np.nan, stack=stack, columns=columns[name])
+            check_names(stack, names)
+        tasks = {
+            name: TaskKernels(_given_kernels(stack, names, columns[name], total))
             for name, stack in stacks.items()
         }
+        return tasks, rows
 
-    def _learn_tasks(self, init: Array | None, device: Any = None) -> None:
-        """Learn weights, coefficients and thresholds of the tasks in ``_tasks``."""
-        tol = check_number("tol", self.tol, "a positive number", 0.0)
-        J = len(self.kernel_names_)
-        ball = weight_ball(self.p, self.r, self.kernel_groups, self.bank_, J)
-        tasks = list(self._tasks.values())
-        problem = joint_problem(tasks, self._value_type(), self.n_jobs, device)
-        result: Result = solve(
-            problem, ball, self.solver, tol=tol, max_iter=self.max_iter, init=init
+    def learning_method(self) -> FisherMethod:
+        """The method with its parameters, checked."""
+        check_score_type(self.score_type, ("projection", "distance"))
+        if self.storage not in ("auto", "dense"):
+            raise ValueError(f"storage: got {self.storage!r}; expected 'auto' or 'dense'.")
+        return FisherMethod(
+            p=read_p(self.p),
+            delta=read_delta(self.delta),
+            r=self.r,
+            kernel_groups=self.kernel_groups,
+            solver=self.solver,
+            tol=check_number("tol", self.tol, "a positive number", 0.0),
+            max_iter=self.max_iter,
+            score_type=self.score_type,
         )
-        # Exact coefficients: the solver's are as good as its certificate asks, and leaving rows
-        # out magnifies what they lack.
-        solutions = problem.solutions(result.weights)
-        self.weights_ = result.weights
-        self.gap_ = result.gap
-        self.n_iter_ = result.n_iter
-        self.history_ = result.history
-        self.solver_ = result.solver
-        self._publish(
-            {
-                task.name: self._finished(task, coef, task.unscaled(diagonal))
-                for task, (coef, diagonal) in zip(tasks, solutions, strict=True)
+
+    # -- tasks that come and go -----------------------------------------------------------------
+
+    def enroll(self, X: Any, group: Hashable, sample_weight: Any = None) -> Self:
+        """Add a task with the shared weights: one linear solve, no learning.
+
+        Scaling and widths are those of its own rows, or with ``pooled`` those of the fit; delta is
+        relative to the rows given here.
+
+        Parameters
+        ----------
+        X : table of shape (n_new, d), or kernels of shape (J, n_new, n_new)
+            Rows of the new task.
+        group : hashable
+            Its name; must be new.
+        sample_weight : array of shape (n_new,), optional
+            Trust in each row; for tables.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        model, name = self.model_, read_groups([group], 1)[0]
+        if name in model.tasks:
+            raise ValueError(
+                f"group: the model already has a task {name!r}; forget({name!r}) first, or choose "
+                "another name."
+            )
+        device, X = cuda_device_of(X), as_numpy(X)
+        task, kernel = self._new_task(name, X, as_numpy(sample_weight), device)
+        learned = enrolled(
+            model,
+            task,
+            self.learning_method(),
+            self.false_alarm_rate,
+            dtype=read_dtype(self.dtype),
+            kernel=kernel,
+            device=device,
+        )
+        self.model_ = model.with_task(name, learned)
+        return self
+
+    def _new_task(
+        self, name: Hashable, X: Any, sample_weight: Any, device: Any
+    ) -> tuple[TaskKernels, Array | None]:
+        """The task to be, and K_b of its rows unless that is formed on a device."""
+        shared, weights = self.model_.kernels, self.model_.weights
+        if not isinstance(shared, TableKernels):
+            _refuse_weights(sample_weight)
+            stack = _own_stack(name, X, read_dtype(self.dtype))
+            check_names(stack.validate(stack.n, len(weights)), shared.names)
+            task = TaskKernels(_given_kernels(stack, shared.names, None, stack.n))
+            return task, None if device is not None else stack.combine(weights)
+        size = _num_samples(X)
+        if size < 2:
+            raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 2.")
+        table = read_table(self, X, reset=False)
+        weight = read_weights(sample_weight, X)
+        if weight is not None:
+            table, weight = table[weight > 0], weight[weight > 0]
+        self._check_room([len(table)], 0)
+        kernel, views = None, self.model_.views
+        assert views is not None
+        if self.pooled:
+            own = shared.set.with_rows(table)
+            kernel = None if device is not None else own.combine(weights)
+        elif device is not None:
+            own = self._own_kernels(table, slice(None), weight, views)
+        else:
+            own, kernel = fit_and_combine(
+                table, views, weights, shared.names, sample_weight=weight, **self._kernel_options()
+            )
+        return TaskKernels(TableKernels(own), weight), kernel
+
+    def forget(self, group: Hashable) -> Self:
+        """Remove a task; the shared weights stay."""
+        check_is_fitted(self)
+        name = read_groups([group], 1, self.model_.tasks)[0]
+        if len(self.model_.tasks) == 1:
+            raise ValueError(f"group: {name!r} is the only task; a model needs at least one.")
+        self.model_ = self.model_.without_task(name)
+        return self
+
+    def refit_weights(self) -> Self:
+        """Learn the shared weights again on all present tasks, starting from the present ones.
+
+        Scaling, widths and ridges stay.
+        """
+        check_is_fitted(self)
+        model = self.model_
+        if isinstance(model.kernels, TableKernels):
+            sizes = [task.kernels.n for task in model.tasks.values()]
+            self._check_room(sizes, model.kernels.set.J)
+        self.model_ = relearn_tasks(
+            model,
+            self.learning_method(),
+            self.false_alarm_rate,
+            dtype=read_dtype(self.dtype),
+            n_jobs=self.n_jobs,
+        )
+        return self
+
+    # -- scoring -----------------------------------------------------------------------------
+
+    def score_samples(self, X: Any, groups: Any = None) -> Any:
+        """Score rows by their own task; higher is more normal.
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or precomputed kernels (see the notes of the class)
+        groups : array of shape (m,) or one label for all rows, optional
+            The task that each row claims to belong to; may be left out where there is only one.
+
+        Returns
+        -------
+        array of shape (m,), or a mapping of these where X is one
+        """
+        return self._by_task(X, groups, lambda task, cross, _: task.score(cross))
+
+    def decision_function(self, X: Any, groups: Any = None) -> Any:
+        """Score minus the threshold of the row's task: negative where a row is flagged."""
+        return self._by_task(X, groups, lambda task, cross, _: task.score(cross) - task.threshold)
+
+    def predict(self, X: Any, groups: Any = None) -> Any:
+        """+1 for rows that are normal for their task, -1 for flagged ones."""
+        values = self.decision_function(X, groups)
+        if isinstance(values, Mapping):
+            return {name: np.where(part >= 0, 1, -1) for name, part in values.items()}
+        return match_container(np.where(as_numpy(values) >= 0, 1, -1), X)
+
+    def contributions(self, X: Any, groups: Any = None) -> Any:
+        """Contribution of each kernel to the projection of each row, of shape (m, J)."""
+        return self._by_task(X, groups, lambda task, cross, _: task.rule.contributions(cross))
+
+    def p_values(self, X: Any, groups: Any = None) -> Any:
+        """Conformal p-value of each row among the leave-one-out scores of its task."""
+
+        def judge(task: KernelModel, cross: Any, _: Any) -> Array:
+            return task.calibration.p_values(task.score(cross))
+
+        return self._by_task(X, groups, judge)
+
+    def detect(self, X: Any, fdr: float = 0.1, groups: Any = None) -> Any:
+        """Flag rows of one batch, whatever their tasks; see `MultiKernelFisherNull.detect`."""
+        values = self.p_values(X, groups)
+        if not isinstance(values, Mapping):
+            return match_container(discoveries(as_numpy(values), fdr), X)
+        together = discoveries(np.concatenate(list(values.values())), fdr)
+        ends = np.cumsum([len(part) for part in values.values()])[:-1]
+        return dict(zip(values, np.split(together, ends), strict=True))
+
+    def explain(self, X: Any, groups: Any = None) -> dict[Hashable, Explanation]:
+        """Scores of rows by their task, taken apart; rows keep their order within a task.
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or precomputed kernels (see the notes of the class)
+        groups : array of shape (m,) or one label for all rows, optional
+            The task that each row claims to belong to.
+
+        Returns
+        -------
+        dict of name -> Explanation
+        """
+        return {
+            name: task.explain(cross, table)
+            for name, (task, cross, table, _) in self._tasks_asked(X, groups).items()
+        }
+
+    def _by_task(self, X: Any, groups: Any, call: Any) -> Any:
+        """What ``call(task, cross, table)`` gives for each row, in the order of the rows."""
+        asked = self._tasks_asked(X, groups)
+        parts = {name: call(task, cross, table) for name, (task, cross, table, _) in asked.items()}
+        if isinstance(X, Mapping) and not hasattr(X, "shape"):
+            return parts
+        if not parts:
+            return match_container(np.empty(0), X)
+        first = next(iter(parts.values()))
+        out = np.empty((sum(len(part) for part in parts.values()), *first.shape[1:]))
+        for name, part in parts.items():
+            out[asked[name][3]] = part
+        return match_container(out, X)
+
+    def _tasks_asked(self, X: Any, groups: Any) -> dict[Hashable, Any]:
+        """For each task asked for: its model, kernels of its rows, these rows, their places."""
+        check_is_fitted(self)
+        device, X, groups = cuda_device_of(X), host(X), as_numpy(groups)
+        tasks, dtype = self.model_.tasks, read_dtype(self.dtype)
+        is_table = isinstance(self.model_.kernels, TableKernels)
+        if isinstance(X, Mapping):
+            if is_table or groups is not None:
+                raise ValueError(
+                    "X: a mapping of name -> kernels is for models of precomputed kernels, and "
+                    "names its tasks itself (no groups)."
+                )
+            read_groups(list(X), len(X), tasks)
+            return {
+                n: (tasks[n], tasks[n].kernels.cross(K, dtype), None, None) for n, K in X.items()
             }
-        )
+        source: Any = read_table(self, X, reset=False) if is_table else _cross_stack(X)
+        rows = group_rows(read_groups(groups, len(source), tasks))
+        return {
+            name: (
+                tasks[name],
+                tasks[name].kernels.cross(source[index], dtype, device),
+                source[index] if is_table else None,
+                index,
+            )
+            for name, index in rows.items()
+        }
 
-    def _finished(self, task: Task, coef: Array, inverse_diagonal: Array) -> Task:
-        left_out = left_out_projections(
-            inverse_diagonal, coef, task.ridge, row_weight=task.row_weight
-        )
-        return task.learned(coef, self._of_projection(left_out), self.false_alarm_rate)
+    # -- what was learned ------------------------------------------------------------------------
 
-    def _publish(self, tasks: dict[Hashable, Task]) -> None:
-        self._tasks = tasks
-        self.tasks_ = list(tasks)
-        self.coef_ = {name: task.coef for name, task in tasks.items()}
-        self.calibration_ = {name: task.calibration for name, task in tasks.items()}
-        self.threshold_ = {name: task.threshold for name, task in tasks.items()}
-        # scikit-learn's number where there is but one task.
-        several = len(tasks) > 1
-        self.offset_ = self.threshold_ if several else next(iter(self.threshold_.values()))
-        self.false_alarm_rate_ = {name: task.false_alarm_rate for name, task in tasks.items()}
+    @property
+    def tasks_(self) -> list[Hashable]:
+        """Names of the tasks."""
+        return list(self._tasks())
+
+    @property
+    def coef_(self) -> dict[Hashable, Array]:
+        """Coefficients of each task."""
+        return {name: task.rule.coef for name, task in self._tasks().items()}
+
+    @property
+    def calibration_(self) -> dict[Hashable, Calibration]:
+        """Leave-one-out scores of each task."""
+        return {name: task.calibration for name, task in self._tasks().items()}
+
+    @property
+    def threshold_(self) -> dict[Hashable, float]:
+        """Score below which rows of a task are flagged."""
+        return {name: task.threshold for name, task in self._tasks().items()}
+
+    @property
+    def offset_(self) -> Any:
+        """The same; scikit-learn's number where there is but one task."""
+        found = self.threshold_
+        return found if len(found) > 1 else next(iter(found.values()))
+
+    @property
+    def false_alarm_rate_(self) -> dict[Hashable, float]:
+        """The rate that each threshold stands for."""
+        return {name: task.false_alarm_rate for name, task in self._tasks().items()}
+
+    @property
+    def kernel_names_(self) -> Any:
+        """Names of the kernels."""
+        self._tasks()
+        return np.array(self.model_.kernels.names, dtype=object)
+
+    @property
+    def bank_(self) -> Any:
+        """The kernels of the first task; None for precomputed kernels."""
+        self._tasks()
+        kernels = self.model_.kernels
+        return kernels.set if isinstance(kernels, TableKernels) else None
+
+    def _tasks(self) -> Mapping[Hashable, KernelModel]:
+        check_is_fitted(self)
+        return self.model_.tasks
 
     # -- small things ------------------------------------------------------------------------
 
-    def _device_for(self, X: Any) -> Any:
-        """The GPU on which the tasks' systems are solved, in batches; None: the host."""
-        return cuda_device_of(X)
-
-    def _check_choices(self) -> None:
-        if self.score_type not in ("projection", "distance"):
-            raise ValueError(
-                f"score_type: got {self.score_type!r}; expected 'projection' or 'distance'."
-            )
-        if self.storage not in ("auto", "dense"):
-            raise ValueError(f"storage: got {self.storage!r}; expected 'auto' or 'dense'.")
+    @property
+    def _pairwise(self) -> bool:
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
     def _check_room(self, sizes: list[int], J: int) -> None:
         """Refuse stacks of all tasks that do not fit, before they are allocated."""
         side = math.ceil(math.sqrt(sum(size * size for size in sizes)))
         limit = parse_memory_limit(self.memory_limit)
-        check_memory(J, side, np.dtype(self._value_type()).itemsize, limit)
+        check_memory(J, side, np.dtype(read_dtype(self.dtype)).itemsize, limit)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that precomputed stacks are sliced on both sides."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._pairwise
+        return tags
+
+
+def _refuse_weights(sample_weight: Any) -> None:
+    if sample_weight is not None:
+        raise ValueError("sample_weight: not supported with precomputed kernels of tasks.")
+
+
+def _given_kernels(stack: DenseStack, names: Any, columns: Any, total: int) -> GivenKernels:
+    return GivenKernels(names, stack.scale, stack.n, total, learned=columns, square=stack)
+
+
+def _own_stack(name: Hashable, X: Any, dtype: Any) -> DenseStack:
+    """A task's own square kernels, or an error that names the task."""
+    try:
+        return read_precomputed(X, dtype=dtype)
+    except InvalidKernelError as error:
+        raise InvalidKernelError(f"task {name!r}: {error}") from None
+
+
+def _cross_stack(X: Any) -> DenseStack:
+    return X if isinstance(X, DenseStack) else DenseStack(np.asarray(X, dtype=float))

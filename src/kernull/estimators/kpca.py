@@ -6,18 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from kernull._typing import Array, Indices
-from kernull.calibration import check_folds, cross_scores
-from kernull.estimators._fused_base import FusedKernelEstimator
-from kernull.estimators._fusion import fused_blocks
-from kernull.estimators._principal import principal_directions, reconstruction
-from kernull.estimators._unweighted import UnweightedEstimator
-from kernull.stacks import CrossKernels, DenseStack
+from kernull.calibration import check_folds
+from kernull.estimators.base import Learned, UnweightedEstimator
+from kernull.models.fused import Principals
 
 __all__ = ["KernelPCANovelty"]
 
 
-class KernelPCANovelty(UnweightedEstimator, FusedKernelEstimator):
+class KernelPCANovelty(UnweightedEstimator):
     r"""Reconstruction error of kernel PCA on one fused kernel (KPCA-Average, KPCA-Product).
 
     .. math::
@@ -101,38 +97,18 @@ class KernelPCANovelty(UnweightedEstimator, FusedKernelEstimator):
         self.dtype = dtype
         self.drop_constant = drop_constant
 
-    def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
+    coef_ = Learned("rule.coef")
+    eigenvalues_ = Learned("rule.eigenvalues")
+
+    @property
+    def n_components_(self) -> int:
+        """Number of directions used."""
+        return len(self.eigenvalues_)
+
+    def learning_method(self) -> Principals:
+        """The method with its parameters, checked."""
         folds = check_folds(self.calibration_folds)
-        wanted = self._check_components()
-        K = self._fuse(stack)
-        values, vectors = principal_directions(K)
-        if isinstance(wanted, float):
-            explained = np.cumsum(values) / max(float(values.sum()), np.finfo(float).tiny)
-            # One less than the first count that reaches it would miss it by more than rounding.
-            wanted = int(np.searchsorted(explained, wanted - 1e-12)) + 1
-        m = self.n_components_ = min(wanted, len(values))
-        self.eigenvalues_ = values[:m]
-        self.coef_ = vectors[:, :m] / np.sqrt(values[:m])
-        self._means = K.mean(axis=0)
-
-        def score(seen: Indices, held: Indices) -> Array:
-            part = K[np.ix_(seen, seen)]
-            lengths, directions = principal_directions(part)
-            coef = directions[:, :m] / np.sqrt(lengths[:m])
-            cross, own = K[np.ix_(held, seen)], K[held, held]
-            # A row like no other lies at -(k(x, x) + mean of all entries): put the fold's scores
-            # on the final model's scale, or the threshold may fall below the lowest score.
-            shift = float(part.mean()) - float(self._means.mean())
-            return reconstruction(cross, own, part.mean(axis=0), coef) + shift
-
-        return cross_scores(len(K), folds, score)
-
-    def _score(self, cross: DenseStack | CrossKernels) -> Array:
-        own = self._own_similarity(cross)
-        out = np.empty(len(cross))
-        for rows, K in fused_blocks(cross, self.fusion):
-            out[rows] = reconstruction(K, own[rows], self._means, self.coef_)
-        return out
+        return Principals(self.fusion, self._check_components(), folds)
 
     def _check_components(self) -> int | float:
         m = self.components

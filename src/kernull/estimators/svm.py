@@ -6,19 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from kernull._typing import Array, Indices
-from kernull.balls import Ball, LpBall, Simplex
-from kernull.calibration import check_folds, cross_scores
-from kernull.estimators._fusion import constant_diagonal, self_similarity
-from kernull.estimators._inputs import check_number
-from kernull.estimators._unweighted import UnweightedEstimator
-from kernull.problems import OneClassSVMProblem, SVDDProblem
-from kernull.solvers import solve
-from kernull.stacks import CrossKernels, DenseStack
+from kernull._typing import Indices
+from kernull.calibration import check_folds
+from kernull.estimators.base import Learned, UnweightedEstimator
+from kernull.estimators.parameters import check_number
+from kernull.models.support import SupportMethod
 
 __all__ = ["MultiKernelOneClassSVM", "MultiKernelSVDD"]
-
-_ONE = np.ones(1)
 
 
 class _SupportVectorEstimator(UnweightedEstimator):
@@ -32,36 +26,24 @@ class _SupportVectorEstimator(UnweightedEstimator):
     max_iter: int | None
     calibration_folds: int
 
-    def _make_problem(self, stack: DenseStack) -> Any:
-        raise NotImplementedError
+    weights_ = Learned("rule.weights")
+    coef_ = Learned("rule.coef")
+    description_ = Learned("rule.description")
+    gap_ = Learned("certificate.gap")
+    n_iter_ = Learned("certificate.n_iter")
+    history_ = Learned("certificate.history")
+    solver_ = Learned("certificate.solver")
 
-    def _make_ball(self) -> Ball:
-        raise NotImplementedError
+    @property
+    def support_(self) -> Indices:
+        """Indices of the support vectors."""
+        return np.flatnonzero(self.coef_ > 0)
 
-    def _describe(self, problem: Any, weights: Array, a: Array) -> tuple[float, ...]:
-        """The numbers that turn projections into scores."""
-        raise NotImplementedError
-
-    def _judge(self, projection: Array, own: Array | None, numbers: tuple[float, ...]) -> Array:
-        """Scores from projections sum_i a_i k(x_i, x) and, where needed, k(x, x)."""
-        raise NotImplementedError
-
-    def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
+    def _support_method(self, p: float | None) -> SupportMethod:
         tol = check_number("tol", self.tol, "a positive number", 0.0)
         folds = check_folds(self.calibration_folds)
-        problem, ball = self._make_problem(stack), self._make_ball()
         name, options = self._solver_and_options()
-        result = solve(problem, ball, name, tol=tol, max_iter=self.max_iter, **options)
-        self.weights_ = result.weights
-        self.coef_ = result.coef
-        self.gap_ = result.gap
-        self.n_iter_ = result.n_iter
-        self.history_ = result.history
-        self.solver_ = result.solver
-        self.support_ = np.flatnonzero(result.coef > 0)
-        self.description_ = self._describe(problem, result.weights, result.coef)
-        self._constant_diagonal = constant_diagonal(stack)
-        return self._cross_scores(stack, folds)
+        return SupportMethod(self.nu, p, folds, name, tol, self.max_iter, options)
 
     def _solver_and_options(self) -> tuple[str, dict[str, Any]]:
         if self.slim not in (True, False):
@@ -77,30 +59,6 @@ class _SupportVectorEstimator(UnweightedEstimator):
             "slim_lambda", self.slim_lambda, "a number of at least 0", 0.0, strict=False
         )
         return "slim", {"slim_lambda": strength}
-
-    def _cross_scores(self, stack: DenseStack, folds: int) -> Array:
-        """Scores of held-out rows by machines of the same kernel weights."""
-        K = stack.combine(self.weights_)
-        own = np.diagonal(K)
-
-        def score(seen: Indices, held: Indices) -> Array:
-            # The offset is the final machine's: one learned from fewer rows has another, and
-            # scores on another scale could put the threshold below the lowest score there is.
-            a = self._make_problem(DenseStack(K[np.ix_(seen, seen)][None])).inner(_ONE)
-            return self._judge(K[np.ix_(held, seen)] @ a, own[held], self.description_)
-
-        return cross_scores(stack.n, folds, score)
-
-    def _score(self, cross: DenseStack | CrossKernels) -> Array:
-        used = self.weights_ > 0  # kernels without weight need not be evaluated
-        some, weights = cross.select(used), self.weights_[used]
-        own = None
-        if self._needs_own_similarity:
-            constant = self._constant_diagonal
-            own = weights @ self_similarity(some, None if constant is None else constant[used])
-        return self._judge(weights @ some.products(self.coef_), own, self.description_)
-
-    _needs_own_similarity = False
 
 
 class MultiKernelOneClassSVM(_SupportVectorEstimator):
@@ -221,17 +179,9 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         self.dtype = dtype
         self.drop_constant = drop_constant
 
-    def _make_problem(self, stack: DenseStack) -> OneClassSVMProblem:
-        return OneClassSVMProblem(stack, self.nu)
-
-    def _make_ball(self) -> Ball:
-        return LpBall(self.p)
-
-    def _describe(self, problem: Any, weights: Array, a: Array) -> tuple[float, ...]:
-        return (problem.offset(weights, a),)
-
-    def _judge(self, projection: Array, own: Array | None, numbers: tuple[float, ...]) -> Array:
-        return np.asarray(projection - numbers[0])
+    def learning_method(self) -> SupportMethod:
+        """The method with its parameters, checked."""
+        return self._support_method(self.p)
 
 
 class MultiKernelSVDD(_SupportVectorEstimator):
@@ -285,8 +235,6 @@ class MultiKernelSVDD(_SupportVectorEstimator):
     (True, True)
     """
 
-    _needs_own_similarity = True
-
     def __init__(
         self,
         kernels: Any = "rbf",
@@ -330,17 +278,6 @@ class MultiKernelSVDD(_SupportVectorEstimator):
         self.dtype = dtype
         self.drop_constant = drop_constant
 
-    def _make_problem(self, stack: DenseStack) -> SVDDProblem:
-        return SVDDProblem(stack, self.nu)
-
-    def _make_ball(self) -> Ball:
-        return Simplex()
-
-    def _describe(self, problem: Any, weights: Array, a: Array) -> tuple[float, ...]:
-        radius2, norm2 = problem.sphere(weights, a)
-        return (radius2, norm2)
-
-    def _judge(self, projection: Array, own: Array | None, numbers: tuple[float, ...]) -> Array:
-        radius2, norm2 = numbers
-        assert own is not None
-        return np.asarray(radius2 - own + 2.0 * projection - norm2)
+    def learning_method(self) -> SupportMethod:
+        """The method with its parameters, checked."""
+        return self._support_method(None)  # the simplex: the objective rises in every weight

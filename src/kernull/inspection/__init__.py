@@ -1,6 +1,5 @@
 """Looking at models: explanations, and displays in scikit-learn's manner."""
 
-from kernull.estimators._explain import Explanation
 from kernull.inspection.boundary import BoundaryDisplay
 from kernull.inspection.columns import ColumnReason, column_reasons
 from kernull.inspection.displays import (
@@ -10,6 +9,7 @@ from kernull.inspection.displays import (
     WeightsDisplay,
 )
 from kernull.inspection.findings import TableReason, table_reasons
+from kernull.models.explanation import Explanation
 
 __all__ = [
     "BoundaryDisplay",

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
-from kernull.estimators._explain import Explanation
 from kernull.inspection._figures import GROUPS, NORMAL, OUTLIER, PALE, get_axes
+from kernull.models.explanation import Explanation
 
 __all__ = ["ContributionsDisplay", "ConvergenceDisplay", "ScoresDisplay", "WeightsDisplay"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Self
 
@@ -14,20 +15,20 @@ from sklearn.svm import OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array, Indices
-from kernull.calibration import Calibration, check_folds, cross_scores
+from kernull.calibration import Calibration, LeftOut, check_folds, cross_scores
 from kernull.errors import MissingDependencyError
-from kernull.estimators._fused_base import FusedKernelEstimator
-from kernull.estimators._fusion import fused_blocks
-from kernull.estimators._inputs import read_table
-from kernull.estimators._unweighted import UnweightedEstimator
-from kernull.problems._quadratic import check_nu
-from kernull.stacks import CrossKernels, DenseStack
+from kernull.estimators.base import Learned, UnweightedEstimator
+from kernull.estimators.inputs import read_table
+from kernull.models.fused import fuse
+from kernull.models.fusion import fused_blocks
+from kernull.models.training import Training
+from kernull.problems import check_nu
 from kernull.views import ViewScaler
 
 __all__ = ["AveragedOneClassSVM", "TableDetector", "pyod_detector"]
 
 
-class AveragedOneClassSVM(UnweightedEstimator, FusedKernelEstimator):
+class AveragedOneClassSVM(UnweightedEstimator):
     r"""scikit-learn's OneClassSVM on one fused kernel.
 
     .. math:: s(x) = \sum_i a_i k(x_i, x), \qquad 0 \le a_i \le 1,\; 1'a = \nu n
@@ -88,27 +89,67 @@ class AveragedOneClassSVM(UnweightedEstimator, FusedKernelEstimator):
         self.dtype = dtype
         self.drop_constant = drop_constant
 
-    def _learn(self, stack: DenseStack, sample_weight: Array | None) -> Array:
-        folds = check_folds(self.calibration_folds)
-        nu = check_nu(self.nu)
-        K = self._fuse(stack)
+    machine_ = Learned("rule.machine")
 
-        def machine(seen: Indices) -> Any:
-            return OneClassSVM(kernel="precomputed", nu=nu).fit(K[np.ix_(seen, seen)])
+    def learning_method(self) -> FusedMachine:
+        """The method with its parameters, checked."""
+        return FusedMachine(self.fusion, check_nu(self.nu), check_folds(self.calibration_folds))
+
+
+@dataclass(frozen=True, eq=False)
+class MachineRule:
+    """Scores by scikit-learn's machine on a fused kernel."""
+
+    fusion: str
+    machine: OneClassSVM
+
+    def score(self, cross: Any) -> Array:
+        """Scores of new rows."""
+        out = np.empty(len(cross))
+        for rows, K in fused_blocks(cross, self.fusion):
+            out[rows] = self.machine.score_samples(K)
+        return out
+
+
+@dataclass(frozen=True)
+class FusedMachine:
+    """scikit-learn's OneClassSVM on one fused kernel, calibrated by folds."""
+
+    fusion: str
+    nu: float
+    folds: int
+
+    def learn(self, training: Training, row_weight: Array | None) -> MachineFit:
+        """Learn from a dense stack."""
+        K = fuse(training.stack, self.fusion)
+        return MachineFit(MachineRule(self.fusion, self.machine(K)), self, K)
+
+    def machine(self, K: Array) -> Any:
+        """The machine of one kernel."""
+        return OneClassSVM(kernel="precomputed", nu=self.nu).fit(K)
+
+
+@dataclass(frozen=True, eq=False)
+class MachineFit:
+    """A fitted machine, and what calibration asks of it."""
+
+    rule: MachineRule
+    method: FusedMachine
+    K: Array
+    certificate = None
+    system = None
+
+    def leave_one_out(self) -> LeftOut:
+        """Scores of each row by a machine of other folds."""
+        K = self.K
 
         def score(seen: Indices, held: Indices) -> Array:
             # Sums of a are nu times the rows seen; the full model's are those of all rows.
             share = len(K) / len(seen)
-            return np.asarray(share * machine(seen).score_samples(K[np.ix_(held, seen)]))
+            machine = self.method.machine(K[np.ix_(seen, seen)])
+            return np.asarray(share * machine.score_samples(K[np.ix_(held, seen)]))
 
-        self.machine_ = machine(np.arange(len(K)))
-        return cross_scores(len(K), folds, score)
-
-    def _score(self, cross: DenseStack | CrossKernels) -> Array:
-        out = np.empty(len(cross))
-        for rows, K in fused_blocks(cross, self.fusion):
-            out[rows] = self.machine_.score_samples(K)
-        return out
+        return LeftOut(cross_scores(len(K), self.method.folds, score))
 
 
 class TableDetector(OutlierMixin, BaseEstimator):

@@ -1,5 +1,6 @@
 """Problems: given weights b, the value F, the gradient -u, the curvature, the coefficients a."""
 
+from kernull.problems._quadratic import check_nu
 from kernull.problems.base import Evaluation, Problem, relative_gap
 from kernull.problems.fisher import FisherProblem
 from kernull.problems.incremental import RidgeInverse, ridge_solution
@@ -15,6 +16,7 @@ __all__ = [
     "Problem",
     "RidgeInverse",
     "SVDDProblem",
+    "check_nu",
     "relative_gap",
     "ridge_solution",
 ]

@@ -181,8 +181,11 @@ class FisherProblem:
     def solution(self, weights: Array) -> tuple[Array, Array]:
         """The exact a(b) and the diagonal of the scaled inverse, from one factorisation."""
         factor = self.factorise(weights)
-        a = cho_solve((factor, True), self.target, check_finite=False)
-        return self._scale(a), inverse_diagonal(factor)
+        return self.coefficients(factor), inverse_diagonal(factor)
+
+    def coefficients(self, factor: Array) -> Array:
+        """The exact a(b), from what `factorise` gave."""
+        return self._scale(cho_solve((factor, True), self.target, check_finite=False))
 
     def _check_sign(self, u: Array, quadratic: float) -> None:
         # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding. Rounding is measured

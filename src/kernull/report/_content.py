@@ -15,8 +15,8 @@ from sklearn.metrics import roc_curve
 from kernull._typing import Array, Mask
 from kernull._version import __version__
 from kernull.errors import MissingCapabilityError
-from kernull.estimators._explain import Explanation, spreads
 from kernull.metrics import auc
+from kernull.models.explanation import Explanation, spreads
 
 __all__ = ["Content", "Reason", "Row", "can_explain", "gather"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,16 @@ from sklearn.utils import _safe_indexing
 
 from kernull._quiet import silenced
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Calibration, leave_one_out
 from kernull.errors import ConstantViewWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
-from kernull.estimators._inputs import read_precomputed, read_table
-from kernull.estimators._weights import weight_ball
+from kernull.estimators.inputs import read_table
+from kernull.models import FisherRule, GivenRows, TableRows
+from kernull.models.grid import at_grid_point, left_out_at
+from kernull.models.training import Training
 from kernull.paths import Path, shared_path
-from kernull.problems import FisherProblem
 from kernull.selection.criteria import Criterion, FoldView
 from kernull.stacks import DenseStack
+from kernull.stacks.given import read_precomputed
 from kernull.views import resolve_views
 
 __all__ = ["FoldTask", "Rows", "evaluate"]
@@ -60,6 +61,12 @@ class Rows:
         """What an estimator is fitted on."""
         return self._kernels[np.ix_(rows, rows)] if self.table is None else self.table[rows]
 
+    def to_learn(self, rows: Indices) -> TableRows | GivenRows:
+        """The same for `kernull.models.learn`."""
+        if self.table is None:
+            return GivenRows(self._kernels[np.ix_(rows, rows)])
+        return TableRows(self.table[rows], self.views)
+
     def against(self, rows: Indices, train: Indices) -> Any:
         """What an estimator fitted on ``train`` scores."""
         return self._kernels[np.ix_(rows, train)] if self.table is None else self.table[rows]
@@ -84,14 +91,17 @@ class FoldTask:
     deltas: tuple[float, ...]
     tol: float
     leave_one_out: bool
+    n_features: int
 
 
 def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, Array]:
     """Statistics (P, D, k) of every model by the criterion, and their certified gaps (P, D)."""
-    model = copy(task.estimator)
+    model = task.estimator
+    settings, method = model.learning_settings(), model.learning_method()
     # The final fit says which views are constant; folds would repeat it over and over.
     with silenced(ConstantViewWarning):
-        stack = model._training_stack(rows.training(task.train), None, slice(None))
+        training = rows.to_learn(task.train).training(None, slice(None), settings)
+    kernels, stack = training.kernels, training.stack
     if task.leave_one_out and not hasattr(stack, "combine"):
         raise MissingCapabilityError(
             f"cv='loo' needs factorisations, and {type(stack).__name__} never forms an n x n "
@@ -102,13 +112,14 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
         task.ps,
         task.deltas,
         tol=task.tol,
-        ball=lambda p: weight_ball(p, model.r, model.kernel_groups, model.bank_, stack.J),
+        ball=lambda p: replace(method, p=p).ball(kernels),
     )
+    to_score = FisherRule(np.ones(stack.J), np.ones(0), method.score_type).projection_to_score
     targets = task.test[task.labels[task.test] == 1]
     outliers = task.test[task.labels[task.test] == -1]
 
     def score(X: Any) -> Array:
-        return model._of_projection(path.scores(model._cross(X)))
+        return to_score(path.scores(kernels.cross(X, settings.dtype)))
 
     def judge(index: Indices) -> Array:
         if not len(index):
@@ -118,14 +129,12 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
     def models() -> Iterator[tuple[tuple[int, int], MultiKernelFisherNull, Any, Indices]]:
         X = rows.against(task.test, task.train)
         for index in np.ndindex(path.shape):
-            yield index, _fitted(model, stack, path, index), X, task.labels[task.test]
+            yield index, _fitted(task, training, path, index), X, task.labels[task.test]
 
     view = FoldView(
-        held_out=model._of_projection(_leave_one_out(stack, path))
-        if task.leave_one_out
-        else judge(targets),
+        held_out=to_score(_leave_one_out(stack, path)) if task.leave_one_out else judge(targets),
         outliers=judge(outliers),
-        training=model._of_projection(_training_projections(stack, path)),
+        training=to_score(_training_projections(stack, path)),
         train_rows=None if rows.table is None else rows.table[task.train],
         score_rows=score,
         seed=task.seed,
@@ -143,33 +152,17 @@ def _training_projections(stack: Any, path: Path) -> Array:
 def _leave_one_out(stack: Any, path: Path) -> Array:
     out = np.empty_like(path.coef)
     for i, k in np.ndindex(path.shape):
-        problem = FisherProblem(stack, path.deltas[k] * stack.n)
-        out[i, k] = _left_out(problem, path.weights[i, k])[1]
+        out[i, k] = left_out_at(stack, path, (i, k))[2]
     return out
 
 
-def _left_out(problem: FisherProblem, weights: Array) -> tuple[Array, Array]:
-    """Exact coefficients at these weights, and leave-one-out projections.
-
-    Those of the path are as good as its certificate asks, and leaving rows out magnifies what
-    they lack.
-    """
-    coef, inverse = problem.solution(weights)
-    return coef, leave_one_out(problem, weights, coef, inverse_diagonal=inverse)
-
-
 def _fitted(
-    model: MultiKernelFisherNull, stack: Any, path: Path, index: tuple[int, int]
+    task: FoldTask, training: Training, path: Path, index: tuple[int, int]
 ) -> MultiKernelFisherNull:
     """The estimator that a fit with this p and delta would have given."""
-    i, k = index
-    one = copy(model)
-    one.set_params(p=path.ps[i], delta=path.deltas[k])
-    one.weights_, one.gap_ = path.weights[i, k], float(path.gaps[i, k])
-    problem = FisherProblem(stack, path.deltas[k] * stack.n)
-    one.coef_, projections = _left_out(problem, one.weights_)
-    scores = one._of_projection(projections)
-    one.calibration_ = Calibration.of(scores, smooth=True)
-    one.threshold_, one.false_alarm_rate_ = one.calibration_.threshold(one.false_alarm_rate)
-    one.offset_ = one.threshold_
-    return one
+    model = copy(task.estimator)
+    model.set_params(p=path.ps[index[0]], delta=path.deltas[index[1]])
+    rate = model.false_alarm_rate
+    model.model_ = at_grid_point(training, path, index, model.score_type, rate)
+    model.n_features_in_ = task.n_features
+    return model

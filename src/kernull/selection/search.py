@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import EdgeOfGridWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
-from kernull.estimators._inputs import read_precomputed
 from kernull.paths.grids import (
     PAPER_DELTAS,
     PAPER_PS,
@@ -29,6 +28,7 @@ from kernull.selection.criteria import read_scoring
 from kernull.selection.folds import FoldTask, Rows, evaluate
 from kernull.selection.results import best_index, edges, results_table
 from kernull.selection.splitters import one_class_splits, read_labels
+from kernull.stacks.given import read_precomputed
 
 __all__ = ["MultiKernelFisherNullCV"]
 
@@ -207,6 +207,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
                 deltas=self.deltas_,
                 tol=self.tol,
                 leave_one_out=self._leave_one_out,
+                n_features=self.n_features_in_,
             )
             for width in self.widths_
             for (train, test), seed in zip(splits, seeds, strict=True)

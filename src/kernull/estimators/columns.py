@@ -118,7 +118,7 @@ def not_numeric(columns: list[str]) -> str:
 
 def may_miss_views(estimator: Any, fitted: bool) -> bool:
     """Whether the estimator can score rows of which a whole view is missing."""
-    return fitted and hasattr(estimator, "_contributions")
+    return fitted and hasattr(estimator, "contributions")
 
 
 def _names(X: Any) -> list[str] | None:

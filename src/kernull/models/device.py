@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernull._typing import Array, Indices
-from kernull.estimators._auto import is_auto
 
 if TYPE_CHECKING:
     from kernull.stacks.torch_kernel_set import TorchKernelSet
@@ -17,12 +16,11 @@ __all__ = ["fit_on_device"]
 
 
 def fit_on_device(
-    estimator: Any,
+    settings: Any,
     X: Any,
     views: Mapping[str, Indices],
     weight: Array | None,
     rows: Any,
-    dtype: Any,
 ) -> TorchKernelSet | None:
     """The bank of the rows of X that have weight, fitted on X's device; None where it cannot be.
 
@@ -37,14 +35,15 @@ def fit_on_device(
         # Rows held out have weight zero, and the others one: that is a choice of rows.
         weight = None if (weight[rows] == 1.0).all() else weight
         X = X[torch.as_tensor(rows, device=X.device)]
-    simple = estimator.reference is None and not is_auto(estimator.widths)
-    if not simple or not TorchKernelSet.can_fit(estimator.kernels, estimator.scaling, weight):
+    by_rule = isinstance(settings.widths, str)
+    simple = settings.reference is None and not by_rule
+    if not simple or not TorchKernelSet.can_fit(settings.kernels, settings.scaling, weight):
         return None
     return TorchKernelSet.fit(
         X.detach(),
         views,
-        widths=estimator.widths,
-        scaling=estimator.scaling,
-        drop_constant=estimator.drop_constant,
-        dtype=torch.float32 if np.dtype(dtype) == np.float32 else torch.float64,
+        widths=settings.widths,
+        scaling=settings.scaling,
+        drop_constant=settings.drop_constant,
+        dtype=torch.float32 if np.dtype(settings.dtype) == np.float32 else torch.float64,
     )

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull._version import __version__
-from kernull.estimators._arrays import as_numpy
 from kernull.estimators.fisher import MultiKernelFisherNull
 from kernull.kernels import FittedKernel
 from kernull.persistence.onnx_graph import GraphBuilder
@@ -53,11 +51,11 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
         raise ValueError(f"dtype: got {dtype!r}; expected 'float64' or 'float32'.")
     _check(model)
     graph = GraphBuilder(dtype)
-    scale = model._cross(np.zeros((1, model.n_features_in_))).scale
-    factors, a = as_numpy(model.weights_) * scale, as_numpy(model.coef_)
+    fitted = model.model_
+    factors, a = fitted.rule.weights * fitted.kernels.scale, fitted.rule.coef
     total: str | None = None
     j = 0
-    for view in model.bank_.views:
+    for view in fitted.kernels.set.views:
         rows = _scaled(graph, graph.columns("X", view.columns), view.scaler)
         shared: dict[str, str] = {}
         for kernel in view.kernels:
@@ -81,8 +79,7 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
 
 
 def _check(model: Any) -> None:
-    is_sum = getattr(type(model), "_contributions", None) is MultiKernelFisherNull._contributions
-    if not is_sum:
+    if not isinstance(model, MultiKernelFisherNull):
         raise TypeError(
             f"model: {type(model).__name__} has no ONNX graph; expected MultiKernelFisherNull."
         )

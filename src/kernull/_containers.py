@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_numpy", "cuda_device_of", "host", "is_dask", "is_tensor", "like", "map_rows"]
+__all__ = [
+    "as_numpy",
+    "cuda_device_of",
+    "host",
+    "is_dask",
+    "is_tensor",
+    "map_rows",
+    "match_container",
+    "tensor_on",
+]
 
 
 def _comes_from(X: Any, package: str) -> bool:
@@ -48,13 +57,16 @@ def host(X: Any) -> Any:
     return as_numpy(X)
 
 
-def like(values: Any, X: Any) -> Any:
+def match_container(values: Any, X: Any) -> Any:
     """NumPy values as a tensor on the device of X, where X is a tensor."""
-    if not is_tensor(X):
-        return values
+    return tensor_on(values, X.device) if is_tensor(X) else values
+
+
+def tensor_on(values: Any, device: Any) -> Any:
+    """NumPy values as a tensor on a device."""
     import torch
 
-    return torch.as_tensor(np.ascontiguousarray(values), device=X.device)
+    return torch.as_tensor(np.ascontiguousarray(values), device=device)
 
 
 def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any = float) -> Any:

@@ -1,0 +1,430 @@
+"""What every one-class estimator over kernels shares: a shell around a fitted `KernelModel`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from kernull._containers import (
+    as_numpy,
+    cuda_device_of,
+    is_dask,
+    is_tensor,
+    map_rows,
+    match_container,
+    tensor_on,
+)
+from kernull._typing import Array, Mask
+from kernull.calibration import discoveries, read_calibration
+from kernull.errors import MissingCapabilityError
+from kernull.estimators.inputs import read_partial_table, read_table, read_weights
+from kernull.estimators.parameters import read_dtype
+from kernull.estimators.rollback import rollback_on_error
+from kernull.models import (
+    Explanation,
+    Fitted,
+    GivenRows,
+    KernelModel,
+    Settings,
+    TableKernels,
+    TableRows,
+    learn,
+    view_names,
+)
+from kernull.stacks import parse_memory_limit
+from kernull.stacks.given import read_precomputed
+from kernull.views import resolve_views
+
+__all__ = ["AdditiveEstimator", "Learned", "OneClassKernelEstimator", "UnweightedEstimator"]
+
+
+class Learned:
+    """A learned attribute, read from the fitted model; absent where the model has none.
+
+    Parameters
+    ----------
+    path : str
+        Where it is in ``model_``, such as ``"rule.weights"``.
+    tensor : bool
+        Whether it comes back as a tensor where the model was fitted on tensors.
+    """
+
+    def __init__(self, path: str, *, tensor: bool = False) -> None:
+        self.path, self.tensor = path, tensor
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        if estimator is None:
+            return self
+        value: Any = vars(estimator).get("model_")
+        if value is None:
+            raise NotFittedError(
+                f"This {type(estimator).__name__} is not fitted yet, so it has no {self.name!r}; "
+                "call fit first."
+            )
+        device = value.device
+        for part in self.path.split("."):
+            value = getattr(value, part, None)
+        if value is None:
+            raise AttributeError(f"{type(estimator).__name__} has no {self.name!r} here.")
+        return tensor_on(value, device) if self.tensor and device is not None else value
+
+
+class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
+    """Base of all one-class estimators over a stack of kernels.
+
+    A subclass has the parameters ``kernels, views, scaling, widths, false_alarm_rate, storage,
+    memory_limit, dtype, drop_constant`` and implements ``learning_method()``, which reads its other
+    parameters into a `kernull.models.learning.Method`. One that sets ``_matrix_free`` may be given
+    stacks that never form an n x n matrix; one that sets ``_offers_refits`` offers
+    ``calibration="folds"`` and ``"auto"``.
+    """
+
+    _matrix_free = False
+    _offers_refits = False
+
+    model_: KernelModel
+    kernels: Any
+    views: Any
+    scaling: Any
+    widths: Any
+    false_alarm_rate: float
+    storage: str
+    memory_limit: Any
+    dtype: Any
+    drop_constant: bool
+    # Defaults for estimators that do not offer these parameters themselves.
+    calibration: str = "loo"
+    calibration_fraction: Any = 0.25
+    random_state: Any = 0
+    normalize: Any = "none"
+    reference: Any = None
+    landmarks: int = 1000
+
+    calibration_ = Learned("calibration")
+    threshold_ = Learned("threshold")
+    offset_ = Learned("threshold")
+    false_alarm_rate_ = Learned("false_alarm_rate")
+
+    def learning_method(self) -> Any:
+        """The method with its parameters, checked, as `kernull.models.learn` takes it."""
+        raise NotImplementedError
+
+    # -- fitting -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn what normal looks like.
+
+        Parameters
+        ----------
+        X : table of shape (n, d), or kernels of shape (J, n, n)
+            Training rows, all taken to be normal; a stack of kernels when
+            ``kernels="precomputed"``.
+        y : ignored
+            Present for scikit-learn's interface.
+        sample_weight : array of shape (n,), optional
+            Trust in each row: a weight w counts as w copies of the row, a weight below 1 lets the
+            model miss it. For training data that is not clean.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, sample_weight)
+        return self
+
+    def _fit(self, X: Any, sample_weight: Any = None, client: Any = None) -> Fitted:
+        with rollback_on_error(self):  # never the columns of one fit with the kernels of another
+            weight = read_weights(as_numpy(sample_weight), X)
+            settings = self.learning_settings(client)
+            fitted = learn(self.learning_method(), self._rows(X), weight, settings)
+            device = str(X.device) if is_tensor(X) else None
+            self.model_ = replace(fitted.model, device=device)
+        return fitted
+
+    def learning_settings(self, client: Any = None) -> Settings:
+        """The parameters that all methods share, checked, as `kernull.models.learn` takes them."""
+        calibrator = read_calibration(
+            self.calibration,
+            self.calibration_fraction,
+            self.random_state,
+            refits=self._offers_refits,
+        )
+        shared = ("kernels", "widths", "scaling", "drop_constant", "normalize", "reference")
+        shared += ("random_state", "storage", "landmarks", "false_alarm_rate")
+        return Settings(
+            calibrator=calibrator,
+            memory_limit=parse_memory_limit(self.memory_limit),
+            dtype=read_dtype(self.dtype),
+            matrix_free=self._matrix_free,
+            client=client,
+            **{name: getattr(self, name) for name in shared},
+        )
+
+    def _rows(self, X: Any) -> TableRows | GivenRows:
+        """What to learn from; notes the columns."""
+        if self._pairwise:
+            stack = read_precomputed(as_numpy(X), dtype=read_dtype(self.dtype))
+            self.n_features_in_ = stack.n
+            return GivenRows(stack)
+        table = read_table(self, as_numpy(X), reset=True)
+        names = getattr(self, "feature_names_in_", None)
+        on_device = X if self._device_for(X) is not None else None
+        return TableRows(table, resolve_views(self.views, table.shape[1], names), on_device)
+
+    # -- scoring -----------------------------------------------------------------------------
+
+    def score_samples(self, X: Any, *, missing_views: Any = None) -> Array:
+        """Score rows; higher is more normal.
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or kernels of shape (J, m, n)
+        missing_views : str or list of str, optional
+            Views to do without, for all of these rows (a sensor that is dead): the score is then
+            the sum over the remaining views, and thresholds and p-values are those of the same
+            sum. Columns that only missing views read may hold anything, NaN included; in a table
+            with column names they may be absent.
+
+        Returns
+        -------
+        array of shape (m,)
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            return map_rows(lambda part: self.score_samples(part, missing_views=missing_views), X)  # type: ignore[no-any-return]
+        return match_container(self._judged(X, missing_views)[1], X)  # type: ignore[no-any-return]
+
+    def decision_function(self, X: Any, *, missing_views: Any = None) -> Array:
+        """Score minus threshold: negative where a row is flagged."""
+        scores = self.score_samples(X, missing_views=missing_views)
+        return scores - self._without(missing_views).threshold
+
+    def predict(self, X: Any, *, missing_views: Any = None) -> Array:
+        """+1 for normal rows, -1 for flagged ones.
+
+        A row is flagged exactly where its p-value is at most ``false_alarm_rate_``.
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            return map_rows(lambda part: self.predict(part, missing_views=missing_views), X, int)  # type: ignore[no-any-return]
+        model, scores = self._judged(X, missing_views)
+        return match_container(np.where(scores - model.threshold >= 0, 1, -1), X)  # type: ignore[no-any-return]
+
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fit, and judge each training row by a model that did not see it.
+
+        That is its leave-one-out score, or with ``calibration="split"`` its held-out score for
+        rows held out.
+        """
+        fitted = self._fit(X, **fit_params)
+        return np.where(fitted.row_scores() >= fitted.model.threshold, 1, -1)
+
+    def p_values(self, X: Any, *, missing_views: Any = None) -> Array:
+        r"""Conformal p-value of each row: small where it is less normal than calibration rows.
+
+        .. math:: p(x) = \frac{1 + \#\{i : s_i \le s(x)\}}{m + 1}
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or kernels of shape (J, m, n)
+        missing_views : str or list of str, optional
+            Views to do without; see `score_samples`.
+
+        Returns
+        -------
+        array of shape (m,)
+            In [1/(m + 1), 1].
+
+        Notes
+        -----
+        With ``calibration="split"`` a new normal row has :math:`P(p \le \alpha) \le \alpha` for
+        every :math:`\alpha`, whatever the data (split conformal). With ``"loo"`` the scores of
+        all n rows are used; the same holds in practice, and exactly in the limit, but is no
+        theorem. Having no bound to lose, p then interpolates between the ranks
+        (`kernull.calibration.Calibration`), so that rates are not rounded down.
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            return map_rows(lambda part: self.p_values(part, missing_views=missing_views), X)  # type: ignore[no-any-return]
+        model, scores = self._judged(X, missing_views)
+        return match_container(model.calibration.p_values(scores), X)  # type: ignore[no-any-return]
+
+    def detect(self, X: Any, fdr: float = 0.1, *, missing_views: Any = None) -> Mask:
+        """Flag rows of one batch with at most this share of false alarms among the flags.
+
+        The p-values of the batch go through Benjamini and Hochberg's procedure
+        (``scipy.stats.false_discovery_control``).
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or kernels of shape (J, m, n)
+            The rows to judge together.
+        fdr : float in (0, 1), default=0.1
+            Bound of the expected share of normal rows among those flagged.
+        missing_views : str or list of str, optional
+            Views to do without; see `score_samples`.
+
+        Returns
+        -------
+        boolean array of shape (m,)
+            True where a row is flagged.
+
+        Notes
+        -----
+        The bound is proved for ``calibration="split"`` alone (Bates, Candès, Lei, Romano and Sesia
+        2023). p-values of m calibration rows are at least 1/(m + 1), so a batch of which fewer
+        than 1 in fdr (m + 1) rows are outliers cannot yield a discovery.
+        """
+        p_values = as_numpy(self.p_values(X, missing_views=missing_views))
+        return match_container(discoveries(np.asarray(p_values), fdr), X)  # type: ignore[no-any-return]
+
+    def _judged(self, X: Any, missing_views: Any) -> tuple[KernelModel, Array]:
+        """The model for the views that are there, and the scores of rows by it."""
+        model = self._without(missing_views)
+        return model, model.score(self._cross(model, X, view_names(missing_views))[0])
+
+    def _without(self, missing_views: Any) -> KernelModel:
+        missing = view_names(missing_views)
+        if missing and not self.model_.can_explain:
+            raise MissingCapabilityError(
+                f"missing_views: this {type(self).__name__} does not know its scores as sums over "
+                "kernels, so it cannot do without some. Use an estimator that has "
+                "contributions(), such as MultiKernelFisherNull, fitted at once."
+            )
+        return self.model_.without(missing)
+
+    def _cross(
+        self, model: KernelModel, X: Any, missing: tuple[str, ...] = ()
+    ) -> tuple[Any, Array | None]:
+        """Kernels between new rows and those of the model; and the rows, checked, of a table."""
+        device, X, kernels = self._device_for(X), as_numpy(X), model.kernels
+        dtype = read_dtype(self.dtype)
+        if isinstance(kernels, TableKernels):
+            if missing:
+                table = read_partial_table(self, X, kernels.columns_of(set(missing)))
+            else:
+                table = read_table(self, X, reset=False)
+            return kernels.cross(table, dtype, device), table
+        if missing:
+            X = kernels.silenced(X, model.kept_kernels(missing))
+        return kernels.cross(X, dtype), None
+
+    # -- small things ------------------------------------------------------------------------
+
+    @property
+    def kernel_names_(self) -> Any:
+        """Names of the kernels."""
+        return np.array(self._fitted_model.kernels.names, dtype=object)
+
+    @property
+    def bank_(self) -> Any:
+        """The kernels of the views, with the training rows; None for precomputed kernels."""
+        kernels = self._fitted_model.kernels
+        return kernels.set if isinstance(kernels, TableKernels) else None
+
+    @property
+    def _fitted_model(self) -> KernelModel:
+        check_is_fitted(self)
+        return self.model_
+
+    @property
+    def _pairwise(self) -> bool:
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def _device_for(self, X: Any) -> Any:
+        """The GPU to evaluate kernels on, or None: stacks there offer no dense algebra."""
+        return cuda_device_of(X) if self._matrix_free else None
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that precomputed stacks are sliced on both sides."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._pairwise
+        return tags
+
+
+class UnweightedEstimator(OneClassKernelEstimator):
+    """Estimators whose method has no place for weights of rows.
+
+    scikit-learn reads the signature of ``fit`` to find out, so refusing the argument would not do.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
+        """Learn what normal looks like.
+
+        Parameters
+        ----------
+        X : table of shape (n, d), or kernels of shape (J, n, n)
+            Training rows, all taken to be normal; a stack of kernels when
+            ``kernels="precomputed"``.
+        y : ignored
+            Present for scikit-learn's interface.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> Array:
+        """Fit, and judge each training row by a model that did not see it."""
+        return super().fit_predict(X)
+
+
+def _can_explain(estimator: Any) -> bool:
+    """Whether the fitted model knows what kernels usually contribute."""
+    model = vars(estimator).get("model_")
+    return model is None or model.can_explain
+
+
+class AdditiveEstimator(OneClassKernelEstimator):
+    """Estimators whose scores are sums over kernels, so that they can be taken apart."""
+
+    typical_contributions_ = Learned("typical_contributions")
+    calibration_contributions_ = Learned("left_out_contributions")
+
+    def contributions(self, X: Any) -> Array:
+        """Contribution of each kernel to the projection of each row.
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or kernels of shape (J, m, n)
+
+        Returns
+        -------
+        array of shape (m, J)
+            Rows add up to the projection y(x), which is the score when ``score_type="projection"``.
+        """
+        check_is_fitted(self)
+        cross, _ = self._cross(self.model_, X)
+        return match_container(self.model_.rule.contributions(cross), X)  # type: ignore[no-any-return]
+
+    @available_if(_can_explain)
+    def explain(self, X: Any, *, missing_views: Any = None) -> Explanation:
+        """Contributions of kernels and views to each score, against the typical normal row.
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or kernels of shape (J, m, n)
+        missing_views : str or list of str, optional
+            Views to do without; see `score_samples`.
+
+        Returns
+        -------
+        Explanation
+            With ``words(row)``, ``table()`` and ``plot(row)``.
+        """
+        check_is_fitted(self)
+        missing = view_names(missing_views)
+        cross, table = self._cross(self.model_, X, missing)
+        return self._without(missing).explain(cross, table)

@@ -1,0 +1,303 @@
+"""Methods on one fused kernel: Fisher null-space, Gaussian process, kernel PCA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from kernull._typing import Array, Indices
+from kernull.calibration import LeftOut, cross_scores, leave_one_out
+from kernull.models.fusion import (
+    check_fusion,
+    constant_diagonal,
+    fuse_square,
+    fused_blocks,
+    fused_diagonal,
+    self_similarity,
+)
+from kernull.models.null_space import NullSpace, null_space, null_space_leave_one_out
+from kernull.models.principal import principal_directions, reconstruction
+from kernull.models.rules import check_score_type
+from kernull.models.training import Training
+from kernull.problems import FisherProblem
+from kernull.stacks import DenseStack
+
+__all__ = [
+    "FusedFisher",
+    "FusedFisherRule",
+    "GaussianProcess",
+    "GaussianRule",
+    "PrincipalRule",
+    "Principals",
+    "fuse",
+    "project",
+]
+
+_ONE = np.ones(1)
+
+
+def fuse(stack: DenseStack, fusion: str) -> Array:
+    """The fused training kernel."""
+    check_fusion(fusion)
+    return fuse_square(stack, fusion)
+
+
+def project(cross: Any, fusion: str, V: Array) -> Array:
+    """K V between the rows of a cross stack and the training rows, K the fused kernel."""
+    out = np.empty((len(cross), *V.shape[1:]))
+    for rows, K in fused_blocks(cross, fusion):
+        out[rows] = K @ V
+    return out
+
+
+# -- Fisher null-space -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FusedFisherRule:
+    """y(x) = k(x)'a; -|1 - y(x)|; or that over the square root of 1'a."""
+
+    fusion: str
+    coef: Array
+    score_type: str
+    rank: int | None = None
+    """Of the kernel, where there is no ridge."""
+
+    def score(self, cross: Any) -> Array:
+        """Scores of new rows."""
+        return self.projection_to_score(project(cross, self.fusion, self.coef))
+
+    def projection_to_score(self, projection: Array) -> Array:
+        """From projections to scores."""
+        if self.score_type == "projection":
+            return projection
+        scale = 1.0 if self.score_type == "distance" else np.sqrt(self.coef.sum())
+        return np.asarray(-np.abs(1.0 - projection) / scale)
+
+
+@dataclass(frozen=True)
+class FusedFisher:
+    """Ridge solution of K a = 1, or the shortest least-squares one where delta is 0."""
+
+    fusion: str
+    delta: float
+    score_type: str
+
+    def learn(self, training: Training, row_weight: Array | None) -> Any:
+        """Learn from a dense stack."""
+        check_score_type(self.score_type, ("projection", "distance", "null-space"))
+        stack = training.stack
+        K = fuse(stack, self.fusion)
+        if self.delta == 0:
+            space = null_space(K, row_weight, single=stack.dtype == np.float32)
+            rule = FusedFisherRule(self.fusion, space.coef, self.score_type, space.rank)
+            return _NullSpaceFit(rule, space, row_weight)
+        n = stack.n if row_weight is None else float(row_weight.sum())
+        problem = FisherProblem(DenseStack(K[None]), self.delta * n, row_weight=row_weight)
+        coef = problem.evaluate(_ONE).coef
+        return _RidgeFit(FusedFisherRule(self.fusion, coef, self.score_type), problem, row_weight)
+
+
+class _Fit:
+    """Of methods without learned weights."""
+
+    certificate = None
+    system = None
+
+
+@dataclass(frozen=True, eq=False)
+class _NullSpaceFit(_Fit):
+    rule: FusedFisherRule
+    space: NullSpace
+    weight: Array | None
+
+    def leave_one_out(self) -> LeftOut:
+        left_out = null_space_leave_one_out(self.space, self.weight)
+        return LeftOut(self.rule.projection_to_score(left_out), self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class _RidgeFit(_Fit):
+    rule: FusedFisherRule
+    problem: FisherProblem
+    weight: Array | None
+
+    def leave_one_out(self) -> LeftOut:
+        left_out = leave_one_out(self.problem, _ONE, self.rule.coef, row_weight=self.weight)
+        return LeftOut(self.rule.projection_to_score(left_out), self.weight)
+
+
+# -- Gaussian process --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianRule:
+    """Scores from the predictive mean and variance of the constant 1."""
+
+    fusion: str
+    coef: Array
+    root: Array
+    """Square roots of the row weights: a row of weight w counts as w observations."""
+    factor: Array
+    """Lower Cholesky factor of the scaled K + s^2 I."""
+    noise: float
+    score_type: str
+    constant_diagonal: Array | None
+    """k_j(x, x) where it is the same for all rows."""
+
+    def score(self, cross: Any) -> Array:
+        """Scores of new rows."""
+        if self.score_type == "mean":
+            return project(cross, self.fusion, self.coef)
+        return self.moments_to_score(*self.moments(cross))
+
+    def moments(self, cross: Any) -> tuple[Array, Array]:
+        """Predictive mean and variance of new rows."""
+        mean, explained = np.empty(len(cross)), np.empty(len(cross))
+        for rows, K in fused_blocks(cross, self.fusion):
+            mean[rows] = K @ self.coef
+            half = solve_triangular(self.factor, (K * self.root).T, lower=True, check_finite=False)
+            explained[rows] = np.einsum("ij,ij->j", half, half)
+        own = fused_diagonal(self_similarity(cross, self.constant_diagonal), self.fusion)
+        variance = own + self.noise - explained
+        # Cancellation may leave a little less than the noise that is certainly there.
+        return mean, np.maximum(variance, self.noise)
+
+    def moments_to_score(self, mean: Array, variance: Array) -> Array:
+        """From mean and variance to scores."""
+        if self.score_type == "mean":
+            return mean
+        if self.score_type == "variance":
+            return -variance
+        if self.score_type == "ratio":
+            return np.asarray(mean / np.sqrt(variance))
+        return np.asarray(-0.5 * ((1.0 - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)))
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """Regression of the constant 1 with noise of a fixed variance."""
+
+    fusion: str
+    noise: float
+    score_type: str
+
+    def learn(self, training: Training, row_weight: Array | None) -> Any:
+        """Learn from a dense stack."""
+        check_score_type(self.score_type, ("mean", "variance", "log_density", "ratio"))
+        stack = training.stack
+        K = fuse(stack, self.fusion)
+        problem = FisherProblem(DenseStack(K[None]), self.noise, row_weight=row_weight)
+        weight = np.ones(stack.n) if row_weight is None else row_weight
+        rule = GaussianRule(
+            self.fusion,
+            problem.evaluate(_ONE).coef,
+            np.sqrt(weight),
+            np.tril(problem.factorise(_ONE)),
+            self.noise,
+            self.score_type,
+            constant_diagonal(stack),
+        )
+        return _GaussianFit(rule, problem, row_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class _GaussianFit(_Fit):
+    rule: GaussianRule
+    problem: FisherProblem
+    weight: Array | None
+
+    def leave_one_out(self) -> LeftOut:
+        noise, rule = self.rule.noise, self.rule
+        weight = np.ones(self.problem.n) if self.weight is None else self.weight
+        mean = leave_one_out(self.problem, _ONE, rule.coef, row_weight=self.weight)
+        inverse = weight * self.problem.inverse_diagonal(_ONE)
+        # Posterior variance of f at each row, then with one of its observations taken back.
+        own = noise / weight
+        known = own * (1.0 - own * inverse)
+        taken = np.minimum(weight, 1.0)
+        without = known * noise / (noise * (1.0 - taken / weight) + taken * own**2 * inverse)
+        return LeftOut(rule.moments_to_score(mean, without + noise), self.weight)
+
+
+# -- kernel PCA --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PrincipalRule:
+    """Minus the squared distance from the subspace of the leading principal directions."""
+
+    fusion: str
+    coef: Array
+    """Directions in terms of the centred training rows, of shape (n, m)."""
+    means: Array
+    """Column means of the training kernel."""
+    eigenvalues: Array
+    constant_diagonal: Array | None
+
+    def score(self, cross: Any) -> Array:
+        """Scores of new rows."""
+        own = fused_diagonal(self_similarity(cross, self.constant_diagonal), self.fusion)
+        out = np.empty(len(cross))
+        for rows, K in fused_blocks(cross, self.fusion):
+            out[rows] = reconstruction(K, own[rows], self.means, self.coef)
+        return out
+
+
+@dataclass(frozen=True)
+class Principals:
+    """Kernel PCA: so many components, or those that explain a share of the variance."""
+
+    fusion: str
+    components: int | float
+    folds: int
+
+    def learn(self, training: Training, row_weight: Array | None) -> Any:
+        """Learn from a dense stack."""
+        K = fuse(training.stack, self.fusion)
+        values, vectors = principal_directions(K)
+        wanted = self.components
+        if isinstance(wanted, float):
+            explained = np.cumsum(values) / max(float(values.sum()), np.finfo(float).tiny)
+            # One less than the first count that reaches it would miss it by more than rounding.
+            wanted = int(np.searchsorted(explained, wanted - 1e-12)) + 1
+        m = min(wanted, len(values))
+        rule = PrincipalRule(
+            self.fusion,
+            vectors[:, :m] / np.sqrt(values[:m]),
+            K.mean(axis=0),
+            values[:m],
+            constant_diagonal(training.stack),
+        )
+        return _PrincipalFit(rule, K, self.folds)
+
+
+@dataclass(frozen=True, eq=False)
+class _PrincipalFit(_Fit):
+    rule: PrincipalRule
+    K: Array
+    folds: int
+
+    def leave_one_out(self) -> LeftOut:
+        """By folds: there is no closed form."""
+        return LeftOut(self._scores)
+
+    @cached_property
+    def _scores(self) -> Array:
+        K, m = self.K, len(self.rule.eigenvalues)
+
+        def score(seen: Indices, held: Indices) -> Array:
+            part = K[np.ix_(seen, seen)]
+            lengths, directions = principal_directions(part)
+            coef = directions[:, :m] / np.sqrt(lengths[:m])
+            cross, own = K[np.ix_(held, seen)], K[held, held]
+            # A row like no other lies at -(k(x, x) + mean of all entries): put the fold's scores
+            # on the final model's scale, or the threshold may fall below the lowest score.
+            shift = float(part.mean()) - float(self.rule.means.mean())
+            return reconstruction(cross, own, part.mean(axis=0), coef) + shift
+
+        return cross_scores(len(K), self.folds, score)

@@ -1,0 +1,212 @@
+"""Models that grow and shrink row by row: functions from one model to the next.
+
+Kernel weights, widths, scaling and the absolute ridge stay those of the last learning; the model
+then equals a refit given these. The inverse of the ridge system is kept from the first update on
+(n^2 numbers). Calibration is by leave-one-out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices
+from kernull.calibration import LeftOut, leaking_view, left_out_projections, warn_of_leak
+from kernull.errors import MissingCapabilityError
+from kernull.models.fisher import FisherMethod
+from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels
+from kernull.models.model import Certificate, Growth, KernelModel
+from kernull.models.training import Training
+from kernull.problems import RidgeInverse
+from kernull.stacks import DenseStack, check_memory
+from kernull.stacks.given import normalised, read_precomputed, with_scale
+
+__all__ = ["drop", "drop_least_useful", "grow", "growing", "relearn"]
+
+
+def growing(model: KernelModel, limit: int, stack: DenseStack | None = None) -> KernelModel:
+    """The model, just fitted or loaded, with the inverse that growing needs.
+
+    Parameters
+    ----------
+    model : KernelModel
+    limit : int
+        Bytes that may be taken.
+    stack : DenseStack, optional
+        The kernels given to fit, where they were given: the model does not keep them.
+    """
+    if model.rule.coef.ndim != 1:
+        raise MissingCapabilityError(
+            "partial_fit and forget: a model with storage='nystroem' keeps its landmarks only; "
+            "fit it anew, or use another storage."
+        )
+    if model.growth is not None and model.growth.inverse is not None:
+        return model
+    if isinstance(model.kernels, TableKernels):
+        check_memory(2, model.kernels.n, 8, limit)
+        inverse = model.current_inverse()
+    elif stack is not None:
+        inverse = _given_inverse(model, stack)
+    else:
+        raise MissingCapabilityError(
+            "partial_fit and forget: a model fitted on precomputed kernels does not keep them. "
+            "Call partial_fit instead of fit from the first rows on."
+        )
+    indices, n_seen = _seen(model)
+    return _from_inverse(model, inverse, model.kernels, Growth(indices, n_seen))
+
+
+def grow(model: KernelModel, X: Any, weight: Array | None, rate: float, dtype: Any) -> KernelModel:
+    """The model with more rows: a checked table, or kernels (J, k, n + k) to all rows."""
+    kernels = model.kernels
+    if isinstance(kernels, TableKernels):
+        scaled = model.rule.weights * kernels.scale
+        k, cross = len(X), kernels.set.combine(scaled, X)
+        square = kernels.set.with_rows(X).combine(scaled)
+    else:
+        cross, square = _given_parts(model, kernels, X, dtype)
+        k = len(cross)
+    weight = np.ones(k) if weight is None else weight
+    new = np.flatnonzero(weight > 0)
+    if isinstance(kernels, TableKernels):
+        kernels = replace(kernels, set=kernels.set.extend(X[new]))
+    cross, square = cross[new], square[np.ix_(new, new)]
+    inverse = _kept_inverse(model).append(cross, square, weight[new])
+    growth = _growth(model)
+    after = replace(
+        growth,
+        indices=np.concatenate([growth.indices, growth.n_seen + new]),
+        n_seen=growth.n_seen + k,
+    )
+    return _calibrated(_changed(model, inverse, kernels, after, len(new)), rate)
+
+
+def drop(model: KernelModel, rows: Indices, rate: float) -> KernelModel:
+    """The model without some of its rows."""
+    inverse, kernels, growth = _kept_inverse(model).remove(rows), model.kernels, _growth(model)
+    keep = np.setdiff1d(np.arange(model.kernels.n), rows)
+    if isinstance(kernels, TableKernels):
+        kernels = replace(kernels, set=kernels.set.take(keep))
+    after = replace(growth, indices=growth.indices[keep])
+    return _calibrated(_changed(model, inverse, kernels, after, len(rows)), rate)
+
+
+def drop_least_useful(model: KernelModel, count: int, rate: float) -> KernelModel:
+    """The model without the rows that the others explain best, one after the other."""
+    return drop(model, _kept_inverse(model).least_useful(count), rate)
+
+
+def relearn(
+    model: KernelModel, method: FisherMethod, rate: float, dtype: Any, limit: int
+) -> KernelModel:
+    """Learn the kernel weights again on all rows, starting from the present ones."""
+    kernels, system, growth = model.kernels, model.system, _growth(model)
+    if not isinstance(kernels, TableKernels):
+        raise MissingCapabilityError(
+            "relearn: with precomputed kernels the model keeps their weighted sum only; fit again "
+            "on the kernels of all rows."
+        )
+    assert system is not None
+    check_memory(kernels.set.J, kernels.n, np.dtype(dtype).itemsize, limit)
+    stack = DenseStack(kernels.set.stack(dtype).kernels, kernels.scale)
+    training = Training(kernels, stack)
+    fit = method.learn(training, system.row_weight, init=model.rule.weights)
+    inverse = fit.system.inverse(stack.combine(fit.rule.weights))
+    learned = replace(
+        model, rule=fit.rule, system=fit.system, certificate=Certificate.of(fit.result)
+    )
+    return _calibrated(_from_inverse(learned, inverse, kernels, replace(growth, n_updates=0)), rate)
+
+
+# -- the steps ---------------------------------------------------------------------------------
+
+
+def _kept_inverse(model: KernelModel) -> RidgeInverse:
+    inverse = _growth(model).inverse
+    assert inverse is not None
+    return inverse
+
+
+def _growth(model: KernelModel) -> Growth:
+    assert model.growth is not None
+    return model.growth
+
+
+def _seen(model: KernelModel) -> tuple[Indices, int]:
+    """Which of the rows seen are still there, and how many were seen."""
+    if model.growth is not None:
+        return model.growth.indices, model.growth.n_seen
+    # After fit: rows of weight zero were given and are not there.
+    rows = np.arange(model.kernels.n) if model.learned is None else model.learned
+    return rows, model.n_given
+
+
+def _changed(
+    model: KernelModel, inverse: RidgeInverse, kernels: ModelKernels, growth: Growth, rows: int
+) -> KernelModel:
+    """The model after rows came or went; its inverse anew once as many did as there are.
+
+    Rounding adds up over updates; spread over so many of them, a fresh start costs no more than
+    they do.
+    """
+    n_updates = growth.n_updates + rows
+    if isinstance(kernels, TableKernels) and n_updates > inverse.n:
+        kernel = kernels.set.combine(model.rule.weights * kernels.scale)
+        inverse = RidgeInverse.of(kernel, inverse.ridge, inverse.row_weight, overwrite=True)
+        n_updates = 0
+    return _from_inverse(model, inverse, kernels, replace(growth, n_updates=n_updates))
+
+
+def _from_inverse(
+    model: KernelModel, inverse: RidgeInverse, kernels: ModelKernels, growth: Growth
+) -> KernelModel:
+    """All that follows from the inverse but the calibration, which a fresh model has already."""
+    assert model.system is not None
+    weight = None if (inverse.row_weight == 1.0).all() else inverse.row_weight
+    if isinstance(kernels, GivenKernels):
+        kernels = kernels.grown_to(inverse.n)
+    return replace(
+        model,
+        kernels=kernels,
+        rule=replace(model.rule, coef=inverse.coef()),
+        system=replace(model.system, row_weight=weight),
+        growth=replace(growth, inverse=inverse),
+        learned=None,
+        n_given=inverse.n,
+    )
+
+
+def _calibrated(model: KernelModel, rate: float) -> KernelModel:
+    """The model with the threshold of its present rows, each left out in turn."""
+    inverse, system = _kept_inverse(model), model.system
+    assert system is not None
+    projections = left_out_projections(
+        inverse.diagonal, model.rule.coef, inverse.ridge, row_weight=system.row_weight
+    )
+    scores = model.rule.projection_to_score(projections)
+    if isinstance(model.kernels, TableKernels):
+        warn_of_leak(leaking_view(model.kernels.set, inverse.n))
+    # Contributions belong to the old rows; they are computed anew when asked for.
+    return model.decided(LeftOut(scores, system.row_weight), rate)
+
+
+def _given_inverse(model: KernelModel, stack: DenseStack) -> RidgeInverse:
+    kernels, system = model.kernels, model.system
+    assert system is not None
+    rows = np.arange(stack.n) if model.learned is None else model.learned
+    stack = stack[np.ix_(rows, rows)]
+    factors = kernels.factors if isinstance(kernels, GivenKernels) else None
+    return system.inverse(normalised(stack, factors).combine(model.rule.weights))
+
+
+def _given_parts(
+    model: KernelModel, kernels: GivenKernels, X: Any, dtype: Any
+) -> tuple[Array, Array]:
+    shape = np.shape(X) if not isinstance(X, DenseStack) else (X.J, *X.shape)
+    k, n = (shape[-2] if len(shape) >= 2 else 0), kernels.n
+    stack = read_precomputed(X, n=n + k, J=len(kernels.names), dtype=dtype)
+    stack = normalised(with_scale(stack, kernels.given_scale), kernels.factors)
+    combined = stack.combine(model.rule.weights)
+    return combined[:, :n], combined[:, n:]

@@ -1,0 +1,165 @@
+"""From rows to a fitted model: kernels, the method, and the scores of rows left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernull._typing import Array, Indices
+from kernull.calibration import LeftOut, leaking_view, minus_rounding, refit_by_fold
+from kernull.calibration.leaks import Leak
+from kernull.models.kernels import TableKernels
+from kernull.models.model import Certificate, Fitted, KernelModel, RidgeSystem
+from kernull.models.training import Rows, Settings, TableRows, Training
+
+__all__ = ["Method", "MethodFit", "learn"]
+
+
+class MethodFit(Protocol):
+    """What a method makes of a stack."""
+
+    @property
+    def rule(self) -> Any:
+        """From kernels of new rows to scores."""
+        ...
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Of learned weights."""
+        ...
+
+    @property
+    def system(self) -> RidgeSystem | None:
+        """That the coefficients solve, where they do."""
+        ...
+
+    def leave_one_out(self) -> LeftOut:
+        """Scores of the rows that were learned from, each by a model without it."""
+        ...
+
+
+class Method(Protocol):
+    """A way to learn from kernels; its parameters are its fields."""
+
+    def learn(self, training: Training, row_weight: Array | None) -> MethodFit:
+        """Learn from kernels of all rows; row weights are None where all are one."""
+        ...
+
+
+def learn(method: Method, rows: Rows, weight: Array | None, settings: Settings) -> Fitted:
+    """Fit a model.
+
+    Parameters
+    ----------
+    method : Method
+    rows : TableRows or GivenRows
+    weight : array of shape (n,), optional
+        Row weights; rows of weight zero are as good as new.
+    settings : Settings
+
+    Returns
+    -------
+    Fitted
+    """
+    given = weight
+    # Rows held out for calibration have weight zero in the fit.
+    weight, held = settings.calibrator.hold_out(rows.n, weight)
+    index = slice(None) if weight is None else np.flatnonzero(weight > 0)
+    kept = None if weight is None or (weight[index] == 1.0).all() else weight[index]
+    training = rows.training(weight, index, settings)
+    fit = method.learn(training, kept)
+    learned = _Learned(rows, settings, training, fit, kept, index, given)
+    left_out = settings.calibrator.left_out(learned, held)
+    model = KernelModel.of(
+        training.kernels,
+        fit.rule,
+        left_out,
+        settings.false_alarm_rate,
+        certificate=fit.certificate,
+        system=fit.system,
+        learned=None if weight is None or weight.all() else np.asarray(index),
+        n_given=rows.n,
+    )
+    own = left_out if held is None else None
+    return Fitted(model, partial(_row_scores, learned, model, own))
+
+
+def _row_scores(learned: _Learned, model: KernelModel, left_out: LeftOut | None) -> Array:
+    """Scores of all rows given, those that were learned from as if they had not been."""
+    known = learned.fit.leave_one_out() if left_out is None else left_out
+    scores = known.scores if known.every is None else known.every
+    if model.learned is None:
+        return scores
+    out = learned.scores()  # rows of weight zero are as good as new
+    out[model.learned] = scores
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """What calibrators may ask of a fit."""
+
+    rows: Rows
+    settings: Settings
+    training: Training
+    fit: MethodFit
+    weight: Array | None
+    """Of the rows learned from."""
+    index: Any
+    """Which of the rows given these are."""
+    given: Array | None
+    """Weights of all rows given."""
+
+    @property
+    def leaking_view(self) -> Leak | None:
+        kernels = self.training.kernels
+        if not isinstance(kernels, TableKernels):
+            return None
+        everything = isinstance(self.index, slice)
+        return leaking_view(kernels.set, self.rows.n if everything else len(self.index))
+
+    def leave_one_out(self) -> LeftOut:
+        return self.fit.leave_one_out()
+
+    def held_out(self, rows: Indices) -> LeftOut:
+        rule, cross = self.fit.rule, self._cross()
+        contributions = None
+        if hasattr(rule, "contributions"):
+            contributions = rule.contributions(cross)
+            scores = rule.of_contributions(contributions)
+            contributions = contributions[rows]
+        else:
+            scores = np.asarray(rule.score(cross))
+        weight = None if self.given is None else self.given[rows]
+        return LeftOut(minus_rounding(scores[rows]), weight, contributions, smooth=False)
+
+    def by_folds(self) -> LeftOut | None:
+        rows, (kernels, stack, n_reference), system = self.rows, self.training, self.fit.system
+        in_memory = hasattr(stack, "combine") and not n_reference
+        if not isinstance(rows, TableRows) or not isinstance(kernels, TableKernels):
+            return None
+        if not in_memory or system is None:
+            return None
+        # The kernels must be those of the model, though a column be constant in a fold.
+        own = rows.of_kernels(kernels.set)
+        contributions = refit_by_fold(
+            own.table[self.index],
+            self.fit.rule.weights * kernels.scale,
+            system.delta,
+            lambda part, weight: own.fit_kernels(part, weight, self.settings, drop=False),
+            self.weight,
+        )
+        if contributions is None:
+            return None
+        scores = minus_rounding(self.fit.rule.of_contributions(contributions))
+        return LeftOut(scores, self.weight, contributions)
+
+    def scores(self) -> Array:
+        """Scores of all rows given, as new rows."""
+        return np.asarray(self.fit.rule.score(self._cross()))
+
+    def _cross(self) -> Any:
+        return self.rows.cross(self.training.kernels, self.settings)  # type: ignore[arg-type]

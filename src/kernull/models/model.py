@@ -1,0 +1,279 @@
+"""A fitted model as a value: nothing in it changes; whatever changes a model makes a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices, Mask
+from kernull.calibration import Calibration, LeftOut, minus_rounding
+from kernull.calibration.parts import leave_one_out_contributions
+from kernull.models.explanation import Explanation
+from kernull.models.kernels import ModelKernels, TableKernels
+from kernull.models.misfit import ViewMisfit
+from kernull.models.rules import FisherRule
+from kernull.problems import RidgeInverse
+from kernull.solvers import Record, Result
+
+__all__ = ["Certificate", "Fitted", "Growth", "KernelModel", "RidgeSystem", "view_names"]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """How good the weights are, and how they were found."""
+
+    gap: float
+    n_iter: int
+    solver: str
+    history: tuple[Record, ...] = ()
+
+    @classmethod
+    def of(cls, result: Result) -> Certificate:
+        """That of a solver's result."""
+        return cls(result.gap, result.n_iter, result.solver, result.history)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeSystem:
+    r"""The system (rho W^-1 + K_b) a = t that the coefficients solve."""
+
+    p: float
+    delta: float
+    """The ridge relative to the number of rows of the last learning."""
+    ridge: float
+    """rho itself."""
+    row_weight: Array | None = None
+    """Of the training rows, and ones for rows of reference; None where all are one."""
+
+    def inverse(self, kernel: Array) -> RidgeInverse:
+        """(rho W^-1 + K_b)^-1 from K_b, which is used up."""
+        return RidgeInverse.of(kernel, self.ridge, self.row_weight, overwrite=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """What a model that grows keeps beside itself."""
+
+    indices: Indices
+    """Which of all rows seen the model still holds."""
+    n_seen: int
+    inverse: RidgeInverse | None = None
+    """Of the ridge system; files of models on tables leave it out, as it can be computed."""
+    n_updates: int = 0
+    """Rows that came and went since the inverse was last computed anew."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelModel:
+    """All that a fit has learned.
+
+    Parameters
+    ----------
+    kernels : TableKernels or GivenKernels
+    rule : Rule
+        From kernels of new rows to scores.
+    calibration : Calibration
+        Scores of rows that the model did not see.
+    threshold, false_alarm_rate : float
+        Score below which rows are flagged, and the rate that it stands for.
+    calibration_weight : array of shape (m,), optional
+        Weights of the calibration rows; None where all are one.
+    left_out : array of shape (m, J), optional
+        Contributions of the kernels to the calibration scores, where they are known; see
+        `left_out_contributions`.
+    certificate, system, growth : optional
+        Of models whose weights were learned; whose coefficients solve a ridge system; that grow.
+    learned : integer array, optional
+        Rows that were learned from among those given; None: all.
+    n_given : int
+        Rows given to fit.
+    device : str, optional
+        Where the training rows were tensors: learned arrays are shown as tensors there.
+    """
+
+    kernels: ModelKernels
+    rule: Any
+    calibration: Calibration
+    threshold: float
+    false_alarm_rate: float
+    calibration_weight: Array | None = None
+    left_out: Array | None = None
+    certificate: Certificate | None = None
+    system: RidgeSystem | None = None
+    growth: Growth | None = None
+    learned: Indices | None = None
+    n_given: int = 0
+    device: str | None = None
+
+    # -- scores ------------------------------------------------------------------------------
+
+    def score(self, cross: Any) -> Array:
+        """Scores of the rows of a cross stack; higher is more normal."""
+        return np.asarray(self.rule.score(cross))
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether scores are sums over kernels, so that they can be taken apart."""
+        return isinstance(self.rule, FisherRule)
+
+    @property
+    def can_explain(self) -> bool:
+        """Whether it is known what kernels usually contribute."""
+        if not self.is_additive:
+            return False
+        if self.left_out is not None:
+            return True
+        has_rows = self.rule.coef.ndim == 1 and self.kernels.training_stack() is not None
+        return self.system is not None and has_rows
+
+    @cached_property
+    def left_out_contributions(self) -> Array | None:
+        """Contributions of the kernels to the calibration scores, of shape (m, J).
+
+        Computed when first asked for: it costs about as much as a factorisation.
+        """
+        if self.left_out is not None or not self.can_explain:
+            return self.left_out
+        stack, n = self.kernels.training_stack(), self.kernels.n - self.kernels.n_reference
+        target = None
+        if self.kernels.n_reference:
+            target = np.append(np.ones(n), np.zeros(self.kernels.n_reference))
+        inverse = self.current_inverse()
+        return leave_one_out_contributions(stack, self.rule.weights, inverse, target)[:n]
+
+    @cached_property
+    def typical_contributions(self) -> Array:
+        """Mean contribution of each kernel to a normal row that the model did not see."""
+        return np.asarray(
+            np.average(self.left_out_contributions, axis=0, weights=self.calibration_weight)  # type: ignore[arg-type]
+        )
+
+    def current_inverse(self) -> RidgeInverse:
+        """The inverse of the ridge system: kept, or computed from the training rows."""
+        if self.growth is not None and self.growth.inverse is not None:
+            return self.growth.inverse
+        assert self.system is not None
+        return self.system.inverse(self.kernels.combined(self.rule.weights))
+
+    # -- some views only -----------------------------------------------------------------------
+
+    def kept_kernels(self, missing: Iterable[str]) -> Mask:
+        """Mask of the kernels whose view is there."""
+        views, missing = self.kernels.views, tuple(missing)
+        unknown = [name for name in missing if name not in views]
+        if unknown:
+            raise ValueError(
+                f"missing_views: no view {unknown[0]!r}; the model has {sorted(set(views))}."
+            )
+        kept = np.array([view not in missing for view in views])
+        if not kept.any():
+            raise ValueError(
+                f"missing_views: got {sorted(missing)}, all views of the model; at least one must "
+                "be there."
+            )
+        return kept
+
+    def without(self, missing: Iterable[str]) -> KernelModel:
+        """The model that scores by the other views: same rows, same rate, its own threshold."""
+        missing = tuple(missing)
+        if not missing:
+            return self
+        kept, parts = self.kept_kernels(missing), self.left_out_contributions
+        assert parts is not None
+        rule = self.rule.without(kept, self.typical_contributions)
+        scores = minus_rounding(rule.of_contributions(parts))
+        calibration = Calibration.of(
+            scores, self.calibration_weight, smooth=self.calibration.smooth
+        )
+        threshold, _ = calibration.threshold(self.false_alarm_rate)
+        return replace(
+            self, rule=rule, calibration=calibration, threshold=threshold, left_out=parts
+        )
+
+    # -- reasons -----------------------------------------------------------------------------
+
+    @cached_property
+    def view_misfit(self) -> ViewMisfit | None:
+        """How far each view lies from what the others say it should be, once it is learned."""
+        kept = getattr(self.rule, "kept", None)
+        return ViewMisfit.of(self, np.ones(len(self.kernels.names), bool) if kept is None else kept)
+
+    def explain(self, cross: Any, table: Array | None) -> Explanation:
+        """Scores of rows, taken apart; ``table`` holds them where kernels are on a table."""
+        kept = self.rule.kept if self.rule.kept is not None else slice(None)
+        contributions = self.rule.contributions(cross)
+        scores = self.rule.of_contributions(contributions)
+        parts = self.left_out_contributions
+        assert parts is not None
+        misfit = None if table is None or self.view_misfit is None else self.view_misfit(table)
+        return Explanation(
+            contributions=contributions[:, kept],
+            typical=self.typical_contributions[kept],
+            reference=parts[:, kept],
+            kernel_names=tuple(np.array(self.kernels.names, dtype=object)[kept]),
+            kernel_views=tuple(np.array(self.kernels.views, dtype=object)[kept]),
+            scores=scores,
+            p_values=self.calibration.p_values(scores),
+            threshold=self.threshold,
+            misfit=None if misfit is None else misfit[0],
+            usual_misfit=None if misfit is None else misfit[1],
+        )
+
+    # -- new models ----------------------------------------------------------------------------
+
+    def decided(self, left_out: LeftOut, rate: float) -> KernelModel:
+        """The model with the threshold that other left-out scores give it."""
+        state = {f.name: getattr(self, f.name) for f in fields(self)[7:]}
+        return KernelModel.of(self.kernels, self.rule, left_out, rate, **state)
+
+    @classmethod
+    def of(
+        cls, kernels: ModelKernels, rule: Any, left_out: LeftOut, rate: float, **more: Any
+    ) -> KernelModel:
+        """A model with the threshold that left-out scores give it."""
+        calibration = Calibration.of(left_out.scores, left_out.weight, smooth=left_out.smooth)
+        threshold, certified = calibration.threshold(rate)
+        return cls(
+            kernels,
+            rule,
+            calibration,
+            threshold,
+            certified,
+            left_out.weight,
+            left_out.contributions,
+            **more,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        state.pop("view_misfit", None)  # quick to learn again
+        grown = isinstance(self.kernels, TableKernels) and self.growth is not None
+        if grown and self.growth is not None:  # it can be rebuilt, and is the bulk of the model
+            state["growth"] = replace(self.growth, inverse=None)
+        return state
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model fresh from learning, and what only its training rows can still tell."""
+
+    model: KernelModel
+    row_scores: Callable[[], Array]
+    """Score of each row given, by a model that did not see it."""
+
+
+def view_names(missing_views: Any) -> tuple[str, ...]:
+    """Names of views from what a user passed as ``missing_views``."""
+    if missing_views is None:
+        return ()
+    if isinstance(missing_views, str):
+        return (missing_views,)
+    if isinstance(missing_views, Iterable):
+        return tuple(str(name) for name in missing_views)
+    raise ValueError(
+        f"missing_views: got {missing_views!r}; expected the name of a view, or a list of names."
+    )

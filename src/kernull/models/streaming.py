@@ -1,0 +1,67 @@
+"""Learning from rows that are read block by block: Nystroem in feature space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Indices
+from kernull.calibration import LeftOut, leaking_view, left_out_projections, warn_of_leak
+from kernull.calibration.sampled import SAMPLE_ROWS
+from kernull.models.fisher import FisherMethod
+from kernull.models.kernels import TableKernels
+from kernull.models.model import Certificate, KernelModel, RidgeSystem
+from kernull.models.rules import FisherRule
+from kernull.models.training import Settings, TableRows
+from kernull.problems import FisherProblem
+from kernull.solvers import solve
+from kernull.stacks import choose_landmarks
+from kernull.stacks.features import FeatureGram, Features
+from kernull.stacks.memory import check_stream_memory
+from kernull.stacks.sources import Source, sample_rows
+
+__all__ = ["stream"]
+
+#: Rows from which scaling, widths and landmarks are learned.
+PILOT_ROWS = 20_000
+
+
+def stream(
+    method: FisherMethod, rows: Source, views: Mapping[str, Indices], settings: Settings
+) -> KernelModel:
+    """Fit a model in two sweeps over the rows.
+
+    The first draws a pilot sample (scaling, widths, landmarks and the calibration rows come from
+    it), the second sums the Gram matrix of the features. The problem that is left is exact for the
+    Nystroem kernels; its gap is certified as always.
+    """
+    n = rows.shape[0]
+    pilot = sample_rows(rows, max(PILOT_ROWS, settings.landmarks))
+    fitted = TableRows(pilot, views).fit_kernels(pilot, None, settings, drop=settings.drop_constant)
+    warn_of_leak(leaking_view(fitted, fitted.n))
+    ball = method.ball(TableKernels(fitted))
+    check_stream_memory(fitted.J, min(settings.landmarks, fitted.n), settings.memory_limit)
+    kernels = fitted.take(choose_landmarks(fitted, settings.landmarks))
+    gram = FeatureGram(Features(kernels)).add(rows.blocks())
+    stack, target = gram.reduce()
+    ridge = method.delta * n
+    problem = FisherProblem(stack, ridge, target)
+    result = solve(problem, ball, method.solver, tol=method.tol, max_iter=method.max_iter)
+    # The solver's own coefficients are as good as its certificate asks; thresholds want exact ones.
+    coef: Any = gram.landmark_coefficients(problem.evaluate(result.weights).coef)
+    rule = FisherRule(result.weights, coef, method.score_type)
+    # The pilot keeps the order of the source, which may be that of time: draw from all of it.
+    sample = np.random.default_rng(1).permutation(len(pilot))[:SAMPLE_ROWS]
+    inverse, a = gram.inverse_entries(pilot[sample], result.weights, ridge)
+    scores = rule.projection_to_score(left_out_projections(inverse, a, ridge))
+    return KernelModel.of(
+        TableKernels(kernels),
+        rule,
+        LeftOut(scores),
+        settings.false_alarm_rate,
+        certificate=Certificate.of(result),
+        system=RidgeSystem(float(method.p), method.delta, ridge),
+        n_given=n,
+    )
