@@ -1,5 +1,7 @@
 """The plain problem: tests of how it is solved, kept and scored do not rest on the defaults."""
 
+from sklearn.base import clone
+
 from kernull import MultiKernelFisherNull
 
 #: One standardised view, one kernel: width half the mean distance, p = 2, ridge 0.01 n.
@@ -12,3 +14,8 @@ VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
 def plain_fisher(kernels="rbf", views=None, **options):
     """`MultiKernelFisherNull` with the plain setting where no other is given."""
     return MultiKernelFisherNull(kernels, views, **(PLAIN | options))
+
+
+def row_scores(model, X, **fit_params):
+    """Scores of the training rows by which ``fit_predict`` judges them: those of rows left out."""
+    return clone(model)._fit(X, **fit_params).row_scores()

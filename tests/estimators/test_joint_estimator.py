@@ -62,7 +62,7 @@ def test_the_gap_is_that_of_the_joint_problem():
     model = fitted(rows=8, digits=(0, 1), p=2.0, tol=1e-9)
     objective, norms = 0, [0] * 3
     for name in model.tasks_:
-        kernels = model._tasks[name].bank.stack().kernels
+        kernels = model.model_.tasks[name].kernels.set.stack().kernels
         n = kernels.shape[1]
         a = cvxpy.Variable(n)
         objective += 2 * cvxpy.sum(a) - model.delta * n * cvxpy.sum_squares(a)
@@ -79,7 +79,7 @@ def test_tasks_of_different_sizes_use_their_own_ridge():
     keep = np.r_[0:20, 20:27]
     model = JointMultiKernelFisherNull(views=VIEWS, tol=1e-10).fit(table[keep], groups=groups[keep])
     for name, n in (("zero", 20), ("one", 7)):
-        K = model._tasks[name].bank.stack().combine(model.weights_)
+        K = model.model_.tasks[name].kernels.set.stack().combine(model.weights_)
         a = np.linalg.solve(K + model.delta * n * np.eye(n), np.ones(n))
         np.testing.assert_allclose(model.coef_[name], a, atol=1e-6)
 
@@ -87,7 +87,7 @@ def test_tasks_of_different_sizes_use_their_own_ridge():
 def test_thresholds_come_from_leaving_rows_out_of_their_task():
     model = fitted(rows=12, false_alarm_rate=0.2, tol=1e-12)
     for name in model.tasks_:
-        K = model._tasks[name].bank.stack().combine(model.weights_)
+        K = model.model_.tasks[name].kernels.set.stack().combine(model.weights_)
         scores = []
         for i in range(12):  # twelve refits without one row, same ridge and weights
             rest = np.delete(np.arange(12), i)
@@ -106,7 +106,7 @@ def test_tasks_scale_themselves():
     model = JointMultiKernelFisherNull().fit(table, groups=groups)
     for name in (0, 1):
         own = plain_fisher().fit(table[groups == name]).bank_.views[0]
-        bank = model._tasks[name].bank.views[0]
+        bank = model.model_.tasks[name].kernels.set.views[0]
         np.testing.assert_allclose(bank.scaler.scale, own.scaler.scale)
         assert bank.kernels[0].width == pytest.approx(own.kernels[0].width)
 
@@ -165,7 +165,7 @@ def test_enrolment_is_one_factorisation_and_no_learning(counted):
     model.enroll(table, "three")
     assert len(counted) == 1
     np.testing.assert_array_equal(model.weights_, before)
-    K = model._tasks["three"].bank.stack().combine(before)
+    K = model.model_.tasks["three"].kernels.set.stack().combine(before)
     inverse = np.linalg.inv(K + model.delta * 40 * np.eye(40))
     np.testing.assert_allclose(model.coef_["three"], inverse.sum(axis=1), atol=1e-10)
     left_out = 1 - inverse.sum(axis=1) / np.diagonal(inverse)
@@ -193,7 +193,7 @@ def test_refitting_weights_after_enrolment_solves_the_larger_problem(counted):
     assert np.abs(model.weights_ - before).max() > 1e-6
     whole = JointMultiKernelFisherNull(views=VIEWS, widths=0.5, tol=1e-10)
     whole.kernels = "precomputed"
-    whole.fit({name: task.bank.stack() for name, task in model._tasks.items()})
+    whole.fit({name: task.kernels.set.stack() for name, task in model.model_.tasks.items()})
     np.testing.assert_allclose(model.weights_, whole.weights_, atol=1e-5)
     np.testing.assert_allclose(model.coef_["two"], whole.coef_["two"], atol=1e-5)
 

@@ -17,8 +17,9 @@ from kernull import (
     MultiKernelSVDD,
 )
 from kernull.errors import ConstantViewWarning
-from kernull.estimators import _base, _enrolment, _task_scores
+from kernull.estimators import base as base_module
 from kernull.estimators import joint as joint_module
+from kernull.models import training
 from tests.plain import plain_fisher
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -46,7 +47,7 @@ def on_device(monkeypatch):
         X = next(iter(X.values())) if isinstance(X, dict) else X
         return X.device if isinstance(X, torch.Tensor) else None
 
-    for module in (_base, _enrolment, _task_scores, joint_module):
+    for module in (base_module, joint_module):
         monkeypatch.setattr(module, "cuda_device_of", device_of)
     return torch.as_tensor
 
@@ -145,7 +146,7 @@ def refuse(*args, **kwargs):
 def test_scaling_and_widths_are_fitted_on_the_device(params, dtype, on_device, monkeypatch):
     params = {"views": VIEWS, "dtype": dtype, **params}
     here = plain_fisher(**params).fit(X)
-    monkeypatch.setattr(_base.KernelSet, "fit", refuse)
+    monkeypatch.setattr(training.KernelSet, "fit", refuse)
     there = plain_fisher(**params).fit(on_device(X))
     close = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 1e-6, "atol": 1e-6}
     for a, b in zip(here.bank_.views, there.bank_.views, strict=True):

@@ -36,10 +36,7 @@ def methods(cls: Any) -> dict[str, Any]:
     for name in dir(cls):
         if name.startswith("_"):
             continue
-        member = inspect.getattr_static(cls, name)
-        value = member.__get__(None, cls) if isinstance(member, classmethod) else member
-        if isinstance(member, staticmethod):
-            value = member.__func__
+        value = getattr(cls, name)
         if callable(value):
             out[name] = parameters(value)
     return out

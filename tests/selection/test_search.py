@@ -13,6 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernull
 from kernull.errors import EdgeOfGridWarning
+from kernull.models import GivenRows
+from kernull.models.grid import at_grid_point
 from kernull.paths import shared_path
 from kernull.selection import (
     PAPER_GRID,
@@ -284,12 +286,12 @@ def test_leave_one_out_does_not_depend_on_how_well_the_path_was_solved():
     K = np.exp(-((Z[:, None] - Z) ** 2)).transpose(2, 0, 1)
     stack, n = DenseStack(K), len(Z)
     path = shared_path(stack, [2.0], [1e-3, 1e-2], tol=1e-2)
-    model = plain_fisher("precomputed")
+    training = GivenRows(stack).training(None, slice(None), plain_fisher().learning_settings())
     for k, delta in enumerate(path.deltas):
         A = np.tensordot(path.weights[0, k], K, 1) + delta * n * np.eye(n)
         a = np.linalg.solve(A, np.ones(n))
         exact = 1 - a / np.diag(np.linalg.inv(A))
         np.testing.assert_allclose(folds._leave_one_out(stack, path)[0, k], exact, atol=1e-10)
-        one = folds._fitted(model, stack, path, (0, k))
-        np.testing.assert_allclose(one.coef_, a, atol=1e-10)
-        np.testing.assert_allclose(one.calibration_.scores, np.sort(exact), atol=1e-10)
+        one = at_grid_point(training, path, (0, k), "projection", 0.05)
+        np.testing.assert_allclose(one.rule.coef, a, atol=1e-10)
+        np.testing.assert_allclose(one.calibration.scores, np.sort(exact), atol=1e-10)

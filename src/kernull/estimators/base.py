@@ -45,6 +45,21 @@ from kernull.views import resolve_views
 __all__ = ["AdditiveEstimator", "Learned", "OneClassKernelEstimator", "UnweightedEstimator"]
 
 
+#: Parameters that settings take as they are.
+SHARED: tuple[str, ...] = (
+    "kernels",
+    "widths",
+    "scaling",
+    "drop_constant",
+    "normalize",
+    "reference",
+    "random_state",
+    "storage",
+    "landmarks",
+    "false_alarm_rate",
+)
+
+
 class Learned:
     """A learned attribute, read from the fitted model; absent where the model has none.
 
@@ -159,15 +174,13 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
             self.random_state,
             refits=self._offers_refits,
         )
-        shared = ("kernels", "widths", "scaling", "drop_constant", "normalize", "reference")
-        shared += ("random_state", "storage", "landmarks", "false_alarm_rate")
         return Settings(
             calibrator=calibrator,
             memory_limit=parse_memory_limit(self.memory_limit),
             dtype=read_dtype(self.dtype),
             matrix_free=self._matrix_free,
             client=client,
-            **{name: getattr(self, name) for name in shared},
+            **{name: getattr(self, name) for name in SHARED},
         )
 
     def _rows(self, X: Any) -> TableRows | GivenRows:
@@ -311,7 +324,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         dtype = read_dtype(self.dtype)
         if isinstance(kernels, TableKernels):
             if missing:
-                table = read_partial_table(self, X, kernels.columns_of(set(missing)))
+                table = read_partial_table(self, X, kernels.columns_of(missing))
             else:
                 table = read_table(self, X, reset=False)
             return kernels.cross(table, dtype, device), table
@@ -376,9 +389,8 @@ class UnweightedEstimator(OneClassKernelEstimator):
         self._fit(X)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None) -> Array:
-        """Fit, and judge each training row by a model that did not see it."""
-        return super().fit_predict(X)
+    def _fit(self, X: Any) -> Fitted:  # type: ignore[override]
+        return super()._fit(X)
 
 
 def _can_explain(estimator: Any) -> bool:
@@ -409,7 +421,7 @@ class AdditiveEstimator(OneClassKernelEstimator):
         cross, _ = self._cross(self.model_, X)
         return match_container(self.model_.rule.contributions(cross), X)  # type: ignore[no-any-return]
 
-    @available_if(_can_explain)
+    @available_if(_can_explain)  # type: ignore[untyped-decorator]
     def explain(self, X: Any, *, missing_views: Any = None) -> Explanation:
         """Contributions of kernels and views to each score, against the typical normal row.
 

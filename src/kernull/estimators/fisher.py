@@ -29,7 +29,7 @@ from kernull.estimators.parameters import (
 from kernull.estimators.rollback import rollback_on_error
 from kernull.models import Fitted, TableKernels
 from kernull.models.fisher import FisherMethod
-from kernull.models.growing import drop, drop_least_useful, grow, growing
+from kernull.models.growing import check_relearning, drop, drop_least_useful, grow, growing
 from kernull.models.growing import relearn as relearned
 from kernull.models.rules import check_score_type
 from kernull.stacks import KernelSet, parse_memory_limit
@@ -388,6 +388,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
                 if stack is None:
                     warn_of_few(model.kernels.n)
             else:
+                if relearn:
+                    check_relearning(self.model_)
                 model, rows = growing(self.model_, limit), as_numpy(X)
                 if not self._pairwise:
                     rows = read_table(self, rows, reset=False)

@@ -49,7 +49,7 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
     _check_options(model)
     rows = open_source(source)
     with rollback_on_error(model):
-        vars(model).pop("feature_names_in_", None)  # of an earlier fit
+        model.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         model.n_features_in_ = rows.shape[1]
         views = resolve_views(model.views, rows.shape[1])
         model.model_ = stream(model.learning_method(), rows, views, model.learning_settings())

@@ -1,16 +1,16 @@
 """Saving and loading of models, without pickle and without trust in the file.
 
-An estimator is written as its class's name and its attributes; the few frozen classes that live in
-those attributes likewise. Names are looked up in the tables below and nowhere else, so a file can
-ask for nothing that is not listed here.
+A file of format 2 holds an estimator's name, its parameters and the fields of its fitted model,
+each declared in `kernull.io.sections` and checked when it is read. Names are looked up there and
+nowhere else, so a file can ask for nothing that is not listed.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-from dataclasses import fields, is_dataclass
-from importlib import import_module
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,54 +18,29 @@ import scipy
 import sklearn
 from sklearn.exceptions import NotFittedError
 
+from kernull import estimators
 from kernull._version import __version__
 from kernull.errors import ModelFileError
-from kernull.estimators._arrays import as_numpy
+from kernull.io.format1 import read_format_1
+from kernull.io.schema import Count, Section, pack, unpack
+from kernull.io.sections import RULES, SCHEMA
+from kernull.models import KernelModel, TableKernels
+from kernull.models.joint import JointModel
 from kernull.persistence import read_tree, write_tree
 from kernull.persistence.format import MAX_BYTES
 from kernull.persistence.values import Node
+from kernull.selection import MultiKernelFisherNullCV
 from kernull.stacks import DenseStack
 
 __all__ = ["load", "save"]
 
-#: Estimators that files may hold, and where they live.
-ESTIMATORS: dict[str, str] = {
-    "MultiKernelFisherNull": "kernull.estimators",
-    "JointMultiKernelFisherNull": "kernull.estimators",
-    "FisherNull": "kernull.estimators",
-    "GaussianProcessOneClass": "kernull.estimators",
-    "KernelPCANovelty": "kernull.estimators",
-    "MultiKernelSVDD": "kernull.estimators",
-    "MultiKernelOneClassSVM": "kernull.estimators",
-    "MultiKernelFisherNullCV": "kernull.selection",
+#: Estimators that files may hold.
+ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in RULES} | {
+    "MultiKernelFisherNullCV": MultiKernelFisherNullCV
 }
-
-#: Frozen records that attributes of estimators may hold.
-RECORDS: dict[str, str] = {
-    "KernelSet": "kernull.stacks.kernel_set",
-    "ScaledView": "kernull.stacks.kernel_set",
-    "DenseStack": "kernull.stacks.dense",
-    "ViewScaler": "kernull.views.scaling",
-    "FittedKernel": "kernull.kernels.functions",
-    "Calibration": "kernull.calibration.conformal",
-    "Record": "kernull.solvers.base",
-    "RidgeInverse": "kernull.problems.incremental",
-    "Task": "kernull.estimators._tasks",
-}
-
-#: What records were called when older files were written.
-FORMERLY: dict[str, str] = {"KernelBank": "KernelSet", "BankView": "ScaledView"}
-
-#: Constructor arguments and their attributes, of records that are not dataclasses.
-ARGUMENTS: dict[str, dict[str, str]] = {
-    "DenseStack": {
-        "kernels": "kernels",
-        "scale": "scale",
-        "diagonal": "own_diagonal",
-        "names": "names",
-    },
-}
-
+#: What a search has learned, beside its best estimator.
+SEARCHED: tuple[str, ...] = ("best_params_", "best_score_", "best_index_", "cv_results_", "scores_", "ps_")
+SEARCHED += ("deltas_", "widths_", "scoring_", "n_splits_", "target_rows_", "n_rows_")
 #: What checking a file may allocate beyond the arrays that are in it, in numbers.
 SPARE = 10**6
 
@@ -74,6 +49,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a model to a file that is safe to share.
 
     The file is in the safetensors format with a JSON header. It is written whole or not at all.
+    What explanations need is computed now, if it was not before, so that whoever loads the model
+    need not.
 
     Parameters
     ----------
@@ -94,25 +71,26 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((load(path).score_samples(X) == model.score_samples(X)).all())
     True
     """
-    if type(model).__name__ not in ESTIMATORS or _find(type(model).__name__) is not type(model):
+    if ESTIMATORS.get(type(model).__name__) is not type(model):
         raise TypeError(
             f"model: got {type(model).__module__}.{type(model).__qualname__}; expected one of "
             f"{sorted(ESTIMATORS)}."
         )
-    if not hasattr(model, "calibration_") and not hasattr(model, "best_estimator_"):
+    if not hasattr(model, "model_") and not hasattr(model, "best_estimator_"):
         raise NotFittedError(
             f"model: this {type(model).__name__} is not fitted, so there is nothing to keep; call "
             "fit first."
         )
-    write_tree({"about": _about(model), "model": _freeze(model)}, path)
+    write_tree({"about": _about(model), "estimator": _pack_estimator(model)}, path)
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     """Read a model that `save` wrote.
 
-    Nothing in the file is executed, whoever wrote it: what it holds is numbers, text and the names
-    of kernull's own classes. That it is of the right form is checked, and that the model scores a
-    row; that it is a *good* model is not.
+    Nothing in the file is executed, whoever wrote it: what it holds is numbers, text and names that
+    kernull knows. That its parts are of the right form and fit together is checked, and that the
+    model scores a row; that it is a *good* model is not. Files of version 0.1 (format 1) are read
+    too, with a warning that says so: their flags are what they were.
 
     Parameters
     ----------
@@ -133,11 +111,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     """
     tree = read_tree(path, max_bytes)
     try:
-        node = tree["model"] if isinstance(tree, dict) else None
-        if not isinstance(node, Node) or node.name not in ESTIMATORS:
-            raise ModelFileError("it does not hold an estimator")
-        model = _thaw(node)
-        _check(model, _numbers(node))
+        model, is_old = _read(tree)
+        _try_estimator(model, _numbers(tree))
     except MemoryError:  # of the machine, not of the file
         raise
     except Exception as error:  # whatever does not fit together, the file is to blame
@@ -145,7 +120,24 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
         raise ModelFileError(
             f"{os.fspath(path)!r} is not a model that kernull {__version__} can use: {said}"
         ) from error
+    if is_old:
+        warnings.warn(
+            f"{os.fspath(path)!r} was written by kernull 0.1 (format 1). Its scores and flags are "
+            "what they were; save the model again to keep it in the present format.",
+            UserWarning,
+            stacklevel=2,
+        )
     return model
+
+
+def _read(tree: Any) -> tuple[Any, bool]:
+    """The estimator of a file, and whether it is of format 1."""
+    if isinstance(tree, dict) and isinstance(tree.get("estimator"), Node):
+        return _unpack_estimator(tree["estimator"]), False
+    node = tree.get("model") if isinstance(tree, dict) else None
+    if not isinstance(node, Node) or node.name not in ESTIMATORS:
+        raise ModelFileError("it does not hold an estimator")
+    return read_format_1(node, ESTIMATORS), True
 
 
 def _about(model: Any) -> dict[str, Any]:
@@ -165,92 +157,141 @@ def _about(model: Any) -> dict[str, Any]:
     }
 
 
-def _find(name: str) -> Any:
-    """The class that a listed name stands for."""
-    name = FORMERLY.get(name, name)
-    module = ESTIMATORS.get(name) or RECORDS.get(name)
-    if module is None:
-        raise ModelFileError(f"it names an unknown class {name[:40]!r}")
-    try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError):
-        raise ModelFileError(f"this kernull has no {name}") from None
+# -- from estimators to nodes ------------------------------------------------------------------
 
 
-# -- from objects to nodes -------------------------------------------------------------------
+def _pack_estimator(model: Any) -> Node:
+    content: dict[str, Any] = {"parameters": model.get_params(deep=False)}
+    if hasattr(model, "n_features_in_"):
+        content["n_features"] = int(model.n_features_in_)
+    if hasattr(model, "feature_names_in_"):
+        content["feature_names"] = tuple(str(name) for name in model.feature_names_in_)
+    if isinstance(model, MultiKernelFisherNullCV):
+        found = {name: getattr(model, name) for name in SEARCHED}
+        content |= {"found": found, "best": _pack_estimator(model.best_estimator_)}
+    elif isinstance(model.model_, JointModel):
+        content["model"] = _pack_joint(model.model_)
+    else:
+        content["model"] = _pack_model(model.model_)
+    return Node(type(model).__name__, content)
 
 
-def _freeze(value: Any) -> Any:
-    """Replace objects by nodes, inside containers too; tensors come back as arrays."""
-    value = as_numpy(value)
-    name = type(value).__name__
-    if name in ESTIMATORS and _find(name) is type(value):
-        state = value.__getstate__()  # not __dict__: some leave out what can be rebuilt
-        return Node(name, {k: _freeze(v) for k, v in state.items() if k != "_sklearn_version"})
-    if name in RECORDS and _find(name) is type(value):
-        arguments = ARGUMENTS.get(name) or {key: key for key in _field_names(type(value))}
-        return Node(name, {key: _freeze(getattr(value, own)) for key, own in arguments.items()})
-    if isinstance(value, dict):
-        return {key: _freeze(item) for key, item in value.items()}
-    if type(value) is list:
-        return [_freeze(item) for item in value]
-    if type(value) is tuple:
-        kinds = {type(item).__name__ for item in value}
-        if kinds == {"Record"}:  # a history is long and regular: an array
-            return Node("history", {"values": np.array(value, dtype=float)})
-        return tuple(_freeze(item) for item in value)
-    return value
+def _pack_model(model: KernelModel) -> Any:
+    if model.can_explain:
+        model = replace(model, left_out=model.left_out_contributions)
+    if model.growth is not None and isinstance(model.kernels, TableKernels):
+        # It can be computed again, and is the bulk of the model.
+        model = replace(model, growth=replace(model.growth, inverse=None))
+    return pack(model, SCHEMA)
 
 
-def _field_names(cls: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else tuple(cls._fields)
+def _pack_joint(model: JointModel) -> Node:
+    tasks = [[name, _pack_model(task)] for name, task in model.tasks.items()]
+    content = {"tasks": tasks, "certificate": pack(model.certificate, SCHEMA)}
+    if model.views is not None:
+        content["views"] = dict(model.views)
+    return Node("joint", content)
 
 
-# -- from nodes to objects -------------------------------------------------------------------
+# -- from nodes to estimators ------------------------------------------------------------------
 
 
-def _thaw(value: Any) -> Any:
-    if isinstance(value, Node):
-        if value.name == "history":
-            return _thaw_history(value.fields)
-        content = {key: _thaw(item) for key, item in value.fields.items()}
-        cls = _find(value.name)
-        return _thaw_estimator(cls, content) if value.name in ESTIMATORS else cls(**content)
-    if isinstance(value, dict):
-        return {key: _thaw(item) for key, item in value.items()}
-    if type(value) is list:
-        return [_thaw(item) for item in value]
-    if type(value) is tuple:
-        return tuple(_thaw(item) for item in value)
-    return value
-
-
-def _thaw_history(content: dict[str, Any]) -> Any:
-    record, values = _find("Record"), content["values"]
-    if values.ndim != 2 or values.dtype != np.float64:
-        raise ModelFileError("a history that is none")
-    return tuple(record(*line) for line in values.tolist())
-
-
-def _thaw_estimator(cls: Any, content: dict[str, Any]) -> Any:
-    """An estimator with these attributes, where they are parameters or learned ones."""
-    parameters = set(cls._get_param_names())
-    for name in content:
-        own = getattr(cls, name, None)
-        # A file may not shadow a method; plain class attributes are defaults of parameters.
-        if (
-            not name.isidentifier()
-            or (name not in parameters and callable(own))
-            or name[:2] == "__"
-        ):
-            raise ModelFileError(f"an attribute {name[:40]!r} that {cls.__name__} does not have")
-    missing = parameters - set(content)
-    model = cls(**{name: content[name] for name in parameters - missing})
-    model.__setstate__(content)
+def _unpack_estimator(node: Any) -> Any:
+    if not isinstance(node, Node) or node.name not in ESTIMATORS:
+        raise ModelFileError("it does not hold an estimator")
+    cls, content = ESTIMATORS[node.name], node.fields
+    parameters = content.get("parameters")
+    if not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
+        raise ModelFileError(f"parameters that {node.name} does not have")
+    model = cls(**parameters)
+    allowed = {"parameters", "n_features", "feature_names"}
+    allowed |= {"found", "best"} if cls is MultiKernelFisherNullCV else {"model"}
+    if not set(content) <= allowed:
+        raise ModelFileError(f"a {node.name} with {sorted(set(content) - allowed)[0][:40]!r}")
+    if cls is MultiKernelFisherNullCV:
+        _unpack_search(model, content)
+    elif cls is estimators.JointMultiKernelFisherNull:
+        model.model_ = _unpack_joint(content.get("model"))
+    else:
+        model.model_ = unpack(content.get("model"), ("model",), _schema(node.name), {})
+    _unpack_features(model, content)
     return model
 
 
-# -- does it make sense? ---------------------------------------------------------------------
+def _schema(estimator: str) -> dict[str, Section]:
+    """The schema with the rule that this estimator has, and no other."""
+    section = SCHEMA["model"]
+    rule = replace(section.fields["rule"], names=(RULES[estimator],))
+    return SCHEMA | {"model": replace(section, fields={**section.fields, "rule": rule})}
+
+
+def _unpack_search(model: Any, content: dict[str, Any]) -> None:
+    found = content.get("found")
+    if not isinstance(found, dict) or set(found) != set(SEARCHED):
+        raise ModelFileError("a search without its results")
+    best = _unpack_estimator(content.get("best"))
+    if not isinstance(best, estimators.MultiKernelFisherNull):
+        raise ModelFileError("a search whose best estimator is none")
+    for name in SEARCHED:
+        setattr(model, name, found[name])
+    model.best_estimator_ = best
+
+
+def _unpack_joint(node: Any) -> JointModel:
+    tasks = node.fields.get("tasks") if isinstance(node, Node) else None
+    if not isinstance(tasks, list) or not tasks:
+        raise ModelFileError("a joint model without tasks")
+    sizes: dict[str, int] = {}
+    found: dict[Any, KernelModel] = {}
+    for pair in tasks:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ModelFileError("a task that is none")
+        hash(pair[0])
+        shared = {"J": sizes["J"]} if "J" in sizes else {}
+        found[pair[0]] = unpack(pair[1], ("model",), _schema("JointMultiKernelFisherNull"), shared)
+        sizes.update(shared)
+    if len(found) < len(tasks):
+        raise ModelFileError("two tasks of one name")
+    first = next(iter(found.values()))
+    for task in found.values():
+        same = np.array_equal(task.rule.weights, first.rule.weights)
+        if not same or task.kernels.names != first.kernels.names:
+            raise ModelFileError("tasks that do not share their kernels and weights")
+    certificate = unpack(node.fields.get("certificate"), ("certificate",), SCHEMA, {})
+    return JointModel(found, certificate, _unpack_views(node.fields.get("views")))
+
+
+def _unpack_views(views: Any) -> dict[str, Any] | None:
+    if views is None:
+        return None
+    is_view = isinstance(views, dict) and all(
+        isinstance(k, str) and isinstance(v, np.ndarray) and v.ndim == 1 and v.dtype.kind in "iu"
+        for k, v in views.items()
+    )
+    if not is_view:
+        raise ModelFileError("views that are none")
+    return dict(views)
+
+
+def _unpack_features(model: Any, content: dict[str, Any]) -> None:
+    names = content.get("feature_names")
+    count = content.get("n_features")
+    if count is not None:
+        model.n_features_in_ = Count().check(count, {})
+    if names is not None:
+        is_text = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+        if not is_text or len(names) != count:
+            raise ModelFileError("names of columns that are not as many as the columns")
+        model.feature_names_in_ = np.array(names, dtype=object)
+    fitted = getattr(model, "model_", None)
+    kernels = None if fitted is None else fitted.kernels
+    if isinstance(kernels, TableKernels):
+        last = max(int(view.columns.max(initial=0)) for view in kernels.set.views)
+        if not isinstance(count, int) or last >= count:
+            raise ModelFileError("views of columns that are not there")
+
+
+# -- does it make sense? -----------------------------------------------------------------------
 
 
 def _numbers(value: Any) -> int:
@@ -264,45 +305,28 @@ def _numbers(value: Any) -> int:
     return int(value.size) if isinstance(value, np.ndarray) else 1
 
 
-def _check(model: Any, numbers: int) -> None:
+def _try_estimator(model: Any, numbers: int) -> None:
     """Score one row of zeros: a model whose pieces do not fit together fails here, not later."""
-    model = getattr(model, "best_estimator_", model)  # of a search
-    if not hasattr(model, "calibration_"):  # not fitted
-        return
-    model = _nameless(model)
-    with np.errstate(all="ignore"):
-        if hasattr(model, "tasks_"):
-            for name in model.tasks_:
-                task = model._tasks[name]
-                row = _row(model, task.bank, (len(model.weights_), task.n), numbers)
-                _try(model, row, groups=[name])
-        else:
-            _try(model, _row(model, model.bank_, getattr(model, "_stack_shape", ()), numbers))
+    model = getattr(model, "best_estimator_", model)
+    joint = isinstance(model.model_, JointModel)
+    fitted = model.model_.tasks if joint else {None: model.model_}
+    for name, own in fitted.items():
+        options = {"groups": [name]} if joint else {}
+        row = _row(model, own, numbers)
+        with np.errstate(all="ignore"):
+            for method in ("score_samples", "p_values", "predict"):
+                if getattr(model, method)(row, **options).shape != (1,):
+                    raise ModelFileError(f"{method} that gives no number for a row")
 
 
-def _nameless(model: Any) -> Any:
-    """The same model without names of features: scikit-learn would warn of a row without them.
-
-    Filters of warnings belong to the process, and files are loaded by several threads at once.
-    """
-    twin = object.__new__(type(model))
-    twin.__dict__.update({k: v for k, v in vars(model).items() if k != "feature_names_in_"})
-    return twin
-
-
-def _row(model: Any, bank: Any, shape: Any, numbers: int) -> Any:
-    """One row of zeros, or of kernels where they are precomputed."""
-    size = shape if bank is None else (1, model.n_features_in_)
-    are_counts = all(isinstance(s, int) and not isinstance(s, bool) and s > 0 for s in size)
-    if len(size) != 2 or not are_counts or size[0] * size[1] > SPARE + numbers:
+def _row(model: Any, fitted: KernelModel, numbers: int) -> Any:
+    """One row of zeros, or of kernels where they are given."""
+    J, n = len(fitted.kernels.names), fitted.kernels.n
+    is_table = isinstance(fitted.kernels, TableKernels)
+    size = (1, model.n_features_in_) if is_table else (J, n)
+    if min(size) < 1 or size[0] * size[1] > SPARE + numbers:
         raise ModelFileError("a number of features or kernels that cannot be")
-    if bank is not None:
+    if is_table:
         return np.zeros(size)
     # Methods that measure distances cannot score kernels of unequal diagonals without k(x, x).
-    return DenseStack(np.zeros((size[0], 1, size[1])), diagonal=np.ones((size[0], 1)))
-
-
-def _try(model: Any, row: Any, **options: Any) -> None:
-    for method in ("score_samples", "p_values", "predict"):
-        if getattr(model, method)(row, **options).shape != (1,):
-            raise ModelFileError(f"{method} that gives no number a row")
+    return DenseStack(np.zeros((J, 1, n)), diagonal=np.ones((J, 1)))

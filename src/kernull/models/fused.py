@@ -146,7 +146,7 @@ class GaussianRule:
     """Lower Cholesky factor of the scaled K + s^2 I."""
     noise: float
     score_type: str
-    constant_diagonal: Array | None
+    constant_diagonal: Array | None = None
     """k_j(x, x) where it is the same for all rows."""
 
     def score(self, cross: Any) -> Array:
@@ -237,7 +237,7 @@ class PrincipalRule:
     means: Array
     """Column means of the training kernel."""
     eigenvalues: Array
-    constant_diagonal: Array | None
+    constant_diagonal: Array | None = None
 
     def score(self, cross: Any) -> Array:
         """Scores of new rows."""

@@ -23,7 +23,7 @@ from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack, check_memory
 from kernull.stacks.given import normalised, read_precomputed, with_scale
 
-__all__ = ["drop", "drop_least_useful", "grow", "growing", "relearn"]
+__all__ = ["check_relearning", "drop", "drop_least_useful", "grow", "growing", "relearn"]
 
 
 def growing(model: KernelModel, limit: int, stack: DenseStack | None = None) -> KernelModel:
@@ -102,12 +102,9 @@ def relearn(
     model: KernelModel, method: FisherMethod, rate: float, dtype: Any, limit: int
 ) -> KernelModel:
     """Learn the kernel weights again on all rows, starting from the present ones."""
+    check_relearning(model)
     kernels, system, growth = model.kernels, model.system, _growth(model)
-    if not isinstance(kernels, TableKernels):
-        raise MissingCapabilityError(
-            "relearn: with precomputed kernels the model keeps their weighted sum only; fit again "
-            "on the kernels of all rows."
-        )
+    assert isinstance(kernels, TableKernels)
     assert system is not None
     check_memory(kernels.set.J, kernels.n, np.dtype(dtype).itemsize, limit)
     stack = DenseStack(kernels.set.stack(dtype).kernels, kernels.scale)
@@ -118,6 +115,15 @@ def relearn(
         model, rule=fit.rule, system=fit.system, certificate=Certificate.of(fit.result)
     )
     return _calibrated(_from_inverse(learned, inverse, kernels, replace(growth, n_updates=0)), rate)
+
+
+def check_relearning(model: KernelModel) -> None:
+    """Refuse what does not keep the kernels of its rows."""
+    if not isinstance(model.kernels, TableKernels):
+        raise MissingCapabilityError(
+            "relearn: with precomputed kernels the model keeps their weighted sum only; fit again "
+            "on the kernels of all rows."
+        )
 
 
 # -- the steps ---------------------------------------------------------------------------------

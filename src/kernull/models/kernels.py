@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,7 +60,7 @@ class TableKernels:
         """The weighted sum of the kernels of the model's own rows, of shape (n, n)."""
         return self.set.combine(weights * self.scale)
 
-    def columns_of(self, views: set[str]) -> Indices:
+    def columns_of(self, views: Collection[str]) -> Indices:
         """Columns of the table that only these views read."""
         own = [view.columns for view in self.set.views if view.name in views]
         others = [view.columns for view in self.set.views if view.name not in views]

@@ -38,7 +38,7 @@ class SupportRule:
     coef: Array
     description: tuple[float, ...]
     """(rho,) of a hyperplane, or (R^2, a'K_b a) of a ball."""
-    constant_diagonal: Array | None
+    constant_diagonal: Array | None = None
 
     def score(self, cross: Any) -> Array:
         """Scores of new rows."""

@@ -27,7 +27,7 @@ from kernull.persistence.values import DTYPES, MAX_VALUES, check_size, decode, e
 __all__ = ["FORMAT_VERSION", "read_tree", "write_tree"]
 
 #: Version of the format that is written. Every version up to this one can be read.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 #: Files above this size are not read unless asked for.
 MAX_BYTES = 4 * 2**30
 #: A header (names, parameters, text) above this size is not read.

@@ -220,8 +220,8 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         self._set_results(scores, np.stack(gaps).reshape(shape).max(axis=1))
         best = self._model(self.best_params_["widths"], self.views, refit=True)
         self.best_estimator_ = best.fit(rows.original(X, labels == 1))
-        self._targets = np.flatnonzero(labels == 1)
-        self._n_rows = len(labels)
+        self.target_rows_ = np.flatnonzero(labels == 1)
+        self.n_rows_ = len(labels)
         return self
 
     def _set_results(self, scores: Array, gaps: Array) -> None:
@@ -333,25 +333,25 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
     def _reach(self, X: Any) -> Any:
         """Kernels against the rows that were trained on, out of those against all rows."""
         check_is_fitted(self)
-        if not self.kernels_are_given or len(self._targets) == self._n_rows:
+        if not self.kernels_are_given or len(self.target_rows_) == self.n_rows_:
             return X
-        stack = read_precomputed(X, n=self._n_rows, J=len(self.weights_))
-        return stack.columns(self._targets)
+        stack = read_precomputed(X, n=self.n_rows_, J=len(self.weights_))
+        return stack.columns(self.target_rows_)
 
     @property
     def weights_(self) -> Array:
         """Kernel weights of the chosen model."""
-        return self._best.weights_
+        return np.asarray(self._best.weights_)
 
     @property
     def coef_(self) -> Array:
         """Coefficients of the targets in the chosen model."""
-        return self._best.coef_
+        return np.asarray(self._best.coef_)
 
     @property
     def gap_(self) -> float:
         """Certified gap of the chosen model."""
-        return self._best.gap_
+        return float(self._best.gap_)
 
     @property
     def offset_(self) -> float:

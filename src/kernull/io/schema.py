@@ -1,0 +1,206 @@
+"""What a model file holds: each field's kind and shape, declared once and checked at load.
+
+A section is an object by its name and its fields. Sizes are named: wherever ``n`` stands, it is the
+same number throughout a model; a name that begins with ``_`` is a size within one section.
+Fields that are None are left out, so that later versions can add some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kernull.errors import ModelFileError
+from kernull.persistence.values import Node
+
+__all__ = ["Arrays", "Count", "Flag", "Number", "Section", "Sections", "Text", "pack", "unpack"]
+
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """An array: kind of its values ("f" floats, "i" whole numbers, "b" flags), possible shapes."""
+
+    kind: str
+    shapes: tuple[tuple[str | int, ...], ...]
+    finite: bool = True
+
+    def check(self, value: Any, sizes: Sizes) -> Any:
+        """The array, or an error that says what is wrong."""
+        if not isinstance(value, np.ndarray):
+            raise ModelFileError("is no array")
+        if value.dtype.kind not in {"i": "iu"}.get(self.kind, self.kind):
+            raise ModelFileError(f"has values of type {value.dtype}")
+        if not any(_fits(value.shape, shape, sizes) for shape in self.shapes):
+            raise ModelFileError(f"has shape {value.shape}, which does not fit the rest")
+        if self.finite and self.kind == "f" and not np.isfinite(value).all():
+            raise ModelFileError("holds values that are no numbers")
+        return value
+
+
+def _fits(shape: tuple[int, ...], named: tuple[str | int, ...], sizes: Sizes) -> bool:
+    """Whether a shape agrees with what is known of the sizes; notes what is new."""
+    if len(shape) != len(named):
+        return False
+    found: Sizes = {}
+    for size, name in zip(shape, named, strict=True):
+        known = name if isinstance(name, int) else found.get(name, sizes.get(name))
+        if known is not None and size != known:
+            return False
+        if isinstance(name, str):
+            found[name] = size
+    sizes.update(found)
+    return True
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number between two others."""
+
+    low: float = -np.inf
+    high: float = np.inf
+
+    def check(self, value: Any, sizes: Sizes) -> float:
+        """The number as a float."""
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not is_number or not self.low <= value <= self.high:
+            raise ModelFileError(f"is {str(value)[:40]}")
+        return float(value)
+
+
+@dataclass(frozen=True)
+class Count:
+    """A whole number, not negative."""
+
+    size: str | None = None
+    """The size that it must be, if it is one."""
+
+    def check(self, value: Any, sizes: Sizes) -> int:
+        """The number as an int."""
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
+            raise ModelFileError(f"is {str(value)[:40]}, which is no count")
+        if self.size is not None and not _fits((int(value),), (self.size,), sizes):
+            raise ModelFileError(f"is {value}, which does not fit the rest")
+        return int(value)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False."""
+
+    def check(self, value: Any, sizes: Sizes) -> bool:
+        """The flag."""
+        if not isinstance(value, bool | np.bool_):
+            raise ModelFileError("is neither true nor false")
+        return bool(value)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text, one of some choices if there are any."""
+
+    choices: tuple[str, ...] = ()
+
+    def check(self, value: Any, sizes: Sizes) -> str:
+        """The text."""
+        if not isinstance(value, str) or (self.choices and value not in self.choices):
+            raise ModelFileError(f"is {str(value)[:40]!r}")
+        return value
+
+
+@dataclass(frozen=True)
+class Sections:
+    """One section of some kinds, or several of them."""
+
+    names: tuple[str, ...]
+    several: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A class, its fields, and what must hold between them."""
+
+    make: Any
+    fields: Mapping[str, Any]
+    optional: frozenset[str] = field(default_factory=frozenset)
+    relation: Callable[[Any, Sizes], str | None] | None = None
+    """What is wrong with an object that was read, or None."""
+    skipped: frozenset[str] = field(default_factory=frozenset)
+    """Fields that files never hold."""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    """Attributes that fields are read from, where their names differ."""
+
+
+def pack(value: Any, schema: Mapping[str, Section]) -> Any:
+    """An object as a tree for `write_tree`."""
+    if isinstance(value, tuple) and value and _section_of(value[0], schema) is not None:
+        return [pack(item, schema) for item in value]
+    name = _section_of(value, schema)
+    if name is None:
+        return value
+    section, content = schema[name], {}
+    for key, spec in section.fields.items():
+        item = getattr(value, section.attributes.get(key, key))
+        if item is not None:
+            content[key] = spec.write(item) if hasattr(spec, "write") else pack(item, schema)
+    return Node(name, content)
+
+
+def _section_of(value: Any, schema: Mapping[str, Section]) -> str | None:
+    return next((name for name, own in schema.items() if own.make is type(value)), None)
+
+
+def unpack(node: Any, names: tuple[str, ...], schema: Mapping[str, Section], sizes: Sizes) -> Any:
+    """The object that a node of one of these sections stands for, checked.
+
+    Raises
+    ------
+    ModelFileError
+        It says which field is wrong, and how.
+    """
+    if not isinstance(node, Node) or node.name not in names:
+        found = node.name[:40] if isinstance(node, Node) else type(node).__name__
+        raise ModelFileError(f"is {found!r}; expected {' or '.join(map(repr, names))}")
+    section = schema[node.name]
+    unknown = sorted(set(node.fields) - set(section.fields))
+    if unknown:
+        raise ModelFileError(f"{node.name} has a field {unknown[0][:40]!r} that is not known")
+    # Sizes within the section are its own; those of the whole model are noted as they are met.
+    own = {name: size for name, size in sizes.items() if not name.startswith("_")}
+    content: dict[str, Any] = {}
+    for key, spec in section.fields.items():
+        value = node.fields.get(key)
+        if value is None:
+            if key not in section.optional:
+                raise ModelFileError(f"{node.name} lacks {key}")
+            content[key] = None
+            continue
+        try:
+            content[key] = _read(value, spec, schema, own)
+        except ModelFileError as error:
+            raise ModelFileError(f"{node.name}.{key} {error}") from None
+    sizes.update({name: size for name, size in own.items() if not name.startswith("_")})
+    made = section.make(**_without_defaults(section, content))
+    wrong = None if section.relation is None else section.relation(made, own)
+    if wrong is not None:
+        raise ModelFileError(f"{node.name}: {wrong}")
+    return made
+
+
+def _without_defaults(section: Section, content: dict[str, Any]) -> dict[str, Any]:
+    """What was in the file: fields that were not keep the defaults of the class."""
+    return {k: v for k, v in content.items() if v is not None or k not in section.optional}
+
+
+def _read(value: Any, spec: Any, schema: Mapping[str, Section], sizes: Sizes) -> Any:
+    if not isinstance(spec, Sections):
+        return spec.check(value, sizes)
+    if not spec.several:
+        return unpack(value, spec.names, schema, sizes)
+    if not isinstance(value, list) or not value:
+        raise ModelFileError("is no list of sections")
+    return tuple(unpack(item, spec.names, schema, sizes) for item in value)

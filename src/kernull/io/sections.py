@@ -1,0 +1,345 @@
+"""The sections of a model file, one for each class that a fitted model is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernull.calibration import Calibration
+from kernull.errors import ModelFileError
+from kernull.io.schema import Arrays, Count, Flag, Number, Section, Sections, Text
+from kernull.kernels import KERNELS, FittedKernel
+from kernull.models import (
+    Certificate,
+    FisherRule,
+    GivenKernels,
+    Growth,
+    KernelModel,
+    RidgeSystem,
+    TableKernels,
+)
+from kernull.models.fused import FusedFisherRule, GaussianRule, PrincipalRule
+from kernull.models.support import SupportRule
+from kernull.problems import RidgeInverse
+from kernull.solvers import Record
+from kernull.stacks import DenseStack, KernelSet
+from kernull.stacks.kernel_set import ScaledView
+from kernull.views import SCALINGS, ViewScaler
+
+__all__ = ["RULES", "SCHEMA"]
+
+
+def floats(*shape: str | int, finite: bool = True) -> Arrays:
+    """An array of floating-point numbers."""
+    return Arrays("f", (shape,), finite)
+
+
+def whole(*shape: str | int) -> Arrays:
+    """An array of whole numbers."""
+    return Arrays("i", (shape,))
+
+
+@dataclass(frozen=True)
+class Names:
+    """A tuple of text, as many as a size says."""
+
+    size: str
+
+    def check(self, value: Any, sizes: dict[str, int]) -> tuple[str, ...]:
+        """The names."""
+        if not isinstance(value, tuple) or not all(isinstance(name, str) for name in value):
+            raise ModelFileError("are no names")
+        if sizes.setdefault(self.size, len(value)) != len(value):
+            raise ModelFileError(f"are {len(value)}, which does not fit the rest")
+        return value
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """A dictionary of numbers by name."""
+
+    def check(self, value: Any, sizes: dict[str, int]) -> dict[str, float]:
+        """The dictionary."""
+        if not isinstance(value, dict):
+            raise ModelFileError("are no parameters")
+        return {Text().check(k, sizes): Number().check(v, sizes) for k, v in value.items()}
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A short tuple of numbers."""
+
+    lengths: tuple[int, ...]
+
+    def check(self, value: Any, sizes: dict[str, int]) -> tuple[float, ...]:
+        """The numbers."""
+        if not isinstance(value, tuple) or len(value) not in self.lengths:
+            raise ModelFileError("are not as many numbers as there should be")
+        return tuple(Number().check(item, sizes) for item in value)
+
+
+@dataclass(frozen=True)
+class History:
+    """Lines of a solver's history, kept as an array of three columns."""
+
+    def check(self, value: Any, sizes: dict[str, int]) -> tuple[Record, ...]:
+        """The lines."""
+        lines = Arrays("f", (("_lines", 3),), finite=False).check(value, {})
+        return tuple(Record(*line) for line in lines.tolist())
+
+    def write(self, value: tuple[Record, ...]) -> Any:
+        """As an array: a history is long and regular."""
+        return np.array(value, dtype=float).reshape(-1, 3)
+
+
+def _kernel_set(kernels: KernelSet, sizes: dict[str, int]) -> str | None:
+    count = sum(len(view.kernels) for view in kernels.views)
+    if count != len(kernels.kernel_names):
+        return f"{count} kernels for {len(kernels.kernel_names)} names"
+    if len({len(view.train) for view in kernels.views}) != 1:
+        return "views of different numbers of rows"
+    return None
+
+
+def _view(view: ScaledView, sizes: dict[str, int]) -> str | None:
+    if not view.kernels:
+        return f"the view {view.name[:40]!r} has no kernels"
+    if (view.columns < 0).any() or len(np.unique(view.columns)) < len(view.columns):
+        return "columns that cannot be"
+    if view.scaler.mean is not None and len(view.scaler.mean) != len(view.columns):
+        return "a scaling of other columns"
+    return None
+
+
+def _scaler(scaler: ViewScaler, sizes: dict[str, int]) -> str | None:
+    if scaler.kind != "none" and (scaler.mean is None or scaler.scale is None):
+        return f"{scaler.kind} without mean and scale"
+    if scaler.kind.startswith("whiten") and (scaler.directions is None or scaler.gains is None):
+        return f"{scaler.kind} without directions"
+    return None
+
+
+def _kernel(kernel: FittedKernel, sizes: dict[str, int]) -> str | None:
+    if kernel.metric is not None and (kernel.width is None or kernel.centre is None):
+        return f"{kernel.kind} without a width"
+    wanted = {"gamma", "coef0", "degree"} if kernel.kind == "polynomial" else set()
+    return None if wanted <= set(kernel.params) else f"{kernel.kind} without its parameters"
+
+
+def _calibration(calibration: Calibration, sizes: dict[str, int]) -> str | None:
+    if not len(calibration.scores) or (np.diff(calibration.scores) < 0).any():
+        return "scores that are not in order"
+    counts = calibration.counts
+    return "counts that do not grow" if (np.diff(counts, prepend=0.0) <= 0).any() else None
+
+
+def _model(model: KernelModel, sizes: dict[str, int]) -> str | None:
+    threshold, _ = model.calibration.threshold(model.false_alarm_rate)
+    if threshold != model.threshold:
+        return "a threshold that contradicts its calibration"
+    J, n = len(model.kernels.names), model.kernels.n
+    if sizes.get("J", J) != J or sizes.get("n", n) != n:
+        return "kernels and coefficients that do not fit together"
+    if model.learned is not None and (
+        len(model.learned) != n or model.learned.max(initial=0) >= model.n_given
+    ):
+        return "rows that were not given"
+    return None
+
+
+#: Every section by name; names of classes are not in files.
+SCHEMA: dict[str, Section] = {
+    "model": Section(
+        KernelModel,
+        {
+            "kernels": Sections(("table-kernels", "given-kernels")),
+            "rule": Sections(("fisher", "fused-fisher", "gaussian", "principal", "support")),
+            "calibration": Sections(("calibration",)),
+            "threshold": Number(),
+            "false_alarm_rate": Number(0.0, 1.0),
+            "calibration_weight": floats("m"),
+            "left_out": floats("m", "J"),
+            "certificate": Sections(("certificate",)),
+            "system": Sections(("ridge-system",)),
+            "growth": Sections(("growth",)),
+            "learned": whole("_learned"),
+            "n_given": Count(),
+        },
+        frozenset(
+            ["calibration_weight", "left_out", "certificate", "system", "growth", "learned"]
+        ),
+        _model,
+        skipped=frozenset(["device"]),
+    ),
+    "table-kernels": Section(
+        TableKernels,
+        {"set": Sections(("kernel-set",)), "factors": floats("J"), "n_reference": Count()},
+        frozenset(["factors"]),
+    ),
+    "given-kernels": Section(
+        GivenKernels,
+        {
+            "names": Names("J"),
+            "given_scale": floats("J"),
+            "n": Count("n"),
+            "n_given": Count(),
+            "learned": whole("_learned"),
+            "factors": floats("J"),
+            "square": Sections(("stack",)),
+            "n_reference": Count(),
+        },
+        frozenset(["learned", "factors", "square"]),
+    ),
+    "stack": Section(
+        DenseStack,
+        {
+            "kernels": Arrays("f", (("J", "n", "n"),)),
+            "scale": floats("J"),
+            "diagonal": floats("J", "n"),
+            "names": Names("J"),
+        },
+        frozenset(["diagonal", "names"]),
+        attributes={"diagonal": "own_diagonal"},
+    ),
+    "kernel-set": Section(
+        KernelSet,
+        {"views": Sections(("view",), several=True), "kernel_names": Names("J")},
+        relation=_kernel_set,
+    ),
+    "view": Section(
+        ScaledView,
+        {
+            "name": Text(),
+            "columns": whole("_d"),
+            "scaler": Sections(("scaler",)),
+            "train": floats("n", "_d"),
+            "kernels": Sections(("kernel",), several=True),
+        },
+        relation=_view,
+    ),
+    "scaler": Section(
+        ViewScaler,
+        {
+            "kind": Text(SCALINGS),
+            "mean": floats("_d"),
+            "scale": floats("_d"),
+            "directions": floats("_d", "_r"),
+            "gains": floats("_r"),
+            "base_gain": Number(),
+        },
+        frozenset(["mean", "scale", "directions", "gains"]),
+        _scaler,
+    ),
+    "kernel": Section(
+        FittedKernel,
+        {
+            "kind": Text(tuple(KERNELS)),
+            "width": Number(0.0),
+            "factor": Number(0.0),
+            "centre": floats("_d"),
+            "params": Parameters(),
+            "function": Text(),  # a function is refused when it is written
+        },
+        frozenset(["width", "factor", "centre", "function"]),
+        _kernel,
+    ),
+    "fisher": Section(
+        FisherRule,
+        {
+            "weights": floats("J"),
+            "coef": Arrays("f", (("n",), ("J", "n"))),
+            "score_type": Text(("projection", "distance")),
+        },
+        skipped=frozenset(["kept", "centre"]),
+    ),
+    "fused-fisher": Section(
+        FusedFisherRule,
+        {
+            "fusion": Text(("average", "product")),
+            "coef": floats("n"),
+            "score_type": Text(("projection", "distance", "null-space")),
+            "rank": Count(),
+        },
+        frozenset(["rank"]),
+    ),
+    "gaussian": Section(
+        GaussianRule,
+        {
+            "fusion": Text(("average", "product")),
+            "coef": floats("n"),
+            "root": floats("n"),
+            "factor": floats("n", "n"),
+            "noise": Number(0.0),
+            "score_type": Text(("mean", "variance", "log_density", "ratio")),
+            "constant_diagonal": floats("J"),
+        },
+        frozenset(["constant_diagonal"]),
+    ),
+    "principal": Section(
+        PrincipalRule,
+        {
+            "fusion": Text(("average", "product")),
+            "coef": floats("n", "_m"),
+            "means": floats("n"),
+            "eigenvalues": floats("_m"),
+            "constant_diagonal": floats("J"),
+        },
+        frozenset(["constant_diagonal"]),
+    ),
+    "support": Section(
+        SupportRule,
+        {
+            "weights": floats("J"),
+            "coef": floats("n"),
+            "description": Numbers((1, 2)),
+            "constant_diagonal": floats("J"),
+        },
+        frozenset(["constant_diagonal"]),
+    ),
+    "calibration": Section(
+        Calibration, {"scores": floats("m"), "counts": floats("m"), "smooth": Flag()},
+        relation=_calibration,
+    ),
+    "certificate": Section(
+        Certificate,
+        {"gap": Number(), "n_iter": Count(), "solver": Text(), "history": History()},
+    ),
+    "ridge-system": Section(
+        RidgeSystem,
+        {
+            "p": Number(1.0),
+            "delta": Number(0.0),
+            "ridge": Number(0.0),
+            # Models of landmarks keep the weights of all rows.
+            "row_weight": Arrays("f", (("n",), ("_rows",))),
+        },
+        frozenset(["row_weight"]),
+    ),
+    "growth": Section(
+        Growth,
+        {
+            "indices": whole("n"),
+            "n_seen": Count(),
+            "inverse": Sections(("ridge-inverse",)),
+            "n_updates": Count(),
+        },
+        frozenset(["inverse"]),
+    ),
+    "ridge-inverse": Section(
+        RidgeInverse,
+        {"inverse": floats("n", "n"), "ridge": Number(0.0), "row_weight": floats("n")},
+    ),
+}  # fmt: skip
+
+#: The rule that each estimator has learned.
+RULES: dict[str, str] = {
+    "MultiKernelFisherNull": "fisher",
+    "JointMultiKernelFisherNull": "fisher",
+    "FisherNull": "fused-fisher",
+    "GaussianProcessOneClass": "gaussian",
+    "KernelPCANovelty": "principal",
+    "MultiKernelSVDD": "support",
+    "MultiKernelOneClassSVM": "support",
+}
