@@ -26,7 +26,7 @@ from kernull.datasets import (
     load_wine_views,
 )
 from kernull.estimators import MultiKernelFisherNull
-from kernull.estimators.files import save
+from kernull.io import save
 from kernull.methods import compare as run_methods
 from kernull.models.explanation import in_words
 from kernull.report import save_report

@@ -39,7 +39,14 @@ ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in RULES}
     "MultiKernelFisherNullCV": MultiKernelFisherNullCV
 }
 #: What a search has learned, beside its best estimator.
-SEARCHED: tuple[str, ...] = ("best_params_", "best_score_", "best_index_", "cv_results_", "scores_", "ps_")
+SEARCHED: tuple[str, ...] = (
+    "best_params_",
+    "best_score_",
+    "best_index_",
+    "cv_results_",
+    "scores_",
+    "ps_",
+)
 SEARCHED += ("deltas_", "widths_", "scoring_", "n_splits_", "target_rows_", "n_rows_")
 #: What checking a file may allocate beyond the arrays that are in it, in numbers.
 SPARE = 10**6

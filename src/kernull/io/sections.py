@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -114,11 +114,21 @@ def _view(view: ScaledView, sizes: dict[str, int]) -> str | None:
 
 
 def _scaler(scaler: ViewScaler, sizes: dict[str, int]) -> str | None:
+    if scaler.kind == "quantile":
+        return _knots(scaler)
     if scaler.kind != "none" and (scaler.mean is None or scaler.scale is None):
         return f"{scaler.kind} without mean and scale"
     if scaler.kind.startswith("whiten") and (scaler.directions is None or scaler.gains is None):
         return f"{scaler.kind} without directions"
     return None
+
+
+def _knots(scaler: ViewScaler) -> str | None:
+    values, starts = scaler.knot_values, scaler.knot_starts
+    if values is None or starts is None or scaler.mean is None:
+        return "quantile without its knots"
+    fits = len(starts) == len(scaler.mean) + 1 and starts[0] == 0 and starts[-1] == len(values)
+    return None if fits and (np.diff(starts) > 0).all() else "knots that do not fit its columns"
 
 
 def _kernel(kernel: FittedKernel, sizes: dict[str, int]) -> str | None:
@@ -149,6 +159,7 @@ def _model(model: KernelModel, sizes: dict[str, int]) -> str | None:
     return None
 
 
+_SCALER_ARRAYS = frozenset(f.name for f in fields(ViewScaler)) - {"kind", "base_gain"}
 #: Every section by name; names of classes are not in files.
 SCHEMA: dict[str, Section] = {
     "model": Section(
@@ -228,8 +239,13 @@ SCHEMA: dict[str, Section] = {
             "directions": floats("_d", "_r"),
             "gains": floats("_r"),
             "base_gain": Number(),
+            "steps": floats("_d"),
+            "knot_values": floats("_knots"),
+            "knot_scores": floats("_knots"),
+            "knot_starts": whole("_starts"),
+            "knot_slopes": floats("_d", 2),
         },
-        frozenset(["mean", "scale", "directions", "gains"]),
+        _SCALER_ARRAYS,
         _scaler,
     ),
     "kernel": Section(
