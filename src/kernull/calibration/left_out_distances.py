@@ -355,7 +355,7 @@ def _alone(
     part = (values[k] - values[k - 1]) / (values[k + 1] - values[k - 1])
     out[inner] = left + part * (right - left)
     for i in np.setdiff1d(single, inner):  # at most the two ends
-        rest, share = np.delete(values, place[i]), np.delete(at, place[i])
+        rest, share = np.delete(values, place[i]), np.delete(at, place[i]).astype(float)
         if len(rest) == 1 or constant_columns(rest[:, None])[0]:
             step = unseen_step("quantile", len(x) - 1)
             out[i] = np.sign(x[i] - rest[0]) * step

@@ -111,7 +111,9 @@ def _sizes(Z: Array, weight: Array, group: Indices) -> Array:
     rest = W - np.bincount(group, weight, groups)
     spread = (total - squares) / rest - (((centre - sums) / rest[:, None]) ** 2).sum(axis=1)
     whole = total / W - (centre / W) @ (centre / W)
-    return np.sqrt(np.divide(whole, spread, out=np.ones(groups), where=spread > 1e-12 * whole))
+    return np.asarray(
+        np.sqrt(np.divide(whole, spread, out=np.ones(groups), where=spread > 1e-12 * whole))
+    )
 
 
 def _pass(
