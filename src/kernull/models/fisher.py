@@ -64,7 +64,7 @@ class FisherMethod:
         self, training: Training, row_weight: Array | None, init: Array | None = None
     ) -> FisherFit:
         """Learn from kernels, starting from the weights ``init`` where there are some."""
-        kernels, stack, n_reference = training
+        kernels, stack, n_reference, _ = training
         ball, target = self.ball(kernels), None
         if n_reference:
             target = np.ones(stack.n)

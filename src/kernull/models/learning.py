@@ -137,7 +137,8 @@ class _Learned:
         return LeftOut(minus_rounding(scores[rows]), weight, contributions, smooth=False)
 
     def by_folds(self) -> LeftOut | None:
-        rows, (kernels, stack, n_reference), system = self.rows, self.training, self.fit.system
+        rows, system = self.rows, self.fit.system
+        kernels, stack, n_reference, _ = self.training
         in_memory = hasattr(stack, "combine") and not n_reference
         if not isinstance(rows, TableRows) or not isinstance(kernels, TableKernels):
             return None

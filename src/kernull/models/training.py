@@ -54,6 +54,8 @@ class Training(NamedTuple):
     """The kernels of all rows."""
     n_reference: int = 0
     """Rows of reference in the stack, at its end."""
+    table: Array | None = None
+    """The rows learned from, as they were given; None for given kernels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +102,8 @@ class TableRows:
             # in the order of the rows: those of the reference come last, as among all rows
             kept = int((stack.landmark_rows >= kernels.n - n_reference).sum())
             kernels = kernels.take(stack.landmark_rows)
-        return Training(TableKernels(kernels, factors, kept), stack, n_reference)
+        model_kernels = TableKernels(kernels, factors, kept)
+        return Training(model_kernels, stack, n_reference, self.table[rows])
 
     def fit_kernels(
         self, table: Array, weight: Array | None, settings: Settings, *, drop: bool
