@@ -19,7 +19,7 @@ from kernull import (
 from kernull.errors import ConstantViewWarning
 from kernull.estimators import base as base_module
 from kernull.estimators import joint as joint_module
-from kernull.models import training
+from kernull.stacks import KernelSet
 from tests.plain import plain_fisher
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -146,7 +146,7 @@ def refuse(*args, **kwargs):
 def test_scaling_and_widths_are_fitted_on_the_device(params, dtype, on_device, monkeypatch):
     params = {"views": VIEWS, "dtype": dtype, **params}
     here = plain_fisher(**params).fit(X)
-    monkeypatch.setattr(training.KernelSet, "fit", refuse)
+    monkeypatch.setattr(KernelSet, "fit", refuse)
     there = plain_fisher(**params).fit(on_device(X))
     close = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 1e-6, "atol": 1e-6}
     for a, b in zip(here.bank_.views, there.bank_.views, strict=True):

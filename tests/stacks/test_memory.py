@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from kernull.errors import MemoryLimitError
-from kernull.stacks import KernelSet, check_memory, memory, parse_memory_limit
-from kernull.stacks.memory import available_memory, format_bytes
+from kernull.stacks import KernelSet, check_memory, parse_memory_limit, planner
+from kernull.stacks.planner import available_memory, format_bytes
 from tests.plain import plain_fisher
 
 
@@ -49,8 +49,8 @@ class TestWhatIsFree:
     def one_gigabyte_free(self, monkeypatch, tmp_path):
         """A machine with a gigabyte free, and no control group yet."""
         free = SimpleNamespace(available=10**9)
-        monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: free)
-        monkeypatch.setattr(memory, "CONTROL_GROUP", tmp_path)
+        monkeypatch.setattr(planner.psutil, "virtual_memory", lambda: free)
+        monkeypatch.setattr(planner, "CONTROL_GROUP", tmp_path)
 
     def test_without_a_control_group_as_on_macos_and_windows(self):
         assert available_memory() == 10**9

@@ -1,16 +1,24 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
 from kernull.calibration.adapters import to_monitor, to_nonconform
-from kernull.calibration.calibrators import Calibrator, LeaveOneOut, LeftOut, read_calibration
+from kernull.calibration.calibrators import (
+    Calibrator,
+    LeaveOneOut,
+    LeftOut,
+    check_seed,
+    hold_out,
+    leaking_view,
+    leave_one_out,
+    left_out_projections,
+    read_calibration,
+    warn_of_leak,
+)
 from kernull.calibration.conformal import Calibration, discoveries, minus_rounding
 from kernull.calibration.folds import check_folds, cross_scores
-from kernull.calibration.leaks import leaking_view, warn_of_leak
-from kernull.calibration.loo import leave_one_out, left_out_projections
 from kernull.calibration.misfit import ViewPredictor, witness_rows
 from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
 from kernull.calibration.refits import refit_by_fold
 from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
-from kernull.calibration.split import check_seed, hold_out
 
 __all__ = [
     "Calibration",

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernull._typing import Array, Indices
-from kernull.calibration.loo import left_out_projections
+from kernull.calibration.calibrators import left_out_projections
 from kernull.problems import FisherProblem
 from kernull.solvers.subspace import Basis
 

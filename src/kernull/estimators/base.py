@@ -24,9 +24,13 @@ from kernull._containers import (
 from kernull._typing import Array, Mask
 from kernull.calibration import discoveries, read_calibration
 from kernull.errors import MissingCapabilityError
-from kernull.estimators.inputs import read_partial_table, read_table, read_weights
-from kernull.estimators.parameters import read_dtype
-from kernull.estimators.rollback import rollback_on_error
+from kernull.estimators.inputs import (
+    read_dtype,
+    read_partial_table,
+    read_table,
+    read_weights,
+    rollback_on_error,
+)
 from kernull.models import (
     Explanation,
     Fitted,

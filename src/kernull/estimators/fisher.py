@@ -17,21 +17,21 @@ from kernull.estimators.growing import (
     warn_beyond_budget,
     warn_of_few,
 )
-from kernull.estimators.inputs import read_table
-from kernull.estimators.parameters import (
+from kernull.estimators.inputs import (
     check_number,
     read_delta,
     read_dtype,
     read_p,
+    read_table,
+    rollback_on_error,
     scalings_of,
     widths_of,
 )
-from kernull.estimators.rollback import rollback_on_error
 from kernull.models import Fitted, TableKernels
 from kernull.models.fisher import FisherMethod
 from kernull.models.growing import check_relearning, drop, drop_least_useful, grow, growing
 from kernull.models.growing import relearn as relearned
-from kernull.models.rules import check_score_type
+from kernull.models.model import check_score_type
 from kernull.stacks import KernelSet, parse_memory_limit
 from kernull.stacks.given import read_precomputed
 

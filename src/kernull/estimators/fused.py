@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull.estimators.base import Learned, OneClassKernelEstimator
-from kernull.estimators.parameters import check_number
+from kernull.estimators.inputs import check_number
 from kernull.models.fused import FusedFisher, GaussianProcess
 
 __all__ = ["FisherNull", "GaussianProcessOneClass"]

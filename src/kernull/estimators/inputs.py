@@ -1,23 +1,41 @@
-"""From what users pass to stacks: the checks that all estimators share."""
+"""From what users pass to values: tables, columns, weights and parameters, checked.
+
+``scaling="auto"`` is resolved by `kernull.views.read_scalings` and ``widths="auto"`` by
+`kernull.kernels.widths.auto_factor`, view by view; both need the training rows alone. None of the
+rules solves anything: a fit that uses them costs one fit.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from kernull._typing import Array, Indices
-from kernull.estimators.columns import (
-    may_miss_views,
-    not_finite,
-    not_numeric,
-    read_used_columns,
-    text_columns,
-)
-from kernull.stacks import DenseStack
+from kernull.stacks import DenseStack, KernelSet
+from kernull.views import resolve_views
 
-__all__ = ["read_partial_table", "read_table", "read_weights"]
+__all__ = [
+    "check_number",
+    "may_miss_views",
+    "not_finite",
+    "not_numeric",
+    "read_delta",
+    "read_dtype",
+    "read_p",
+    "read_partial_table",
+    "read_table",
+    "read_used_columns",
+    "read_weights",
+    "rollback_on_error",
+    "scalings_of",
+    "text_columns",
+    "widths_of",
+]
 
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
@@ -86,3 +104,214 @@ def read_partial_table(estimator: Any, X: Any, ignore: Indices) -> Array:
     if not np.isfinite(table).all():
         raise ValueError(not_finite(table, scoring=True))
     return table
+
+
+#: Columns that a message names at most.
+SHOWN = 8
+
+
+def read_used_columns(
+    estimator: Any, X: Any, *, reset: bool, ignore: Indices | None = None
+) -> Array | None:
+    """A table of which columns that no view reads may hold anything, or be absent when scoring.
+
+    They are zero in what is returned. None where every column counts, or has no name: then
+    scikit-learn's own checks apply to all of them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``views`` say what is read, and once it is fitted its ``bank_`` does.
+    X : table
+    reset : bool
+        Whether the columns of X are those to remember.
+    ignore : integer array, optional
+        Columns of the fit that need not be there.
+    """
+    names = _names(X)
+    if names is None:
+        return None
+    if reset:
+        if not isinstance(estimator.views, Mapping):
+            return None
+        views = resolve_views(estimator.views, len(names), names)
+        used = np.unique(np.concatenate(list(views.values())))
+        if len(used) == len(names):
+            return None
+        validate_data(estimator, X, reset=True, skip_check_array=True)  # remembers the names
+        return _fill(estimator, X, names, used, len(names), rows=2)
+    bank, known = getattr(estimator, "bank_", None), getattr(estimator, "feature_names_in_", None)
+    by_name = isinstance(estimator.views, Mapping) or ignore is not None
+    if known is None or not by_name:
+        return None
+    if bank is None:  # an estimator without kernels of its own
+        columns = list(resolve_views(estimator.views, len(known), known).values())
+    else:
+        columns = [view.columns for view in bank.views]
+    used = np.unique(np.concatenate(columns))
+    if ignore is not None:
+        used = np.setdiff1d(used, ignore)
+    wanted = [str(known[i]) for i in used]
+    absent = [name for name in wanted if name not in set(names)]
+    if absent:
+        raise ValueError(
+            f"X: lacks the columns {_listed(absent)}, which the model reads. Columns that no view "
+            "reads may be absent; so may those of missing_views, where the model takes them."
+        )
+    return _fill(estimator, X, wanted, used, len(known), rows=1)
+
+
+def not_finite(X: Any, scoring: bool) -> str:
+    """What to say of a table with NaN or infinite values."""
+    names = _names(X)
+    values = np.asarray(X)
+    try:
+        bad = np.flatnonzero(~np.isfinite(values.astype(np.float64)).all(axis=0))
+    except (TypeError, ValueError):
+        bad = np.empty(0, dtype=np.intp)
+    where = ""
+    if len(bad):
+        labels = [f"{i}" if names is None else repr(names[i]) for i in bad[:SHOWN]]
+        more = "" if len(bad) <= SHOWN else f" and {len(bad) - SHOWN} more"
+        where = f" in column(s) {', '.join(labels)}{more}"
+    views = " A view that is missing as a whole: missing_views=[...]." if scoring else ""
+    return (
+        f"X: contains NaN or infinity (or values too large for float64){where}. Impute them "
+        "(scikit-learn's SimpleImputer before the model, in a pipeline), or leave out those rows."
+        f"{views}"
+    )
+
+
+def text_columns(X: Any) -> list[str]:
+    """Names of the columns of a table that cannot be read as numbers."""
+    if hasattr(X, "columns"):
+        columns = {str(name): X[name] for name in X.columns}
+    else:
+        values = np.asarray(X)
+        if values.dtype.kind not in "OUS" or values.ndim != 2:
+            return []
+        columns = {f"x{i}": column for i, column in enumerate(values.T)}
+    bad = []
+    for name, column in columns.items():
+        try:
+            np.asarray(column, dtype=np.float64)
+        except (ValueError, TypeError):
+            bad.append(name)
+    return bad
+
+
+def not_numeric(columns: list[str]) -> str:
+    """What to say of columns that cannot be read as numbers."""
+    return (
+        f"X: the columns {columns} are not numeric. Encode them (for example by scikit-learn's "
+        "OneHotEncoder) or drop them."
+    )
+
+
+def may_miss_views(estimator: Any, fitted: bool) -> bool:
+    """Whether the estimator can score rows of which a whole view is missing."""
+    return fitted and hasattr(estimator, "contributions")
+
+
+def _names(X: Any) -> list[str] | None:
+    """Names of a table's columns, if they are unique text."""
+    if not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
+        return None
+    names = list(X.columns)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        return None
+    return names
+
+
+def _fill(estimator: Any, X: Any, names: list[str], used: Indices, width: int, rows: int) -> Array:
+    wanted = names if len(names) == len(used) else [names[i] for i in used]
+    text = text_columns(X[wanted])
+    if text:
+        raise ValueError(f"{not_numeric(text)} Columns that no view reads may stay.")
+    values = check_array(
+        X[wanted],
+        dtype=np.float64,
+        ensure_min_samples=rows,
+        ensure_all_finite=False,
+        estimator=estimator,
+        input_name="X",
+    )
+    if not np.isfinite(values).all():
+        raise ValueError(not_finite(X[wanted], may_miss_views(estimator, fitted=rows == 1)))
+    table = np.zeros((len(values), width))
+    table[:, used] = values
+    return table
+
+
+def _listed(names: list[str]) -> str:
+    more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
+    return f"{names[:SHOWN]}{more}"
+
+
+#: The norm of the weights under ``p="auto"``, and the relative ridge under ``delta="auto"``; see
+#: docs/guide/defaults.md for what they were compared with.
+AUTO_P = 2.0
+AUTO_DELTA = 1e-2
+_DTYPES = {"float64": np.float64, "float32": np.float32}
+
+
+def read_p(p: Any) -> Any:
+    """The norm that ``p`` stands for; the ball checks numbers."""
+    return AUTO_P if isinstance(p, str) and p == "auto" else p
+
+
+def read_delta(delta: Any) -> float:
+    """The relative ridge that ``delta`` stands for."""
+    if isinstance(delta, str) and delta == "auto":
+        return AUTO_DELTA
+    return check_number("delta", delta, "'auto', or a positive number (relative to n)", 0.0)
+
+
+def widths_of(kernels: KernelSet) -> dict[str, list[float]]:
+    """Width factors of the kernels of each view, in the order of its kernels."""
+    out: dict[str, list[float]] = {}
+    for view in kernels.views:
+        out.setdefault(view.name, []).extend(k.factor for k in view.kernels if k.factor is not None)
+    return out
+
+
+def scalings_of(kernels: KernelSet) -> dict[str, list[str]]:
+    """The scalings of each view."""
+    out: dict[str, list[str]] = {}
+    for view in kernels.views:
+        out.setdefault(view.name, []).append(view.scaler.kind)
+    return out
+
+
+def read_dtype(dtype: Any) -> Any:
+    """The floating type that ``dtype`` stands for."""
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = ""
+    if name not in _DTYPES:
+        raise ValueError(f"dtype: got {dtype!r}; expected 'float64' or 'float32'.")
+    return _DTYPES[name]
+
+
+def check_number(name: str, value: Any, expected: str, low: float, *, strict: bool = True) -> float:
+    """A finite number above (or at) ``low``, or an error that names the parameter."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not np.isfinite(value) or (value <= low if strict else value < low):
+        raise ValueError(f"{name}: got {value!r}; expected {expected}.")
+    return float(value)
+
+
+@contextmanager
+def rollback_on_error(estimator: Any) -> Iterator[None]:
+    """Put all attributes back when the block raises.
+
+    Attributes must be replaced in the block, never changed in place.
+    """
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:  # an interrupted update is a failed one
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise

@@ -17,13 +17,19 @@ from kernull.calibration import Calibration, discoveries, leaking_view, warn_of_
 from kernull.errors import InvalidKernelError
 from kernull.estimators.base import Learned
 from kernull.estimators.groups import check_sizes, group_rows, read_groups
-from kernull.estimators.inputs import read_table, read_weights
-from kernull.estimators.parameters import check_number, read_delta, read_dtype, read_p
-from kernull.estimators.rollback import rollback_on_error
+from kernull.estimators.inputs import (
+    check_number,
+    read_delta,
+    read_dtype,
+    read_p,
+    read_table,
+    read_weights,
+    rollback_on_error,
+)
 from kernull.models import Explanation, GivenKernels, KernelModel, TableKernels
 from kernull.models.fisher import FisherMethod
 from kernull.models.joint import JointModel, TaskKernels, enrolled, learn_tasks, relearn_tasks
-from kernull.models.rules import check_score_type
+from kernull.models.model import check_score_type
 from kernull.models.tasks import pooled_kernels, varying_views
 from kernull.stacks import (
     DenseStack,

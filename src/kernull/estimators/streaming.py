@@ -6,7 +6,7 @@ from typing import Any
 
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.fisher import MultiKernelFisherNull
-from kernull.estimators.rollback import rollback_on_error
+from kernull.estimators.inputs import rollback_on_error
 from kernull.models.streaming import stream
 from kernull.stacks.normalise import read_normalisation
 from kernull.stacks.planner import check_landmarks

@@ -9,7 +9,7 @@ import numpy as np
 from kernull._typing import Indices
 from kernull.calibration import check_folds
 from kernull.estimators.base import Learned, UnweightedEstimator
-from kernull.estimators.parameters import check_number
+from kernull.estimators.inputs import check_number
 from kernull.models.support import SupportMethod
 
 __all__ = ["MultiKernelOneClassSVM", "MultiKernelSVDD"]

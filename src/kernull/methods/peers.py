@@ -21,7 +21,7 @@ from kernull.estimators.base import Learned, UnweightedEstimator
 from kernull.estimators.inputs import read_table
 from kernull.models.fused import fuse
 from kernull.models.fusion import fused_blocks
-from kernull.models.training import Training
+from kernull.models.kernels import Training
 from kernull.problems import check_nu
 from kernull.views import ViewScaler
 

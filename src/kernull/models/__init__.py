@@ -1,11 +1,24 @@
 """Fitted models as values, and the functions that make one from rows or from another model."""
 
 from kernull.models.explanation import Explanation
-from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels
+from kernull.models.kernels import (
+    GivenKernels,
+    GivenRows,
+    ModelKernels,
+    Settings,
+    TableKernels,
+    TableRows,
+)
 from kernull.models.learning import learn
-from kernull.models.model import Certificate, Fitted, Growth, KernelModel, RidgeSystem, view_names
-from kernull.models.rules import FisherRule
-from kernull.models.training import GivenRows, Settings, TableRows
+from kernull.models.model import (
+    Certificate,
+    FisherRule,
+    Fitted,
+    Growth,
+    KernelModel,
+    RidgeSystem,
+    view_names,
+)
 
 __all__ = [
     "Certificate",

@@ -20,14 +20,12 @@ from kernull.calibration import (
     sampled_leave_one_out,
 )
 from kernull.errors import ZeroProjectionWarning
-from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels
-from kernull.models.model import Certificate, RidgeSystem
-from kernull.models.progress import iterations_shown
-from kernull.models.rules import FisherRule
-from kernull.models.training import Training
+from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
+from kernull.models.model import Certificate, FisherRule, RidgeSystem
 from kernull.problems import FisherProblem, RidgeInverse
 from kernull.problems.fisher import inverse_diagonal
 from kernull.solvers import Result, solve
+from kernull.solvers.base import iterations_shown
 
 __all__ = ["FisherFit", "FisherMethod", "weight_ball"]
 

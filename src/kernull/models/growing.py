@@ -16,9 +16,8 @@ from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, left_out_projections, warn_of_leak
 from kernull.errors import MissingCapabilityError
 from kernull.models.fisher import FisherMethod
-from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels
+from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, Growth, KernelModel
-from kernull.models.training import Training
 from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack, check_memory
 from kernull.stacks.given import normalised, read_precomputed, with_scale

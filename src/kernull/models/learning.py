@@ -10,10 +10,9 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, minus_rounding, refit_by_fold
-from kernull.calibration.leaks import Leak
-from kernull.models.kernels import TableKernels
+from kernull.calibration.calibrators import Leak
+from kernull.models.kernels import Rows, Settings, TableKernels, TableRows, Training
 from kernull.models.model import Certificate, Fitted, KernelModel, RidgeSystem
-from kernull.models.training import Rows, Settings, TableRows, Training
 
 __all__ = ["Method", "MethodFit", "learn"]
 

@@ -11,15 +11,13 @@ from kernull._typing import Indices
 from kernull.calibration import LeftOut, leaking_view, left_out_projections, warn_of_leak
 from kernull.calibration.sampled import SAMPLE_ROWS
 from kernull.models.fisher import FisherMethod
-from kernull.models.kernels import TableKernels
-from kernull.models.model import Certificate, KernelModel, RidgeSystem
-from kernull.models.rules import FisherRule
-from kernull.models.training import Settings, TableRows
+from kernull.models.kernels import Settings, TableKernels, TableRows
+from kernull.models.model import Certificate, FisherRule, KernelModel, RidgeSystem
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
-from kernull.stacks.memory import check_stream_memory
+from kernull.stacks.planner import check_stream_memory
 from kernull.stacks.sources import Source, sample_rows
 
 __all__ = ["stream"]

@@ -13,8 +13,8 @@ from kernull._typing import Array, Indices
 from kernull.balls import Ball, LpBall, Simplex
 from kernull.calibration import LeftOut, cross_scores
 from kernull.models.fusion import constant_diagonal, self_similarity
+from kernull.models.kernels import Training
 from kernull.models.model import Certificate
-from kernull.models.training import Training
 from kernull.problems import OneClassSVMProblem, SVDDProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack

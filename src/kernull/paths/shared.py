@@ -29,8 +29,7 @@ from kernull.problems import FisherProblem
 from kernull.solvers import newton, solve
 from kernull.solvers.subspace import Basis
 from kernull.stacks import DenseStack, Stack
-from kernull.stacks.memory import parse_memory_limit
-from kernull.stacks.planner import FEWEST_COLUMNS, basis_columns
+from kernull.stacks.planner import FEWEST_COLUMNS, basis_columns, parse_memory_limit
 from kernull.stacks.planner import MAX_COLUMNS as PLANNED_COLUMNS
 
 __all__ = ["Path", "Progress", "shared_path"]

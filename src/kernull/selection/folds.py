@@ -17,7 +17,7 @@ from kernull.estimators import MultiKernelFisherNull
 from kernull.estimators.inputs import read_table
 from kernull.models import FisherRule, GivenRows, TableRows
 from kernull.models.grid import at_grid_point, left_out_at
-from kernull.models.training import Training
+from kernull.models.kernels import Training
 from kernull.paths import Path, shared_path
 from kernull.selection.criteria import Criterion, FoldView
 from kernull.stacks import DenseStack

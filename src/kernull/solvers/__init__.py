@@ -3,7 +3,6 @@
 Each solver is a pure function in a module of its own; `solve` is the front door.
 """
 
-from kernull.solvers.base import Record, Result
-from kernull.solvers.registry import SOLVERS, solve
+from kernull.solvers.base import SOLVERS, Record, Result, solve
 
 __all__ = ["SOLVERS", "Record", "Result", "solve"]

@@ -7,8 +7,7 @@ from kernull.stacks.dense import DenseStack
 from kernull.stacks.enrolled import fit_and_combine
 from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.lowrank import LowRankStack, choose_landmarks
-from kernull.stacks.memory import check_memory, parse_memory_limit
-from kernull.stacks.planner import build_stack, plan_storage
+from kernull.stacks.planner import build_stack, check_memory, parse_memory_limit, plan_storage
 from kernull.stacks.tiled import TiledStack
 
 KernelStack = DenseStack  # the name users meet

@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from kernull._typing import Array
 from kernull.errors import MemoryLimitError
 from kernull.stacks.kernel_set import KernelSet, KernelSetShape
-from kernull.stacks.memory import format_bytes
+from kernull.stacks.planner import format_bytes
 from kernull.stacks.tiles import Tiles, tile_products
 
 __all__ = ["TiledStack"]
