@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from kernull.errors import InvalidKernelError
 from kernull.stacks import DenseStack, KernelSet, LowRankStack, TiledStack
 from kernull.stacks.normalise import (
     FLOOR,
@@ -87,10 +86,15 @@ def test_a_kernel_that_finds_no_rows_alike_is_not_blown_up():
     np.testing.assert_allclose(factors, [1 / FLOOR, 1.0], rtol=1e-12)
 
 
-def test_negative_means_are_refused_by_name():
-    x = np.array([-1.0, 0.0, 1.0])
-    with pytest.raises(InvalidKernelError, match="normalize: kernel 0 has a negative mean"):
-        normalising_factors(DenseStack(np.outer(x, x)[None]), 1.0)
+def test_kernels_of_centred_columns_are_divided_by_their_mean_size():
+    x = np.array([-1.0, 0.0, 1.0, 2.0, -2.0])
+    K = np.outer(x, x)
+    off = np.abs(K)[~np.eye(5, dtype=bool)].mean()
+    np.testing.assert_allclose(normalising_factors(DenseStack(K[None]), 1.0), [1 / off])
+    weight = np.array([1.0, 2.0, 1.0, 1.0, 3.0])
+    pairs = np.outer(weight, weight)[~np.eye(5, dtype=bool)]
+    expected = pairs.sum() / (pairs @ np.abs(K)[~np.eye(5, dtype=bool)])
+    np.testing.assert_allclose(normalising_factors(DenseStack(K[None]), 1.0, weight), [expected])
 
 
 @pytest.mark.parametrize("bad", ["mean", -0.1, 1.5, None, True, np.nan])

@@ -324,7 +324,9 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         self, model: KernelModel, X: Any, missing: tuple[str, ...] = ()
     ) -> tuple[Any, Array | None]:
         """Kernels between new rows and those of the model; and the rows, checked, of a table."""
-        device, X, kernels = self._device_for(X), as_numpy(X), model.kernels
+        # Evidence is computed on the host.
+        device = None if model.decides_by_evidence else self._device_for(X)
+        X, kernels = as_numpy(X), model.kernels
         dtype = read_dtype(self.dtype)
         if isinstance(kernels, TableKernels):
             if missing:

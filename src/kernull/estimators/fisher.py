@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernull._containers import as_numpy
+from kernull._containers import as_numpy, match_container
+from kernull._typing import Array
+from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator, Learned
 from kernull.estimators.growing import (
     check_growing,
@@ -27,11 +30,12 @@ from kernull.estimators.inputs import (
     scalings_of,
     widths_of,
 )
-from kernull.models import Fitted, TableKernels
+from kernull.models import Fitted, TableKernels, view_names
+from kernull.models.evidence import EvidenceMethod
 from kernull.models.fisher import FisherMethod
 from kernull.models.growing import check_relearning, drop, drop_least_useful, grow, growing
 from kernull.models.growing import relearn as relearned
-from kernull.models.model import check_score_type
+from kernull.models.rules import check_score_type
 from kernull.stacks import KernelSet, parse_memory_limit
 from kernull.stacks.given import read_precomputed
 
@@ -40,6 +44,7 @@ __all__ = ["PAPER", "MultiKernelFisherNull"]
 #: The paper's setting: ``MultiKernelFisherNull(**kernull.PAPER)``. Its p, delta and width are
 #: chosen on a validation set; these stand in the middle of its grids.
 PAPER: dict[str, Any] = {
+    "decision": "sum",
     "kernels": "rbf",
     "scaling": "standard",
     "widths": 0.5,
@@ -50,6 +55,12 @@ PAPER: dict[str, Any] = {
     "solver": "paper",
     "score_type": "projection",
 }
+
+
+def _by_evidence(estimator: Any) -> bool:
+    """Whether the model decides, or once fitted will decide, by evidence."""
+    model = vars(estimator).get("model_")
+    return bool(estimator.decision == "evidence" if model is None else model.decides_by_evidence)
 
 
 class MultiKernelFisherNull(AdditiveEstimator):
@@ -107,6 +118,10 @@ class MultiKernelFisherNull(AdditiveEstimator):
         Relative duality gap to stop at.
     max_iter : int, optional
         Limit of the solver's iterations; its own by default.
+    decision : {"evidence", "sum"}, default="sum"
+        ``"evidence"``: each kernel is calibrated by itself, and what it says against a row, in
+        nats, is combined with the learned weights; see `kernull.models.evidence`. ``"sum"``: the
+        paper's projection, a sum over kernels.
     score_type : {"projection", "distance"}, default="projection"
         ``y(x)``, or ``-|1 - y(x)|``, the score of the null-space papers. They agree where
         y <= 1.
@@ -223,6 +238,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        decision: str = "sum",
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
         calibration: str = "auto",
@@ -249,6 +265,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.decision = decision
         self.score_type = score_type
         self.false_alarm_rate = false_alarm_rate
         self.calibration = calibration
@@ -327,8 +344,27 @@ class MultiKernelFisherNull(AdditiveEstimator):
             warn_beyond_budget(len(coef), budget)
         return fitted
 
-    def learning_method(self) -> FisherMethod:
+    def learning_method(self) -> FisherMethod | EvidenceMethod:
         """The method with its parameters, checked."""
+        method = self.weights_method()
+        if not isinstance(self.decision, str) or self.decision not in ("evidence", "sum"):
+            raise ValueError(
+                f"decision: got {self.decision!r}; expected 'evidence' (each kernel calibrated by "
+                "itself) or 'sum' (the paper's projection)."
+            )
+        if self.decision == "sum":
+            return method
+        for name, other in (("score_type", "projection"), ("reference", None)):
+            given = getattr(self, name)
+            if not (given is other or (isinstance(given, str) and given == other)):
+                raise MissingCapabilityError(
+                    f"{name}: got {given!r}, which is about the projection of the "
+                    f"paper; use decision='sum', or {name}={other!r}."
+                )
+        return EvidenceMethod(method)
+
+    def weights_method(self) -> FisherMethod:
+        """The part of the method that learns kernel weights."""
         check_score_type(self.score_type, ("projection", "distance"))
         return FisherMethod(
             p=read_p(self.p),
@@ -341,6 +377,52 @@ class MultiKernelFisherNull(AdditiveEstimator):
             score_type=self.score_type,
             verbose=self.verbose,
         )
+
+    @available_if(_by_evidence)  # type: ignore[untyped-decorator]
+    def evidence(self, X: Any, *, by: str = "kernel", missing_views: Any = None) -> Array:
+        """Evidence against each row, in nats; the score is minus the length of its rows.
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or kernels of shape (J, m, n)
+        by : {"kernel", "view"}, default="kernel"
+            One column per kernel, or per view in the order of ``views``.
+        missing_views : str or list of str, optional
+            Views to do without; see `score_samples`.
+
+        Returns
+        -------
+        array of shape (m, J) or (m, V)
+        """
+        if by not in ("kernel", "view"):
+            raise ValueError(f"by: got {by!r}; expected 'kernel' or 'view'.")
+        model = self._without(missing_views)
+        squared = model.rule.parts(self._cross(model, X, view_names(missing_views))[0])
+        if by == "view":
+            names = list(dict.fromkeys(model.kernels.views))
+            member = [[view == name for name in names] for view in model.kernels.views]
+            squared = squared @ np.array(member, dtype=float)
+        return match_container(np.sqrt(squared), X)  # type: ignore[no-any-return]
+
+    @available_if(_by_evidence)  # type: ignore[untyped-decorator]
+    def rarity(self, X: Any, *, missing_views: Any = None) -> Array:
+        """How rare each row is: one in so many normal rows has as much evidence against it.
+
+        Beyond what training rows had, it is extrapolated by an exponential tail.
+
+        Parameters
+        ----------
+        X : table of shape (m, d), or kernels of shape (J, m, n)
+        missing_views : str or list of str, optional
+            Views to do without; see `score_samples`.
+
+        Returns
+        -------
+        array of shape (m,)
+            At least 1.
+        """
+        model, scores = self._judged(X, missing_views)
+        return match_container(model.rule.rarity(-scores)[0], X)  # type: ignore[no-any-return]
 
     # -- growing -----------------------------------------------------------------------------
 
@@ -399,7 +481,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
             if excess > 0:
                 model = drop_least_useful(model, excess, rate)
             self.model_ = (
-                relearned(model, self.learning_method(), rate, dtype, limit) if relearn else model
+                relearned(model, self.weights_method(), rate, dtype, limit) if relearn else model
             )
         return self
 

@@ -29,7 +29,7 @@ from kernull.estimators.inputs import (
 from kernull.models import Explanation, GivenKernels, KernelModel, TableKernels
 from kernull.models.fisher import FisherMethod
 from kernull.models.joint import JointModel, TaskKernels, enrolled, learn_tasks, relearn_tasks
-from kernull.models.model import check_score_type
+from kernull.models.rules import check_score_type
 from kernull.models.tasks import pooled_kernels, varying_views
 from kernull.stacks import (
     DenseStack,

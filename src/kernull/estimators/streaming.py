@@ -8,7 +8,6 @@ from kernull.errors import MissingCapabilityError
 from kernull.estimators.fisher import MultiKernelFisherNull
 from kernull.estimators.inputs import rollback_on_error
 from kernull.models.streaming import stream
-from kernull.stacks.normalise import read_normalisation
 from kernull.stacks.planner import check_landmarks
 from kernull.stacks.sources import open_source
 from kernull.views import resolve_views
@@ -73,10 +72,9 @@ def _check_options(model: MultiKernelFisherNull) -> None:
             f"storage: got {model.storage!r}; fit_stream keeps landmarks. Use 'auto' or "
             "'nystroem', or fit on rows that fit memory."
         )
-    if read_normalisation(model.normalize) > 0 or model.reference is not None:
+    if model.reference is not None:
         raise MissingCapabilityError(
-            f"normalize, reference: got {model.normalize!r} and {model.reference!r}; fit_stream "
-            "offers neither. Use normalize='none' and reference=None, or fit on rows that fit "
-            "memory."
+            f"reference: got {model.reference!r}; fit_stream has no rows of reference. Use "
+            "reference=None, or fit on rows that fit memory."
         )
     check_landmarks(model.landmarks)

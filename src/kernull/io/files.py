@@ -184,7 +184,7 @@ def _pack_estimator(model: Any) -> Node:
 
 
 def _pack_model(model: KernelModel) -> Any:
-    if model.can_explain:
+    if model.can_explain and not model.decides_by_evidence:
         model = replace(model, left_out=model.left_out_contributions)
     if model.growth is not None and isinstance(model.kernels, TableKernels):
         # It can be computed again, and is the bulk of the model.
@@ -228,7 +228,7 @@ def _unpack_estimator(node: Any) -> Any:
 def _schema(estimator: str) -> dict[str, Section]:
     """The schema with the rule that this estimator has, and no other."""
     section = SCHEMA["model"]
-    rule = replace(section.fields["rule"], names=(RULES[estimator],))
+    rule = replace(section.fields["rule"], names=RULES[estimator])
     return SCHEMA | {"model": replace(section, fields={**section.fields, "rule": rule})}
 
 

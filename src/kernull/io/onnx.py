@@ -84,6 +84,10 @@ def _check(model: Any) -> None:
             f"model: {type(model).__name__} has no ONNX graph; expected MultiKernelFisherNull."
         )
     check_is_fitted(model)
+    if model.model_.decides_by_evidence:
+        raise ValueError(
+            "model: decision='evidence' has no ONNX graph; fit with decision='sum' to export one."
+        )
     if model.bank_ is None:
         raise ValueError(
             "model: kernels='precomputed' has no ONNX graph, for the kernels are computed "

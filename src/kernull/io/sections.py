@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernull.calibration import Calibration
+from kernull.calibration.evidence import Tails
 from kernull.errors import ModelFileError
 from kernull.io.schema import Arrays, Count, Flag, Number, Section, Sections, Text
 from kernull.kernels import KERNELS, FittedKernel
@@ -21,6 +22,7 @@ from kernull.models import (
     TableKernels,
 )
 from kernull.models.fused import FusedFisherRule, GaussianRule, PrincipalRule
+from kernull.models.rules import EvidenceRule
 from kernull.models.support import SupportRule
 from kernull.problems import RidgeInverse
 from kernull.solvers import Record
@@ -138,6 +140,26 @@ def _kernel(kernel: FittedKernel, sizes: dict[str, int]) -> str | None:
     return None if wanted <= set(kernel.params) else f"{kernel.kind} without its parameters"
 
 
+def _tails(tails: Tails, sizes: dict[str, int]) -> str | None:
+    if not tails.n or (np.diff(tails.ordered, axis=0) < 0).any():
+        return "scores that are not in order"
+    if (np.diff(tails.counts, axis=0, prepend=0.0) <= 0).any():
+        return "counts that do not grow"
+    return "a tail that is none" if not (tails.tau > 0).all() else None
+
+
+def _evidence(rule: EvidenceRule, sizes: dict[str, int]) -> str | None:
+    J = len(rule.weights)
+    if rule.tails.ordered.shape[1] != 2 * J or rule.total.ordered.shape[1] != 1:
+        return "tails of other kernels"
+    if not (rule.floors > 0).all():
+        return "distances that cannot be"
+    rows = rule.rows
+    if rows is None:
+        return None if rule.own_coef.shape[1] == sizes.get("n") else "rows that are not there"
+    return "rows that are not there" if (rows < 0).any() or rows.max() >= sizes["n"] else None
+
+
 def _calibration(calibration: Calibration, sizes: dict[str, int]) -> str | None:
     if not len(calibration.scores) or (np.diff(calibration.scores) < 0).any():
         return "scores that are not in order"
@@ -160,13 +182,14 @@ def _model(model: KernelModel, sizes: dict[str, int]) -> str | None:
 
 
 _SCALER_ARRAYS = frozenset(f.name for f in fields(ViewScaler)) - {"kind", "base_gain"}
+_RULES = ("fisher", "evidence", "fused-fisher", "gaussian", "principal", "support")
 #: Every section by name; names of classes are not in files.
 SCHEMA: dict[str, Section] = {
     "model": Section(
         KernelModel,
         {
             "kernels": Sections(("table-kernels", "given-kernels")),
-            "rule": Sections(("fisher", "fused-fisher", "gaussian", "principal", "support")),
+            "rule": Sections(_RULES),
             "calibration": Sections(("calibration",)),
             "threshold": Number(),
             "false_alarm_rate": Number(0.0, 1.0),
@@ -270,6 +293,32 @@ SCHEMA: dict[str, Section] = {
         },
         skipped=frozenset(["kept", "centre"]),
     ),
+    "evidence": Section(
+        EvidenceRule,
+        {
+            "projection": Sections(("fisher",)),
+            "own_coef": floats("J", "_r"),
+            "floors": Arrays("f", (("J",),), finite=False),
+            "tails": Sections(("tails",)),
+            "total": Sections(("tails",)),
+            "rows": whole("_r"),
+            "diagonal": floats("J"),
+        },
+        frozenset(["rows", "diagonal"]),
+        _evidence,
+        skipped=frozenset(["kept"]),
+    ),
+    "tails": Section(
+        Tails,
+        {
+            "ordered": floats("_rows", "_kinds"),
+            "counts": floats("_rows", "_kinds"),
+            "tau": Arrays("f", (("_kinds",),), finite=False),
+            "distinct": whole("_kinds"),
+            "own": floats("_rows", "_kinds"),
+        },
+        relation=_tails,
+    ),
     "fused-fisher": Section(
         FusedFisherRule,
         {
@@ -349,13 +398,13 @@ SCHEMA: dict[str, Section] = {
     ),
 }  # fmt: skip
 
-#: The rule that each estimator has learned.
-RULES: dict[str, str] = {
-    "MultiKernelFisherNull": "fisher",
-    "JointMultiKernelFisherNull": "fisher",
-    "FisherNull": "fused-fisher",
-    "GaussianProcessOneClass": "gaussian",
-    "KernelPCANovelty": "principal",
-    "MultiKernelSVDD": "support",
-    "MultiKernelOneClassSVM": "support",
+#: The rules that each estimator may have learned.
+RULES: dict[str, tuple[str, ...]] = {
+    "MultiKernelFisherNull": ("fisher", "evidence"),
+    "JointMultiKernelFisherNull": ("fisher",),
+    "FisherNull": ("fused-fisher",),
+    "GaussianProcessOneClass": ("gaussian",),
+    "KernelPCANovelty": ("principal",),
+    "MultiKernelSVDD": ("support",),
+    "MultiKernelOneClassSVM": ("support",),
 }

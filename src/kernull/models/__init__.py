@@ -10,15 +10,8 @@ from kernull.models.kernels import (
     TableRows,
 )
 from kernull.models.learning import learn
-from kernull.models.model import (
-    Certificate,
-    FisherRule,
-    Fitted,
-    Growth,
-    KernelModel,
-    RidgeSystem,
-    view_names,
-)
+from kernull.models.model import Certificate, Fitted, Growth, KernelModel, RidgeSystem, view_names
+from kernull.models.rules import FisherRule
 
 __all__ = [
     "Certificate",

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kernull._typing import Array, Indices
+from kernull._typing import Array, Indices, Mask
 from kernull.errors import MissingDependencyError
 
-__all__ = ["Explanation", "in_words", "spreads"]
+__all__ = ["Explanation", "in_words", "one_in", "spreads"]
 
 #: Contributions below this share of the typical one count as none.
 FLOOR = 1e-12
@@ -53,6 +53,12 @@ class Explanation:
         Squared distance of each view from what the others say it should be.
     usual_misfit : array of shape (rows, V), optional
         The same for normal rows, each judged by others.
+    rarity : array of shape (m,), optional
+        Of models that decide by evidence: one in so many normal rows has as much against it.
+        Contributions are then minus the squared evidence of each kernel, which add up to minus
+        the square of the score.
+    extrapolated : boolean array of shape (m,), optional
+        Where no normal row had as much, so that the rarity rests on the tail.
 
     Examples
     --------
@@ -79,6 +85,8 @@ class Explanation:
     threshold: float
     misfit: Array | None = None
     usual_misfit: Array | None = None
+    rarity: Array | None = None
+    extrapolated: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -118,6 +126,13 @@ class Explanation:
             return np.asarray((usual.mean(axis=0) - np.cbrt(self.misfit)) / spread)
         return _shortfall(self.by_view, self._sum_views(self.reference))
 
+    @property
+    def shares(self) -> Array:
+        """Part of each view in the squared evidence, of shape (m, V); rows add up to one."""
+        total = self.by_view.sum(axis=1, keepdims=True)
+        out = np.zeros_like(self.by_view)
+        return np.asarray(np.divide(self.by_view, total, out=out, where=total != 0))
+
     def ranking(self, row: int = 0) -> Indices:
         """Positions of the views, the most suspect one first."""
         return np.argsort(self.surprise[row], kind="stable")
@@ -135,6 +150,8 @@ class Explanation:
         most : int
             Number of views to name.
         """
+        if self.rarity is not None:
+            return self._words_of_evidence(row, most)
         score, p = self.scores[row], self.p_values[row]
         flagged = score < self.threshold
         side = "below" if flagged else "above"
@@ -150,6 +167,20 @@ class Explanation:
             for v in np.argsort(surprise, kind="stable")[:most]
         ]
         return f"{verdict}\n{', '.join(parts)}."
+
+    def _words_of_evidence(self, row: int, most: int) -> str:
+        assert self.rarity is not None
+        assert self.extrapolated is not None
+        verdict = "flagged" if self.scores[row] < self.threshold else "normal"
+        about = "about " if self.extrapolated[row] else ""
+        rare = f"{about}1 in {one_in(self.rarity[row])} normal rows is as unusual"
+        shares, surprise = self.shares[row], self.surprise[row]
+        parts = [
+            f"{self.view_names[v]} gives {shares[v]:.0%} of the evidence "
+            f"({in_words(surprise[v], 'spreads out of line')})"
+            for v in np.argsort(-shares, kind="stable")[:most]
+        ]
+        return f"{verdict}: {rare} (p = {self.p_values[row]:.2g}).\n{', '.join(parts)}."
 
     def table(self, row: int | None = None, by: str = "view") -> list[dict[str, Any]]:
         """Records for a table, such as ``pandas.DataFrame(explanation.table())``.
@@ -262,6 +293,14 @@ class Explanation:
         member = np.zeros((len(self.kernel_views), len(index)))
         member[np.arange(len(self.kernel_views)), [index[v] for v in self.kernel_views]] = 1.0
         return np.asarray(values @ member)
+
+
+def one_in(rarity: float) -> str:
+    """A rarity for people: two digits, and no more than a billion."""
+    if rarity >= 1e9:
+        return "over 1,000,000,000"
+    digits = max(0, int(np.floor(np.log10(max(rarity, 1.0)))) - 1)
+    return f"{round(rarity / 10**digits) * 10**digits:,.0f}"
 
 
 def in_words(surprise: float, unit: str = "spreads") -> str:

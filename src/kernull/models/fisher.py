@@ -21,7 +21,8 @@ from kernull.calibration import (
 )
 from kernull.errors import ZeroProjectionWarning
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
-from kernull.models.model import Certificate, FisherRule, RidgeSystem
+from kernull.models.model import Certificate, RidgeSystem
+from kernull.models.rules import FisherRule
 from kernull.problems import FisherProblem, RidgeInverse
 from kernull.problems.fisher import inverse_diagonal
 from kernull.solvers import Result, solve

@@ -20,9 +20,9 @@ from kernull.models.fusion import (
     self_similarity,
 )
 from kernull.models.kernels import Training
-from kernull.models.model import check_score_type
 from kernull.models.null_space import NullSpace, null_space, null_space_leave_one_out
 from kernull.models.principal import principal_directions, reconstruction
+from kernull.models.rules import check_score_type
 from kernull.problems import FisherProblem
 from kernull.stacks import DenseStack
 

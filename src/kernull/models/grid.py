@@ -7,7 +7,8 @@ from typing import Any
 from kernull._typing import Array
 from kernull.calibration import LeftOut, leave_one_out
 from kernull.models.kernels import Training
-from kernull.models.model import Certificate, FisherRule, KernelModel, RidgeSystem
+from kernull.models.model import Certificate, KernelModel, RidgeSystem
+from kernull.models.rules import FisherRule
 from kernull.paths import Path
 from kernull.problems import FisherProblem
 

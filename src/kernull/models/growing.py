@@ -15,9 +15,11 @@ import numpy as np
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, left_out_projections, warn_of_leak
 from kernull.errors import MissingCapabilityError
+from kernull.models.evidence import evidence_of_rows
 from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, Growth, KernelModel
+from kernull.models.rules import EvidenceRule
 from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack, check_memory
 from kernull.stacks.given import normalised, read_precomputed, with_scale
@@ -40,6 +42,11 @@ def growing(model: KernelModel, limit: int, stack: DenseStack | None = None) -> 
         raise MissingCapabilityError(
             "partial_fit and forget: a model with storage='nystroem' keeps its landmarks only; "
             "fit it anew, or use another storage."
+        )
+    if model.decides_by_evidence and not isinstance(model.kernels, TableKernels):
+        raise MissingCapabilityError(
+            "partial_fit and forget: a model of precomputed kernels that decides by evidence "
+            "would need all of them again; use decision='sum', or fit again."
         )
     if model.growth is not None and model.growth.inverse is not None:
         return model
@@ -110,9 +117,8 @@ def relearn(
     training = Training(kernels, stack)
     fit = method.learn(training, system.row_weight, init=model.rule.weights)
     inverse = fit.system.inverse(stack.combine(fit.rule.weights))
-    learned = replace(
-        model, rule=fit.rule, system=fit.system, certificate=Certificate.of(fit.result)
-    )
+    rule = _with_projection(model.rule, weights=fit.rule.weights, coef=fit.rule.coef)
+    learned = replace(model, rule=rule, system=fit.system, certificate=Certificate.of(fit.result))
     return _calibrated(_from_inverse(learned, inverse, kernels, replace(growth, n_updates=0)), rate)
 
 
@@ -175,7 +181,7 @@ def _from_inverse(
     return replace(
         model,
         kernels=kernels,
-        rule=replace(model.rule, coef=inverse.coef()),
+        rule=_with_projection(model.rule, coef=inverse.coef()),
         system=replace(model.system, row_weight=weight),
         growth=replace(growth, inverse=inverse),
         learned=None,
@@ -183,10 +189,25 @@ def _from_inverse(
     )
 
 
+def _with_projection(rule: Any, **changes: Any) -> Any:
+    """The rule with another projection; evidence is learned again when it is calibrated."""
+    if isinstance(rule, EvidenceRule):
+        return replace(rule, projection=replace(rule.projection, **changes))
+    return replace(rule, **changes)
+
+
 def _calibrated(model: KernelModel, rate: float) -> KernelModel:
     """The model with the threshold of its present rows, each left out in turn."""
     inverse, system = _kept_inverse(model), model.system
     assert system is not None
+    if isinstance(model.rule, EvidenceRule):
+        assert isinstance(model.kernels, TableKernels)
+        weight = system.row_weight
+        rule = evidence_of_rows(model.kernels.set, model.rule.projection, weight)
+        scores = -rule.of_parts(rule.left_out_parts())
+        own = None if weight is None or rule.rows is None else weight[rule.rows]
+        left_out = LeftOut(scores, weight if rule.rows is None else own)
+        return replace(model, rule=rule).decided(left_out, rate)
     projections = left_out_projections(
         inverse.diagonal, model.rule.coef, inverse.ridge, row_weight=system.row_weight
     )

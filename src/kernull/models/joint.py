@@ -12,7 +12,8 @@ from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, left_out_projections
 from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels
-from kernull.models.model import Certificate, FisherRule, KernelModel, RidgeSystem
+from kernull.models.model import Certificate, KernelModel, RidgeSystem
+from kernull.models.rules import FisherRule
 from kernull.problems import FisherProblem, JointFisherProblem, ridge_solution
 from kernull.solvers import solve
 

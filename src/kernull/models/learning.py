@@ -13,6 +13,7 @@ from kernull.calibration import LeftOut, leaking_view, minus_rounding, refit_by_
 from kernull.calibration.calibrators import Leak
 from kernull.models.kernels import Rows, Settings, TableKernels, TableRows, Training
 from kernull.models.model import Certificate, Fitted, KernelModel, RidgeSystem
+from kernull.models.rules import FisherRule
 
 __all__ = ["Method", "MethodFit", "learn"]
 
@@ -90,10 +91,11 @@ def _row_scores(learned: _Learned, model: KernelModel, left_out: LeftOut | None)
     """Scores of all rows given, those that were learned from as if they had not been."""
     known = learned.fit.leave_one_out() if left_out is None else left_out
     scores = known.scores if known.every is None else known.every
-    if model.learned is None:
+    if model.learned is None and not np.isnan(scores).any():
         return scores
-    out = learned.scores()  # rows of weight zero are as good as new
-    out[model.learned] = scores
+    out = learned.scores()  # rows that were not learned from are as good as new
+    rows = np.arange(len(out)) if model.learned is None else model.learned
+    out[rows] = np.where(np.isnan(scores), out[rows], scores)
     return out
 
 
@@ -115,7 +117,7 @@ class _Learned:
     @property
     def leaking_view(self) -> Leak | None:
         kernels = self.training.kernels
-        if not isinstance(kernels, TableKernels):
+        if not isinstance(kernels, TableKernels) or getattr(self.fit, "leaves_out_scaling", False):
             return None
         everything = isinstance(self.index, slice)
         return leaking_view(kernels.set, self.rows.n if everything else len(self.index))
@@ -126,7 +128,7 @@ class _Learned:
     def held_out(self, rows: Indices) -> LeftOut:
         rule, cross = self.fit.rule, self._cross()
         contributions = None
-        if hasattr(rule, "contributions"):
+        if isinstance(rule, FisherRule):
             contributions = rule.contributions(cross)
             scores = rule.of_contributions(contributions)
             contributions = contributions[rows]
@@ -141,7 +143,7 @@ class _Learned:
         in_memory = hasattr(stack, "combine") and not n_reference
         if not isinstance(rows, TableRows) or not isinstance(kernels, TableKernels):
             return None
-        if not in_memory or system is None:
+        if not in_memory or system is None or not isinstance(self.fit.rule, FisherRule):
             return None
         # The kernels must be those of the model, though a column be constant in a fold.
         own = rows.of_kernels(kernels.set)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,16 @@ from kernull.calibration.parts import leave_one_out_contributions
 from kernull.models.explanation import Explanation
 from kernull.models.kernels import ModelKernels, TableKernels
 from kernull.models.misfit import ViewMisfit
+from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.problems import RidgeInverse
 from kernull.solvers import Record, Result
 
 __all__ = [
     "Certificate",
-    "FisherRule",
     "Fitted",
     "Growth",
     "KernelModel",
     "RidgeSystem",
-    "Rule",
-    "check_score_type",
     "view_names",
 ]
 
@@ -127,11 +125,21 @@ class KernelModel:
     @property
     def is_additive(self) -> bool:
         """Whether scores are sums over kernels, so that they can be taken apart."""
-        return isinstance(self.rule, FisherRule)
+        return isinstance(self.rule, FisherRule | EvidenceRule)
+
+    @property
+    def decides_by_evidence(self) -> bool:
+        """Whether scores are minus the evidence against a row."""
+        return isinstance(self.rule, EvidenceRule)
 
     @property
     def can_explain(self) -> bool:
-        """Whether it is known what kernels usually contribute."""
+        """Whether it is known what is usual, by kernel."""
+        return self.decides_by_evidence or self.knows_contributions
+
+    @property
+    def knows_contributions(self) -> bool:
+        """Whether it is known, or can be computed, what kernels usually contribute."""
         if not self.is_additive:
             return False
         if self.left_out is not None:
@@ -145,7 +153,7 @@ class KernelModel:
 
         Computed when first asked for: it costs about as much as a factorisation.
         """
-        if self.left_out is not None or not self.can_explain:
+        if self.left_out is not None or not self.knows_contributions:
             return self.left_out
         stack, n = self.kernels.training_stack(), self.kernels.n - self.kernels.n_reference
         target = None
@@ -191,10 +199,15 @@ class KernelModel:
         missing = tuple(missing)
         if not missing:
             return self
-        kept, parts = self.kept_kernels(missing), self.left_out_contributions
-        assert parts is not None
-        rule = self.rule.without(kept, self.typical_contributions)
-        scores = minus_rounding(rule.of_contributions(parts))
+        kept = self.kept_kernels(missing)
+        if self.decides_by_evidence:
+            rule, parts = self.rule.without(kept), self.left_out
+            scores = -rule.of_parts(rule.left_out_parts())
+        else:
+            parts = self.left_out_contributions
+            assert parts is not None
+            rule = self.rule.without(kept, self.typical_contributions)
+            scores = minus_rounding(rule.of_contributions(parts))
         calibration = Calibration.of(
             scores, self.calibration_weight, smooth=self.calibration.smooth
         )
@@ -214,15 +227,22 @@ class KernelModel:
     def explain(self, cross: Any, table: Array | None) -> Explanation:
         """Scores of rows, taken apart; ``table`` holds them where kernels are on a table."""
         kept = self.rule.kept if self.rule.kept is not None else slice(None)
-        contributions = self.rule.contributions(cross)
-        scores = self.rule.of_contributions(contributions)
-        parts = self.left_out_contributions
-        assert parts is not None
+        rarity = extrapolated = None
+        if self.decides_by_evidence:
+            squared, reference = self.rule.parts(cross), -self.rule.left_out_parts()
+            E = self.rule.of_parts(squared)
+            contributions, scores = -squared, -E
+            typical = np.average(reference, axis=0)
+            rarity, extrapolated = self.rule.rarity(E)
+        else:
+            contributions = self.rule.contributions(cross)
+            scores = self.rule.of_contributions(contributions)
+            reference, typical = self.left_out_contributions, self.typical_contributions
         misfit = None if table is None or self.view_misfit is None else self.view_misfit(table)
         return Explanation(
             contributions=contributions[:, kept],
-            typical=self.typical_contributions[kept],
-            reference=parts[:, kept],
+            typical=typical[kept],
+            reference=reference[:, kept],
             kernel_names=tuple(np.array(self.kernels.names, dtype=object)[kept]),
             kernel_views=tuple(np.array(self.kernels.views, dtype=object)[kept]),
             scores=scores,
@@ -230,6 +250,8 @@ class KernelModel:
             threshold=self.threshold,
             misfit=None if misfit is None else misfit[0],
             usual_misfit=None if misfit is None else misfit[1],
+            rarity=rarity,
+            extrapolated=extrapolated,
         )
 
     # -- new models ----------------------------------------------------------------------------
@@ -286,75 +308,3 @@ def view_names(missing_views: Any) -> tuple[str, ...]:
     raise ValueError(
         f"missing_views: got {missing_views!r}; expected the name of a view, or a list of names."
     )
-
-
-class Rule(Protocol):
-    """What a method has learned."""
-
-    def score(self, cross: Any) -> Array:
-        """Scores of the rows of a cross stack, of shape (m,); higher is more normal."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class FisherRule:
-    r"""A projection that is a sum over kernels.
-
-    .. math:: y(x) = \sum_j b_j k_j(x)'a
-
-    Parameters
-    ----------
-    weights : array of shape (J,)
-        Kernel weights b.
-    coef : array of shape (n,), or (J, landmarks)
-        Coefficients a; of low-rank models, those of the landmarks for each kernel.
-    score_type : {"projection", "distance"}
-        y(x), or -|centre - y(x)|.
-    kept : boolean array of shape (J,), optional
-        Kernels that the score is the sum of; all by default.
-    centre : float
-        Where normal rows lie: 1, or less where kernels are left out.
-    """
-
-    weights: Array
-    coef: Array
-    score_type: str = "projection"
-    kept: Mask | None = None
-    centre: float = 1.0
-
-    def contributions(self, cross: Any) -> Array:
-        """Contribution of each kernel to each row, of shape (m, J); zero for those left out."""
-        out = np.zeros((len(cross), len(self.weights)))
-        used = self.weights > 0  # kernels without weight need not be evaluated
-        used = used if self.kept is None else used & self.kept
-        part = cross.select(used)
-        coef = self.coef
-        values = part.products(coef) if coef.ndim == 1 else part.products_each(coef[used])
-        out[:, used] = values.T * self.weights[used]
-        return out
-
-    def score(self, cross: Any) -> Array:
-        """Scores of new rows."""
-        return self.of_contributions(self.contributions(cross))
-
-    def of_contributions(self, contributions: Array) -> Array:
-        """From contributions (m, J) to scores (m,)."""
-        if self.kept is not None:
-            contributions = contributions[:, self.kept]
-        return self.projection_to_score(contributions.sum(axis=1))
-
-    def projection_to_score(self, projection: Array) -> Array:
-        """From the sum over kernels to the score."""
-        if self.score_type == "projection":
-            return projection
-        return np.asarray(-np.abs(self.centre - projection))
-
-    def without(self, kept: Mask, typical: Array) -> FisherRule:
-        """The rule over some kernels; normal rows project to 1 less what the others give."""
-        return replace(self, kept=kept, centre=1.0 - float(typical[~kept].sum()))
-
-
-def check_score_type(score_type: Any, choices: tuple[str, ...]) -> None:
-    """Refuse a score that the method does not have."""
-    if score_type not in choices:
-        raise ValueError(f"score_type: got {score_type!r}; expected one of {choices}.")

@@ -7,27 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from kernull._typing import Indices
+from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, left_out_projections, warn_of_leak
 from kernull.calibration.sampled import SAMPLE_ROWS
+from kernull.models.evidence import EvidenceMethod, evidence_of_landmarks
 from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import Settings, TableKernels, TableRows
-from kernull.models.model import Certificate, FisherRule, KernelModel, RidgeSystem
+from kernull.models.model import Certificate, KernelModel, RidgeSystem
+from kernull.models.rules import FisherRule
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
-from kernull.stacks import choose_landmarks
+from kernull.stacks import KernelSet, choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
+from kernull.stacks.normalise import normalising_factors, read_normalisation
 from kernull.stacks.planner import check_stream_memory
 from kernull.stacks.sources import Source, sample_rows
 
 __all__ = ["stream"]
+
+#: Rows of the pilot that say what kernels are divided by.
+NORMALISING_ROWS = 1000
 
 #: Rows from which scaling, widths and landmarks are learned.
 PILOT_ROWS = 20_000
 
 
 def stream(
-    method: FisherMethod, rows: Source, views: Mapping[str, Indices], settings: Settings
+    method: FisherMethod | EvidenceMethod,
+    rows: Source,
+    views: Mapping[str, Indices],
+    settings: Settings,
 ) -> KernelModel:
     """Fit a model in two sweeps over the rows.
 
@@ -35,6 +44,8 @@ def stream(
     it), the second sums the Gram matrix of the features. The problem that is left is exact for the
     Nystroem kernels; its gap is certified as always.
     """
+    by_evidence = isinstance(method, EvidenceMethod)
+    method = method.weights if isinstance(method, EvidenceMethod) else method
     n = rows.shape[0]
     pilot = sample_rows(rows, max(PILOT_ROWS, settings.landmarks))
     fitted = TableRows(pilot, views).fit_kernels(pilot, None, settings, drop=settings.drop_constant)
@@ -44,18 +55,25 @@ def stream(
     kernels = fitted.take(choose_landmarks(fitted, settings.landmarks))
     gram = FeatureGram(Features(kernels)).add(rows.blocks())
     stack, target = gram.reduce()
+    factors = _factors(fitted, settings)
+    if factors is not None:
+        stack.scale = stack.scale * factors
     ridge = method.delta * n
     problem = FisherProblem(stack, ridge, target)
     result = solve(problem, ball, method.solver, tol=method.tol, max_iter=method.max_iter)
     # The solver's own coefficients are as good as its certificate asks; thresholds want exact ones.
     coef: Any = gram.landmark_coefficients(problem.evaluate(result.weights).coef)
-    rule = FisherRule(result.weights, coef, method.score_type)
+    rule: Any = FisherRule(result.weights, coef, method.score_type)
     # The pilot keeps the order of the source, which may be that of time: draw from all of it.
     sample = np.random.default_rng(1).permutation(len(pilot))[:SAMPLE_ROWS]
-    inverse, a = gram.inverse_entries(pilot[sample], result.weights, ridge)
+    scaled = result.weights if factors is None else result.weights * factors
+    inverse, a = gram.inverse_entries(pilot[sample], scaled, ridge)
     scores = rule.projection_to_score(left_out_projections(inverse, a, ridge))
+    if by_evidence:
+        rule = evidence_of_landmarks(kernels, rule, pilot)
+        scores = -rule.of_parts(rule.left_out_parts())
     return KernelModel.of(
-        TableKernels(kernels),
+        TableKernels(kernels, factors),
         rule,
         LeftOut(scores),
         settings.false_alarm_rate,
@@ -63,3 +81,12 @@ def stream(
         system=RidgeSystem(float(method.p), method.delta, ridge),
         n_given=n,
     )
+
+
+def _factors(kernels: KernelSet, settings: Settings) -> Array | None:
+    """Factors of the normalisation, from some rows of the pilot."""
+    exponent = read_normalisation(settings.normalize)
+    if exponent == 0.0:
+        return None
+    rows = np.random.default_rng(2).permutation(kernels.n)[:NORMALISING_ROWS]
+    return normalising_factors(kernels.take(rows).stack(), exponent)

@@ -97,7 +97,7 @@ class FoldTask:
 def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, Array]:
     """Statistics (P, D, k) of every model by the criterion, and their certified gaps (P, D)."""
     model = task.estimator
-    settings, method = model.learning_settings(), model.learning_method()
+    settings, method = model.learning_settings(), model.weights_method()
     # The final fit says which views are constant; folds would repeat it over and over.
     with silenced(ConstantViewWarning):
         training = rows.to_learn(task.train).training(None, slice(None), settings)

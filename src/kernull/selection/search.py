@@ -270,6 +270,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
             "kernels": self.kernels,
             "views": views,
             "scaling": self.scaling,
+            "decision": "sum",  # whose grid has a shared subspace
             "score_type": self.score_type,
             "false_alarm_rate": self.false_alarm_rate,
             "storage": self.storage,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.metrics.pairwise import euclidean_distances
 
 from kernull._typing import Array, Mask
 from kernull.stacks.dense import DenseStack
@@ -68,6 +69,40 @@ class CrossKernels(KernelSetShape):
         for rows in self.chunks():
             out[:, rows] = tile_products(tiles, tiles.left(self.X[rows]), right, V)
         return np.asarray(out * self.scale[:, None, None])
+
+    def own_scores(self, coef: Array, diagonal: Array | None = None) -> tuple[Array, Array]:
+        """K_j a_j for every j, and the squared distance to the nearest training row of its view.
+
+        Kernels are taken as they are, without their factors.
+
+        Parameters
+        ----------
+        coef : array of shape (J, n)
+        diagonal : ignored
+            For stacks that know kernels only.
+
+        Returns
+        -------
+        projected, nearest2 : arrays of shape (J, m)
+        """
+        projected, nearest2 = np.empty((self.J, len(self))), np.empty((self.J, len(self)))
+        for rows in self.chunks():
+            j = 0
+            for view in self.bank.views:
+                Z, train, centre = view.transform(self.X[rows]), view.train, view.train.mean(axis=0)
+                squared = np.asarray(euclidean_distances(Z - centre, train - centre, squared=True))
+                # What overflows is farther than anything.
+                nearest = np.where(np.isnan(squared), np.inf, squared).min(axis=1)
+                for kernel in view.kernels:
+                    is_rbf = kernel.kind == "rbf"
+                    K = kernel.of_distances(squared) if is_rbf else kernel(Z, train)
+                    projected[j, rows], nearest2[j, rows] = K @ coef[j], nearest
+                    j += 1
+        return projected, nearest2
+
+    def columns(self, index: Any) -> CrossKernels:
+        """The stack against some of the training rows."""
+        return CrossKernels(self.bank.take(index), self.X, self.scale)
 
     def combine(self, weights: Array) -> Array:
         """Sum of b_j K_j, of shape (m, n): meant for few new rows."""

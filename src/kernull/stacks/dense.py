@@ -154,6 +154,26 @@ class DenseStack:
         out = (np.ascontiguousarray(V.T) @ flat.T).reshape(-1, J, m)
         return np.asarray(out.transpose(1, 2, 0) * self.scale[:, None, None], dtype=float)
 
+    def own_scores(self, coef: Array, diagonal: Array | None = None) -> tuple[Array, Array]:
+        """K_j a_j for every j, and the squared distance to the nearest column in feature space.
+
+        Kernels are taken as they are, without their factors.
+
+        Parameters
+        ----------
+        coef : array of shape (J, n)
+        diagonal : array of shape (J,), optional
+            k_j(x, x) where it is the same for all rows: the distance is 2 k(x, x) - 2 k(x, y).
+
+        Returns
+        -------
+        projected, nearest2 : arrays of shape (J, m)
+        """
+        projected = np.stack([K @ a for K, a in zip(self.kernels, coef, strict=True)])
+        own = np.zeros(self.J) if diagonal is None else diagonal
+        nearest2 = 2.0 * (own[:, None] - self.kernels.max(axis=2))
+        return np.asarray(projected, dtype=float), np.maximum(nearest2, 0.0)
+
     def combine(self, weights: Array) -> Array:
         """Sum of b_j K_j, a new float64 array of shape (m, n)."""
         J, m, n = self.kernels.shape

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.errors import InvalidKernelError
 
 __all__ = ["NORMALISATIONS", "normalising_factors", "off_diagonal_means", "read_normalisation"]
 
@@ -25,6 +24,8 @@ NORMALISATIONS = {"none": 0.0, "offdiagonal": 1.0}
 #: Means below this share of the diagonal count as this much: a kernel so narrow that it finds no
 #: two rows alike would otherwise be blown up until it drowned ridge and rounding alike.
 FLOOR = 1e-6
+#: Rows that the mean absolute entry is taken over, where the mean itself is no measure.
+SIZE_ROWS = 500
 
 
 def read_normalisation(normalize: Any) -> float:
@@ -96,12 +97,17 @@ def normalising_factors(stack: Any, exponent: float, row_weight: Array | None = 
         return np.ones(stack.J)
     means = off_diagonal_means(stack, row_weight)
     floor = FLOOR * stack.diagonal().mean(axis=1)
-    # Rounding of a kernel that is zero off its diagonal may fall on either side of zero.
-    bad = np.flatnonzero(means < -floor)
-    if len(bad):
-        raise InvalidKernelError(
-            f"normalize: kernel {bad[0]} has a negative mean off its diagonal "
-            f"({means[bad[0]]:.3g}), as linear kernels of centred columns have; use "
-            "normalize='none', scaling='none', or a kernel of positive values such as 'rbf'."
-        )
+    # Kernels of centred columns, linear or cosine, have a mean of nought or below.
+    for j in np.flatnonzero(means <= floor):
+        means[j] = _mean_size(stack, int(j), row_weight)
     return np.asarray(np.maximum(means, np.maximum(floor, np.finfo(float).tiny)) ** -exponent)
+
+
+def _mean_size(stack: Any, j: int, row_weight: Array | None) -> float:
+    """Mean absolute entry of one kernel off its diagonal, by at most `SIZE_ROWS` of its rows."""
+    w = np.ones(stack.n) if row_weight is None else np.asarray(row_weight, dtype=float)
+    rows = np.linspace(0, stack.n - 1, min(stack.n, SIZE_ROWS)).astype(np.intp)
+    values = np.abs(stack.rows(rows)[j])
+    values[np.arange(len(rows)), rows] = 0.0
+    pairs = float(w[rows] @ (w.sum() - w[rows]))
+    return float(w[rows] @ values @ w) / pairs if pairs > 0 else 0.0

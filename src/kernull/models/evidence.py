@@ -1,0 +1,273 @@
+r"""Deciding by evidence: each kernel speaks for itself, in nats, and the learned weights combine.
+
+Two scores of kernel j alone, higher is more normal: its own Fisher projection
+:math:`m_j(x) = k_j(x)'a_j` with :math:`a_j = (K_j + 10^{-4} n I)^{-1} 1`, which sees density, and
+:math:`n_j(x)`, minus the logarithm of the distance to the nearest training row in its view and
+scaling, which never saturates. `kernull.calibration.evidence` turns each into evidence against the
+row, by ranks among the training rows' left-out values and a tail below the lowest.
+
+.. math:: E(x) = \Big\| \frac{b_j}{\max b} \big(e_{m_j}(x), e_{n_j}(x)\big)_j \Big\|_2,
+   \qquad s(x) = -E(x)
+
+b are the weights of lp MK-FN on normalised kernels. A kernel that hardly varies fits the targets
+best and may take most of the weight; as evidence it says next to nothing, so it does no harm. A
+view that is broken speaks as loudly as it is broken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices
+from kernull.calibration import LeftOut
+from kernull.calibration.evidence import Tails
+from kernull.calibration.left_out_distances import left_out_distances, trust
+from kernull.calibration.left_out_scores import (
+    OWN_DELTA,
+    KernelProjection,
+    left_out_view,
+    log_nearest,
+    nearest_floor,
+)
+from kernull.kernels.left_out_widths import FEW_ROWS, left_out_widths
+from kernull.models.fisher import FisherFit, FisherMethod
+from kernull.models.kernels import TableKernels, Training
+from kernull.models.model import Certificate, RidgeSystem
+from kernull.models.rules import EvidenceRule, FisherRule
+from kernull.stacks import CrossKernels, KernelSet
+from kernull.stacks.kernel_set import ScaledView
+
+__all__ = [
+    "EVIDENCE_ROWS",
+    "EvidenceFit",
+    "EvidenceMethod",
+    "evidence_of_landmarks",
+    "evidence_of_rows",
+]
+
+#: Rows that new ones are compared with: beyond, a sample of so many stands for all. The weights
+#: are learned from all rows whatever their number.
+EVIDENCE_ROWS = 4000
+#: Diagonals of given kernels that differ by less than this are taken for constant.
+CONSTANT = 1e-6
+
+
+@dataclass(frozen=True)
+class EvidenceMethod:
+    """lp MK-FN for the weights, evidence for the decision."""
+
+    weights: FisherMethod
+    random_state: Any = 0
+
+    @property
+    def delta(self) -> float:
+        """The ridge of the weights."""
+        return self.weights.delta
+
+    def learn(
+        self, training: Training, row_weight: Array | None, init: Array | None = None
+    ) -> EvidenceFit:
+        """Learn the weights from all rows, then each kernel's own evidence."""
+        fit = self.weights.learn(training, row_weight, init)
+        return EvidenceFit(fit, training, row_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceFit:
+    """Learned weights, and the evidence that follows."""
+
+    fit: FisherFit
+    training: Training
+    row_weight: Array | None
+    leaves_out_scaling = True
+    """Rows are left out of their own scaling, so that nothing leaks."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """Of the weights."""
+        return self.fit.certificate
+
+    @property
+    def system(self) -> RidgeSystem:
+        """That the coefficients of the projection solve."""
+        return self.fit.system
+
+    @property
+    def result(self) -> Any:
+        """The solver's result."""
+        return self.fit.result
+
+    @cached_property
+    def rule(self) -> EvidenceRule:
+        """The evidence."""
+        kernels, stack, _, table = self.training
+        projection = self.fit.rule
+        if isinstance(kernels, TableKernels) and table is not None:
+            if projection.coef.ndim != 1:  # the model keeps landmarks: other rows calibrate it
+                return evidence_of_landmarks(kernels.set, projection, table)
+            rows = _sample(len(table))
+            weight = self.row_weight
+            some = slice(None) if rows is None else rows
+            own = None if weight is None else weight[some]
+            kept = kernels.set if rows is None else kernels.set.take(rows)
+            return _of_table(kept, projection, table[some], own, rows)
+        return _of_stack(stack, projection, self.row_weight)
+
+    @cached_property
+    def _weight(self) -> Array | None:
+        rows, weight = self.rule.rows, self.row_weight
+        return weight if weight is None or rows is None else weight[rows]
+
+    def leave_one_out(self) -> LeftOut:
+        """Minus the left-out evidence of the rows."""
+        rule = self.rule
+        E = rule.of_parts(rule.left_out_parts())
+        n = self.training.stack.n
+        every = None
+        if len(E) != n:  # rows outside the sample are as good as new
+            every = np.full(n, np.nan)
+            if rule.rows is not None:
+                every[rule.rows] = -E
+        weight = self._weight
+        weight = None if weight is None or len(weight) != len(E) else weight
+        return LeftOut(-E, weight, every=every)
+
+
+def _sample(n: int) -> Indices | None:
+    """Rows that stand for all where there are many."""
+    if n <= EVIDENCE_ROWS:
+        return None
+    return np.sort(np.random.default_rng(0).choice(n, EVIDENCE_ROWS, replace=False))
+
+
+def evidence_of_rows(
+    kernels: KernelSet, projection: FisherRule, row_weight: Array | None
+) -> EvidenceRule:
+    """Evidence of a model whose scaling is fixed: rows are left out of all but that."""
+    rows = _sample(kernels.n)
+    if rows is None:
+        return _of_table(kernels, projection, None, row_weight, None)
+    weight = None if row_weight is None else row_weight[rows]
+    return _of_table(kernels.take(rows), projection, None, weight, rows)
+
+
+def _of_table(
+    kernels: KernelSet,
+    projection: FisherRule,
+    table: Array | None,
+    row_weight: Array | None,
+    rows: Indices | None,
+) -> EvidenceRule:
+    J, n = kernels.J, kernels.n
+    weight = trust(row_weight, n)
+    coef, floors = np.empty((J, n)), np.empty(J)
+    left_out = np.empty((n, 2 * J))
+    j = 0
+    for view in kernels.views:
+        here = slice(j, j + len(view.kernels))
+        coef[here], left_out[:, here], nearest2 = _own_of_view(view, table, weight)
+        floors[here] = nearest_floor(nearest2)
+        left_out[:, J + j : J + j + len(view.kernels)] = log_nearest(nearest2, floors[j])[:, None]
+        j += len(view.kernels)
+    tails = Tails.fit(left_out, None if row_weight is None else weight)
+    return _finished(projection, coef, floors, tails, rows, row_weight)
+
+
+def _finished(
+    projection: FisherRule,
+    coef: Array,
+    floors: Array,
+    tails: Tails,
+    rows: Indices | None,
+    row_weight: Array | None = None,
+) -> EvidenceRule:
+    rule = EvidenceRule(projection, coef, floors, tails, tails, rows)
+    total = -rule.of_parts(rule.left_out_parts())
+    return replace(rule, total=Tails.fit(total, row_weight))
+
+
+def _own_of_view(
+    view: ScaledView, table: Array | None, weight: Array
+) -> tuple[Array, Array, Array]:
+    """Coefficients (F, n) of a view's kernels alone, left-out projections (n, F), distances."""
+    n = len(view.train)
+    given = view.train if table is None else table[:, view.columns]
+    kind = "none" if table is None else view.scaler.kind
+    equal = bool((weight == 1.0).all())
+    distances = left_out_distances(kind, given, None if equal else weight)
+    own = [_own_projection(kernel(view.train), weight) for kernel in view.kernels]
+    coef = np.stack([projection.coef for projection in own])
+    projected = np.empty((n, len(own)))
+    rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
+    widths = _widths(view, rbf, weight, rescale=kind != "none")
+    if rbf:
+        projected[:, rbf], nearest2 = left_out_view(distances, widths, [own[f] for f in rbf])
+    else:
+        nearest2 = np.concatenate([distances.rows(i).min(axis=1) for i in distances.blocks()])
+    for f in set(range(len(own))) - set(rbf):  # exact at fixed scaling
+        projected[:, f] = _plain_left_out(own[f])
+    return coef, projected, nearest2
+
+
+def _own_projection(K: Array, weight: Array | None = None) -> KernelProjection:
+    """The projection of one kernel alone, with a ridge in the kernel's own unit."""
+    size = float(np.diagonal(K).mean())
+    return KernelProjection.fit(K, weight, delta=OWN_DELTA * (size if size > 0 else 1.0))
+
+
+def _widths(view: ScaledView, rbf: list[int], weight: Array, *, rescale: bool) -> Array:
+    n, kernels = len(view.train), [view.kernels[f] for f in rbf]
+    if n > FEW_ROWS or not kernels:
+        return np.tile([kernel.width or 1.0 for kernel in kernels], (n, 1))
+    factors = [kernel.factor or 1.0 for kernel in kernels]
+    return left_out_widths(view.train, factors, sample_weight=weight, rescale=rescale)
+
+
+def _plain_left_out(own: KernelProjection) -> Array:
+    """Left-out projections of one kernel at fixed scaling, no higher than those as new rows."""
+    assert own.inverse is not None
+    return np.minimum(1.0 - own.coef / np.diagonal(own.inverse), own.own)
+
+
+def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Array) -> EvidenceRule:
+    """Evidence from landmarks; what is usual comes from other rows, which are as good as new."""
+    J, n = kernels.J, kernels.n
+    coef = np.stack(
+        [_own_projection(kernel(v.train)).coef for v in kernels.views for kernel in v.kernels]
+    )
+    draw = np.random.default_rng(1).permutation(len(table))[: EVIDENCE_ROWS + n]
+    projected, nearest2 = CrossKernels(kernels, table[draw]).own_scores(coef)
+    new = np.flatnonzero((nearest2 > 0).any(axis=0))[:EVIDENCE_ROWS]  # landmarks are no new rows
+    new = new if len(new) >= 2 else np.arange(len(draw))
+    floors = np.array([nearest_floor(row) for row in nearest2[:, new]])
+    distances = np.stack([log_nearest(nearest2[j, new], floors[j]) for j in range(J)])
+    tails = Tails.fit(np.vstack([projected[:, new], distances]).T)
+    return _finished(projection, coef, floors, tails, None)
+
+
+def _of_stack(stack: Any, projection: FisherRule, row_weight: Array | None) -> EvidenceRule:
+    """Evidence from given kernels; distances where diagonals are constant: d^2 = 2c - 2k."""
+    J, n = stack.J, stack.n
+    rows = _sample(n)
+    index = np.arange(n) if rows is None else rows
+    some = None if row_weight is None else row_weight[index]
+    weight = trust(some, len(index))
+    coef, floors = np.empty((J, len(index))), np.full(J, np.inf)
+    left_out = np.zeros((len(index), 2 * J))
+    diagonal = np.einsum("jii->ji", stack.kernels).astype(float)
+    for j in range(J):
+        K = np.asarray(stack.kernels[j][np.ix_(index, index)], dtype=float)
+        own = _own_projection(K, weight)
+        coef[j], left_out[:, j] = own.coef, _plain_left_out(own)
+        if np.ptp(diagonal[j]) <= CONSTANT * np.abs(diagonal[j]).max(initial=0.0):
+            np.fill_diagonal(K, -np.inf)
+            nearest2 = np.maximum(2.0 * (diagonal[j].mean() - K.max(axis=1)), 0.0)
+            floors[j] = nearest_floor(nearest2)
+            left_out[:, J + j] = log_nearest(nearest2, floors[j])
+    tails = Tails.fit(left_out, some)
+    rule = _finished(projection, coef, floors, tails, rows, some)
+    return replace(rule, diagonal=diagonal.mean(axis=1))

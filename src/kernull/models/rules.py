@@ -1,0 +1,184 @@
+"""From kernels between new rows and the training rows to scores: what a method has learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernull._typing import Array, Indices, Mask
+from kernull.calibration.evidence import Tails, combine, rarity
+from kernull.calibration.left_out_scores import log_nearest
+
+__all__ = ["EvidenceRule", "FisherRule", "Rule", "check_score_type"]
+
+
+class Rule(Protocol):
+    """What a method has learned."""
+
+    def score(self, cross: Any) -> Array:
+        """Scores of the rows of a cross stack, of shape (m,); higher is more normal."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class FisherRule:
+    r"""A projection that is a sum over kernels.
+
+    .. math:: y(x) = \sum_j b_j k_j(x)'a
+
+    Parameters
+    ----------
+    weights : array of shape (J,)
+        Kernel weights b.
+    coef : array of shape (n,), or (J, landmarks)
+        Coefficients a; of low-rank models, those of the landmarks for each kernel.
+    score_type : {"projection", "distance"}
+        y(x), or -|centre - y(x)|.
+    kept : boolean array of shape (J,), optional
+        Kernels that the score is the sum of; all by default.
+    centre : float
+        Where normal rows lie: 1, or less where kernels are left out.
+    """
+
+    weights: Array
+    coef: Array
+    score_type: str = "projection"
+    kept: Mask | None = None
+    centre: float = 1.0
+
+    def contributions(self, cross: Any) -> Array:
+        """Contribution of each kernel to each row, of shape (m, J); zero for those left out."""
+        out = np.zeros((len(cross), len(self.weights)))
+        used = self.weights > 0  # kernels without weight need not be evaluated
+        used = used if self.kept is None else used & self.kept
+        part = cross.select(used)
+        coef = self.coef
+        values = part.products(coef) if coef.ndim == 1 else part.products_each(coef[used])
+        out[:, used] = values.T * self.weights[used]
+        return out
+
+    def score(self, cross: Any) -> Array:
+        """Scores of new rows."""
+        return self.of_contributions(self.contributions(cross))
+
+    def of_contributions(self, contributions: Array) -> Array:
+        """From contributions (m, J) to scores (m,)."""
+        if self.kept is not None:
+            contributions = contributions[:, self.kept]
+        return self.projection_to_score(contributions.sum(axis=1))
+
+    def projection_to_score(self, projection: Array) -> Array:
+        """From the sum over kernels to the score."""
+        if self.score_type == "projection":
+            return projection
+        return np.asarray(-np.abs(self.centre - projection))
+
+    def without(self, kept: Mask, typical: Array) -> FisherRule:
+        """The rule over some kernels; normal rows project to 1 less what the others give."""
+        return replace(self, kept=kept, centre=1.0 - float(typical[~kept].sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceRule:
+    """What a model that decides by evidence has learned.
+
+    Parameters
+    ----------
+    projection : FisherRule
+        lp MK-FN itself: its weights are those of the evidence.
+    own_coef : array of shape (J, r)
+        Coefficients a_j of each kernel alone, on r of the model's rows.
+    floors : array of shape (J,)
+        Distances below which two rows are one; infinite for kernels that know no distance.
+    tails : Tails
+        Of the left-out values of the J projections, then of the J distances.
+    total : Tails
+        Of minus the left-out E.
+    rows : integer array of shape (r,), optional
+        Which of the model's rows these are; None: all.
+    diagonal : array of shape (J,), optional
+        k_j(x, x) of given kernels, where it is constant.
+    kept : boolean array of shape (J,), optional
+        Kernels that take part; all by default.
+    """
+
+    projection: FisherRule
+    own_coef: Array
+    floors: Array
+    tails: Tails
+    total: Tails
+    rows: Indices | None = None
+    diagonal: Array | None = None
+    kept: Mask | None = None
+
+    @property
+    def weights(self) -> Array:
+        """Kernel weights b."""
+        return self.projection.weights
+
+    @property
+    def coef(self) -> Array:
+        """Coefficients of the projection of lp MK-FN."""
+        return self.projection.coef
+
+    @property
+    def score_type(self) -> str:
+        """That of the projection."""
+        return self.projection.score_type
+
+    def contributions(self, cross: Any) -> Array:
+        """Contribution of each kernel to the projection of lp MK-FN, of shape (m, J)."""
+        return self.projection.contributions(cross)
+
+    def score(self, cross: Any) -> Array:
+        """Minus the evidence of new rows."""
+        return -self.of_parts(self.parts(cross))
+
+    def parts(self, cross: Any) -> Array:
+        """Squared evidence of each kernel times its weight, of shape (m, J); E^2 is their sum."""
+        return self.parts_of(self.tails.evidence(self.own_scores(cross)))
+
+    def own_scores(self, cross: Any) -> Array:
+        """Both scores of each kernel, of shape (m, 2J): projections, then distances."""
+        some = cross if self.rows is None else cross.columns(self.rows)
+        projected, nearest2 = some.own_scores(self.own_coef, self.diagonal)
+        distances = np.zeros_like(projected)
+        known = np.isfinite(self.floors)
+        for j in np.flatnonzero(known):
+            distances[j] = log_nearest(nearest2[j], self.floors[j])
+        return np.vstack([projected, distances]).T
+
+    def parts_of(self, evidence: Array) -> Array:
+        """From evidence of both scores (m, 2J) to squared weighted evidence of kernels (m, J)."""
+        J, b = len(self.weights), self._relative_weights()
+        with np.errstate(over="ignore"):
+            return np.asarray((evidence[:, :J] ** 2 + evidence[:, J:] ** 2) * b**2)
+
+    def _relative_weights(self) -> Array:
+        b = self.weights if self.kept is None else np.where(self.kept, self.weights, 0.0)
+        return b / max(float(b.max()), np.finfo(float).tiny)
+
+    def of_parts(self, parts: Array) -> Array:
+        """From squared evidence of kernels to E."""
+        return combine(np.sqrt(parts), np.ones(parts.shape[1]))
+
+    def left_out_parts(self) -> Array:
+        """Squared weighted evidence of the rows that it was learned from, each left out."""
+        return self.parts_of(self.tails.left_out())
+
+    def rarity(self, combined: Array) -> tuple[Array, Mask]:
+        """One in so many normal rows has as much evidence; and where that is extrapolated."""
+        return rarity(combined, self.total)
+
+    def without(self, kept: Mask, typical: Any = None) -> EvidenceRule:
+        """The rule over some kernels."""
+        rule = replace(self, kept=kept)
+        return replace(rule, total=Tails.fit(-rule.of_parts(rule.left_out_parts())))
+
+
+def check_score_type(score_type: Any, choices: tuple[str, ...]) -> None:
+    """Refuse a score that the method does not have."""
+    if score_type not in choices:
+        raise ValueError(f"score_type: got {score_type!r}; expected one of {choices}.")

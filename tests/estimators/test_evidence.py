@@ -1,0 +1,242 @@
+"""The decision by evidence, against plain loops, and what it promises."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_wine
+from sklearn.metrics import roc_auc_score
+
+import kernull
+from kernull import KernelStack, MultiKernelFisherNull
+from kernull.errors import MissingCapabilityError
+from kernull.views import ViewScaler
+
+X_ALL, LABEL = load_wine(return_X_y=True)
+TRAIN, REST = X_ALL[LABEL == 0][:50], X_ALL[LABEL == 0][50:]
+NEW = np.concatenate([REST, X_ALL[LABEL == 1][:10], X_ALL[LABEL == 2][:10]])
+VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
+EVIDENCE = {
+    "decision": "evidence",
+    "p": 1.5,
+    "delta": 0.01,
+    "normalize": "offdiagonal",
+    "scaling": ("standard", "whiten", "quantile"),
+    "widths": "auto",
+}
+
+
+def model(**options):
+    return MultiKernelFisherNull(**(EVIDENCE | {"views": VIEWS} | options))
+
+
+def naive_evidence(s, S):
+    """-log p of one score: ranks inside, an exponential tail below the lowest."""
+    c, n = np.sort(S), len(S)
+    if n >= 12 and len(np.unique(c)) >= 20 and s < c[0]:
+        k = min(max(5, int(n * 0.1)), n - 1)
+        tau = max((c[k] - c[:k]).mean(), 1e-3 * np.ptp(c))
+        return np.log(n + 1) + (c[0] - s) / tau
+    return -np.log((1 + (c <= s).sum()) / (n + 1))
+
+
+def naive_scores(train, new, kind, width):
+    """Both scores of new rows, and of training rows that are left out of everything but a."""
+    n = len(train)
+
+    def similar(a, b, s):
+        return np.exp(-((a - b) ** 2).sum(axis=-1) / (2 * s**2))
+
+    Z = ViewScaler.fit(kind, train).transform(train)
+    K = similar(Z[:, None], Z[None], width)
+    C = np.linalg.inv(K + 1e-4 * n * np.eye(n))
+    a = C.sum(axis=1)
+    T = ViewScaler.fit(kind, train).transform(new)
+    m_new = similar(T[:, None], Z[None], width) @ a
+    near_new = -np.log(np.sqrt(((T[:, None] - Z[None]) ** 2).sum(axis=-1)).min(axis=1))
+    m, near = np.empty(n), np.empty(n)
+    for i in range(n):
+        others = np.delete(np.arange(n), i)
+        scaler = ViewScaler.fit(kind, train[others])
+        x, rest = scaler.transform(train[i : i + 1]), scaler.transform(train[others])
+        without = (a - C[:, i] * a[i] / C[i, i])[others]
+        m[i] = min(similar(x, rest, width) @ without, K[i] @ a)
+        near[i] = -np.log(np.sqrt(((x - rest) ** 2).sum(axis=-1)).min())
+    return (m_new, m), (near_new, near)
+
+
+def test_it_is_what_plain_loops_say():
+    # Widths stay: with more than 500 rows that would be so for all.
+    fitted = model(views=None, scaling="standard", widths=0.5).fit(TRAIN)
+    (view,) = fitted.bank_.views
+    pairs = naive_scores(TRAIN, NEW, "standard", view.kernels[0].width)
+    new = np.sqrt(sum(np.array([naive_evidence(s, S) for s in n]) ** 2 for n, S in pairs))
+    # The model's own widths are left out as well, which moves ranks a little.
+    found = -fitted.score_samples(NEW)
+    assert np.corrcoef(found, new)[0, 1] > 0.99
+    far = new > np.quantile(new, 0.5)
+    np.testing.assert_allclose(found[far], new[far], rtol=0.15)
+
+
+def test_evidence_adds_up_by_kernel_and_by_view():
+    fitted = model().fit(TRAIN)
+    by_kernel, by_view = fitted.evidence(NEW), fitted.evidence(NEW, by="view")
+    assert by_kernel.shape == (len(NEW), 9)
+    assert by_view.shape == (len(NEW), 3)
+    scores = fitted.score_samples(NEW)
+    np.testing.assert_allclose(np.linalg.norm(by_kernel, axis=1), -scores, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(by_view, axis=1), -scores, rtol=1e-12)
+    why = fitted.explain(NEW)
+    np.testing.assert_allclose(why.shares.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(why.by_view, -(by_view**2), rtol=1e-12)
+    np.testing.assert_allclose(why.scores, scores)
+    assert "1 in" in why.words(len(NEW) - 1)
+    with pytest.raises(ValueError, match="by: got"):
+        fitted.evidence(NEW, by="column")
+
+
+def test_flags_p_values_and_rarity_agree():
+    fitted = model(false_alarm_rate=0.1).fit(TRAIN)
+    p, rare = fitted.p_values(NEW), fitted.rarity(NEW)
+    np.testing.assert_array_equal(fitted.predict(NEW) == -1, p <= fitted.false_alarm_rate_)
+    order = np.argsort(-fitted.score_samples(NEW))
+    assert (np.diff(rare[order]) >= 0).all()
+    assert (rare >= 1).all()
+
+
+@pytest.mark.parametrize("view", list(VIEWS))
+@pytest.mark.parametrize("value", [1e8, -1e8])
+def test_a_broken_view_cannot_hide(view, value):
+    fitted = model().fit(TRAIN)
+    broken = REST.copy()
+    broken[:, VIEWS[view]] = value
+    assert (fitted.predict(broken) == -1).all()
+    assert (np.argmax(fitted.evidence(broken, by="view"), axis=1) == list(VIEWS).index(view)).all()
+
+
+@pytest.mark.parametrize(
+    "kernels", ["rbf", "laplacian", "linear", "polynomial", "cosine", ["rbf", "linear"]]
+)
+def test_far_rows_are_never_normal(kernels):
+    rng = np.random.default_rng(0)
+    fitted = model(views=None, kernels=kernels).fit(rng.normal(size=(80, 4)))
+    directions = rng.normal(size=(20, 4))
+    rows = 1e4 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    assert (fitted.predict(np.vstack([rows, 1e4 * np.eye(4), -1e4 * np.ones((1, 4))])) == -1).all()
+
+
+def test_alarms_have_a_rank():
+    fitted = model().fit(TRAIN)
+    rows = REST[:1] + np.linspace(1, 1e9, 200)[:, None] * X_ALL.std(axis=0)
+    scores = fitted.score_samples(rows)
+    assert len(np.unique(scores)) == len(rows)
+    assert np.isfinite(scores).all()
+    assert (np.diff(scores) < 0).all()
+
+
+@settings(max_examples=10, deadline=None)
+@given(power=st.lists(st.integers(-3, 3), min_size=13, max_size=13))
+def test_units_do_not_matter(power):
+    unit = 10.0 ** np.array(power)
+    one = model().fit(TRAIN).score_samples(NEW)
+    two = model().fit(TRAIN * unit).score_samples(NEW * unit)
+    np.testing.assert_allclose(two, one, rtol=1e-8)
+
+
+def test_weight_zero_is_absence():
+    plain = model().fit(TRAIN)
+    more = np.concatenate([TRAIN, X_ALL[LABEL == 2][:5]])
+    zero = model().fit(more, sample_weight=np.r_[np.ones(50), np.zeros(5)])
+    np.testing.assert_allclose(zero.score_samples(NEW), plain.score_samples(NEW), rtol=1e-9)
+
+
+def test_a_category_of_noise_does_no_harm():
+    rng = np.random.default_rng(0)
+    y = np.r_[np.ones(len(REST)), np.zeros(20)]
+    clean = roc_auc_score(y, model().fit(TRAIN).score_samples(NEW))
+
+    def with_noise(rows):
+        return np.column_stack([rows, np.eye(3)[rng.integers(0, 3, len(rows))]])
+
+    noisy = model(views=VIEWS | {"noise": [13, 14, 15]}).fit(with_noise(TRAIN))
+    assert roc_auc_score(y, noisy.score_samples(with_noise(NEW))) > clean - 0.01
+
+
+def test_without_a_view_the_rate_is_kept():
+    fitted = model(false_alarm_rate=0.1).fit(TRAIN)
+    holes = NEW.copy()
+    holes[:, VIEWS["look"]] = np.nan
+    p = fitted.p_values(holes, missing_views="look")
+    np.testing.assert_array_equal(fitted.predict(holes, missing_views="look") == -1, p <= 0.1)
+    alone = fitted.evidence(holes, by="view", missing_views="look")
+    assert (alone[:, 2] == 0).all()
+    np.testing.assert_allclose(
+        np.linalg.norm(alone, axis=1), -fitted.score_samples(holes, missing_views="look")
+    )
+
+
+@pytest.mark.parametrize("storage", ["dense", "tiled", "nystroem"])
+def test_files_give_the_same_bits(storage, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = model(storage=storage, landmarks=20).fit(TRAIN)
+    kernull.save(fitted, tmp_path / "model")
+    again = kernull.load(tmp_path / "model")
+    for method in ("score_samples", "p_values", "predict", "rarity", "evidence"):
+        np.testing.assert_array_equal(getattr(again, method)(NEW), getattr(fitted, method)(NEW))
+    assert again.explain(NEW).words(0) == fitted.explain(NEW).words(0)
+
+
+def test_given_kernels_are_judged_by_projection_and_distance():
+    sets = model(scaling="standard").fit(TRAIN).bank_
+    square = np.stack([K for _, K in sets.matrices()])
+    cross = np.stack([K for _, K in sets.matrices(NEW)])
+    fitted = MultiKernelFisherNull("precomputed", **{**EVIDENCE, "widths": 1.0}).fit(square)
+    y = np.r_[np.ones(len(REST)), np.zeros(20)]
+    assert roc_auc_score(y, fitted.score_samples(cross)) > 0.95
+    stack = KernelStack(2.0 * square)  # a factor is no evidence
+    other = MultiKernelFisherNull("precomputed", **{**EVIDENCE, "widths": 1.0}).fit(stack)
+    np.testing.assert_allclose(
+        other.score_samples(2.0 * cross), fitted.score_samples(cross), rtol=1e-6
+    )
+
+
+def test_growing_learns_the_evidence_again():
+    grown = model(calibration="loo").fit(TRAIN[:40]).partial_fit(TRAIN[40:])
+    assert len(grown.coef_) == 50
+    both = grown.score_samples(NEW)
+    back = grown.forget(np.arange(40, 50)).partial_fit(TRAIN[40:])
+    np.testing.assert_allclose(back.score_samples(NEW), both, rtol=1e-6)
+    square = np.exp(-((TRAIN[:, None, :2] - TRAIN[None, :, :2]) ** 2).sum(axis=-1))[None]
+    with pytest.raises(MissingCapabilityError, match="decision='sum'"):
+        MultiKernelFisherNull("precomputed", **EVIDENCE).partial_fit(square)
+
+
+def test_split_and_streams():
+    fitted = model(calibration="split").fit(TRAIN)
+    assert len(fitted.calibration_.scores) == round(0.25 * 50)
+    rows = np.random.default_rng(0).normal(size=(900, 4))
+    streamed = kernull.fit_stream(model(views=None, landmarks=60), rows)
+    alarms = (streamed.predict(np.random.default_rng(1).normal(size=(2000, 4))) == -1).mean()
+    assert 0.02 < alarms < 0.09
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decision": "vote"}, "decision: got 'vote'"),
+        ({"score_type": "distance"}, "score_type: got 'distance'"),
+        ({"reference": "permuted"}, "reference: got 'permuted'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises((ValueError, MissingCapabilityError), match=message):
+        model(**options).fit(TRAIN)
+
+
+def test_the_sum_has_no_evidence():
+    fitted = MultiKernelFisherNull(decision="sum").fit(TRAIN)
+    assert not hasattr(fitted, "evidence")
+    assert not hasattr(fitted, "rarity")
