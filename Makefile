@@ -87,8 +87,8 @@ trust: setup  ## realised false-alarm and false-discovery rates (needs KERNULL_D
 alarms: setup  ## realised false alarms on forty kinds of tables, under 20 minutes on two cores
 	$(BIN)/python -m benchmarks.alarms --jobs $(WORKERS)
 
-fuzz: setup  ## 10,000 damaged model files
-	$(BIN)/python -m benchmarks.fuzz_files
+fuzz: setup  ## hostile model files, tables, networks, images and pages, for MINUTES (10)
+	$(call phase,fuzz,$(BIN)/python -m benchmarks.fuzz --minutes $(or $(MINUTES),10))
 
 choosing: setup  ## choosing p, delta and width with and without outliers (needs KERNULL_DATA)
 	$(BIN)/python -m benchmarks.choosing

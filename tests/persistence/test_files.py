@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 
 import kernull
 import kernull.estimators
-from benchmarks import fuzz_files
+from benchmarks.fuzz import models as fuzz_files
 from kernull import load, save
 from kernull.errors import ModelFileError
 from kernull.estimators import JointMultiKernelFisherNull
@@ -275,7 +275,7 @@ def originals():
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_fuzzed_files_load_or_say_so(originals, tmp_path, seed, maker, which):
-    """150 of what ``python -m benchmarks.fuzz_files`` does 10,000 times."""
+    """150 of what ``python -m benchmarks.fuzz`` does for minutes."""
     makers = (fuzz_files.mutate_bytes, fuzz_files.oversize, fuzz_files.mutate_values)
     with np.errstate(all="ignore"):
         data = makers[maker](originals[which], np.random.default_rng(seed))

@@ -77,8 +77,10 @@ def check_graph(content: bytes, image: tuple[int, int] | None = None) -> None:
             raise ValueError(f"has more than {MAX_NODES:,} nodes, or graphs nested too deep")
         _check_order(graph)
         _check_loops(onnx, graph, depth)
+        _check_resizes(graph)
     _check_calls(model)
     _check_data(onnx, model)
+    _check_form(onnx, model)
     if image is not None:
         _check_sizes(onnx, model, image)
 
@@ -133,6 +135,14 @@ def _check_loops(onnx: Any, graph: Any, depth: int) -> None:
             )
 
 
+def _check_resizes(graph: Any) -> None:
+    """Refuse a Resize that does not say to which size: it ends the process in onnxruntime."""
+    for node in graph.node:
+        sizes = node.input[1:] if len(node.input) == 2 else node.input[2:]  # two before opset 11
+        if node.op_type == "Resize" and not any(sizes):
+            raise ValueError("has a Resize without sizes or scales")
+
+
 def _check_calls(model: Any) -> None:
     """Refuse functions that call each other in a circle, or more often than nodes may be."""
     functions = {(f.domain, f.name): f for f in model.functions}
@@ -176,6 +186,15 @@ def _check_data(onnx: Any, model: Any) -> None:
     for tensor in _tensors(onnx, model):
         if _is_external(onnx, tensor):
             raise ValueError(f"keeps weights in another file (external data). {_ONE_LINE}")
+
+
+def _check_form(onnx: Any, model: Any) -> None:
+    """Refuse nodes with other inputs and attributes than they have: onnxruntime may crash."""
+    try:
+        onnx.checker.check_model(model)
+    except Exception as error:  # its own, and those of what it is written in
+        said = " ".join(str(error).split())
+        raise ValueError(f"is no valid ONNX graph: {said[:200]}") from error
 
 
 def _elements(tensor: Any) -> int:

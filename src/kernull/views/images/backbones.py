@@ -22,6 +22,11 @@ __all__ = ["Backbone", "backbone_name", "load_backbone", "n_threads"]
 
 Batch = NDArray[np.float32]
 
+#: Images that a network made for batches of one size may ask for at once.
+MAX_BATCH = 1024
+#: Features of one image.
+MAX_FEATURES = 1_000_000
+
 
 class Backbone(Protocol):
     """A network, ready to run."""
@@ -278,6 +283,11 @@ class OnnxBackbone:
                 f"description says size {size}, so floats of shape (n, 3, {size[0]}, {size[1]}). "
                 "Correct the JSON file beside it."
             )
+        if isinstance(shape[0], int) and not 1 <= shape[0] <= MAX_BATCH:
+            raise ValueError(
+                f"backbone: {str(self._path)!r} takes batches of {shape[0]} images; expected 1 to "
+                f"{MAX_BATCH}."
+            )
 
     def _count_features(self) -> int:
         shape = self._output.shape
@@ -285,6 +295,11 @@ class OnnxBackbone:
             count = shape[1]
         else:
             count = self.run(np.zeros((1, 3, *self.preprocessing.size), np.float32)).shape[1]
+        if not 1 <= count <= MAX_FEATURES:
+            raise ValueError(
+                f"backbone: {str(self._path)!r} gives {count:,} features; expected 1 to "
+                f"{MAX_FEATURES:,}."
+            )
         if self._expected not in (None, count):
             raise ValueError(
                 f"backbone: {str(self._path)!r} gives {count} features, the network known by this "

@@ -180,7 +180,8 @@ def _file_digest(content: bytes) -> bytes:
 def _decode(content: bytes) -> Pixels:
     pil = need_pillow()
     with open_picture(pil, content) as image, decoding(image.width, image.height):
-        return _from_pillow(pil.ImageOps.exif_transpose(image))
+        pil.ImageOps.exif_transpose(image, in_place=True)  # a copy takes as much memory again
+        return _from_pillow(image)
 
 
 def _from_pillow(image: Any) -> Pixels:

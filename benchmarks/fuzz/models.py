@@ -1,23 +1,17 @@
-"""Feed damaged and hostile model files to the loader.
+"""Model files: damaged ones, and trees of other values with a checksum that fits.
 
-    python -m benchmarks.fuzz_files            # 10,000 files
-    python -m benchmarks.fuzz_files --files 500 --seed 3
-
-Three kinds: bytes changed, removed, inserted or cut off; headers that claim too much; and files
-whose values were changed with a hash that fits (what a hostile writer would do). Every file must
-either load into a model that scores a row, or raise ModelFileError; within 1 s and 1 GB.
+What loads must score, explain, save, and load again to the same bits, and its flags must agree with
+its p-values. What does not is refused with `ModelFileError`.
 """
 
 from __future__ import annotations
 
-import argparse
-import collections
+import contextlib
+import inspect
 import json
-import resource
-import sys
 import tempfile
-import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +19,9 @@ import numpy as np
 from sklearn.datasets import load_wine
 
 import kernull
+from benchmarks.fuzz.cases import Action, WrongError
 from kernull import estimators
-from kernull.errors import ModelFileError
+from kernull.errors import MissingCapabilityError, ModelFileError
 from kernull.persistence import format as file_format
 
 HOSTILE: list[Any] = [
@@ -193,50 +188,100 @@ def _other_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.permutation(np.atleast_1d(array))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    rng = np.random.default_rng(options.seed)
-    originals = samples()
-    warnings.simplefilter("ignore")  # of making the files
-    # Address space, so that a single huge allocation fails here rather than swap.
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, resource.RLIM_INFINITY))
-    makers = [mutate_bytes, mutate_bytes, oversize, mutate_values, mutate_values]
-    outcome: collections.Counter[str] = collections.Counter()
-    slowest, bad = 0.0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "fuzzed.kernull"
-        for number in range(options.files):
-            maker = makers[number % len(makers)]
-            data = maker(originals[int(rng.integers(len(originals)))], rng)
-            path.write_bytes(data)
-            start = time.perf_counter()
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error")  # a warning would be a finding too
-                    kernull.load(path)
-                result = "loads"
-            except ModelFileError:
-                result = "ModelFileError"
-            except BaseException as error:
-                result = f"FINDING {type(error).__name__}"
-                bad += 1
-                print(f"file {number} ({maker.__name__}): {type(error).__name__}: {error}")
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-            slowest = max(slowest, time.perf_counter() - start)
-            outcome[f"{maker.__name__}: {result}"] += 1
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    for line, count in sorted(outcome.items()):
-        print(f"{count:6d}  {line}")
-    print(
-        f"{options.files} files; slowest {slowest:.3f} s; peak memory {peak:.0f} MB; {bad} findings"
-    )
-    return 0 if bad == 0 and slowest < 1.0 and peak < 1024 else 1
+class Models:
+    """The loader of model files."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of making the files
+            self.originals = samples()
+
+    def case(self, rng: np.random.Generator, folder: Path) -> tuple[str, Action]:
+        maker = MAKERS[int(rng.integers(len(MAKERS)))]
+        with np.errstate(all="ignore"):
+            data = maker(self.originals[int(rng.integers(len(self.originals)))], rng)
+        return maker.__name__, lambda: try_file(data, folder)
+
+    def corpus(self, folder: Path) -> Iterator[tuple[str, Action]]:
+        from benchmarks.fuzz.corpus import MODELS
+
+        for name, make in MODELS.items():
+            data = make(self.originals)
+            yield name, lambda data=data: try_file(data, folder)  # type: ignore[misc]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+MAKERS = (mutate_bytes, oversize, mutate_values, mutate_values, mutate_values)
+
+
+def try_file(data: bytes, folder: Path) -> str:
+    """Load a file; what loads is used."""
+    path = folder / "fuzzed.kernull"
+    path.write_bytes(data)
+    try:
+        model = kernull.load(path)
+    except ModelFileError:
+        return "refused"
+    exercise(model, folder / "again.kernull")
+    return "works"
+
+
+def exercise(model: Any, path: Path) -> None:
+    """Score, explain, save and load again; everything must agree."""
+    inner = getattr(model, "best_estimator_", model)
+    options = {}
+    if hasattr(inner, "tasks_"):
+        options = {"groups": [inner.tasks_[0]] * ROWS}
+    X = rows_for(inner)
+    if X is None:
+        return
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # columns without names, numbers that overflow
+        scores = inner.score_samples(X, **options)
+        p_values, flags = inner.p_values(X, **options), inner.predict(X, **options)
+        if scores.shape != (ROWS,) or flags.shape != (ROWS,) or p_values.shape != (ROWS,):
+            raise WrongError(f"shapes {scores.shape}, {p_values.shape}, {flags.shape}")
+        check_flags(inner, scores, p_values, flags)
+        takes_groups = "groups" in inspect.signature(inner.explain).parameters
+        if takes_groups or not options:
+            with contextlib.suppress(MissingCapabilityError):
+                why = inner.explain(X, **options)
+                np.testing.assert_allclose(why.scores, scores, rtol=1e-9, atol=1e-12)
+                [why.words(i) for i in range(ROWS)]
+        kernull.save(model, path)
+        again = kernull.load(path)
+        again = getattr(again, "best_estimator_", again)
+        np.testing.assert_array_equal(again.score_samples(X, **options), scores)
+        np.testing.assert_array_equal(again.p_values(X, **options), p_values)
+
+
+def check_flags(model: Any, scores: Any, p_values: Any, flags: Any) -> None:
+    """A row is flagged exactly where its p-value is at most the rate."""
+    if not ((p_values >= 0) & (p_values <= 1)).all():
+        raise WrongError(f"p-values from {p_values.min()} to {p_values.max()}")
+    rate = model.false_alarm_rate_
+    if isinstance(rate, dict):
+        rate = rate[model.tasks_[0]]
+    clear = np.isfinite(scores) & (np.abs(p_values - rate) > 1e-9)  # not a tie
+    wrong = (flags == -1) != (p_values <= rate)
+    if (wrong & clear).any():
+        i = int(np.flatnonzero(wrong & clear)[0])
+        raise WrongError(f"flag {flags[i]} at p = {p_values[i]:.4g} and rate {rate:.4g}")
+
+
+ROWS = 12
+
+
+def rows_for(model: Any) -> Any:
+    """Rows near and far from the training rows; None where kernels must be given."""
+    if getattr(model, "kernels", None) == "precomputed":
+        return None
+    d = int(model.n_features_in_)
+    if not 0 < d < 10_000:
+        raise WrongError(f"{d} features")
+    rng = np.random.default_rng(0)
+    if d == WINE.shape[1]:
+        return np.vstack([WINE[: ROWS // 2], WINE[-(ROWS - ROWS // 2) :]])
+    return rng.normal(size=(ROWS, d))
+
+
+WINE = load_wine().data
