@@ -23,8 +23,6 @@ def originals():
 @pytest.mark.parametrize("name", corpus.MODELS)
 def test_model_files_of_the_past(name, originals, tmp_path):
     data = corpus.MODELS[name](originals)
-    if name in corpus.OPEN:
-        pytest.xfail("the schema of model files does not look at this yet")
     assert models.try_file(data, tmp_path) == "refused"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -33,34 +34,39 @@ def _text(text: Callable[[], str]) -> Maker:
     return make
 
 
-def find(tree: Any, key: str) -> list[dict[str, Any]]:
-    """Every dictionary of a tree that has this key."""
-    found = [tree] if isinstance(tree, dict) and key in tree else []
-    inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
-    return [*found, *(hit for item in inner for hit in find(item, key))]
+def find(tree: Any, name: str) -> list[dict[str, Any]]:
+    """The fields of every object of this name in a tree."""
+    if isinstance(tree, list):
+        return [hit for item in tree for hit in find(item, name)]
+    if not isinstance(tree, dict):
+        return []
+    own = [tree["fields"]] if tree.get("name") == name else []
+    return [*own, *(hit for item in tree.values() for hit in find(item, name))]
 
 
-def _set(key: str, value: Any) -> Callable[[dict[str, Any], list[Any]], None]:
+def _set(name: str, **values: Any) -> Maker:
     def change(tree: dict[str, Any], _: list[Any]) -> None:
-        for holder in find(tree, key):
-            holder[key] = value
+        found = find(tree, name)
+        if not found:
+            raise LookupError(f"no object {name!r} in the file: the corpus is out of date")
+        for fields in found:
+            fields.update(values)
 
-    return change
+    return _changed(change)
 
 
-def _without_last(key: str) -> Callable[[dict[str, Any], list[Any]], None]:
-    """Drop the last item of a tuple: a view of the model, a kernel of each view."""
+def _drop(name: str, field: str) -> Maker:
+    """Without the last item of a list."""
 
     def change(tree: dict[str, Any], _: list[Any]) -> None:
-        for holder in find(tree, key):
-            if isinstance(holder[key], dict) and holder[key].get("$") == "tuple":
-                holder[key]["items"] = holder[key]["items"][:-1]
+        for fields in find(tree, name):
+            fields[field].pop()
 
-    return change
+    return _changed(change)
 
 
-def _scalar(value: float) -> Callable[[dict[str, Any], list[Any]], None]:
-    return _set("threshold_", value)
+def _names(count: int) -> dict[str, Any]:
+    return {"$": "tuple", "items": [f"n{i}" for i in range(count)]}
 
 
 _PADDED = {"$": "strings", "dtype": "str", "shape": [3000], "values": ["a" * 3000] + [""] * 2999}
@@ -73,36 +79,17 @@ MODELS: dict[str, Maker] = {
     "two entries of one name": _text(
         lambda: json.dumps({"$": "dict", "items": [["task", 0]] * 100_000})
     ),
-    "a view dropped": _changed(_without_last("views")),
-    "a view without kernels": _changed(_set("kernels", {"$": "tuple", "items": []})),
-    "an unknown kernel": _changed(_set("kind", "quantum")),
-    "an unknown score": _changed(_set("score_type", "astrology")),
-    "more names than features": _changed(
-        _set(
-            "feature_names_in_",
-            {
-                "$": "strings",
-                "dtype": "object",
-                "shape": [20],
-                "values": [f"n{i}" for i in range(20)],
-            },
-        )
-    ),
-    "two billion features": _changed(_set("n_features_in_", 2 * 10**9)),
-    "a threshold that contradicts its calibration": _changed(_scalar(1e300)),
-    "version 0": lambda originals: originals[0].replace(
-        b'kernull-format":"1"', b'kernull-format":"0"'
-    ),
+    "a view dropped": _drop("kernel-set", "views"),
+    "a kernel dropped": _drop("view", "kernels"),
+    "a view without kernels": _set("view", kernels=[]),
+    "an unknown kernel": _set("kernel", kind="quantum"),
+    "an unknown score": _set("fisher", score_type="astrology"),
+    "more names than features": _set("MultiKernelFisherNull", feature_names=_names(20)),
+    "two billion features": _set("MultiKernelFisherNull", n_features=2 * 10**9),
+    "a threshold that contradicts its calibration": _set("model", threshold=1e300),
+    "a decoy": _set("MultiKernelFisherNull", best_estimator_=1, best=1),
+    "version 0": lambda originals: re.sub(rb'(kernull-format":")\d', rb"\g<1>0", originals[0]),
     "a complex array": lambda _: _complex(),
-}
-
-#: Of these, what still loads.
-OPEN = {
-    "a view dropped",
-    "an unknown kernel",
-    "an unknown score",
-    "more names than features",
-    "a threshold that contradicts its calibration",
 }
 
 

@@ -144,7 +144,8 @@ def _read(tree: Any) -> tuple[Any, bool]:
     node = tree.get("model") if isinstance(tree, dict) else None
     if not isinstance(node, Node) or node.name not in ESTIMATORS:
         raise ModelFileError("it does not hold an estimator")
-    return read_format_1(node, ESTIMATORS), True
+    # Through the schema of today, which looks at everything.
+    return _unpack_estimator(_pack_estimator(read_format_1(node, ESTIMATORS))), True
 
 
 def _about(model: Any) -> dict[str, Any]:

@@ -190,11 +190,17 @@ def _check_data(onnx: Any, model: Any) -> None:
 
 def _check_form(onnx: Any, model: Any) -> None:
     """Refuse nodes with other inputs and attributes than they have: onnxruntime may crash."""
+    kinds = [v.type.tensor_type for v in (*model.graph.input, *model.graph.output)]
+    unknown = [kind for kind in kinds if not kind.HasField("shape")]  # as onnxruntime allows
+    for kind in unknown:
+        kind.shape.SetInParent()
     try:
         onnx.checker.check_model(model)
     except Exception as error:  # its own, and those of what it is written in
         said = " ".join(str(error).split())
         raise ValueError(f"is no valid ONNX graph: {said[:200]}") from error
+    for kind in unknown:
+        kind.ClearField("shape")
 
 
 def _elements(tensor: Any) -> int:
