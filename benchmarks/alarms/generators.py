@@ -58,11 +58,11 @@ def skewed_categories(rng, d, columns=3):
 
 
 def rare_ones(rng, d, share=0.01):
-    """Rows that are nearly all zero: each row is all zero but with a small probability."""
+    """Rows that are nearly all zero: of 300 rows, at a share of 1%, 297 are."""
 
     def draw(n):
         X = np.zeros((n, d))
-        odd = np.flatnonzero(rng.random(n) < share)
+        odd = rng.permutation(n)[: round(share * n)]
         X[odd, rng.integers(0, d, len(odd))] = 1.0
         return X
 

@@ -32,7 +32,7 @@ LEAST_TAU = 1e-3
 #: Below so many rows, or different values, there is no tail.
 FEWEST_ROWS, FEWEST_VALUES = 12, 20
 #: Differences of this relative size are rounding.
-SLACK = 1e-12
+SLACK = 1e-9
 #: Tail steps up to which evidence is linear; beyond, it grows with the fourth root, so that no
 #: score whatever is infinite and their squares can still be added up.
 LINEAR = 1e12
@@ -134,7 +134,7 @@ def _column(S: Array, weight: Array, share: float) -> tuple[Array, Array, float,
     c = S[order]
     # Rows that are copies may differ in their last digits.
     typical = float(np.median(np.abs(c - np.median(c))))
-    distinct = 1 + int((np.diff(c) > 1e-10 * (np.abs(c[1:]) + typical)).sum()) if n else 0
+    distinct = 1 + int((np.diff(c) > SLACK * (np.abs(c[1:]) + typical)).sum()) if n else 0
     counts = np.cumsum(weight[order])
     c = c - SLACK * (np.abs(c) + typical)
     if n < FEWEST_ROWS or distinct < FEWEST_VALUES:

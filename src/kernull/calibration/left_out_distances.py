@@ -102,11 +102,20 @@ class LeftOutDistances:
     group: Indices
     _rows: Rows
 
+    @property
+    def single(self) -> bool:
+        """Whether every row is a group of its own."""
+        return int(self.group.max(initial=-1)) + 1 == self.n
+
     def rows(self, index: Any = None) -> Array:
         """Squared distances of some rows (all by default) to all rows: (r, n)."""
         index = np.arange(self.n) if index is None else np.asarray(index)
-        out = np.maximum(self._rows(index), 0.0)
-        out[self.group[index][:, None] == self.group[None, :]] = np.inf
+        out = self._rows(index)
+        np.maximum(out, 0.0, out=out)
+        if self.single:
+            out[np.arange(len(index)), index] = np.inf
+        else:
+            out[self.group[index][:, None] == self.group] = np.inf
         return out
 
     def blocks(self, limit: int = BLOCK_BYTES) -> list[Indices]:
@@ -160,7 +169,7 @@ def left_out_distances(
         return LeftOutDistances(n, group, lambda index: np.zeros((len(index), n)))
     if kind in ("whiten", "whiten-raw") and X.shape[1] == 1:
         kind = "standard"  # the same for one column
-    single = len(np.unique(group)) == n
+    single = int(group.max()) + 1 == n
     if kind == "standard":
         return LeftOutDistances(n, group, _standard(X, weight, group))
     refit = _refitted(kind, X, weight, group)
@@ -234,8 +243,11 @@ def variances_without(X: Array, weight: Array, group: Indices) -> Array:
     Z = X - weight @ X / weight.sum()
     groups = int(group.max()) + 1
     sums, squares = np.zeros((groups, X.shape[1])), np.zeros((groups, X.shape[1]))
-    np.add.at(sums, group, weight[:, None] * Z)
-    np.add.at(squares, group, weight[:, None] * Z**2)
+    if groups == len(X):  # group is a permutation: np.add.at would take ten times as long
+        sums[group], squares[group] = weight[:, None] * Z, weight[:, None] * Z**2
+    else:
+        np.add.at(sums, group, weight[:, None] * Z)
+        np.add.at(squares, group, weight[:, None] * Z**2)
     rest = (weight.sum() - np.bincount(group, weight))[:, None]
     total = squares.sum(axis=0)
     V = np.maximum((total - squares) / rest - (sums / rest) ** 2, 0.0)
@@ -253,14 +265,14 @@ def _standard(X: Array, weight: Array, group: Indices) -> Rows:
     alone, spread = others_constant(X, group)
     V = variances_without(X, weight, group)
     gain = np.divide(1.0, V, out=np.zeros_like(V), where=(V > 0) & (spread > 0))
-    kept = n - np.bincount(group)
-    steps = np.array([unseen_step("standard", int(k)) ** 2 for k in kept])
+    step = unseen_step("standard", n) ** 2
     squares = Z**2
+    right = np.column_stack([squares, Z, np.ones(n)]).T
 
     def rows(index: Indices) -> Array:
         A, z = np.where(alone[index], 0.0, gain[group[index]]), Z[index]
-        own = (A * squares[index]).sum(axis=1) + alone[index].sum(axis=1) * steps[group[index]]
-        return np.asarray(own[:, None] + A @ squares.T - 2.0 * (A * z) @ Z.T)
+        own = (A * squares[index]).sum(axis=1) + alone[index].sum(axis=1) * step
+        return np.asarray(np.column_stack([A, -2.0 * A * z, own]) @ right)
 
     return rows
 
@@ -355,9 +367,9 @@ def _alone(
     part = (values[k] - values[k - 1]) / (values[k + 1] - values[k - 1])
     out[inner] = left + part * (right - left)
     for i in np.setdiff1d(single, inner):  # at most the two ends
-        rest, share = np.delete(values, place[i]), np.delete(at, place[i]).astype(float)
+        rest, share = np.delete(values, place[i]), np.delete(at.astype(float), place[i])
         if len(rest) == 1 or constant_columns(rest[:, None])[0]:
-            step = unseen_step("quantile", len(x) - 1)
+            step = unseen_step("quantile", len(x))
             out[i] = np.sign(x[i] - rest[0]) * step
         else:
             out[i] = to_scores(x[i : i + 1, None], knots_of(rest, share))[0, 0]

@@ -24,7 +24,7 @@ LARGE_ENTRY = 0.02
 #: Rows up to which shrinkage follows the units of the others too.
 FEW_ROWS = 500
 #: Moves of the shrinkage, relative to it, that change no distance by more than about that.
-SMALL_MOVE = 2e-3
+SMALL_MOVE = 1e-2
 #: Below this share of the largest variance a direction has none, as in `ViewScaler`.
 NO_VARIANCE = 1e-9
 
@@ -38,13 +38,16 @@ def _combine(noise: Array, norm2: Array, mean: Array, columns: Array, rows: floa
     return np.where(noise <= 0, 0.0, noise / np.where(distance > 0, distance, 1.0))
 
 
-def shrinkages_without(gram: Array, weight: Array, columns: Array) -> tuple[Array, Array]:
-    """Ledoit-Wolf shrinkage and mean variance of the other rows, for every row left out: O(n^2).
+def shrinkages_without(Z: Array, weight: Array, columns: Array) -> tuple[Array, Array]:
+    r"""Ledoit-Wolf shrinkage and mean variance of the other rows, for every row left out.
+
+    Sums over the others of :math:`|z_k + \omega z_i|^2` and of its square open up into moments
+    of all rows: O(n d min(n, d)), and no matrix of rows by rows where columns are few.
 
     Parameters
     ----------
-    gram : array of shape (n, n)
-        Products of the centred rows.
+    Z : array of shape (n, d)
+        Centred rows.
     weight : array of shape (n,)
         Row weights of mean one.
     columns : array of shape (n,)
@@ -54,19 +57,25 @@ def shrinkages_without(gram: Array, weight: Array, columns: Array) -> tuple[Arra
     -------
     shrinkage, mean_variance : arrays of shape (n,)
     """
-    n, W = len(gram), weight.sum()
-    rest, q = W - weight, np.diag(gram)
+    (n, d), W = Z.shape, weight.sum()
+    rest, q = W - weight, np.einsum("ij,ij->i", Z, Z)
     omega = weight / rest
-    # |z_k|^2 about the mean of the others
-    size = q[None] + 2 * omega[:, None] * gram + (omega**2 * q)[:, None]
-    np.fill_diagonal(size, 0.0)
-    squared = gram**2
-    norm2 = float(weight @ squared @ weight) / W**2
-    own = squared @ weight / W  # z'Cz
+    if d <= n:
+        C = (Z * weight[:, None]).T @ Z / W
+        norm2, own = float((C**2).sum()), np.einsum("ij,ij->i", Z @ C, Z)  # |C|^2, z'Cz
+    else:
+        squared = (Z @ Z.T) ** 2
+        own = squared @ weight / W
+        norm2 = float(weight @ own) / W
     norm2_without = (W / rest) ** 2 * (norm2 - 2 * omega * own + omega**2 * q**2)
     columns = np.maximum(columns, 1)
-    mean = size @ weight / rest / columns
-    return _combine(size**2 @ weight / rest, norm2_without, mean, columns, n - 1.0), mean
+    shift = omega**2 * q
+    mean = (weight @ q + W * shift - weight * q * (1 + omega) ** 2) / rest
+    fourth = weight @ q**2 + 2 * shift * (weight @ q) + W * shift**2  # sum of w (q_k + shift)^2
+    fourth = fourth + 4 * omega * (Z @ ((weight * q) @ Z)) + 4 * omega**2 * W * own
+    fourth = (fourth - weight * q**2 * (1 + omega) ** 4) / rest
+    mean = mean / columns
+    return _combine(fourth, norm2_without, mean, columns, n - 1.0), mean
 
 
 def whiten_raw_rows(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
@@ -88,8 +97,7 @@ def whiten_raw_rows(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
     W = weight.sum()
     Z = X - weight @ X / W
     rooted = Z * np.sqrt(weight / W)[:, None]
-    gram = Z @ Z.T
-    g, mean = shrinkages_without(gram, weight, d - alone.sum(axis=1))
+    g, mean = shrinkages_without(Z, weight, d - alone.sum(axis=1))
     if d <= n:
         variances, axes = np.linalg.eigh(rooted.T @ rooted)
         U = Z @ axes
@@ -107,7 +115,7 @@ def whiten_raw_rows(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
     h = (squares * R).sum(axis=1)
     beta = (1 - g) * W * weight / rest**2
     left_over = 1.0 - beta * h
-    step = unseen_step("whiten-raw", n - 1) ** 2
+    step = unseen_step("whiten-raw", n) ** 2
     jump2 = np.where(alone, (Z * (W / rest)[:, None]) ** 2, 0.0)
     jump = np.divide(jump2.sum(axis=1), floor, out=np.zeros(n), where=floor > 0)
     extra = alone.sum(axis=1) * step - jump
@@ -192,7 +200,7 @@ def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows)
     upper = np.triu_indices(d)
     double = np.where(upper[0] == upper[1], 1.0, 2.0)
     pairs = (Z[:, upper[0]] * Z[:, upper[1]]).T
-    step = unseen_step("whiten", n - 1) ** 2
+    step = unseen_step("whiten", n) ** 2
 
     def rows(index: Indices) -> Array:
         z, root = Z[index], 1.0 / np.sqrt(V[index])
@@ -230,8 +238,7 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
     W = weight.sum()
     rest = W - weight
     omega = weight / rest
-    gram = Z @ Z.T
-    g = float(_whole_shrinkage(gram, weight, d))
+    g = _whole_shrinkage(Z, weight)
     if g < NO_VARIANCE:
         return refit
     Y, among = _whitened(Z, weight, g)
@@ -241,60 +248,61 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
         bar = -np.partition(-(squares + np.where(alone, np.inf, 0.0)), n - 1, axis=1)[:, n - 1]
         large &= squares >= bar[:, None]
     small = np.where(large, 0.0, g * omega[:, None] * squares)
-    own_g = _shrinkage_moves(X, Z, gram, weight, alone, g)
-    step = unseen_step("whiten", n - 1) ** 2
-    product, yy = Y @ Z.T, np.einsum("ij,ij->i", Y, Y)
-    diagonal, Y2 = np.diag(product).copy(), Y**2
+    moves = _shrinkage_moves(X, Z, weight, alone, g)
+    step = unseen_step("whiten", n) ** 2
+    # z_i'P z_k, with the first-order part of row i, is (z_i + E_i y_i)'y_k.
+    left = Z + small * Y
+    own = np.einsum("ij,ij->i", left, Y)
     b = np.maximum((1 - g) * omega, 1e-12)
+    right = np.column_stack([Y**2, Y, np.ones(n), np.einsum("ij,ij->i", Z, Y)]).T
 
     def rows(index: Indices) -> Array:
-        E, at = small[index], np.arange(len(index))
-        cross = product[index] + (E * Y[index]) @ Y.T
-        own = cross[at, index]
-        out = own[:, None] + diagonal + E @ Y2.T - 2.0 * cross
-        change = own_g[index]
-        if np.abs(change).max() > SMALL_MOVE * g and g < 1:  # dP/dg = (P - PP)/(1 - g)
+        r = len(index)
+        out = np.column_stack([small[index], -2.0 * left[index], own[index], np.ones(r)]) @ right
+        if g < 1 and np.abs(moves[index]).max() > SMALL_MOVE * g:  # dP/dg = (P - PP)/(1 - g)
+            yy = np.einsum("ij,ij->i", Y, Y)
             moved = out - (yy[index][:, None] + yy - 2.0 * Y[index] @ Y.T)
-            out += (change / (1 - g))[:, None] * moved
-        gap = own[:, None] - cross
+            out += (moves[index] / (1 - g))[:, None] * moved
+        gap = own[index][:, None] - left[index] @ Y.T
         plain = ~large[index].any(axis=1)
-        left_over = 1.0 / b[index] - own
-        out[plain] += gap[plain] ** 2 / left_over[plain, None]
-        for r in np.flatnonzero(~plain):
-            i = index[r]
+        rank_one = np.where(plain, 1.0 / (1.0 / b[index] - own[index]), 0.0)
+        out += rank_one[:, None] * gap**2
+        for place in np.flatnonzero(~plain):
+            i = index[place]
             B = np.flatnonzero(large[i])
             entries = g * omega[i] * squares[i, B]
             jump2 = squares[i, B] * (W / rest[i]) ** 2
             entries = np.where(alone[i, B], g - rest[i] / W * jump2 / step, entries)
             entries = np.where(np.abs(entries) < 1e-12, 1e-12, entries)
-            v = np.column_stack([Y[i, B] - Y[:, B], gap[r]])
+            v = np.vstack([(Y[i, B] - Y[:, B]).T, gap[place]])
             K = np.empty((len(B) + 1, len(B) + 1))
             K[:-1, :-1] = among(B)
             K[-1, :-1] = K[:-1, -1] = Y[i, B]
-            K[-1, -1] = own[r]
+            K[-1, -1] = own[i]
             inner = np.diag(1.0 / np.append(entries, b[i])) - K
-            out[r] += np.einsum("kj,kj->j", np.linalg.solve(inner, v.T), v.T)
-        return np.asarray((rest / W)[index][:, None] * out)
+            out[place] += np.einsum("kj,kj->j", np.linalg.solve(inner, v), v)
+        out *= (rest / W)[index][:, None]
+        return np.asarray(out)
 
     return rows
 
 
-def _shrinkage_moves(
-    X: Array, Z: Array, gram: Array, weight: Array, alone: Mask, g: float
-) -> Array:
+def _shrinkage_moves(X: Array, Z: Array, weight: Array, alone: Mask, g: float) -> Array:
     """How far the shrinkage moves without each row, no more than by half."""
     if len(Z) <= FEW_ROWS:
         without = _standard_shrinkages(Z, _variances(X, Z, weight, alone), weight, alone)
     else:  # the units of the others hardly differ
-        without = shrinkages_without(gram, weight, Z.shape[1] - alone.sum(axis=1))[0]
+        without = shrinkages_without(Z, weight, Z.shape[1] - alone.sum(axis=1))[0]
     return np.clip(without - g, -0.5 * g, min(0.5 * g, 1.0 - g))
 
 
-def _whole_shrinkage(gram: Array, weight: Array, d: int) -> Array:
+def _whole_shrinkage(Z: Array, weight: Array) -> float:
     """Ledoit-Wolf's shrinkage of all rows, standardised."""
-    n, q = len(gram), np.diag(gram)
-    norm2 = weight @ gram**2 @ weight / n**2
-    return _combine(weight @ q**2 / n, norm2, np.ones(()), np.asarray(d), n)
+    (n, d), q = Z.shape, np.einsum("ij,ij->i", Z, Z)
+    rooted = Z * np.sqrt(weight)[:, None]
+    inner = rooted.T @ rooted if d <= n else rooted @ rooted.T
+    norm2 = np.asarray((inner**2).sum() / n**2)
+    return float(_combine(weight @ q**2 / n, norm2, np.ones(()), np.asarray(d), n))
 
 
 def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Callable[[Indices], Array]]:

@@ -13,7 +13,7 @@ not exact: O(n^2) for all rows, where refits would take O(n^3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,9 +84,13 @@ def left_out_widths(
         ]
         return np.tile(whole, (n, 1))
     group = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
+    if int(group.max()) + 1 == n:
+        group = np.arange(n)  # each row a group of its own, whatever its label
     Z = Z - Z.mean(axis=0)
     totals, inner, nearest = _pass(Z, metric, weight, group)
     size = _sizes(Z, weight, group) if rescale else np.ones(len(inner))
+    if len(inner) == n and (weight == 1.0).all():
+        return _of_single_rows(totals, nearest, size, factors)
     out = np.empty((len(inner), len(factors)))
     for g in range(len(out)):
         others = group != g
@@ -101,19 +105,37 @@ def left_out_widths(
     return np.asarray(out[group])
 
 
+def _of_single_rows(
+    totals: Array,
+    nearest: tuple[Array, Array, Indices],
+    size: Array,
+    factors: Sequence[float | str],
+) -> Array:
+    """All at once where no row has a weight or a group."""
+    n = len(totals)
+    first, second, owner = nearest
+    mean = (totals.sum() - 2.0 * totals) / ((n - 1.0) * (n - 2.0)) * size
+    mean = np.where(mean > 0, mean, 1.0)
+    values = np.tile(first, (n, 1))
+    values[owner, np.arange(n)] = second
+    others = values[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+    middle = np.where(np.isfinite(others).all(axis=1), np.median(others, axis=1), 0.0) * size
+    automatic = np.clip(middle, AUTO_RANGE[0] * mean, AUTO_RANGE[1] * mean)
+    return np.column_stack([automatic if isinstance(f, str) else mean * f for f in factors])
+
+
 def _sizes(Z: Array, weight: Array, group: Indices) -> Array:
     """Root of the mean squared distance of all rows over that without each group."""
     groups = int(group.max()) + 1
     sums = np.zeros((groups, Z.shape[1]))
-    np.add.at(sums, group, weight[:, None] * Z)
+    np.add.at(sums, group, weight[:, None] * Z)  # n is small
     squares = np.bincount(group, weight * np.einsum("ij,ij->i", Z, Z), groups)
     W, total, centre = weight.sum(), squares.sum(), sums.sum(axis=0)
     rest = W - np.bincount(group, weight, groups)
     spread = (total - squares) / rest - (((centre - sums) / rest[:, None]) ** 2).sum(axis=1)
     whole = total / W - (centre / W) @ (centre / W)
-    return np.asarray(
-        np.sqrt(np.divide(whole, spread, out=np.ones(groups), where=spread > 1e-12 * whole))
-    )
+    ratio = np.divide(whole, spread, out=np.ones(groups), where=spread > 1e-12 * whole)
+    return np.asarray(np.sqrt(ratio))
 
 
 def _pass(

@@ -103,6 +103,6 @@ def _map(X: Array, left: Array, right: Array, starts: Indices, slopes: Array) ->
     return out
 
 
-def step_of_scores(n: int) -> float:
+def step_of_scores(n: float) -> float:
     """Score of a value off a constant column, as though that row were one more of n."""
     return float(ndtri((n + 0.5) / (n + 1.0)) - ndtri(0.5 * n / (n + 1.0)))

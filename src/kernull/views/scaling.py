@@ -65,10 +65,12 @@ def unseen_step(kind: str, n: int) -> float:
     r"""Scaled size of a value off a column that was constant on n training rows.
 
     There is no unit to measure it by. It gets the place it would have had as one more training
-    row, which no unit enters: :math:`(n + 1)/\sqrt{n}` standard deviations from the others, the
-    most that any row can have, or the normal score of the last of n + 1.
+    row, which no unit enters: :math:`(N + 1)/\sqrt{N}` standard deviations from the others, the
+    most that any row can have, or the normal score of the last of N + 1. N is n rounded up to a
+    power of four, so that a row more or less leaves it what it is: rows that are equally odd tie.
     """
-    return step_of_scores(n) if kind == "quantile" else (n + 1.0) / np.sqrt(n)
+    rounded = 4.0 ** np.ceil(np.log(max(n, 1)) / np.log(4.0) - 1e-9)
+    return step_of_scores(rounded) if kind == "quantile" else float((rounded + 1) / rounded**0.5)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,96 @@
+"""Left-out kernels of a kernel set, and scores of models refitted from the beginning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
+from kernull.calibration.left_out_scores import left_out_contributions, lower_ties
+from kernull.problems import RidgeInverse
+from kernull.stacks.kernel_set import KernelSet
+from tests.calibration.left_out_tables import tables
+
+VIEWS = {"a": np.arange(3), "b": np.arange(2, 5)}
+
+
+def kernel_set(X, weight=None, **options):
+    return KernelSet.fit(X, VIEWS, sample_weight=weight, **options)
+
+
+@pytest.mark.parametrize("scaling", ["none", "standard", "whiten", "quantile"])
+@pytest.mark.parametrize("widths", ["auto", [0.25, 1.0]])
+def test_rows_are_the_kernels_of_refitted_sets(scaling, widths):
+    """Exact but for the width, which is near unless the scaling knows no rows."""
+    X = tables(30, 5)["factors"]
+    rows = left_out_kernel_rows(
+        kernel_set(X, scaling=scaling, widths=widths),
+        X,
+        widths=["auto"] if widths == "auto" else widths,
+    )
+    index = np.array([4, 17])
+    found = rows(index)
+    for r, i in enumerate(index):
+        others = np.arange(30) != i
+        refit = kernel_set(X[others], scaling=scaling, widths=widths)
+        truth = np.stack([K[0] for _, K in refit.matrices(X[i : i + 1])])
+        limit = {"none": 1e-8, "quantile": 0.1}.get(scaling, 0.03)
+        np.testing.assert_allclose(found[:, r, others], truth, atol=limit)
+        assert (found[:, r, i] == 0.0).all()
+
+
+def test_groups_do_not_see_each_other():
+    X, groups = tables(24, 5)["gauss"], np.arange(24) // 2
+    found = left_out_kernel_rows(kernel_set(X), X, groups=groups)(np.arange(24))
+    same = groups[:, None] == groups
+    assert (found[:, same] == 0.0).all()
+    assert (found[:, ~same] > 0.0).any()
+
+
+@pytest.mark.parametrize("kind", ["linear", "cosine", "polynomial", "laplacian"])
+def test_other_kernels_are_left_out_at_the_scaling_of_all_rows(kind, rng):
+    X = rng.normal(size=(20, 5)) + 3.0
+    kernels = kernel_set(X, kernels=[kind, "rbf"], scaling="standard")
+    assert not leaves_scaling_out(kernels)
+    assert leaves_scaling_out(kernel_set(X, kernels=[kind, "rbf"], scaling="none"))
+    assert leaves_scaling_out(kernel_set(X, scaling="whiten"))
+    found = left_out_kernel_rows(kernels, X)(np.array([3]))
+    plain = kernels.stack().kernels[:, 3].copy()
+    plain[:, 3] = 0.0
+    np.testing.assert_allclose(found[[0, 2], 0], plain[[0, 2]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["gauss", "factors", "lognormal", "integers"])
+def test_scores_follow_refits_of_everything(name):
+    """The inverse keeps the plain kernel, so scores are near: what matters is their order."""
+    X = tables(40, 5)[name]
+    delta, b = 1e-2, np.array([0.5, 0.3, 0.4, 0.6])
+    options = {"scaling": "auto", "widths": "auto"}
+    kernels = kernel_set(X, **options)
+    inverse = RidgeInverse.of(kernels.combine(b), delta * 40)
+    rows = left_out_kernel_rows(kernels, X, widths=["auto"])
+    found = left_out_contributions(rows, b, inverse.inverse, inverse.coef()).sum(axis=1)
+    truth = []
+    for i in range(40):
+        others = np.arange(40) != i
+        refit = kernel_set(X[others], **options)
+        a = np.linalg.solve(refit.combine(b) + delta * 40 * np.eye(39), np.ones(39))
+        truth.append((refit.combine(b, X[i : i + 1]) @ a)[0])
+    assert np.corrcoef(found, truth)[0, 1] > 0.98
+    assert np.abs(found - truth).max() < 0.15
+
+
+def test_only_scores_that_tie_are_lowered(rng):
+    scores = rng.normal(size=100)
+    np.testing.assert_array_equal(lower_ties(scores), scores)
+    scores[10:20] = scores[10]
+    found = lower_ties(scores)
+    rest = np.r_[:10, 20:100]
+    np.testing.assert_array_equal(found[rest], scores[rest])
+    assert (found[10:20] < scores[10:20]).all()
+    assert (found[10:20] > scores[10:20] - 0.2).all()
+    assert np.ptp(found[10:20]) == 0.0
+    np.testing.assert_array_equal(
+        lower_ties(np.column_stack([scores, scores])), np.column_stack([found, found])
+    )
+    assert not np.isnan(lower_ties(np.array([-np.inf, -np.inf, 1.0, 2.0]))).any()
