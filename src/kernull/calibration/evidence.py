@@ -161,7 +161,7 @@ def _tail(excess: Array, tau: float) -> Array:
     root = np.sqrt(excess) / np.sqrt(tau)  # its square may be too large for a number
     steps = np.minimum(root, np.sqrt(LINEAR))
     far = np.maximum(np.sqrt(root / np.sqrt(LINEAR)), 1.0)
-    near = np.minimum(excess, LINEAR * tau) / tau
+    near = np.where(root > steps, 0.0, excess) / tau
     return np.asarray(np.where(root > steps, LINEAR * far, near))
 
 
