@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from kernull.report import render_report, save_report
+from kernull import MultiKernelFisherNull, TableViews
+from kernull.report import Judgement, render_report, save_report
 from kernull.report._content import gather
 from kernull.report._svg import bar_chart, nice_ticks
 from tests.plain import plain_fisher
@@ -48,21 +49,24 @@ class Outline(HTMLParser):
 def test_numbers_are_the_models(fitted):
     model, X, y = fitted
     content = gather(model, X, y)
-    scores = model.score_samples(X)
-    assert content.n_flagged == int((model.predict(X) == -1).sum())
+    scores, flags = model.score_samples(X), model.predict(X) == -1
+    assert content.n_flagged == int(flags.sum())
     assert content.labels["auc"] == pytest.approx(roc_auc_score(y, scores))
-    np.testing.assert_allclose([row.score for row in content.rows], np.sort(scores), rtol=1e-12)
+    # Flagged rows and no others, lowest score first.
+    np.testing.assert_allclose(
+        [row.score for row in content.rows], np.sort(scores[flags]), rtol=1e-12
+    )
     for row in content.rows:
-        i = row.position - 1
-        assert row.flagged == (model.predict(X[i : i + 1])[0] == -1)
-        assert row.label == ("normal" if y[i] == 1 else "not normal")
+        assert flags[row.position - 1]
+        assert row.label == ("normal" if y[row.position - 1] == 1 else "not normal")
     counts = [content.labels[k] for k in ("caught", "missed", "false_alarms", "passed")]
     assert sum(counts) == len(X)
     why = model.explain(X)
     first = content.rows[0]
     best = why.ranking(first.position - 1)[0]
     assert first.reasons[0].view == why.view_names[best]
-    assert first.reasons[0].difference == why.differences[first.position - 1, best]
+    assert first.reasons[0].difference == pytest.approx(why.differences[first.position - 1, best])
+    assert first.columns[0].number == X[first.position - 1, int(first.columns[0].column[1:])]
 
 
 def test_every_bar_is_on_its_side_of_the_threshold(fitted):
@@ -116,11 +120,73 @@ def test_headings_do_not_skip_a_level(fitted):
 
 def test_long_tables_list_the_lowest_scores_and_stay_small(fitted):
     model, _, _ = fitted
-    X = np.random.default_rng(1).normal(size=(20_000, 5))
+    X = np.random.default_rng(1).normal(size=(20_000, 5)) * 1.5
     page = render_report(model, X)
+    flagged = int((model.predict(X) == -1).sum())
+    assert flagged > 500
     assert len(page.encode()) < 10**6
-    assert page.count("data-verdict=") == 500
-    assert "The 500 rows with the lowest scores, of 20,000" in page
+    assert page.split('<table id="rows">')[1].split("</table>")[0].count("<tr><td>") == 25
+    assert f"The 500 with the lowest scores, of {flagged:,}." in page
+
+
+@pytest.fixture(scope="module")
+def factory():
+    rng = np.random.default_rng(0)
+    n = 300
+    rows = {
+        "time": [f"2024-03-{1 + i // 60:02d} {i % 24:02d}:00" for i in range(n)],
+        "machine": rng.choice(["M1", "M2", "M3"], size=n),
+        "force": rng.normal(size=n), "heat": rng.normal(size=n), "speed": rng.normal(size=n),
+    }  # fmt: skip
+    table = TableViews().fit(rows)
+    return table, MultiKernelFisherNull().fit(table.transform(rows)), rows
+
+
+def test_findings_groups_times_and_drift(factory):
+    table, model, rows = factory
+    new = {name: np.array(cells) for name, cells in rows.items()}
+    odd = np.flatnonzero(new["machine"] == "M2")[:30]
+    new["force"] = new["force"].copy()
+    new["force"][odd] += 8.0
+    new["heat"] = new["heat"] + 1.0
+    content = gather(model, new, table=table)
+    found = {row.position - 1 for row in content.rows}
+    assert set(odd.tolist()) <= found
+    assert np.mean([row.columns[0].column == "force" for row in content.rows[:20]]) > 0.9
+    group = next(group for group in content.groups if group.column == "machine")
+    assert group.values[0][0] == "M2"
+    assert group.values[0][3]
+    assert sum(entry[1] for entry in group.values) == 300
+    assert content.times.column == "time"
+    assert sum(content.times.flagged) == content.n_flagged
+    assert content.drifts[0].column == "heat"
+    assert "speed" not in {drift.column for drift in content.drifts}
+    page = render_report(model, new, table=table)
+    for text in ("stand out", "The five worst", "What drifted", "When and where", "By machine"):
+        assert text in page
+
+
+def test_rows_like_the_training_rows_do_not_drift(factory):
+    table, model, rows = factory
+    rng = np.random.default_rng(5)
+    again = {name: np.array(cells)[rng.permutation(300)] for name, cells in rows.items()}
+    again["time"] = np.array(rows["time"])
+    assert gather(model, again, table=table).drifts == ()
+
+
+def test_no_row_flagged_and_rows_that_cannot_be_judged(factory):
+    table, model, rows = factory
+    few = {name: np.array(cells)[:10] for name, cells in rows.items()}
+    scores = np.full(10, 0.9)
+    quiet = Judgement(scores, np.full(10, 0.5), np.zeros(10, dtype=bool), [""] * 10)
+    page = render_report(model, few, table=table, judgement=quiet)
+    assert "No row is flagged." in page
+    assert 'id="rows"' not in page
+    scores = np.where(np.arange(10) == 3, np.nan, scores)
+    gone = Judgement(scores, scores, np.isnan(scores), ["empty"] * 10)
+    page = render_report(model, few, table=table, judgement=gone)
+    assert "not judged" in page
+    assert "1 of 10 rows stands out" in page
 
 
 def test_the_same_input_gives_the_same_page(fitted):
@@ -143,7 +209,7 @@ def test_a_model_that_did_not_converge_says_so(fitted):
         )
     page = render_report(model, X)
     assert "above tolerance" in page
-    assert 'badge odd">No<' in page
+    assert 'badge odd">Not converged<' in page
 
 
 def test_estimators_without_reasons_have_a_report_too(fitted):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from kernull._whole import write_whole
@@ -159,32 +160,48 @@ def report(
         str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
-    max_rows: Annotated[int, typer.Option(min=1, help="Rows to list.")] = 500,
+    max_rows: Annotated[int, typer.Option(min=1, help="Flagged rows to list.")] = 500,
+    missing_view: o.MissingView = None,
+    missing: o.Missing = None,
     drop: o.Drop = None,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
+    sheet: o.Sheet = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Write a report: one HTML page with charts, the rows that stand out, and their reasons."""
+    """Write a report: one HTML page with the findings, their reasons, drift and the model."""
     check_writable(out, inputs=[model, data])
     check_labels(label, normal)
-    source = open_table(data)
-    fitted = load_fitted(model).for_source(source, drop or [])
+    fitted = load_fitted(model, missing_view or [], missing)
+    source = open_table(data, FileFormat(sep, decimal, encoding, sheet), quiet=quiet)
+    fitted = fitted.for_source(source, drop or [])
     if names is not None and names not in source.names:
         raise UsageError(f"--id: {source.label} has no column {names!r}.")
     with progress(quiet) as bar:
         bar.add_task("Writing the report", total=None)
-        from kernull.report import render_report
+        from kernull.report import Judgement, render_report
 
         chunk = source.read()
+        judged = judge(fitted, chunk, reasons=False)
+        # A row without a score that could be judged: its values are too large, which is told.
+        overflow = any(
+            not np.isfinite(score) and "not judged" not in said
+            for score, said in zip(judged.scores.tolist(), judged.notes, strict=True)
+        )
+        found = Judgement(judged.scores, judged.p_values, judged.flagged, judged.notes)
         page = render_report(
             fitted.model,
-            fitted.read(chunk).X,
+            chunk if fitted.table is not None else fitted.read(chunk).X,
             None if label is None else labels(chunk, label, normal),
             title=title or f"kernull report: {Path(data).stem if data != '-' else 'rows'}",
             subtitle=f"Rows of {source.label}.",
             row_names=None if names is None else chunk.text(names),
             model_path=model,
             max_rows=max_rows,
+            table=fitted.table,
+            judgement=None if overflow else found,
         )
     if out == "-":
         typer.echo(page)

@@ -34,6 +34,8 @@ class TableReason:
         one stay replaced.
     number : float or None
         The value as a number; None for categories.
+    rows : int
+        Normal rows that shares are counted among.
     """
 
     column: str
@@ -45,6 +47,7 @@ class TableReason:
     score: float
     without: float
     number: float | None = None
+    rows: int = 0
 
     @property
     def words(self) -> str:
@@ -52,16 +55,19 @@ class TableReason:
 
         Examples
         --------
-        >>> TableReason("vib_y", "7.1", "3.2", 2.4, 4.1, 1 / 3001, 0.12, 0.71).words
-        'vib_y is 7.1; 2.4 to 4.1 is usual for rows like this; 1 in 3,000 is as far off.'
+        >>> TableReason("vib_y", "5.1", "3.2", 2.4, 4.1, 1 / 400, 0.12, 0.71, rows=3000).words
+        'vib_y is 5.1; 2.4 to 4.1 is usual for rows like this; 1 in 400 is as far off.'
         """
         if self.low is None or self.high is None:
             if not self.expected:
                 return f"{self.column} is {self.value!r}, which no training row has."
             return f"{self.column} is {self.value!r}; rows like this have {self.expected!r}."
         usual = f"{plain_number(self.low)} to {plain_number(self.high)}"
-        often = f"1 in {round_to_two(1 / self.share):,} is as far off"
-        rare = often if self.share < 0.2 else "that alone is not rare"
+        rare = f"1 in {round_to_two(1 / self.share):,} is as far off"
+        if self.share * (self.rows + 1) < 1.5:
+            rare = f"none of {self.rows:,} normal rows is as far off"
+        elif self.share >= 0.2:
+            rare = "that alone is not rare"
         return f"{self.column} is {self.value}; {usual} is usual for rows like this; {rare}."
 
     def record(self) -> dict[str, Any]:
@@ -152,11 +158,19 @@ def _told(
 ) -> TableReason:
     name = table.used_[reason.column]
     rest = (reason.share, reason.score, reason.without)
+    n = table.filler_.rows
     values = table.category_values(name)
     if values is None:
         value = plain_number(reason.value)
         return TableReason(
-            name, value, plain_number(reason.expected), reason.low, reason.high, *rest, reason.value
+            name,
+            value,
+            plain_number(reason.expected),
+            reason.low,
+            reason.high,
+            *rest,
+            reason.value,
+            n,
         )
     expected = table.expected_value(name, reading.X[i])
-    return TableReason(name, str(rows.columns[name][i]), expected, None, None, *rest)
+    return TableReason(name, str(rows.columns[name][i]), expected, None, None, *rest, rows=n)

@@ -15,10 +15,23 @@ from sklearn.metrics import roc_curve
 from kernull._typing import Array, Mask
 from kernull._version import __version__
 from kernull.errors import MissingCapabilityError
+from kernull.inspection import TableReason
 from kernull.metrics import auc
 from kernull.models.explanation import Explanation, spreads
+from kernull.report._findings import (
+    Drift,
+    Group,
+    TimeLine,
+    columns_for_groups,
+    drifts,
+    first_time,
+    groups_of,
+    reasons_of,
+    time_line,
+)
+from kernull.tables import TableViews, as_table
 
-__all__ = ["Content", "Reason", "Row", "can_explain", "gather"]
+__all__ = ["Content", "Judgement", "Reason", "Row", "can_explain", "gather"]
 
 #: Bins of the histogram of scores, and rates of the calibration table.
 BINS = 32
@@ -50,6 +63,21 @@ class Row:
     flagged: bool
     label: str | None
     reasons: tuple[Reason, ...]
+    columns: tuple[TableReason, ...] = ()
+    remarks: str = ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Scores and flags of rows that were judged elsewhere, with views left out where cells lack.
+
+    A score of NaN is a row that could not be judged.
+    """
+
+    scores: Array
+    p_values: Array
+    flagged: Mask
+    remarks: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -74,6 +102,9 @@ class Content:
     series: tuple[tuple[str, str, tuple[float, ...]], ...]
     outline: tuple[float, ...]
     rows: tuple[Row, ...]
+    groups: tuple[Group, ...]
+    times: TimeLine | None
+    drifts: tuple[Drift, ...]
     p_curve: tuple[tuple[float, float], ...]
     rates: tuple[tuple[float, float, float], ...]
     calibration_rows: int
@@ -96,6 +127,8 @@ def gather(
     row_names: Sequence[str] | None = None,
     column_names: Sequence[str] | None = None,
     max_rows: int = 500,
+    table: TableViews | None = None,
+    judgement: Judgement | None = None,
 ) -> Content:
     """Judge rows and collect what a report says about them.
 
@@ -103,6 +136,7 @@ def gather(
     ----------
     model : fitted estimator
     X : table of shape (m, d)
+        As the model takes it; as ``table`` takes it where that is given.
     y : array of shape (m,), optional
         +1 for rows that are normal, -1 for those that are not.
     row_names : sequence of str, optional
@@ -110,28 +144,47 @@ def gather(
     column_names : sequence of str, optional
         Names of the columns; the model's by default.
     max_rows : int
-        Rows that are listed, those with the lowest scores.
+        Flagged rows that are listed, those with the lowest scores.
+    table : TableViews, optional
+        What the model reads tables by.
+    judgement : Judgement, optional
+        What was found out about the rows already.
     """
-    names = [str(i + 1) for i in range(len(X))] if row_names is None else list(map(str, row_names))
-    if len(names) != len(X):
-        raise ValueError(f"row_names: got {len(names)} names for {len(X)} rows.")
+    rows = None if table is None else as_table(X)
+    reading = None if table is None or rows is None else table.read(rows)
+    numbers = np.asarray(X if reading is None else reading.X, dtype=float)
+    names = [str(i + 1) for i in range(len(numbers))]
+    names = names if row_names is None else list(map(str, row_names))
+    if len(names) != len(numbers):
+        raise ValueError(f"row_names: got {len(names)} names for {len(numbers)} rows.")
     labels = None if y is None else np.asarray(y)
-    if labels is not None and (len(labels) != len(X) or not np.isin(labels, (-1, 1)).all()):
+    if labels is not None and (len(labels) != len(numbers) or not np.isin(labels, (-1, 1)).all()):
         raise ValueError("y: expected one label a row, +1 (normal) or -1.")
-    why = model.explain(X) if can_explain(model) else None
-    scores = model.score_samples(X) if why is None else why.scores
-    p_values = model.p_values(X) if why is None else why.p_values
-    if not np.isfinite(scores).all():
-        row = int(np.flatnonzero(~np.isfinite(scores))[0])
-        raise ValueError(f"X: the values of row {row + 1} are so large that its score overflows.")
-    flagged = scores < model.threshold_
-    order = np.argsort(scores, kind="stable")[:max_rows]
-    edges, series, outline = _distribution(model, scores, flagged, labels)
+    if judgement is None:
+        scores = np.asarray(model.score_samples(numbers))
+        if not np.isfinite(scores).all():
+            row = int(np.flatnonzero(~np.isfinite(scores))[0])
+            raise ValueError(
+                f"X: the values of row {row + 1} are so large that its score overflows."
+            )
+        p_values = np.asarray(model.calibration_.p_values(scores))
+        judgement = Judgement(scores, p_values, scores < model.threshold_, [""] * len(scores))
+    scores, flagged = judgement.scores, judgement.flagged
+    judged = np.isfinite(scores)
+    order = np.argsort(scores, kind="stable")  # rows without a score come last
+    order = order[flagged[order]][:max_rows]
+    shown = order[judged[order]]
+    why = model.explain(numbers[shown]) if can_explain(model) and len(shown) else None
+    labelled = _column_names(model, column_names)
+    columns = reasons_of(model, numbers, shown, flagged, labelled, table, reading, rows)
+    some = labels[judged] if labels is not None else None
+    edges, series, outline = _distribution(model, scores[judged], flagged[judged], some)
     history = getattr(model, "history_", ())
     gap = getattr(model, "gap_", None)
+    times = None if table is None or rows is None else first_time(table, rows)
     return Content(
         estimator=type(model).__name__,
-        n_rows=len(X),
+        n_rows=len(numbers),
         n_train=_training_rows(model),
         n_features=int(model.n_features_in_),
         n_flagged=int(flagged.sum()),
@@ -147,12 +200,17 @@ def gather(
         edges=edges,
         series=series,
         outline=outline,
-        rows=_rows(order, names, scores, p_values, flagged, labels, why),
-        p_curve=_curve(*_p_curve(p_values)),
-        rates=_rates(model, p_values),
+        rows=_rows(order, names, judgement, labels, why, columns),
+        groups=()
+        if table is None or rows is None
+        else groups_of(columns_for_groups(table, rows), flagged),
+        times=None if times is None else time_line(*times, flagged),
+        drifts=() if table is None or rows is None else drifts(table, rows),
+        p_curve=_curve(*_p_curve(judgement.p_values[judged])),
+        rates=_rates(model, judgement.p_values[judged]),
         calibration_rows=round(model.calibration_.total),
         held_out=getattr(model, "calibration", "loo") == "split",
-        labels=None if labels is None else _labelled(labels, scores, flagged),
+        labels=None if some is None else _labelled(some, scores[judged], flagged[judged]),
         parameters=tuple((k, repr(v)) for k, v in sorted(model.get_params().items())),
         versions=_versions(),
         columns=_columns(model, column_names),
@@ -239,40 +297,41 @@ def _distribution(
 def _rows(
     order: Any,
     names: Sequence[str],
-    scores: Array,
-    p_values: Array,
-    flagged: Mask,
+    judgement: Judgement,
     labels: Array | None,
     why: Explanation | None,
+    columns: dict[int, list[TableReason]],
 ) -> tuple[Row, ...]:
-    # What an explanation gives is computed for all its rows: once, not row by row.
-    reasons: list[tuple[Reason, ...]] = [()] * len(scores)
+    reasons: list[tuple[Reason, ...]] = [()] * len(order)
     if why is not None:
+        # What an explanation gives is computed for all its rows: once, not row by row.
         differences, surprise = why.differences, why.surprise
-        largest = float(np.abs(differences[order]).max(initial=0.0)) or 1.0
-        for i in order:
-            first = np.argsort(surprise[i], kind="stable")[:3]
-            reasons[i] = tuple(
+        largest = float(np.abs(differences).max(initial=0.0)) or 1.0
+        for k in range(len(why)):
+            first = np.argsort(surprise[k], kind="stable")[:3]
+            reasons[k] = tuple(
                 Reason(
                     why.view_names[v],
-                    d := float(differences[i, v]),
+                    d := float(differences[k, v]),
                     abs(d) / largest,
-                    spreads(float(surprise[i, v])),
+                    spreads(float(surprise[k, v])),
                 )
                 for v in first
             )
     rows = []
-    for i in order:
+    for k, i in enumerate(order.tolist()):
         label = None if labels is None else ("normal" if labels[i] == 1 else "not normal")
         rows.append(
             Row(
-                position=int(i) + 1,
+                position=i + 1,
                 name=names[i],
-                score=float(scores[i]),
-                p_value=float(p_values[i]),
-                flagged=bool(flagged[i]),
+                score=float(judgement.scores[i]),
+                p_value=float(judgement.p_values[i]),
+                flagged=bool(judgement.flagged[i]),
                 label=label,
-                reasons=reasons[i],
+                reasons=reasons[k],
+                columns=tuple(columns.get(i, ())),
+                remarks=judgement.remarks[i],
             )
         )
     return tuple(rows)
@@ -325,12 +384,16 @@ def _labelled(labels: Array, scores: Array, flagged: Mask) -> dict[str, Any] | N
     }
 
 
+def _column_names(model: Any, names: Sequence[str] | None) -> list[str]:
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    return [f"x{i}" for i in range(model.n_features_in_)] if known is None else list(known)
+
+
 def _columns(model: Any, names: Sequence[str] | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
     bank = getattr(model, "bank_", None)
     if bank is None:
         return ()
-    known = getattr(model, "feature_names_in_", None) if names is None else names
-    labels = [f"x{i}" for i in range(model.n_features_in_)] if known is None else known
+    labels = _column_names(model, names)
     # A view in several scalings is one view.
     columns = {v.name: tuple(str(labels[i]) for i in v.columns) for v in bank.views}
     return tuple(columns.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from importlib.resources import files
@@ -13,13 +14,17 @@ from markupsafe import Markup
 
 from kernull._text import visible
 from kernull._whole import write_whole
-from kernull.report._content import Content, gather
-from kernull.report._svg import Line, bar_chart, histogram, line_chart
+from kernull.inspection import TableReason
+from kernull.report._content import Content, Judgement, gather
+from kernull.report._svg import Line, bar_chart, histogram, line_chart, mini_chart, time_chart
+from kernull.tables import TableViews
 
 __all__ = ["render_report", "save_report"]
 
 #: Bars of the chart of weights; all are in the table beside it.
 MAX_BARS = 20
+#: Flagged rows that are shown at once.
+PAGE_ROWS = 25
 
 
 def render_report(
@@ -33,6 +38,8 @@ def render_report(
     column_names: Sequence[str] | None = None,
     model_path: str = "model.kernull",
     max_rows: int = 500,
+    table: TableViews | None = None,
+    judgement: Judgement | None = None,
 ) -> str:
     """A report on a fitted model and the rows it judges, as HTML.
 
@@ -53,7 +60,12 @@ def render_report(
     model_path : str
         Path to show in the lines on how to load the model.
     max_rows : int
-        Rows to list, those with the lowest scores.
+        Flagged rows to list, those with the lowest scores.
+    table : TableViews, optional
+        What the model was fitted through: X is then a table as ``table`` reads it, and the report
+        has its columns' values and ranges, groups, time line and drift.
+    judgement : Judgement, optional
+        Scores and flags of these rows, where they were judged already.
 
     Returns
     -------
@@ -71,7 +83,7 @@ def render_report(
     >>> "<h1>Wine</h1>" in page
     True
     """
-    content = gather(model, X, y, row_names, column_names, max_rows)
+    content = gather(model, X, y, row_names, column_names, max_rows, table, judgement)
     environment = Environment(
         autoescape=True,
         loader=FunctionLoader(_asset),
@@ -90,6 +102,9 @@ def render_report(
         versions=dict(content.versions),
         model_path=model_path,
         max_bars=MAX_BARS,
+        gauge=gauge,
+        page_rows=PAGE_ROWS,
+        data=Markup(_data(content)),
         style=Markup(_asset("style.css")),
         script=Markup(_asset("script.js")),
     )
@@ -126,13 +141,50 @@ def _asset(name: str) -> str:
 
 
 def _sections(content: Content) -> list[tuple[str, str]]:
-    sections = [("learned", "What was learned")]
-    if content.gap is not None:
-        sections.append(("converged", "Convergence"))
-    sections += [("scores", "Scores"), ("rows-title", "Rows"), ("calibration", "Calibration")]
+    sections = [("findings", "Findings")]
+    if content.times or content.groups:
+        sections.append(("where", "When and where"))
+    if content.drifts:
+        sections.append(("drift", "Drift"))
+    if content.n_flagged:
+        sections.append(("rows-title", "Flagged rows"))
+    sections.append(("calibration", "Calibration"))
     if content.labels:
         sections.append(("roc", "Labels"))
-    return [*sections, ("model", "The model")]
+    return [*sections, ("learned", "What was learned"), ("model", "The model")]
+
+
+def gauge(reason: TableReason) -> tuple[float, float, float] | None:
+    """Where the usual range begins and ends and the value lies, in percent of a bar."""
+    if reason.low is None or reason.high is None or reason.number is None:
+        return None
+    low, high = min(reason.low, reason.number), max(reason.high, reason.number)
+    span = high - low or 1.0
+    low, span = low - 0.06 * span, 1.12 * span
+    ends = (reason.low, reason.high, reason.number)
+    start, end, at = (100.0 * (value - low) / span for value in ends)
+    return start, max(end - start, 1.0), at
+
+
+def _data(content: Content) -> str:
+    """The flagged rows for the page's script; no markup can be in it."""
+    rows = [
+        {
+            "name": row.name,
+            "score": None if row.score != row.score else row.score,
+            "p": None if row.p_value != row.p_value else row.p_value,
+            "label": row.label,
+            "remarks": row.remarks,
+            "view": row.reasons[0].view if row.reasons else "",
+            "why": [
+                [c.column, c.value, c.low, c.high, c.words, *(gauge(c) or ())] for c in row.columns
+            ],
+            "views": [[r.view, r.difference, r.spreads] for r in row.reasons],
+        }
+        for row in content.rows
+    ]
+    text = json.dumps(rows, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _charts(content: Content) -> dict[str, Markup]:
@@ -149,6 +201,19 @@ def _charts(content: Content) -> dict[str, Markup]:
         )
     if len(content.gaps) > 1:
         charts["gap"] = _gap_chart(content)
+    if content.times is not None:
+        charts["times"] = time_chart(
+            f"Flagged rows by {content.times.column}",
+            f"{content.n_flagged} flagged rows from {content.times.labels[0]} on.",
+            content.times.labels,
+            content.times.rows,
+            content.times.flagged,
+        )
+    for drift in content.drifts:
+        charts[f"drift {drift.column}"] = mini_chart(
+            f"{drift.column} in training and new rows", drift.words, drift.edges, drift.training,
+            drift.new,
+        )  # fmt: skip
     flagged = content.n_flagged / content.n_rows
     charts["scores"] = histogram(
         "Distribution of scores",

@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-__all__ = ["Chart", "Line", "bar_chart", "histogram", "line_chart", "nice_ticks"]
+__all__ = [
+    "Chart", "Line", "bar_chart", "histogram", "line_chart", "mini_chart", "nice_ticks",
+    "time_chart",
+]  # fmt: skip
 
 WIDTH, HEIGHT = 460, 270
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 44
@@ -66,7 +69,9 @@ class Chart:
             x=float(x), y=float(y), a=anchor, c=css, t=text,
         )  # fmt: skip
 
-    def x_axis(self, ticks: Sequence[tuple[float, str]], label: str) -> None:
+    def x_axis(
+        self, ticks: Sequence[tuple[float, str]], label: str, anchor: str = "middle"
+    ) -> None:
         """Draw ticks with their labels below the plot, and the axis's name."""
         bottom = self.height - BOTTOM
         for value, text in ticks:
@@ -74,7 +79,7 @@ class Chart:
                 '<line x1="{x}" x2="{x}" y1="{t}" y2="{b}" class="grid"/>',
                 x=self.x(value), t=float(TOP), b=float(bottom),
             )  # fmt: skip
-            self.text(self.x(value), bottom + 16, text)
+            self.text(self.x(value), bottom + 16, text, anchor)
         self.text((self.left + self.width - RIGHT) / 2, self.height - 6, label, css="axis-name")
 
     def y_axis(self, ticks: Sequence[tuple[float, str]]) -> None:
@@ -246,6 +251,68 @@ def line_chart(
                 '<circle cx="{x}" cy="{y}" r="{r}" class="mark {c}" data-tip="{tip}"/>',
                 x=chart.x(x), y=chart.y(y), r=radius, c=css, tip=f"{line.name}: {tip}",
             )  # fmt: skip
+    return chart.render()
+
+
+def time_chart(
+    title: str,
+    description: str,
+    labels: Sequence[str],
+    rows: Sequence[int],
+    flagged: Sequence[int],
+) -> Markup:
+    """Share of flagged rows in each piece of time."""
+    shares = [f / n if n else 0.0 for f, n in zip(flagged, rows, strict=True)]
+    high = max(shares) * 1.1 or 1.0
+    chart = Chart(title, description, 940, 210, x_range=(0.0, len(rows)), y_range=(0.0, high))
+    chart.y_axis(_percent(nice_ticks(0.0, high, 3)))
+    step = max(1, -(-len(rows) // 3))  # few: the labels are long, and a phone is narrow
+    chart.x_axis([(float(i), labels[i]) for i in range(0, len(rows), step)], "", "start")
+    for i, (share, f, n) in enumerate(zip(shares, flagged, rows, strict=True)):
+        if f:
+            top = chart.y(share)
+            chart.add(
+                '<rect x="{x}" y="{y}" width="{w}" height="{h}" class="mark odd" data-tip="{t}"/>',
+                x=chart.x(i) + 1.0, y=top, w=max(chart.x(i + 1) - chart.x(i) - 2.0, 1.0),
+                h=max(chart.y(0.0) - top, 1.0), t=f"{labels[i]}: {f} of {n} rows flagged",
+            )  # fmt: skip
+    return chart.render()
+
+
+def mini_chart(
+    title: str,
+    description: str,
+    edges: Sequence[str],
+    training: Sequence[float],
+    new: Sequence[float],
+) -> Markup:
+    """Two distributions on a small plot: training rows as an outline, new rows as bars."""
+    bins = len(new)
+    numbers = len(edges) == bins + 1
+    high = max([*training, *new]) * 1.08 or 1.0
+    chart = Chart(title, description, 300, 120, 8.0, (0.0, float(bins)), (0.0, high))
+    bottom = chart.y(0.0)
+    for b in range(bins):
+        name = f"{edges[b]} to {edges[b + 1]}" if numbers else edges[b]
+        tip = f"{name}: {new[b]:.1%} of new rows, {training[b]:.1%} in training"
+        chart.add(
+            '<rect x="{x}" y="{y}" width="{w}" height="{h}" class="mark normal" data-tip="{t}"/>',
+            x=chart.x(b) + 0.5, y=chart.y(new[b]), w=max(chart.x(b + 1) - chart.x(b) - 1.0, 1.0),
+            h=max(bottom - chart.y(new[b]), 0.5), t=tip,
+        )  # fmt: skip
+    path = "".join(
+        f"{'L' if b else 'M'}{chart.x(b):.1f} {chart.y(training[b]):.1f}H{chart.x(b + 1):.1f}"
+        for b in range(bins)
+    )
+    chart.add('<path d="{d}" class="outline"/>', d=path)
+    if numbers:
+        for at, text, anchor in ((0, edges[0], "start"), (bins, edges[-1], "end")):
+            chart.text(chart.x(at), bottom + 16, text, anchor)
+    else:
+        room = max(3, 40 // bins)
+        for b in range(bins):
+            short = edges[b] if len(edges[b]) <= room else edges[b][: room - 1] + "…"
+            chart.text(chart.x(b + 0.5), bottom + 16, short)
     return chart.render()
 
 

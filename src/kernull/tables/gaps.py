@@ -43,6 +43,7 @@ class GapFiller:
     scale: Array
     correlation: Array | None
     residuals: Array  # (QUANTILES, d): what the other columns leave open, by quantile
+    quantiles: Array  # (QUANTILES, d): of the columns themselves
     rows: int
 
     @classmethod
@@ -57,7 +58,7 @@ class GapFiller:
         scale = unit * np.sqrt(((apart / unit) ** 2).sum(axis=0) / counts)
         scale = np.where(scale > 0, scale, 1.0)
         nothing = np.zeros((QUANTILES, X.shape[1]))
-        filler = cls(mean, scale, None, nothing, len(X))
+        filler = cls(mean, scale, None, nothing, nothing, len(X))
         if X.shape[1] <= MOST_COLUMNS:
             filler = replace(filler, correlation=_correlation(apart / scale))
             for _ in range(0 if observed.all() else ROUNDS):
@@ -67,9 +68,10 @@ class GapFiller:
         left = np.where(observed, whole - filler.expect_each(whole), np.nan)
         known = observed.any(axis=0)
         levels = np.linspace(0.0, 1.0, QUANTILES)
-        found = nothing.copy()
+        found, own = nothing.copy(), nothing.copy()
         found[:, known] = np.nanquantile(left[:, known], levels, axis=0)
-        return replace(filler, residuals=found)
+        own[:, known] = np.nanquantile(X[:, known], levels, axis=0)
+        return replace(filler, residuals=found, quantiles=own)
 
     def fill(self, X: Array) -> Array:
         """Rows without gaps; rows that have none are returned as they are."""

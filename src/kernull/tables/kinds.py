@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -45,6 +46,8 @@ class Column:
         Of a category: the values that were seen.
     form : str, optional
         Of a date: how it is written.
+    counts : tuple of int
+        Of a category: how many training rows have each value.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Column:
     missing: int = 0
     values: tuple[str, ...] = ()
     form: str | None = None
+    counts: tuple[int, ...] = ()
 
 
 def match_columns(patterns: Sequence[str], names: Sequence[str], argument: str) -> list[str]:
@@ -177,7 +181,9 @@ def _category(table: Table, name: str, most: int, why: str) -> Column:
     missing = sum(text is None for text in texts)
     if len(values) <= 1:
         return Column(name, "constant", f"always {values[0]!r}" if values else "always empty")
-    return Column(name, "category", why, missing, values)
+    found = Counter(texts)
+    counts = tuple(found[value] for value in values)
+    return Column(name, "category", why, missing, values, counts=counts)
 
 
 def _mark_copies(table: Table, columns: list[Column], asked: Mapping[str, str]) -> list[Column]:

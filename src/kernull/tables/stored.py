@@ -100,6 +100,7 @@ def _state(table: TableViews) -> dict[str, Any]:
         "mean": _pack(filler.mean),
         "scale": _pack(filler.scale),
         "residuals": _pack(filler.residuals),
+        "quantiles": _pack(filler.quantiles),
         "rows": filler.rows,
         "correlation": None if filler.correlation is None else _pack(filler.correlation),
     }
@@ -133,6 +134,7 @@ def _restored(state: Any) -> TableViews:
         _array(state["scale"], (d,)),
         None if given is None else _array(given, (d, d)),
         _array(state["residuals"], (QUANTILES, d)),
+        _array(state["quantiles"], (QUANTILES, d)),
         int(state["rows"]),
     )
     table.views_ = _views(state["views"], d)
@@ -140,8 +142,10 @@ def _restored(state: Any) -> TableViews:
 
 
 def _column(entry: Any) -> Column:
-    values = entry.pop("values")
-    column = Column(**entry, values=tuple(values))
+    values, counts = tuple(entry.pop("values")), tuple(entry.pop("counts"))
+    column = Column(**entry, values=values, counts=counts)
+    whole = all(isinstance(count, int) and count >= 0 for count in counts)
+    _want(whole and len(counts) == len(values), "a category without its counts")
     texts = [column.name, column.why, *column.values, column.form or ""]
     _want(all(isinstance(text, str) for text in texts), "a column without a name")
     _want(column.kind in KINDS and isinstance(column.missing, int), "a column of no kind")

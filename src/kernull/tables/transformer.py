@@ -325,6 +325,10 @@ class TableViews(TransformerMixin, BaseEstimator):
         column = self._used[self.used_.index(name)]
         return column.values if column.kind == "category" else None
 
+    def category_counts(self, name: str) -> tuple[int, ...]:
+        """How many training rows have each of `category_values`."""
+        return self._used[self.used_.index(name)].counts
+
     def expected_value(self, name: str, row: Array) -> str:
         """The value of a category that the other columns of a row (of `transform`) speak for."""
         gap = np.array(row, dtype=np.float64)[None]

@@ -59,49 +59,165 @@
   // Focus by Tab scrolls the chart into view after the first key may have come: follow, don't hide.
   addEventListener("scroll", place, { passive: true });
 
-  // The table of rows: sorting and filtering.
+  // The table of flagged rows: one page at a time, sorted and filtered, and as a CSV file.
   var table = document.getElementById("rows");
   if (!table) { return; }
+  var all = JSON.parse(document.getElementById("data").textContent);
   var body = table.tBodies[0];
-  var rows = Array.prototype.slice.call(body.rows);
-  var heads = table.tHead.rows[0].cells;
-  Array.prototype.forEach.call(heads, function (head, column) {
+  var heads = Array.prototype.slice.call(table.tHead.rows[0].cells);
+  var labelled = heads.some(function (head) { return head.getAttribute("data-key") === "label"; });
+  var PAGE = 25, page = 0, rows = all.slice();
+  var text = document.getElementById("filter-text");
+  var view = document.getElementById("filter-view");
+  function make(tag, css, content) {
+    var element = document.createElement(tag);
+    if (css) { element.className = css; }
+    if (content !== undefined) { element.textContent = content; }
+    return element;
+  }
+  function number(value, digits, exact) {
+    if (value === null) { return ""; }
+    if (!exact) { return value.toFixed(digits); }
+    var short = value.toPrecision(digits);  // 0.00033, and 1.2e-7
+    return Math.abs(value) >= 1e-4 ? String(parseFloat(short)) : parseFloat(short).toExponential();
+  }
+  function reasons(row) {
+    var list = make("ul", row.why.length ? "cols" : "why");
+    row.why.slice(0, 2).forEach(function (why) {
+      var item = make("li"), words = make("span", "words");
+      words.appendChild(make("b", "", why[0]));
+      words.appendChild(document.createTextNode(why[4].slice(why[0].length)));
+      item.appendChild(words);
+      if (why.length > 5) {
+        var gauge = make("span", "gauge"), usual = make("i"), at = make("s");
+        gauge.setAttribute("aria-hidden", "true");
+        usual.style.left = why[5] + "%";
+        usual.style.width = why[6] + "%";
+        at.style.left = why[7] + "%";
+        gauge.appendChild(usual);
+        gauge.appendChild(at);
+        item.appendChild(gauge);
+      }
+      list.appendChild(item);
+    });
+    if (!row.why.length) {
+      row.views.forEach(function (v) {
+        var item = make("li");
+        item.appendChild(make("b", "", v[0]));
+        item.appendChild(make("em", "", (v[1] < 0 ? "" : "+") + v[1].toFixed(3)));
+        item.appendChild(make("small", "", v[2] ? v[2] + " spreads" : "in line"));
+        list.appendChild(item);
+      });
+    }
+    return list;
+  }
+  function line(row) {
+    var tr = make("tr");
+    tr.appendChild(make("td", "", row.name));
+    tr.appendChild(make("td", "number", number(row.score, 3)));
+    tr.appendChild(make("td", "number pvalue", number(row.p, 2, true)));
+    if (labelled) { tr.appendChild(make("td", "", row.label)); }
+    var why = make("td");
+    why.appendChild(reasons(row));
+    if (row.remarks) { why.appendChild(make("small", "soft", row.remarks)); }
+    tr.appendChild(why);
+    return tr;
+  }
+  function show_rows() {
+    var pages = Math.max(1, Math.ceil(rows.length / PAGE));
+    page = Math.max(0, Math.min(page, pages - 1));
+    body.textContent = "";
+    rows.slice(page * PAGE, (page + 1) * PAGE).forEach(function (row) {
+      body.appendChild(line(row));
+    });
+    document.getElementById("shown").textContent =
+      rows.length + " of " + all.length + " listed rows.";
+    document.getElementById("pager").hidden = pages === 1;
+    document.getElementById("place").textContent = "Page " + (page + 1) + " of " + pages;
+    document.getElementById("before").disabled = page === 0;
+    document.getElementById("after").disabled = page === pages - 1;
+  }
+  function sort() {
+    var head = heads.filter(function (h) { return h.hasAttribute("aria-sort"); })[0];
+    if (!head) { return; }
+    var key = head.getAttribute("data-key");
+    var up = head.getAttribute("aria-sort") === "ascending" ? 1 : -1;
+    rows.sort(function (a, b) {
+      var x = a[key], y = b[key];
+      if (x === null || y === null) { return (x === null) - (y === null); }
+      return up * (typeof x === "number" ? x - y
+        : x.localeCompare(y, undefined, { numeric: true }));
+    });
+  }
+  function filter() {
+    var wanted = text.value.trim().toLowerCase();
+    rows = all.filter(function (row) {
+      var said = [row.name, row.remarks, row.label || "", row.view];
+      row.why.forEach(function (why) { said.push(why[4]); });
+      return (!wanted || said.join(" ").toLowerCase().indexOf(wanted) >= 0)
+        && (!view || !view.value || row.view === view.value);
+    });
+    sort();
+    page = 0;
+    show_rows();
+  }
+  heads.forEach(function (head) {
     var sorter = head.querySelector("button");
     if (!sorter) { return; }
     sorter.addEventListener("click", function () {
       var up = head.getAttribute("aria-sort") !== "ascending";
-      Array.prototype.forEach.call(heads, function (other) { other.removeAttribute("aria-sort"); });
+      heads.forEach(function (other) { other.removeAttribute("aria-sort"); });
       head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      var number = head.classList.contains("number");
-      rows.sort(function (a, b) {
-        var x = a.cells[column].getAttribute("data-key");
-        var y = b.cells[column].getAttribute("data-key");
-        var order = number ? parseFloat(x) - parseFloat(y)
-          : x.localeCompare(y, undefined, { numeric: true });
-        return up ? order : -order;
-      });
-      rows.forEach(function (row) { body.appendChild(row); });
+      sort();
+      page = 0;
+      show_rows();
     });
   });
-  var text = document.getElementById("filter-text");
-  var verdict = document.getElementById("filter-verdict");
-  var view = document.getElementById("filter-view");
-  var shown = document.getElementById("shown");
-  function filter() {
-    var wanted = text.value.trim().toLowerCase();
-    var count = 0;
-    rows.forEach(function (row) {
-      var keep = (!wanted || row.textContent.toLowerCase().indexOf(wanted) >= 0)
-        && (!verdict.value || row.getAttribute("data-verdict") === verdict.value)
-        && (!view || !view.value || row.getAttribute("data-view") === view.value);
-      row.hidden = !keep;
-      count += keep ? 1 : 0;
-    });
-    shown.textContent = "Showing " + count + " of " + rows.length + " listed rows.";
-  }
-  [text, verdict, view].forEach(function (control) {
+  [text, view].forEach(function (control) {
     if (control) { control.addEventListener("input", filter); }
   });
+  function turn(step) {
+    return function () {
+      page += step;
+      show_rows();
+      document.getElementById("rows-title").scrollIntoView();
+    };
+  }
+  document.getElementById("before").addEventListener("click", turn(-1));
+  document.getElementById("after").addEventListener("click", turn(1));
+  // Spreadsheets run cells that begin like a formula: an apostrophe keeps them text.
+  function cell(value) {
+    var said = value === null || value === undefined ? "" : String(value);
+    if (typeof value === "string" && /^[=+\-@\t\r]/.test(said) && isNaN(Number(said))) {
+      said = "'" + said;
+    }
+    return /[",\r\n]/.test(said) ? '"' + said.replace(/"/g, '""') + '"' : said;
+  }
+  function csv() {
+    var most = Math.max.apply(null, all.map(function (row) { return row.why.length; }).concat(0));
+    var head = ["row", "score", "p_value", "view", "remarks"];
+    for (var k = 1; k <= most; k++) {
+      head.push("column_" + k, "value_" + k, "low_" + k, "high_" + k);
+    }
+    var lines = [head.join(",")];
+    rows.forEach(function (row) {
+      var cells = [row.name, row.score, row.p, row.view, row.remarks];
+      for (var k = 0; k < most; k++) {
+        cells = cells.concat(row.why[k] ? row.why[k].slice(0, 4) : ["", "", "", ""]);
+      }
+      lines.push(cells.map(cell).join(","));
+    });
+    return lines.join("\n") + "\n";
+  }
+  document.getElementById("download").addEventListener("click", function () {
+    var link = make("a");
+    link.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv;charset=utf-8" }));
+    link.download = "findings.csv";
+    document.body.appendChild(link);
+    link.click();
+    link.remove();
+    URL.revokeObjectURL(link.href);
+  });
   document.getElementById("controls").hidden = false;
-  filter();
+  show_rows();
 })();

@@ -1,0 +1,228 @@
+"""What a report says first: the rows that stand out, when, where, and what drifted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+from kernull._typing import Array, Indices, Mask
+from kernull.inspection import TableReason, column_reasons, table_reasons
+from kernull.inspection.findings import plain_number
+from kernull.tables import GapFiller, Reading, Table, TableViews
+from kernull.tables.cells import as_dates, as_text
+
+__all__ = ["Drift", "Group", "TimeLine", "drifts", "groups_of", "reasons_of", "time_line"]
+
+#: Scores that may be evaluated for reasons by column; rows beyond have none.
+MAX_SCORES = 40_000
+#: Tables with more columns have no reasons by column.
+MAX_COLUMNS = 200
+#: Bars of the time line, values of a group and columns that drift, at most.
+TIME_BINS, GROUP_VALUES, DRIFTING, MINI_BINS = 40, 8, 10, 20
+
+
+@dataclass(frozen=True)
+class Group:
+    """How many rows of each value of a column are flagged."""
+
+    column: str
+    values: tuple[tuple[str, int, int, bool], ...]
+    """Value, rows, flagged rows, and whether that is more than chance and the rest explain."""
+
+    @property
+    def largest(self) -> float:
+        """The largest share of flagged rows, for the bars; never zero."""
+        return max((odd / n for _, n, odd, _ in self.values), default=0.0) or 1.0
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """Rows and flagged rows by time."""
+
+    column: str
+    labels: tuple[str, ...]
+    rows: tuple[int, ...]
+    flagged: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One column in training and new rows."""
+
+    column: str
+    words: str
+    distance: float
+    """Largest difference of the shares of rows up to a value, or of the shares of values."""
+    edges: tuple[str, ...]
+    training: tuple[float, ...]
+    new: tuple[float, ...]
+
+
+def reasons_of(
+    model: Any,
+    X: Array,
+    order: Indices,
+    flagged: Mask,
+    names: Sequence[str],
+    table: TableViews | None,
+    reading: Reading | None,
+    rows: Table | None,
+) -> dict[int, list[TableReason]]:
+    """Reasons by column of as many rows, in their order, as can be had in reasonable time."""
+    width = X.shape[1] if table is None else len(table.used_)
+    if width > MAX_COLUMNS or width < 2:
+        return {}
+    picked = order[: max(5, MAX_SCORES // (2 * width))]
+    if table is not None and reading is not None and rows is not None:
+        found = table_reasons(model, table, reading, rows, picked.tolist())
+        return dict(zip(picked.tolist(), found, strict=True))
+    normal = X[~flagged] if (~flagged).sum() >= 10 else X
+    # Without training rows, rows that are not flagged say what is usual.
+    plain = column_reasons(
+        model.score_samples, X[picked], GapFiller.fit(normal), threshold=float(model.threshold_)
+    )
+    return {
+        i: [
+            TableReason(
+                str(names[r.column]), plain_number(r.value), plain_number(r.expected), r.low,
+                r.high, r.share, r.score, r.without, r.value, len(normal),
+            )
+            for r in reasons
+        ]
+        for i, reasons in zip(picked.tolist(), plain, strict=True)
+    }  # fmt: skip
+
+
+def groups_of(columns: Mapping[str, Sequence[str]], flagged: Mask) -> tuple[Group, ...]:
+    """Flagged rows by the values of some columns; those with few values only."""
+    found = []
+    for name, cells in columns.items():
+        values, codes, counts = np.unique(
+            np.asarray(cells, dtype=str), return_inverse=True, return_counts=True
+        )
+        if not 2 <= len(values) <= 50:
+            continue
+        odd = np.bincount(codes.ravel(), weights=flagged, minlength=len(values)).astype(int)
+        entries = []
+        for v, value in enumerate(values):
+            rest = len(flagged) - counts[v]
+            share = (odd.sum() - odd[v] + 0.5) / (rest + 1.0)
+            # Bonferroni over the values of the column.
+            unusual = binom.sf(odd[v] - 1, counts[v], share) < 0.01 / len(values)
+            entries.append((str(value) or "(empty)", int(counts[v]), int(odd[v]), bool(unusual)))
+        entries.sort(key=lambda entry: -entry[2] / entry[1])
+        found.append(Group(name, tuple(entries[:GROUP_VALUES])))
+    return tuple(found)
+
+
+def time_line(column: str, times: Array, flagged: Mask) -> TimeLine | None:
+    """Flagged rows over time, in bins of equal length."""
+    known = ~np.isnat(times)
+    seconds = times[known].astype("datetime64[s]").astype(np.int64).astype(float)
+    if len(seconds) < 2 or np.ptp(seconds) == 0:
+        return None
+    bins = min(TIME_BINS, max(4, len(seconds) // 5))
+    edges = np.linspace(seconds.min(), seconds.max(), bins + 1)
+    rows = np.histogram(seconds, edges)[0]
+    odd = np.histogram(seconds[flagged[known]], edges)[0]
+    labels = [
+        str(np.datetime64(int(edge), "s")).replace("T", " ")[: 10 if np.ptp(seconds) > 4e6 else 16]
+        for edge in edges[:-1]
+    ]
+    return TimeLine(column, tuple(labels), tuple(rows.tolist()), tuple(odd.tolist()))
+
+
+def drifts(table: TableViews, rows: Table) -> tuple[Drift, ...]:
+    """Columns whose values differ most from those of the training rows, beyond chance."""
+    found = []
+    for column in table.used_:
+        values = table.category_values(column)
+        if column not in rows.columns:
+            continue
+        if values is None:
+            j = table.blocks_[table.used_.index(column)]
+            if len(j) == 1:
+                new = rows.parse(column)[0]
+                drift = _number_drift(column, table.filler_, j[0], new[np.isfinite(new)])
+            else:  # a date
+                drift = None
+        else:
+            drift = _category_drift(table, column, values, as_text(rows.columns[column]))
+        if drift is not None:
+            found.append(drift)
+    return tuple(sorted(found, key=lambda drift: -drift.distance)[:DRIFTING])
+
+
+def _number_drift(column: str, filler: GapFiller, j: int, new: Array) -> Drift | None:
+    if len(new) < 5:
+        return None
+    old = filler.quantiles[:, j]
+    levels = np.linspace(0.0, 1.0, len(old))
+    ordered = np.sort(new)
+    # The Kolmogorov-Smirnov distance, with the training rows known by their quantiles.
+    usual = np.interp(ordered, old, levels, left=0.0, right=1.0)
+    ranks = np.arange(len(new) + 1) / len(new)
+    distance = float(max(np.abs(usual - ranks[1:]).max(), np.abs(usual - ranks[:-1]).max()))
+    if distance < _chance(filler.rows, len(new)):
+        return None
+    low, high = min(old[0], ordered[0]), max(old[-1], ordered[-1])
+    if np.ptp(old) > 0 and (high - low) > 6 * np.ptp(old):  # far values would flatten the rest
+        low, high = old[0] - 2.5 * np.ptp(old), old[-1] + 2.5 * np.ptp(old)
+    edges = np.linspace(low, high, MINI_BINS + 1)
+    training = np.diff(np.interp(edges, old, levels, left=0.0, right=1.0))
+    inside = np.histogram(np.clip(new, low, high), edges)[0] / len(new)
+    middle, now = plain_number(float(old[len(old) // 2])), plain_number(float(np.median(new)))
+    return Drift(
+        column, f"median {now}, {middle} in training", distance,
+        tuple(plain_number(float(edge)) for edge in edges), tuple(training.tolist()),
+        tuple(inside.tolist()),
+    )  # fmt: skip
+
+
+def _category_drift(
+    table: TableViews, column: str, values: tuple[str, ...], texts: list[str | None]
+) -> Drift | None:
+    filled = [text for text in texts if text is not None]
+    if len(filled) < 5:
+        return None
+    counts = table.category_counts(column)
+    training = np.array([*counts, 0], dtype=float) / max(sum(counts), 1)
+    index = {value: i for i, value in enumerate(values)}
+    codes = [index.get(text, len(values)) for text in filled]
+    new = np.bincount(codes, minlength=len(values) + 1) / len(filled)
+    distance = float(np.abs(training - new).sum() / 2)
+    if distance < _chance(table.filler_.rows, len(filled)) * np.sqrt(len(values) / 2):
+        return None
+    v = int(np.abs(training - new).argmax())
+    name = values[v] if v < len(values) else "other values"
+    shown = [*values, "other values"] if new[-1] else list(values)
+    return Drift(
+        column, f"{name}: {new[v]:.0%} of the rows, {training[v]:.0%} in training", distance,
+        tuple(shown), tuple(training[: len(shown)].tolist()), tuple(new[: len(shown)].tolist()),
+    )  # fmt: skip
+
+
+def _chance(n: int, m: int) -> float:
+    """A distance that two samples of one kind reach once in a thousand times (Smirnov)."""
+    return 1.95 * float(np.sqrt(1.0 / max(n, 1) + 1.0 / max(m, 1)))
+
+
+def columns_for_groups(table: TableViews, rows: Table) -> dict[str, list[str]]:
+    """Columns of categories, used or not, as text."""
+    return {
+        column.name: [text or "" for text in as_text(rows.columns[column.name])]
+        for column in table.columns_
+        if column.kind == "category" and column.name in rows.columns
+    }
+
+
+def first_time(table: TableViews, rows: Table) -> tuple[str, Array] | None:
+    """The first column of dates."""
+    for column in table.columns_:
+        if column.kind == "date" and column.name in rows.columns:
+            return column.name, as_dates(rows.columns[column.name], column.form or "iso")
+    return None
