@@ -33,8 +33,8 @@ __all__ = ["SampledProjections", "sampled_leave_one_out"]
 
 #: Rows in the sample: the threshold's rate is then known to within a percent or so.
 SAMPLE_ROWS = 500
-#: Certified relative accuracy of each 1 - y_i (the bounds' distance; the true one is far less),
-#: well below what 500 rows can tell apart.
+#: Certified relative accuracy of each G_ii (the bounds' distance; the true one is far less), well
+#: below what 500 rows can tell apart.
 TOLERANCE = 1e-2
 #: Bytes of the blocks in work.
 WORK_BYTES = 2**28
@@ -42,14 +42,19 @@ WORK_BYTES = 2**28
 
 @dataclass(frozen=True)
 class SampledProjections:
-    """Leave-one-out projections, certified on a sample."""
+    """Leave-one-out projections, with bounds on a sample.
+
+    The bounds are of G_ii. What is left out, 1 - y_i = a_i / G_ii, has the relative error of a_i
+    too, as the solver's gap leaves it: little for low scores, which thresholds are made of, and up
+    to most of it for high scores, whose a_i is near zero.
+    """
 
     projections: Array
-    """Of every row, of shape (n,): certified in the sample, estimated elsewhere."""
+    """Of every row, of shape (n,): bounded in the sample, estimated elsewhere."""
     index: Indices
     """The rows of the sample, increasing."""
     error: Array
-    """Certified relative error of 1 - projection for each row of the sample."""
+    """Certified relative error of G_ii for each row of the sample."""
 
 
 def sampled_leave_one_out(
@@ -84,7 +89,7 @@ def sampled_leave_one_out(
     targets : int, optional
         Sample among so many rows, from the first on; all by default.
     tol : float
-        Relative accuracy of each 1 - y_i to certify.
+        Relative accuracy of each G_ii to certify.
     max_iter : int
         Limit of conjugate-gradient steps.
     random_state : int

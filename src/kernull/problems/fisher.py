@@ -25,6 +25,9 @@ from kernull.stacks.dense import smallest_ritz_value
 
 __all__ = ["FisherProblem", "inverse_diagonal"]
 
+#: Squares of the coefficients, which are about 1 / ridge, must be numbers above 0.
+MAX_RIDGE = 1e140
+
 
 def inverse_diagonal(factor: Array) -> Array:
     """Diagonal of (LL')^-1 from its lower factor L, which is used up.
@@ -78,8 +81,11 @@ class FisherProblem:
         target: Array | None = None,
         row_weight: Array | None = None,
     ) -> None:
-        if not (np.isfinite(ridge) and ridge > 0):
-            raise ValueError(f"ridge: got {ridge!r}; expected a positive number.")
+        if not 0 < ridge <= MAX_RIDGE:
+            raise ValueError(
+                f"ridge: got {ridge!r} (delta times the number of rows); expected a positive "
+                f"number, at most {MAX_RIDGE:g}."
+            )
         self.stack = stack
         self.ridge = float(ridge)
         self.row_scale = None if row_weight is None else np.sqrt(np.asarray(row_weight, float))
@@ -164,7 +170,7 @@ class FisherProblem:
         u = Ka @ a
         residual = self.target - self.ridge * a - weights @ Ka
         linear, quadratic = float(self.target @ a), self.ridge * float(a @ a)
-        self._check_sign(u, quadratic)
+        self._check_sign(u, quadratic, a)
         upper = (
             2 * linear - quadratic - float(weights @ u) + float(residual @ residual) / self.ridge
         )
@@ -187,15 +193,30 @@ class FisherProblem:
         """The exact a(b), from what `factorise` gave."""
         return self._scale(cho_solve((factor, True), self.target, check_finite=False))
 
-    def _check_sign(self, u: Array, quadratic: float) -> None:
+    def _check_sign(self, u: Array, quadratic: float, a: Array | None = None) -> None:
         # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding. Rounding is measured
         # against rho a'a too: linear kernels of centred columns have every u_j = 0.
         worst = int(np.argmin(u))
-        if u[worst] < -1e-6 * max(float(np.abs(u).max()), quadratic):
-            raise InvalidKernelError(
-                f"kernels: kernel {worst} is not positive semidefinite: a'K a = {u[worst]:.3g} for "
-                "the model's own coefficients a."
-            )
+        if u[worst] >= -1e-6 * max(float(np.abs(u).max()), quadratic):
+            return
+        if a is not None and u[worst] >= -self._rounding(worst, a):
+            return
+        raise InvalidKernelError(
+            f"kernels: kernel {worst} is not positive semidefinite: a'K a = {u[worst]:.3g} for "
+            "the model's own coefficients a."
+        )
+
+    def _rounding(self, j: int, a: Array) -> float:
+        """How far rounding may take a'K_j a: 2 n eps |a|'|K_j||a|, with |K_ij| <= sqrt(k_ii k_jj).
+
+        Where the ridge is tiny, a is huge in the directions that K_j does not have, and a'K_j a is
+        a small difference of large numbers.
+        """
+        root = np.sqrt(np.maximum(self.stack.diagonal()[j], 0.0))
+        spread = np.abs(a if self.row_scale is None else self.row_scale * a) @ root
+        single = "32" in str(getattr(self.stack, "dtype", ""))
+        eps = np.finfo(np.float32 if single else np.float64).eps
+        return float(2.0 * self.n * eps * spread * spread)
 
     def _indefinite(self, weights: Array) -> InvalidKernelError:
         K = self.stack.combine(weights)  # type: ignore[attr-defined]

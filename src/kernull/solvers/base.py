@@ -36,6 +36,9 @@ __all__ = [
     "starting_weights",
 ]
 
+#: What ``"auto"`` may stand for; see `pick`.
+AUTOMATIC = ("newton", "subspace", "cutting-plane", "frank-wolfe")
+
 
 class Record(NamedTuple):
     """One line of a solver's history."""
@@ -112,9 +115,11 @@ class Tracker:
         n_evaluations: int = 0,
         *,
         warn: bool = True,
-        advice: str = "Raise max_iter, or use solver='auto'.",
+        advice: str | None = None,
     ) -> Result:
         """The best point as a result; warns, with advice, when its gap is above the tolerance.
+
+        By default to use ``solver="auto"``, unless this solver is what that stands for.
 
         A solver inside another one does not ``warn``: the outer certificate speaks for the whole.
         (Filters would not do: they belong to the process, and threads would undo each other's.)
@@ -122,6 +127,9 @@ class Tracker:
         assert self.best is not None
         converged = self._best_gap <= self.tol
         if warn and not converged:
+            if advice is None:
+                other = "" if solver in AUTOMATIC else ", or use solver='auto'"
+                advice = f"Raise max_iter, tol or delta{other}."
             warnings.warn(
                 f"solver={solver!r} stopped after {len(self.history)} iterations with a relative "
                 f"duality gap of {self._best_gap:.2g}, above tol={self.tol:.2g}: the weights are "

@@ -19,6 +19,9 @@ from kernull.views import ViewScaler, read_scalings
 
 __all__ = ["KernelSet", "KernelSetShape", "ScaledView", "parse_widths", "report_dropped"]
 
+#: Values of a view; their squares, and sums of these over all columns, must be numbers.
+LARGEST = 1e140
+
 
 @dataclass(frozen=True)
 class ScaledView:
@@ -31,8 +34,8 @@ class ScaledView:
     kernels: tuple[FittedKernel, ...]
 
     def transform(self, X: Array) -> Array:
-        """New rows of this view, scaled."""
-        return self.scaler.transform(X[:, self.columns])
+        """New rows of this view, scaled; what is too far to be squared is brought nearer."""
+        return self.scaler.transform(np.clip(X[:, self.columns], -LARGEST, LARGEST))
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class KernelSet:
         dropped: list[str] = []
         for name, columns in views.items():
             part = X[:, columns]
+            _check_size(name, part, columns)
             if drop_constant and _constant(part):
                 dropped.append(name)
                 continue
@@ -207,6 +211,18 @@ def report_dropped(dropped: Sequence[str], kept: int) -> None:
             "says nothing about normality and would attract weight.",
             ConstantViewWarning,
             stacklevel=3,
+        )
+
+
+def _check_size(name: str, X: Array, columns: Indices) -> None:
+    """Refuse values whose squares are no numbers, or all zero: distances could not be told."""
+    size = np.abs(X)
+    i, j = np.unravel_index(int(np.argmax(size)), size.shape)
+    if size[i, j] > LARGEST or 0.0 < size[i, j] < 1.0 / LARGEST:
+        raise ValueError(
+            f"X: the largest value of the view {name!r} is {X[i, j]:.3g} (row {i}, column "
+            f"{columns[j]}); expected between {1 / LARGEST:g} and {LARGEST:g}, so that it can be "
+            "squared. Use another unit, or leave out that row."
         )
 
 
