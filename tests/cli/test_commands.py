@@ -374,3 +374,32 @@ def test_the_demo_ends_in_tables_and_a_report(tmp_path):
     assert "duality gap" in done.stdout
     assert (tmp_path / "demo/report.html").stat().st_size < 10**6
     assert library.load(tmp_path / "demo/model.kernull").gap_ <= 1e-6
+
+
+def test_models_that_decide_by_evidence_say_more(tables):
+    fit = [
+        "fit",
+        "train.csv",
+        "-o",
+        "e.kernull",
+        "--view",
+        "colour=col_*",
+        "--decision",
+        "evidence",
+    ]
+    done = kernull(*fit, "--view", "size=width,height", "-q", cwd=tables)
+    assert done.returncode == 0, done.stderr
+    found = rows_of(kernull("score", "e.kernull", "new.csv", cwd=tables).stdout)
+    model = library.load(tables / "e.kernull")
+    X = np.loadtxt(tables / "new.csv", delimiter=",", skiprows=1)
+    np.testing.assert_allclose([float(r["rarity"]) for r in found], model.rarity(X), rtol=1e-6)
+    want = model.evidence(X, by="view")
+    for v, view in enumerate(("colour", "size")):
+        np.testing.assert_allclose(
+            [float(r[f"evidence_{view}"]) for r in found], want[:, v], rtol=1e-6, atol=1e-9
+        )
+    assert {r["top_view"] for r in found[30:]} == {"colour"}
+    gone = kernull("score", "e.kernull", "new.csv", "--missing-view", "size", cwd=tables)
+    assert rows_of(gone.stdout)[0]["evidence_size"] == "nan"
+    page = kernull("report", "e.kernull", "new.csv", "-o", "-", cwd=tables).stdout
+    assert "normal rows is as unusual" in page

@@ -15,18 +15,38 @@ from kernull.tables.table import Table
 if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
     from kernull.tables import Reading
 
-__all__ = ["Judged", "judge", "notes_of", "parts"]
+__all__ = ["Judged", "extra_names", "judge", "notes_of", "parts"]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Scores, p-values, flags, the most suspect view (None without contributions), and notes."""
+    """Scores, p-values, flags, the most suspect view (None without contributions), and notes.
+
+    ``extra`` has what only some models know, by column of the output; see `extra_names`.
+    """
 
     scores: Array
     p_values: Array
     flagged: Mask
     top_view: list[str] | None
     notes: list[str]
+    extra: dict[str, Array]
+
+
+def extra_names(fitted: Fitted) -> list[str]:
+    """Columns that models which decide by evidence add: rarity, and evidence by view."""
+    fit = getattr(fitted.model, "model_", None)
+    if not getattr(fit, "decides_by_evidence", False):
+        return []
+    return ["rarity", *(f"evidence_{name}" for name in fitted.view_names)]
+
+
+def _extra(fitted: Fitted, X: Array, missing: list[str] | None) -> dict[str, Array]:
+    model = fitted.model
+    there = [name for name in fitted.view_names if name not in (missing or ())]
+    parts = model.evidence(X, by="view", missing_views=missing)
+    by_view = {f"evidence_{name}": parts[:, v] for v, name in enumerate(there)}
+    return {"rarity": model.rarity(X, missing_views=missing), **by_view}
 
 
 def parts(fitted: Fitted, reading: Reading) -> Iterator[tuple[Indices, list[str] | None]]:
@@ -48,6 +68,7 @@ def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
     n = len(reading.X)
     scores, p_values = np.full(n, np.nan), np.full(n, np.nan)
     flagged, top = np.ones(n, dtype=bool), [""] * n
+    extra = {name: np.full(n, np.nan) for name in (extra_names(fitted) if reasons else ())}
     for index, missing in parts(fitted, reading):
         if missing is None:
             continue
@@ -57,9 +78,11 @@ def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
         flagged[index] = ~(scores[index] >= threshold)
         for i, name in zip(index, names, strict=True):
             top[i] = name
-    return Judged(
-        scores, p_values, flagged, top if reasons else None, notes_of(fitted, rows, reading)
-    )
+        if extra:
+            for name, values in _extra(fitted, reading.X[index], missing or None).items():
+                extra[name][index] = values
+    said = notes_of(fitted, rows, reading)
+    return Judged(scores, p_values, flagged, top if reasons else None, said, extra)
 
 
 def _judge(
@@ -68,7 +91,8 @@ def _judge(
     if reasons:
         why = model.explain(X, missing_views=missing)
         names = why.view_names
-        top = [names[v] for v in np.argmin(why.surprise, axis=1)]
+        first = np.argmin(why.surprise if why.rarity is None else -why.shares, axis=1)
+        top = [names[v] for v in first]
         return why.scores, why.p_values, why.threshold, top
     if missing is None:
         scores = model.score_samples(X)

@@ -57,6 +57,9 @@ def fit(
         str | None, typer.Option(help="standard, whiten, whiten-raw, none, auto.")
     ] = None,
     solver: Annotated[str | None, typer.Option(help="Solver of the weights.")] = None,
+    decision: Annotated[
+        str | None, typer.Option(help="evidence (each kernel calibrated), or sum.")
+    ] = None,
     false_alarm_rate: Annotated[
         float | None, typer.Option(help="Share of normal rows that may be flagged: 0.05.")
     ] = None,
@@ -93,7 +96,7 @@ def fit(
             "dates": dates, "missing": missing, "label": label, "normal": normal, "sep": sep,
             "decimal": decimal, "encoding": encoding, "sheet": sheet, "kernel": kernel,
             "scaling": scaling, "width": width, "p": p, "delta": delta, "solver": solver,
-            "calibration": calibration, "false_alarm_rate": false_alarm_rate,
+            "calibration": calibration, "decision": decision, "false_alarm_rate": false_alarm_rate,
             "select": select or None,
         },
     )  # fmt: skip
@@ -148,6 +151,7 @@ _OPTIONS = {
     "delta": "--delta",
     "solver": "--solver",
     "calibration": "--calibration",
+    "decision": "--decision",
     "false_alarm_rate": "--false-alarm-rate",
 }
 
@@ -173,7 +177,9 @@ def _selected(table: TrainingTable, parameters: dict[str, Any]) -> Any:
         for name, value in parameters.items()
     }
     extra: dict[str, Any] = {
-        name: settings.pop(name) for name in ("solver", "calibration") if name in settings
+        name: settings.pop(name)
+        for name in ("solver", "calibration", "decision")
+        if name in settings
     }
     search = MultiKernelFisherNullCV(**settings, model_params=extra or None)
     return _named(search.fit(table.X, table.y).best_estimator_, table)

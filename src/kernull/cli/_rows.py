@@ -13,7 +13,7 @@ from kernull.cli import _options as o
 from kernull.cli._console import note, print_json, progress, stdout
 from kernull.cli._errors import UsageError
 from kernull.cli._features import matching
-from kernull.cli._judging import judge
+from kernull.cli._judging import extra_names, judge
 from kernull.cli._models import check_labels, labels, load_fitted
 from kernull.cli._output import _SUFFIXES, check_writable, finite, open_rows
 from kernull.cli._tables import CHUNK_ROWS, FileFormat, open_table
@@ -48,11 +48,13 @@ def score(
 ) -> None:
     """Score rows: score, p-value, flag (1 where flagged), top view and remarks of each.
 
-    Remarks say which cells were empty and filled in, and which categories are new. The top view
-    is the one that fits the other views of its row least. The table is read and
-    written in chunks, so it may be larger than memory. With --json, standard output gets JSON
-    lines, or a summary where the rows go to a file. In CSV and TSV, text that a spreadsheet would
-    run as a formula gets an apostrophe in front, unless --leave-formulas.
+    Models that decide by evidence add the rarity (one in so many normal rows has as much evidence
+    against it) and the evidence of each view. Remarks say which cells were empty and filled in,
+    and which categories are new. The top view is the one that fits the other views of its row
+    least, or has most of the evidence. The table is read and written in chunks, so it may be
+    larger than memory. With --json, standard output gets JSON lines, or a summary where the rows
+    go to a file. In CSV and TSV, text that a spreadsheet would run as a formula gets an apostrophe
+    in front, unless --leave-formulas.
     """
     check_writable(out, () if out == "-" else _SUFFIXES, inputs=[model, data])
     from kernull.report import can_explain
@@ -62,7 +64,8 @@ def score(
     fitted = fitted.for_source(source, drop or [])
     kept = matching(keep or [], source.names, "--keep")
     explained = can_explain(fitted.model)
-    own = ["score", "p_value", "flag", *(["top_view"] if explained else []), "remarks"]
+    more = extra_names(fitted)
+    own = ["score", "p_value", "flag", *more, *(["top_view"] if explained else []), "remarks"]
     taken = [name for name in kept if name in ("row", *own)]
     if taken:
         raise UsageError(
@@ -78,7 +81,8 @@ def score(
             copied = [chunk.text(name) for name in kept]
             top = [] if judged.top_view is None else [judged.top_view]
             flags = judged.flagged.astype(int)
-            judgement = [judged.scores, judged.p_values, flags, *top, judged.notes]
+            found = [judged.extra.get(name, [float("nan")] * len(chunk)) for name in more]
+            judgement = [judged.scores, judged.p_values, flags, *found, *top, judged.notes]
             writer.write([numbers, *copied, *judgement])
             rows, flagged = rows + len(chunk), flagged + int(flags.sum())
             noted += sum(map(bool, judged.notes))

@@ -12,13 +12,14 @@ from kernull.cli._tables import FileFormat
 __all__ = ["Settings", "read_settings"]
 
 _TEXT = ("dates", "missing", "label", "normal", "sep", "decimal", "encoding", "sheet", "scaling",
-         "solver", "calibration")  # fmt: skip
+         "solver", "calibration", "decision")  # fmt: skip
 _NUMBERS = ("p", "delta", "false_alarm_rate")
 _LISTS = ("kernel", "width", "drop", "encode")
 #: Options that the estimator takes, by the name of its parameter.
 _PARAMETERS = {"kernel": "kernels", "width": "widths"} | {
-    name: name for name in ("scaling", "p", "delta", "solver", "calibration", "false_alarm_rate")
-}
+    name: name for name in ("scaling", "p", "delta", "solver", "calibration", "decision",
+                               "false_alarm_rate")
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from kernull._version import __version__
 from kernull.errors import MissingCapabilityError
 from kernull.inspection import TableReason
 from kernull.metrics import auc
-from kernull.models.explanation import Explanation, spreads
+from kernull.models.explanation import Explanation, one_in, spreads
 from kernull.report._findings import (
     Drift,
     Group,
@@ -65,6 +65,8 @@ class Row:
     reasons: tuple[Reason, ...]
     columns: tuple[TableReason, ...] = ()
     remarks: str = ""
+    rare: str = ""
+    """How rare such a row is, of models that know."""
 
 
 @dataclass(frozen=True)
@@ -319,6 +321,7 @@ def _rows(
                 for v in first
             )
     rows = []
+    rarity = None if why is None else why.rarity
     for k, i in enumerate(order.tolist()):
         label = None if labels is None else ("normal" if labels[i] == 1 else "not normal")
         rows.append(
@@ -332,6 +335,7 @@ def _rows(
                 reasons=reasons[k],
                 columns=tuple(columns.get(i, ())),
                 remarks=judgement.remarks[i],
+                rare="" if rarity is None or k >= len(rarity) else f"1 in {one_in(rarity[k])}",
             )
         )
     return tuple(rows)
