@@ -172,3 +172,18 @@ def test_products_by_blocks_of_rows(threads, dtype, rng, monkeypatch):
     np.testing.assert_allclose(stack.products(V), truth, atol=close)
     np.testing.assert_allclose(stack.products(V[:, :0]), truth[:, :, :0])
     assert stack.products(V).dtype == np.float64
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, DenseStack, lambda K: K.tolist()])
+def test_complex_kernels_are_refused(wrap):
+    """Their imaginary part was dropped, with a warning of NumPy's."""
+    K = np.eye(5)[None] * (1 + 0.5j)
+    with pytest.raises(InvalidKernelError, match="complex128; expected real numbers"):
+        kernull.MultiKernelFisherNull("precomputed").fit(wrap(K))
+
+
+def test_complex_tensors_are_refused():
+    torch = pytest.importorskip("torch")
+    K = torch.eye(5)[None] * (1 + 0.5j)
+    with pytest.raises(InvalidKernelError, match="expected real numbers"):
+        kernull.MultiKernelFisherNull("precomputed").fit(K)

@@ -127,3 +127,16 @@ def test_no_client_is_an_error(monkeypatch):
     monkeypatch.setattr(distributed, "default_client", none)
     with pytest.raises(ClusterError, match="no active Dask client"):
         DistributedStack(some_bank(some_rows()))
+
+
+def test_a_closed_client_is_an_error_that_says_so():
+    with distributed.Client(
+        n_workers=1, processes=False, dashboard_address=":0", set_as_default=False
+    ) as client:
+        stack = DistributedStack(some_bank(some_rows()), client=client)
+    for use in (
+        lambda: DistributedStack(some_bank(some_rows()), client=client),
+        lambda: stack.products(np.ones(stack.n)),
+    ):
+        with pytest.raises(ClusterError, match=r"client .* is closed\. Create another"):
+            use()

@@ -622,4 +622,4 @@ def _own_stack(name: Hashable, X: Any, dtype: Any) -> DenseStack:
 
 
 def _cross_stack(X: Any) -> DenseStack:
-    return X if isinstance(X, DenseStack) else DenseStack(np.asarray(X, dtype=float))
+    return X if isinstance(X, DenseStack) else DenseStack(np.asarray(X))

@@ -143,7 +143,7 @@ class GivenKernels:
         """Kernels against all rows given to fit, cut to those it learned from."""
         if self.learned is None:
             return X
-        values = X if isinstance(X, DenseStack) else np.asarray(X, dtype=float)
+        values = X if isinstance(X, DenseStack) else np.asarray(X)
         if values.shape[-1] != self.n_given:
             return X
         if isinstance(values, DenseStack):

@@ -71,6 +71,10 @@ class DenseStack:
                 "or (J, m, n) to score: one matrix a kernel, stacked along the first axis."
             )
         kernels = np.asarray(kernels)
+        if kernels.dtype.kind == "c":  # the imaginary part would be lost
+            raise InvalidKernelError(
+                f"kernels: got values of type {kernels.dtype}; expected real numbers."
+            )
         if kernels.dtype not in (np.float32, np.float64):
             kernels = kernels.astype(float)
         self.kernels = np.ascontiguousarray(kernels)

@@ -178,6 +178,11 @@ class DistributedStack(KernelSetShape):
         """Number of threads of the cluster, once it has any."""
         from distributed import TimeoutError as DaskTimeoutError
 
+        if self.client.status in ("closing", "closed"):
+            raise ClusterError(
+                f"storage='dask': the client {self.client!r} is closed. Create another, and pass "
+                "fit(..., client=client) or leave it to be found."
+            )
         try:
             self.client.wait_for_workers(1, timeout=self.timeout)
         except (DaskTimeoutError, TimeoutError):

@@ -30,7 +30,7 @@ def read_precomputed(
     else:
         if issparse(X):
             raise TypeError("X: sparse kernels are not supported; pass X.toarray().")
-        values = np.asarray(X, dtype=float)
+        values = np.asarray(X)
         stack = DenseStack(values[None] if values.ndim == 2 else values)
     if stack.dtype != dtype:
         values = stack.kernels.astype(dtype)
@@ -46,7 +46,7 @@ def with_diagonal(X: Any) -> DenseStack:
     if isinstance(X, DenseStack):
         stack = X
     else:
-        values = np.asarray(X, dtype=float)
+        values = np.asarray(X)
         stack = DenseStack(values[None] if values.ndim == 2 else values)
     if stack.own_diagonal is not None:
         return stack
