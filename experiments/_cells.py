@@ -37,6 +37,7 @@ EXPERIMENTS: dict[str, str] = {
     "E3": "experiments.e3",
     "E4": "experiments.e4",
     "E4-ablation": "experiments.e4_ablation",
+    "E4-hypotheses": "experiments.e4_hypotheses",
     "E5": "experiments.e5",
     "E6": "experiments.e6",
     "E7": "experiments.e7",

@@ -13,7 +13,17 @@ import numpy as np
 from experiments._cells import Rows
 from experiments._store import write_atomically
 
-__all__ = ["distinct", "group", "markdown", "mean_std", "values", "where", "write_results"]
+__all__ = [
+    "distinct",
+    "group",
+    "markdown",
+    "mean_std",
+    "read_table",
+    "values",
+    "where",
+    "write_results",
+    "write_table",
+]
 
 #: Columns that hold what differs from run to run; they go to a table of their own.
 TIMING = ("time_", "memory_")
@@ -67,6 +77,18 @@ def write_results(rows: Rows, folder: Path) -> None:
     _write_csv(folder / "results.csv", plain, rows, lambda row: True)
     if timed:
         _write_csv(folder / "timings.csv", columns, rows, lambda row: any(c in row for c in timed))
+
+
+def write_table(rows: Rows, path: Path) -> None:
+    """Write rows as CSV, columns in the order of their first appearance."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    _write_csv(path, columns, rows, lambda row: True)
+
+
+def read_table(path: Path) -> Rows:
+    """Rows of a CSV file; every entry is text."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [dict(row) for row in csv.DictReader(file)]
 
 
 def _write_csv(

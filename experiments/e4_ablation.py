@@ -27,7 +27,7 @@ from experiments._models import Split, aucs, kernels_by_width, path_scores, spli
 from experiments._ranks import paired
 from experiments._tables import distinct, group, markdown, mean_std, values
 from experiments.datasets import DELFT, load_delft
-from experiments.e4 import problem_of
+from experiments.e4 import GAP, problem_of
 from experiments.published import DELFT_AUC
 from kernull._typing import Array
 from kernull.balls import LpBall
@@ -57,7 +57,7 @@ def settings(quick: bool) -> Settings:
         "widths": list(protocol.WIDTHS),
         "p": list(protocol.PS),
         "delta": list(protocol.DELTAS),
-        "gap": 1e-5,
+        "gap": GAP,
         "iterations": 30,
     }
 
