@@ -38,6 +38,7 @@ EXPERIMENTS: dict[str, str] = {
     "E4": "experiments.e4",
     "E4-ablation": "experiments.e4_ablation",
     "E4-hypotheses": "experiments.e4_hypotheses",
+    "E4-gp": "experiments.e4_gp",
     "E5": "experiments.e5",
     "E6": "experiments.e6",
     "E7": "experiments.e7",

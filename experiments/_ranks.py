@@ -62,7 +62,8 @@ def rank_methods(methods: Sequence[str], scores: Any, alpha: float = 0.05) -> Ra
     methods : sequence of str
         Names of the k methods.
     scores : array of shape (N, k)
-        One row a problem; ties share their rank.
+        One row per problem. Scores that differ by rounding errors alone (beyond the tenth
+        significant digit) are ties, and ties share their rank.
     alpha : float
         Level of the critical difference.
 
@@ -77,15 +78,17 @@ def rank_methods(methods: Sequence[str], scores: Any, alpha: float = 0.05) -> Ra
     ('a', 'b')
     >>> [round(r, 2) for r in ranking.ranks]
     [1.17, 1.83]
+    >>> rank_methods(["a", "b"], [[0.3, 0.1 + 0.2], [0.5, 0.4]]).ranks
+    (1.25, 1.75)
     """
     table = np.asarray(scores, dtype=float)
     N, k = table.shape
     if k != len(methods) or k < 2 or N < 2:
         raise ValueError(
-            f"scores: got shape {table.shape} for {len(methods)} methods; expected one row a "
-            "problem, one column a method, at least two of each."
+            f"scores: got shape {table.shape} for {len(methods)} methods; expected one row per "
+            "problem, one column per method, at least two of each."
         )
-    ranks = np.apply_along_axis(rankdata, 1, -table)
+    ranks = np.apply_along_axis(rankdata, 1, -_rounded(table))
     mean = ranks.mean(axis=0)
     order = np.argsort(mean, kind="stable")
     q = float(studentized_range.ppf(1 - alpha, k, np.inf)) / np.sqrt(2.0)
@@ -97,6 +100,13 @@ def rank_methods(methods: Sequence[str], scores: Any, alpha: float = 0.05) -> Ra
         N,
         alpha,
     )
+
+
+def _rounded(table: Array) -> Array:
+    """Ten significant digits of the largest entry: the same sum in another order ties with it."""
+    largest = float(np.abs(table).max())
+    digits = 10 - int(np.ceil(np.log10(largest))) if largest > 0 else 10
+    return np.round(table, digits)
 
 
 def _friedman(ranks: Array) -> float:
@@ -112,7 +122,8 @@ def _friedman(ranks: Array) -> float:
 
 def paired(ours: Any, theirs: Any) -> tuple[float, int, int, float]:
     """Mean difference, wins, losses, and the p-value of Wilcoxon's signed-rank test (two-sided)."""
-    difference = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
+    both = _rounded(np.array([ours, theirs], dtype=float))
+    difference = both[0] - both[1]
     wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
     if wins + losses == 0:
         return 0.0, 0, 0, 1.0

@@ -23,7 +23,6 @@ from experiments._deep_report import deep_body, deep_report
 from experiments._deep_run import run_family
 from experiments._models import Split
 from experiments.datasets import Mnist, load_mnist
-from experiments.published import DEEP
 
 __all__ = ["EXPERIMENT", "full_section"]
 
@@ -100,8 +99,8 @@ def full_section(folder: Path) -> str:
     if not path.is_file():
         return ""
     with path.open(encoding="utf-8", newline="") as file:
-        rows: Rows = [{**row, "auc": float(row["auc"])} for row in csv.DictReader(file)]
-    body = deep_body(rows, folder, published=DEEP["E8"], figure="full.png")
+        rows: Rows = [dict(row) for row in csv.DictReader(file)]
+    body = deep_body(rows, folder, experiment="E8", figure="full.png")
     names = sorted(
         {
             row["method"][3:]

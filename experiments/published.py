@@ -6,6 +6,7 @@ __all__ = [
     "DEEP",
     "DELFT_AUC",
     "DELFT_SETS",
+    "LITERATURE",
     "TIMES_BY_KERNELS",
     "TIMES_BY_SAMPLES",
     "TIMING_KERNELS",
@@ -118,3 +119,41 @@ best end-to-end deep method: 95.6 3.1, 98.1 2.2, 92.3, 97.5, 3.7 2.1
 lp MK-FN: 96.2 0.3, 99.5 0.5, 99.8 0.2, 98.7, 3.3 3.4
 Joint lp MK-FN: -, -, -, -, 3.3 3.0
 """)
+
+#: Methods of others that the paper's tables quote: experiment -> method -> (mean, standard
+#: deviation; None where none is printed). AUC in percent, ACER for E9. "[n]" stands for a work that
+#: the paper cites without a name, by the key of its bibliography.
+LITERATURE: dict[str, dict[str, tuple[float, float | None]]] = {
+    "E5": {
+        "Graphical Model": (87.0, None),
+        "Adjusted Graphical Model": (91.1, None),
+        "Autoencoder": (67.4, 1.2),
+        "OCNN": (88.5, 1.4),
+        "DOC": (95.6, 3.1),
+        "OC-CNN": (84.3, None),
+    },
+    "E6": {
+        "OCNN VGG16": (88.5, 14.4),
+        "OCNN AlexNet": (82.6, 15.3),
+        "OCSVM VGG16": (90.2, 5.0),
+        "Autoencoder": (62.3, 7.2),
+        "DOC AlexNet": (95.9, 2.1),
+        "DOC VGG16": (98.1, 2.2),
+    },
+    "E7": {
+        "DPCP": (67.7, None),
+        "R-graph": (91.3, None),
+        "[8578454]": (92.3, None),
+    },
+    "E8": {
+        "[8953541]": (97.5, None),
+        "OCGAN": (97.5, None),
+        "[kliger2018novelty]": (97.1, None),
+    },
+    "E9": {
+        "OCA-FAS": (4.1, 2.7),
+        "[feng2020learning2]": (3.7, 2.1),
+        "[8737949]": (9.8, 4.2),
+        "SAPLC": (9.3, 4.4),
+    },
+}

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from experiments._cells import generator
 from experiments._deep import base_settings, rooted
-from experiments._deep_report import deep_body
+from experiments._deep_report import Table, deep_body
 from experiments._deep_run import Judge, run_family
 from experiments._models import Split
 from experiments.published import DEEP
@@ -118,13 +118,46 @@ def test_machines_learn_from_few_rows(problem):
 
 def test_page_leaves_out_what_is_not_finished(tmp_path):
     def row(method, target, auc):
-        return {"method": method, "scaling": "standard", "target": target, "auc": auc, "n": 5}
+        key = {"method": method, "scaling": "standard", "target": target, "n": 5}
+        return {**key, "auc": auc, "validation_auc": 0.5}
 
     rows = [row("lp MK-FN", t, 0.9) for t in "abc"] + [row("kNN", t, 0.8) for t in "abc"]
-    text = deep_body([*rows, row("MK-SVDD", "a", 0.7)], tmp_path, published=DEEP["E6"])
+    text = deep_body([*rows, row("MK-SVDD", "a", 0.7)], tmp_path, experiment="E6")
     assert "left out: MK-SVDD" in text
     assert "99.5 ± 0.5" in text
     assert "| kNN | +10.00 | 3 / 0 |" in text
+    assert "| DOC VGG16 | literature, as published |  | 98.1 ± 2.2 |" in text
+
+
+def test_the_scaling_is_chosen_on_validation_never_on_test(tmp_path):
+    """The scaling that is better on test and worse on validation is not the one compared."""
+    aucs = {"standard": (0.7, 0.9), "whiten": (0.95, 0.6)}  # test, validation
+    rows = [
+        {"method": m, "scaling": s, "target": t, "n": 5, "auc": test, "validation_auc": v}
+        for m in ("lp MK-FN", "kNN")
+        for t in "abc"
+        for s, (test, v) in aucs.items()
+        if (m, s) != ("kNN", "standard")
+    ]
+    table = Table(rows)
+    assert table.chosen("lp MK-FN") == "standard"
+    text = deep_body(rows, tmp_path)
+    assert "| kNN | -25.00 | 0 / 3 |" in text
+    assert "**70.00 ± 0.00**" in text
+
+
+def test_the_spread_is_that_over_targets(tmp_path):
+    rng = np.random.default_rng(0)
+    found = rng.uniform(0.5, 1.0, (4, 3))  # targets x repeats
+    rows = [
+        {"method": "lp MK-FN", "scaling": "standard", "target": str(t), "n": 5, "repeat": r,
+         "auc": found[t, r], "validation_auc": 0.5}
+        for t in range(4)
+        for r in range(3)
+    ]  # fmt: skip
+    means = 100 * found.mean(axis=1)
+    expected = f"{means.mean():.2f} ± {np.std(means, ddof=1):.2f}"
+    assert expected in deep_body(rows, tmp_path)
 
 
 def test_published_figures():

@@ -29,6 +29,15 @@ from kernull.methods import get_method
 from tests.plain import plain_fisher
 
 
+def test_exact_ties_share_their_rank():
+    """Sums in another order differ in the last bit and nothing else."""
+    one, other = 0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1
+    assert one != other
+    ranking = rank_methods(["a", "b", "c"], [[one, other, 0.1], [other, one, 0.2], [0.5, 0.5, 0]])
+    assert ranking.ranks == (1.5, 1.5, 3.0)
+    assert paired([one, other], [other, one]) == (0.0, 0, 0, 1.0)
+
+
 def test_aucs_equal_the_metric(rng):
     labels = rng.choice([1, -1], size=40)
     scores = np.round(rng.normal(size=(3, 2, 40)), 1)  # with ties
