@@ -95,12 +95,14 @@ EXPLANATIONS = """What could explain them (`E4-ablation` changes one thing at a 
 - the target classes: the paper names none, and other classes of the same set give other figures
   (below);
 - the split: the paper says 60/20/20 of "the data" and does not say what becomes of outliers;
-- the width: the paper's D may be the mean distance of whole rows instead of each feature's own;
-- the choice of p, delta and width, by validation AUC here: the ablation shows what choosing on the
-  test rows themselves would give;
+- the width: the paper's D may be the mean distance of whole rows instead of each feature's own
+  (`E4-hypotheses`: of raw, min-max and unit-length rows);
+- the choice of p, delta and width, by validation AUC in each repeat here: the ablation shows what
+  choosing on the test rows themselves would give, `E4-hypotheses` what one choice per set gives;
 - MK-SVDD on imports: the constant column's kernel, dropped here, takes all the weight when kept
   (published: 50.0 ± 0.0);
-- GP-Product: figures below 50 come from none of the scores of the Gaussian process;
+- GP-Product: which score of the Gaussian process comes below 50, and where, is measured by
+  `E4-gp`;
 - Slim variants: the published objective could not be found, ours is our own.
 """
 

@@ -15,12 +15,8 @@ from experiments._cells import Settings
 from experiments._deep import feature_file, rooted
 from experiments._models import Split, kernels_by_width
 from experiments._store import write_atomically
-from experiments.datasets import (
-    OuluProtocol,
-    OuluVideo,
-    load_oulu_npu,
-    oulu_faces,
-)
+from experiments.datasets import OuluProtocol, OuluVideo, load_oulu_npu, oulu_faces
+from experiments.datasets._oulu import ENROLMENT_SESSIONS, OULU_PARTS
 from kernull._typing import Array
 
 __all__ = ["Subject", "load_faces", "prepare_faces", "subject_kernels", "subjects_of"]
@@ -72,9 +68,9 @@ def _numbers(videos: Sequence[OuluVideo]) -> list[int]:
 
 def videos_needed(protocol: OuluProtocol) -> list[OuluVideo]:
     """Videos of the lists and of the enrolments of their subjects."""
-    found = {*protocol.dev, *protocol.test}
-    for part, listed in (("Dev", protocol.dev), ("Test", protocol.test)):
-        for subject in _numbers(listed):
+    found = {*protocol.train, *protocol.dev, *protocol.test}
+    for part in OULU_PARTS:
+        for subject in _numbers(protocol.listed(part)):
             found |= set(protocol.enrolment(part, subject))
     return sorted(found)
 
@@ -125,12 +121,19 @@ def load_faces(settings: Settings, folder: Path) -> tuple[dict[str, Array], dict
 
 
 def subjects_of(protocol: OuluProtocol, part: str, index: dict[str, list[int]]) -> list[Subject]:
-    """The subjects of the development or test list that can be enrolled."""
-    listed = protocol.dev if part == "Dev" else protocol.test
+    """The subjects of a list that can be enrolled.
+
+    The lists of training and development subjects name the very videos that their models would
+    learn from. Such a model learns from session 1 and is judged on the others.
+    """
+    listed = protocol.listed(part)
     out = []
     for number in _numbers(listed):
         enrolled = protocol.enrolment(part, number)
         videos = tuple(v for v in listed if v.subject == number and index[f"{part}/{v.name}"])
+        if set(enrolled) & set(videos):
+            enrolled = tuple(v for v in enrolled if v.session == ENROLMENT_SESSIONS[0])
+            videos = tuple(v for v in videos if v not in enrolled)
         train = [i for v in enrolled for i in index[f"{part}/{v.name}"]]
         rows = [(i, k) for k, v in enumerate(videos) for i in index[f"{part}/{v.name}"]]
         if len(train) < 2 or not rows:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -193,12 +194,8 @@ def _run_cells(
 
 def machine() -> str:
     """The class of this machine: cores and memory, nothing else."""
-    try:
-        pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-        memory = f", {round(pages * size / 2**30)} GB of memory"
-    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
-        memory = ""
-    return f"{os.cpu_count()} cores{memory}"
+    memory = round(psutil.virtual_memory().total / 2**30)
+    return f"{os.cpu_count()} cores, {memory} GB of memory"
 
 
 def _progress() -> Progress:

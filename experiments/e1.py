@@ -16,6 +16,7 @@ import numpy as np
 
 from experiments._cells import Cell, Experiment, Rows, Settings, generator
 from experiments._flowers import CLASSES, class_kernels
+from experiments._lp_balls import draw_lp_balls
 from experiments._plots import COLOURS, new_figure, save
 from experiments._tables import distinct, group, markdown, values, where
 from kernull._typing import Array
@@ -24,7 +25,7 @@ from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
 
-__all__ = ["EXPERIMENT"]
+__all__ = ["EXPERIMENT", "body"]
 
 PS = {
     "32/31": 32 / 31,
@@ -168,6 +169,13 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
         f"{len(distinct(chosen, 'repeat'))} random starts"
     )
     save(figure, folder / "convergence.png")
+    draw_lp_balls(folder / "lp_balls.png")
+    return body(rows, settings)
+
+
+def body(rows: Rows, settings: Settings) -> str:
+    """Text and tables, without drawing."""
+    chosen = where(rows, data=f"class {settings['chosen']}")
     source = rows[0]["kernels"]
     return "\n\n".join(
         [
@@ -180,6 +188,9 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
             "change of a below 1e-3 of the first, and the median gap at the end.",
             _table(chosen),
             *_others(rows, settings),
+            "Where the weights live: the unit lp balls (the paper's figure of them, for two "
+            "kernels).",
+            "![unit lp balls](lp_balls.png)",
         ]
     )
 

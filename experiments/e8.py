@@ -93,9 +93,9 @@ def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
     return [{"target": cell.data, **row} for row in rows]
 
 
-def full_section(folder: Path) -> str:
-    """The GPU run with every training image, where its table lies in the folder."""
-    path = folder / "full.csv"
+def full_section(folder: Path, tables: Path | None = None) -> str:
+    """The GPU run with every training image, where its table is; its figure goes to the folder."""
+    path = (tables or folder) / "full.csv"
     if not path.is_file():
         return ""
     with path.open(encoding="utf-8", newline="") as file:
@@ -121,7 +121,7 @@ def full_section(folder: Path) -> str:
 def report(rows: Rows, settings: Settings, folder: Path) -> str:
     """The page: this run, and the one with every image where there is one."""
     own = deep_report("E8", "Each digit the target in turn.")(rows, settings, folder)
-    full = full_section(folder)
+    full = full_section(folder, settings.get("tables"))
     return f"{full}\n\n## A thousand training images a digit\n\n{own}" if full else own
 
 

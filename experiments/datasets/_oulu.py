@@ -80,6 +80,10 @@ class OuluProtocol:
     test: tuple[OuluVideo, ...]
     root: Path
 
+    def listed(self, part: str) -> tuple[OuluVideo, ...]:
+        """The list of a part."""
+        return {"Train": self.train, "Dev": self.dev, "Test": self.test}[part]
+
     def enrolment(self, part: str, subject: int) -> tuple[OuluVideo, ...]:
         """Bona fide videos that a model of a subject may learn from.
 

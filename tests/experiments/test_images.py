@@ -10,6 +10,7 @@ from experiments import _caltech, e5, e6, e7, e8, e9, load_experiment, reproduce
 from experiments import e8_flowers as flowers
 from experiments._cells import Cell
 from experiments._deep import base_settings
+from experiments._faces import subjects_of, videos_needed
 from experiments.datasets import (
     DatasetNotFound,
     load_abnormal1001,
@@ -18,6 +19,7 @@ from experiments.datasets import (
     oulu_faces,
 )
 from experiments.datasets._oulu import crop_face, parse_video, read_eyes
+from kernull import metrics
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -97,12 +99,16 @@ def write_abnormal(home, label="boat", folder="Boat"):
         picture(home / "abnormal1001" / folder / f"odd_{i}.jpg", 2, i)
 
 
-def write_oulu(home, subjects=(36, 37, 38), developers=(21, 22)):
-    """Phone 1 left out, crops in place of videos: files in folders and single files."""
+def write_oulu(home, subjects=(36, 37, 38), developers=(21, 22), trained=(1, 2)):
+    """Phone 1 left out, crops in place of videos: files in folders and single files.
+
+    As published, training subjects are listed with sessions 1 and 2 of the other phones, that is
+    with the bona fide videos that a model of theirs would learn from.
+    """
     root = home / "oulu-npu"
     lists = root / "Protocols" / "Protocol_4"
     lists.mkdir(parents=True)
-    for part, people in (("Dev", developers), ("Test", subjects)):
+    for part, people in (("Train", trained), ("Dev", developers), ("Test", subjects)):
         lines = []
         for who in people:
             for phone in (2, 3):
@@ -111,6 +117,12 @@ def write_oulu(home, subjects=(36, 37, 38), developers=(21, 22)):
                     for frame in range(2):
                         path = root / f"{part}_files" / name / f"{frame:03d}.png"
                         picture(path, who, 10 * phone + session + 100 * frame)
+                    if part == "Train":
+                        attack = f"{phone}_{session}_{who:02d}_2"
+                        lines += [f"+1,{name}", f"-1,{attack}"]
+                        picture(root / "Train_files" / f"{attack}.png", 1002, 10 * phone + session)
+            if part == "Train":
+                continue
             for file, label in ((1, "+1"), (2, "-1"), (3, "-1"), (4, "-2"), (5, "-2")):
                 for take in (3,):
                     name = f"1_{take}_{who:02d}_{file}"
@@ -118,7 +130,6 @@ def write_oulu(home, subjects=(36, 37, 38), developers=(21, 22)):
                     kind = who if file == 1 else 1000 + file
                     picture(root / f"{part}_files" / f"{name}.png", kind, 900 + file)
         (lists / f"{part}_1.txt").write_text("\n".join(lines) + "\n")
-    (lists / "Train_1.txt").write_text("+1,2_1_01_1\n-1,2_1_01_2\n")
     return root
 
 
@@ -320,23 +331,84 @@ def test_e8_never_trains_on_what_it_tests(home, monkeypatch):
 
 def test_e9_from_files_to_page(home, tmp_path, monkeypatch):
     write_oulu(home)
+    monkeypatch.setenv("KERNULL_NETWORKS", "first, second")
     grid = {"ps": [1.0, 2.0], "deltas": [1e-2], "phones": [1]}
-    small(e9, monkeypatch, **grid, methods=["lp MK-FN", e9.JOINT, "FN-Product", "MK-SVDD"])
+    methods = ["lp MK-FN", e9.JOINT, "FN-Product", "MK-SVDD"]
+    small(e9, monkeypatch, **grid, methods=methods)
     (outcome,) = reproduce("E9", quick=True, out=tmp_path)
-    rows = {row["method"]: row for row in read(tmp_path / "E9-quick")}
-    assert set(rows) == {"lp MK-FN", e9.JOINT, "FN-Product", "MK-SVDD"}
-    for row in rows.values():
+    rows = read(tmp_path / "E9-quick")
+    seen = {(row["method"], row["scaling"], row["rule"]) for row in rows}
+    assert seen == {(m, s, r) for m in methods for s in e9.SCALINGS for r in e9.RULES}
+    for row in rows:
         assert float(row["acer"]) == pytest.approx((float(row["apcer"]) + float(row["bpcer"])) / 2)
         assert row["subjects"] == "3"
+        # Two of training, two of development; and the two other test subjects by one rule.
+        assert row["validated_on"] == ("6" if row["rule"] == e9.ALL_OTHERS else "4")
         assert float(row["auc"]) > 0.9  # attacks have other colours
     text = outcome.page.read_text()
     assert "3.3 ± 3.4" in text
-    assert (tmp_path / "E9-quick" / "weights.png").is_file()
-    stored = json.loads(next((tmp_path / "E9-quick" / "cells").glob("*Joint*")).read_text())
-    weights = np.array(stored["rows"][0]["_weights"])
+    assert "| SAPLC |" in text
+    assert "first, second (not the paper's)" in text
+    assert (tmp_path / "E9-quick" / "weights_standard.png").is_file()
+    cells = (tmp_path / "E9-quick" / "cells").glob("*Joint*")
+    stored = [json.loads(path.read_text())["rows"] for path in cells]
+    (weights,) = [np.array(r["_weights"]) for r in stored[0] if "_weights" in r]
     assert weights.shape == (2, 8)  # two p, two networks x four regions
     assert np.allclose((weights[0]).sum(), 1, atol=1e-3)  # p = 1
     assert np.allclose(np.linalg.norm(weights[1]), 1, atol=1e-3)  # p = 2
+
+
+def test_e9_takes_the_papers_networks_whatever_weights_are_at_hand(home, monkeypatch):
+    monkeypatch.delenv("KERNULL_NETWORKS", raising=False)
+    assert [n.partition(":")[2] for n in e9.settings(False)["networks"]] == [
+        "googlenet",
+        "resnet50",
+        "vgg16",
+    ]
+
+
+class Person:
+    """A subject with given labels, for the rules of validation."""
+
+    def __init__(self, labels):
+        self.labels = np.array(labels)
+
+
+def test_e9_validates_on_the_papers_subjects():
+    """The rules by a plain loop: who is pooled decides the point and the threshold."""
+    rng = np.random.default_rng(0)
+    people = [Person([1, 1, -1, -1, -1]) for _ in range(5)]
+    scores = [rng.normal(size=(4, 5)) + p.labels for p in people]
+    test, others = people[:3], people[3:]
+    grid, tuning = e9._Grid(list("abcd"), scores[:3]), e9._Grid(list("abcd"), scores[3:])
+    for rule in e9.RULES:
+        margins, picked = e9._judge(rule, grid, test, tuning, others)
+        for i in range(3):
+            pool = [k for k in range(5) if k != i] if rule == e9.ALL_OTHERS else [3, 4]
+            labels = np.concatenate([people[k].labels for k in pool])
+            pooled = np.concatenate([scores[k] for k in pool], axis=1)
+            best = max(range(4), key=lambda c: metrics.auc(labels, pooled[c]))
+            assert picked[i] == best
+            threshold = metrics.threshold_at_eer(labels, pooled[best])
+            np.testing.assert_array_equal(margins[i], scores[i][best] - threshold)
+
+
+def test_e9_judges_no_model_on_what_it_learned_from(home):
+    write_oulu(home)
+    protocol = load_oulu_npu(1)
+    index, count = {}, 0
+    for video in videos_needed(protocol):
+        frames = len(oulu_faces(video, protocol.root))
+        index[f"{video.part}/{video.name}"] = list(range(count, count + frames))
+        count += frames
+    for part, subjects in (("Train", 2), ("Dev", 2), ("Test", 3)):
+        found = subjects_of(protocol, part, index)
+        assert len(found) == subjects
+        for person in found:
+            assert not set(person.train) & set(person.test)
+            assert set(person.labels) == {1, -1}
+    learned = subjects_of(protocol, "Train", index)[0]
+    assert {video.session for video in learned.videos if video.bona_fide} == {2}
 
 
 def test_flowers_split_is_by_class(home, monkeypatch):

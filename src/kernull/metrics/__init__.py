@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from kernull.metrics.attacks import AttackErrors, acer, apcer, bpcer
 from kernull.metrics.curves import EqualErrorRate, auc, eer, threshold_at_eer
+from kernull.metrics.rates import bpcer_at_apcer, g_mean, hter
 
 __all__ = [
     "AttackErrors",
@@ -24,6 +25,9 @@ __all__ = [
     "apcer",
     "auc",
     "bpcer",
+    "bpcer_at_apcer",
     "eer",
+    "g_mean",
+    "hter",
     "threshold_at_eer",
 ]

@@ -1,0 +1,223 @@
+"""What E4, its ablation, its hypotheses and the Gaussian process come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments import e4_protocol as protocol
+from experiments._cells import Rows
+from experiments._e4_hypotheses_report import verdicts
+from experiments._ranks import paired, rank_methods
+from experiments._tables import distinct, group, values
+from experiments.datasets._delft import TARGETS
+from experiments.e4_gp import findings as gp_findings
+from experiments.findings._base import bullet, listed, paragraph, rows_of, state
+from experiments.published import DELFT_AUC
+
+__all__ = ["delft"]
+
+MAIN = protocol.MAIN
+
+
+class Delft:
+    """Mean AUC in percent by problem and method."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.mean = {
+            key: 100 * float(values(part, "auc").mean())
+            for key, part in group(rows, "set", "target", "method").items()
+        }
+        self.every = list(dict.fromkeys((n, t) for n, t, _ in self.mean))
+        self.fixed = [(name, target) for name, target in TARGETS.items()]
+        self.methods = [*protocol.PAPER_METHODS, *protocol.PEERS]
+
+    def table(self, problems: Any) -> Any:
+        """(problems, methods)."""
+        return np.array([[self.mean[n, t, m] for m in self.methods] for n, t in problems])
+
+    def average(self, method: str, problems: Any) -> float:
+        """Mean over problems."""
+        return float(np.mean([self.mean[n, t, method] for n, t in problems]))
+
+    def against(self, method: str, problems: Any) -> tuple[float, int, int, float]:
+        """Mean difference of lp MK-FN from a method, wins, losses, p-value."""
+        ours = [self.mean[n, t, MAIN] for n, t in problems]
+        return paired(ours, [self.mean[n, t, method] for n, t in problems])
+
+
+def delft(results: Path) -> str:
+    """The section of E4."""
+    found = Delft(rows_of(results, "E4/results.csv"))
+    return "\n\n".join(
+        [
+            *_headline(found),
+            _ablation(rows_of(results, "E4-ablation/results.csv"), found),
+            _hypotheses(results),
+            _ranking(found),
+            _others(found, rows_of(results, "E4-gp/results.csv")),
+        ]
+    )
+
+
+def _headline(found: Delft) -> list[str]:
+    known = DELFT_AUC[MAIN]
+    ours = found.average(MAIN, found.fixed)
+    theirs = float(np.mean([known[n][0] for n, _ in found.fixed]))
+    off = {n: found.mean[n, t, MAIN] - known[n][0] for n, t in found.fixed}
+    near = [n for n in off if abs(off[n]) <= known[n][1]]
+    far = [n for n in off if n not in near]
+    return [
+        f"## E4: lp MK-FN, {ours:.1f} where the paper has {theirs:.1f}",
+        paragraph(
+            f"Average over the {len(found.fixed)} sets, target classes fixed beforehand, ten "
+            f"repeats. {len(near)} of them lie within one published standard deviation; "
+            + state(
+                [off[n] < 0 for n in far],
+                listed(f"{n} ({off[n]:+.1f})" for n in far) + " lie below by more.",
+            )
+        ),
+    ]
+
+
+def _ablation(rows: Rows, found: Delft) -> str:
+    by = {key: 100 * values(p, "auc").mean() for key, p in group(rows, "method", "set").items()}
+    sets = distinct(rows, "set")
+    variants = distinct(rows, "method")
+    base = variants[0]
+    mean = {v: float(np.mean([by[v, s] for s in sets])) for v in variants}
+    test = "tuned on the test rows"
+    up = sum(by[test, s] > by[base, s] for s in sets)
+    same = max(abs(by[base, n] - found.mean[n, t, MAIN]) for n, t in found.fixed)
+    rest = [v for v in variants if v not in (base, test)]
+    lower = {n: max(by[v, n] - DELFT_AUC[MAIN][n][0] for v in [base, *rest]) for n in sets}
+    stay = [n for n in sets if lower[n] < -DELFT_AUC[MAIN][n][1]]
+    return "\n".join(
+        [
+            "What [the ablation](E4-ablation/page.md) shows, one thing changed at a time "
+            + state(same < 0.05, "(its own first line is E4, to the last cell):"),
+            "",
+            bullet(
+                "**How p, delta and width are chosen matters most.** Chosen on the test rows "
+                f"themselves the average is {mean[test]:.1f} ({mean[test] - mean[base]:+.1f}, up "
+                f"on {up} of {len(sets)} sets). Choosing on the test rows flatters itself, so this "
+                "is an upper bound of what the choice among "
+                f"{len(protocol.PS) * len(protocol.DELTAS) * len(protocol.WIDTHS)} models on a few "
+                "dozen validation rows costs."
+            ),
+            bullet(
+                "The other changes: "
+                + "; ".join(f"{v}: {mean[v] - mean[base]:+.1f}" for v in rest)
+                + ". "
+                + state(
+                    [mean[v] < 79.0 for v in rest], "None of them leads to the published figures."
+                )
+            ),
+            bullet(
+                f"The score -|1 - y| gives "
+                f"{found.average(MAIN + ' (score -|1 - y|)', found.fixed):.1f}; the choice that "
+                "uses no outliers gives "
+                f"{found.average(MAIN + ' (chosen without outliers)', found.fixed):.1f}."
+            ),
+            *(
+                [
+                    bullet(
+                        f"{listed(stay).capitalize()} stay below by more than one published "
+                        "standard deviation under every variant but the choice on test rows."
+                    )
+                ]
+                if stay
+                else []
+            ),
+        ]
+    )
+
+
+def _hypotheses(results: Path) -> str:
+    table = rows_of(results, "E4-hypotheses/summary.csv")
+    return "\n".join(
+        [
+            "**Three readings of the paper's words**, written down before they were run "
+            "([E4-hypotheses](E4-hypotheses/page.md)):",
+            "",
+            *(bullet(sentence) for sentence in verdicts(table)),
+        ]
+    )
+
+
+def _ranking(found: Delft) -> str:
+    fixed = rank_methods(found.methods, found.table(found.fixed))
+    every = rank_methods(found.methods, found.table(found.every))
+    place = fixed.methods.index(MAIN) + 1
+    place_every = every.methods.index(MAIN) + 1
+
+    def rank(ranking: Any, method: str) -> str:
+        return f"{ranking.ranks[ranking.methods.index(method)]:.2f}"
+
+    def versus(method: str, problems: Any) -> str:
+        difference, wins, losses, p_value = found.against(method, problems)
+        return f"{method} ({difference:+.1f}, {wins} to {losses}, p = {p_value:.2g})"
+
+    ahead = fixed.methods[: place - 1]
+    top = every.methods[0]
+    machines = ("MK-SVDD", "MK-OCSVM")
+    slim = ("Slim-MK-SVDD", "Slim-MK-OCSVM")
+    return paragraph(
+        "**The paper's ranking does not come back.**",
+        f"On the {len(found.fixed)} fixed classes lp MK-FN is number {place} of "
+        f"{len(found.methods)} by average rank ({rank(fixed, MAIN)}), behind "
+        + listed(f"{m} ({rank(fixed, m)})" for m in ahead)
+        + ".",
+        state(
+            found.against(top, found.every)[3] < 0.05,
+            f"Over all {len(found.every)} classes {top} is first "
+            f"({found.average(top, found.every):.1f}, rank {rank(every, top)}) and significantly "
+            f"above lp MK-FN ({found.average(MAIN, found.every):.1f}, rank {rank(every, MAIN)}, "
+            f"number {place_every}). Differences of lp MK-FN from others there: "
+            + listed(versus(m, found.every) for m in (top, *machines, *slim))
+            + ".",
+        ),
+        state(
+            [found.against(m, found.every)[3] < 0.05 for m in machines]
+            + [found.against(m, found.every)[3] > 0.05 for m in slim],
+            "So it is ahead of MK-SVDD and MK-OCSVM as published, and not significantly ahead of "
+            "the slim variants, which are our own reading of them.",
+        ),
+    )
+
+
+def _others(found: Delft, gp: Rows) -> str:
+    def above(method: str) -> dict[str, float]:
+        return {n: found.mean[n, t, method] - DELFT_AUC[method][n][0] for n, t in found.fixed}
+
+    kpca, product = above("KPCA-Average"), above("GP-Product")
+    much = {n: v for n, v in kpca.items() if v >= 10}
+    gains = {n: v for n, v in product.items() if v >= 10}
+    imports = found.mean["imports", 1, "MK-SVDD"]
+    ecod = min(found.mean[n, t, "PyOD ECOD"] for n, t in found.fixed)
+    where_ecod = next(n for n, t in found.fixed if found.mean[n, t, "PyOD ECOD"] == ecod)
+    return "\n\n".join(
+        [
+            paragraph(
+                "What differs from the paper is mostly the others: our KPCA-Average is "
+                f"{min(much.values()):.0f} to {max(much.values()):.0f} points above the published "
+                f"one on {listed(much)}, and GP-Product {min(gains.values()):.0f} to "
+                f"{max(gains.values()):.0f} points above its published figures on {len(gains)} "
+                "sets. We tuned the number of components and the noise by the same validation AUC "
+                "as everything else; the paper does not say how it chose them. MK-SVDD on imports "
+                f"is {imports:.1f} because the constant column is dropped; kept, it takes all the "
+                f"weight (published {DELFT_AUC['MK-SVDD']['imports'][0]}). One kernel per column, "
+                "as here, is also not how `MultiKernelFisherNull()` sees a table: see [the "
+                "defaults](../guide/defaults.md)."
+            ),
+            "Which score of the Gaussian process comes below chance ([E4-gp](E4-gp/page.md)):",
+            "\n".join(bullet(sentence) for sentence in gp_findings(gp)),
+            paragraph(
+                "PyOD's ECOD ranks new rows together with one another, so its score of a row "
+                "depends on the batch: on test sets that are mostly outliers it falls below "
+                f"chance ({ecod:.1f} on {where_ecod}). It is scored here as PyOD scores."
+            ),
+        ]
+    )

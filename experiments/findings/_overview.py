@@ -1,0 +1,119 @@
+"""The text of ``docs/results/README.md``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from experiments._tables import distinct, markdown
+from experiments.findings._arena import arena
+from experiments.findings._base import paragraph, rows_of
+from experiments.findings._deep import flowers, mnist
+from experiments.findings._delft import delft
+from experiments.findings._others import convergence, noisy, synthetic, times
+
+__all__ = ["overview"]
+
+
+def _state(results: Path) -> str:
+    """What was run, counted in the tables."""
+
+    def count(table: str, column: str) -> int:
+        return len(distinct(rows_of(results, table), column))
+
+    e1, e2, e3, e4 = (f"{name}/results.csv" for name in ("E1", "E2", "E3", "E4"))
+    rows = rows_of(results, e4)
+    classes = len({(row["set"], row["target"]) for row in rows})
+    summary = rows_of(results, "E4-hypotheses/summary.csv")
+    lines = [
+        ["E1", f"full: {count(e1, 'repeat')} starts, all {count(e1, 'data')} classes", "E1"],
+        ["E2", f"full: {count(e2, 'repeat')} repeats, 1 to 50 kernels", "E2"],
+        ["E3", f"full: ten digits, 0 to 6 noisy kernels, {count(e3, 'repeat')} repeats", "E3"],
+        [
+            "E4",
+            f"full: all {classes} classes, {count(e4, 'repeat')} repeats, eleven methods and five "
+            "peers",
+            "E4",
+        ],
+        [
+            "E4-ablation",
+            f"full: {count('E4-ablation/results.csv', 'method') - 1} variants of lp MK-FN on the "
+            f"fixed classes, {count('E4-ablation/results.csv', 'repeat')} repeats",
+            "E4-ablation",
+        ],
+        [
+            "E4-hypotheses",
+            f"full: {len(distinct(summary, 'kernels')) - 1} kernels and H1 for lp MK-FN, both "
+            f"scores of {len(distinct(summary, 'method'))} methods, "
+            f"{len(distinct(summary, 'repeat'))} repeats",
+            "E4-hypotheses",
+        ],
+        [
+            "E4-gp",
+            f"full: {count('E4-gp/results.csv', 'score')} scores of the Gaussian process, "
+            f"{count('E4-gp/results.csv', 'repeat')} repeats",
+            "E4-gp",
+        ],
+        [
+            "E5, E6, E7, E9",
+            "not run: the data are not at hand; tested on small files of the published layouts",
+            "",
+        ],
+        [
+            "E8",
+            "full: every training image, six networks, all methods of the paper and peers, on a "
+            "GPU; and a thousand images per digit, four networks, on two cores",
+            "E8",
+        ],
+        [
+            "E8-flowers",
+            f"full: {count('E8-flowers/results.csv', 'target')} classes, "
+            f"{count('E8-flowers/results.csv', 'repeat')} repeats, six networks, all methods, "
+            "peers and scalings",
+            "E8-flowers",
+        ],
+        [
+            "E10",
+            f"full: seven timed methods and our default, {count('E10/timings.csv', 'data')} "
+            f"sizes, {count('E10/timings.csv', 'repeat')} repeats",
+            "E10",
+        ],
+        [
+            "arena",
+            f"{count('arena/summary.csv', 'entrant')} entrants on "
+            f"{count('arena/results.csv', 'data')} problems, each class of each set as target",
+            "arena",
+        ],
+    ]
+    return markdown(
+        ["experiment", "state", "page"],
+        [[name, text, f"[{page}]({page}/page.md)" if page else ""] for name, text, page in lines],
+    )
+
+
+def overview(results: Path) -> str:
+    """The overview of a folder of results.
+
+    Parameters
+    ----------
+    results : path
+        Folder that holds one folder per experiment, each with its tables.
+    """
+    parts = [
+        "# Results",
+        paragraph(
+            "How they are made: [the paper, reproduced](../reproduce.md). Each folder holds the "
+            "page of one experiment with its command, version, date and machine, the tidy table "
+            "and the figures. This page is written from these tables (`python -m "
+            "experiments.pages docs/results`) and not edited by hand."
+        ),
+        _state(results),
+        arena(results),
+        mnist(results),
+        flowers(results),
+        convergence(results),
+        delft(results),
+        noisy(results),
+        synthetic(results),
+        times(results),
+    ]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,107 @@
+"""The pages of docs/results say what the tables beside them say, to the last character."""
+
+import shutil
+from pathlib import Path
+
+import matplotlib.figure
+import numpy as np
+import pytest
+
+from experiments._lp_balls import boundary
+from experiments.findings import StaleClaimError, overview, state
+from experiments.findings._arena import after_the_first
+from experiments.findings._others import noisy
+from experiments.pages import PAGES, head_of, page_body, typed_rows, write_pages
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", lambda *args, **kwargs: None)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_follows_from_its_table(name, no_figures, tmp_path):
+    page = (RESULTS / name / "page.md").read_text(encoding="utf-8")
+    body = page_body(name, RESULTS / name, tmp_path)
+    assert page == f"{head_of(page)}\n\n{body.rstrip()}\n"
+
+
+def test_the_overview_follows_from_the_tables():
+    """Every sentence with a number in it: run `python -m experiments.pages` after a new table."""
+    assert (RESULTS / "README.md").read_text(encoding="utf-8") == overview(RESULTS)
+
+
+def test_writing_puts_a_stale_page_right(tmp_path, no_figures):
+    copy = tmp_path / "results"
+    shutil.copytree(RESULTS, copy)
+    page = copy / "E4-ablation" / "page.md"
+    right = page.read_text(encoding="utf-8")
+    page.write_text(right.replace("published", "printed"), encoding="utf-8")
+    assert write_pages(copy) == [page]
+    assert page.read_text(encoding="utf-8") == right
+
+
+def changed_e3(folder, change):
+    """A copy of E3's table in which every AUC of p = 2 is another."""
+    lines = (RESULTS / "E3" / "results.csv").read_text().splitlines(keepends=True)
+    k = lines[0].split(",").index("auc")
+    for i, line in enumerate(lines):
+        cells = line.split(",")
+        if cells[1] == "p = 2":
+            cells[k] = str(change(float(cells[k])))
+            lines[i] = ",".join(cells)
+    (folder / "E3").mkdir(parents=True)
+    (folder / "E3" / "results.csv").write_text("".join(lines))
+    return folder
+
+
+def test_a_table_that_changes_changes_the_text(tmp_path):
+    assert "(99.5 against 96.4 with none," in noisy(RESULTS)
+    moved = changed_e3(tmp_path / "moved", lambda auc: auc - 0.01)
+    assert "(98.5 against 96.4 with none," in noisy(moved)
+
+
+def test_a_table_that_says_otherwise_stops_the_text(tmp_path):
+    with pytest.raises(StaleClaimError, match="p = 2 is ahead"):
+        noisy(changed_e3(tmp_path, lambda auc: 0.5))
+
+
+def test_claims_need_their_condition():
+    assert state([True, 2 > 1], "so") == "so"
+    with pytest.raises(StaleClaimError, match="no longer say: so"):
+        state([True, False], "so")
+
+
+def test_later_repeats_leave_out_sets_with_one_split():
+    """Ranks and means by hand: three problems, one of them with a single split."""
+    aucs = {"a": {"x 1": [0.9, 0.5, 0.7], "y 1": [0.1, 0.8], "z 1": [0.2]},
+            "b": {"x 1": [0.1, 0.6, 0.7], "y 1": [0.9, 0.4], "z 1": [0.9]}}  # fmt: skip
+    rows = [
+        {"entrant": e, "data": d, "repeat": r, "auc": auc, "view": ""}
+        for e, by in aucs.items()
+        for d, found in by.items()
+        for r, auc in enumerate(found)
+    ]
+    ranks, means, count, gone = after_the_first(rows)
+    assert (count, gone) == (2, ["z"])
+    assert ranks == {"a": 1.5, "b": 1.5}
+    assert means["a"] == pytest.approx((60 + 80) / 2)
+    assert means["b"] == pytest.approx((65 + 40) / 2)
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 8.0, 1e6])
+def test_the_figure_draws_points_of_unit_norm(p):
+    b = boundary(p, 50)
+    largest = b.max(axis=0)
+    assert (b >= 0).all()
+    norms = largest * ((b / largest) ** p).sum(axis=0) ** (1 / p)
+    np.testing.assert_allclose(norms, 1.0, rtol=1e-9)
+
+
+def test_tables_are_read_with_their_types():
+    row = typed_rows(RESULTS / "E10" / "timings.csv")[0]
+    assert row["gap_reached"] is True
+    assert isinstance(row["J"], int)
+    assert isinstance(row["time_ms"], float)
