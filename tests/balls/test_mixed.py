@@ -165,3 +165,47 @@ def test_errors_name_the_argument():
 
 class _Bare:
     polyhedral = False
+
+
+class TestMatrix:
+    """The matrix norm of a table of weights."""
+
+    @pytest.mark.parametrize("within", ["row", "column"])
+    @pytest.mark.parametrize(("r", "p"), [(1.0, 2.0), (2.0, 1.0), (4 / 3, 4.0), (8.0, 32 / 31)])
+    def test_the_norm_by_loops(self, within, r, p, rng):
+        ball = MixedBall.of_matrix(p, r, (3, 4), within)
+        b = ball.normalise(rng.uniform(0.1, 1.0, 12))
+        table = b.reshape(3, 4) if within == "row" else b.reshape(3, 4).T
+        norm = sum(sum(w**r for w in row) ** (p / r) for row in table) ** (1 / p)
+        assert norm == pytest.approx(1.0, rel=1e-9)
+
+    @pytest.mark.parametrize("within", ["row", "column"])
+    def test_fisher_by_cvxpy(self, within, rng):
+        cvxpy = pytest.importorskip("cvxpy")
+        n, shape, p, r, ridge = 12, (2, 3), 2.0, 4 / 3, 0.5
+        roots = rng.normal(size=(6, n, 3))
+        K = np.einsum("jik,jlk->jil", roots, roots)
+        # In the coefficients alone: the dual norm of the table of a'K_j a.
+        a = cvxpy.Variable(n)
+        forms = [cvxpy.quad_form(a, cvxpy.psd_wrap(k)) for k in K]
+        table = np.arange(6).reshape(shape) if within == "row" else np.arange(6).reshape(shape).T
+        inner = [cvxpy.pnorm(cvxpy.hstack([forms[j] for j in g]), r / (r - 1)) for g in table]
+        dual = 2 * cvxpy.sum(a) - ridge * cvxpy.sum_squares(a)
+        dual -= cvxpy.pnorm(cvxpy.hstack(inner), p / (p - 1))
+        best = cvxpy.Problem(cvxpy.Maximize(dual))
+        best.solve(solver=cvxpy.CLARABEL)
+        ball = MixedBall.of_matrix(p, r, shape, within)
+        result = solve(FisherProblem(DenseStack(K), ridge), ball, tol=1e-8)
+        assert result.converged
+        assert result.value == pytest.approx(best.value, rel=1e-5)
+
+    def test_equal_norms_are_the_plain_ball(self, rng):
+        u = rng.uniform(0.1, 1.0, 6)
+        plain = LpBall(4 / 3).oracle(u)
+        np.testing.assert_allclose(MixedBall.of_matrix(4 / 3, 4 / 3, (2, 3)).oracle(u), plain)
+
+    def test_what_it_refuses(self):
+        with pytest.raises(ValueError, match="shape"):
+            MixedBall.of_matrix(2, 1, (0, 3))
+        with pytest.raises(ValueError, match="within"):
+            MixedBall.of_matrix(2, 1, (2, 3), "diagonal")

@@ -59,6 +59,50 @@ class MixedBall:
         self._members = [np.flatnonzero(self.labels == g) for g in range(len(names))]
         self._sphere = Sphere(self.p, self.r, self.labels)
 
+    @classmethod
+    def of_matrix(
+        cls, p: float, r: float, shape: tuple[int, int], within: str = "row"
+    ) -> MixedBall:
+        r"""The matrix norm (r, p) of weights that form a table, kernel by kernel (Arashloo, 2021).
+
+        .. math:: \|B\|_{r,p} = \Big(\sum_i \big(\sum_k B_{ik}^r\big)^{p/r}\Big)^{1/p} \le 1
+
+        Weights stand in a table such as regions of a face x networks, or features x widths. The
+        r-norm is taken within the rows of the table and the p-norm between them: the kernels of a
+        row are tied to each other, more or less sparsely than the rows are.
+
+        Parameters
+        ----------
+        p, r : float in [1, inf]
+            Norm between and within the rows.
+        shape : (int, int)
+            Rows and columns of the table. Kernels are listed row by row: kernel i x columns + k
+            stands in row i, column k.
+        within : {"row", "column"}
+            Whether the r-norm is taken within rows, or within columns.
+
+        Returns
+        -------
+        MixedBall
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> ball = MixedBall.of_matrix(p=2, r=1, shape=(2, 2))
+        >>> ball.support(np.array([3.0, 1.0, 4.0, 2.0]))  # the best of each row
+        5.0
+        >>> MixedBall.of_matrix(p=2, r=1, shape=(2, 2), within="column").labels.tolist()
+        [0, 1, 0, 1]
+        """
+        rows, columns = (int(side) for side in shape)
+        if rows < 1 or columns < 1:
+            raise ValueError(f"shape: got {shape!r}; expected two positive numbers.")
+        if within not in ("row", "column"):
+            raise ValueError(f"within: got {within!r}; expected 'row' or 'column'.")
+        number = np.arange(rows * columns)
+        groups = number // columns if within == "row" else number % columns
+        return cls(p, r, groups.tolist())
+
     def __repr__(self) -> str:
         return f"MixedBall(p={self.p:g}, r={self.r:g}, {len(self._members)} groups)"
 
