@@ -39,6 +39,7 @@ EXPERIMENTS: dict[str, str] = {
     "E4-ablation": "experiments.e4_ablation",
     "E4-hypotheses": "experiments.e4_hypotheses",
     "E4-gp": "experiments.e4_gp",
+    "E4-family": "experiments.e4_family",
     "E5": "experiments.e5",
     "E6": "experiments.e6",
     "E7": "experiments.e7",
