@@ -13,7 +13,7 @@ from experiments._ranks import paired
 from experiments._tables import distinct, group, markdown, mean_std, write_table
 from experiments.published import DELFT_AUC
 
-__all__ = ["choices", "report", "summary", "verdicts"]
+__all__ = ["averages", "choices", "report", "summary", "verdicts"]
 
 SCORES = ("response", "distance")
 CHOICES = ("per repeat", "H1", "mean test (a bound)")

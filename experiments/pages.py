@@ -13,11 +13,12 @@ from typing import Any
 
 from experiments import _e4_hypotheses_report, e1, e4_protocol, load_experiment
 from experiments._cells import Rows, Settings
+from experiments._lp_balls import draw_lp_balls
 from experiments._store import write_atomically
 from experiments._tables import distinct, read_table
 from experiments.datasets._delft import TARGETS
 
-__all__ = ["PAGES", "page_body", "typed_rows", "write_pages"]
+__all__ = ["PAGES", "page_body", "typed_rows", "write_page", "write_pages"]
 
 #: Experiments whose pages follow from their tables.
 PAGES = (
@@ -89,7 +90,8 @@ def page_body(name: str, folder: Path, figures: Path | None = None) -> str:
         return _e4_hypotheses_report.body(typed_rows(folder / "summary.csv"))
     timings = folder / "timings.csv"
     rows = typed_rows(timings if timings.is_file() else folder / "results.csv")
-    if name == "E1":  # its figure is of curves that are too long for a table
+    if name == "E1":  # its first figure is of curves that are too long for a table
+        draw_lp_balls((figures or folder) / "lp_balls.png")
         return e1.body([{**row, "p": str(row["p"])} for row in rows], e1.settings(False))
     settings = page_settings(name, rows)
     if name == "E8":
@@ -106,21 +108,22 @@ def write_pages(results: Path) -> list[Path]:
     """Write every page of a folder of results again, and its overview; returns what changed."""
     from experiments.findings import overview
 
-    changed = []
-    for name in PAGES:
-        path = results / name / "page.md"
-        if not path.is_file():
-            continue
-        before = path.read_text(encoding="utf-8")
-        after = f"{head_of(before)}\n\n{page_body(name, path.parent).rstrip()}\n"
-        if after != before:
-            write_atomically(path, after)
-            changed.append(path)
+    found = [results / name / "page.md" for name in PAGES]
+    changed = [path for path in found if path.is_file() and write_page(path)]
     path, after = results / "README.md", overview(results)
     if not path.is_file() or path.read_text(encoding="utf-8") != after:
         write_atomically(path, after)
         changed.append(path)
     return changed
+
+
+def write_page(path: Path) -> bool:
+    """Write one page again below its head; True where it changed."""
+    before = path.read_text(encoding="utf-8")
+    after = f"{head_of(before)}\n\n{page_body(path.parent.name, path.parent).rstrip()}\n"
+    if after != before:
+        write_atomically(path, after)
+    return after != before
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ def after_the_first(rows: Rows) -> tuple[dict[str, float], dict[str, float], int
     -------
     ranks, aucs, number of problems, sets that drop out
     """
-    plain = [row for row in rows if row["view"] == "" and row["entrant"] in ranked(rows)]
-    later = [row for row in plain if row["repeat"] >= 1]
     names = ranked(rows)
+    plain = [row for row in rows if row["view"] == "" and row["entrant"] in names]
+    later = [row for row in plain if row["repeat"] >= 1]
     problems = distinct(later, "data")
     gone = [p for p in distinct(plain, "data") if p not in problems]
     mean = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from experiments._e4_hypotheses_report import averages
 from experiments._tables import distinct, markdown
 from experiments.findings._arena import arena
 from experiments.findings._base import paragraph, rows_of
@@ -23,7 +24,8 @@ def _state(results: Path) -> str:
     e1, e2, e3, e4 = (f"{name}/results.csv" for name in ("E1", "E2", "E3", "E4"))
     rows = rows_of(results, e4)
     classes = len({(row["set"], row["target"]) for row in rows})
-    summary = rows_of(results, "E4-hypotheses/summary.csv")
+    finished = list(averages(rows_of(results, "E4-hypotheses/summary.csv")))
+    tested = rows_of(results, "E4-hypotheses/summary.csv")
     lines = [
         ["E1", f"full: {count(e1, 'repeat')} starts, all {count(e1, 'data')} classes", "E1"],
         ["E2", f"full: {count(e2, 'repeat')} repeats, 1 to 50 kernels", "E2"],
@@ -42,9 +44,9 @@ def _state(results: Path) -> str:
         ],
         [
             "E4-hypotheses",
-            f"full: {len(distinct(summary, 'kernels')) - 1} kernels and H1 for lp MK-FN, both "
-            f"scores of {len(distinct(summary, 'method'))} methods, "
-            f"{len(distinct(summary, 'repeat'))} repeats",
+            f"{len({v.kernels for v in finished}) - 1} kernels and H1 for lp MK-FN, both scores of "
+            f"{len({v.method for v in finished})} of eleven methods, "
+            f"{len(distinct(tested, 'repeat'))} repeats",
             "E4-hypotheses",
         ],
         [
