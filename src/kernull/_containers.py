@@ -23,19 +23,14 @@ __all__ = [
 ]
 
 
-def _comes_from(X: Any, package: str) -> bool:
-    """Whether X is of a package's types, without importing the package."""
-    return type(X).__module__.partition(".")[0] == package
-
-
 def is_tensor(X: Any) -> bool:
     """Whether X is a torch tensor."""
-    return _comes_from(X, "torch")
+    return type(X).__module__.partition(".")[0] == "torch"  # without importing it
 
 
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask array, dataframe or series."""
-    return _comes_from(X, "dask") and hasattr(X, "dask")
+    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "dask")
 
 
 def cuda_device_of(X: Any) -> Any:

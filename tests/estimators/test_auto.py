@@ -8,7 +8,7 @@ import kernull
 from kernull import MultiKernelFisherNull
 from kernull.datasets import load_wine_views
 from kernull.kernels import neighbour_distance
-from kernull.kernels.widths import AUTO_RANGE, mean_distance
+from kernull.kernels.functions import AUTO_RANGE, mean_distance
 from kernull.stacks import KernelSet
 from kernull.views import ViewScaler, join_views, read_scalings
 
@@ -46,7 +46,7 @@ def test_copies_are_no_neighbours_and_count_as_weights(rng):
 def test_a_subsample_of_rows_meets_all_rows(monkeypatch, rng):
     Z = rng.standard_normal((400, 2))
     whole = neighbour_distance(Z)
-    monkeypatch.setattr("kernull.kernels.widths.NEIGHBOUR_ROWS", 100)
+    monkeypatch.setattr("kernull.kernels.functions.NEIGHBOUR_ROWS", 100)
     part = neighbour_distance(Z)
     assert part == neighbour_distance(Z)  # a fixed draw
     # Neighbours among 100 rows alone would be twice as far.

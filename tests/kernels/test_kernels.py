@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import pairwise
 
-from kernull.kernels import KERNELS, mean_distance, parse_kernels, widths
+from kernull.kernels import KERNELS, functions, mean_distance, parse_kernels
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_width_stays_among_the_distances(weights):
 def test_subsample_beyond_the_exact_rows(monkeypatch, rng):
     X = rng.normal(size=(3000, 2))
     exact = mean_distance(X)
-    monkeypatch.setattr(widths, "EXACT_ROWS", 1000)
+    monkeypatch.setattr(functions, "EXACT_ROWS", 1000)
     sampled = mean_distance(X)
     assert sampled == mean_distance(X)
     assert sampled != exact

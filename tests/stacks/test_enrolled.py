@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import linear_kernel
 
-from kernull.kernels import widths as module
+from kernull.kernels import functions as module
 from kernull.stacks import KernelSet, fit_and_combine
 
 VIEWS = {"a": np.arange(3), "b": np.arange(3, 5), "c": np.arange(5, 6)}
@@ -53,7 +53,7 @@ def test_widths_of_a_sample_of_rows(monkeypatch):
 def test_distances_are_computed_once(monkeypatch):
     calls = []
     for name in (
-        "kernels.widths.squared_blocks",
+        "kernels.functions.squared_blocks",
         "kernels.functions.euclidean_distances",
         "stacks.weighted.squared_blocks",
     ):

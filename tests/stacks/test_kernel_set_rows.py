@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from kernull.kernels.widths import BLOCK_ROWS, mean_distance
+from kernull.kernels.functions import BLOCK_ROWS, mean_distance
 from kernull.problems import FisherProblem
 from kernull.stacks import CrossKernels, DenseStack, KernelSet, weighted
 from kernull.views import resolve_views

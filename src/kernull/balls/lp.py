@@ -40,18 +40,12 @@ class LpBall:
         if isinstance(p, bool) or not isinstance(p, int | float | np.number) or not p >= 1:
             raise ValueError(f"p: got {p!r}; expected a number in [1, inf].")
         self.p = float(p)
+        #: True at p = 1, where optima are sparse.
+        self.polyhedral = self.p < P_ONE
+        self._uniform_only = self.p > P_INF
 
     def __repr__(self) -> str:
         return f"LpBall(p={self.p:g})"
-
-    @property
-    def polyhedral(self) -> bool:
-        """True at p = 1, where optima are sparse."""
-        return self.p < P_ONE
-
-    @property
-    def _uniform_only(self) -> bool:
-        return self.p > P_INF
 
     def oracle(self, u: Array) -> Array:
         """The maximiser of b'u: the paper's update of the weights."""

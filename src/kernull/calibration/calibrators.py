@@ -121,8 +121,13 @@ class Auto(LeaveOneOut):
 
     def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
         """Leave-one-out scores, or scores by refits."""
-        found = None if learned.leaking_view is None else learned.by_folds()
-        return super().left_out(learned, held) if found is None else found
+        leak = learned.leaking_view
+        if leak is not None:
+            found = learned.by_folds()
+            if found is not None:
+                return found
+            warn_of_leak(leak)
+        return learned.leave_one_out()
 
 
 @dataclass(frozen=True)
@@ -176,14 +181,12 @@ def leaking_view(kernels: Any, rows: int) -> Leak | None:
     """The widest view of a `KernelSet` whose scaling follows single rows too closely, or None."""
     if kernels is None:
         return None
-
-    def leaks(view: Any) -> bool:
-        columns = len(view.columns)
-        if view.scaler.kind.startswith("whiten"):
-            return columns > 1 and rows < ROWS_A_COLUMN * columns
-        return bool(view.scaler.kind == "standard" and rows < columns)
-
-    found = [view for view in kernels.views if leaks(view)]
+    found = []
+    for view in kernels.views:
+        kind, columns = view.scaler.kind, len(view.columns)
+        whitened = kind.startswith("whiten") and columns > 1 and rows < ROWS_A_COLUMN * columns
+        if whitened or (kind == "standard" and rows < columns):
+            found.append(view)
     if not found:
         return None
     # A whitened view is the worse of two.

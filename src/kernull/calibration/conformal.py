@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 from scipy.stats import false_discovery_control
 
-from kernull._typing import Array, Indices, Mask
+from kernull._typing import Array, Mask
 from kernull.errors import TooFewRowsWarning
 
 __all__ = ["Calibration", "discoveries", "minus_rounding"]
@@ -77,19 +77,15 @@ class Calibration:
         below = np.searchsorted(self.scores, scores, side="right")
         counts = np.concatenate([[0.0], self.counts])
         ranks = 1.0 + counts[below]
-        if self.smooth:
-            ranks -= self._still_to_go(scores, below, counts)
-        return np.asarray(ranks / (self.total + 1.0))
-
-    def _still_to_go(self, scores: Array, below: Indices, counts: Array) -> Array:
-        """Ranks that are counted in full at the next calibration score, and in part until there."""
-        left, m = np.maximum(below, 1) - 1, len(self.scores)
-        low, high = self.scores[left], self.scores[np.minimum(below, m - 1)]
-        between = (below > 0) & (below < m)
-        part = np.divide(scores - low, high - low, out=np.ones_like(low), where=between)
-        # Of rows with equal scores one is counted in part: a row that ties with them is like them.
-        equal = counts[left + 1] - counts[np.searchsorted(self.scores, low, side="left")]
-        return np.asarray(np.minimum(equal, 1.0) * (1.0 - np.maximum(part, EDGE)))
+        if self.smooth:  # ranks count in full at the next calibration score, in part until there
+            left, m = np.maximum(below, 1) - 1, len(self.scores)
+            low, high = self.scores[left], self.scores[np.minimum(below, m - 1)]
+            between = (below > 0) & (below < m)
+            part = np.divide(scores - low, high - low, out=np.ones_like(low), where=between)
+            # Of rows with equal scores one counts in part: a row that ties with them is like them.
+            equal = counts[left + 1] - counts[np.searchsorted(self.scores, low, side="left")]
+            ranks -= np.minimum(equal, 1.0) * (1.0 - np.maximum(part, EDGE))
+        return np.asarray(ranks / (self.counts[-1] + 1.0))
 
     def threshold(self, rate: float) -> tuple[float, float]:
         """Score below which rows are flagged, and the rate it stands for.
@@ -100,39 +96,34 @@ class Calibration:
         """
         if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 < rate < 1:
             raise ValueError(f"false_alarm_rate: got {rate!r}; expected a number in (0, 1).")
-        lowest = 1.0 / (self.total + 1.0)
+        total = float(self.counts[-1])
+        lowest = 1.0 / (total + 1.0)
         if rate < lowest * (1 - 1e-12):
             warnings.warn(
                 f"false_alarm_rate={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} "
-                f"calibration rows, got {self.total:g}: the lowest rate these can certify is "
+                f"calibration rows, got {total:g}: the lowest rate these can certify is "
                 f"{lowest:.3g}, which is used instead.",
                 TooFewRowsWarning,
                 stacklevel=2,
             )
             rate = lowest
         # p(s) <= rate  <=>  1 + #{s_i <= s} <= rate (m + 1)  <=>  s < the first score beyond.
-        allowed = rate * (self.total + 1.0) - 1.0
+        allowed = rate * (total + 1.0) - 1.0
         position = int(np.searchsorted(self.counts, allowed * (1 + SLACK) + SLACK, side="right"))
         beyond = float(self.scores[min(position, len(self.scores) - 1)])
-        return self._first_above(rate, beyond) if self.smooth else beyond, float(rate)
-
-    def _first_above(self, rate: float, low: float) -> float:
-        """The lowest number with a p-value above the rate, from the calibration score ``low`` on.
-
-        Found among the floating-point numbers themselves, so that flags and p-values agree on
-        every score there is (a rate such as 3/10, which is no binary number, up to its rounding).
-        """
-
-        def above(score: float) -> bool:
-            return bool(self.p_values(np.array([score]))[0] > rate * (1 + SLACK))
-
-        after = int(np.searchsorted(self.scores, low, side="right"))
-        if above(low) or after == len(self.scores):
-            return low
-        high = float(self.scores[after])
+        after = int(np.searchsorted(self.scores, beyond, side="right"))
+        limit = rate * (1 + SLACK)
+        known = not self.smooth or after == len(self.scores)
+        if known or self.p_values(np.array([beyond]))[0] > limit:
+            return beyond, float(rate)
+        # p-values interpolate: the lowest number whose p-value is above the rate, found among the
+        # floating-point numbers themselves, so that flags and p-values agree on every score there
+        # is (a rate such as 3/10, which is no binary number, up to its rounding).
+        low, high = beyond, float(self.scores[after])
         while low < (middle := low + (high - low) / 2) < high:
-            low, high = (low, middle) if above(middle) else (middle, high)
-        return high
+            above = self.p_values(np.array([middle]))[0] > limit
+            low, high = (low, middle) if above else (middle, high)
+        return high, float(rate)
 
 
 def minus_rounding(scores: Array) -> Array:

@@ -24,6 +24,7 @@ from kernull._containers import (
 from kernull._typing import Array, Mask
 from kernull.calibration import discoveries, read_calibration
 from kernull.errors import MissingCapabilityError
+from kernull.estimators.growing import read_budget, warn_beyond_budget
 from kernull.estimators.inputs import (
     read_dtype,
     read_partial_table,
@@ -128,6 +129,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
     normalize: Any = "none"
     reference: Any = None
     landmarks: int = 1000
+    max_samples: int | None = None
 
     calibration_ = Learned("calibration")
     threshold_ = Learned("threshold")
@@ -162,12 +164,17 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, sample_weight: Any = None, client: Any = None) -> Fitted:
+        budget = None if self.max_samples is None else read_budget(self.max_samples)
         with rollback_on_error(self):  # never the columns of one fit with the kernels of another
-            weight = read_weights(as_numpy(sample_weight), X)
+            weight = None
+            if sample_weight is not None:
+                weight = read_weights(as_numpy(sample_weight), X)
             settings = self.learning_settings(client)
             fitted = learn(self.learning_method(), self._rows(X), weight, settings)
             device = str(X.device) if is_tensor(X) else None
             self.model_ = replace(fitted.model, device=device)
+        if budget is not None and fitted.model.rule.coef.ndim == 1:  # landmarks cannot be dropped
+            warn_beyond_budget(len(fitted.model.rule.coef), budget)
         return fitted
 
     def learning_settings(self, client: Any = None) -> Settings:
@@ -195,7 +202,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
             return GivenRows(stack)
         table = read_table(self, as_numpy(X), reset=True)
         names = getattr(self, "feature_names_in_", None)
-        on_device = X if self._device_for(X) is not None else None
+        on_device = X if self._matrix_free and is_tensor(X) and X.is_cuda else None
         return TableRows(table, resolve_views(self.views, table.shape[1], names), on_device)
 
     # -- scoring -----------------------------------------------------------------------------
@@ -324,8 +331,9 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         self, model: KernelModel, X: Any, missing: tuple[str, ...] = ()
     ) -> tuple[Any, Array | None]:
         """Kernels between new rows and those of the model; and the rows, checked, of a table."""
-        # Evidence is computed on the host.
-        device = None if model.decides_by_evidence else self._device_for(X)
+        # Evidence is computed on the host, and stacks on a GPU offer no dense algebra.
+        on_device = self._matrix_free and not model.decides_by_evidence
+        device = cuda_device_of(X) if on_device else None
         X, kernels = as_numpy(X), model.kernels
         dtype = read_dtype(self.dtype)
         if isinstance(kernels, TableKernels):
@@ -359,10 +367,6 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
     @property
     def _pairwise(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
-
-    def _device_for(self, X: Any) -> Any:
-        """The GPU to evaluate kernels on, or None: stacks there offer no dense algebra."""
-        return cuda_device_of(X) if self._matrix_free else None
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that precomputed stacks are sliced on both sides."""

@@ -17,20 +17,19 @@ from kernull.estimators.growing import (
     read_budget,
     read_new_weights,
     row_positions,
-    warn_beyond_budget,
     warn_of_few,
 )
 from kernull.estimators.inputs import (
+    AUTO_P,
     check_number,
     read_delta,
     read_dtype,
-    read_p,
     read_table,
     rollback_on_error,
     scalings_of,
     widths_of,
 )
-from kernull.models import Fitted, TableKernels, view_names
+from kernull.models import TableKernels, view_names
 from kernull.models.evidence import EvidenceMethod
 from kernull.models.fisher import FisherMethod
 from kernull.models.growing import check_relearning, drop, drop_least_useful, grow, growing
@@ -336,14 +335,6 @@ class MultiKernelFisherNull(AdditiveEstimator):
         self._fit(X, sample_weight, client)
         return self
 
-    def _fit(self, X: Any, sample_weight: Any = None, client: Any = None) -> Fitted:
-        budget = read_budget(self.max_samples)
-        fitted = super()._fit(X, sample_weight, client)
-        coef = fitted.model.rule.coef
-        if coef.ndim == 1:  # landmarks are no rows that could be dropped
-            warn_beyond_budget(len(coef), budget)
-        return fitted
-
     def learning_method(self) -> FisherMethod | EvidenceMethod:
         """The method with its parameters, checked."""
         method = self.weights_method()
@@ -367,7 +358,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         """The part of the method that learns kernel weights."""
         check_score_type(self.score_type, ("projection", "distance"))
         return FisherMethod(
-            p=read_p(self.p),
+            p=AUTO_P if isinstance(self.p, str) and self.p == "auto" else self.p,
             delta=read_delta(self.delta),
             r=self.r,
             kernel_groups=self.kernel_groups,

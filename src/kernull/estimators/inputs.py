@@ -1,7 +1,7 @@
 """From what users pass to values: tables, columns, weights and parameters, checked.
 
 ``scaling="auto"`` is resolved by `kernull.views.read_scalings` and ``widths="auto"`` by
-`kernull.kernels.widths.auto_factor`, view by view; both need the training rows alone. None of the
+`kernull.kernels.auto_factor`, view by view; both need the training rows alone. None of the
 rules solves anything: a fit that uses them costs one fit.
 """
 
@@ -20,13 +20,13 @@ from kernull.stacks import DenseStack, KernelSet
 from kernull.views import resolve_views
 
 __all__ = [
+    "AUTO_P",
     "check_number",
     "may_miss_views",
     "not_finite",
     "not_numeric",
     "read_delta",
     "read_dtype",
-    "read_p",
     "read_partial_table",
     "read_table",
     "read_used_columns",
@@ -44,7 +44,8 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise TypeError(
             "X: got a stack of kernels; pass kernels='precomputed', or a table of shape (n, d)."
         )
-    used = read_used_columns(estimator, X, reset=reset)
+    # Of columns with names, only those that a view reads must be numbers.
+    used = read_used_columns(estimator, X, reset=reset) if hasattr(X, "columns") else None
     if used is not None:
         return used
     try:
@@ -253,11 +254,6 @@ def _listed(names: list[str]) -> str:
 AUTO_P = 2.0
 AUTO_DELTA = 1e-2
 _DTYPES = {"float64": np.float64, "float32": np.float32}
-
-
-def read_p(p: Any) -> Any:
-    """The norm that ``p`` stands for; the ball checks numbers."""
-    return AUTO_P if isinstance(p, str) and p == "auto" else p
 
 
 def read_delta(delta: Any) -> float:

@@ -18,10 +18,10 @@ from kernull.errors import InvalidKernelError
 from kernull.estimators.base import Learned
 from kernull.estimators.groups import check_sizes, group_rows, read_groups
 from kernull.estimators.inputs import (
+    AUTO_P,
     check_number,
     read_delta,
     read_dtype,
-    read_p,
     read_table,
     read_weights,
     rollback_on_error,
@@ -314,7 +314,7 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         if self.storage not in ("auto", "dense"):
             raise ValueError(f"storage: got {self.storage!r}; expected 'auto' or 'dense'.")
         return FisherMethod(
-            p=read_p(self.p),
+            p=AUTO_P if isinstance(self.p, str) and self.p == "auto" else self.p,
             delta=read_delta(self.delta),
             r=self.r,
             kernel_groups=self.kernel_groups,

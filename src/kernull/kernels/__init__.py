@@ -1,7 +1,13 @@
 """Kernel functions and their widths."""
 
-from kernull.kernels.functions import KERNELS, FittedKernel, KernelSpec, parse_kernels
-from kernull.kernels.widths import mean_distance, neighbour_distance
+from kernull.kernels.functions import (
+    KERNELS,
+    FittedKernel,
+    KernelSpec,
+    mean_distance,
+    neighbour_distance,
+    parse_kernels,
+)
 
 __all__ = [
     "KERNELS",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import (
     cosine_similarity,
     euclidean_distances,
@@ -22,9 +23,19 @@ from sklearn.metrics.pairwise import (
 )
 
 from kernull._typing import Array
-from kernull.kernels.widths import auto_factor, mean_distance
 
-__all__ = ["KERNELS", "FittedKernel", "KernelSpec", "parse_kernels"]
+__all__ = [
+    "BLOCK_ROWS",
+    "KERNELS",
+    "FittedKernel",
+    "KernelSpec",
+    "auto_factor",
+    "mean_distance",
+    "neighbour_distance",
+    "parse_kernels",
+    "squared_blocks",
+    "weighted_median",
+]
 
 KernelFunction = Callable[[Array, Array], Array]
 
@@ -49,49 +60,39 @@ KERNELS: dict[str, _Kind] = {
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """A kernel as the user asked for it."""
+    """A kernel as the user asked for it: a family of `KERNELS`, or a function."""
 
     kind: str
     function: KernelFunction | None = None
-
-    @property
-    def metric(self) -> str | None:
-        """Metric of the width, or None where the kernel has no width."""
-        return KERNELS[self.kind].metric if self.kind in KERNELS else None
-
-    @property
-    def label(self) -> str:
-        """Name for people."""
-        if self.function is None:
-            return self.kind
-        return getattr(self.function, "__name__", type(self.function).__name__)
 
     def fit(
         self,
         X: Array,
         factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
-        keep: dict[str, list[Array]] | None = None,
+        distances_out: dict[str, list[Array]] | None = None,
     ) -> list[FittedKernel]:
         """Fit to one view of the training rows: one kernel a width factor, or just one.
 
         The factor ``"auto"`` is that of `auto_factor`.
-        ``keep`` receives the distances of each metric that gave a width; see `mean_distance`.
+        ``distances_out`` receives the distances of each metric that gave a width, as in
+        `mean_distance`.
         """
         if self.function is not None:
             return [FittedKernel(self.kind, function=self.function)]
-        if self.metric is None:
+        metric = KERNELS[self.kind].metric
+        if metric is None:
             params = dict(KERNELS[self.kind].defaults)
             if self.kind == "polynomial":
                 params["gamma"] = 1.0 / X.shape[1]
             return [FittedKernel(self.kind, params=params)]
         # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
-        blocks = None if keep is None else keep.setdefault(self.metric, [])
+        blocks = None if distances_out is None else distances_out.setdefault(metric, [])
         blocks = None if blocks else blocks  # another kernel of this metric was here before
-        mean = mean_distance(X, self.metric, sample_weight, keep=blocks) or 1.0
+        mean = mean_distance(X, metric, sample_weight, distances_out=blocks) or 1.0
         centre = X.mean(axis=0)
         numbers = [
-            auto_factor(X, mean, self.metric, sample_weight) if isinstance(f, str) else f
+            auto_factor(X, mean, metric, sample_weight) if isinstance(f, str) else f
             for f in factors
         ]
         return [FittedKernel(self.kind, width=f * mean, factor=f, centre=centre) for f in numbers]
@@ -123,6 +124,13 @@ class FittedKernel:
     def metric(self) -> str | None:
         """Metric of the distance that this kernel is a function of, if it is one."""
         return KERNELS[self.kind].metric if self.kind in KERNELS else None
+
+    @property
+    def label(self) -> str:
+        """Name of the function, for people."""
+        if self.function is None:
+            return self.kind
+        return getattr(self.function, "__name__", type(self.function).__name__)
 
     def distances(self, X: Array, Y: Array | None = None) -> Array:
         """Distances (squared for rbf) between rows; shared by the kernels of one view."""
@@ -198,15 +206,204 @@ def parse_kernels(kernels: Any) -> list[KernelSpec]:
     items = list(kernels) if isinstance(kernels, list | tuple) else [kernels]
     if not items:
         raise ValueError("kernels: got an empty list; expected at least one kernel.")
-    return [_parse_one(item) for item in items]
+    specs = []
+    for item in items:
+        if isinstance(item, str) and item in KERNELS:
+            specs.append(KernelSpec(item))
+        elif callable(item) and not inspect.isclass(item):
+            specs.append(KernelSpec("callable", function=item))
+        else:
+            raise ValueError(
+                f"kernels: got {item!r}; expected one of {sorted(KERNELS)}, a callable f(X, Y), a "
+                'list of these, or "precomputed" (alone).'
+            )
+    return specs
 
 
-def _parse_one(item: Any) -> KernelSpec:
-    if isinstance(item, str) and item in KERNELS:
-        return KernelSpec(item)
-    if callable(item) and not inspect.isclass(item):
-        return KernelSpec("callable", function=item)
-    raise ValueError(
-        f"kernels: got {item!r}; expected one of {sorted(KERNELS)}, a callable f(X, Y), a list "
-        'of these, or "precomputed" (alone).'
+#: Beyond this many rows the mean distance is taken over a fixed random subsample: its relative
+#: standard error is then well below one percent, and a width needs no more.
+EXACT_ROWS = 4000
+BLOCK_ROWS = 128
+#: Rows whose neighbours are looked for (among all rows) to learn how far they usually are.
+NEIGHBOUR_ROWS = 1000
+#: Factors of the mean distance that the automatic width keeps within. In one or two dimensions
+#: neighbours come as near as there are rows, long after a kernel has become too narrow.
+AUTO_RANGE = (0.25, 2.0)
+
+
+def mean_distance(
+    X: Array,
+    metric: str = "euclidean",
+    sample_weight: Array | None = None,
+    random_state: int = 0,
+    distances_out: list[Array] | None = None,
+) -> float:
+    r"""Mean distance over pairs of different rows.
+
+    .. math::
+
+       D = \frac{\sum_{i \neq k} w_i w_k \, d(x_i, x_k)}{\sum_i w_i (W - \min(w_i, 1))},
+       \qquad W = \sum_i w_i
+
+    With unit weights this is the plain mean over pairs. A weight counts as that many copies of
+    its row, each of which meets all others, so a row of weight 2 and two equal rows give the same
+    width. A row of weight below 1 has no copy to meet, so weights that are all small give the
+    same width as weights that are all 1.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        One view of the training rows.
+    metric : str
+        Any metric of ``sklearn.metrics.pairwise_distances``.
+    sample_weight : array of shape (n,), optional
+        Number of copies that each row stands for.
+    random_state : int
+        Seed of the subsample taken beyond ``EXACT_ROWS`` rows.
+    distances_out : list, optional
+        Receives the distances that were computed, for whoever needs them next: block by block of
+        ``BLOCK_ROWS`` rows against themselves and all later ones, squared where the metric is
+        euclidean. Stays empty beyond ``EXACT_ROWS`` rows.
+
+    Returns
+    -------
+    float
+        The mean distance; 0.0 when all rows coincide.
+    """
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+    if len(X) > EXACT_ROWS:
+        pick = np.random.default_rng(random_state).choice(len(X), EXACT_ROWS, replace=False)
+        X, weights, distances_out = X[pick], weights[pick], None
+    pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
+    # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
+    X = X - X.mean(axis=0)
+    block_of = squared_blocks(X) if metric == "euclidean" else _blocks(X, metric)
+    weighted_sum = 0.0
+    scratch = np.empty((min(BLOCK_ROWS, len(X)), len(X)))
+    for start in range(0, len(X), BLOCK_ROWS):  # half of a symmetric matrix, in cached blocks
+        rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
+        block = block_of(rows, rest)
+        np.fill_diagonal(block, 0.0)
+        if distances_out is not None:
+            distances_out.append(block)
+        if metric == "euclidean":
+            block = np.sqrt(block, out=scratch[: block.shape[0], : block.shape[1]])
+        counts = 2.0 * weights[rest]
+        counts[:BLOCK_ROWS] = weights[rows]  # both halves of the square on the diagonal are here
+        weighted_sum += float(weights[rows] @ (block @ counts))
+    return weighted_sum / pairs
+
+
+def _blocks(X: Array, metric: str) -> Callable[[slice, slice], Array]:
+    """Distances between two ranges of rows."""
+    return lambda rows, rest: np.asarray(pairwise_distances(X[rows], X[rest], metric=metric))
+
+
+def squared_blocks(X: Array) -> Callable[..., Array]:
+    """Squared euclidean distances between two ranges of centred rows, in ``out`` if it is given.
+
+    |x|^2 + |y|^2 - 2x'y is one product of (-2x, |x|^2, 1) and (y, 1, |y|^2): adding the norms
+    afterwards would take longer than the product.
+    """
+    squares, ones = np.einsum("ij,ij->i", X, X), np.ones(len(X))
+    left = np.column_stack([-2.0 * X, squares, ones])
+    right = np.column_stack([X, ones, squares])
+
+    def block(rows: slice, rest: slice, out: Array | None = None) -> Array:
+        out = np.matmul(left[rows], right[rest].T, out=out)
+        return np.asarray(np.maximum(out, 0.0, out=out))
+
+    return block
+
+
+def neighbour_distance(
+    X: Array,
+    metric: str = "euclidean",
+    sample_weight: Array | None = None,
+    random_state: int = 0,
+) -> float:
+    r"""Median over rows of the distance to the nearest row that is not a copy of it.
+
+    A weight counts as that many copies of its row, so a row of weight 2 and two equal rows give
+    the same.
+
+    Parameters
+    ----------
+    X, metric, sample_weight
+        As in `mean_distance`.
+    random_state : int
+        Seed of the subsample of rows that is taken beyond ``NEIGHBOUR_ROWS``; their neighbours
+        are looked for among all rows.
+
+    Returns
+    -------
+    float
+        0.0 when all rows coincide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> neighbour_distance(np.array([[0.0], [1.0], [3.0], [3.0]]))
+    1.5
+    """
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+    X = X - X.mean(axis=0)
+    # Copies come out of |x|^2 + |y|^2 - 2x'y at the square root of its rounding.
+    size = np.linalg.norm(X, axis=1) if metric == "euclidean" else np.abs(X).sum(axis=1)
+    copy = 1e-7 * float(size.max(initial=0.0))
+    pick = np.arange(len(X))
+    if len(X) > NEIGHBOUR_ROWS:
+        pick = np.random.default_rng(random_state).choice(len(X), NEIGHBOUR_ROWS, replace=False)
+    nearest = np.empty(len(pick))
+    for start in range(0, len(pick), BLOCK_ROWS):
+        rows = pick[start : start + BLOCK_ROWS]
+        block = pairwise_distances(X[rows], X, metric=metric)
+        block[block <= copy] = np.inf
+        nearest[start : start + BLOCK_ROWS] = block.min(axis=1)
+    if not np.isfinite(nearest).all():  # all rows are copies of one
+        return 0.0
+    if sample_weight is None:
+        return float(np.median(nearest))
+    return weighted_median(nearest, weights[pick])
+
+
+def weighted_median(values: Array, weights: Array) -> float:
+    """The middle of a weighted sample: the mean of its two middle values where there are two."""
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order])
+    low, high = (
+        order[min(np.searchsorted(share, share[-1] / 2, side=side), len(order) - 1)]
+        for side in ("left", "right")
     )
+    return float((values[low] + values[high]) / 2)
+
+
+def auto_factor(
+    X: Array, mean: float, metric: str = "euclidean", sample_weight: Array | None = None
+) -> float:
+    r"""The width ``"auto"``, as a factor of the mean distance D.
+
+    .. math:: s = \mathrm{median}_i \min_{x_k \ne x_i} d(x_i, x_k)
+
+    the distance that one row usually has to the nearest other. A kernel should tell a row from its
+    neighbours and still see some of them. In few dimensions neighbours are near (s is D/4 or
+    less), in many dimensions all rows are nearly equally far from each other (s is close to D): no
+    one factor of D serves both.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        One view of the training rows, scaled.
+    mean : float
+        Its mean distance D.
+    metric, sample_weight
+        As in `mean_distance`.
+
+    Returns
+    -------
+    float
+        s / D, no less than 1/4 and no more than 2.
+    """
+    nearest = neighbour_distance(X, metric, sample_weight)
+    low, high = AUTO_RANGE
+    return float(np.clip(nearest / mean, low, high))

@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.metrics import pairwise_distances
 
 from kernull._typing import Array, Indices
-from kernull.kernels.widths import (
+from kernull.kernels.functions import (
     AUTO_RANGE,
     BLOCK_ROWS,
     auto_factor,

@@ -15,13 +15,14 @@ from sklearn.svm import OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array, Indices
-from kernull.calibration import Calibration, LeftOut, check_folds, cross_scores
+from kernull.calibration import LeftOut, check_folds, cross_scores
 from kernull.errors import MissingDependencyError
 from kernull.estimators.base import Learned, UnweightedEstimator
 from kernull.estimators.inputs import read_table
 from kernull.models.fused import fuse
 from kernull.models.fusion import fused_blocks
 from kernull.models.kernels import Training
+from kernull.models.model import calibrate
 from kernull.problems import check_nu
 from kernull.views import ViewScaler
 
@@ -176,6 +177,10 @@ class TableDetector(OutlierMixin, BaseEstimator):
     ----------
     detector_ : detector
         The fitted detector.
+    scaler_ : ViewScaler
+        The scaling of the table.
+    cross_scores_ : array of shape (n,)
+        Score of each training row by a detector of other folds.
     threshold_, offset_, false_alarm_rate_
         As in `MultiKernelFisherNull`.
 
@@ -219,8 +224,8 @@ class TableDetector(OutlierMixin, BaseEstimator):
         """
         folds = check_folds(self.calibration_folds)
         table = read_table(self, X, reset=True)
-        self._scaler = ViewScaler.fit(self.scaling, table)
-        rows = self._scaler.transform(table)
+        self.scaler_ = ViewScaler.fit(self.scaling, table)
+        rows = self.scaler_.transform(table)
         self.detector_ = self._new_detector(len(rows)).fit(rows)
 
         def score(seen: Indices, held: Indices) -> Array:
@@ -232,16 +237,22 @@ class TableDetector(OutlierMixin, BaseEstimator):
             if len(rows) > 2
             else _scores(self.detector_, rows)
         )
-        self._training_scores = scores
-        self.calibration_ = Calibration.of(scores, smooth=True)
-        self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
-        self.offset_ = self.threshold_
+        self.cross_scores_ = scores
+        self.calibration_, self.offset_, self.false_alarm_rate_ = calibrate(
+            LeftOut(scores), self.false_alarm_rate
+        )
         return self
+
+    @property
+    def threshold_(self) -> float:
+        """Score below which rows are flagged."""
+        check_is_fitted(self)
+        return self.offset_
 
     def score_samples(self, X: Any) -> Array:
         """Score rows; higher is more normal."""
         check_is_fitted(self)
-        rows = self._scaler.transform(read_table(self, X, reset=False))
+        rows = self.scaler_.transform(read_table(self, X, reset=False))
         return _scores(self.detector_, rows)
 
     def decision_function(self, X: Any) -> Array:
@@ -255,7 +266,7 @@ class TableDetector(OutlierMixin, BaseEstimator):
     def fit_predict(self, X: Any, y: Any = None) -> Array:
         """Fit, and judge each training row by its cross-score."""
         self.fit(X)
-        return np.where(self._training_scores >= self.offset_, 1, -1)
+        return np.where(self.cross_scores_ >= self.offset_, 1, -1)
 
     def _new_detector(self, n: int) -> Any:
         detector = _named_detector(self.detector) if isinstance(self.detector, str) else None

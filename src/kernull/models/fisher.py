@@ -15,8 +15,8 @@ from kernull.balls import LpBall, MixedBall
 from kernull.calibration import (
     LeftOut,
     attributed_contributions,
-    leave_one_out,
     leave_one_out_contributions,
+    left_out_projections,
     sampled_leave_one_out,
 )
 from kernull.errors import ZeroProjectionWarning
@@ -56,6 +56,8 @@ class FisherMethod:
 
     def ball(self, kernels: ModelKernels) -> LpBall | MixedBall:
         """Where the weights may live."""
+        if self.r is None and self.kernel_groups is None:
+            return LpBall(self.p)
         groups = kernels.views if isinstance(kernels, TableKernels) else None
         return weight_ball(self.p, self.r, self.kernel_groups, groups, len(kernels.names))
 
@@ -84,7 +86,9 @@ class FisherMethod:
                 init=init,
                 callback=callback,
             )
-        _warn_of_nothing(problem, result)
+        # Without any kernel F would be t't / rho: a model that is no better has learned nothing.
+        if result.value >= (1.0 - 1e-10) * float(problem.target @ problem.target) / problem.ridge:
+            _warn_of_nothing()
         system = RidgeSystem(float(self.p), self.delta, problem.ridge, row_weight)
         certificate = Certificate.of(result)
         given = isinstance(kernels, GivenKernels)
@@ -139,10 +143,10 @@ class FisherFit:
         own = None if weight is None else weight[:n]
         if self._factor is not None:
             inverse = inverse_diagonal(self._factor.copy(order="K"))
-            projections = leave_one_out(
-                problem, b, self.coef, row_weight=weight, inverse_diagonal=inverse
-            )
-            scores = self.rule.projection_to_score(projections[:n])
+            if weight is not None:  # from the problem's scaled coordinates to those of the rows
+                inverse = weight * inverse
+            left_out = left_out_projections(inverse, self.coef, problem.ridge, row_weight=weight)
+            scores = self.rule.projection_to_score(left_out[:n])
             return LeftOut(scores, own, self._contributions() if self.given else None)
         sampled = sampled_leave_one_out(
             problem, b, self.coef, self.result.basis, row_weight=weight, targets=n
@@ -195,13 +199,11 @@ def _groups(kernel_groups: Any, views: Sequence[str] | None, J: int) -> Sequence
     return groups
 
 
-def _warn_of_nothing(problem: FisherProblem, result: Result) -> None:
-    # Without any kernel F would be t't / rho: a model that is no better has learned nothing.
-    if result.value >= (1.0 - 1e-10) * float(problem.target @ problem.target) / problem.ridge:
-        warnings.warn(
-            "kernels: every projection is zero, so scores mean nothing. Linear kernels of "
-            "centred columns (scaling='standard' or 'whiten') do this, and so do kernels of "
-            "zeros: use scaling='none' or another kernel, or a smaller delta.",
-            ZeroProjectionWarning,
-            stacklevel=3,
-        )
+def _warn_of_nothing() -> None:
+    warnings.warn(
+        "kernels: every projection is zero, so scores mean nothing. Linear kernels of centred "
+        "columns (scaling='standard' or 'whiten') do this, and so do kernels of zeros: use "
+        "scaling='none' or another kernel, or a smaller delta.",
+        ZeroProjectionWarning,
+        stacklevel=3,
+    )

@@ -229,9 +229,9 @@ class TableRows:
             kernels = on_device.to_bank()
         else:
             kernels = self.fit_kernels(self.table, weight, settings, drop=settings.drop_constant)
-        n_reference = 0
+        n_reference, counts = 0, None if weight is None else weight[rows]
         if settings.reference is not None:
-            drawn = _reference_rows(settings, self.table[rows], _at(weight, rows))
+            drawn = _reference_rows(settings, self.table[rows], counts)
             kernels, n_reference = kernels.extend(drawn), len(drawn)
         stack = build_stack(
             kernels,
@@ -244,7 +244,9 @@ class TableRows:
             device=None if self.X_on_device is None else self.X_on_device.device,
             on_device=on_device,
         )
-        factors = _normalise(stack, settings.normalize, _at(weight, rows), n_reference)
+        factors = None
+        if settings.normalize != "none":
+            factors = _normalise(stack, settings.normalize, counts, n_reference)
         kept = n_reference
         if hasattr(stack, "project"):  # new rows will meet the landmarks alone
             # in the order of the rows: those of the reference come last, as among all rows
@@ -300,7 +302,10 @@ class GivenRows:
             )
         stack = self.stack if weight is None else self.stack[np.ix_(rows, rows)]
         given_scale = stack.scale
-        factors = _normalise(stack, settings.normalize, _at(weight, rows), 0)
+        counts = None if weight is None else weight[rows]
+        factors = None
+        if settings.normalize != "none":
+            factors = _normalise(stack, settings.normalize, counts, 0)
         kernels = GivenKernels(
             names=tuple(names_of_kernels(stack)),
             given_scale=given_scale,
@@ -317,10 +322,6 @@ class GivenRows:
 
 
 Rows = TableRows | GivenRows
-
-
-def _at(weight: Array | None, rows: Any) -> Array | None:
-    return None if weight is None else weight[rows]
 
 
 def _normalise(stack: Any, normalize: Any, weight: Array | None, n_reference: int) -> Array | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -71,7 +72,9 @@ def learn(method: Method, rows: Rows, weight: Array | None, settings: Settings) 
     kept = None if weight is None or (weight[index] == 1.0).all() else weight[index]
     training = rows.training(weight, index, settings)
     fit = method.learn(training, kept)
-    learned = _Learned(rows, settings, training, fit, kept, index, given)
+    learned = _Learned(
+        rows, settings, training, fit, kept, index, given, leave_one_out=fit.leave_one_out
+    )
     left_out = settings.calibrator.left_out(learned, held)
     model = KernelModel.of(
         training.kernels,
@@ -113,6 +116,8 @@ class _Learned:
     """Which of the rows given these are."""
     given: Array | None
     """Weights of all rows given."""
+    leave_one_out: Callable[[], LeftOut]
+    """That of the method."""
 
     @property
     def leaking_view(self) -> Leak | None:
@@ -121,9 +126,6 @@ class _Learned:
             return None
         everything = isinstance(self.index, slice)
         return leaking_view(kernels.set, self.rows.n if everything else len(self.index))
-
-    def leave_one_out(self) -> LeftOut:
-        return self.fit.leave_one_out()
 
     def held_out(self, rows: Indices) -> LeftOut:
         rule, cross = self.fit.rule, self._cross()

@@ -25,6 +25,7 @@ __all__ = [
     "Growth",
     "KernelModel",
     "RidgeSystem",
+    "calibrate",
     "view_names",
 ]
 
@@ -208,10 +209,8 @@ class KernelModel:
             assert parts is not None
             rule = self.rule.without(kept, self.typical_contributions)
             scores = minus_rounding(rule.of_contributions(parts))
-        calibration = Calibration.of(
-            scores, self.calibration_weight, smooth=self.calibration.smooth
-        )
-        threshold, _ = calibration.threshold(self.false_alarm_rate)
+        left_out = LeftOut(scores, self.calibration_weight, smooth=self.calibration.smooth)
+        calibration, threshold, _ = calibrate(left_out, self.false_alarm_rate)
         return replace(
             self, rule=rule, calibration=calibration, threshold=threshold, left_out=parts
         )
@@ -266,8 +265,7 @@ class KernelModel:
         cls, kernels: ModelKernels, rule: Any, left_out: LeftOut, rate: float, **more: Any
     ) -> KernelModel:
         """A model with the threshold that left-out scores give it."""
-        calibration = Calibration.of(left_out.scores, left_out.weight, smooth=left_out.smooth)
-        threshold, certified = calibration.threshold(rate)
+        calibration, threshold, certified = calibrate(left_out, rate)
         return cls(
             kernels,
             rule,
@@ -295,6 +293,12 @@ class Fitted:
     model: KernelModel
     row_scores: Callable[[], Array]
     """Score of each row given, by a model that did not see it."""
+
+
+def calibrate(left_out: LeftOut, rate: float) -> tuple[Calibration, float, float]:
+    """The calibration, the threshold and the rate that it stands for: the only maker of one."""
+    calibration = Calibration.of(left_out.scores, left_out.weight, smooth=left_out.smooth)
+    return calibration, *calibration.threshold(rate)
 
 
 def view_names(missing_views: Any) -> tuple[str, ...]:

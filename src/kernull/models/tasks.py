@@ -11,7 +11,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.errors import ConstantViewWarning
-from kernull.kernels.widths import mean_distance
+from kernull.kernels.functions import mean_distance
 from kernull.stacks import KernelSet
 
 __all__ = ["pooled_kernels", "varying_views"]

@@ -27,6 +27,7 @@ from kernull.errors import InvalidKernelError
 from kernull.paths.grids import read_deltas, read_norms
 from kernull.problems import FisherProblem
 from kernull.solvers import newton, solve
+from kernull.solvers.base import relative_gap
 from kernull.solvers.subspace import Basis
 from kernull.stacks import DenseStack, Stack
 from kernull.stacks.planner import FEWEST_COLUMNS, basis_columns, parse_memory_limit
@@ -314,7 +315,7 @@ class _Grid:
         return max(INNER_SHARE * float(self.gaps[p, d]), 0.1 * self.tol)
 
     def _gap(self, point: Any, p: int) -> float:
-        return float(point.gap(self.balls[p].support(point.u)))
+        return float(relative_gap(point, self.balls[p].support(point.u)))
 
     def _keep(self, p: int, d: int, weights: Array, coef: Array, value: float, gap: float) -> None:
         self.weights[p, d], self.coef[p, d] = weights, coef

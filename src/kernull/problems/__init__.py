@@ -1,7 +1,7 @@
 """Problems: given weights b, the value F, the gradient -u, the curvature, the coefficients a."""
 
 from kernull.problems._quadratic import check_nu
-from kernull.problems.base import Evaluation, Problem, relative_gap
+from kernull.problems.base import Evaluation, Problem
 from kernull.problems.fisher import FisherProblem
 from kernull.problems.incremental import RidgeInverse, ridge_solution
 from kernull.problems.joint import JointFisherProblem
@@ -21,6 +21,5 @@ __all__ = [
     "SVDDProblem",
     "SlackSVDDProblem",
     "check_nu",
-    "relative_gap",
     "ridge_solution",
 ]

@@ -1,4 +1,4 @@
-"""What every problem answers, and the gap that certifies an answer."""
+"""What every problem answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from kernull._typing import Array
 
-__all__ = ["Evaluation", "Problem", "relative_gap"]
+__all__ = ["Evaluation", "Problem"]
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,6 @@ class Evaluation:
     ``-u'd + d'Hd/2`` models the change of F under a step d, up to a monotone transformation that
     leaves the minimiser in place; see the problem for which.
     """
-
-    def gap(self, support: float) -> float:
-        """Certified relative gap, in [0, 1] for problems whose value is positive."""
-        return relative_gap(self.value, self.lower_bound(support))
-
-
-def relative_gap(upper: float, lower: float) -> float:
-    """(U - L) / max(|U|, |L|), clipped at zero against rounding."""
-    scale = max(abs(upper), abs(lower))
-    return max(upper - lower, 0.0) / scale if scale > 0 else 0.0
 
 
 class Problem(Protocol):

@@ -87,6 +87,8 @@ class FisherProblem:
                 f"number, at most {MAX_RIDGE:g}."
             )
         self.stack = stack
+        #: Number of kernels, and of rows.
+        self.J, self.n = stack.J, stack.n
         self.ridge = float(ridge)
         self.row_scale = None if row_weight is None else np.sqrt(np.asarray(row_weight, float))
         target = np.ones(stack.n) if target is None else np.asarray(target, dtype=float)
@@ -96,16 +98,6 @@ class FisherProblem:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.stack!r}, ridge={self.ridge:g})"
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self.stack.J
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.stack.n
 
     def _scale(self, V: Array) -> Array:
         if self.row_scale is None:
@@ -175,10 +167,14 @@ class FisherProblem:
             2 * linear - quadratic - float(weights @ u) + float(residual @ residual) / self.ridge
         )
 
-        def lower_bound(support: float) -> float:
-            return linear * linear / (quadratic + support)
-
-        return Evaluation(weights, upper, u, self._scale(a), lower_bound, curvature)
+        return Evaluation(
+            weights,
+            upper,
+            u,
+            self._scale(a),
+            lambda support: linear * linear / (quadratic + support),
+            curvature,
+        )
 
     def inverse_diagonal(self, weights: Array) -> Array:
         """Diagonal of (rho I + K_b)^-1 of the scaled problem (for leave-one-out)."""
@@ -219,7 +215,8 @@ class FisherProblem:
         return float(2.0 * self.n * eps * spread * spread)
 
     def _indefinite(self, weights: Array) -> InvalidKernelError:
-        K = self.stack.combine(weights)  # type: ignore[attr-defined]
+        stack: Any = self.stack
+        K = stack.combine(weights)
         lowest, largest = smallest_ritz_value(K[None], steps=60)
         if -lowest[0] <= 1e-8 * largest[0]:  # the kernels may be fine, the ridge is not
             return InvalidKernelError(

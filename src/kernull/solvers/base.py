@@ -32,6 +32,7 @@ __all__ = [
     "Tracker",
     "iterations_shown",
     "not_higher",
+    "relative_gap",
     "solve",
     "starting_weights",
 ]
@@ -92,22 +93,20 @@ class Tracker:
     _best_gap: float = np.inf
     _coef: Array | None = None
 
-    def see(self, point: Evaluation, support: float | None = None) -> float:
-        """Record a point; returns its certified relative gap."""
-        gap = point.gap(self.ball.support(point.u) if support is None else support)
+    def see(self, point: Evaluation, support: float | None = None, *, step: bool = True) -> float:
+        """Let a point be the result if it is the best, and a step of the history; its gap."""
+        gap = relative_gap(point, self.ball.support(point.u) if support is None else support)
+        if self.best is None or point.value <= self.best.value or gap <= self.tol:
+            self.best, self._best_gap = point, gap
+        if not step:
+            return gap
         change = np.nan if self._coef is None else float(np.linalg.norm(point.coef - self._coef))
         record = Record(float(point.value), float(gap), change)
         self.history.append(record)
         self._coef = point.coef
-        self.keep(point, gap)
         if self.callback is not None:
             self.callback(record)
         return gap
-
-    def keep(self, point: Evaluation, gap: float) -> None:
-        """Let a point be the result if it is the best, without a step in the history."""
-        if self.best is None or point.value <= self.best.value or gap <= self.tol:
-            self.best, self._best_gap = point, gap
 
     def result(
         self,
@@ -150,6 +149,17 @@ class Tracker:
         )
 
 
+def relative_gap(point: Evaluation, support: float) -> float:
+    """(U - L) / max(|U|, |L|) of a point's bounds U and L, clipped at zero against rounding.
+
+    The certificate: in [0, 1] for problems whose value is positive. ``support`` is that of the
+    ball at the point's u.
+    """
+    upper, lower = point.value, point.lower_bound(support)
+    scale = max(abs(upper), abs(lower))
+    return max(upper - lower, 0.0) / scale if scale > 0 else 0.0
+
+
 def starting_weights(ball: Ball, J: int, init: Array | None) -> Array:
     """The user's starting weights on the boundary of the ball, or the uniform ones."""
     if init is None:
@@ -181,10 +191,6 @@ class Solver:
     ball_needs: tuple[str, ...] = ()
     problem_needs: tuple[str, ...] = ()
     summary: str = ""
-
-    def load(self) -> Callable[..., Result]:
-        """Import the solver's module and return its ``solve``."""
-        return import_module(self.module).solve  # type: ignore[no-any-return]
 
     def lacks(self, problem: Problem, ball: Ball) -> list[str]:
         """Names of what this solver needs and does not find."""
@@ -329,8 +335,11 @@ def solve(
             f"{ball!r} does not offer; try solver='auto'."
         )
     limit = entry.max_iter if max_iter is None else _whole_number(max_iter)
-    run = entry.load()
-    return run(problem, ball, tol=tol, max_iter=limit, init=init, callback=callback, **options)
+    module = import_module(entry.module)
+    result: Result = module.solve(
+        problem, ball, tol=tol, max_iter=limit, init=init, callback=callback, **options
+    )
+    return result
 
 
 def _whole_number(max_iter: Any) -> int:

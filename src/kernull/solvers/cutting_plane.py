@@ -107,7 +107,7 @@ def solve(
         planes = planes or _Planes(problem, ball)
         planes.take(recorder)
         point = planes.certified()
-        tracker.keep(point, point.gap(ball.support(point.u)))  # there may be no step left
+        tracker.see(point, step=False)  # there may be no step left
         for _ in range(min(CUTTING_STEPS, max_iter - len(tracker.history))):
             goal = planes.mix()
             if tracker.see(planes.certified()) <= tol:

@@ -78,6 +78,9 @@ class DenseStack:
         if kernels.dtype not in (np.float32, np.float64):
             kernels = kernels.astype(float)
         self.kernels = np.ascontiguousarray(kernels)
+        #: Number of kernels, number of training rows, type of the stored values.
+        self.J, _, self.n = self.kernels.shape
+        self.dtype = self.kernels.dtype
         self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
         if self.scale.shape != (len(kernels),):
             raise ValueError(
@@ -96,21 +99,6 @@ class DenseStack:
     def shape(self) -> tuple[int, int]:
         """(m, n)."""
         return self.kernels.shape[1], self.kernels.shape[2]
-
-    @property
-    def n(self) -> int:
-        """Number of training rows."""
-        return int(self.kernels.shape[2])
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return int(self.kernels.shape[0])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the stored values."""
-        return self.kernels.dtype
 
     def __len__(self) -> int:
         return self.shape[0]

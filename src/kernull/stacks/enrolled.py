@@ -53,7 +53,12 @@ def fit_and_combine(
     for name, columns, kind in _scaled_views(views, options.pop("scaling", "standard")):
         distances: dict[str, list[Array]] = {}
         one = KernelSet.fit(
-            X, {name: columns}, scaling=kind, drop_constant=False, keep=distances, **options
+            X,
+            {name: columns},
+            scaling=kind,
+            drop_constant=False,
+            distances_out=distances,
+            **options,
         )
         b = weights[start : start + one.J]
         start += one.J

@@ -16,6 +16,7 @@ from kernull.kernels import FittedKernel, parse_kernels
 from kernull.stacks.dense import DenseStack
 from kernull.stacks.weighted import WeightedSum
 from kernull.views import ViewScaler, read_scalings
+from kernull.views.scaling import constant_columns
 
 __all__ = ["KernelSet", "KernelSetShape", "ScaledView", "parse_widths", "report_dropped"]
 
@@ -60,11 +61,11 @@ class KernelSet:
         scaling: Any = "standard",
         sample_weight: Array | None = None,
         drop_constant: bool = True,
-        keep: dict[str, list[Array]] | None = None,
+        distances_out: dict[str, list[Array]] | None = None,
     ) -> KernelSet:
         """Fit scaling and widths of every view; drop constant views with a warning.
 
-        ``keep`` is for a single view and receives the distances that gave its widths.
+        ``distances_out`` is for a single view and receives the distances that gave its widths.
         """
         specs = parse_kernels(kernels)
         factors = parse_widths(widths)
@@ -75,25 +76,27 @@ class KernelSet:
         for name, columns in views.items():
             part = X[:, columns]
             _check_size(name, part, columns)
-            if drop_constant and _constant(part):
+            if drop_constant and constant_columns(part).all():
                 dropped.append(name)
                 continue
             for kind in read_scalings(scaling, part.shape[1]):
                 scaler = ViewScaler.fit(kind, part, sample_weight)
                 train = scaler.transform(part)
                 fitted = tuple(
-                    k for spec in specs for k in spec.fit(train, factors, sample_weight, keep)
+                    k
+                    for spec in specs
+                    for k in spec.fit(train, factors, sample_weight, distances_out)
                 )
                 kept.append(ScaledView(name, columns, scaler, train, fitted))
-        report_dropped(dropped, len(kept))
-        labels = [spec.label for spec in specs for _ in range(len(factors) if spec.metric else 1)]
-        return cls(tuple(kept), _kernel_names(kept, labels))
+        if dropped:
+            report_dropped(dropped, len(kept))
+        return cls(tuple(kept), _kernel_names(kept))
 
     @classmethod
     def of_views(cls, views: Iterable[ScaledView]) -> KernelSet:
         """A bank of views that were fitted elsewhere, with the same kernels each."""
         views = tuple(views)
-        return cls(views, _kernel_names(views, [kernel.kind for kernel in views[0].kernels]))
+        return cls(views, _kernel_names(views))
 
     def __repr__(self) -> str:
         names = ", ".join(view.name for view in self.views[:6])
@@ -117,22 +120,16 @@ class KernelSet:
 
     def matrices(self, X: Array | None = None) -> Iterator[tuple[int, Array]]:
         """Yield (j, K_j) between the rows of X (training rows if None) and the training rows."""
-        if X is None:
-            return self._between([(view.train, None) for view in self.views])
-        return self._between([(view.transform(X), view.train) for view in self.views])
-
-    def _between(self, sides: Sequence[tuple[Array, Array | None]]) -> Iterator[tuple[int, Array]]:
-        """Yield (j, K_j) between scaled rows, given for each view."""
         j = 0
-        for view, (left, right) in zip(self.views, sides, strict=True):
-            metric: str | None = None
-            distances: Array = np.empty(0)
+        for view in self.views:
+            left, right = (view.train, None) if X is None else (view.transform(X), view.train)
+            kind, distances = "", np.empty(0)
             for kernel in view.kernels:
-                if kernel.metric is None:
+                if kernel.width is None:
                     yield j, kernel(left, right)
                 else:
-                    if kernel.metric != metric:
-                        metric, distances = kernel.metric, kernel.distances(left, right)
+                    if kernel.kind != kind:
+                        kind, distances = kernel.kind, kernel.distances(left, right)
                     yield j, kernel.of_distances(distances)
                 j += 1
 
@@ -226,11 +223,6 @@ def _check_size(name: str, X: Array, columns: Indices) -> None:
         )
 
 
-def _constant(X: Array) -> bool:
-    """Whether every column is constant up to the rounding of its values."""
-    return bool((np.ptp(X, axis=0) <= 10 * np.finfo(float).eps * np.abs(X).max(axis=0)).all())
-
-
 def _weighted_sum(
     weights: Array, matrices: Iterable[tuple[int, Array]], shape: tuple[int, ...]
 ) -> Array:
@@ -280,19 +272,20 @@ def parse_widths(widths: Any) -> tuple[float | str, ...]:
     return factors
 
 
-def _kernel_names(views: Sequence[ScaledView], labels: Sequence[str]) -> tuple[str, ...]:
+def _kernel_names(views: Sequence[ScaledView]) -> tuple[str, ...]:
     """Name kernels by their view, adding function and width only where needed to tell apart."""
-    several_functions = len(set(labels)) > 1
+    first = views[0].kernels  # all views have the same
+    several_functions = len(first) > 1 and len({kernel.label for kernel in first}) > 1
     scalings = Counter(view.name for view in views)
     names = []
     for view in views:
         several_widths = len({k.factor for k in view.kernels if k.factor is not None}) > 1
-        for kernel, label in zip(view.kernels, labels, strict=True):
+        for kernel in view.kernels:
             parts = [view.name]
             if scalings[view.name] > 1:
                 parts.append(view.scaler.kind)
             if several_functions:
-                parts.append(label)
+                parts.append(kernel.label)
             if several_widths and kernel.factor is not None:
                 parts.append(f"{kernel.factor:g}D")
             names.append(" ".join(parts))

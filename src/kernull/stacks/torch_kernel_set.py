@@ -11,7 +11,7 @@ import torch
 
 from kernull._typing import Indices
 from kernull.kernels import FittedKernel
-from kernull.kernels.widths import EXACT_ROWS
+from kernull.kernels.functions import EXACT_ROWS
 from kernull.stacks.kernel_set import KernelSet, ScaledView, parse_widths, report_dropped
 from kernull.stacks.torch_tiled import TorchTiledStack
 from kernull.views import ViewScaler

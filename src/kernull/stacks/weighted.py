@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernull._typing import Array
-from kernull.kernels.widths import BLOCK_ROWS, squared_blocks
+from kernull.kernels.functions import BLOCK_ROWS, squared_blocks
 
 if TYPE_CHECKING:
     from kernull.stacks.kernel_set import ScaledView
@@ -34,7 +34,7 @@ class WeightedSum:
     ) -> None:
         """Add the kernels of a view, each times its weight.
 
-        ``known`` holds distances by metric where `kernull.kernels.widths.mean_distance` kept them.
+        ``known`` holds distances by metric where `kernull.kernels.mean_distance` kept them.
         """
         ready = {metric: kept for metric, kept in (known or {}).items() if kept}
         centre = next((k.centre for k in view.kernels if k.metric == "euclidean"), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -138,39 +138,29 @@ class ViewScaler:
             scale = np.ones_like(scale)
         Z = (X - mean) / scale
         whitening = _whitening(Z[:, ~constant], sample_weight)
-        return cls(kind, mean, scale, *whitening, steps)._spread(~constant)
-
-    def _spread(self, active: Mask) -> ViewScaler:
-        """Directions of the columns that vary, as directions of all columns."""
-        if active.all() or self.directions is None:
-            return self
-        directions = np.zeros((len(active), self.directions.shape[1]))
-        directions[active] = self.directions
-        return replace(self, directions=directions)
+        directions = np.zeros((X.shape[1], whitening[0].shape[1]))
+        directions[~constant] = whitening[0]  # of all columns, not only those that vary
+        return cls(kind, mean, scale, directions, *whitening[1:], steps)
 
     def transform(self, X: Array) -> Array:
         """Apply the map to rows."""
         if self.kind == "none":
             return X
-        Z = to_scores(X, self._knots) if self.kind == "quantile" else self._affine(X)
+        if self.kind == "quantile":
+            Z = to_scores(X, self._knots)
+        else:
+            Z = np.asarray((X - self.mean) / self.scale)
+        if self.directions is not None:
+            if self.steps is not None:
+                Z[:, self.steps > 0] = 0.0  # of any size, and no part of the covariance
+            along = Z @ self.directions * self.gains
+            Z = self.base_gain * Z + along @ self.directions.T
         if self.steps is not None:
             constant = self.steps > 0
             mean = np.asarray(self.mean)[constant]
             off = np.where(same_value(X[:, constant], mean), 0.0, np.sign(X[:, constant] - mean))
             Z[:, constant] = self.steps[constant] * off
         return Z
-
-    def _affine(self, X: Array) -> Array:
-        assert self.mean is not None
-        assert self.scale is not None
-        Z = (X - self.mean) / self.scale
-        if self.directions is None or self.gains is None:
-            return np.asarray(Z)
-        if self.steps is not None:
-            Z[:, self.steps > 0] = 0.0  # of any size, and no part of the covariance
-        return np.asarray(
-            self.base_gain * Z + (Z @ self.directions * self.gains) @ self.directions.T
-        )
 
     @property
     def _knots(self) -> Knots:
