@@ -163,7 +163,9 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         self._fit(X, sample_weight)
         return self
 
-    def _fit(self, X: Any, sample_weight: Any = None, client: Any = None) -> Fitted:
+    def _fit(
+        self, X: Any, sample_weight: Any = None, client: Any = None, *, growing: bool = False
+    ) -> Fitted:
         budget = None if self.max_samples is None else read_budget(self.max_samples)
         with rollback_on_error(self):  # never the columns of one fit with the kernels of another
             weight = None
@@ -173,8 +175,8 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
             fitted = learn(self.learning_method(), self._rows(X), weight, settings)
             device = str(X.device) if is_tensor(X) else None
             self.model_ = replace(fitted.model, device=device)
-        if budget is not None and fitted.model.rule.coef.ndim == 1:  # landmarks cannot be dropped
-            warn_beyond_budget(len(fitted.model.rule.coef), budget)
+        if budget is not None and not growing and fitted.model.rule.coef.ndim == 1:
+            warn_beyond_budget(len(fitted.model.rule.coef), budget)  # landmarks cannot be dropped
         return fitted
 
     def learning_settings(self, client: Any = None) -> Settings:
@@ -196,7 +198,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> TableRows | GivenRows:
         """What to learn from; notes the columns."""
-        if self._pairwise:
+        if isinstance(self.kernels, str) and self.kernels == "precomputed":
             stack = read_precomputed(as_numpy(X), dtype=read_dtype(self.dtype))
             self.n_features_in_ = stack.n
             return GivenRows(stack)
@@ -364,14 +366,11 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_
 
-    @property
-    def _pairwise(self) -> bool:
-        return isinstance(self.kernels, str) and self.kernels == "precomputed"
-
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that precomputed stacks are sliced on both sides."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._pairwise
+        kernels = self.kernels
+        tags.input_tags.pairwise = isinstance(kernels, str) and kernels == "precomputed"
         return tags
 
 

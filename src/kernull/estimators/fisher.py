@@ -451,12 +451,13 @@ class MultiKernelFisherNull(AdditiveEstimator):
         ``sample_indices_`` tells which of all rows seen are still there.
         """
         budget, rate = read_budget(self.max_samples), self.false_alarm_rate
+        given = isinstance(self.kernels, str) and self.kernels == "precomputed"
         check_growing(self.calibration, self.reference, "partial_fit")
         limit, dtype = parse_memory_limit(self.memory_limit), read_dtype(self.dtype)
         with rollback_on_error(self):
             if not hasattr(self, "model_"):
-                super()._fit(X, sample_weight)
-                stack = read_precomputed(as_numpy(X), dtype=dtype) if self._pairwise else None
+                self._fit(X, sample_weight, growing=True)
+                stack = read_precomputed(as_numpy(X), dtype=dtype) if given else None
                 model, relearn = growing(self.model_, limit, stack), False
                 if stack is None:
                     warn_of_few(model.kernels.n)
@@ -464,7 +465,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
                 if relearn:
                     check_relearning(self.model_)
                 model, rows = growing(self.model_, limit), as_numpy(X)
-                if not self._pairwise:
+                if not given:
                     rows = read_table(self, rows, reset=False)
                 weight = read_new_weights(as_numpy(sample_weight), _new_rows(rows))
                 model = grow(model, rows, weight, rate, dtype)
