@@ -89,7 +89,8 @@ def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
     stack, source = _stack(label, folder)
     ball = LpBall(PS[norm])
     # The same start for both solvers.
-    start = ball.normalise(generator("E1", label, norm, cell.repeat).uniform(size=stack.J))
+    drawn = np.asarray(generator("E1", label, norm, cell.repeat).uniform(size=stack.J))
+    start = ball.normalise(drawn)
     ridge = settings["delta"] * stack.n
     limit = settings["iterations"]
     tol = 0.0 if name == "Algorithm 1" else 1e-13

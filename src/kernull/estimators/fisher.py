@@ -34,7 +34,6 @@ from kernull.models.evidence import EvidenceMethod
 from kernull.models.fisher import FisherMethod
 from kernull.models.growing import check_relearning, drop, drop_least_useful, grow, growing
 from kernull.models.growing import relearn as relearned
-from kernull.models.rules import check_score_type
 from kernull.stacks import KernelSet, parse_memory_limit
 from kernull.stacks.given import read_precomputed
 
@@ -60,6 +59,9 @@ def _by_evidence(estimator: Any) -> bool:
     """Whether the model decides, or once fitted will decide, by evidence."""
     model = vars(estimator).get("model_")
     return bool(estimator.decision == "evidence" if model is None else model.decides_by_evidence)
+
+
+SCORE_TYPES = ("projection", "distance")
 
 
 class MultiKernelFisherNull(AdditiveEstimator):
@@ -356,7 +358,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
 
     def weights_method(self) -> FisherMethod:
         """The part of the method that learns kernel weights."""
-        check_score_type(self.score_type, ("projection", "distance"))
+        if self.score_type not in SCORE_TYPES:
+            raise ValueError(f"score_type: got {self.score_type!r}; expected one of {SCORE_TYPES}.")
         return FisherMethod(
             p=AUTO_P if isinstance(self.p, str) and self.p == "auto" else self.p,
             delta=read_delta(self.delta),

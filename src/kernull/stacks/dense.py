@@ -79,7 +79,7 @@ class DenseStack:
             kernels = kernels.astype(float)
         self.kernels = np.ascontiguousarray(kernels)
         #: Number of kernels, number of training rows, type of the stored values.
-        self.J, _, self.n = self.kernels.shape
+        self.J, self.n = int(self.kernels.shape[0]), int(self.kernels.shape[2])
         self.dtype = self.kernels.dtype
         self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
         if self.scale.shape != (len(kernels),):

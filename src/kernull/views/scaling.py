@@ -153,8 +153,10 @@ class ViewScaler:
         if self.kind == "quantile":
             Z = to_scores(X, self._knots)
         else:
+            assert self.mean is not None
+            assert self.scale is not None
             Z = np.asarray((X - self.mean) / self.scale)
-        if self.directions is not None:
+        if self.directions is not None and self.gains is not None:
             if self.steps is not None:
                 Z[:, self.steps > 0] = 0.0  # of any size, and no part of the covariance
             along = Z @ self.directions * self.gains
