@@ -139,20 +139,21 @@ def minus_abs(A, B):
 
 def test_callables(X, Y):
     (spec,) = parse_kernels(minus_abs)
-    assert spec.label == "minus_abs"
     (kernel,) = spec.fit(X, (0.5, 1.0))  # a function has no width of ours
+    assert kernel.label == "minus_abs"
     np.testing.assert_array_equal(kernel(X), minus_abs(X, X))
     np.testing.assert_array_equal(kernel(Y, X), minus_abs(Y, X))
     np.testing.assert_allclose(kernel.diagonal(Y), np.ones(5))
     (spec,) = parse_kernels(RBF(2.0))  # any object that can be called
-    np.testing.assert_allclose(spec.fit(X)[0](Y, X), pairwise.rbf_kernel(Y, X, gamma=1 / 8))
-    assert spec.label == "RBF"
+    (kernel,) = spec.fit(X)
+    np.testing.assert_allclose(kernel(Y, X), pairwise.rbf_kernel(Y, X, gamma=1 / 8))
+    assert kernel.label == "RBF"
 
 
-def test_a_mix_keeps_its_order():
-    specs = parse_kernels(["linear", minus_abs, "rbf"])
-    assert [s.label for s in specs] == ["linear", "minus_abs", "rbf"]
-    assert [s.metric for s in specs] == [None, None, "euclidean"]
+def test_a_mix_keeps_its_order(X):
+    kernels = [spec.fit(X)[0] for spec in parse_kernels(["linear", minus_abs, "rbf"])]
+    assert [kernel.label for kernel in kernels] == ["linear", "minus_abs", "rbf"]
+    assert [kernel.metric for kernel in kernels] == [None, None, "euclidean"]
     assert parse_kernels(("rbf",)) == parse_kernels("rbf")
 
 

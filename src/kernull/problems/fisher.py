@@ -93,22 +93,22 @@ class FisherProblem:
         self.row_scale = None if row_weight is None else np.sqrt(np.asarray(row_weight, float))
         target = np.ones(stack.n) if target is None else np.asarray(target, dtype=float)
         #: Right-hand side in the scaled coordinates in which everything below works.
-        self.target = self._scale(target)
+        self.target = target if self.row_scale is None else self._scale(target)
         self.n_evaluations = 0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.stack!r}, ridge={self.ridge:g})"
 
     def _scale(self, V: Array) -> Array:
-        if self.row_scale is None:
-            return V
+        """S V, where rows have weights."""
+        assert self.row_scale is not None
         return np.asarray(self.row_scale.reshape(-1, *[1] * (V.ndim - 1)) * V)
 
     def products(self, V: Array) -> Array:
         """K_j V for all j in one pass over the kernels: (n, k) -> (J, n, k)."""
-        out = self.stack.products(self._scale(V))
         if self.row_scale is None:
-            return out
+            return self.stack.products(V)
+        out = self.stack.products(self._scale(V))
         return np.asarray(out * self.row_scale.reshape(1, -1, *[1] * (V.ndim - 1)))
 
     def restrict(
@@ -171,7 +171,7 @@ class FisherProblem:
             weights,
             upper,
             u,
-            self._scale(a),
+            a if self.row_scale is None else self._scale(a),
             lambda support: linear * linear / (quadratic + support),
             curvature,
         )
@@ -187,7 +187,8 @@ class FisherProblem:
 
     def coefficients(self, factor: Array) -> Array:
         """The exact a(b), from what `factorise` gave."""
-        return self._scale(cho_solve((factor, True), self.target, check_finite=False))
+        a = np.asarray(cho_solve((factor, True), self.target, check_finite=False))
+        return a if self.row_scale is None else self._scale(a)
 
     def _check_sign(self, u: Array, quadratic: float, a: Array | None = None) -> None:
         # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding. Rounding is measured
