@@ -87,7 +87,6 @@ class TorchNetwork:
             return tensor
         return tensor.to(self.device, self.dtype)
 
-    @torch.inference_mode()
     def __call__(self, images: Any, outputs: Sequence[str] | None = None) -> tuple[Any, ...]:
         """Outputs of the network for a batch, as tensors on its device.
 
@@ -104,6 +103,10 @@ class TorchNetwork:
                 raise ValueError(
                     f"outputs: got {name!r}; the network has {', '.join(map(repr, self.outputs))}."
                 )
+        with torch.inference_mode():
+            return self._run(images, wanted)
+
+    def _run(self, images: Any, wanted: tuple[str, ...]) -> tuple[Any, ...]:
         values = dict(self._constants)
         values[self.inputs[0]] = torch.as_tensor(images).to(self.device, self.dtype)
         for i, node in enumerate(self._nodes):

@@ -10,7 +10,9 @@ from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
 
-torch = pytest.importorskip("torch")
+from tests.needs import NO_TORCH
+
+torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from benchmarks.mnist_gpu import crew, peers  # noqa: E402
 from benchmarks.mnist_gpu.crew import Report, Task  # noqa: E402
@@ -18,6 +20,8 @@ from benchmarks.mnist_gpu.features import scale_view, squared_distances  # noqa:
 from benchmarks.mnist_gpu.methods import MACHINES, REGIONS, run_scaling  # noqa: E402
 from benchmarks.mnist_gpu.protocol import Digit  # noqa: E402
 from experiments.e8 import full_section  # noqa: E402
+
+pytestmark = pytest.mark.torch
 
 
 def two_views(n, seed):

@@ -9,12 +9,15 @@ import pytest
 from benchmarks.mnist_gpu.onnx_file import read_onnx
 from kernull.errors import MissingCapabilityError
 from tests.views.images.conftest import write_network
+from tests.needs import NO_TORCH
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from benchmarks.mnist_gpu.onnx_torch import OPERATIONS, TorchNetwork  # noqa: E402
+
+pytestmark = pytest.mark.torch
 
 NETWORKS = {
     "alexnet": 224,

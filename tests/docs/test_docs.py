@@ -22,6 +22,7 @@ PAGES += sorted(
     for part in ("start", "guide")
     for page in (ROOT / "docs" / part).glob("*.md")
 )
+PAGE_NEEDS = {"docs/scale.md": pytest.mark.torch, "docs/guide/images.md": pytest.mark.weights}
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -54,8 +55,6 @@ def type_line(line: str, folder: Path) -> None:
 
 def take_photographs(folder: Path) -> None:
     """The two folders that the page about images speaks of."""
-    if not os.environ.get("KERNULL_WEIGHTS"):
-        pytest.skip("KERNULL_WEIGHTS is not set: the pretrained networks are not there")
     image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     rng = np.random.default_rng(0)
     for part, count in (("known", 25), ("new", 3)):
@@ -65,13 +64,12 @@ def take_photographs(folder: Path) -> None:
             image.fromarray(pixels).save(folder / part / f"{i}.png")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=PAGE_NEEDS.get(p, ())) for p in PAGES if blocks(p)]
+)
 def test_examples_run_as_printed(page, tmp_path, monkeypatch):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    if page == "docs/scale.md":
-        for extra in ("torch", "distributed"):
-            pytest.importorskip(extra, reason=f"{extra} is not installed")
     if page == "README.md":  # its commands are about tables that a reader has
         write_csv(tmp_path / "train.csv", COLUMNS, make_rows(60, 0))
         write_csv(tmp_path / "new.csv", COLUMNS, make_rows(20, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernull import PAPER, MultiKernelFisherNull
@@ -20,6 +21,8 @@ EXPECTED_FAILURES = {
 }
 
 
+# scikit-learn checks with a dozen rows.
+@pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -26,7 +26,11 @@ FOURS = X[DATA.y == 4]
 OTHERS = X[DATA.y == 9]
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
+# A few dozen rows of 64 columns, and few of them at first: both are said, and tested below.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning"),
+    pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning"),
+]
 
 
 def model(**options):
@@ -292,8 +296,10 @@ def test_groups_without_r():
         model(r=0).fit(FOURS[:9])
 
 
+@pytest.mark.torch
 def test_tensors_grow_and_stay_tensors():
-    torch = pytest.importorskip("torch")
+    import torch
+
     grown = model().fit(torch.as_tensor(FOURS[:20]))
     grown.partial_fit(torch.as_tensor(FOURS[20:30])).forget([0])
     assert torch.is_tensor(grown.coef_)

@@ -264,8 +264,10 @@ def test_threads_change_nothing(n_jobs):
     assert one.threshold_ == pytest.approx(many.threshold_)
 
 
+@pytest.mark.torch
 def test_tensors_in_and_tensors_out():
-    torch = pytest.importorskip("torch")
+    import torch
+
     table, groups = some((0, 1), 12)
     numbers = (groups == "one").astype(int)
     plain = JointMultiKernelFisherNull(views=VIEWS).fit(table, groups=numbers)

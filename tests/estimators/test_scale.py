@@ -75,8 +75,10 @@ def test_float32_and_float64_agree(data, dense):
     np.testing.assert_allclose(single.score_samples(new), dense.score_samples(new), atol=2e-3)
 
 
+@pytest.mark.torch
 def test_tensors_in_tensors_out(data, dense):
-    torch = pytest.importorskip("torch")
+    import torch
+
     train, new = (torch.as_tensor(x) for x in data)
     model = clone(dense).fit(train)
     parts = model.contributions(new)
@@ -98,10 +100,10 @@ def test_tensors_in_tensors_out(data, dense):
 
 
 @pytest.mark.parametrize("storage", ["dense", "tiled", "nystroem"])
+@pytest.mark.cuda
 def test_tensors_on_a_gpu_stay_there(data, dense, storage):
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
+    import torch
+
     train, new = (torch.as_tensor(x, device="cuda") for x in data)
     model = clone(dense).set_params(storage=storage, landmarks=700).fit(train)
     scores = model.score_samples(new)

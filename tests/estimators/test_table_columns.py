@@ -83,6 +83,7 @@ def test_one_view_of_everything_reads_everything():
         plain_fisher().fit(TARGETS.assign(vineyard="north"))
 
 
+@pytest.mark.filterwarnings("ignore::kernull.errors.EdgeOfGridWarning")
 def test_the_search_and_joint_tasks_do_likewise():
     search = MultiKernelFisherNullCV(views=NAMED, ps=[2], deltas=[0.01, 0.1], widths=[0.5], cv=3)
     search.fit(messy(TARGETS))

@@ -20,11 +20,15 @@ from kernull.errors import ConstantViewWarning
 from kernull.estimators import base as base_module
 from kernull.estimators import joint as joint_module
 from kernull.stacks import KernelSet
+from tests.needs import NO_TORCH
 from tests.plain import plain_fisher
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
+torch = pytest.importorskip("torch", reason=NO_TORCH)
 
-pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning"),
+]
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(40, 3)), RNG.normal(size=(7, 3))

@@ -3,7 +3,6 @@
 import gzip
 import io
 import itertools
-import os
 import pickle
 import sys
 import tarfile
@@ -24,10 +23,6 @@ from experiments.datasets import (
     load_multiple_features,
 )
 from kernull.errors import MissingDependencyError
-
-needs_data = pytest.mark.skipif(
-    not os.environ.get("KERNULL_DATA"), reason="KERNULL_DATA is unset: the data sets are not here"
-)
 
 
 @pytest.fixture
@@ -121,7 +116,7 @@ class TestDelft:
     def test_names(self):
         assert set(DELFT) == set(self.COUNTS)
 
-    @needs_data
+    @pytest.mark.data
     @pytest.mark.parametrize("name", sorted(COUNTS))
     def test_published_shapes_and_classes(self, name):
         width, counts = self.COUNTS[name]
@@ -136,12 +131,12 @@ class TestDelft:
         assert np.count_nonzero(data.y == 1) == counts[target - 1]
         assert delft_classes(name) == dict(enumerate(counts, start=1))
 
-    @needs_data
+    @pytest.mark.data
     def test_every_class_can_be_the_target(self):
         sizes = {c: int((load_delft("glass", c).y == 1).sum()) for c in delft_classes("glass")}
         assert sizes == {1: 69, 2: 76, 3: 17, 4: 13, 5: 9, 6: 29}
 
-    @needs_data
+    @pytest.mark.data
     def test_documented_oddities(self):
         imports, breast = load_delft("imports"), load_delft("breast")
         constant = [
@@ -198,7 +193,7 @@ class TestDelft:
 class TestMultipleFeatures:
     WIDTHS = {"fou": 76, "fac": 216, "kar": 64, "pix": 240, "zer": 47, "mor": 6}  # noqa: RUF012
 
-    @needs_data
+    @pytest.mark.data
     def test_published_shapes_and_classes(self):
         data = load_multiple_features()
         assert {view: x.shape for view, x in data.views.items()} == {
@@ -234,7 +229,7 @@ class TestMultipleFeatures:
 
 
 class TestMnist:
-    @needs_data
+    @pytest.mark.data
     def test_published_shapes_and_classes(self):
         data = load_mnist()
         assert data.train_images.shape == (60000, 28, 28)
@@ -283,7 +278,7 @@ class TestMnist:
 
 
 class TestFlowers17:
-    @needs_data
+    @pytest.mark.data
     def test_published_images(self):
         pytest.importorskip("PIL")
         first, second = itertools.islice(load_flowers17_images(), 2)
@@ -291,7 +286,7 @@ class TestFlowers17:
         assert first.image.mode == "RGB"
         assert min(first.image.size) > 100
 
-    @needs_data
+    @pytest.mark.data
     def test_published_archive_holds_eighty_a_class(self):
         with tarfile.open(data_home() / "flowers17" / "17flowers_images.tar") as archive:
             images = [name for name in archive.getnames() if name.endswith(".jpg")]

@@ -86,8 +86,8 @@ def test_one_hot_is_one_kernel(wine):
 
 
 @pytest.mark.filterwarnings("ignore:solver=.paper.")
+@pytest.mark.torch
 def test_a_device_changes_nothing(monkeypatch, tmp_path):
-    pytest.importorskip("torch")
     settings = e2.settings(quick=True) | {"dtype": "float64", "gap": 1e-7, "train": 300}
     found = {}
     for device in ("", "cpu"):

@@ -51,6 +51,7 @@ def test_contributions_of_joint_tasks_add_up():
 
 
 @pytest.mark.parametrize("outliers", [True, False])
+@pytest.mark.filterwarnings("ignore::kernull.errors.EdgeOfGridWarning")
 def test_contributions_of_the_chosen_model_add_up(outliers):
     """Chosen against outliers, and by targets alone."""
     model = MultiKernelFisherNullCV(views=VIEWS, ps=[1, 2], deltas=[1e-2, 1e-1], widths=[0.5])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -241,7 +240,7 @@ def test_hardly_any_rows_are_judged_by_their_contributions():
     assert np.isfinite(why.surprise).all()
 
 
-@pytest.mark.skipif(not os.environ.get("KERNULL_DATA"), reason="KERNULL_DATA is unset")
+@pytest.mark.data
 @pytest.mark.parametrize("kind", ["training", "fresh"])
 @pytest.mark.parametrize("options", [{}, {"scaling": "standard", "widths": 0.25}])
 def test_the_view_of_another_digit_ranks_first(kind, options):

@@ -152,8 +152,8 @@ def test_a_stack_that_never_forms_a_matrix_gives_the_same_models():
     np.testing.assert_allclose(tiled.scores(cross)[1:], dense.scores(cross)[1:], atol=2e-3)
 
 
+@pytest.mark.torch
 def test_a_torch_stack_gives_the_same_models():
-    pytest.importorskip("torch")
     from kernull.stacks.torch_tiled import TorchTiledStack
 
     X, _, size, width = digits()

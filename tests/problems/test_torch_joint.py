@@ -8,19 +8,16 @@ from kernull.errors import InvalidKernelError
 from kernull.problems import FisherProblem, JointFisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
+from tests.needs import NO_TORCH
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
+torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from kernull.problems.torch_joint import BatchedJointFisherProblem  # noqa: E402
 from kernull.stacks.torch_tiled import TorchDenseStack  # noqa: E402
 
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"),
-    ),
-]
+pytestmark = pytest.mark.torch
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 SIZES = (12, 40, 11, 3, 39, 12, 33)
 
 

@@ -7,8 +7,6 @@ accessibility check, axe-core from npm (``make browser-tools``, or KERNULL_AXE).
 from __future__ import annotations
 
 import csv
-import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,27 +14,17 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from kernull.report import save_report
+from tests.needs import axe, chromium
 from tests.plain import plain_fisher
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-ROOT = Path(__file__).parents[2]
-CHROMIUM = os.environ.get("KERNULL_CHROMIUM") or shutil.which("chromium")
-if CHROMIUM is None:
-    pytest.skip("chromium is not installed", allow_module_level=True)
+pytestmark = pytest.mark.browser
 ARGS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run",
 ]  # fmt: skip
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
-
-
-def axe_source() -> str | None:
-    places = [os.environ.get("KERNULL_AXE"), ROOT / ".venv/axe/node_modules/axe-core/axe.min.js"]
-    for place in places:
-        if place and Path(place).exists():
-            return Path(place).read_text(encoding="utf-8")
-    return None
 
 
 def make_report(path: Path, max_rows: int) -> str:
@@ -66,7 +54,7 @@ def short_report(tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as engine:
-        running = engine.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        running = engine.chromium.launch(executable_path=chromium(), args=ARGS)
         yield running
         running.close()
 
@@ -229,14 +217,12 @@ def test_the_page_reads_without_script(browser, report):
     context.close()
 
 
+@pytest.mark.axe
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_axe_finds_no_serious_issue(visit, short_report, size, theme):
-    source = axe_source()
-    if source is None:
-        pytest.skip("axe-core is not here: make browser-tools, or set KERNULL_AXE")
     page = visit(size, theme, short_report)
     page.eval_on_selector_all("details", "all => all.forEach(item => { item.open = true; })")
-    page.evaluate(source)
+    page.evaluate(axe().read_text(encoding="utf-8"))
     found = page.evaluate("axe.run()")["violations"]
     assert [(v["impact"], v["id"], v["nodes"][0]["html"][:90]) for v in found] == []

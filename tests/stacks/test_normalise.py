@@ -28,7 +28,6 @@ def naive(K):
 
 
 def torch_stack(bank):
-    pytest.importorskip("torch")
     from kernull.stacks.torch_tiled import TorchTiledStack
 
     return TorchTiledStack.from_bank(bank, "cpu")
@@ -40,8 +39,8 @@ def torch_stack(bank):
         lambda bank: bank.stack(),
         TiledStack,
         lambda bank: LowRankStack.from_bank(bank, np.arange(N)),
-        torch_stack,
-        lambda bank: torch_stack(bank).dense(),
+        pytest.param(torch_stack, marks=pytest.mark.torch),
+        pytest.param(lambda bank: torch_stack(bank).dense(), marks=pytest.mark.torch),
     ],
     ids=["dense", "tiled", "lowrank", "torch", "torch dense"],
 )

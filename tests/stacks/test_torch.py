@@ -7,16 +7,17 @@ import pytest
 
 from kernull.errors import MissingCapabilityError
 from kernull.stacks import KernelSet, LowRankStack
+from tests.needs import NO_TORCH
 from tests.stacks.contract import StackContract
 from tests.stacks.test_tiled import VIEWS, naive_kernels, some_bank, some_rows
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from kernull.stacks import torch_tiled  # noqa: E402
 from kernull.stacks.torch_kernel_set import TorchKernelSet  # noqa: E402
 from kernull.stacks.torch_tiled import TorchTiledStack  # noqa: E402
 
-needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+pytestmark = pytest.mark.torch
 
 
 class TestTorchTiled(StackContract):
@@ -60,12 +61,12 @@ class TestTorchDense(TestTorchTiled):
         return TorchTiledStack.from_bank(some_bank(some_rows()), self.device, self.dtype).dense()
 
 
-@needs_cuda
+@pytest.mark.cuda
 class TestTorchTiledOnCuda(TestTorchTiled):
     device = "cuda"
 
 
-@needs_cuda
+@pytest.mark.cuda
 class TestFused(StackContract):
     """The fused kernel, for rbf kernels in float32."""
 

@@ -12,8 +12,10 @@ import pytest
 from kernull.errors import MissingDependencyError, MissingWeightsError
 from kernull.views.images import BackboneFeatures, ImageViews
 from kernull.views.images import torch_backbones as ours
+from tests.needs import NO_TORCH
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
+torch = pytest.importorskip("torch", reason=NO_TORCH)
+pytestmark = pytest.mark.torch
 nn = torch.nn
 
 
