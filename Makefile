@@ -10,7 +10,21 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 
 # One run collects the tests and the examples in the docstrings of src.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --doctest-modules
+# Workers that each start as many BLAS threads as there are cores would only wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --doctest-modules
+
+# Markers of tests that a bare machine skips (tests/needs.py); REQUIRE=torch,data stops where one of
+# them is not met.
+MARKED := torch or data or weights or browser or axe
+REQUIRE ?=
+
+# A few minutes' worth that calls every direct dependency, for a run at their lower bounds.
+FAST := $(addprefix tests/,balls/test_balls.py calibration/test_calibration.py cli/test_commands.py \
+	cli/test_tables.py cli/test_terminal.py datasets docs/test_docstrings.py \
+	estimators/test_fisher.py estimators/test_scale.py estimators/test_table_columns.py \
+	inspection/test_displays.py kernels methods/test_peers.py persistence problems/test_fisher.py \
+	report/test_report.py solvers/test_registry.py stacks/test_dense.py stacks/test_distributed.py \
+	views test_package.py)
 
 # $(call phase,name,command): run a command, say how long it took, keep its exit status.
 define phase
@@ -19,7 +33,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench bench-joint bench-scale bench-gpu bench-selection bench-images arena trust alarms fuzz choosing grid reproduce reproduce-quick docs browser-tools package clean
+.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-selection bench-images arena trust alarms fuzz choosing grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +62,13 @@ test: setup lint  ## lint, then the tests and doctests (without those marked slo
 
 test-all: setup lint  ## the same with the slow tests
 	$(call phase,pytest,$(PYTEST) $(PYTEST_ARGS) tests src experiments)
+
+test-marked: setup  ## only the tests that need torch, data, networks or a browser
+	$(call phase,marked tests,$(PYTEST) -m "($(MARKED)) and not slow" --require="$(REQUIRE)" $(PYTEST_ARGS) tests src experiments)
+
+# Installs nothing: it is for environments that were made with care.
+test-fast:  ## a small part of the tests, in the environment VENV as it is
+	$(call phase,fast tests,$(PYTEST) -m "not slow" $(PYTEST_ARGS) $(FAST))
 
 lint: setup  ## ruff, mypy and the import layers; all of them block
 	$(call phase,ruff check,$(BIN)/ruff check .)

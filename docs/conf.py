@@ -43,7 +43,7 @@ sphinx_gallery_conf = {
     # KERNULL_DOCS_PLOTS=0 builds without running the examples.
     "plot_gallery": os.environ.get("KERNULL_DOCS_PLOTS", "1") != "0",
     # The image example needs networks and photographs: without them it is shown and not run.
-    "filename_pattern": r"/plot_" if HAS_IMAGES else r"/plot_(?!09)",
+    "filename_pattern": r"/plot_" if HAS_IMAGES else r"/plot_(?!\d+_images)",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,

@@ -150,6 +150,7 @@ def test_peers_score_normal_rows_higher_and_repeat_themselves(name):
 
 
 @pytest.mark.parametrize("name", ["ECOD", "COPOD"])
+@pytest.mark.filterwarnings("ignore:Precision loss")
 def test_row_by_row_is_what_pyod_gives_for_each_row_alone(name):
     pytest.importorskip("pyod")
     rng = np.random.default_rng(1)

@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.mnist_gpu.onnx_file import read_onnx
 from kernull.errors import MissingCapabilityError
-from tests.views.images.conftest import write_network
 from tests.needs import NO_TORCH
+from tests.views.images.conftest import write_network
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
@@ -29,12 +29,10 @@ NETWORKS = {
 }
 
 
+@pytest.mark.weights
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_network_present_equals_onnxruntime(name):
-    folder = os.environ.get("KERNULL_WEIGHTS")
-    if not folder:
-        pytest.skip("KERNULL_WEIGHTS is not set: the pretrained networks are not there")
-    path = Path(folder) / f"{name}.onnx"
+    path = Path(os.environ["KERNULL_WEIGHTS"]) / f"{name}.onnx"
     if not path.is_file():
         pytest.skip(f"{name}.onnx is not in KERNULL_WEIGHTS")
     side = NETWORKS[name]

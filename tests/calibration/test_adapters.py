@@ -15,6 +15,8 @@ from tests.plain import plain_fisher
 X, Y = load_wine(return_X_y=True)
 TARGETS, OTHERS = X[Y == 0], X[Y == 2]
 
+NO_NONCONFORM = "nonconform is not installed: pip install nonconform (Python 3.12 or newer)"
+
 
 def test_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "nonconform", None)
@@ -24,7 +26,7 @@ def test_says_what_to_install(monkeypatch):
 
 
 def test_detached_p_values_are_ours():
-    pytest.importorskip("nonconform")
+    pytest.importorskip("nonconform", reason=NO_NONCONFORM)
     fit_rows, held = TARGETS[:39], TARGETS[39:]
     model = plain_fisher().fit(fit_rows)
     detector = to_nonconform(model, held)
@@ -34,7 +36,7 @@ def test_detached_p_values_are_ours():
 
 
 def test_integrated_and_weighted():
-    nonconform = pytest.importorskip("nonconform")
+    nonconform = pytest.importorskip("nonconform", reason=NO_NONCONFORM)
     detector = to_nonconform(plain_fisher(calibration_fraction=0.4), seed=1).fit(TARGETS)
     found = detector.select(np.vstack([TARGETS[:10], OTHERS]), alpha=0.2)
     assert found[10:].mean() > 0.9
@@ -46,7 +48,7 @@ def test_integrated_and_weighted():
 
 
 def test_monitor_raises_the_alarm():
-    pytest.importorskip("nonconform")
+    pytest.importorskip("nonconform", reason=NO_NONCONFORM)
     monitor = to_monitor(plain_fisher(), seed=0)
     monitor.fit(TARGETS[:30])
     monitor.prime(TARGETS[30:])

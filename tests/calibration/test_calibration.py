@@ -91,17 +91,22 @@ def test_smooth_thresholds_are_plain_at_multiples(rate, rng):
     assert smooth == pytest.approx(plain, rel=1e-12)
 
 
-def test_smooth_thresholds_do_not_round_the_rate_down():
-    """24 uniform rows: 10% is 2.5 ranks of 25; counting flags 2 of 25, interpolating 2.5."""
-    rng = np.random.default_rng(0)
-    plain, smooth = [], []
-    for _ in range(4000):
+def test_smooth_thresholds_do_not_round_the_rate_down(rng):
+    """24 uniform rows: 10% is 2.5 ranks of 25; counting flags 2 of 25, interpolating 2.5.
+
+    A threshold t flags the share t of new uniform rows. Both thresholds are linear in the sorted
+    scores, whose expectations are k / 25: what these give is the share flagged on average.
+    """
+    expected = np.arange(1, 25) / 25
+    for _ in range(100):
         scores = rng.uniform(size=24)
-        plain.append(Calibration.of(scores).threshold(0.1)[0])
-        smooth.append(Calibration.of(scores, smooth=True).threshold(0.1)[0])
-    # The threshold is the share of new uniform rows that it flags.
-    assert np.mean(plain) == pytest.approx(0.08, abs=0.002)
-    assert np.mean(smooth) == pytest.approx(0.10, abs=0.002)
+        low, high = np.sort(scores)[1:3]
+        assert Calibration.of(scores).threshold(0.1)[0] == pytest.approx(low, rel=1e-12)
+        smooth = Calibration.of(scores, smooth=True).threshold(0.1)[0]
+        assert smooth == pytest.approx((low + high) / 2, rel=1e-12)
+    assert Calibration.of(expected).threshold(0.1)[0] == pytest.approx(0.08, rel=1e-12)
+    smooth = Calibration.of(expected, smooth=True).threshold(0.1)[0]
+    assert smooth == pytest.approx(0.10, rel=1e-12)
 
 
 @pytest.mark.parametrize("smooth", [False, True])

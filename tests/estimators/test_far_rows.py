@@ -18,6 +18,7 @@ ESTIMATORS = [
 
 @pytest.mark.parametrize("calibration", ["loo", "split"])
 @pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 def test_a_row_at_infinity_is_flagged(name, calibration):
     X, y = load_breast_cancer(return_X_y=True)
     model = getattr(kernull, name)(calibration=calibration).fit(X[y == 1][:150])

@@ -246,6 +246,7 @@ class TestFusion:
         assert fused.threshold_ == pytest.approx(single.threshold_, abs=1e-9)
 
     @pytest.mark.parametrize("estimator", ALL)
+    @pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
     def test_a_product_that_is_not_semidefinite_is_refused(self, estimator):
         # Each is semidefinite; their geometric mean has eigenvalues 1 -+ sqrt(1.2).
         path = np.eye(3) + 0.6 * (np.eye(3, k=1) + np.eye(3, k=-1))

@@ -3,19 +3,18 @@
 import numpy as np
 import pytest
 
-from experiments.datasets import DatasetNotFound, load_multiple_features
+from experiments.datasets import load_multiple_features
 from kernull import JointMultiKernelFisherNull
 from kernull.metrics import auc
 from kernull.views import join_views
 from tests.plain import plain_fisher
 
+pytestmark = pytest.mark.data
+
 
 @pytest.fixture(scope="module")
 def digits():
-    try:
-        data = load_multiple_features()
-    except DatasetNotFound as missing:
-        pytest.skip(f"Multiple Features is not there: {missing}")
+    data = load_multiple_features()
     X, views = join_views(data.views)
     return X, views, data.y
 

@@ -97,6 +97,8 @@ class TestSVDD:
         np.testing.assert_array_equal(np.argsort(scores), np.argsort(twice))
         assert one.threshold_ == pytest.approx(2 * other.threshold_, abs=1e-6)
 
+    # 1e-12 is more than the oracle can certify; whether it is near enough is asserted.
+    @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
     def test_scores_are_cvxpys_on_unequal_diagonals(self):
         cvxpy = pytest.importorskip("cvxpy")
         nu, n = 0.2, 60

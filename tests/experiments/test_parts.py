@@ -72,6 +72,7 @@ def test_kernels_and_scores_equal_the_estimator(wine):
     assert seen == [1.0, 0.5, 0.3, 0.25]
 
 
+@pytest.mark.filterwarnings("ignore:solver=.paper.")
 def test_one_hot_is_one_kernel(wine):
     targets, outliers = wine
     X = np.concatenate([targets, outliers])

@@ -87,6 +87,7 @@ def test_unsupported_kernels_say_so_by_name(kernels, name):
         to_onnx(model)
 
 
+@pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 def test_what_else_is_refused():
     with pytest.raises(ValueError, match="precomputed"):
         to_onnx(plain_fisher("precomputed").fit(np.eye(5)[None] + 1))

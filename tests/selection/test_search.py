@@ -274,6 +274,8 @@ class AllTargets(MultiKernelFisherNullCV):
         return super().fit(X)
 
 
+# scikit-learn checks with a dozen rows.
+@pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 @parametrize_with_checks([AllTargets(ps=[1, 2], deltas=[0.01, 0.1], widths=[0.5], cv=2)])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)

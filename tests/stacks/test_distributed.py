@@ -54,7 +54,7 @@ class TestDistributed(StackContract):
 
 @pytest.fixture(scope="module")
 def rows():
-    return np.random.default_rng(0).normal(size=(800, 6))
+    return np.random.default_rng(0).normal(size=(500, 6))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_killing_workers_in_the_middle_changes_nothing(client, rows, here, monke
 
     def submit_and_kill(function, *args, **kwargs):
         submitted.append(function)
-        if len(passes) == 3 and len(submitted) == passes[-1] + 4:  # amid the third pass
+        if len(passes) == 3 and len(submitted) == passes[-1] + 2:  # amid the third pass
             for pid in victims:
                 os.kill(pid, signal.SIGKILL)
         return submit(function, *args, **kwargs)

@@ -13,6 +13,7 @@ def arrays(rng):
     return {"clip": rng.normal(size=(9, 4)).astype(np.float32), "sound": rng.normal(size=(9, 2))}
 
 
+@pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 def test_npz(tmp_path, arrays):
     path = tmp_path / "all.npz"
     np.savez(path, **arrays, year=np.arange(9), name=np.array(list("abcdefghi")))
