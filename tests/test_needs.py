@@ -10,7 +10,7 @@ import pytest
 from tests.needs import MODULES, NEEDS, ROOT
 
 HEAVY = {"torch", "triton"}
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
+SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")])
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 
