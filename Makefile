@@ -18,13 +18,12 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --doctest-modu
 MARKED := torch or data or weights or browser or axe
 REQUIRE ?=
 
-# A few minutes' worth that calls every direct dependency, for a run at their lower bounds.
-FAST := $(addprefix tests/,balls/test_balls.py calibration/test_calibration.py cli/test_commands.py \
-	cli/test_tables.py cli/test_terminal.py datasets docs/test_docstrings.py \
-	estimators/test_fisher.py estimators/test_scale.py estimators/test_table_columns.py \
+# A part that calls every direct dependency within a minute or two, for a run at the lower bounds.
+FAST := $(addprefix tests/,balls/test_balls.py calibration cli/test_commands.py datasets \
+	docs/test_docstrings.py estimators/test_fisher.py estimators/test_table_columns.py \
 	inspection/test_displays.py kernels methods/test_peers.py persistence problems/test_fisher.py \
-	report/test_report.py solvers/test_registry.py stacks/test_dense.py stacks/test_distributed.py \
-	views test_package.py)
+	report solvers/test_registry.py stacks tables views/images/test_features.py \
+	views/test_views.py test_package.py)
 
 # $(call phase,name,command): run a command, say how long it took, keep its exit status.
 define phase
