@@ -79,10 +79,9 @@ def test_numbers_with_the_right_moments_are_not_the_digits(tmp_path, rng):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.data
 def test_the_digits_that_we_have_are_those(tmp_path):
-    home = os.environ.get("KERNULL_DATA")
-    if not home or not Path(home, "mfeat").is_dir():
-        pytest.skip("KERNULL_DATA is not set, or has no mfeat")
+    home = os.environ["KERNULL_DATA"]
     views = {
         view: np.loadtxt(Path(home, f"mfeat/mfeat-{view}.csv"), delimiter=",", skiprows=1)[:, :-1]
         for view in _download._DIGITS
