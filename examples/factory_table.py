@@ -4,7 +4,7 @@
 
 makes a folder with
 
-- ``normal.csv``: 3,000 parts that were found good, with time stamps, part numbers, machine and
+- ``normal.csv``: 2,000 parts that were found good, with time stamps, part numbers, machine and
   shift, twelve sensors (one of them dead), and 2% of the cells empty;
 - ``new.csv``: 1,000 parts of the week after, of which 40 have a defect, with the inspector's
   verdict in the column ``verdict``; the second vibration sensor failed for 30 parts, and a new
@@ -142,10 +142,10 @@ def write_excel(path: Path, rows: list[dict[str, Any]]) -> None:
 def write_factory(folder: Path, excel: bool = True) -> None:
     """Write all files."""
     folder.mkdir(parents=True, exist_ok=True)
-    normal = parts(3000, 1, datetime(2024, 3, 4), seed=0)
+    normal = parts(2000, 1, datetime(2024, 3, 4), seed=0)
     punch_holes(normal, 0.02, seed=1)
     write_csv(folder / "normal.csv", normal)
-    new = parts(1000, 3001, datetime(2024, 3, 11), seed=2)
+    new = parts(1000, 2001, datetime(2024, 3, 11), seed=2)
     break_some(new, 0.04, seed=3)
     punch_holes(new, 0.02, seed=4)
     for row in new[500:530]:

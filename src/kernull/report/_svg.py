@@ -79,7 +79,7 @@ class Chart:
                 '<line x1="{x}" x2="{x}" y1="{t}" y2="{b}" class="grid"/>',
                 x=self.x(value), t=float(TOP), b=float(bottom),
             )  # fmt: skip
-            self.text(self.x(value), bottom + 16, text, anchor)
+            self.text(self.x(value), bottom + 16, text, anchor, "x-tick")
         self.text((self.left + self.width - RIGHT) / 2, self.height - 6, label, css="axis-name")
 
     def y_axis(self, ticks: Sequence[tuple[float, str]]) -> None:

@@ -1,0 +1,105 @@
+"""The guide on tables is a story of commands with their output; this runs it, or writes it anew.
+
+PYTHONPATH=src:. python -m tests.cli.story    # after a change of the output: look at the diff
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "guide" / "tables.md"
+BLOCK = re.compile(r"^```text\n(\$ .*?)^```$", re.MULTILINE | re.DOTALL)
+#: Longer output is cut in the middle; so many lines of its beginning and its end are shown.
+MOST, FIRST, LAST = 16, 7, 2
+
+
+def run(line: str, folder: Path) -> str:
+    """What a command prints, as a terminal of 100 columns shows it."""
+    from kernull.cli._app import app
+
+    words = shlex.split(line)
+    if words[:2] == ["python", "examples/factory_table.py"]:
+        sys.path.insert(0, str(ROOT / "examples"))
+        try:
+            from factory_table import write_factory
+        finally:
+            sys.path.pop(0)
+        write_factory(folder)
+        return ""
+    if words[0] == "head":
+        text = (folder / words[-1]).read_text().splitlines()
+        return "\n".join(text[: int(words[2])]) + "\n"
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        done = CliRunner(env={"COLUMNS": "100"}).invoke(app, words[1:], prog_name="kernull")
+    finally:
+        os.chdir(before)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return "\n".join(text.rstrip() for text in done.output.splitlines()) + "\n"
+
+
+def shown(output: str) -> str:
+    """Output as the page shows it."""
+    lines = output.rstrip("\n").splitlines()
+    if len(lines) > MOST:
+        lines = [*lines[:FIRST], "...", *lines[-LAST:]]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def commands(page: str) -> list[tuple[str, str]]:
+    """Commands of a page, each with the output that is printed below it."""
+    found = []
+    for block in BLOCK.findall(page):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            line, _, output = part.partition("\n")
+            found.append((line, output))
+    return found
+
+
+def same(a: str, b: str) -> bool:
+    """Equal but for the last digits of numbers, and the seconds of a comparison."""
+    first, second = _timeless(a).split(), _timeless(b).split()
+    return len(first) == len(second) and all(map(_same_word, first, second))
+
+
+def _timeless(output: str) -> str:
+    return re.sub(r"^((?:│[^│]*){4})│[^│]*", r"\1", output, flags=re.MULTILINE)
+
+
+def _same_word(a: str, b: str) -> bool:
+    if a == b:
+        return True
+    number = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
+    if number.sub("#", a) != number.sub("#", b):
+        return False
+    pairs = zip(number.findall(a), number.findall(b), strict=True)
+    return all(_close(float(x.replace(",", "")), float(y.replace(",", ""))) for x, y in pairs)
+
+
+def _close(x: float, y: float) -> bool:
+    # The gap of a solver is rounding; all else is stable to a few percent on any machine.
+    return abs(x - y) <= 0.05 * max(abs(x), abs(y)) or max(abs(x), abs(y)) < 1e-5
+
+
+def main() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as place:
+        for line, output in commands(text):
+            new = shown(run(line, Path(place)))
+            text = text.replace(f"$ {line}\n{output}", f"$ {line}\n{new}", 1)
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
