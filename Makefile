@@ -32,7 +32,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-selection bench-images arena trust alarms fuzz choosing grid reproduce reproduce-quick docs browser-tools package clean
+.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-selection bench-images arena trust alarms fuzz soak choosing grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -109,6 +109,10 @@ alarms: setup  ## realised false alarms on forty kinds of tables, under 20 minut
 
 fuzz: setup  ## hostile model files, tables, networks, images and pages, for MINUTES (10)
 	$(call phase,fuzz,$(BIN)/python -m benchmarks.fuzz --minutes $(or $(MINUTES),10))
+
+soak: setup  ## eight threads of everything for a minute, then ten minutes of kills and restarts
+	$(call phase,threads,$(BIN)/python -m benchmarks.threads)
+	$(call phase,soak,$(BIN)/python -m benchmarks.soak)
 
 choosing: setup  ## choosing p, delta and width with and without outliers (needs KERNULL_DATA)
 	$(BIN)/python -m benchmarks.choosing

@@ -12,6 +12,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from benchmarks import soak
+from benchmarks import threads as many_threads
 from kernull import LpBall, Simplex, solve
 from kernull._threads import one_blas_thread
 from kernull.paths import shared_path
@@ -166,3 +168,19 @@ def test_libsvm_out_of_steps_says_nothing(rng, monkeypatch):
         warnings.simplefilter("error")
         a = _quadratic.solve_capped(correlated_kernels(rng, 1, 30).kernels[0], 0.2)
     assert a.sum() == pytest.approx(1.0)
+
+
+def test_eight_threads_of_everything_leave_the_process_as_it_was(two_blas_threads):
+    """Two seconds of what ``python -m benchmarks.threads`` does for a minute."""
+    done, wrong = many_threads.run(2.0)
+    assert wrong == []
+    assert len(done) > 3
+
+
+@pytest.mark.slow
+def test_a_model_that_is_killed_and_restarted_loses_nothing():
+    """Seconds of what ``python -m benchmarks.soak`` does for ten minutes."""
+    found = soak.run(20.0, pause=(3.0, 6.0))
+    assert found["findings"] == []
+    assert found["kills"] > 0
+    assert found["steps"] > 0

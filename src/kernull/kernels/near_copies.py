@@ -14,9 +14,9 @@ copies.
 from __future__ import annotations
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
 
 from kernull._typing import Array
+from kernull.kernels.neighbours import nearest
 
 __all__ = ["near_copy_share"]
 
@@ -63,7 +63,7 @@ def near_copy_share(Z: Array, random_state: int = 0) -> float:
         pick = np.random.default_rng(random_state).choice(n, ROWS, replace=False)
     far = min(2 * NEIGHBOURS, n // 3)
     near = far // 2
-    found = NearestNeighbors(n_neighbors=far + 1).fit(rows).kneighbors(rows[pick])[0]
+    found = nearest(rows, rows[pick], far + 1)[0]
     first, middle, last = found[:, 1], found[:, near], found[:, far]
     # Between neighbours number k and 2k the mean of log(r_2k / r_k) is (H_2k-1 - H_k-1) / D.
     steps = np.log(np.maximum(last, 1e-300) / np.maximum(middle, 1e-300))

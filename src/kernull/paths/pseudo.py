@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
 
 from kernull._typing import Array
+from kernull.kernels.neighbours import nearest
 
 __all__ = ["PSEUDO", "PseudoRows", "draw_pseudo"]
 
@@ -98,7 +98,7 @@ def shift(Z: Array, count: int, rng: np.random.Generator) -> PseudoRows:
     """
     n = len(Z)
     k = min(max(int(np.ceil(5 * np.log10(n))), 2), n - 1)
-    distance, index = NearestNeighbors(n_neighbors=k + 1).fit(Z).kneighbors(Z)
+    distance, index = nearest(Z, Z, k + 1)
     distance, index = distance[:, 1:], index[:, 1:]
     steps = Z[index] - Z[:, None]  # (n, k, d)
     directions = steps / np.maximum(distance, 1e-12)[:, :, None]
@@ -124,7 +124,7 @@ def mixed(Z: Array, count: int, rng: np.random.Generator) -> PseudoRows:
     part = -(-count // 3)
     permuted = Z[rng.integers(n, size=(part, d)), np.arange(d)]
     k = min(5, n - 1)
-    scale = NearestNeighbors(n_neighbors=k + 1).fit(Z).kneighbors(Z)[0][:, -1]
+    scale = nearest(Z, Z, k + 1)[0][:, -1]
     start = rng.integers(n, size=part)
     noise = rng.standard_normal((part, d))
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)
