@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -29,6 +30,7 @@ import numpy as np
 
 import kernull
 
+ROOT = Path(__file__).parents[1]
 ROWS, COLUMNS, BATCH = 150, 6, 5
 #: Megabytes that a process may grow between its 40th and its last step.
 GROWTH = 16.0
@@ -108,17 +110,31 @@ def run(seconds: float, seed: int = 0, pause: tuple[float, float] = (2.0, 12.0))
 
 
 def life(folder: Path, seconds: float) -> tuple[list[str], int]:
-    """One life of the child; what it said, and how it ended."""
+    """One life of the child, counted from its first step; what it said, and how it ended."""
     command = [sys.executable, "-m", "benchmarks.soak", "--child", str(folder)]
-    with tempfile.TemporaryFile("w+") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, text=True)
-        try:
-            process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        out.seek(0)
-        return out.read().splitlines(), process.returncode
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
+    )
+    lines: list[str] = []
+    begun = threading.Event()
+
+    def listen() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.strip())
+            begun.set()
+        begun.set()
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    begun.wait(120)
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    listener.join()
+    return lines, process.returncode
 
 
 def compare(model: Any, steps: int) -> list[str]:
