@@ -130,3 +130,42 @@ def test_a_fit_can_be_read():
                 text = node.body[0].end_lineno - node.body[0].lineno + 1 if has_text else 0
                 length = node.end_lineno - node.lineno + 1 - text
                 assert first not in starts or length <= 60, (name, node.name, length)
+
+
+def imports(path):
+    """Modules of kernull that a module imports, functions' imports included."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_private_modules_stay_in_their_package():
+    private = {
+        "kernull." + name.removesuffix(".py").replace("/", ".")
+        for name in modules()
+        if "/_" in name and not name.endswith("__.py")
+    }
+    for name, path in modules().items():
+        own = "kernull." + name.split("/")[0] + "."
+        across = {other for other in imports(path) if other in private and own not in other + "."}
+        assert not across, (name, across)
+
+
+#: Lazy imports of a package's own modules by name.
+BY_NAME = {"__init__.py", "solvers/base.py", "tables/__init__.py"}
+
+
+def test_no_import_by_string():
+    """What is imported by its name as text is another library, or the package's own."""
+    for name, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            called = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module"
+            if called and name not in BY_NAME:
+                assert "kernull" not in ast.unparse(node.args[0]), name
+        assert "ignore[attr-defined]" not in path.read_text(), name
+    from kernull.solvers import SOLVERS
+
+    assert all(solver.module.startswith("kernull.solvers.") for solver in SOLVERS.values())

@@ -60,19 +60,11 @@ class TestRegistry:
         with pytest.raises(ValueError, match="method: got 'FN'; expected one of 'FN-Average'"):
             get_method("FN")
 
-    def test_joint_appears_with_its_estimator(self, monkeypatch):
-        stand_in = type("JointMultiKernelFisherNull", (), {})
-        monkeypatch.setattr(
-            kernull.estimators, "JointMultiKernelFisherNull", stand_in, raising=False
-        )
+    def test_joint_is_of_tasks(self):
         assert "Joint lp MK-FN" in method_names()
-        assert get_method("Joint lp MK-FN").build is stand_in
-
-    def test_joint_is_absent_without_it(self, monkeypatch):
-        monkeypatch.delattr(kernull.estimators, "JointMultiKernelFisherNull", raising=False)
-        assert "Joint lp MK-FN" not in method_names()
-        with pytest.raises(ValueError, match="Joint lp MK-FN"):
-            get_method("Joint lp MK-FN")
+        method = get_method("Joint lp MK-FN")
+        assert method.build is kernull.JointMultiKernelFisherNull
+        assert method.kind == "tasks"
 
 
 @pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")

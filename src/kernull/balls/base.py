@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from kernull._typing import Array
 
-__all__ = ["Ball"]
+__all__ = ["Ball", "ConvexBall", "KloftBall", "QuadraticBall"]
 
 
 class Ball(Protocol):
     """A convex set of weights b >= 0.
 
-    Optional abilities, asked for by name by the solvers that need them: ``minimise_model`` (the
-    quadratic model of Newton's method), ``kloft`` (Kloft's closed-form update),
-    ``cvxpy_constraints``.
+    Some can do more, which the solvers that need it ask for: `QuadraticBall`, `KloftBall`,
+    `ConvexBall`.
     """
 
     @property
@@ -36,4 +35,28 @@ class Ball(Protocol):
 
     def normalise(self, b: Array) -> Array:
         """Scale b >= 0 onto the boundary."""
+        ...
+
+
+class QuadraticBall(Ball, Protocol):
+    """One over which the quadratic model of Newton's method can be minimised."""
+
+    def minimise_model(self, u: Array, H: Array, b: Array, tol: float = 0.0) -> Array:
+        """Minimise -u'(c - b) + (c - b)'H(c - b)/2 over the boundary."""
+        ...
+
+
+class KloftBall(Ball, Protocol):
+    """One with Kloft's closed-form update."""
+
+    def kloft(self, u: Array, b: Array) -> Array:
+        """The next weights."""
+        ...
+
+
+class ConvexBall(Ball, Protocol):
+    """One that cvxpy can be told of."""
+
+    def cvxpy_constraints(self, b: Any) -> list[Any]:
+        """Constraints on a cvxpy variable."""
         ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +13,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from kernull.estimators import (
     FisherNull,
     GaussianProcessOneClass,
+    JointMultiKernelFisherNull,
     KernelPCANovelty,
     MultiKernelFisherNull,
     MultiKernelOneClassSVM,
@@ -195,13 +195,10 @@ def _entries() -> list[Method]:
 _METHODS: Mapping[str, Method] = MappingProxyType({m.name: m for m in _entries()})
 
 
-def _joint() -> Method | None:
-    """The joint method, once there is an estimator for it."""
-    build = getattr(import_module("kernull.estimators"), "JointMultiKernelFisherNull", None)
-    if build is None:
-        return None
+def _joint() -> Method:
+    """The joint method."""
     grid = {"widths": WIDTHS, "p": PS, "delta": DELTAS}
-    return Method("Joint lp MK-FN", build, grid, {}, "tasks")
+    return Method("Joint lp MK-FN", JointMultiKernelFisherNull, grid, {}, "tasks")
 
 
 def method_names() -> tuple[str, ...]:
@@ -212,8 +209,7 @@ def method_names() -> tuple[str, ...]:
     >>> "FN-Average" in method_names(), "Slim-MK-OCSVM" in method_names()
     (True, True)
     """
-    joint = _joint()
-    return (*_METHODS, *([joint.name] if joint else []))
+    return (*_METHODS, _joint().name)
 
 
 def get_method(name: str) -> Method:
@@ -234,8 +230,8 @@ def get_method(name: str) -> Method:
     """
     if name in _METHODS:
         return _METHODS[name]
-    if name == "Joint lp MK-FN" and (joint := _joint()) is not None:
-        return joint
+    if name == "Joint lp MK-FN":
+        return _joint()
     if name.startswith("PyOD "):
         short = name.removeprefix("PyOD ")
         return Method(name, lambda **p: TableDetector(pyod_detector(short), **p), {}, {}, "table")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.balls import Ball
+from kernull.balls.base import ConvexBall
 from kernull.errors import MissingDependencyError
 from kernull.problems import FisherProblem
 from kernull.solvers.base import Record, Result, Tracker, starting_weights
@@ -25,7 +25,7 @@ __all__ = ["solve"]
 
 def solve(
     problem: FisherProblem,
-    ball: Ball,
+    ball: ConvexBall,
     *,
     tol: float,
     max_iter: int,
@@ -56,7 +56,7 @@ def solve(
         penalties.append(cvxpy.quad_over_lin(v, b[j]))
     residual = problem.target - sum(parts)
     objective = sum(penalties) + cvxpy.sum_squares(residual) / problem.ridge
-    programme = cvxpy.Problem(cvxpy.Minimize(objective), ball.cvxpy_constraints(b))  # type: ignore[attr-defined]
+    programme = cvxpy.Problem(cvxpy.Minimize(objective), ball.cvxpy_constraints(b))
     programme.solve(solver=cvxpy.CLARABEL, max_iter=max_iter)
     tracker = Tracker(ball, tol, callback)
     weights = ball.normalise(np.maximum(np.asarray(b.value, dtype=float), 0.0))

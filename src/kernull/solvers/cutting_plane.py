@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from kernull._typing import Array
-from kernull.balls import Ball
+from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation, Problem
 from kernull.solvers import newton
@@ -69,7 +69,7 @@ class _Recorder:
 
 def solve(
     problem: PlaneProblem,
-    ball: Ball,
+    ball: QuadraticBall,
     *,
     tol: float,
     max_iter: int,
@@ -123,7 +123,7 @@ def solve(
 class _Planes:
     """All planes below F seen so far, the best point, and the best lower bound."""
 
-    def __init__(self, problem: PlaneProblem, ball: Ball) -> None:
+    def __init__(self, problem: PlaneProblem, ball: QuadraticBall) -> None:
         self.problem, self.ball = problem, ball
         self.planes: list[Array] = []
         self.solutions: list[Array] = []

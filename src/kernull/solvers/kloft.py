@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kernull._typing import Array
-from kernull.balls import Ball
+from kernull.balls.base import KloftBall
 from kernull.problems import Problem
 from kernull.solvers.base import Record, Result, Tracker, starting_weights
 
@@ -18,7 +18,7 @@ __all__ = ["solve"]
 
 def solve(
     problem: Problem,
-    ball: Ball,
+    ball: KloftBall,
     *,
     tol: float,
     max_iter: int,
@@ -33,5 +33,5 @@ def solve(
         point = problem.evaluate(weights)
         if tracker.see(point) <= tol:
             break
-        weights = ball.kloft(point.u, weights)  # type: ignore[attr-defined]
+        weights = ball.kloft(point.u, weights)
     return tracker.result("kloft", problem.n_evaluations - start)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernull._typing import Array
-from kernull.balls import Ball
+from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation, Problem
 from kernull.solvers.base import Record, Result, Tracker, not_higher, starting_weights
@@ -32,7 +32,7 @@ ORACLE_P = 2.0
 
 def solve(
     problem: Problem,
-    ball: Ball,
+    ball: QuadraticBall,
     *,
     tol: float,
     max_iter: int,
@@ -68,18 +68,18 @@ def solve(
     return tracker.result("newton", problem.n_evaluations - start, warn=warn)
 
 
-def _model_minimiser(point: Evaluation, ball: Ball) -> Array:
+def _model_minimiser(point: Evaluation, ball: QuadraticBall) -> Array:
     if point.curvature is None:
         raise MissingCapabilityError("solver='newton' needs a problem that gives its curvature.")
     absolute_gap = ball.support(point.u) - float(point.weights @ point.u)
-    goal: Array = ball.minimise_model(  # type: ignore[attr-defined]
+    goal: Array = ball.minimise_model(
         point.u, point.curvature(), point.weights, 0.05 * absolute_gap
     )
     return goal
 
 
 def _line_search(
-    problem: Problem, ball: Ball, point: Evaluation, goal: Array, step: float
+    problem: Problem, ball: QuadraticBall, point: Evaluation, goal: Array, step: float
 ) -> Evaluation | None:
     """First point from ``goal`` back towards ``point`` where F is not higher."""
     for _ in range(40):

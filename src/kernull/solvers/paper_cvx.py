@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.balls import Ball
+from kernull.balls.base import ConvexBall
 from kernull.errors import MissingDependencyError
 from kernull.problems import Problem
 from kernull.solvers.base import Record, Result
@@ -25,7 +25,7 @@ __all__ = ["solve"]
 
 def solve(
     problem: Problem,
-    ball: Ball,
+    ball: ConvexBall,
     *,
     tol: float,
     max_iter: int,
@@ -37,7 +37,7 @@ def solve(
     return iterate(problem, ball, step, "paper-cvx", tol, max_iter, init, callback)
 
 
-def _weight_step(ball: Ball, J: int) -> Callable[[Array], Array]:
+def _weight_step(ball: ConvexBall, J: int) -> Callable[[Array], Array]:
     try:
         import cvxpy as untyped
     except ImportError:
@@ -46,7 +46,7 @@ def _weight_step(ball: Ball, J: int) -> Callable[[Array], Array]:
         ) from None
     cvxpy: Any = untyped
     b, direction = cvxpy.Variable(J), cvxpy.Parameter(J)
-    constraints = ball.cvxpy_constraints(b)  # type: ignore[attr-defined]
+    constraints = ball.cvxpy_constraints(b)
     programme = cvxpy.Problem(cvxpy.Maximize(direction @ b), constraints)
 
     def step(u: Array) -> Array:

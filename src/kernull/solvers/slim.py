@@ -25,7 +25,7 @@ from collections.abc import Callable
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull._typing import Array
-from kernull.balls import Ball
+from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation, Problem
 from kernull.solvers import newton
@@ -44,7 +44,7 @@ def effective_share(a: Array) -> float:
 
 def solve(
     problem: Problem,
-    ball: Ball,
+    ball: QuadraticBall,
     *,
     tol: float,
     max_iter: int,
@@ -95,10 +95,8 @@ def solve(
     )
 
 
-def _candidates(point: Evaluation, ball: Ball) -> list[Array]:
+def _candidates(point: Evaluation, ball: QuadraticBall) -> list[Array]:
     if point.curvature is None:
         raise MissingCapabilityError("solver='slim' needs a problem that gives its curvature.")
-    goal: Array = ball.minimise_model(  # type: ignore[attr-defined]
-        point.u, point.curvature(), point.weights
-    )
+    goal: Array = ball.minimise_model(point.u, point.curvature(), point.weights)
     return [ball.normalise(point.weights + step * (goal - point.weights)) for step in STEPS]

@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernull._typing import Array
-from kernull.balls import Ball
+from kernull.balls.base import QuadraticBall
 from kernull.problems import Evaluation, FisherProblem
 from kernull.solvers import newton
 from kernull.solvers.base import Record, Result, Tracker, starting_weights
@@ -150,7 +150,7 @@ class Basis:
 
 def solve(
     problem: FisherProblem,
-    ball: Ball,
+    ball: QuadraticBall,
     *,
     tol: float,
     max_iter: int,
@@ -198,13 +198,13 @@ def solve(
     return replace(tracker.result("subspace", problem.n_evaluations - start), basis=basis)
 
 
-def _solve_small(problem: FisherProblem, ball: Ball, tol: float, weights: Array) -> Result:
+def _solve_small(problem: FisherProblem, ball: QuadraticBall, tol: float, weights: Array) -> Result:
     return newton.solve(problem, ball, tol=tol, max_iter=50, init=weights, warn=False)
 
 
 def _hand_over(
     problem: FisherProblem,
-    ball: Ball,
+    ball: QuadraticBall,
     tracker: Tracker,
     max_iter: int,
     weights: Array,
