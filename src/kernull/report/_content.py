@@ -14,7 +14,6 @@ from sklearn.metrics import roc_curve
 
 from kernull._typing import Array, Mask
 from kernull._version import __version__
-from kernull.errors import MissingCapabilityError
 from kernull.inspection import TableReason
 from kernull.metrics import auc
 from kernull.models.explanation import Explanation, one_in, spreads
@@ -230,10 +229,9 @@ def can_explain(model: Any) -> bool:
     -------
     bool
     """
-    try:
-        return model.calibration_contributions_ is not None
-    except (AttributeError, MissingCapabilityError):
-        return False
+    # Asked of the model, which knows it: what is usual may take a factorisation to compute.
+    learned = getattr(getattr(model, "best_estimator_", model), "model_", None)
+    return bool(getattr(learned, "can_explain", False))
 
 
 def _training_rows(model: Any) -> int:
