@@ -6,6 +6,7 @@ from kernull import MultiKernelFisherNull
 
 #: One standardised view, one kernel: width half the mean distance, p = 2, ridge 0.01 n.
 PLAIN = {"scaling": "standard", "widths": 0.5, "p": 2.0, "delta": 1e-2}
+PLAIN |= {"decision": "sum", "normalize": "none"}
 
 #: Views of the wine data.
 VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}

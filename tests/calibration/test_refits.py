@@ -113,7 +113,7 @@ def test_a_view_may_be_constant_in_a_task():
 @pytest.mark.parametrize("rows", [2, 3])
 def test_hardly_any_rows(rows):
     X = np.random.default_rng(0).normal(size=(rows, 4))
-    model = MultiKernelFisherNull(false_alarm_rate=0.5)
+    model = MultiKernelFisherNull(false_alarm_rate=0.5, decision="sum", scaling="whiten")
     if rows < 3:
         with pytest.warns(CalibrationWarning, match="was whitened by the 2 rows"):
             model.fit(X)

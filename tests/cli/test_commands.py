@@ -102,7 +102,8 @@ def test_json_everywhere(tables):
     lines = kernull("score", "model.kernull", "new.csv", "--json", cwd=tables).stdout
     assert [json.loads(line)["row"] for line in lines.splitlines()] == list(range(1, 41))
     info = json.loads(kernull("info", "model.kernull", "--json", cwd=tables).stdout)
-    kernels = {"colour standard", "colour whiten", "size standard", "size whiten"}
+    scalings = ("standard", "whiten", "quantile")
+    kernels = {f"{view} {scaling}" for view in ("colour", "size") for scaling in scalings}
     assert set(info["weights"]) == kernels
     assert info["features"] == COLUMNS
     why = json.loads(
@@ -304,7 +305,8 @@ def test_a_closed_pipe_is_quiet(tables):
         [bash, "-c", f"set -o pipefail; {command}"],
         cwd=tables, capture_output=True, text=True, env=environment(), timeout=120, check=False,
     )  # fmt: skip
-    assert done.stdout == "row,score,p_value,flag,top_view,remarks\n"
+    columns = "row,score,p_value,flag,rarity,evidence_colour,evidence_size,top_view,remarks"
+    assert done.stdout == f"{columns}\n"
     assert done.stderr == ""
     assert done.returncode == 0
 

@@ -18,11 +18,26 @@ EXPECTED_FAILURES = {
         "demands fit(X).predict(X) == fit_predict(X); here fit_predict judges each training row "
         "by its honest leave-one-out score, and predict takes the same row as a new one"
     ),
+    "check_outliers_train": (
+        "demands that predict flags some training rows; under decision='evidence' a training row "
+        "that is taken as new finds itself at distance zero. fit_predict leaves it out"
+    ),
+    "check_sample_weight_equivalence_on_dense_data": (
+        "demands that a weight of two counts as two copies; under decision='evidence' it is trust "
+        "in a row: two copies are two witnesses, a weight is one"
+    ),
 }
+
+
+def expected(estimator):
+    """The checks that cannot hold; under decision="sum" all but one do."""
+    if getattr(estimator, "decision", "") != "sum":
+        return EXPECTED_FAILURES
+    return {k: v for k, v in EXPECTED_FAILURES.items() if k == "check_outliers_fit_predict"}
 
 
 # scikit-learn checks with a dozen rows.
 @pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

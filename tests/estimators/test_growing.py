@@ -379,14 +379,14 @@ def test_a_first_batch_is_calibrated_as_by_fit():
 @pytest.mark.parametrize("change", ["partial_fit", "forget"])
 def test_leave_one_out_that_will_not_hold_is_warned_of(change):
     X = whitened_rows(90)
-    model = MultiKernelFisherNull().fit(X[:80])
+    model = MultiKernelFisherNull(decision="sum").fit(X[:80])
     with pytest.warns(CalibrationWarning, match="was whitened by the"):
         model.partial_fit(X[80:]) if change == "partial_fit" else model.forget([0])
 
 
 @pytest.mark.parametrize("calibration", ["folds", "split"])
 def test_calibrations_that_cannot_be_kept_up(calibration):
-    model = MultiKernelFisherNull(calibration=calibration).fit(whitened_rows(80))
+    model = MultiKernelFisherNull(calibration=calibration, decision="sum").fit(whitened_rows(80))
     with pytest.raises(MissingCapabilityError, match=f"got '{calibration}', which partial_fit"):
         model.partial_fit(whitened_rows(2))
     with pytest.raises(MissingCapabilityError, match=f"got '{calibration}', which forget"):

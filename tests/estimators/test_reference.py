@@ -12,13 +12,20 @@ from kernull.datasets import load_wine_views
 from kernull.errors import MissingCapabilityError
 from kernull.stacks import DenseStack
 from kernull.views import join_views
-from tests.plain import row_scores
+from tests.plain import plain_fisher, row_scores
 
 DATA = load_wine_views()
 X, VIEWS = join_views(DATA.views)
 WINES, OTHERS = X[DATA.y == 1], X[DATA.y != 1]
 TRAIN, NEW = WINES[:40], np.concatenate([WINES[40:], OTHERS[:30]])
-PLAIN = {"scaling": "standard", "widths": (0.25, 1.0), "p": 2.0, "delta": 1e-2}
+PLAIN = {
+    "decision": "sum",
+    "normalize": "none",
+    "scaling": "standard",
+    "widths": (0.25, 1.0),
+    "p": 2.0,
+    "delta": 1e-2,
+}
 SETTINGS = [
     {"normalize": "offdiagonal"},
     {"normalize": 0.5},
@@ -167,7 +174,7 @@ def test_given_kernels_are_normalised_alike_at_fit_and_scoring():
     table = model(normalize="offdiagonal").fit(TRAIN)
     K = table.bank_.stack().kernels
     cross = np.stack([k for _, k in table.bank_.matrices(NEW)])
-    given = MultiKernelFisherNull("precomputed", normalize="offdiagonal", p=2.0, delta=1e-2)
+    given = plain_fisher("precomputed", normalize="offdiagonal")
     given.fit(K)
     np.testing.assert_allclose(given.scale_, table.scale_, rtol=1e-12)
     np.testing.assert_allclose(given.score_samples(cross), table.score_samples(NEW), rtol=1e-9)
@@ -185,7 +192,7 @@ def test_models_grow_under_normalisation():
     np.testing.assert_allclose(grown.coef_, a, rtol=1e-7, atol=1e-9 * np.abs(a).max())
     # Kernels that were given grow to the same.
     K = grown.bank_.stack().kernels
-    given = MultiKernelFisherNull("precomputed", normalize="offdiagonal", p=2.0, delta=1e-2)
+    given = plain_fisher("precomputed", normalize="offdiagonal")
     given.partial_fit(K[:, :40, :40]).partial_fit(K[:, 40:])
     np.testing.assert_allclose(given.coef_, grown.coef_, rtol=1e-6)
 
@@ -207,7 +214,7 @@ def test_a_constant_kernel_is_no_longer_free():
         return np.ones((len(A), len(B)))
 
     options = {"kernels": ["rbf", flat], "views": None, "p": 1.0, "widths": 0.5}
-    options |= {"scaling": "standard", "delta": 1e-2}
+    options |= {"scaling": "standard", "delta": 1e-2, "decision": "sum", "normalize": "none"}
     alone = MultiKernelFisherNull(**options).fit(TRAIN)
     beside = MultiKernelFisherNull(**options, reference="permuted").fit(TRAIN)
     assert alone.weights_[1] > 0.99
@@ -216,7 +223,7 @@ def test_a_constant_kernel_is_no_longer_free():
 
 def test_what_cannot_be_had_is_refused_by_name():
     with pytest.raises(MissingCapabilityError, match="reference: precomputed kernels"):
-        MultiKernelFisherNull("precomputed", reference="permuted").fit(np.eye(4)[None])
+        plain_fisher("precomputed", reference="permuted").fit(np.eye(4)[None])
     with pytest.raises(MissingCapabilityError, match="reference: partial_fit"):
         model(reference="permuted").partial_fit(TRAIN)
     with pytest.raises(MissingCapabilityError, match="reference: forget"):

@@ -36,6 +36,7 @@ FISHER: dict[str, Any] = {
     "solver": "newton",
     "tol": 1e-10,
     "max_iter": None,
+    "decision": "sum",
     "score_type": "projection",
     "false_alarm_rate": 0.1,
     "calibration": "loo",

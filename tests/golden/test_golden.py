@@ -58,7 +58,12 @@ CHANGED: dict[str, str] = {
         "MultiKernelOneClassSVM",
         "MultiKernelSVDD",
     )
-} | {"JointMultiKernelFisherNull.methods.explain": "takes groups, gives one Explanation per task"}
+} | {
+    "JointMultiKernelFisherNull.methods.explain": "takes groups, gives one Explanation per task",
+    "MultiKernelFisherNull.parameters.p": "'auto', which was 2, is 1.5: weights of evidence",
+    "MultiKernelFisherNull.parameters.delta": "'auto', which was 0.01, says so",
+    "MultiKernelFisherNull.parameters.normalize": "'none' is 'offdiagonal': weights of evidence",
+}
 
 
 def test_public_interface_has_only_grown():

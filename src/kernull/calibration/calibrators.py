@@ -109,8 +109,8 @@ class Folds(LeaveOneOut):
         found = learned.by_folds()
         if found is None:
             raise MissingCapabilityError(
-                "calibration: got 'folds', which needs a table of at least three different "
-                "rows, kernels in memory and no reference; use 'loo' or 'split'."
+                "calibration: got 'folds', which needs decision='sum', a table of at least three "
+                "different rows, kernels in memory and no reference; use 'loo' or 'split'."
             )
         return found
 

@@ -85,16 +85,17 @@ class MultiKernelFisherNull(AdditiveEstimator):
     views : None, "features" or mapping of name -> columns, default=None
         Groups of columns that describe one aspect each. None: one view of all columns;
         ``"features"``: one view a column; a mapping gives columns by position, name or slice.
-    scaling : {"standard", "whiten", "whiten-raw", "none"}, several of these, or "auto"
+    scaling : {"standard", "whiten", "whiten-raw", "quantile", "none"}, several, or "auto"
         Scaling of each view by its own training statistics. ``"whiten"`` decorrelates with a
         shrunk covariance; use it for embeddings, and ``"whiten-raw"``, which does not standardise
-        first, for a network's activations. Several give several kernels a view; ``"auto"`` (the
-        default) is ``("standard", "whiten")`` where a view has several columns.
+        first, for a network's activations; ``"quantile"`` gives each column normal scores by its
+        ranks. Several give several kernels per view; ``"auto"`` (the default) is ``("standard",
+        "whiten", "quantile")``, without ``"whiten"`` where a view has one column.
     widths : float, sequence of float or "auto", default="auto"
         Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
         several give several kernels a view. ``"auto"``: the median distance to the nearest
         neighbour, view by view and scaling by scaling.
-    normalize : {"none", "offdiagonal"} or float in [0, 1], default="none"
+    normalize : {"none", "offdiagonal"} or float in [0, 1], default="offdiagonal"
         ``"offdiagonal"`` divides each kernel by the mean of its off-diagonal entries, so that
         learned weights do not drift to the widest kernel; use it where several widths of a view
         compete. A number is the power of that mean to divide by: 0 is none, 1 is offdiagonal.
@@ -102,16 +103,16 @@ class MultiKernelFisherNull(AdditiveEstimator):
         Rows that stand for what is not normal, with target value 0 beside the 1 of the training
         rows: rows with columns drawn independently, or the rows given. None: the origin alone, as
         in the paper.
-    p : float in [1, inf] or "auto", default="auto"
+    p : float in [1, inf], default=1.5
         Norm of the kernel weights: 1 is sparse, inf is uniform. With ``r``, the norm between
-        groups of kernels. ``"auto"`` is 2.
+        groups of kernels. (``"auto"`` is 1.5.)
     r : float in [1, inf], optional
         Norm within a group of kernels; None (the default): no groups. r = 1 with p > 1 lets the
         widths of a view compete while every view stays in play.
     kernel_groups : sequence of length J, optional
         Group of each kernel, used with ``r``; by default kernels of one view form a group.
-    delta : float or "auto", default="auto"
-        Ridge relative to the number of rows, > 0. Larger is smoother. ``"auto"`` is 0.01.
+    delta : float, default=0.01
+        Ridge relative to the number of rows, > 0. Larger is smoother. (``"auto"`` is 0.01.)
     solver : str, default="auto"
         ``"auto"``, ``"newton"``, ``"subspace"``, ``"paper"``, ``"kloft"``, ``"frank-wolfe"``,
         ``"gradient"``, ``"paper-cvx"`` or ``"cvxpy"``.
@@ -119,7 +120,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         Relative duality gap to stop at.
     max_iter : int, optional
         Limit of the solver's iterations; its own by default.
-    decision : {"evidence", "sum"}, default="sum"
+    decision : {"evidence", "sum"}, default="evidence"
         ``"evidence"``: each kernel is calibrated by itself, and what it says against a row, in
         nats, is combined with the learned weights; see `kernull.models.evidence`. ``"sum"``: the
         paper's projection, a sum over kernels.
@@ -219,8 +220,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
     >>> model = MultiKernelFisherNull(views=views).fit(X[y == 0])
     >>> bool(model.gap_ <= 1e-6)
     True
-    >>> model.weights_.shape  # three views, each standardised and whitened
-    (6,)
+    >>> model.weights_.shape  # three views, each standardised, whitened and by ranks
+    (9,)
     >>> bool((model.predict(X[y == 2]) == -1).all())
     True
     """
@@ -232,14 +233,14 @@ class MultiKernelFisherNull(AdditiveEstimator):
         *,
         scaling: Any = "auto",
         widths: Any = "auto",
-        normalize: Any = "none",
+        normalize: Any = "offdiagonal",
         reference: Any = None,
-        p: Any = "auto",
-        delta: Any = "auto",
+        p: Any = 1.5,
+        delta: Any = 0.01,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
-        decision: str = "sum",
+        decision: str = "evidence",
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
         calibration: str = "auto",

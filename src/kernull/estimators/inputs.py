@@ -251,7 +251,7 @@ def _listed(names: list[str]) -> str:
 
 #: The norm of the weights under ``p="auto"``, and the relative ridge under ``delta="auto"``; see
 #: docs/guide/defaults.md for what they were compared with.
-AUTO_P = 2.0
+AUTO_P = 1.5
 AUTO_DELTA = 1e-2
 _DTYPES = {"float64": np.float64, "float32": np.float32}
 

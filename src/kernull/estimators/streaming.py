@@ -42,8 +42,8 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
     >>> from kernull import MultiKernelFisherNull
     >>> X = np.random.default_rng(0).standard_normal((3000, 4))
     >>> model = fit_stream(MultiKernelFisherNull(landmarks=50), X)
-    >>> bool(model.gap_ <= 1e-6), model.coef_.shape  # two scalings of one view
-    (True, (2, 50))
+    >>> bool(model.gap_ <= 1e-6), model.coef_.shape  # three scalings of one view
+    (True, (3, 50))
     """
     _check_options(model)
     rows = open_source(source)

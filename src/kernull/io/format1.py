@@ -55,6 +55,8 @@ def read_format_1(node: Node, estimators: Mapping[str, Any]) -> Any:
     cls = estimators[node.name]
     names = set(cls._get_param_names())
     model = cls(**{name: state[name] for name in names & set(state)})
+    if "decision" in names:
+        model.decision = "sum"  # the only one there was
     for name in ("n_features_in_", "feature_names_in_"):
         if name in state:
             setattr(model, name, state[name])

@@ -54,6 +54,8 @@ __all__ = [
 EVIDENCE_ROWS = 4000
 #: Diagonals of given kernels that differ by less than this are taken for constant.
 CONSTANT = 1e-6
+#: Rows below which none can be left out of the scaling.
+FEWEST_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,8 @@ def _own_of_view(
     given = view.train if table is None else table[:, view.columns]
     kind = "none" if table is None else view.scaler.kind
     equal = bool((weight == 1.0).all())
+    if n < FEWEST_ROWS:
+        return _hardly_any_rows(view, weight)
     distances = left_out_distances(kind, given, None if equal else weight)
     own = [_own_projection(kernel(view.train), weight) for kernel in view.kernels]
     coef = np.stack([projection.coef for projection in own])
@@ -211,6 +215,15 @@ def _own_of_view(
     for f in set(range(len(own))) - set(rbf):  # exact at fixed scaling
         projected[:, f] = _plain_left_out(own[f])
     return coef, projected, nearest2
+
+
+def _hardly_any_rows(view: ScaledView, weight: Array) -> tuple[Array, Array, Array]:
+    """The same for two rows, of which none can be left out of the scaling."""
+    own = [_own_projection(kernel(view.train), weight) for kernel in view.kernels]
+    apart = ((view.train[:, None] - view.train[None]) ** 2).sum(axis=-1)
+    nearest2 = np.where(np.eye(len(apart), dtype=bool), np.inf, apart).min(axis=1)
+    left_out = np.column_stack([_plain_left_out(projection) for projection in own])
+    return np.stack([projection.coef for projection in own]), left_out, nearest2
 
 
 def _own_projection(K: Array, weight: Array | None = None) -> KernelProjection:

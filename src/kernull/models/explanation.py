@@ -71,8 +71,8 @@ class Explanation:
     >>> why.by_view.shape
     (48, 3)
     >>> print(why.words(0, most=1))
-    flagged: score 0.001 is 0.361 below the threshold (p = 0.017).
-    look 0.249 below normal (5.6 spreads out of line).
+    flagged: about 1 in 5,400 normal rows is as unusual (p = 0.017).
+    look gives 49% of the evidence (5.6 spreads out of line).
     """
 
     contributions: Array

@@ -73,6 +73,13 @@ class Judgement:
     """Scores and flags of rows that were judged elsewhere, with views left out where cells lack.
 
     A score of NaN is a row that could not be judged.
+
+    Parameters
+    ----------
+    scores, p_values : array of shape (m,)
+    flagged : boolean array of shape (m,)
+    remarks : sequence of str
+        What was done about gaps, by row.
     """
 
     scores: Array

@@ -271,6 +271,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
             "views": views,
             "scaling": self.scaling,
             "decision": "sum",  # whose grid has a shared subspace
+            "normalize": "none",
             "score_type": self.score_type,
             "false_alarm_rate": self.false_alarm_rate,
             "storage": self.storage,

@@ -28,16 +28,16 @@ __all__ = [
 #: The scalings known by name.
 SCALINGS = ("standard", "whiten", "whiten-raw", "quantile", "none")
 #: What ``"auto"`` stands for; docs/guide/defaults.md has the comparison behind it.
-AUTO_SCALINGS = ("standard", "whiten")
+AUTO_SCALINGS = ("standard", "whiten", "quantile")
 
 
 def read_scalings(scaling: Any, columns: int) -> tuple[str, ...]:
     """The scalings that ``scaling`` stands for on a view of so many columns.
 
-    One column needs no decorrelation: ``"auto"`` is then ``"standard"`` alone.
+    One column needs no decorrelation: ``"auto"`` then leaves out ``"whiten"``.
     """
     if isinstance(scaling, str) and scaling == "auto":
-        return AUTO_SCALINGS if columns > 1 else ("standard",)
+        return tuple(kind for kind in AUTO_SCALINGS if columns > 1 or kind != "whiten")
     kinds = tuple(scaling) if isinstance(scaling, list | tuple) else (scaling,)
     if not kinds or not all(isinstance(kind, str) and kind in SCALINGS for kind in kinds):
         raise ValueError(
