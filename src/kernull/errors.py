@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kernull._text import visible
+
 __all__ = [
     "ApproximationWarning",
     "BadImageError",
@@ -39,11 +41,18 @@ class MissingDependencyError(ImportError):
     """An optional dependency (an extra) is needed and not installed."""
 
 
-class ModelFileError(ValueError):
+class _FileError(ValueError):
+    """Its message quotes what a file says, so it is shown with control characters as escapes."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__(), keep="\n")
+
+
+class ModelFileError(_FileError):
     """A model file is damaged, not of kernull's format, too new, or does not make sense."""
 
 
-class TableError(ValueError):
+class TableError(_FileError):
     """A table cannot be used; the message says which file, column and row."""
 
 

@@ -8,9 +8,10 @@ import json
 
 import pytest
 
-from kernull import save
+from kernull import load, save
 from kernull._text import visible
 from kernull.cli._output import RowWriter, plain_cell
+from kernull.errors import ModelFileError, TableError
 from tests.cli.conftest import COLUMNS, kernull, make_rows, write_csv
 from tests.plain import plain_fisher
 
@@ -56,6 +57,15 @@ def test_names_are_shown_as_they_are(evil):
     said = kernull("info", "model.kernull", cwd=evil).stdout
     assert r"v\x1b]0;owned\x07" in said
     assert "[red]:bomb: size" in said
+
+
+def test_what_python_prints_of_a_file_does_not_act(evil):
+    model = load(evil / "model.kernull")
+    why = model.explain(make_rows(5, 1, shift=3.0))
+    printed = [repr(model.bank_), repr(why), *(why.words(i) for i in range(5))]
+    printed += [str(ModelFileError(f"kind is {ATTACK}")), str(TableError(ATTACK))]
+    assert all(acts(text) == [] for text in printed)
+    assert r"\x1b]0;owned" in why.words(0)
 
 
 def test_csv_on_a_terminal_is_shown_and_in_a_file_kept():

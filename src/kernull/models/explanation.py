@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import MissingDependencyError
 
@@ -93,7 +94,9 @@ class Explanation:
 
     def __repr__(self) -> str:
         flagged = int((self.scores < self.threshold).sum())
-        views = ", ".join(self.view_names[:6]) + (", ..." if len(self.view_names) > 6 else "")
+        views = visible(", ".join(self.view_names[:6])) + (
+            ", ..." if len(self.view_names) > 6 else ""
+        )
         return f"Explanation({len(self)} rows, {flagged} flagged; views: {views})"
 
     @property
@@ -161,7 +164,7 @@ class Explanation:
         )
         differences, surprise = self.differences[row], self.surprise[row]
         parts = [
-            f"{self.view_names[v]} {abs(differences[v]):.3f} "
+            f"{visible(self.view_names[v])} {abs(differences[v]):.3f} "
             f"{'below' if differences[v] < 0 else 'above'} normal "
             f"({in_words(surprise[v], 'spreads out of line')})"
             for v in np.argsort(surprise, kind="stable")[:most]
@@ -176,7 +179,7 @@ class Explanation:
         rare = f"{about}1 in {one_in(self.rarity[row])} normal rows is as unusual"
         shares, surprise = self.shares[row], self.surprise[row]
         parts = [
-            f"{self.view_names[v]} gives {shares[v]:.0%} of the evidence "
+            f"{visible(self.view_names[v])} gives {shares[v]:.0%} of the evidence "
             f"({in_words(surprise[v], 'spreads out of line')})"
             for v in np.argsort(-shares, kind="stable")[:most]
         ]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernull._quiet import warn
+from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning
 from kernull.kernels import FittedKernel, parse_kernels
@@ -99,7 +100,7 @@ class KernelSet:
         return cls(views, _kernel_names(views))
 
     def __repr__(self) -> str:
-        names = ", ".join(view.name for view in self.views[:6])
+        names = visible(", ".join(view.name for view in self.views[:6]))
         names += ", ..." if len(self.views) > 6 else ""
         return f"KernelSet(J={self.J}, n={self.n}; views: {names})"
 
