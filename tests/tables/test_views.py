@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import warnings
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernull import MultiKernelFisherNull, TableViews, load, load_views, save
 from kernull.errors import GapsWarning, ModelFileError, TableError
@@ -128,6 +131,31 @@ def test_views_take_their_columns():
     model = MultiKernelFisherNull(views=table.views_).fit(table.transform(factory(60)))
     assert set(model.bank_.kernel_views) == {"mechanics", "heat"}
     assert clone(table).views == table.views
+
+
+@parametrize_with_checks([TableViews()])
+def test_scikit_learn_agrees(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def test_many_columns_take_little_time_and_room(tmp_path):
+    """20,000 columns: scoring three rows took 137 s."""
+    X = np.random.default_rng(0).normal(size=(30, 3000))
+    started = time.perf_counter()
+    table = TableViews().fit({f"c{i}": column for i, column in enumerate(X.T)})
+    table.read({f"c{i}": column[:3] for i, column in enumerate(X.T)})
+    table.missing_views(np.zeros((3, 3000), dtype=bool))
+    assert time.perf_counter() - started < 10.0
+    quick = MultiKernelFisherNull(scaling="standard", widths=1.0, calibration="loo")
+    model = quick.fit(table.transform({f"c{i}": x for i, x in enumerate(X.T)}))
+    save(model, tmp_path / "m.kernull")
+    before = (tmp_path / "m.kernull").stat().st_size
+    attach_views(table, tmp_path / "m.kernull")
+    assert (tmp_path / "m.kernull").stat().st_size - before < 800 * 3000
+    again = load_views(tmp_path / "m.kernull")
+    np.testing.assert_allclose(again.filler_.residuals, table.filler_.residuals, atol=1e-5)
 
 
 # -- categories ------------------------------------------------------------------------------

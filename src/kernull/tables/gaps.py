@@ -66,12 +66,7 @@ class GapFiller:
                 filler = replace(filler, correlation=_correlation(Z))
         whole = filler.fill(X)
         left = np.where(observed, whole - filler.expect_each(whole), np.nan)
-        known = observed.any(axis=0)
-        levels = np.linspace(0.0, 1.0, QUANTILES)
-        found, own = nothing.copy(), nothing.copy()
-        found[:, known] = np.nanquantile(left[:, known], levels, axis=0)
-        own[:, known] = np.nanquantile(X[:, known], levels, axis=0)
-        return replace(filler, residuals=found, quantiles=own)
+        return replace(filler, residuals=_quantiles(left), quantiles=_quantiles(X))
 
     def fill(self, X: Array) -> Array:
         """Rows without gaps; rows that have none are returned as they are."""
@@ -128,6 +123,18 @@ class GapFiller:
         below = float(np.interp(-abs(residual), found, levels, left=0.0, right=1.0))
         above = 1.0 - float(np.interp(abs(residual), found, levels, left=0.0, right=1.0))
         return max(below + above, 1.0 / (self.rows + 1.0))
+
+
+def _quantiles(X: Array) -> Array:
+    """Quantiles of each column, of shape (QUANTILES, d); gaps do not count."""
+    levels = np.linspace(0.0, 1.0, QUANTILES)
+    out = np.zeros((QUANTILES, X.shape[1]))
+    known = np.isfinite(X)
+    whole = known.all(axis=0)
+    out[:, whole] = np.quantile(X[:, whole], levels, axis=0)
+    for j in np.flatnonzero(~whole & known.any(axis=0)):
+        out[:, j] = np.quantile(X[known[:, j], j], levels)
+    return out
 
 
 def _correlation(Z: Array) -> Array:

@@ -99,8 +99,9 @@ def _state(table: TableViews) -> dict[str, Any]:
         "places": {name: _pack(places) for name, places in table._places.items()},
         "mean": _pack(filler.mean),
         "scale": _pack(filler.scale),
-        "residuals": _pack(filler.residuals),
-        "quantiles": _pack(filler.quantiles),
+        # For ranges and drift, where seven digits do; without correlations the one gives the other.
+        "residuals": None if filler.correlation is None else _pack(filler.residuals, "<f4"),
+        "quantiles": _pack(filler.quantiles, "<f4"),
         "rows": filler.rows,
         "correlation": None if filler.correlation is None else _pack(filler.correlation),
     }
@@ -129,12 +130,15 @@ def _restored(state: Any) -> TableViews:
     d = sum(map(len, table._blocks.values()))
     given = state["correlation"]
     _want(given is None or d <= MOST_COLUMNS, "too many columns")
+    mean = _array(state["mean"], (d,))
+    quantiles = _array(state["quantiles"], (QUANTILES, d), "<f4")
+    left = state["residuals"]
     table.filler_ = GapFiller(
-        _array(state["mean"], (d,)),
+        mean,
         _array(state["scale"], (d,)),
         None if given is None else _array(given, (d, d)),
-        _array(state["residuals"], (QUANTILES, d)),
-        _array(state["quantiles"], (QUANTILES, d)),
+        quantiles - mean if left is None else _array(left, (QUANTILES, d), "<f4"),
+        quantiles,
         int(state["rows"]),
     )
     table.views_ = _views(state["views"], d)
@@ -161,12 +165,14 @@ def _views(given: Any, d: int) -> dict[str, list[int]] | None:
     return {str(name): list(positions) for name, positions in given.items()}
 
 
-def _pack(values: Array) -> str:
-    return base64.b64encode(np.ascontiguousarray(values, "<f8").tobytes()).decode()
+def _pack(values: Array, kind: str = "<f8") -> str:
+    if kind == "<f4":
+        values = np.clip(values, -3e38, 3e38)
+    return base64.b64encode(np.ascontiguousarray(values, kind).tobytes()).decode()
 
 
-def _array(text: Any, shape: tuple[int, ...]) -> Array:
-    values = np.frombuffer(base64.b64decode(text, validate=True), "<f8").astype(float)
+def _array(text: Any, shape: tuple[int, ...], kind: str = "<f8") -> Array:
+    values = np.frombuffer(base64.b64decode(text, validate=True), kind).astype(float)
     _want(
         values.size == np.prod(shape) and bool(np.isfinite(values).all()), "numbers that are none"
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from kernull._typing import Array, Mask
 from kernull.errors import MissingDependencyError, TableError
@@ -202,6 +203,8 @@ def as_table(X: Any, label: str = "X") -> Table:
     """
     if isinstance(X, Table):
         return X
+    if issparse(X):  # some of which are mappings
+        raise TypeError(f"{label}: sparse tables are not supported; pass X.toarray().")
     if isinstance(X, Mapping):
         return _checked(label, {str(name): _cells(cells) for name, cells in X.items()})
     import narwhals as nw
@@ -213,9 +216,16 @@ def as_table(X: Any, label: str = "X") -> Table:
         _check_names(label, names)
         return _checked(label, {str(n): frame[n].to_numpy() for n in frame.columns})
     values = np.asarray(X)
+    if values.dtype.kind == "c":
+        raise ValueError(f"{label}: Complex data not supported; pass its parts as columns.")
     if values.ndim != 2:
         raise ValueError(
-            f"{label}: got an array of shape {values.shape}; expected a table of shape (n, d)."
+            f"{label}: got an array of shape {values.shape}; expected a table of shape (n, d). "
+            "Reshape your data: X.reshape(1, -1) is one row."
+        )
+    if values.shape[1] == 0:
+        raise ValueError(
+            f"{label}: 0 feature(s) (shape={values.shape}) while a minimum of 1 is required."
         )
     return _checked(label, {f"x{i}": values[:, i] for i in range(values.shape[1])})
 

@@ -143,8 +143,11 @@ class TableViews(TransformerMixin, BaseEstimator):
         """
         self._check_parameters()
         table = as_table(X)
-        if len(table) == 0:
-            raise TableError(f"{table.source}: has no rows.")
+        if len(table) < 2:
+            raise TableError(
+                f"{table.source}: {len(table)} sample(s) (shape={(len(table), len(table.names))}) "
+                f"while a minimum of 2 is required; n_samples={len(table)}."
+            )
         asked = self._asked(table.names)
         groups = self._groups(table.names)
         names = table.names if groups is None else _in_order(table.names, groups)
@@ -205,6 +208,8 @@ class TableViews(TransformerMixin, BaseEstimator):
 
     def _learn_places(self, table: Table) -> dict[str, Array]:
         blocks, codes = [], {}
+        if not any(column.kind == "category" for column in self._used):
+            return {}
         for column in self._used:
             if column.kind == "number":
                 values = table.parse(column.name)[0]
@@ -218,9 +223,10 @@ class TableViews(TransformerMixin, BaseEstimator):
                 hot -= hot.mean(axis=0)
                 blocks.append(hot / (np.linalg.norm(hot) / np.sqrt(len(hot))))
         places = {}
+        order = {c.name: i for i, c in enumerate(c for c in self._used if c.kind != "date")}
         for column in self._used:
             if column.kind == "category":
-                own = [c.name for c in self._used if c.kind != "date"].index(column.name)
+                own = order[column.name]
                 others = np.hstack([np.zeros((len(table), 0)), *blocks[:own], *blocks[own + 1 :]])
                 places[column.name] = category_places(
                     codes[column.name], len(column.values), others
@@ -298,8 +304,9 @@ class TableViews(TransformerMixin, BaseEstimator):
     def missing_views(self, missing: Mask) -> dict[str, Mask]:
         """Views of which more than half of the cells are empty, as masks over the rows."""
         out = {}
+        places = {name: i for i, name in enumerate(self.used_)}
         for view, columns in self._view_columns().items():
-            index = [self.used_.index(name) for name in columns]
+            index = [places[name] for name in columns]
             out[view] = missing[:, index].mean(axis=1) > MOST_MISSING
         return out
 
@@ -352,7 +359,8 @@ class TableViews(TransformerMixin, BaseEstimator):
         return tags
 
     def _check_columns(self, X: Any, table: Table, absent: Sequence[str]) -> None:
-        lacking = [n for n in self.used_ if n not in table.columns and n not in set(absent)]
+        there = {*table.columns, *absent}
+        lacking = [name for name in self.used_ if name not in there]
         if isinstance(X, np.ndarray) and len(table.names) != self.n_features_in_:
             raise ValueError(
                 f"X has {len(table.names)} features, but TableViews is expecting "
@@ -367,10 +375,10 @@ class TableViews(TransformerMixin, BaseEstimator):
     def _numbers(self, table: Table, absent: Sequence[str] = ()) -> tuple[Array, Mask, Mask]:
         """Numbers with gaps; masks of empty and of unseen cells, by used column."""
         blocks, empty, new, wrong = [], [], [], []
-        n, none = len(table), np.zeros(len(table), dtype=bool)
+        n, none, gone = len(table), np.zeros(len(table), dtype=bool), set(absent)
         for column in self._used:
             width = len(self._out_names(column))
-            if column.name not in table.columns or column.name in absent:
+            if column.name not in table.columns or column.name in gone:
                 blocks.append(np.full((n, width), np.nan))
                 empty.append(~none)
                 new.append(none)
