@@ -158,6 +158,14 @@ def test_many_columns_take_little_time_and_room(tmp_path):
     np.testing.assert_allclose(again.filler_.residuals, table.filler_.residuals, atol=1e-5)
 
 
+def test_views_of_categories_alone_are_told():
+    with pytest.warns(UserWarning, match="'machine' have categories alone"):
+        TableViews("features").fit(factory(60))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TableViews({"a": ["machine", "force"]}).fit(factory(60))
+
+
 # -- categories ------------------------------------------------------------------------------
 
 

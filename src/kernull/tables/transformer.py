@@ -168,6 +168,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         self.filler_ = GapFiller.fit(self._numbers(table)[0])
         self._blocks = self._positions()
         self.views_ = self._view_positions(groups)
+        self._tell_views()
         self._tell_gaps(table)
         return self
 
@@ -232,6 +233,22 @@ class TableViews(TransformerMixin, BaseEstimator):
                     codes[column.name], len(column.values), others
                 )
         return places
+
+    def _tell_views(self) -> None:
+        """Warn of views of nothing but categories: their kernels take few values."""
+        kinds = {column.name: column.kind for column in self._used}
+        alone = [
+            view
+            for view, names in self._view_columns().items()
+            if all(kinds[name] == "category" for name in names)
+        ]
+        if alone and self.views_ is not None:
+            warnings.warn(
+                f"views: {listed(alone)} have categories alone. A kernel of few different rows "
+                "attracts weight; put categories in a view with the numbers they belong to.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _tell_gaps(self, table: Table) -> None:
         empty = sum(column.missing for column in self._used)
