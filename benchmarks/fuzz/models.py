@@ -53,8 +53,9 @@ def samples() -> list[bytes]:
         kernull.MultiKernelFisherNull(["rbf", "polynomial", "cosine"], scaling="whiten").fit(X),
         kernull.MultiKernelFisherNull("precomputed").fit(np.stack([X @ X.T / 1e6, np.eye(len(X))])),
         kernull.MultiKernelFisherNull(
-            calibration="split", calibration_fraction=20, score_type="distance"
+            decision="sum", calibration="split", calibration_fraction=20, score_type="distance"
         ).fit(X),
+        kernull.MultiKernelFisherNull(decision="sum", views=views).fit(X),
         estimators.FisherNull(views=views).fit(X),
         estimators.GaussianProcessOneClass(views=views).fit(X),
         estimators.KernelPCANovelty(views=views).fit(X),
