@@ -65,7 +65,7 @@ def test_scores_follow_refits_of_everything(name):
     """The inverse keeps the plain kernel, so scores are near: what matters is their order."""
     X = tables(40, 5)[name]
     delta, b = 1e-2, np.array([0.5, 0.3, 0.4, 0.6])
-    options = {"scaling": "auto", "widths": "auto"}
+    options = {"scaling": ("standard", "whiten"), "widths": "auto"}
     kernels = kernel_set(X, **options)
     inverse = RidgeInverse.of(kernels.combine(b), delta * 40)
     rows = left_out_kernel_rows(kernels, X, widths=["auto"])

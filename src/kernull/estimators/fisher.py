@@ -30,7 +30,7 @@ from kernull.estimators.inputs import (
     widths_of,
 )
 from kernull.models import TableKernels, view_names
-from kernull.models.evidence import EvidenceMethod
+from kernull.models.evidence import EvidenceMethod, rows_that_fit
 from kernull.models.fisher import FisherMethod
 from kernull.models.growing import check_relearning, drop, drop_least_useful, grow, growing
 from kernull.models.growing import relearn as relearned
@@ -355,7 +355,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
                     f"{name}: got {given!r}, which is about the projection of the "
                     f"paper; use decision='sum', or {name}={other!r}."
                 )
-        return EvidenceMethod(method)
+        return EvidenceMethod(method, rows_that_fit(parse_memory_limit(self.memory_limit)))
 
     def weights_method(self) -> FisherMethod:
         """The part of the method that learns kernel weights."""

@@ -317,24 +317,22 @@ def _try_estimator(model: Any, numbers: int) -> None:
     """Score one row of zeros: a model whose pieces do not fit together fails here, not later."""
     model = getattr(model, "best_estimator_", model)
     joint = isinstance(model.model_, JointModel)
-    fitted = model.model_.tasks if joint else {None: model.model_}
-    for name, own in fitted.items():
-        options = {"groups": [name]} if joint else {}
-        row = _row(model, own, numbers)
+    for fitted in model.model_.tasks.values() if joint else (model.model_,):
+        cross = _cross_of_zeros(model, fitted, numbers)
         with np.errstate(all="ignore"):
-            for method in ("score_samples", "p_values", "predict"):
-                if getattr(model, method)(row, **options).shape != (1,):
-                    raise ModelFileError(f"{method} that gives no number for a row")
+            scores = fitted.score(cross)
+            if scores.shape != (1,) or fitted.calibration.p_values(scores).shape != (1,):
+                raise ModelFileError("scores that are no number for a row")
 
 
-def _row(model: Any, fitted: KernelModel, numbers: int) -> Any:
-    """One row of zeros, or of kernels where they are given."""
+def _cross_of_zeros(model: Any, fitted: KernelModel, numbers: int) -> Any:
+    """Kernels of one row of zeros, or kernels that are zero where they are given."""
     J, n = len(fitted.kernels.names), fitted.kernels.n
     is_table = isinstance(fitted.kernels, TableKernels)
     size = (1, model.n_features_in_) if is_table else (J, n)
     if min(size) < 1 or size[0] * size[1] > SPARE + numbers:
         raise ModelFileError("a number of features or kernels that cannot be")
     if is_table:
-        return np.zeros(size)
+        return fitted.kernels.cross(np.zeros(size))
     # Methods that measure distances cannot score kernels of unequal diagonals without k(x, x).
-    return DenseStack(np.zeros((J, 1, n)), diagonal=np.ones((J, 1)))
+    return fitted.kernels.cross(DenseStack(np.zeros((J, 1, n)), diagonal=np.ones((J, 1))))

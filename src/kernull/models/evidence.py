@@ -47,11 +47,14 @@ __all__ = [
     "EvidenceMethod",
     "evidence_of_landmarks",
     "evidence_of_rows",
+    "rows_that_fit",
 ]
 
 #: Rows that new ones are compared with: beyond, a sample of so many stands for all. The weights
 #: are learned from all rows whatever their number.
 EVIDENCE_ROWS = 4000
+#: Bytes for each pair of these rows: a kernel, its inverse, distances, and room to work in.
+MATRIX_BYTES = 256
 #: Diagonals of given kernels that differ by less than this are taken for constant.
 CONSTANT = 1e-6
 #: Rows below which none can be left out of the scaling.
@@ -60,10 +63,10 @@ FEWEST_ROWS = 3
 
 @dataclass(frozen=True)
 class EvidenceMethod:
-    """lp MK-FN for the weights, evidence for the decision."""
+    """lp MK-FN for the weights, evidence for the decision; from so many rows at most."""
 
     weights: FisherMethod
-    random_state: Any = 0
+    max_rows: int = EVIDENCE_ROWS
 
     @property
     def delta(self) -> float:
@@ -75,7 +78,7 @@ class EvidenceMethod:
     ) -> EvidenceFit:
         """Learn the weights from all rows, then each kernel's own evidence."""
         fit = self.weights.learn(training, row_weight, init)
-        return EvidenceFit(fit, training, row_weight)
+        return EvidenceFit(fit, training, row_weight, self.max_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +88,7 @@ class EvidenceFit:
     fit: FisherFit
     training: Training
     row_weight: Array | None
+    max_rows: int = EVIDENCE_ROWS
     leaves_out_scaling = True
     """Rows are left out of their own scaling, so that nothing leaks."""
 
@@ -111,13 +115,13 @@ class EvidenceFit:
         if isinstance(kernels, TableKernels) and table is not None:
             if projection.coef.ndim != 1:  # the model keeps landmarks: other rows calibrate it
                 return evidence_of_landmarks(kernels.set, projection, table)
-            rows = _sample(len(table))
+            rows = _sample(len(table), self.max_rows)
             weight = self.row_weight
             some = slice(None) if rows is None else rows
             own = None if weight is None else weight[some]
             kept = kernels.set if rows is None else kernels.set.take(rows)
             return _of_table(kept, projection, table[some], own, rows)
-        return _of_stack(stack, projection, self.row_weight)
+        return _of_stack(stack, projection, self.row_weight, self.max_rows)
 
     @cached_property
     def _weight(self) -> Array | None:
@@ -139,11 +143,16 @@ class EvidenceFit:
         return LeftOut(-E, weight, every=every)
 
 
-def _sample(n: int) -> Indices | None:
-    """Rows that stand for all where there are many."""
-    if n <= EVIDENCE_ROWS:
+def rows_that_fit(limit: int) -> int:
+    """How many rows evidence may be learned from in so many bytes."""
+    return max(FEWEST_ROWS, min(EVIDENCE_ROWS, int((limit / MATRIX_BYTES) ** 0.5)))
+
+
+def _sample(n: int, most: int = EVIDENCE_ROWS) -> Indices | None:
+    """Rows that stand for all where there are more than ``most``."""
+    if n <= most:
         return None
-    return np.sort(np.random.default_rng(0).choice(n, EVIDENCE_ROWS, replace=False))
+    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
 def evidence_of_rows(
@@ -262,10 +271,12 @@ def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Arr
     return _finished(projection, coef, floors, tails, None)
 
 
-def _of_stack(stack: Any, projection: FisherRule, row_weight: Array | None) -> EvidenceRule:
+def _of_stack(
+    stack: Any, projection: FisherRule, row_weight: Array | None, most: int = EVIDENCE_ROWS
+) -> EvidenceRule:
     """Evidence from given kernels; distances where diagonals are constant: d^2 = 2c - 2k."""
     J, n = stack.J, stack.n
-    rows = _sample(n)
+    rows = _sample(n, most)
     index = np.arange(n) if rows is None else rows
     some = None if row_weight is None else row_weight[index]
     weight = trust(some, len(index))
