@@ -69,6 +69,18 @@ def _names(count: int) -> dict[str, Any]:
     return {"$": "tuple", "items": [f"n{i}" for i in range(count)]}
 
 
+def _many_tasks(originals: list[bytes]) -> bytes:
+    """A joint model of 100,000 tasks, all of one name."""
+    from benchmarks.fuzz.models import pack, unpack
+
+    header, tree, tensors = next(
+        parts for parts in map(unpack, originals) if find(parts[1], "joint")
+    )
+    fields = find(tree, "joint")[0]
+    fields["tasks"] += [["task", 0]] * 100_000
+    return pack(json.dumps(tree), tensors, header["__metadata__"]["kernull-format"])
+
+
 _PADDED = {"$": "strings", "dtype": "str", "shape": [3000], "values": ["a" * 3000] + [""] * 2999}
 
 #: Files that once took gigabytes or minutes, or loaded without making sense.
@@ -79,6 +91,7 @@ MODELS: dict[str, Maker] = {
     "two entries of one name": _text(
         lambda: json.dumps({"$": "dict", "items": [["task", 0]] * 100_000})
     ),
+    "many tasks of one name": _many_tasks,
     "a view dropped": _drop("kernel-set", "views"),
     "a kernel dropped": _drop("view", "kernels"),
     "a view without kernels": _set("view", kernels=[]),

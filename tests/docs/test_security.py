@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kernull.io.files import MAX_TASKS
 from kernull.persistence import format as files
 from kernull.persistence import values
 from kernull.safety import archives, graphs, pictures
@@ -26,6 +27,7 @@ STATED = {
     "arrays in a model file": [files.MAX_TENSORS],
     "text in a model file, as padded in memory": [values.MAX_TEXT],
     "depth of nested values": [values.MAX_DEPTH],
+    "tasks in a model file": [MAX_TASKS],
     "names of objects and fields in a model file": [values.MAX_NAME],
     "image file": [pictures.MAX_FILE_BYTES],
     "image": [pictures.MAX_PIXELS, pictures.LARGE_PIXELS],

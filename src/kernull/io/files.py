@@ -48,6 +48,9 @@ SEARCHED: tuple[str, ...] = (
     "ps_",
 )
 SEARCHED += ("deltas_", "widths_", "scoring_", "n_splits_", "target_rows_", "n_rows_")
+#: Tasks that a joint model in a file may have, and how many of them score a row when it is loaded.
+MAX_TASKS = 5_000
+TRIED = 20
 #: What checking a file may allocate beyond the arrays that are in it, in numbers.
 SPARE = 10**6
 
@@ -249,6 +252,8 @@ def _unpack_joint(node: Any) -> JointModel:
     tasks = node.fields.get("tasks") if isinstance(node, Node) else None
     if not isinstance(tasks, list) or not tasks:
         raise ModelFileError("a joint model without tasks")
+    if len(tasks) > MAX_TASKS:
+        raise ModelFileError(f"a joint model of more than {MAX_TASKS:,} tasks")
     sizes: dict[str, int] = {}
     found: dict[Any, KernelModel] = {}
     for pair in tasks:
@@ -317,7 +322,8 @@ def _try_estimator(model: Any, numbers: int) -> None:
     """Score one row of zeros: a model whose pieces do not fit together fails here, not later."""
     model = getattr(model, "best_estimator_", model)
     joint = isinstance(model.model_, JointModel)
-    for fitted in model.model_.tasks.values() if joint else (model.model_,):
+    own = list(model.model_.tasks.values()) if joint else [model.model_]
+    for fitted in own[:TRIED]:  # the schema has looked at all of them
         cross = _cross_of_zeros(model, fitted, numbers)
         with np.errstate(all="ignore"):
             scores = fitted.score(cross)
