@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
+import kernull
 from kernull import MultiKernelFisherNullCV, load, save
 from kernull._quiet import silenced, warn
 from kernull.errors import ConstantViewWarning
@@ -104,3 +107,18 @@ def test_names_that_do_not_match_are_still_told(tmp_path):
     save(plain_fisher().fit(TARGETS), tmp_path / "m.kernull")
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         load(tmp_path / "m.kernull").score_samples(np.asarray(TARGETS))
+
+
+def test_who_sets_filters_at_all():
+    """The command line and the demo own their process; compare collects warnings for its notes."""
+    root = Path(kernull.__file__).parent
+    text = {path: path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
+    found = {
+        path.relative_to(root).as_posix()
+        for path, source in text.items()
+        if re.search(
+            r"\bwarnings\.(catch_warnings|simplefilter|filterwarnings|resetw)\w*\(", source
+        )
+    }
+    assert found == {"cli/_console.py", "demo.py", "methods/comparison.py"}
+    assert [path for path, source in text.items() if "os.umask(" in source] == []
