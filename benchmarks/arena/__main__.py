@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.arena import protocol, rules
+from benchmarks.arena import halves, protocol, rules
 from benchmarks.arena.entrants import entrants
 from benchmarks.arena.experiment import EXPERIMENT, cells
 from benchmarks.arena.problems import catalogue
@@ -82,7 +82,8 @@ def main(argv=None):
         raise SystemExit(f"no cell is finished in {options.out!r} yet")
     if options.what == "rules":
         head = f"# Candidate defaults\n\n{provenance(given)}.\n\n"
-        text = head + rules.page(rules.family_means(rows))
+        text = head + f"## Halves\n\n{halves.choice(rows)}\n\n## Families\n\n"
+        text += rules.page(rules.family_means(rows))
         write_atomically(folder / "rules.md", text)
         print(text)
         return 0

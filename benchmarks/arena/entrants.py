@@ -14,6 +14,7 @@ from kernull.methods import WIDTHS, get_method
 from kernull.selection import MultiKernelFisherNullCV
 
 DEFAULT = "MultiKernelFisherNull()"
+SUM = "MultiKernelFisherNull, the sum"
 PAPER = "MultiKernelFisherNull(**PAPER)"
 CHOSEN = "MultiKernelFisherNullCV()"
 #: Methods that fuse kernels by a mean, at the width that all estimators share.
@@ -24,6 +25,15 @@ LEARNED = ("MK-SVDD", "Slim-MK-SVDD", "MK-OCSVM", "Slim-MK-OCSVM")
 #: Everything that the default may decide by itself one day, fixed.
 PLAIN = {"scaling": "standard", "widths": 0.5}
 MIXED = {"scaling": "standard", "widths": WIDTHS}
+#: The default before it decided by evidence.
+FORMER = {
+    "decision": "sum",
+    "scaling": ("standard", "whiten"),
+    "widths": "auto",
+    "normalize": "none",
+    "p": 2.0,
+    "delta": 1e-2,
+}
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,7 @@ def entrants():
             lambda views, seed: MultiKernelFisherNull(views=views),
             _default_settings(),
         ),
+        fisher(SUM, "kernull", FORMER),
         fisher(PAPER, "kernull", kernull.PAPER),
         *(
             fisher(

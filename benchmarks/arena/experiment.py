@@ -94,6 +94,9 @@ def _measure(model, X, X_test, labels):
     out = {**_quality(labels, scores), "time_fit": fitted - start, "time_score": done - fitted}
     if before is not None:
         out["memory_mb"] = max(_memory("VmHWM") - before, 0.0)
+    if hasattr(model, "threshold_"):
+        targets = np.asarray(scores)[labels == 1]
+        out["false_alarms"] = float((targets < model.threshold_).mean())
     for name, value in (
         ("gap", getattr(model, "gap_", None)),
         ("chosen", _chosen(model)),

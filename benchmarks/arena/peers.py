@@ -83,8 +83,11 @@ class RowByRow(BaseEstimator):
 class MeanNeighbourDistance(BaseEstimator):
     """Minus the mean distance to the nearest neighbours."""
 
+    def __init__(self, neighbours=NEIGHBOURS):
+        self.neighbours = neighbours
+
     def fit(self, X):
-        self.index_ = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(X))).fit(X)
+        self.index_ = NearestNeighbors(n_neighbors=min(self.neighbours, len(X))).fit(X)
         return self
 
     def score_samples(self, X):
@@ -184,6 +187,7 @@ PEERS = {
     "IsolationForest": lambda seed: IsolationForest(random_state=seed),
     "LocalOutlierFactor": lambda seed: LocalOutlierFactor(novelty=True),
     "5 nearest neighbours": lambda seed: MeanNeighbourDistance(),
+    "1 nearest neighbour": lambda seed: MeanNeighbourDistance(1),
     "Mahalanobis": lambda seed: Mahalanobis(),
     "PyOD ECOD": lambda seed: RowByRow("ECOD"),
     "PyOD COPOD": lambda seed: RowByRow("COPOD"),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
-from benchmarks.arena import features, protocol
+from benchmarks.arena import adbench, features, protocol
 from experiments._cells import generator
 from experiments.datasets import (
     DELFT,
@@ -88,9 +88,18 @@ def catalogue(families=protocol.FAMILIES):
     return Catalogue(problems, left_out)
 
 
+def table_sources():
+    """All sets of tables, whether they are here or not."""
+    return [
+        *(f"delft/{name}" for name in DELFT),
+        *(f"sklearn/{name}" for name in BUNDLED),
+        *(f"adbench/{name}" for name in adbench.TABLES),
+    ]
+
+
 def _sources(family):
     if family == "tables":
-        return [*(f"delft/{name}" for name in DELFT), *(f"sklearn/{name}" for name in BUNDLED)]
+        return table_sources()
     return ["mfeat"] if family == "multi-view" else ["mnist", "flowers17"]
 
 
@@ -98,6 +107,8 @@ def _training_counts(source):
     group, _, rest = source.partition("/")
     if group == "delft":
         return {target: count // 2 for target, count in delft_classes(rest).items()}
+    if group == "adbench":
+        return {0: min(adbench.normal_rows(rest) // 2, protocol.ADBENCH_TRAINING)}
     if group == "sklearn":
         classes = BUNDLED[rest]().target
     elif group == "mfeat":
@@ -130,6 +141,9 @@ def load(source):
     if group == "sklearn":
         bunch = BUNDLED[rest]()
         return Data(bunch.data, bunch.target, None, np.zeros(len(bunch.data), dtype=bool))
+    if group == "adbench":
+        X, classes = adbench.load(rest)
+        return Data(X, classes, None, np.zeros(len(X), dtype=bool))
     if group == "mfeat":
         data = load_multiple_features()
         X, views = join_views(data.views)
@@ -147,6 +161,8 @@ def split(problem, repeat):
         own = np.flatnonzero((data.classes == problem.target) & ~data.test_only)
         train = rng.permutation(own)[: protocol.MNIST_TRAINING]
         test = np.flatnonzero(data.test_only)
+    elif problem.source.startswith("adbench/"):
+        train, test = adbench.halves(data.classes, rng)
     else:
         own = rng.permutation(np.flatnonzero(data.classes == problem.target))
         train = own[: len(own) // 2]

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 from scipy.stats import rankdata
 
-from benchmarks.arena import figures, protocol
+from benchmarks.arena import figures, halves, protocol
 from benchmarks.arena.entrants import DEFAULT, PAPER, entrants
 from benchmarks.arena.experiment import ORACLE
 from benchmarks.arena.peers import PEERS
@@ -97,6 +97,8 @@ def body(rows, folder):
         [
             "## Verdicts",
             _verdicts(rows, main),
+            "## The judging half",
+            halves.verdict(rows),
             "## Overall",
             _overall(main, summary),
             "## By family: mean AUC (mean rank)",

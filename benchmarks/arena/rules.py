@@ -4,41 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.arena.entrants import fisher
+from benchmarks.arena.entrants import FORMER, fisher
 from experiments._tables import group, markdown
 from kernull import MultiKernelFisherNull
 
-BOTH = ("standard", "whiten")
-MIXED = (0.25, 0.5, 1.0)
-AUTO = {"scaling": "auto", "widths": "auto", "p": "auto", "delta": "auto"}
+ALL = ("standard", "whiten", "quantile")
+EVIDENCE = {
+    "decision": "evidence",
+    "scaling": ALL,
+    "widths": "auto",
+    "normalize": "offdiagonal",
+    "p": 1.5,
+    "delta": 1e-2,
+}
+INCUMBENT = "evidence"
 
-
-def _fixed(scaling, widths, p=2.0, delta=1e-2, **further):
-    return {"scaling": scaling, "widths": widths, "p": p, "delta": delta, **further}
-
-
-#: Candidates by name: arguments of `MultiKernelFisherNull`.
+#: Candidates by name: arguments of `MultiKernelFisherNull`; each differs from the incumbent by
+#: what its name says.
 RULES = {
-    "auto": AUTO,
-    "auto, standardised alone": {**AUTO, "scaling": "standard"},
-    "auto, whitened alone": {**AUTO, "scaling": "whiten"},
-    "auto, p = 1": {**AUTO, "p": 1.0},
-    "auto, uniform weights": {**AUTO, "p": 1e6},
-    "auto, delta = 0.001": {**AUTO, "delta": 1e-3},
-    "auto, delta = 0.1": {**AUTO, "delta": 1e-1},
-    "auto, rows of reference": {**AUTO, "reference": "permuted"},
-    "both scalings, width 1/4": _fixed(BOTH, 0.25),
-    "both scalings, width 1/2": _fixed(BOTH, 0.5),
-    "both scalings, width 1": _fixed(BOTH, 1.0),
-    "standardised, width 1/2": _fixed("standard", 0.5),
-    "whitened, width 1/2": _fixed("whiten", 0.5),
-    "whitened, width 1": _fixed("whiten", 1.0),
-    "standardised, three widths": _fixed("standard", MIXED),
-    "both scalings, three widths": _fixed(BOTH, MIXED),
-    "both scalings, three widths, p = 1": _fixed(BOTH, MIXED, p=1.0),
-    "both scalings, three widths, off-diagonal": _fixed(BOTH, MIXED, normalize="offdiagonal"),
-    "both scalings, three widths, half-way": _fixed(BOTH, MIXED, normalize=0.5),
-    "both scalings, three widths, reference": _fixed(BOTH, MIXED, reference="permuted"),
+    INCUMBENT: EVIDENCE,
+    "evidence, not whitened": {**EVIDENCE, "scaling": ("standard", "quantile")},
+    "evidence, no quantiles": {**EVIDENCE, "scaling": ("standard", "whiten")},
+    "evidence, standardised alone": {**EVIDENCE, "scaling": "standard"},
+    "evidence, width 1/2": {**EVIDENCE, "widths": 0.5},
+    "evidence, p = 1.25": {**EVIDENCE, "p": 1.25},
+    "evidence, p = 2": {**EVIDENCE, "p": 2.0},
+    "the sum": FORMER,
 }
 
 

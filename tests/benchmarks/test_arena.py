@@ -7,7 +7,7 @@ import pytest
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.arena import features, protocol, report, rules
+from benchmarks.arena import adbench, features, halves, problems, protocol, report, rules
 from benchmarks.arena.__main__ import main
 from benchmarks.arena.entrants import DEFAULT, entrants
 from benchmarks.arena.experiment import ORACLE
@@ -250,3 +250,55 @@ def test_rules_run(tmp_path, capsys, monkeypatch):
     assert "narrow" in text
     assert "unheard of" not in text
     assert (tmp_path / "rules.md").read_text() in text
+
+
+def test_sets_that_share_rows_are_in_one_half_and_halves_are_equal():
+    kin = {}
+    for source in problems.table_sources():
+        kin.setdefault(protocol.KIN.get(source, source), set()).add(halves.half(f"{source} (0)"))
+    assert all(len(found) == 1 for found in kin.values())
+    counts = [sum(found == {which} for found in kin.values()) for which in ("choosing", "judging")]
+    assert abs(counts[0] - counts[1]) <= 1
+    assert halves.half("mfeat (4)") == "choosing"
+    assert halves.half("mfeat (3)") == "judging"
+
+
+def test_the_incumbent_stays_unless_another_is_clearly_better():
+    rng = np.random.default_rng(0)
+    names = [f"delft/wine ({k})" for k in range(1, 4)] + [f"mfeat ({k})" for k in range(0, 10, 2)]
+    names = [n for n in names if halves.half(n) == "choosing"]
+    noise = 0.02 * rng.normal(size=len(names))
+
+    def rows(gain):
+        return [
+            {"entrant": f"rule: {rule}", "data": n, "auc": 0.9 + more, "family": named(n).family}
+            for i, n in enumerate(names)
+            for rule, more in ((rules.INCUMBENT, 0.0), ("other", gain + noise[i] - noise.mean()))
+        ]
+
+    assert halves.chosen(halves.Half(rows(0.002), "choosing"))[:2] == (
+        "rule: evidence",
+        "rule: other",
+    )
+    assert halves.chosen(halves.Half(rows(0.05), "choosing"))[0] == "rule: other"
+    assert "Chosen: **other**" in halves.choice(rows(0.05))
+
+
+def test_adbench_trains_on_half_of_the_normal_rows_and_keeps_anomalies(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERNULL_DATA", str(tmp_path))
+    monkeypatch.setattr(protocol, "ADBENCH_TEST", 60)
+    monkeypatch.setattr(protocol, "ADBENCH_ANOMALIES", 20)
+    (tmp_path / "adbench").mkdir()
+    y = (np.arange(200) % 8 == 0).astype(int)  # 25 anomalies
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    np.savez(tmp_path / "adbench/45_wine.npz", X=X, y=y)
+    (tmp_path / "adbench/published_one_class.csv").write_text("Dataset,KNN\nwine,91.5\n")
+    problems.load.cache_clear()
+    data, train, test, labels = split(Problem("adbench/45_wine", 0), 0)
+    problems.load.cache_clear()
+    assert len(train) == 175 // 2
+    assert (data.classes[train] == 0).all()
+    assert not set(train) & set(test)
+    assert (len(test), (labels == -1).sum()) == (60, 20)
+    assert adbench.published() == {"45_wine": {"KNN": 91.5}}
+    assert "adbench/45_wine (0)" in [p.name for p in catalogue(["tables"]).problems]
