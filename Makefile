@@ -32,7 +32,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-selection bench-images arena trust alarms fuzz soak choosing grid reproduce reproduce-quick docs browser-tools package clean
+.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-selection bench-images bench-decisions arena trust alarms fuzz soak choosing grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -106,6 +106,9 @@ trust: setup  ## realised false-alarm and false-discovery rates (needs KERNULL_D
 
 alarms: setup  ## realised false alarms on forty kinds of tables, under 20 minutes on two cores
 	$(BIN)/python -m benchmarks.alarms --jobs $(WORKERS)
+
+bench-decisions: setup  ## noise views, broken views, far rows, units, unclean rows: the default judged
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.decisions --jobs $(WORKERS)
 
 fuzz: setup  ## hostile model files, tables, networks, images and pages, for MINUTES (10)
 	$(call phase,fuzz,$(BIN)/python -m benchmarks.fuzz --minutes $(or $(MINUTES),10))
