@@ -11,6 +11,7 @@ __all__ = [
     "CalibrationWarning",
     "ClusterError",
     "ConstantViewWarning",
+    "DominantViewWarning",
     "EdgeOfGridWarning",
     "GapsWarning",
     "InvalidKernelError",
@@ -70,6 +71,10 @@ class CalibrationWarning(UserWarning):
 
 class ConstantViewWarning(UserWarning):
     """A view is constant on the training rows and was dropped."""
+
+
+class DominantViewWarning(UserWarning):
+    """A view takes most of the weight, or hardly tells one row from another."""
 
 
 class GapsWarning(UserWarning):

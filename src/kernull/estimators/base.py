@@ -171,13 +171,15 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
             weight = None
             if sample_weight is not None:
                 weight = read_weights(as_numpy(sample_weight), X)
-            settings = self.learning_settings(client)
-            fitted = learn(self.learning_method(), self._rows(X), weight, settings)
+            fitted = self._learn(self._rows(X), weight, client)
             device = str(X.device) if is_tensor(X) else None
             self.model_ = replace(fitted.model, device=device)
         if budget is not None and not growing and fitted.model.rule.coef.ndim == 1:
             warn_beyond_budget(len(fitted.model.rule.coef), budget)  # landmarks cannot be dropped
         return fitted
+
+    def _learn(self, rows: TableRows | GivenRows, weight: Any, client: Any) -> Fitted:
+        return learn(self.learning_method(), rows, weight, self.learning_settings(client))
 
     def learning_settings(self, client: Any = None) -> Settings:
         """The parameters that all methods share, checked, as `kernull.models.learn` takes them."""

@@ -29,7 +29,8 @@ from kernull.estimators.inputs import (
     scalings_of,
     widths_of,
 )
-from kernull.models import TableKernels, view_names
+from kernull.models import Fitted, TableKernels, view_names
+from kernull.models.contamination import WIDE, learn_contaminated, read_contamination
 from kernull.models.evidence import EvidenceMethod, rows_that_fit
 from kernull.models.fisher import FisherMethod
 from kernull.models.growing import check_relearning, drop, drop_least_useful, grow, growing
@@ -159,6 +160,12 @@ class MultiKernelFisherNull(AdditiveEstimator):
     verbose : int, default=0
         1 shows the iterations of the solver on stderr as they happen; whatever it is, the logger
         ``kernull`` hears of them at level INFO.
+    contamination : float in (0, 0.5], optional
+        Share of the training rows that may be outliers; None (the default): all are normal. So many
+        rows, those that a first model finds least normal, lose their weight in a second one. Both
+        decide by the sum, with wide kernels and a large ridge, which outliers cannot bend to
+        themselves (``kernull.models.contamination.WIDE``, in place of arguments left at their
+        defaults). On clean rows a model without it is better.
 
     Attributes
     ----------
@@ -203,6 +210,9 @@ class MultiKernelFisherNull(AdditiveEstimator):
         After `partial_fit` or `forget`: which of all rows seen the model still holds.
     n_samples_seen_ : int
         After `partial_fit` or `forget`: number of rows seen.
+    suspects_ : array
+        With ``contamination``: positions of the training rows that lost their weight. Files do not
+        keep it.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -255,6 +265,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         kernel_groups: Any = None,
         max_samples: int | None = None,
         verbose: int = 0,
+        contamination: float | None = None,
     ) -> None:
         self.kernels = kernels
         self.views = views
@@ -282,6 +293,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         self.kernel_groups = kernel_groups
         self.max_samples = max_samples
         self.verbose = verbose
+        self.contamination = contamination
 
     _matrix_free = True
     _offers_refits = True
@@ -337,6 +349,28 @@ class MultiKernelFisherNull(AdditiveEstimator):
         """
         self._fit(X, sample_weight, client)
         return self
+
+    def _learn(self, rows: Any, weight: Any, client: Any) -> Fitted:
+        vars(self).pop("suspects_", None)
+        if self.contamination is None:
+            return super()._learn(rows, weight, client)
+        share, wide = read_contamination(self.contamination), self._for_unclean_rows()
+        method, settings = wide.learning_method(), wide.learning_settings(client)
+        fitted, self.suspects_ = learn_contaminated(method, rows, weight, settings, share)
+        return fitted
+
+    def _for_unclean_rows(self) -> MultiKernelFisherNull:
+        """The estimator with what serves unclean rows in place of arguments left at defaults."""
+        usual, own = MultiKernelFisherNull(), self.get_params(deep=False)
+        left = [name for name in WIDE if _same(own[name], getattr(usual, name))]
+        return MultiKernelFisherNull(**{**own, **{name: WIDE[name] for name in left}})
+
+    def _check_clean(self, asked: str) -> None:
+        if self.contamination is not None:
+            raise MissingCapabilityError(
+                f"contamination: got {self.contamination!r}, and {asked} takes rows to be normal; "
+                "use fit, or contamination=None."
+            )
 
     def learning_method(self) -> FisherMethod | EvidenceMethod:
         """The method with its parameters, checked."""
@@ -454,6 +488,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         unusual among the normal, so that thresholds err on the side of fewer alarms.
         ``sample_indices_`` tells which of all rows seen are still there.
         """
+        self._check_clean("partial_fit")
         budget, rate = read_budget(self.max_samples), self.false_alarm_rate
         given = isinstance(self.kernels, str) and self.kernels == "precomputed"
         check_growing(self.calibration, self.reference, "partial_fit")
@@ -494,6 +529,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         self
         """
         check_is_fitted(self)
+        self._check_clean("forget")
         check_growing(self.calibration, self.reference, "forget")
         model = growing(self.model_, parse_memory_limit(self.memory_limit))
         rows = row_positions(as_numpy(indices), model.kernels.n)
@@ -505,3 +541,8 @@ def _new_rows(X: Any) -> int:
     """Rows to add: of a table, or of kernels (J, k, n + k)."""
     shape = np.shape(X)
     return int(shape[-2]) if len(shape) >= 2 else 0
+
+
+def _same(value: Any, usual: Any) -> bool:
+    """Whether an argument was left at its default, a word or a number."""
+    return type(value) is type(usual) and bool(value == usual)

@@ -8,6 +8,7 @@ fitted to all rows; the given share of rows with the lowest left-out scores
 
 are suspects, which keep a hundredth of their weight in a second fit. All rows, suspects included,
 decide the threshold: on clean rows the false-alarm rate holds, on others there are fewer alarms.
+Outliers that form a dense cluster of their own look like one more kind of normal rows, and stay.
 """
 
 from __future__ import annotations
@@ -27,9 +28,15 @@ from kernull.models.model import Fitted
 
 __all__ = ["WIDE", "learn_contaminated", "read_contamination", "suspects"]
 
-#: What stands for "auto" where rows are not clean: one standardised kernel per view with a quarter
-#: of the mean distance as width, a ridge of a tenth of the number of rows.
-WIDE: dict[str, Any] = {"scaling": "standard", "widths": 0.25, "delta": 0.1}
+#: What defaults stand for where rows are not clean: one standardised kernel per view with a quarter
+#: of the mean distance as width, as it is, a ridge of a tenth of the number of rows, and the sum.
+WIDE: dict[str, Any] = {
+    "decision": "sum",
+    "scaling": "standard",
+    "widths": 0.25,
+    "normalize": "none",
+    "delta": 0.1,
+}
 #: Weight that a suspect keeps.
 LEAST = 0.01
 

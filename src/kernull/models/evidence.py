@@ -16,6 +16,8 @@ view that is broken speaks as loudly as it is broken.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +26,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut
-from kernull.calibration.evidence import Tails
+from kernull.calibration.evidence import FEWEST_VALUES, Tails
 from kernull.calibration.left_out_distances import left_out_distances, trust
 from kernull.calibration.left_out_scores import (
     OWN_DELTA,
@@ -33,6 +35,7 @@ from kernull.calibration.left_out_scores import (
     log_nearest,
     nearest_floor,
 )
+from kernull.errors import DominantViewWarning
 from kernull.kernels.left_out_widths import FEW_ROWS, left_out_widths
 from kernull.models.fisher import FisherFit, FisherMethod
 from kernull.models.kernels import TableKernels, Training
@@ -48,6 +51,7 @@ __all__ = [
     "evidence_of_landmarks",
     "evidence_of_rows",
     "rows_that_fit",
+    "warn_of_views",
 ]
 
 #: Rows that new ones are compared with: beyond, a sample of so many stands for all. The weights
@@ -77,8 +81,11 @@ class EvidenceMethod:
         self, training: Training, row_weight: Array | None, init: Array | None = None
     ) -> EvidenceFit:
         """Learn the weights from all rows, then each kernel's own evidence."""
-        fit = self.weights.learn(training, row_weight, init)
-        return EvidenceFit(fit, training, row_weight, self.max_rows)
+        weights = self.weights.learn(training, row_weight, init)
+        fit = EvidenceFit(weights, training, row_weight, self.max_rows)
+        if isinstance(training.kernels, TableKernels):
+            warn_of_views(fit.rule, training.kernels.views)
+        return fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +148,38 @@ class EvidenceFit:
         weight = self._weight
         weight = None if weight is None or len(weight) != len(E) else weight
         return LeftOut(-E, weight, every=every)
+
+
+def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
+    """Name views that take most of the weight, or hardly tell one row from another.
+
+    Of V views, most is more than half and more than 1.5 / V. One view alone is not judged.
+
+    Parameters
+    ----------
+    rule : EvidenceRule
+    views : sequence of length J
+        The view of each kernel.
+    """
+    names, member = np.unique(np.asarray(views, dtype=str), return_inverse=True)
+    if len(names) < 2:
+        return
+    share = np.bincount(member, rule.weights) / rule.weights.sum()
+    distinct = rule.tails.distinct.reshape(2, -1).max(axis=0)  # of its better score
+    found = []
+    for v, name in enumerate(names.tolist()):
+        if share[v] > max(0.5, 1.5 / len(names)):
+            found.append(f"view {name!r} takes {100 * share[v]:.0f}% of the weight")
+        values = int(distinct[member == v].max())
+        if rule.tails.n >= 2 * FEWEST_VALUES and values < FEWEST_VALUES:
+            found.append(f"view {name!r} gives normal rows {values} different scores only")
+    if found:
+        warnings.warn(
+            f"views: {'; '.join(found)}. A view of noise, or one that hardly varies, looks like "
+            "this: compare with a model without it.",
+            DominantViewWarning,
+            stacklevel=2,
+        )
 
 
 def rows_that_fit(limit: int) -> int:

@@ -1,0 +1,116 @@
+"""Training rows that are not clean."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+
+from kernull import MultiKernelFisherNull
+from kernull.errors import MissingCapabilityError
+from kernull.models.contamination import LEAST, WIDE, suspects
+
+
+def unclean(seed=0, n=180, outliers=20):
+    """Two clusters of normal rows, then rows of a wide cloud around them; new rows of both."""
+    rng = np.random.default_rng(seed)
+    centres = np.array([[0.0] * 5, [4.0] * 5])
+
+    def normal(count):
+        return centres[rng.integers(2, size=count)] + rng.normal(size=(count, 5))
+
+    def other(count):
+        return 2.0 + 6.0 * rng.normal(size=(count, 5))
+
+    return np.vstack([normal(n), other(outliers)]), np.vstack([normal(100), other(50)])
+
+
+def test_suspects_are_the_lowest_rows():
+    scores = np.array([3.0, 1.0, 2.0, 0.5, 9.0, 1.0, 4.0, 5.0, 6.0, 7.0])
+    assert suspects(scores, 0.3).tolist() == [1, 3, 5]
+    assert suspects(scores, 0.05).tolist() == []
+    assert suspects(scores, 0.1).tolist() == [3]
+
+
+def test_it_is_two_fits_of_the_sum_with_wide_kernels():
+    X, new = unclean()
+    model = MultiKernelFisherNull(contamination=0.1).fit(X)
+    wide = MultiKernelFisherNull(**WIDE)
+    left_out = np.asarray(wide._fit(X).row_scores())
+    found = np.sort(np.argsort(left_out)[:20])
+    np.testing.assert_array_equal(model.suspects_, found)
+    weight = np.where(np.isin(np.arange(len(X)), found), LEAST, 1.0)
+    second = MultiKernelFisherNull(**WIDE)
+    own = np.asarray(second._fit(X, weight).row_scores())
+    np.testing.assert_allclose(model.score_samples(new), second.score_samples(new))
+    assert not hasattr(model, "evidence")
+    # All rows decide the threshold, each with the weight that it came with.
+    flagged = own < model.threshold_
+    assert abs(flagged.mean() - 0.05) <= 1.5 / len(X)
+
+
+def test_outliers_among_the_training_rows_are_found_and_lose_their_say():
+    X, new = unclean()
+    labels = np.r_[np.ones(100), np.zeros(50)]
+    model = MultiKernelFisherNull(contamination=0.1).fit(X)
+    assert (model.suspects_ >= 180).mean() >= 0.8
+    ours = roc_auc_score(labels, model.score_samples(new))
+    assert ours >= roc_auc_score(labels, MultiKernelFisherNull().fit(X).score_samples(new))
+    assert ours >= 0.95
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_real_rows_as_well_as_an_isolation_forest(share):
+    X, y = load_breast_cancer(return_X_y=True)
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        normal, outliers = rng.permutation(X[y == 1]), rng.permutation(X[y == 0])
+        count = round(share * 170 / (1 - share))
+        train = np.vstack([normal[:170], outliers[:count]])
+        new = np.vstack([normal[170:], outliers[count:]])
+        labels = np.r_[np.ones(357 - 170), np.zeros(212 - count)]
+        ours = MultiKernelFisherNull(contamination=0.1).fit(train).score_samples(new)
+        peer = IsolationForest(random_state=seed).fit(train).score_samples(new)
+        found.append(roc_auc_score(labels, ours) - roc_auc_score(labels, peer))
+    assert np.mean(found) >= -0.02
+
+
+def test_clean_rows_keep_the_false_alarm_rate():
+    rates = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        model = MultiKernelFisherNull(contamination=0.1).fit(rng.normal(size=(200, 5)))
+        rates.append((model.predict(rng.normal(size=(1000, 5))) == -1).mean())
+    assert abs(np.mean(rates) - 0.05) <= max(0.015, 3 * np.std(rates) / np.sqrt(10))
+
+
+def test_given_settings_and_weights_are_kept():
+    X, new = unclean()
+    model = MultiKernelFisherNull(widths=0.5, delta=0.05, contamination=0.1).fit(X)
+    assert model.widths_ == {"all": [0.5]}
+    assert model.delta_ == 0.05
+    weight = np.ones(len(X))
+    weight[:10] = 0.0
+    weighted = MultiKernelFisherNull(contamination=0.1).fit(X, sample_weight=weight)
+    assert len(weighted.coef_) == len(X) - 10
+    same = MultiKernelFisherNull(contamination=0.1, views={"a": [0, 1], "b": [2, 3, 4]}).fit(X)
+    assert same.score_samples(new, missing_views="a").shape == (150,)
+    assert same.fit(X[:180]).set_params(contamination=None).fit(X).get_params()["delta"] == "auto"
+    assert not hasattr(same, "suspects_")
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.6, -0.1, True, "auto", np.nan])
+def test_a_share_that_is_none_is_refused(wrong):
+    with pytest.raises(ValueError, match="contamination: got"):
+        MultiKernelFisherNull(contamination=wrong).fit(unclean()[0])
+
+
+def test_what_takes_rows_to_be_normal_refuses():
+    X, _ = unclean()
+    with pytest.raises(MissingCapabilityError, match="calibration='auto' or 'loo'"):
+        MultiKernelFisherNull(contamination=0.1, calibration="split").fit(X)
+    with pytest.raises(MissingCapabilityError, match="partial_fit"):
+        MultiKernelFisherNull(contamination=0.1).partial_fit(X)
+    with pytest.raises(MissingCapabilityError, match="forget"):
+        MultiKernelFisherNull(contamination=0.1).fit(X).forget([0])
