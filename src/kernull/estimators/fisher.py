@@ -351,7 +351,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
         return self
 
     def _learn(self, rows: Any, weight: Any, client: Any) -> Fitted:
-        vars(self).pop("suspects_", None)
+        if hasattr(self, "suspects_"):
+            del self.suspects_  # of another fit
         if self.contamination is None:
             return super()._learn(rows, weight, client)
         share, wide = read_contamination(self.contamination), self._for_unclean_rows()
