@@ -65,8 +65,10 @@ def of_table(name, seed):
         out += _broken(other, noisy, more, name, seed, kind)
     if name in SYNTHETIC:
         d = rows.train.shape[1]
-        single = {f"column {c}": [c] for c in range(d)}
         by_column = fitted(rows.train, "features")
+        single = dict(
+            zip(dict.fromkeys(by_column.model_.kernels.views), np.eye(d, dtype=bool), strict=True)
+        )
         out += _broken(by_column, rows, single, name, seed, "one view per column")
     return out
 
@@ -95,7 +97,10 @@ def _share_of(model, view):
 
 def _broken(model, rows, views, name, seed, kind):
     out = []
+    kept = set(model.model_.kernels.views)  # views without any spread are dropped
     for view, columns in views.items():
+        if view not in kept:
+            continue
         shares = []
         for sign in (1.0, -1.0):
             broken = rows.normal.copy()
