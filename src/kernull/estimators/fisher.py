@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, match_container
-from kernull._typing import Array
+from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator, Learned
 from kernull.estimators.growing import (
@@ -349,6 +349,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
         """
         self._fit(X, sample_weight, client)
         return self
+
+    suspects_: Indices
 
     def _learn(self, rows: Any, weight: Any, client: Any) -> Fitted:
         if hasattr(self, "suspects_"):
