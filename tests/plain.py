@@ -2,7 +2,7 @@
 
 from sklearn.base import clone
 
-from kernull import MultiKernelFisherNull
+from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
 
 #: One standardised view, one kernel: width half the mean distance, p = 2, ridge 0.01 n.
 PLAIN = {"scaling": "standard", "widths": 0.5, "p": 2.0, "delta": 1e-2}
@@ -20,3 +20,10 @@ def plain_fisher(kernels="rbf", views=None, **options):
 def row_scores(model, X, **fit_params):
     """Scores of the training rows by which ``fit_predict`` judges them: those of rows left out."""
     return clone(model)._fit(X, **fit_params).row_scores()
+
+
+def plain_joint(kernels="rbf", views=None, **options):
+    """`JointMultiKernelFisherNull` with the plain setting where no other is given."""
+    known = JointMultiKernelFisherNull().get_params()
+    plain = {name: value for name, value in PLAIN.items() if name in known}
+    return JointMultiKernelFisherNull(kernels, views, **(plain | options))

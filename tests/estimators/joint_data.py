@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from kernull import JointMultiKernelFisherNull
 from kernull.datasets import load_digits_views
 from kernull.views import join_views
+from tests.plain import plain_joint
 
 DATA = load_digits_views()
 X, VIEWS = join_views(DATA.views)
@@ -20,7 +20,7 @@ def some(digits, rows, start=0):
 
 def fitted(rows=20, digits=(0, 1, 2), **options):
     table, groups = some(digits, rows)
-    model = JointMultiKernelFisherNull(views=VIEWS, widths=0.5, **options)
+    model = plain_joint(views=VIEWS, widths=0.5, **options)
     return model.fit(table, groups=groups)
 
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from experiments.datasets import load_multiple_features
-from kernull import JointMultiKernelFisherNull
 from kernull.metrics import auc
 from kernull.views import join_views
-from tests.plain import plain_fisher
+from tests.plain import plain_fisher, plain_joint
 
 pytestmark = pytest.mark.data
 
@@ -27,7 +26,7 @@ def test_an_enrolled_digit_is_within_a_point_of_learning_it_alone(digits, digit)
     others = np.concatenate([rows for d, rows in train.items() if d != digit])
     test = np.setdiff1d(np.arange(2000), np.concatenate(list(train.values())))
     labels = np.where(y[test] == digit, 1, -1)
-    joint = JointMultiKernelFisherNull(views=views).fit(X[others], groups=y[others])
+    joint = plain_joint(views=views).fit(X[others], groups=y[others])
     joint.enroll(X[train[digit]], digit)
     alone = plain_fisher(views=views).fit(X[train[digit]])
     enrolled = auc(labels, joint.score_samples(X[test], digit))
@@ -44,7 +43,7 @@ def test_ten_rows_a_task_shared_weights_are_no_worse(digits):
         train = {d: rng.permutation(np.flatnonzero(y == d))[:10] for d in range(10)}
         rows = np.concatenate(list(train.values()))
         test = rng.permutation(np.setdiff1d(np.arange(2000), rows))[:600]
-        joint = JointMultiKernelFisherNull(views=views).fit(X[rows], groups=y[rows])
+        joint = plain_joint(views=views).fit(X[rows], groups=y[rows])
         for d in range(10):
             labels = np.where(y[test] == d, 1, -1)
             alone = plain_fisher(views=views, drop_constant=False).fit(X[train[d]])

@@ -8,11 +8,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernull import JointMultiKernelFisherNull
 from kernull.metrics import auc
 from kernull.problems import FisherProblem, incremental
 from tests.estimators.joint_data import NAMES, VIEWS, X, Y, fitted, some
-from tests.plain import plain_fisher
+from tests.plain import plain_fisher, plain_joint
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 
@@ -31,7 +30,7 @@ def test_copies_of_one_task_give_its_weights(p, scaling, pooled):
     table, _ = some([3], 25)
     options = {"views": VIEWS, "widths": 0.5, "p": p, "tol": 1e-12, "scaling": scaling}
     alone = plain_fisher(calibration="loo", **options).fit(table)
-    joint = JointMultiKernelFisherNull(pooled=pooled, **options)
+    joint = plain_joint(pooled=pooled, **options)
     joint.fit(np.tile(table, (4, 1)), groups=np.repeat(list("abcd"), 25))
     np.testing.assert_allclose(joint.weights_, alone.weights_, rtol=0, atol=1e-8)
     for name in "abcd":
@@ -46,7 +45,7 @@ def test_one_task_is_the_core():
     options = {"views": VIEWS, "p": 4 / 3, "score_type": "distance"}
     for sample_weight in (None, weight):
         alone = plain_fisher(calibration="loo", **options)
-        joint = JointMultiKernelFisherNull(**options)
+        joint = plain_joint(**options)
         first = alone.fit_predict(table, sample_weight=sample_weight)
         second = joint.fit_predict(table, sample_weight=sample_weight)
         np.testing.assert_array_equal(first, second)
@@ -77,7 +76,7 @@ def test_the_gap_is_that_of_the_joint_problem():
 def test_tasks_of_different_sizes_use_their_own_ridge():
     table, groups = some((0, 1), 20)
     keep = np.r_[0:20, 20:27]
-    model = JointMultiKernelFisherNull(views=VIEWS, tol=1e-10).fit(table[keep], groups=groups[keep])
+    model = plain_joint(views=VIEWS, tol=1e-10).fit(table[keep], groups=groups[keep])
     for name, n in (("zero", 20), ("one", 7)):
         K = model.model_.tasks[name].kernels.set.stack().combine(model.weights_)
         a = np.linalg.solve(K + model.delta * n * np.eye(n), np.ones(n))
@@ -103,7 +102,7 @@ def test_tasks_scale_themselves():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(60, 2)) * np.repeat([1.0, 50.0], 30)[:, None]
     groups = np.repeat([0, 1], 30)
-    model = JointMultiKernelFisherNull().fit(table, groups=groups)
+    model = plain_joint().fit(table, groups=groups)
     for name in (0, 1):
         own = plain_fisher().fit(table[groups == name]).bank_.views[0]
         bank = model.model_.tasks[name].kernels.set.views[0]
@@ -117,7 +116,7 @@ def test_scaling_is_pooled_within_tasks_on_request():
     table = rng.normal(size=(400, 2)) * spread
     groups = np.repeat([0, 1], 200)
     table[groups == 1] += 1000.0  # far apart: would drown both scales if tasks were mixed
-    model = JointMultiKernelFisherNull(pooled=True).fit(table, groups=groups)
+    model = plain_joint(pooled=True).fit(table, groups=groups)
     np.testing.assert_allclose(model.bank_.views[0].scaler.scale, spread, rtol=0.1)
     assert model.bank_.views[0].kernels[0].width < 1.0
 
@@ -127,13 +126,13 @@ def test_a_view_constant_within_every_task_is_dropped(pooled):
     table, groups = some((0, 1), 10)
     table = np.column_stack([table, np.where(groups == "one", 0.1, 0.7)])
     views = VIEWS | {"flat": [table.shape[1] - 1]}
-    model = JointMultiKernelFisherNull(views=views, pooled=pooled)
+    model = plain_joint(views=views, pooled=pooled)
     with pytest.warns(UserWarning, match="dropped constant view.*'flat'"):
         model.fit(table, groups=groups)
     assert len(model.weights_) == 3
     table[0, -1] = 5.0  # in one task it varies now: all tasks keep it
     assert len(model.fit(table, groups=groups).weights_) == 4
-    only = JointMultiKernelFisherNull(views={"flat": [table.shape[1] - 1]}, pooled=pooled)
+    only = plain_joint(views={"flat": [table.shape[1] - 1]}, pooled=pooled)
     with pytest.raises(ValueError, match="constant within every task"):
         only.fit(table[1:], groups=groups[1:])
 
@@ -191,7 +190,7 @@ def test_refitting_weights_after_enrolment_solves_the_larger_problem(counted):
     model.refit_weights()
     assert model.gap_ <= 1e-10
     assert np.abs(model.weights_ - before).max() > 1e-6
-    whole = JointMultiKernelFisherNull(views=VIEWS, widths=0.5, tol=1e-10)
+    whole = plain_joint(views=VIEWS, widths=0.5, tol=1e-10)
     whole.kernels = "precomputed"
     whole.fit({name: task.kernels.set.stack() for name, task in model.model_.tasks.items()})
     np.testing.assert_allclose(model.weights_, whole.weights_, atol=1e-5)
@@ -237,7 +236,7 @@ def test_tasks_tell_their_digit_from_the_others():
     train, test = (
         np.concatenate([rows[i : i + 50] for i in (s, s + 100, s + 200)]) for s in (0, 50)
     )
-    model = JointMultiKernelFisherNull(views=VIEWS).fit(X[train], groups=NAMES[Y[train]])
+    model = plain_joint(views=VIEWS).fit(X[train], groups=NAMES[Y[train]])
     table, groups = X[test], NAMES[Y[test]]
     for name in model.tasks_:
         scores = model.score_samples(table, groups=name)
@@ -250,11 +249,11 @@ def test_group_labels_of_any_kind():
     table, groups = some((0, 1), 10)
     numbers = (groups == "one").astype(int)
     for labels in (groups, list(groups), pd.Series(groups), pd.Series(groups, dtype="category")):
-        assert JointMultiKernelFisherNull().fit(table, groups=labels).tasks_ == ["zero", "one"]
-    model = JointMultiKernelFisherNull().fit(table, groups=numbers)
+        assert plain_joint().fit(table, groups=labels).tasks_ == ["zero", "one"]
+    model = plain_joint().fit(table, groups=numbers)
     assert model.tasks_ == [0, 1]
     model.score_samples(table, groups=np.int64(1))
-    assert JointMultiKernelFisherNull().fit(table, groups=[("a", 1)] * 20).tasks_ == [("a", 1)]
+    assert plain_joint().fit(table, groups=[("a", 1)] * 20).tasks_ == [("a", 1)]
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
@@ -270,8 +269,8 @@ def test_tensors_in_and_tensors_out():
 
     table, groups = some((0, 1), 12)
     numbers = (groups == "one").astype(int)
-    plain = JointMultiKernelFisherNull(views=VIEWS).fit(table, groups=numbers)
-    model = JointMultiKernelFisherNull(views=VIEWS)
+    plain = plain_joint(views=VIEWS).fit(table, groups=numbers)
+    model = plain_joint(views=VIEWS)
     model.fit(torch.as_tensor(table), groups=torch.as_tensor(numbers))
     scores = model.score_samples(torch.as_tensor(table), groups=torch.as_tensor(numbers))
     assert torch.is_tensor(scores)
@@ -290,10 +289,10 @@ def test_tensors_in_and_tensors_out():
 def test_mixed_norm_in_a_joint_model():
     table, groups = some((0, 1, 2), 20)
     options = {"views": VIEWS, "widths": [0.25, 0.5, 1.0], "tol": 1e-8}
-    plain = JointMultiKernelFisherNull(p=2.0, **options).fit(table, groups=groups)
-    same = JointMultiKernelFisherNull(p=2.0, r=2.0, **options).fit(table, groups=groups)
+    plain = plain_joint(p=2.0, **options).fit(table, groups=groups)
+    same = plain_joint(p=2.0, r=2.0, **options).fit(table, groups=groups)
     np.testing.assert_allclose(plain.weights_, same.weights_, rtol=0, atol=1e-10)
-    mixed = JointMultiKernelFisherNull(p=2.0, r=1.0, **options).fit(table, groups=groups)
+    mixed = plain_joint(p=2.0, r=1.0, **options).fit(table, groups=groups)
     sums = mixed.weights_.reshape(3, 3).sum(axis=1)
     assert np.linalg.norm(sums) == pytest.approx(1.0)
     assert mixed.gap_ <= 1e-8
@@ -315,7 +314,7 @@ def expected_failures(estimator):
     return {"check_outliers_fit_predict": "fit_predict uses leave-one-out scores"}
 
 
-@parametrize_with_checks([JointMultiKernelFisherNull()], expected_failed_checks=expected_failures)
+@parametrize_with_checks([plain_joint()], expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -9,9 +9,10 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernull import JointMultiKernelFisherNull, KernelStack
+from kernull import KernelStack
 from kernull.errors import InvalidKernelError
 from tests.estimators.joint_data import fitted, precomputed, some
+from tests.plain import plain_joint
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 
@@ -26,8 +27,8 @@ def test_precomputed_stacks_by_task():
     index = {name: np.flatnonzero(groups == name) for name in names}
     by_task = {name: K[:, index[name]][:, :, index[name]] for name in names}
     options = {"kernels": "precomputed", "tol": 1e-10}
-    separate = JointMultiKernelFisherNull(**options).fit(by_task)
-    whole = JointMultiKernelFisherNull(**options).fit(K, groups=groups)
+    separate = plain_joint(**options).fit(by_task)
+    whole = plain_joint(**options).fit(K, groups=groups)
     np.testing.assert_allclose(separate.weights_, whole.weights_, rtol=1e-12)
     scores = separate.score_samples(by_task)
     everything = whole.score_samples(K, groups=groups)
@@ -50,7 +51,7 @@ def test_precomputed_stacks_by_task():
 def test_precomputed_mistakes():
     table, groups = some((0, 1), 6)
     K = precomputed(table)
-    model = JointMultiKernelFisherNull(kernels="precomputed")
+    model = plain_joint(kernels="precomputed")
     with pytest.raises(ValueError, match="groups: got groups next to a mapping"):
         model.fit({"a": K}, groups=groups)
     with pytest.raises(InvalidKernelError, match=r"tasks have \[2, 3\] kernels"):
@@ -62,8 +63,8 @@ def test_precomputed_mistakes():
     with pytest.raises(ValueError, match="empty mapping"):
         model.fit({})
     with pytest.raises(ValueError, match="kernel_groups: precomputed kernels belong to no view"):
-        JointMultiKernelFisherNull(kernels="precomputed", r=1).fit({"a": K})
-    grouped = JointMultiKernelFisherNull(kernels="precomputed", r=1, kernel_groups=["x", "x", "y"])
+        plain_joint(kernels="precomputed", r=1).fit({"a": K})
+    grouped = plain_joint(kernels="precomputed", r=1, kernel_groups=["x", "x", "y"])
     assert grouped.fit({"a": K}).gap_ <= 1e-6
 
 
@@ -85,8 +86,8 @@ def test_the_scale_of_a_stack_counts_at_scoring_too(by_task):
         plain, new, multiplied = times, K[:, 2:7], times[:, 2:7]
         options = {"groups": "one"}
     fit_options = {} if by_task else {"groups": groups}
-    model = JointMultiKernelFisherNull("precomputed", tol=1e-10).fit(stack, **fit_options)
-    expected = JointMultiKernelFisherNull("precomputed", tol=1e-10).fit(plain, **fit_options)
+    model = plain_joint("precomputed", tol=1e-10).fit(stack, **fit_options)
+    expected = plain_joint("precomputed", tol=1e-10).fit(plain, **fit_options)
     np.testing.assert_allclose(model.weights_, expected.weights_, rtol=1e-10)
     wanted = expected.score_samples(multiplied, **options)
     for given in (new, _scaled(new, scale)):  # bare values, and a stack with the same scale
@@ -113,7 +114,7 @@ def test_long_tasks_have_exact_coefficients_and_leave_one_out_scores():
     Z = rng.standard_normal((620, 3))
     K = np.exp(-((Z[:, None] - Z) ** 2)).transpose(2, 0, 1)
     kernels = {"long": K, "short": K[:, :50, :50]}
-    model = JointMultiKernelFisherNull("precomputed", tol=1e-2, delta=1e-3).fit(kernels)
+    model = plain_joint("precomputed", tol=1e-2, delta=1e-3).fit(kernels)
     assert model.solver_ == "subspace"
     for name, stack in kernels.items():
         n = stack.shape[1]
@@ -131,7 +132,7 @@ def test_groups_travel_through_pipelines_and_cross_validation():
     table, groups = some((0, 1), 30)
     labels = np.ones(60)
     with sklearn.config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(StandardScaler(), JointMultiKernelFisherNull())
+        pipe = make_pipeline(StandardScaler(), plain_joint())
         pipe.fit(table, groups=groups)
         assert pipe[-1].tasks_ == ["zero", "one"]
         assert pipe.predict(table, groups=groups).shape == (60,)
@@ -140,7 +141,7 @@ def test_groups_travel_through_pipelines_and_cross_validation():
             pipe.predict(table)
         order = np.random.default_rng(0).permutation(60)
         out = cross_validate(
-            JointMultiKernelFisherNull(),
+            plain_joint(),
             table[order],
             labels,
             params={"groups": groups[order]},
@@ -232,10 +233,10 @@ def test_the_last_task_cannot_be_forgotten():
 def test_wrong_parameters(wrong):
     table, groups = some((0, 1), 6)
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        JointMultiKernelFisherNull(**wrong).fit(table, groups=groups)
+        plain_joint(**wrong).fit(table, groups=groups)
 
 
 def test_memory_is_planned_before_it_is_taken():
     table, groups = some((0, 1), 20)
     with pytest.raises(MemoryError, match="memory limit"):
-        JointMultiKernelFisherNull(memory_limit=1000).fit(table, groups=groups)
+        plain_joint(memory_limit=1000).fit(table, groups=groups)

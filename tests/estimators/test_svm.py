@@ -44,7 +44,7 @@ class TestOneClassSVM:
     def test_one_kernel_is_sklearns(self, nu):
         K, K_new = kernels()[1], kernels(X_NEW)[1]
         oracle = OneClassSVM(kernel="precomputed", nu=nu, tol=1e-10).fit(K)
-        model = MultiKernelOneClassSVM("precomputed", nu=nu).fit(K)
+        model = MultiKernelOneClassSVM("precomputed", nu=nu, p=1.0).fit(K)
         # scikit-learn's coefficients sum to nu n, ours to one.
         np.testing.assert_allclose(
             model.score_samples(K_new) * nu * 60, oracle.decision_function(K_new), atol=1e-6
@@ -74,7 +74,7 @@ class TestSVDD:
         """Score R^2 - 1 + 2y - a'Ka is twice y - rho at the same weights."""
         K, new = kernels()[1], kernels(X_NEW)[1]
         one = MultiKernelSVDD("precomputed", nu=nu, slim=slim).fit(K)
-        other = MultiKernelOneClassSVM("precomputed", nu=nu, slim=slim).fit(K)
+        other = MultiKernelOneClassSVM("precomputed", nu=nu, p=1.0, slim=slim).fit(K)
         np.testing.assert_allclose(one.score_samples(new), 2 * other.score_samples(new), atol=1e-6)
         assert one.threshold_ == pytest.approx(2 * other.threshold_, abs=1e-6)
 
@@ -89,7 +89,7 @@ class TestSVDD:
         """
         stack, new = random_views(seed)
         one = MultiKernelSVDD("precomputed", nu=nu, tol=1e-7).fit(stack)
-        other = MultiKernelOneClassSVM("precomputed", nu=nu, tol=1e-7).fit(stack)
+        other = MultiKernelOneClassSVM("precomputed", nu=nu, p=1.0, tol=1e-7).fit(stack)
         assert max(one.gap_, other.gap_) <= 1e-7
         np.testing.assert_allclose(one.weights_, other.weights_, atol=2e-6)
         scores, twice = one.score_samples(new), 2 * other.score_samples(new)
@@ -151,11 +151,15 @@ class TestSVDD:
         """The paper's 50.0 on imports: a constant column takes all the weight, and says nothing."""
         table = np.column_stack([X, np.full(60, 7.0)])
         with pytest.warns(ConstantViewWarning, match="x4"):
-            model = MultiKernelSVDD(views="features").fit(table)
+            model = MultiKernelSVDD(views="features", scaling="standard").fit(table)
         assert model.weights_.shape == (4,)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            kept = MultiKernelSVDD(views="features", drop_constant=False).fit(table)
+            kept = MultiKernelSVDD(
+                views="features", scaling="standard", drop_constant=False
+            ).fit(table)
+                table
+            )
         np.testing.assert_allclose(kept.weights_, [0, 0, 0, 0, 1], atol=1e-6)
         assert kept.gap_ <= 1e-4
         # Every row that has the constant looks the same: an AUC of one half.

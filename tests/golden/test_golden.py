@@ -64,6 +64,20 @@ CHANGED: dict[str, str] = {
     "MultiKernelFisherNull.parameters.delta": "'auto', which was 0.01, says so",
     "MultiKernelFisherNull.parameters.normalize": "'none' is 'offdiagonal': weights of evidence",
 }
+#: Siblings share the defaults of the parameters that they share with MultiKernelFisherNull.
+CHANGED |= {
+    f"{name}.parameters.{parameter}": "the default of MultiKernelFisherNull"
+    for name, parameters in {
+        "MultiKernelFisherNullCV": ("scaling",),
+        "JointMultiKernelFisherNull": ("scaling", "widths", "p"),
+        "FisherNull": ("scaling", "widths", "calibration"),
+        "GaussianProcessOneClass": ("scaling", "widths", "calibration"),
+        "KernelPCANovelty": ("scaling", "widths", "calibration"),
+        "MultiKernelSVDD": ("scaling", "widths", "calibration"),
+        "MultiKernelOneClassSVM": ("scaling", "widths", "calibration", "p"),
+    }.items()
+    for parameter in parameters
+}
 
 
 def test_public_interface_has_only_grown():

@@ -28,6 +28,7 @@ from kernull.stacks import DenseStack
 from tests.plain import plain_fisher
 
 GRID = {"ps": [1, 2, np.inf], "deltas": [1e-3, 1e-2, 1e-1], "widths": [0.25, 1.0]}
+GRID |= {"scaling": "standard"}
 
 
 def wine():
@@ -156,7 +157,7 @@ def test_every_way_to_keep_kernels(storage):
     X, y = wine()
     few = {"ps": [1, 2], "deltas": [0.01, 0.1], "widths": [0.5], "cv": 3, "tol": 1e-6}
     dense = MultiKernelFisherNullCV(views="features", **few).fit(X, y)
-    other = MultiKernelFisherNullCV(views="features", storage=storage, **few)
+    other = MultiKernelFisherNullCV(views="features", scaling="standard", storage=storage, **few)
     if storage == "nystroem":
         other.set_params(model_params={"landmarks": 30})
     other.fit(X, y)
@@ -172,7 +173,9 @@ def test_mixed_norms_reach_the_path():
     groups = [f"{j % 2}" for j in range(X.shape[1])]
     mixed = {"r": 1.0, "kernel_groups": groups}
     plain, search = (
-        MultiKernelFisherNullCV(views="features", model_params=params, **few).fit(X, y)
+        MultiKernelFisherNullCV(
+            views="features", scaling="standard", model_params=params, **few
+        ).fit(X, y)
         for params in (None, mixed)
     )
     np.testing.assert_allclose(search.scores_[0, 0], plain.scores_[0, 0], atol=1e-10)  # r = p = 1

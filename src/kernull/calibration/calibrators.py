@@ -152,14 +152,18 @@ def read_calibration(
 ) -> Calibrator:
     """The calibrator that ``calibration`` stands for; ``refits`` where a method offers folds."""
     check_seed(random_state)
-    known: dict[str, Calibrator] = {"loo": LeaveOneOut(), "split": Split(fraction, random_state)}
+    known: dict[str, Calibrator] = {
+        "auto": Auto() if refits else LeaveOneOut(),
+        "loo": LeaveOneOut(),
+        "split": Split(fraction, random_state),
+    }
     if refits:
-        known |= {"folds": Folds(), "auto": Auto()}
+        known["folds"] = Folds()
     if not isinstance(name, str) or name not in known:
-        more = ", 'folds' (scores by refits), 'auto' (the first or the last)"
+        more = ", 'folds' (scores by refits)"
         raise ValueError(
-            f"calibration: got {name!r}; expected 'loo' (leave-one-out scores of all rows), "
-            f"'split' (scores of rows held out){more * refits}."
+            f"calibration: got {name!r}; expected 'auto', 'loo' (leave-one-out scores of all "
+            f"rows), 'split' (scores of rows held out){more * refits}."
         )
     return known[name]
 

@@ -123,7 +123,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
     dtype: Any
     drop_constant: bool
     # Defaults for estimators that do not offer these parameters themselves.
-    calibration: str = "loo"
+    calibration: str = "auto"
     calibration_fraction: Any = 0.25
     random_state: Any = 0
     normalize: Any = "none"

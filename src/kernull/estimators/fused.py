@@ -38,7 +38,7 @@ class FisherNull(OneClassKernelEstimator):
         as its papers scale it. The last two rank alike.
     false_alarm_rate, calibration_fraction, random_state
         As in `MultiKernelFisherNull`.
-    calibration : {"loo", "split"}, default="loo"
+    calibration : {"auto", "loo", "split"}, default="auto"
         Scores that give the threshold: of every row by a model that did not see it
         (in closed form), or of rows held out.
     storage, memory_limit, dtype, drop_constant
@@ -68,12 +68,12 @@ class FisherNull(OneClassKernelEstimator):
         views: Any = None,
         *,
         fusion: str = "average",
-        scaling: Any = "standard",
-        widths: Any = 0.5,
+        scaling: Any = "auto",
+        widths: Any = "auto",
         delta: float = 1e-2,
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
-        calibration: str = "loo",
+        calibration: str = "auto",
         calibration_fraction: Any = 0.25,
         random_state: Any = 0,
         storage: str = "auto",
@@ -131,7 +131,7 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
         :math:`-\tfrac12[(1-\mu)^2/\sigma^2 + \log(2\pi\sigma^2)]`; or :math:`\mu/\sigma`.
     false_alarm_rate, calibration_fraction, random_state
         As in `MultiKernelFisherNull`.
-    calibration : {"loo", "split"}, default="loo"
+    calibration : {"auto", "loo", "split"}, default="auto"
         Scores that give the threshold: of every row by a model that did not see it
         (in closed form), or of rows held out.
     storage, memory_limit, dtype, drop_constant
@@ -161,12 +161,12 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
         views: Any = None,
         *,
         fusion: str = "average",
-        scaling: Any = "standard",
-        widths: Any = 0.5,
+        scaling: Any = "auto",
+        widths: Any = "auto",
         noise: float = 0.01,
         score_type: str = "mean",
         false_alarm_rate: float = 0.05,
-        calibration: str = "loo",
+        calibration: str = "auto",
         calibration_fraction: Any = 0.25,
         random_state: Any = 0,
         storage: str = "auto",

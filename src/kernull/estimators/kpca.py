@@ -36,7 +36,7 @@ class KernelPCANovelty(UnweightedEstimator):
         row out; the number of directions stays that of the fit.
     false_alarm_rate, calibration_fraction, random_state
         As in `MultiKernelFisherNull`.
-    calibration : {"loo", "split"}, default="loo"
+    calibration : {"auto", "loo", "split"}, default="auto"
         Scores that give the threshold: of every row by a model that did not see it
         (by folds), or of rows held out.
     storage, memory_limit, dtype, drop_constant
@@ -68,12 +68,12 @@ class KernelPCANovelty(UnweightedEstimator):
         views: Any = None,
         *,
         fusion: str = "average",
-        scaling: Any = "standard",
-        widths: Any = 0.5,
+        scaling: Any = "auto",
+        widths: Any = "auto",
         components: float = 0.9,
         calibration_folds: int = 10,
         false_alarm_rate: float = 0.05,
-        calibration: str = "loo",
+        calibration: str = "auto",
         calibration_fraction: Any = 0.25,
         random_state: Any = 0,
         storage: str = "auto",

@@ -79,8 +79,8 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
     nu : float in (0, 1], default=0.1
         At most this share of the training rows lies outside the description, and at least this
         share are support vectors. The threshold does not hang on it; see ``false_alarm_rate``.
-    p : float in [1, inf], default=1.0
-        Norm of the kernel weights.
+    p : float in [1, inf], default=1.5
+        Norm of the kernel weights; the paper has 1.
     slim : bool, default=False
         Favour weights with many support vectors; ours, see Notes.
     slim_lambda : float, default=0.3
@@ -97,7 +97,7 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         row out; kernel weights, widths and scaling stay those of the fit.
     false_alarm_rate, calibration_fraction, random_state
         As in `MultiKernelFisherNull`.
-    calibration : {"loo", "split"}, default="loo"
+    calibration : {"auto", "loo", "split"}, default="auto"
         Scores that give the threshold: of every row by a model that did not see it
         (by folds), or of rows held out.
     storage, memory_limit, dtype, drop_constant
@@ -139,10 +139,10 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         kernels: Any = "rbf",
         views: Any = None,
         *,
-        scaling: Any = "standard",
-        widths: Any = 0.5,
+        scaling: Any = "auto",
+        widths: Any = "auto",
         nu: float = 0.1,
-        p: float = 1.0,
+        p: float = 1.5,
         slim: bool = False,
         slim_lambda: float = 0.3,
         solver: str = "auto",
@@ -150,7 +150,7 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         max_iter: int | None = None,
         calibration_folds: int = 10,
         false_alarm_rate: float = 0.05,
-        calibration: str = "loo",
+        calibration: str = "auto",
         calibration_fraction: Any = 0.25,
         random_state: Any = 0,
         storage: str = "auto",
@@ -211,7 +211,7 @@ class MultiKernelSVDD(_SupportVectorEstimator):
         As in `MultiKernelOneClassSVM`, also for what slim means here.
     false_alarm_rate, calibration_fraction, random_state
         As in `MultiKernelFisherNull`.
-    calibration : {"loo", "split"}, default="loo"
+    calibration : {"auto", "loo", "split"}, default="auto"
         Scores that give the threshold: of every row by a model that did not see it
         (by folds), or of rows held out.
     storage, memory_limit, dtype, drop_constant
@@ -240,8 +240,8 @@ class MultiKernelSVDD(_SupportVectorEstimator):
         kernels: Any = "rbf",
         views: Any = None,
         *,
-        scaling: Any = "standard",
-        widths: Any = 0.5,
+        scaling: Any = "auto",
+        widths: Any = "auto",
         nu: float = 0.1,
         slim: bool = False,
         slim_lambda: float = 0.3,
@@ -250,7 +250,7 @@ class MultiKernelSVDD(_SupportVectorEstimator):
         max_iter: int | None = None,
         calibration_folds: int = 10,
         false_alarm_rate: float = 0.05,
-        calibration: str = "loo",
+        calibration: str = "auto",
         calibration_fraction: Any = 0.25,
         random_state: Any = 0,
         storage: str = "auto",

@@ -44,7 +44,8 @@ NUS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 SLIM_LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 
 #: The paper's methods as it has them, whatever the estimator does by default.
-PLAIN: dict[str, Any] = {"scaling": "standard", "widths": 0.5, "p": 2.0, "delta": 1e-2}
+KERNELS: dict[str, Any] = {"scaling": "standard", "widths": 0.5}
+PLAIN: dict[str, Any] = {**KERNELS, "p": 2.0, "delta": 1e-2}
 
 #: Settings of kernels that mean nothing to a detector that takes a table.
 KERNEL_SETTINGS = (
@@ -123,7 +124,7 @@ def _local_outlier_factor(**params: Any) -> TableDetector:
 def _entries() -> list[Method]:
     out = []
     for fusion in ("average", "product"):
-        suffix, fixed = fusion.capitalize(), {"fusion": fusion}
+        suffix, fixed = fusion.capitalize(), {"fusion": fusion, **KERNELS}
         out += [
             Method(
                 f"FN-{suffix}",
@@ -150,13 +151,14 @@ def _entries() -> list[Method]:
     out.sort(key=lambda m: ("FN", "GP", "KPCA").index(m.name.split("-")[0]))
     for name, build in (("SVDD", MultiKernelSVDD), ("OCSVM", MultiKernelOneClassSVM)):
         grid: dict[str, tuple[Any, ...]] = {"widths": WIDTHS, "nu": NUS}
+        fixed = KERNELS if name == "SVDD" else {**KERNELS, "p": 1.0}
         out += [
-            Method(f"MK-{name}", build, grid, {}, timed=True),
+            Method(f"MK-{name}", build, grid, fixed, timed=True),
             Method(
                 f"Slim-MK-{name}",
                 build,
                 {**grid, "slim_lambda": SLIM_LAMBDAS},
-                {"slim": True},
+                {**fixed, "slim": True},
                 timed=True,
             ),
         ]
@@ -170,7 +172,7 @@ def _entries() -> list[Method]:
     for name, solver, norms in solvers:
         grid = {"widths": WIDTHS, "p": norms, "delta": DELTAS}
         timed = "Algorithm" not in name
-        settings = {**PLAIN, **solver}
+        settings = {**PLAIN, "decision": "sum", **solver}
         out.append(Method(name, MultiKernelFisherNull, grid, settings, timed=timed))
     out += [
         Method("OneClassSVM", AveragedOneClassSVM, {"widths": WIDTHS, "nu": NUS}, kind="fused"),
@@ -198,7 +200,7 @@ _METHODS: Mapping[str, Method] = MappingProxyType({m.name: m for m in _entries()
 def _joint() -> Method:
     """The joint method."""
     grid = {"widths": WIDTHS, "p": PS, "delta": DELTAS}
-    return Method("Joint lp MK-FN", JointMultiKernelFisherNull, grid, {}, "tasks")
+    return Method("Joint lp MK-FN", JointMultiKernelFisherNull, grid, PLAIN, "tasks")
 
 
 def method_names() -> tuple[str, ...]:
@@ -224,7 +226,7 @@ def get_method(name: str) -> Method:
     Examples
     --------
     >>> get_method("MK-OCSVM").make(nu=0.2)
-    MultiKernelOneClassSVM(nu=0.2)
+    MultiKernelOneClassSVM(nu=0.2, p=1.0, scaling='standard', widths=0.5)
     >>> get_method("MK-OCSVM").grid["nu"]
     (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
     """

@@ -132,7 +132,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         widths: Any = PAPER_WIDTHS,
         cv: Any = None,
         scoring: Any = None,
-        scaling: Any = "standard",
+        scaling: Any = "auto",
         tol: float = 1e-4,
         refit_tol: float = 1e-6,
         score_type: str = "projection",
