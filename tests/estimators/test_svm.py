@@ -155,9 +155,7 @@ class TestSVDD:
         assert model.weights_.shape == (4,)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            kept = MultiKernelSVDD(
-                views="features", scaling="standard", drop_constant=False
-            ).fit(table)
+            kept = MultiKernelSVDD(views="features", scaling="standard", drop_constant=False).fit(
                 table
             )
         np.testing.assert_allclose(kept.weights_, [0, 0, 0, 0, 1], atol=1e-6)

@@ -157,7 +157,7 @@ def test_every_way_to_keep_kernels(storage):
     X, y = wine()
     few = {"ps": [1, 2], "deltas": [0.01, 0.1], "widths": [0.5], "cv": 3, "tol": 1e-6}
     dense = MultiKernelFisherNullCV(views="features", **few).fit(X, y)
-    other = MultiKernelFisherNullCV(views="features", scaling="standard", storage=storage, **few)
+    other = MultiKernelFisherNullCV(views="features", storage=storage, **few)
     if storage == "nystroem":
         other.set_params(model_params={"landmarks": 30})
     other.fit(X, y)
