@@ -24,6 +24,17 @@ HONEST = (
     "flagged less often than the false-alarm rate, and fit_predict differs from predict"
 )
 EXPECTED = {"check_outliers_fit_predict": HONEST}
+ITSELF = (
+    "demands that predict flags some training rows; with automatic widths a training row that is "
+    "taken as new finds itself. fit_predict leaves it out"
+)
+
+
+def expected(estimator):
+    """The checks that cannot hold: fits that pass through their training rows flag none of them."""
+    exact = isinstance(estimator, GaussianProcessOneClass) or getattr(estimator, "delta", 1) == 0
+    return EXPECTED | {"check_outliers_train": ITSELF} if exact else EXPECTED
+
 
 MODELS = [
     FisherNull(),
@@ -40,7 +51,7 @@ MODELS = [
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(MODELS, expected_failed_checks=lambda _: EXPECTED)
+@parametrize_with_checks(MODELS, expected_failed_checks=expected)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -68,8 +79,8 @@ class TestInputs:
     def test_tables_with_named_views(self, estimator, frame):
         names = ["a", "b", "c", "d"]
         table = frame(dict(zip(names, X.T, strict=True)))
-        model = estimator(views=VIEWS).fit(table)
-        plain = estimator(views={"left": [0, 1], "right": [2, 3]}).fit(X)
+        model = estimator(views=VIEWS, scaling="standard").fit(table)
+        plain = estimator(views={"left": [0, 1], "right": [2, 3]}, scaling="standard").fit(X)
         assert list(model.kernel_names_) == ["left", "right"]
         new = frame(dict(zip(names, X_NEW.T, strict=True)))
         np.testing.assert_allclose(model.score_samples(new), plain.score_samples(X_NEW), atol=1e-12)
@@ -167,5 +178,5 @@ class TestBadInput:
     def test_constant_view_is_dropped(self, estimator):
         table = np.column_stack([X, np.ones(50)])
         with pytest.warns(ConstantViewWarning, match="x4"):
-            model = estimator(views="features").fit(table)
+            model = estimator(views="features", scaling="standard").fit(table)
         assert len(model.kernel_names_) == 4
