@@ -40,6 +40,7 @@ EXPERIMENTS: dict[str, str] = {
     "E4-hypotheses": "experiments.e4_hypotheses",
     "E4-gp": "experiments.e4_gp",
     "E4-family": "experiments.e4_family",
+    "local-and-tasks": "experiments.local_and_tasks",
     "E5": "experiments.e5",
     "E6": "experiments.e6",
     "E7": "experiments.e7",
