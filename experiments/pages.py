@@ -27,11 +27,13 @@ PAGES = (
     "E3",
     "E4",
     "E4-ablation",
+    "E4-family",
     "E4-gp",
     "E4-hypotheses",
     "E8",
     "E8-flowers",
     "E10",
+    "local-and-tasks",
 )
 
 
@@ -66,7 +68,7 @@ def page_settings(name: str, rows: Rows) -> Settings:
             "chosen": TARGETS,
             "methods": [*e4_protocol.PAPER_METHODS, *e4_protocol.PEERS],
         }
-    if name in ("E4-ablation", "E4-gp"):
+    if name in ("E4-ablation", "E4-family", "E4-gp", "local-and-tasks"):
         return {}
     if name in ("E8", "E8-flowers"):
         alone = [m for m in distinct(rows, "method") if m.startswith("FN ") and "," not in m]

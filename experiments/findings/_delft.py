@@ -9,15 +9,17 @@ import numpy as np
 
 from experiments import e4_protocol as protocol
 from experiments._cells import Rows
+from experiments._e4_family_report import sentences as family_sentences
 from experiments._e4_hypotheses_report import verdicts
 from experiments._ranks import paired, rank_methods
 from experiments._tables import distinct, group, values
 from experiments.datasets._delft import TARGETS
 from experiments.e4_gp import findings as gp_findings
 from experiments.findings._base import bullet, listed, paragraph, rows_of, state
+from experiments.local_and_tasks import sentences as answers_of
 from experiments.published import DELFT_AUC
 
-__all__ = ["delft"]
+__all__ = ["delft", "family"]
 
 MAIN = protocol.MAIN
 
@@ -59,6 +61,23 @@ def delft(results: Path) -> str:
             _hypotheses(results),
             _ranking(found),
             _others(found, rows_of(results, "E4-gp/results.csv")),
+        ]
+    )
+
+
+def family(results: Path) -> str:
+    """The section of the methods around lp MK-FN."""
+    rows = rows_of(results, "E4-family/results.csv")
+    answers = rows_of(results, "local-and-tasks/results.csv")
+    return "\n\n".join(
+        [
+            "## The family around lp MK-FN",
+            "On the splits and kernels of E4, ten repeats, paired against lp MK-FN "
+            "([E4-family](E4-family/page.md)):",
+            "\n".join(bullet(sentence) for sentence in family_sentences(rows)),
+            "Do localised weights and coupled tasks help where they should? One problem made for "
+            "each, and two\nreal ones ([local-and-tasks](local-and-tasks/page.md)):",
+            "\n".join(bullet(sentence) for sentence in answers_of(answers)),
         ]
     )
 

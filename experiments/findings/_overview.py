@@ -9,7 +9,7 @@ from experiments._tables import distinct, markdown
 from experiments.findings._arena import arena
 from experiments.findings._base import paragraph, rows_of
 from experiments.findings._deep import flowers, mnist
-from experiments.findings._delft import delft
+from experiments.findings._delft import delft, family
 from experiments.findings._others import convergence, noisy, synthetic, times
 
 __all__ = ["overview"]
@@ -54,6 +54,18 @@ def _state(results: Path) -> str:
             f"full: {count('E4-gp/results.csv', 'score')} scores of the Gaussian process, "
             f"{count('E4-gp/results.csv', 'repeat')} repeats",
             "E4-gp",
+        ],
+        [
+            "E4-family",
+            f"{count('E4-family/results.csv', 'method')} methods and settings on the fixed "
+            f"classes, {count('E4-family/results.csv', 'repeat')} repeats",
+            "E4-family",
+        ],
+        [
+            "local-and-tasks",
+            f"{count('local-and-tasks/results.csv', 'data')} problems, "
+            f"{count('local-and-tasks/results.csv', 'repeat')} repeats",
+            "local-and-tasks",
         ],
         [
             "E5, E6, E7, E9",
@@ -114,6 +126,7 @@ def overview(results: Path) -> str:
         flowers(results),
         convergence(results),
         delft(results),
+        family(results),
         noisy(results),
         synthetic(results),
         times(results),
