@@ -65,11 +65,12 @@ def settings(quick: bool) -> Settings:
 
 
 def cells(settings: Settings, repeats: int | None) -> Sequence[Cell]:
-    """Problems x methods x repeats."""
+    """Problems x methods x repeats; the largest problem, vehicle, comes last."""
     count = settings["repeats"] if repeats is None else repeats
     pairs = [(d, m) for d in settings["local"] for m in (PLAIN, LOCALISED)]
     pairs += [(d, m) for d in settings["tasks"] for m in (UNCOUPLED, SHARED, LEARNED)]
-    return [Cell(d, m, r) for r in range(count) for d, m in pairs]
+    pairs.sort(key=lambda pair: pair[0].startswith("vehicle"))
+    return [Cell(d, m, r) for d, m in pairs for r in range(count)]
 
 
 class Problem(NamedTuple):
@@ -247,8 +248,8 @@ def sentences(rows: Rows) -> list[str]:
             shift, up, down, p_value = paired(a, b)
             word = "no clear difference" if p_value > 0.05 else ("better" if shift > 0 else "worse")
             out.append(
-                f"{data}: {ours} {a.mean():.1f}, {theirs} {b.mean():.1f} ({shift:+.1f}; {up} "
-                f"repeats up, {down} down, p = {p_value:.2g}): {word}."
+                f"{data}: {ours} {a.mean():.1f}, {theirs} {b.mean():.1f} ({shift:+.1f}; of {n} "
+                f"repeats {up} up, {down} down, p = {p_value:.2g}): {word}."
             )
     return out
 
@@ -256,16 +257,15 @@ def sentences(rows: Rows) -> list[str]:
 def report(rows: Rows, settings: Settings, folder: Path) -> str:
     """One line per problem and method, and the answers."""
     lines = [
-        [data, method, mean_std(100 * values(part, "auc"))]
+        [data, method, mean_std(100 * values(part, "auc")), len(part)]
         for (data, method), part in group(rows, "data", "method").items()
     ]
     return "\n\n".join(
         [
-            "AUC in percent, mean ± std over "
-            f"{len(distinct(rows, 'repeat'))} repeats; of several tasks, the mean of their AUCs. "
+            "AUC in percent, mean ± std over repeats; of several tasks, the mean of their AUCs. "
             "Every method tuned by validation AUC; problems and grids were fixed before the run "
             "(`experiments.local_and_tasks`).",
-            markdown(["problem", "method", "AUC"], lines),
+            markdown(["problem", "method", "AUC", "repeats"], lines),
             "Paired by repeat (Wilcoxon's signed-rank test):",
             "\n".join(f"- {sentence}" for sentence in sentences(rows)),
         ]

@@ -63,7 +63,7 @@ def _state(results: Path) -> str:
         ],
         [
             "local-and-tasks",
-            f"{count('local-and-tasks/results.csv', 'data')} problems, "
+            f"{count('local-and-tasks/results.csv', 'data')} problems, up to "
             f"{count('local-and-tasks/results.csv', 'repeat')} repeats",
             "local-and-tasks",
         ],
