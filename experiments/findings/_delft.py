@@ -16,6 +16,7 @@ from experiments._tables import distinct, group, values
 from experiments.datasets._delft import TARGETS
 from experiments.e4_gp import findings as gp_findings
 from experiments.findings._base import bullet, listed, paragraph, rows_of, state
+from experiments.local_and_tasks import CAVEAT
 from experiments.local_and_tasks import sentences as answers_of
 from experiments.published import DELFT_AUC
 
@@ -78,6 +79,7 @@ def family(results: Path) -> str:
             "Do localised weights and coupled tasks help where they should? One problem made for "
             "each, and two\nreal ones ([local-and-tasks](local-and-tasks/page.md)):",
             "\n".join(bullet(sentence) for sentence in answers_of(answers)),
+            paragraph(CAVEAT),
         ]
     )
 
