@@ -11,6 +11,8 @@ import zlib
 import numpy as np
 import pytest
 
+import kernull
+from kernull.errors import TableError
 from kernull.safety import archives, check_npz, gunzip, tar_files, zip_file
 from kernull.views.images import load_embeddings
 
@@ -77,6 +79,9 @@ def test_npz(tmp_path):
     np.savez_compressed(tmp_path / "bomb.npz", a=np.zeros((1000, 1000)))
     with pytest.raises(ValueError, match=r"cannot read .* unpacks to more than"):
         load_embeddings(tmp_path / "bomb.npz")
+    with pytest.raises(TableError, match="unpacks to more than"):
+        kernull.read_table(tmp_path / "bomb.npz")
+    assert kernull.read_table(tmp_path / "good.npz").names == ["a_0", "a_1"]
     header = io.BytesIO()
     shape = {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
     np.lib.format.write_array_header_1_0(header, shape)

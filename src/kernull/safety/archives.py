@@ -126,22 +126,31 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> byte
         return file.read(info.file_size)
 
 
-def check_npz(path: Path) -> None:
+def check_npz(source: Path | IO[bytes]) -> None:
     """Refuse an NPZ file whose arrays take more memory than the file can account for.
+
+    A file that is open is left at its beginning.
 
     Raises
     ------
     ValueError
         Also where an array's header announces more than lies behind it.
     """
-    limit = allowed(path.stat().st_size)
-    with zipfile.ZipFile(path) as archive:
+    if isinstance(source, Path):
+        size = source.stat().st_size
+    else:
+        size = source.seek(0, io.SEEK_END)
+        source.seek(0)
+    limit = allowed(size)
+    with zipfile.ZipFile(source) as archive:
         infos = archive.infolist()
         if len(infos) > MAX_MEMBERS or sum(info.file_size for info in infos) > limit:
             raise ValueError(f"unpacks to more than {limit:,} bytes or {MAX_MEMBERS:,} arrays")
         for info in infos:
             with archive.open(info) as file:
                 _check_npy(info, file)
+    if not isinstance(source, Path):
+        source.seek(0)
 
 
 def _check_npy(info: zipfile.ZipInfo, file: IO[bytes]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernull.errors import MissingDependencyError, TableError
+from kernull.safety import check_npz
 from kernull.tables.table import Source, Table, _check_names
 
 __all__ = ["open_arrow", "open_excel", "open_npz", "open_parquet"]
@@ -86,6 +87,7 @@ def _of_batches(label: str, names: list[str], batches: Any, size: int | None) ->
 def open_npz(label: str, file: Any, chunk_rows: int) -> Source:
     """Open an NPZ file; an array of several columns becomes name_0, name_1, ..."""
     try:
+        check_npz(file)
         with np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, KeyError) as error:
