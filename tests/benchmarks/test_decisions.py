@@ -33,9 +33,17 @@ def test_noise_comes_behind_and_says_nothing_of_outliers(kind):
 
 def test_a_small_run_writes_what_it_measured(tmp_path, capsys):
     given = ["--seeds", "1", "--only", "wine 0", "--jobs", "1", "--out", str(tmp_path)]
-    assert main([*given, "--parts", "tables", "contamination"]) in (0, 2)
+    given += ["--cache", str(tmp_path / "cache"), "--parts", "tables", "contamination"]
+    assert main(given) in (0, 2)
     text = (tmp_path / "decisions.md").read_text()
     assert text in capsys.readouterr().out
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "cache").iterdir()}
+    assert len(before) == 2
+    main(given)  # nothing is left to do
+    assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "cache").iterdir()}
+    next(iter(before)).unlink()
+    main([*given, "--report"])
+    assert "**1 of 2 tasks finished**" in (tmp_path / "decisions.md").read_text()
     with (tmp_path / "decisions.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     lost = {r["kind"]: float(r["value"]) for r in rows if r["what"] == "lost"}
