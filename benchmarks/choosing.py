@@ -2,7 +2,7 @@
 
     KERNULL_DATA=... python -m benchmarks.choosing [--repeats 10] [--jobs 2]
 
-The nine Delft sets (one kernel a feature) and Multiple Features (one kernel a view; the target of
+The nine Delft sets (one kernel a feature) and Multiple Features (one kernel per view; the target of
 repeat r is digit r mod 10, or each digit in each repeat with --all-digits). Targets are
 split 60/20/20, outliers in halves for validation and test; every choice is made among the same 189
 models (the paper's grid), trained on the same 60 percent, and judged by AUC on the same test rows:

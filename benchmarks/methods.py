@@ -94,7 +94,7 @@ def train(name, stack):
 
 
 def run_cell(name, cell):
-    """Child process: one JSON line a repeat."""
+    """Child process: one JSON line per repeat."""
     from kernull.stacks import DenseStack
 
     warnings.simplefilter("ignore", ConvergenceWarning)

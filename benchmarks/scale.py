@@ -25,7 +25,7 @@ from kernull.stacks.tiles import blocks_of
 
 J, D = 4, 20
 VIEWS = {f"view {v}": np.arange(D * v, D * v + D) for v in range(J)}
-#: One kernel a view; the default has two.
+#: One kernel per view; the default has two.
 MODEL = {**PLAIN, "views": VIEWS, "tol": 1e-4}
 
 

@@ -8,7 +8,7 @@ rows are too few to tell. `JointMultiKernelFisherNull` lets tasks share their ke
 leaves each its own coefficients and its own threshold. A newcomer enrols without any learning.
 
 Here every digit is a person: ten tasks, ten rows each, three views (pixels, row and column
-profiles, Fourier magnitudes) with five kernel widths a view.
+profiles, Fourier magnitudes) with five kernel widths per view.
 """
 
 # %%
@@ -116,7 +116,7 @@ axes.grid(axis="y", color="0.9")
 axes.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
 
 # %%
-# A mixed norm: one width a view, and every view
+# A mixed norm: one width per view, and every view
 # ----------------------------------------------
 # The plain p = 1 lets all fifteen kernels compete and loses whole views on the way; p = 2 keeps
 # all fifteen. The mixed norm says what is meant: widths of one view compete (``r=1``), views do

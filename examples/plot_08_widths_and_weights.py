@@ -3,7 +3,7 @@ Why learned weights drift to wide kernels
 =========================================
 
 Weights follow :math:`u_j = a'K_j a`, and that is largest for the kernel that finds all rows alike.
-Three remedies: one good width a view (the default), kernels on a common scale, rows of reference.
+Three remedies: one good width per view (the default), kernels on a common scale, rows of reference.
 """
 
 # %%
@@ -62,7 +62,7 @@ for axes, title in ((left, "u, relative to the largest"), (right, "learned weigh
 left.legend(fontsize="small")
 
 # %%
-# The default asks for no competition of widths. It takes one width a view and scaling, the usual
+# The default asks for no competition of widths. It takes one width per view and scaling, the usual
 # distance to the nearest neighbour, and lets weights choose among views and scalings, where kernels
 # are about equally smooth.
 model = MultiKernelFisherNull().fit(train)

@@ -62,7 +62,7 @@ def kernels_by_width(
 ) -> Iterator[tuple[float, DenseStack, DenseStack]]:
     """Training kernels, and those of validation and test rows (in this order), for each width.
 
-    One rbf kernel a view, scaled by the statistics of the training targets. The kernels of half a
+    One rbf kernel per view, scaled by the statistics of the training targets. The kernels of half a
     width are the fourth power of those of the whole: two products instead of an exponential.
 
     Yields

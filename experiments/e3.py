@@ -122,7 +122,7 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
     """The paper's figure with the exact p = 1 beside it."""
     methods, levels = distinct(rows, "method"), distinct(rows, "noisy")
     methods = [m for m in (PAPER, EXACT, TWO) if m in methods]
-    # One value a repeat: the mean over all digits.
+    # One value per repeat: the mean over all digits.
     mean: dict[tuple[str, int], Any] = {}
     for (method, noisy), part in group(rows, "method", "noisy").items():
         mean[method, noisy] = np.array(

@@ -19,7 +19,7 @@ PAPER = "MultiKernelFisherNull(**PAPER)"
 CHOSEN = "MultiKernelFisherNullCV()"
 #: Methods that fuse kernels by a mean, at the width that all estimators share.
 FUSED = ("FN-Average", "GP-Average", "KPCA-Average")
-#: Methods that learn weights get several widths a view: with one, a table has nothing to weigh.
+#: Methods that learn weights get several widths per view: with one, a table has nothing to weigh.
 LEARNED = ("MK-SVDD", "Slim-MK-SVDD", "MK-OCSVM", "Slim-MK-OCSVM")
 
 #: Everything that the default may decide by itself one day, fixed.
@@ -44,7 +44,7 @@ class Entrant:
     ----------
     name : str
     group : {"default", "kernull", "peer", "views", "rule"}
-        "views": one model a view, shown apart.
+        "views": one model per view, shown apart.
     make : callable
         From views and a seed to an unfitted estimator.
     settings : mapping

@@ -20,7 +20,7 @@ class MixedBall:
     .. math:: \|b\|_{r,p} = \Big(\sum_g \|b_g\|_r^p\Big)^{1/p}, \qquad
        h(u) = \|v\|_{p/(p-1)}, \quad v_g = \|(u_g)_+\|_{r/(r-1)}
 
-    r = 1 lets the kernels of a group compete (one width a view, say) while p > 1 keeps every
+    r = 1 lets the kernels of a group compete (one width per view, say) while p > 1 keeps every
     group in play; p = 1 with r > 1 picks whole groups. r = p is the plain ball.
 
     Parameters
@@ -174,7 +174,7 @@ class MixedBall:
         if self.r == self.p:
             return self._between.minimise_model(u, H, b, tol)
         w = u + H @ b
-        if self.r > P_INF:  # one weight a group: the same problem between groups
+        if self.r > P_INF:  # one weight per group: the same problem between groups
             E = (self.labels[:, None] == np.arange(len(self._members))).astype(float)
             s = np.array([b[members].max() for members in self._members])
             small = E.T @ H @ E

@@ -169,7 +169,7 @@ def read_calibration(
 
 
 #: Rows a column from which whitening hardly follows a single row: on correlated Gaussian columns, 6
-#: to 9% of new rows are then flagged where 5% were asked for. With five rows a column it is 10 to
+#: to 9% of new rows are then flagged where 5% were asked for. With five rows per column it is 10 to
 #: 17%, with as many columns as rows nearly all.
 ROWS_A_COLUMN = 10
 

@@ -24,7 +24,7 @@ class MultiViewData:
     name : str
         Name of the data set.
     feature_names : dict of str to tuple of str
-        One name a column, for each view.
+        One name per column, for each view.
 
     Examples
     --------

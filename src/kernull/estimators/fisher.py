@@ -85,7 +85,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         ``"precomputed"``, ``fit`` takes kernels of shape (J, n, n) and scoring (J, m, n).
     views : None, "features" or mapping of name -> columns, default=None
         Groups of columns that describe one aspect each. None: one view of all columns;
-        ``"features"``: one view a column; a mapping gives columns by position, name or slice.
+        ``"features"``: one view per column; a mapping gives columns by position, name or slice.
     scaling : {"standard", "whiten", "whiten-raw", "quantile", "none"}, several, or "auto"
         Scaling of each view by its own training statistics. ``"whiten"`` decorrelates with a
         shrunk covariance; use it for embeddings, and ``"whiten-raw"``, which does not standardise
@@ -94,7 +94,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         "whiten", "quantile")``, without ``"whiten"`` where a view has one column.
     widths : float, sequence of float or "auto", default="auto"
         Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
-        several give several kernels a view. ``"auto"``: the median distance to the nearest
+        several give several kernels per view. ``"auto"``: the median distance to the nearest
         neighbour, view by view and scaling by scaling.
     normalize : {"none", "offdiagonal"} or float in [0, 1], default="offdiagonal"
         ``"offdiagonal"`` divides each kernel by the mean of its off-diagonal entries, so that

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, cuda_device_of, host, match_container
 from kernull._typing import Array, Indices
-from kernull.calibration import Calibration, discoveries, leaking_view, warn_of_leak
-from kernull.errors import InvalidKernelError
+from kernull.calibration import Calibration, discoveries
 from kernull.estimators.base import Learned
-from kernull.estimators.groups import check_sizes, group_rows, read_groups
 from kernull.estimators.inputs import (
     AUTO_P,
     check_number,
@@ -26,20 +23,18 @@ from kernull.estimators.inputs import (
     read_weights,
     rollback_on_error,
 )
-from kernull.models import Explanation, GivenKernels, KernelModel, TableKernels
-from kernull.models.fisher import FisherMethod
-from kernull.models.joint import JointModel, TaskKernels, enrolled, learn_tasks, relearn_tasks
-from kernull.models.rules import check_score_type
-from kernull.models.tasks import pooled_kernels, varying_views
-from kernull.stacks import (
-    DenseStack,
-    KernelSet,
-    check_memory,
-    fit_and_combine,
-    parse_memory_limit,
+from kernull.estimators.tasks import (
+    check_room,
+    read_given_tasks,
+    read_groups,
+    read_new_task,
+    read_table_tasks,
+    tasks_asked,
 )
-from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
-from kernull.views import resolve_views
+from kernull.models import Explanation, KernelModel, TableKernels
+from kernull.models.fisher import FisherMethod
+from kernull.models.joint import JointModel, enrolled, learn_tasks, relearn_tasks
+from kernull.models.rules import check_score_type
 
 __all__ = ["JointMultiKernelFisherNull"]
 
@@ -52,7 +47,7 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
        \min_{b \ge 0, \|b\|_p \le 1} \sum_c \max_{a_c} \;
        2 a_c'1 - \delta n_c\, a_c'a_c - a_c' \Big(\sum_j b_j K^c_j\Big) a_c
 
-    One task a person, a machine, a camera: each has its own rows, coefficients and threshold;
+    One task per person, a machine, a camera: each has its own rows, coefficients and threshold;
     which views matter is learned from all of them together. A new task enrols by one linear solve.
 
     Parameters
@@ -220,10 +215,10 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         with rollback_on_error(self):
             method, views = self.learning_method(), None
             if self._pairwise:
-                tasks, rows = self._given_tasks(host(X), sample_weight, as_numpy(groups))
+                tasks, rows = read_given_tasks(self, host(X), sample_weight, as_numpy(groups))
             else:
-                tasks, rows, views = self._table_tasks(
-                    host(X), as_numpy(sample_weight), as_numpy(groups)
+                tasks, rows, views = read_table_tasks(
+                    self, host(X), as_numpy(sample_weight), as_numpy(groups)
                 )
             self.model_, scores = learn_tasks(
                 tasks,
@@ -235,78 +230,6 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
                 device=device,
             )
         return rows, scores
-
-    def _table_tasks(self, X: Any, sample_weight: Any, groups: Any) -> Any:
-        table = read_table(self, X, reset=True)
-        weight = read_weights(sample_weight, X)
-        rows = group_rows(read_groups(groups, len(table)))
-        kept = rows if weight is None else {c: i[weight[i] > 0] for c, i in rows.items()}
-        check_sizes({name: len(index) for name, index in kept.items()})
-        views = resolve_views(self.views, table.shape[1], getattr(self, "feature_names_in_", None))
-        index = list(kept.values())
-        views = varying_views(table, index, views) if self.drop_constant else views
-        if self.pooled:
-            options = self._kernel_options()
-            shared = pooled_kernels(table, index, weight, views=views, **options)
-            sets = [shared.with_rows(table[rows]) for rows in index]
-        else:
-            sets = [self._own_kernels(table, rows, weight, views) for rows in index]
-            smallest = min(sets, key=lambda kernels: kernels.n)
-            leak = leaking_view(smallest, smallest.n)
-            # Small tasks are what this is for: standardised, their thresholds are a little off.
-            if leak is not None and leak.view.scaler.kind != "standard":
-                warn_of_leak(leak)
-        self._check_room([len(rows) for rows in index], sets[0].J)
-        tasks = {
-            name: TaskKernels(TableKernels(own), None if weight is None else weight[rows])
-            for (name, rows), own in zip(kept.items(), sets, strict=True)
-        }
-        return tasks, rows, views
-
-    def _own_kernels(self, table: Array, rows: Any, weight: Array | None, views: Any) -> KernelSet:
-        """A task's kernels with scaling and widths by its own rows."""
-        own = None if weight is None else weight[rows]
-        # Constant views are seen to for all tasks at once: they share their kernels.
-        return KernelSet.fit(
-            table[rows], views, sample_weight=own, drop_constant=False, **self._kernel_options()
-        )
-
-    def _kernel_options(self) -> dict[str, Any]:
-        return {"kernels": self.kernels, "widths": self.widths, "scaling": self.scaling}
-
-    def _given_tasks(self, X: Any, sample_weight: Any, groups: Any) -> Any:
-        _refuse_weights(sample_weight)
-        dtype = read_dtype(self.dtype)
-        columns: dict[Hashable, Any]
-        if isinstance(X, Mapping):
-            if groups is not None:
-                raise ValueError("groups: got groups next to a mapping, which names its tasks.")
-            stacks = {name: _own_stack(name, K, dtype) for name, K in X.items()}
-            if not stacks:
-                raise ValueError("X: got an empty mapping; expected kernels of at least one task.")
-            columns, total = dict.fromkeys(stacks), sum(stack.n for stack in stacks.values())
-            rows = group_rows([name for name, stack in stacks.items() for _ in range(stack.n)])
-        else:
-            whole = read_precomputed(X, dtype=dtype)
-            rows = group_rows(read_groups(groups, whole.n))
-            columns, total = dict(rows), whole.n
-            check_sizes({name: len(index) for name, index in rows.items()})
-            stacks = {name: whole[np.ix_(index, index)] for name, index in rows.items()}
-            self.n_features_in_ = whole.n
-        counts = {stack.J for stack in stacks.values()}
-        if len(counts) > 1:
-            raise InvalidKernelError(
-                f"kernels: tasks have {sorted(counts)} kernels; expected as many for each."
-            )
-        named = [stack for stack in stacks.values() if stack.names is not None]
-        names = tuple(names_of_kernels(named[0] if named else next(iter(stacks.values()))))
-        for stack in named:
-            check_names(stack, names)
-        tasks = {
-            name: TaskKernels(_given_kernels(stack, names, columns[name], total))
-            for name, stack in stacks.items()
-        }
-        return tasks, rows
 
     def learning_method(self) -> FisherMethod:
         """The method with its parameters, checked."""
@@ -353,7 +276,7 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
                 "another name."
             )
         device, X = cuda_device_of(X), as_numpy(X)
-        task, kernel = self._new_task(name, X, as_numpy(sample_weight), device)
+        task, kernel = read_new_task(self, name, X, as_numpy(sample_weight), device)
         learned = enrolled(
             model,
             task,
@@ -365,38 +288,6 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         )
         self.model_ = model.with_task(name, learned)
         return self
-
-    def _new_task(
-        self, name: Hashable, X: Any, sample_weight: Any, device: Any
-    ) -> tuple[TaskKernels, Array | None]:
-        """The task to be, and K_b of its rows unless that is formed on a device."""
-        shared, weights = self.model_.kernels, self.model_.weights
-        if not isinstance(shared, TableKernels):
-            _refuse_weights(sample_weight)
-            stack = _own_stack(name, X, read_dtype(self.dtype))
-            check_names(stack.validate(stack.n, len(weights)), shared.names)
-            task = TaskKernels(_given_kernels(stack, shared.names, None, stack.n))
-            return task, None if device is not None else stack.combine(weights)
-        size = _num_samples(X)
-        if size < 2:
-            raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 2.")
-        table = read_table(self, X, reset=False)
-        weight = read_weights(sample_weight, X)
-        if weight is not None:
-            table, weight = table[weight > 0], weight[weight > 0]
-        self._check_room([len(table)], 0)
-        kernel, views = None, self.model_.views
-        assert views is not None
-        if self.pooled:
-            own = shared.set.with_rows(table)
-            kernel = None if device is not None else own.combine(weights)
-        elif device is not None:
-            own = self._own_kernels(table, slice(None), weight, views)
-        else:
-            own, kernel = fit_and_combine(
-                table, views, weights, shared.names, sample_weight=weight, **self._kernel_options()
-            )
-        return TaskKernels(TableKernels(own), weight), kernel
 
     def forget(self, group: Hashable) -> Self:
         """Remove a task; the shared weights stay."""
@@ -416,7 +307,7 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         model = self.model_
         if isinstance(model.kernels, TableKernels):
             sizes = [task.kernels.n for task in model.tasks.values()]
-            self._check_room(sizes, model.kernels.set.J)
+            check_room(self, sizes, model.kernels.set.J)
         self.model_ = relearn_tasks(
             model,
             self.learning_method(),
@@ -490,12 +381,12 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         """
         return {
             name: task.explain(cross, table)
-            for name, (task, cross, table, _) in self._tasks_asked(X, groups).items()
+            for name, (task, cross, table, _) in tasks_asked(self, X, groups).items()
         }
 
     def _by_task(self, X: Any, groups: Any, call: Any) -> Any:
         """What ``call(task, cross, table)`` gives for each row, in the order of the rows."""
-        asked = self._tasks_asked(X, groups)
+        asked = tasks_asked(self, X, groups)
         parts = {name: call(task, cross, table) for name, (task, cross, table, _) in asked.items()}
         if isinstance(X, Mapping) and not hasattr(X, "shape"):
             return parts
@@ -506,34 +397,6 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         for name, part in parts.items():
             out[asked[name][3]] = part
         return match_container(out, X)
-
-    def _tasks_asked(self, X: Any, groups: Any) -> dict[Hashable, Any]:
-        """For each task asked for: its model, kernels of its rows, these rows, their places."""
-        check_is_fitted(self)
-        device, X, groups = cuda_device_of(X), host(X), as_numpy(groups)
-        tasks, dtype = self.model_.tasks, read_dtype(self.dtype)
-        is_table = isinstance(self.model_.kernels, TableKernels)
-        if isinstance(X, Mapping):
-            if is_table or groups is not None:
-                raise ValueError(
-                    "X: a mapping of name -> kernels is for models of precomputed kernels, and "
-                    "names its tasks itself (no groups)."
-                )
-            read_groups(list(X), len(X), tasks)
-            return {
-                n: (tasks[n], tasks[n].kernels.cross(K, dtype), None, None) for n, K in X.items()
-            }
-        source: Any = read_table(self, X, reset=False) if is_table else _cross_stack(X)
-        rows = group_rows(read_groups(groups, len(source), tasks))
-        return {
-            name: (
-                tasks[name],
-                tasks[name].kernels.cross(source[index], dtype, device),
-                source[index] if is_table else None,
-                index,
-            )
-            for name, index in rows.items()
-        }
 
     # -- what was learned ------------------------------------------------------------------------
 
@@ -591,35 +454,8 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
     def _pairwise(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
-    def _check_room(self, sizes: list[int], J: int) -> None:
-        """Refuse stacks of all tasks that do not fit, before they are allocated."""
-        side = math.ceil(math.sqrt(sum(size * size for size in sizes)))
-        limit = parse_memory_limit(self.memory_limit)
-        check_memory(J, side, np.dtype(read_dtype(self.dtype)).itemsize, limit)
-
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that precomputed stacks are sliced on both sides."""
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._pairwise
         return tags
-
-
-def _refuse_weights(sample_weight: Any) -> None:
-    if sample_weight is not None:
-        raise ValueError("sample_weight: not supported with precomputed kernels of tasks.")
-
-
-def _given_kernels(stack: DenseStack, names: Any, columns: Any, total: int) -> GivenKernels:
-    return GivenKernels(names, stack.scale, stack.n, total, learned=columns, square=stack)
-
-
-def _own_stack(name: Hashable, X: Any, dtype: Any) -> DenseStack:
-    """A task's own square kernels, or an error that names the task."""
-    try:
-        return read_precomputed(X, dtype=dtype)
-    except InvalidKernelError as error:
-        raise InvalidKernelError(f"task {name!r}: {error}") from None
-
-
-def _cross_stack(X: Any) -> DenseStack:
-    return X if isinstance(X, DenseStack) else DenseStack(np.asarray(X))

@@ -72,7 +72,7 @@ class KernelSpec:
         sample_weight: Array | None = None,
         distances_out: dict[str, list[Array]] | None = None,
     ) -> list[FittedKernel]:
-        """Fit to one view of the training rows: one kernel a width factor, or just one.
+        """Fit to one view of the training rows: one kernel per width factor, or just one.
 
         The factor ``"auto"`` is that of `auto_factor`.
         ``distances_out`` receives the distances of each metric that gave a width, as in

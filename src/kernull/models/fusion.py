@@ -122,5 +122,5 @@ def self_similarity(cross: DenseStack | CrossKernels, constant: Array | None) ->
     raise InvalidKernelError(
         "kernels: this method needs k(x, x) of the rows to be scored, and the training kernels' "
         "diagonals are not constant, so it cannot be told from them. Pass "
-        "kernull.KernelStack(kernels, diagonal=...) with one value a kernel and row, (J, m)."
+        "kernull.KernelStack(kernels, diagonal=...) with one value per kernel and row, (J, m)."
     )

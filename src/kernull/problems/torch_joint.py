@@ -39,7 +39,7 @@ class BatchedJointFisherProblem(JointFisherProblem):
     Notes
     -----
     Kernels are kept in their own type; systems are formed, factorised and solved in float64, as on
-    the host. What comes back are NumPy arrays of a few numbers a row.
+    the host. What comes back are NumPy arrays of a few numbers per row.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class BatchedJointFisherProblem(JointFisherProblem):
         return list(zip(self._join(coefs), self._join(diagonals), strict=True))
 
     def _join(self, values: Sequence[Any]) -> list[Array]:
-        """Padded values of the batches as one array a task, in the order of the tasks."""
+        """Padded values of the batches as one array per task, in the order of the tasks."""
         out: list[Any] = [None] * len(self.tasks)
         for batch, padded in zip(self.batches, values, strict=True):
             for row, index in zip(padded.cpu().numpy(), batch.tasks, strict=True):

@@ -167,7 +167,7 @@ def gather(
         raise ValueError(f"row_names: got {len(names)} names for {len(numbers)} rows.")
     labels = None if y is None else np.asarray(y)
     if labels is not None and (len(labels) != len(numbers) or not np.isin(labels, (-1, 1)).all()):
-        raise ValueError("y: expected one label a row, +1 (normal) or -1.")
+        raise ValueError("y: expected one label per row, +1 (normal) or -1.")
     if judgement is None:
         scores = np.asarray(model.score_samples(numbers))
         if not np.isfinite(scores).all():

@@ -135,7 +135,7 @@ class SelectionDisplay:
         return plt.Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="red", linewidth=2)
 
     def __str__(self) -> str:
-        """The grid as text, one block a width: delta down, p across, the choice in brackets."""
+        """The grid as text, one block per width: delta down, p across, the choice in brackets."""
         lines = []
         for i, width in enumerate(self.widths):
             head = self.scoring if np.isnan(width) else f"{self.scoring}, width {_norm(width)}"

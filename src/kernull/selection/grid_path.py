@@ -30,7 +30,7 @@ def path(
        \qquad \text{for every } p, \delta
 
     One subspace serves every p and delta, so the kernels are passed over a few times in all, not
-    a few times a model. Each model has its own certified gap.
+    a few times per model. Each model has its own certified gap.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
     best_index_ : int
         Its row in ``cv_results_``.
     cv_results_ : dict of arrays
-        One row a model, as in ``GridSearchCV``; ``pandas.DataFrame(cv_results_)`` is a table. The
+        One row per model, as in ``GridSearchCV``; ``pandas.DataFrame(cv_results_)`` is a table. The
         column ``max_gap`` holds the largest certified gap over the folds.
     scores_ : array of shape (widths, ps, deltas)
         Mean scores as a grid.

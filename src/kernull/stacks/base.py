@@ -18,7 +18,7 @@ class Stack(Protocol):
     """
 
     scale: Array
-    """One factor a kernel, of shape (J,), applied wherever kernel values leave the stack."""
+    """One factor per kernel, of shape (J,), applied wherever kernel values leave the stack."""
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -30,14 +30,14 @@ class DenseStack:
     kernels : array of shape (J, m, n)
         Kernel values between m rows and n training rows; m = n for fitting.
     scale : array of shape (J,), optional
-        One factor a kernel; 1 by default.
+        One factor per kernel; 1 by default.
     diagonal : array of shape (J, m), optional
         k_j(x, x) of the m rows of a cross stack, before scaling. Methods that measure distances
         (SVDD, the variance of a Gaussian process, kernel PCA) need it to score rows where the
         kernels' diagonals are not constant; ``np.ix_`` slices of a stack of symmetric kernels carry
         it along.
     names : sequence of str, optional
-        One name a kernel, for ``kernel_names_``, explanations and ``missing_views`` of a model;
+        One name per kernel, for ``kernel_names_``, explanations and ``missing_views`` of a model;
         slices carry them along.
 
     Notes
@@ -68,7 +68,7 @@ class DenseStack:
         if np.ndim(kernels) != 3:
             raise InvalidKernelError(
                 f"kernels: got an array of shape {np.shape(kernels)}; expected (J, n, n) to fit "
-                "or (J, m, n) to score: one matrix a kernel, stacked along the first axis."
+                "or (J, m, n) to score: one matrix per kernel, stacked along the first axis."
             )
         kernels = np.asarray(kernels)
         if kernels.dtype.kind == "c":  # the imaginary part would be lost
@@ -182,7 +182,7 @@ class DenseStack:
         if self.shape[0] != self.shape[1]:
             raise InvalidKernelError(
                 f"kernels: k(x, x) of the rows of a stack of shape {self.shape} is not known; "
-                "pass kernull.KernelStack(kernels, diagonal=...) with one value a kernel and row."
+                "pass kernull.KernelStack(kernels, diagonal=...) with one value per kernel and row."
             )
         return np.asarray(np.einsum("jii->ji", self.kernels) * self.scale[:, None], dtype=float)
 

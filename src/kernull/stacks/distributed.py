@@ -43,7 +43,7 @@ class DistributedStack(KernelSetShape):
     client : dask.distributed.Client, optional
         The cluster; the active client by default.
     scale : array of shape (J,), optional
-        One factor a kernel; 1 by default.
+        One factor per kernel; 1 by default.
     dtype : {float64, float32}
         Type in which tiles are evaluated.
     timeout : float

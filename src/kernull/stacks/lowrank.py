@@ -39,7 +39,7 @@ class LowRankStack:
     landmarks : square stack of shape (l, l)
         Kernels between landmarks.
     scale : array of shape (J,), optional
-        One factor a kernel; 1 by default.
+        One factor per kernel; 1 by default.
 
     Examples
     --------

@@ -29,7 +29,7 @@ class TiledStack(KernelSetShape):
     left : KernelSet, optional
         The m rows on the left; those of ``bank`` by default.
     scale : array of shape (J,), optional
-        One factor a kernel; 1 by default.
+        One factor per kernel; 1 by default.
     dtype : {float64, float32}
         Type in which tiles are evaluated. Products are summed in float64.
     memory_limit : int, optional

@@ -108,7 +108,7 @@ class TorchTiledStack(_TorchStack):
     left : sequence of tensor of shape (m, d_v), optional
         The rows on the left; ``rows`` by default.
     scale : array of shape (J,), optional
-        One factor a kernel; 1 by default.
+        One factor per kernel; 1 by default.
     fused : bool, optional
         Use the fused kernel for rbf products; by default wherever it can run.
 

@@ -264,7 +264,7 @@ def resolve_views(
     Parameters
     ----------
     views : None, "features" or mapping of name -> columns
-        None is one view of all columns; ``"features"`` is one view a column; a mapping gives each
+        None is one view of all columns; ``"features"`` is one view per column; a mapping gives each
         view's columns as positions, names, a slice, or a single one of these.
     n_features : int
         Number of columns of the table.
@@ -288,7 +288,7 @@ def resolve_views(
         return {label: np.array([i]) for i, label in enumerate(labels)}
     if not isinstance(views, Mapping):
         raise ValueError(
-            f'views: got {views!r}; expected None (all columns), "features" (one view a column) '
+            f'views: got {views!r}; expected None (all columns), "features" (one view per column) '
             "or a mapping of name -> columns."
         )
     if not views:
@@ -375,7 +375,7 @@ def join_views(arrays: Mapping[str, Any]) -> tuple[Array, dict[str, list[int]]]:
     Parameters
     ----------
     arrays : mapping of str -> array of shape (n, d_v) or (n,)
-        One array a view.
+        One array per view.
 
     Returns
     -------

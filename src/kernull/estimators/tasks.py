@@ -1,0 +1,284 @@
+"""Rows of tasks: which task each row belongs to, and the kernels of each task's rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from kernull._containers import as_numpy, cuda_device_of, host
+from kernull._typing import Array, Indices
+from kernull.calibration import leaking_view, warn_of_leak
+from kernull.errors import InvalidKernelError
+from kernull.estimators.inputs import read_dtype, read_table, read_weights
+from kernull.models import GivenKernels, TableKernels
+from kernull.models.joint import TaskKernels
+from kernull.models.tasks import pooled_kernels, varying_views
+from kernull.stacks import DenseStack, KernelSet, check_memory, fit_and_combine, parse_memory_limit
+from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
+from kernull.views import resolve_views
+
+__all__ = [
+    "check_room",
+    "group_rows",
+    "read_given_tasks",
+    "read_groups",
+    "read_new_task",
+    "read_table_tasks",
+    "tasks_asked",
+]
+
+#: The name of the only task where no groups are given.
+ONLY = "all"
+
+
+def read_groups(groups: Any, rows: int, known: Mapping[Any, Any] | None = None) -> list[Hashable]:
+    """The task of each row, as plain Python objects.
+
+    ``known`` (when scoring) are the tasks of the model: one label then serves for all rows, None
+    means the only task there is, and an unknown one is an error.
+    """
+    if groups is None:
+        if known is None:
+            return [ONLY] * rows
+        if len(known) > 1:
+            raise ValueError(
+                f"groups: missing, while the model has {len(known)} tasks ({_some(known)}); pass "
+                "the task of each row."
+            )
+        return list(known) * rows
+    names = _labels(groups, rows, one_for_all=known is not None)
+    for row, name in enumerate(names):
+        if name is None or name != name:  # NaN differs from itself
+            raise ValueError(f"groups: row {row} has no task ({name!r}); every row needs one.")
+        try:
+            hash(name)
+        except TypeError:
+            raise ValueError(
+                f"groups: row {row} has {name!r}; expected names or numbers."
+            ) from None
+    if known is not None:
+        unknown = list(dict.fromkeys(name for name in names if name not in known))
+        if unknown:
+            raise ValueError(
+                f"groups: unknown task(s) {_some(unknown)}; the model knows {_some(known)}. Add a "
+                "task by enroll(X, group)."
+            )
+    return names
+
+
+def _labels(groups: Any, rows: int, *, one_for_all: bool) -> list[Any]:
+    if one_for_all and (isinstance(groups, str) or np.ndim(groups) == 0):
+        item = getattr(groups, "item", None)  # NumPy's scalars become plain ones
+        return [item() if callable(item) else groups] * rows
+    array = np.asarray(groups) if not isinstance(groups, list | tuple) else _objects(groups)
+    if array.ndim != 1 or len(array) != rows:
+        raise ValueError(
+            f"groups: got shape {array.shape}; expected the task of each of the {rows} rows."
+        )
+    return list(array.tolist())
+
+
+def _objects(values: Any) -> Any:
+    """A one-dimensional array of what is there: mixed lists would all turn into strings."""
+    out = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        out[i] = value.item() if isinstance(value, np.generic) else value
+    return out
+
+
+def group_rows(names: list[Hashable]) -> dict[Hashable, Indices]:
+    """Rows of each task, in order of first appearance."""
+    rows: dict[Hashable, list[int]] = {}
+    for i, name in enumerate(names):
+        rows.setdefault(name, []).append(i)
+    return {name: np.array(index, dtype=np.intp) for name, index in rows.items()}
+
+
+def check_sizes(sizes: Mapping[Hashable, int]) -> None:
+    """Every task needs at least two rows."""
+    small = {name: size for name, size in sizes.items() if size < 2}
+    if small:
+        shown = ", ".join(f"{name!r} ({size})" for name, size in list(small.items())[:5])
+        raise ValueError(
+            f"groups: each task needs at least 2 rows (of positive weight); too few in {shown}. "
+            "Leave these out, or enroll them once there are more rows."
+        )
+
+
+def _some(names: Any) -> str:
+    shown = [repr(name) for name in names]
+    return ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
+
+
+def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) -> Any:
+    """Tasks of a table, the rows of each, and the views that they share."""
+    table = read_table(estimator, X, reset=True)
+    weight = read_weights(sample_weight, X)
+    rows = group_rows(read_groups(groups, len(table)))
+    kept = rows if weight is None else {c: i[weight[i] > 0] for c, i in rows.items()}
+    check_sizes({name: len(index) for name, index in kept.items()})
+    views = resolve_views(
+        estimator.views, table.shape[1], getattr(estimator, "feature_names_in_", None)
+    )
+    index = list(kept.values())
+    views = varying_views(table, index, views) if estimator.drop_constant else views
+    if estimator.pooled:
+        options = _kernel_options(estimator)
+        shared = pooled_kernels(table, index, weight, views=views, **options)
+        sets = [shared.with_rows(table[rows]) for rows in index]
+    else:
+        sets = [_own_kernels(estimator, table, rows, weight, views) for rows in index]
+        smallest = min(sets, key=lambda kernels: kernels.n)
+        leak = leaking_view(smallest, smallest.n)
+        # Small tasks are what this is for: standardised, their thresholds are a little off.
+        if leak is not None and leak.view.scaler.kind != "standard":
+            warn_of_leak(leak)
+    check_room(estimator, [len(rows) for rows in index], sets[0].J)
+    tasks = {
+        name: TaskKernels(TableKernels(own), None if weight is None else weight[rows])
+        for (name, rows), own in zip(kept.items(), sets, strict=True)
+    }
+    return tasks, rows, views
+
+
+def _own_kernels(
+    estimator: Any, table: Array, rows: Any, weight: Array | None, views: Any
+) -> KernelSet:
+    """A task's kernels with scaling and widths by its own rows."""
+    own = None if weight is None else weight[rows]
+    # Constant views are seen to for all tasks at once: they share their kernels.
+    return KernelSet.fit(
+        table[rows], views, sample_weight=own, drop_constant=False, **_kernel_options(estimator)
+    )
+
+
+def _kernel_options(estimator: Any) -> dict[str, Any]:
+    return {"kernels": estimator.kernels, "widths": estimator.widths, "scaling": estimator.scaling}
+
+
+def read_given_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) -> Any:
+    """Tasks of kernels that the user computed, and the rows of each."""
+    _refuse_weights(sample_weight)
+    dtype = read_dtype(estimator.dtype)
+    columns: dict[Hashable, Any]
+    if isinstance(X, Mapping):
+        if groups is not None:
+            raise ValueError("groups: got groups next to a mapping, which names its tasks.")
+        stacks = {name: _own_stack(name, K, dtype) for name, K in X.items()}
+        if not stacks:
+            raise ValueError("X: got an empty mapping; expected kernels of at least one task.")
+        columns, total = dict.fromkeys(stacks), sum(stack.n for stack in stacks.values())
+        rows = group_rows([name for name, stack in stacks.items() for _ in range(stack.n)])
+    else:
+        whole = read_precomputed(X, dtype=dtype)
+        rows = group_rows(read_groups(groups, whole.n))
+        columns, total = dict(rows), whole.n
+        check_sizes({name: len(index) for name, index in rows.items()})
+        stacks = {name: whole[np.ix_(index, index)] for name, index in rows.items()}
+        estimator.n_features_in_ = whole.n
+    counts = {stack.J for stack in stacks.values()}
+    if len(counts) > 1:
+        raise InvalidKernelError(
+            f"kernels: tasks have {sorted(counts)} kernels; expected as many for each."
+        )
+    named = [stack for stack in stacks.values() if stack.names is not None]
+    names = tuple(names_of_kernels(named[0] if named else next(iter(stacks.values()))))
+    for stack in named:
+        check_names(stack, names)
+    tasks = {
+        name: TaskKernels(_given_kernels(stack, names, columns[name], total))
+        for name, stack in stacks.items()
+    }
+    return tasks, rows
+
+
+def read_new_task(
+    estimator: Any, name: Hashable, X: Any, sample_weight: Any, device: Any
+) -> tuple[TaskKernels, Array | None]:
+    """The task to be, and K_b of its rows unless that is formed on a device."""
+    shared, weights = estimator.model_.kernels, estimator.model_.weights
+    if not isinstance(shared, TableKernels):
+        _refuse_weights(sample_weight)
+        stack = _own_stack(name, X, read_dtype(estimator.dtype))
+        check_names(stack.validate(stack.n, len(weights)), shared.names)
+        task = TaskKernels(_given_kernels(stack, shared.names, None, stack.n))
+        return task, None if device is not None else stack.combine(weights)
+    size = _num_samples(X)
+    if size < 2:
+        raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 2.")
+    table = read_table(estimator, X, reset=False)
+    weight = read_weights(sample_weight, X)
+    if weight is not None:
+        table, weight = table[weight > 0], weight[weight > 0]
+    check_room(estimator, [len(table)], 0)
+    kernel, views = None, estimator.model_.views
+    assert views is not None
+    if estimator.pooled:
+        own = shared.set.with_rows(table)
+        kernel = None if device is not None else own.combine(weights)
+    elif device is not None:
+        own = _own_kernels(estimator, table, slice(None), weight, views)
+    else:
+        own, kernel = fit_and_combine(
+            table, views, weights, shared.names, sample_weight=weight, **_kernel_options(estimator)
+        )
+    return TaskKernels(TableKernels(own), weight), kernel
+
+
+def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:
+    """For each task asked for: its model, kernels of its rows, these rows, their places."""
+    check_is_fitted(estimator)
+    device, X, groups = cuda_device_of(X), host(X), as_numpy(groups)
+    tasks, dtype = estimator.model_.tasks, read_dtype(estimator.dtype)
+    is_table = isinstance(estimator.model_.kernels, TableKernels)
+    if isinstance(X, Mapping):
+        if is_table or groups is not None:
+            raise ValueError(
+                "X: a mapping of name -> kernels is for models of precomputed kernels, and "
+                "names its tasks itself (no groups)."
+            )
+        read_groups(list(X), len(X), tasks)
+        return {n: (tasks[n], tasks[n].kernels.cross(K, dtype), None, None) for n, K in X.items()}
+    source: Any = read_table(estimator, X, reset=False) if is_table else _cross_stack(X)
+    rows = group_rows(read_groups(groups, len(source), tasks))
+    return {
+        name: (
+            tasks[name],
+            tasks[name].kernels.cross(source[index], dtype, device),
+            source[index] if is_table else None,
+            index,
+        )
+        for name, index in rows.items()
+    }
+
+
+def check_room(estimator: Any, sizes: list[int], J: int) -> None:
+    """Refuse stacks of all tasks that do not fit, before they are allocated."""
+    side = math.ceil(math.sqrt(sum(size * size for size in sizes)))
+    limit = parse_memory_limit(estimator.memory_limit)
+    check_memory(J, side, np.dtype(read_dtype(estimator.dtype)).itemsize, limit)
+
+
+def _refuse_weights(sample_weight: Any) -> None:
+    if sample_weight is not None:
+        raise ValueError("sample_weight: not supported with precomputed kernels of tasks.")
+
+
+def _given_kernels(stack: DenseStack, names: Any, columns: Any, total: int) -> GivenKernels:
+    return GivenKernels(names, stack.scale, stack.n, total, learned=columns, square=stack)
+
+
+def _own_stack(name: Hashable, X: Any, dtype: Any) -> DenseStack:
+    """A task's own square kernels, or an error that names the task."""
+    try:
+        return read_precomputed(X, dtype=dtype)
+    except InvalidKernelError as error:
+        raise InvalidKernelError(f"task {name!r}: {error}") from None
+
+
+def _cross_stack(X: Any) -> DenseStack:
+    return X if isinstance(X, DenseStack) else DenseStack(np.asarray(X))
