@@ -162,7 +162,8 @@ class FisherProblem:
         u = Ka @ a
         residual = self.target - self.ridge * a - weights @ Ka
         linear, quadratic = float(self.target @ a), self.ridge * float(a @ a)
-        self._check_sign(u, quadratic, a)
+        if not u.min() >= 0.0:  # NaN included
+            self._check_sign(u, quadratic, a)
         upper = (
             2 * linear - quadratic - float(weights @ u) + float(residual @ residual) / self.ridge
         )

@@ -46,7 +46,9 @@ def solve(
     """
     start = problem.n_evaluations
     tracker = Tracker(ball, tol, callback)
-    point = problem.evaluate(starting_weights(ball, problem.J, init))
+    known = init is not None
+    first = starting_weights(ball, problem.J, init) if known else ball.uniform(problem.J)
+    point = problem.evaluate(first)
     # A mixed ball is as round as the less round of its two norms.
     use_oracle = min(getattr(ball, "p", 1.0), getattr(ball, "r", np.inf)) >= ORACLE_P
     last_gap = np.inf
