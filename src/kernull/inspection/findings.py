@@ -61,6 +61,8 @@ class TableReason:
         if self.low is None or self.high is None:
             if not self.expected:
                 return f"{self.column} is {self.value!r}, which no training row has."
+            if self.expected == self.value:
+                return f"{self.column} is {self.value!r}; that alone is not rare."
             return f"{self.column} is {self.value!r}; rows like this have {self.expected!r}."
         usual = f"{plain_number(self.low)} to {plain_number(self.high)}"
         rare = f"1 in {round_to_two(1 / self.share):,} is as far off"
