@@ -45,12 +45,15 @@ __all__ = ["EXPERIMENT", "sentences"]
 
 LOCAL = ("two rooms", "digits 0, 4, 8", "vehicle 1, 2")
 TASKS = ("relatives", "diabetes by age", "survival by age")
-#: What the comparison of localised weights does not tell apart.
+#: Why there is a control.
 CAVEAT = (
-    "Gates are made from all columns at once, while a kernel sees one view: part of a gain may be "
-    "theirs and not the weights'. A control with gates and equal weights was not run."
+    "Gates are made from all columns at once, while a kernel sees one view, so part of a gain may "
+    "be theirs and not the weights': hence the control with the same gates and equal weights. It "
+    "was added after the first results."
 )
 PLAIN, LOCALISED = "lp MK-FN", "localised lp MK-FN"
+#: The control: the same gates, nothing learned.
+EQUAL = "gates and equal weights"
 UNCOUPLED, SHARED, LEARNED = "uncoupled tasks", "one model for all", "learned coupling"
 
 
@@ -72,7 +75,7 @@ def settings(quick: bool) -> Settings:
 def cells(settings: Settings, repeats: int | None) -> Sequence[Cell]:
     """Problems x methods x repeats; the largest problem, vehicle, comes last."""
     count = settings["repeats"] if repeats is None else repeats
-    pairs = [(d, m) for d in settings["local"] for m in (PLAIN, LOCALISED)]
+    pairs = [(d, m) for d in settings["local"] for m in (PLAIN, LOCALISED, EQUAL)]
     pairs += [(d, m) for d in settings["tasks"] for m in (UNCOUPLED, SHARED, LEARNED)]
     pairs.sort(key=lambda pair: pair[0].startswith("vehicle"))
     return [Cell(d, m, r) for d, m in pairs for r in range(count)]
@@ -200,7 +203,7 @@ def _points(method: str, problem: Problem, settings: Settings) -> Iterator[tuple
     for width, stack, cross in kernels_by_width(settings["widths"], problem.views, split):
         if method == PLAIN:
             yield from _path(stack, cross, settings, 2.0, (J, 1), f"width={width:g}")
-        elif method == LOCALISED:
+        elif method in (LOCALISED, EQUAL):
             table = np.column_stack(list(problem.views.values()))
             Z = StandardScaler().fit(table[split.train]).transform(table)
             for L in settings["clusters"]:
@@ -211,6 +214,10 @@ def _points(method: str, problem: Problem, settings: Settings) -> Iterator[tuple
                     soft_memberships(Z[part], centres, near) for part in (split.train, rest)
                 )
                 K, C = gate(stack, gates), gate(cross, new, gates)
+                if method == EQUAL:
+                    equal = {**settings, "p": [np.inf]}
+                    yield from _path(K, C, equal, np.inf, (J, L), f"width={width:g}, L={L}")
+                    continue
                 for r in settings["r"]:
                     label = f"width={width:g}, L={L}, r={r:g}"
                     yield from _path(K, C, settings, r, (J, L), label)
@@ -247,7 +254,8 @@ def sentences(rows: Rows) -> list[str]:
     out = []
     for data in distinct(rows, "data"):
         of_tasks = [(LEARNED, UNCOUPLED), (LEARNED, SHARED)]
-        for ours, theirs in [(LOCALISED, PLAIN)] if data in LOCAL else of_tasks:
+        of_gates = [(LOCALISED, PLAIN), (LOCALISED, EQUAL)]
+        for ours, theirs in of_gates if data in LOCAL else of_tasks:
             n = min(len(by[data, ours]), len(by[data, theirs]))
             a, b = by[data, ours][:n], by[data, theirs][:n]
             shift, up, down, p_value = paired(a, b)
