@@ -65,6 +65,14 @@ def _drop(name: str, field: str) -> Maker:
     return _changed(change)
 
 
+def _parameter(name: str, value: Any) -> Maker:
+    def change(tree: dict[str, Any], _: list[Any]) -> None:
+        pairs = find(tree, "MultiKernelFisherNull")[0]["parameters"]["items"]
+        pairs[[key for key, _ in pairs].index(name)][1] = value
+
+    return _changed(change)
+
+
 def _names(count: int) -> dict[str, Any]:
     return {"$": "tuple", "items": [f"n{i}" for i in range(count)]}
 
@@ -101,6 +109,8 @@ MODELS: dict[str, Maker] = {
     "two billion features": _set("MultiKernelFisherNull", n_features=2 * 10**9),
     "a threshold that contradicts its calibration": _set("model", threshold=1e300),
     "a decoy": _set("MultiKernelFisherNull", best_estimator_=1, best=1),
+    "a type of numbers that is none": _parameter("dtype", 1e-308),
+    "a limit of memory that is none": _parameter("memory_limit", "much"),
     "version 0": lambda originals: re.sub(rb'(kernull-format":")\d', rb"\g<1>0", originals[0]),
     "a complex array": lambda _: _complex(),
 }

@@ -21,6 +21,7 @@ from sklearn.exceptions import NotFittedError
 from kernull import estimators
 from kernull._version import __version__
 from kernull.errors import ModelFileError
+from kernull.estimators.inputs import read_dtype
 from kernull.io.format1 import read_format_1
 from kernull.io.schema import Count, Section, pack, unpack
 from kernull.io.sections import RULES, SCHEMA
@@ -30,7 +31,7 @@ from kernull.persistence import read_tree, write_tree
 from kernull.persistence.format import MAX_BYTES
 from kernull.persistence.values import Node
 from kernull.selection import MultiKernelFisherNullCV
-from kernull.stacks import DenseStack
+from kernull.stacks import DenseStack, parse_memory_limit
 
 __all__ = ["load", "save"]
 
@@ -215,6 +216,8 @@ def _unpack_estimator(node: Any) -> Any:
     if not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
         raise ModelFileError(f"parameters that {node.name} does not have")
     model = cls(**parameters)
+    read_dtype(parameters.get("dtype", "float64"))  # scoring asks for these two
+    parse_memory_limit(parameters.get("memory_limit"))
     allowed = {"parameters", "n_features", "feature_names"}
     allowed |= {"found", "best"} if cls is MultiKernelFisherNullCV else {"model"}
     if not set(content) <= allowed:
