@@ -127,7 +127,6 @@ def test_no_square_matrix_of_the_columns(monkeypatch):
         ({"sample_weight": np.zeros(6)}, "positive numbers"),
         ({"sample_weight": np.ones(5)}, r"expected \(6,\)"),
         ({"groups": np.zeros(6)}, "all rows are of one group"),
-        ({"groups": [0, 1, 1, 1, 1, 1]}, "at least two rows outside every group"),
         ({"groups": [0, 1]}, "one label per row"),
     ],
 )
@@ -159,3 +158,11 @@ def test_a_value_off_a_constant_column_has_no_unit(kind):
     np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(X)), X, rtol=1e-9)
     without = ViewScaler.fit(kind, X[:, :3]).transform(X[:, :3])
     np.testing.assert_array_equal(scaler.transform(X)[:, :3], without)  # it changes nothing else
+
+
+@pytest.mark.parametrize("kind", ["standard", "whiten", "whiten-raw", "quantile"])
+def test_a_scaling_of_one_row_knows_constants_only(kind):
+    X = np.array([[1.0, 5.0, 2.0], [1.0, 6.0, 3.0]])
+    found = left_out_distances(kind, X).rows()
+    assert found[0, 1] == found[1, 0] > 0
+    assert np.isfinite(found[0, 1])

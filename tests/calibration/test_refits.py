@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -14,34 +12,22 @@ from tests.calibration.test_decisions import correlated_rows
 from tests.plain import plain_fisher, row_scores
 
 
-def held_out_weight(weight, folds=10):
-    """What each fold holds out of each of some different, sorted rows: one copy after the other."""
-    out = np.zeros((folds, len(weight)))
-    for i, left in enumerate(weight):
-        k = i
-        while left > 0:
-            out[k % folds, i] += min(left, 1.0)
-            k, left = k + 1, left - 1.0
-    return out
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_folds_are_refits(weighted):
     """Against estimators fitted to what folds leave, with the kernel weights held by p."""
     rows = correlated_rows()[:31]
     rows = rows[np.lexsort(rows.T[::-1])]
-    weight = np.random.default_rng(1).uniform(0.5, 25.0, 31) if weighted else np.ones(31)
+    weight = np.random.default_rng(1).uniform(0.5, 5.0, 31) if weighted else np.ones(31)
     views = {"a": slice(0, 25), "b": slice(25, 40)}
     options = {"views": views, "scaling": ["standard", "whiten"], "p": np.inf}  # equal weights
     model = plain_fisher(calibration="folds", false_alarm_rate=0.1, **options)
     model.fit(rows, sample_weight=weight if weighted else None)
     expected = np.zeros(31)
-    for held in held_out_weight(weight):
+    for fold in range(10):  # a row is in one fold whole, whatever its weight
+        held = np.arange(31) % 10 == fold
         part = plain_fisher(calibration="loo", **options)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            part.fit(rows, sample_weight=np.maximum(weight - held, 0))
-        expected += held / weight * part.score_samples(rows)
+        part.fit(rows[~held], sample_weight=weight[~held])
+        expected[held] = part.score_samples(rows[held])
     scores = row_scores(model, rows, sample_weight=weight if weighted else None)
     np.testing.assert_allclose(scores, expected, rtol=1e-8)
     np.testing.assert_allclose(model.calibration_.scores, np.sort(expected), rtol=1e-8)
@@ -50,16 +36,40 @@ def test_folds_are_refits(weighted):
     np.testing.assert_allclose(parts.sum(axis=1), expected, rtol=1e-8)
 
 
-def test_a_weight_counts_as_copies():
-    rows = correlated_rows()[:24]
-    twice = np.concatenate([rows, rows[:6]])
-    weight = np.append(np.full(6, 2.0), np.ones(18))
-    model = plain_fisher(calibration="folds", scaling="whiten")
-    given = ((rows, weight), (twice, None))
-    scores = [row_scores(model, X, sample_weight=w)[:24] for X, w in given]
-    np.testing.assert_allclose(*scores, rtol=1e-8)
-    one, two = (clone(model).fit(X, sample_weight=w).threshold_ for X, w in given)
-    assert one == pytest.approx(two, rel=1e-8)
+@pytest.mark.parametrize("calibration", ["auto", "loo", "folds", "split"])
+@pytest.mark.parametrize("weight", [0.01, 2.0, 5.0])
+def test_a_constant_weight_changes_nothing_at_all(calibration, weight):
+    rows = correlated_rows()[:60]
+    model = MultiKernelFisherNull(calibration=calibration, decision="sum")
+    plain, weighted = (clone(model).fit(rows, sample_weight=w) for w in (None, np.full(60, weight)))
+    np.testing.assert_array_equal(weighted.p_values(rows), plain.p_values(rows))
+    assert weighted.threshold_ == plain.threshold_
+
+
+@pytest.mark.parametrize("calibration", ["auto", "folds", "split"])
+def test_rows_of_weight_zero_are_absent(calibration):
+    rows = correlated_rows()[:60]
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 60)
+    weight[40:] = 0.0
+    model = MultiKernelFisherNull(calibration=calibration, decision="sum")
+    some = clone(model).fit(rows[:40], sample_weight=weight[:40])
+    given = clone(model).fit(rows, sample_weight=weight)
+    np.testing.assert_allclose(given.p_values(rows), some.p_values(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("calibration", ["auto", "folds", "split"])
+def test_near_copies_need_their_groups(calibration):
+    """Two readings of each thing: left out one by one, each still has its twin."""
+    rng = np.random.default_rng(0)
+    things, new = rng.normal(size=(250, 6)), rng.normal(size=(1000, 6))
+    rows = np.repeat(things, 2, axis=0) + 1e-3 * rng.normal(size=(500, 6))
+    model = MultiKernelFisherNull(calibration=calibration, false_alarm_rate=0.1, decision="sum")
+    rates = [
+        (clone(model).fit(rows, groups=groups).predict(new) == -1).mean()
+        for groups in (None, np.repeat(np.arange(250), 2))
+    ]
+    assert rates[0] > 0.25
+    assert rates[1] < 0.2
 
 
 def test_a_column_that_is_not_read_does_not_tell_copies_apart():
@@ -115,8 +125,7 @@ def test_hardly_any_rows(rows):
     X = np.random.default_rng(0).normal(size=(rows, 4))
     model = MultiKernelFisherNull(false_alarm_rate=0.5, decision="sum", scaling="whiten")
     if rows < 3:
-        with pytest.warns(CalibrationWarning, match="was whitened by the 2 rows"):
-            model.fit(X)
+        model.fit(X)
         with pytest.raises(MissingCapabilityError, match="at least three different rows"):
             model.set_params(calibration="folds").fit(X)
     else:

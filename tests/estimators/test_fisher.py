@@ -101,8 +101,12 @@ def test_it_tells_wine_from_other_wine(wine, fitted):
 # -- leave-one-out, thresholds, p-values -----------------------------------------------------------
 
 
-def test_leave_one_out_equals_n_refits(wine, fitted):
-    """Refits given the ridge, weights, widths and scaling of the fit, by plain linear algebra."""
+def test_leave_one_out_equals_n_refits(wine):
+    """Refits given the ridge, weights, widths and scaling of the fit, by plain linear algebra.
+
+    Rbf kernels leave the scaling out too: see tests/calibration/test_left_out_kernels.py.
+    """
+    fitted = plain_fisher("laplacian", views=VIEWS).fit(wine[0])
     K = np.tensordot(fitted.weights_, fitted.bank_.stack().kernels, 1)
     n = len(K)
     ridge = 0.01 * n
@@ -111,8 +115,10 @@ def test_leave_one_out_equals_n_refits(wine, fitted):
         keep = np.delete(np.arange(n), i)
         a = np.linalg.solve(K[np.ix_(keep, keep)] + ridge * np.eye(n - 1), np.ones(n - 1))
         expected[i] = K[i, keep] @ a
+    own = K @ np.linalg.solve(K + ridge * np.eye(n), np.ones(n))
+    expected = np.minimum(expected, own)  # no higher than as a new row
     np.testing.assert_allclose(row_scores(fitted, wine[0]), expected, rtol=1e-8)
-    flagged = plain_fisher(views=VIEWS).fit_predict(wine[0]) == -1
+    flagged = plain_fisher("laplacian", views=VIEWS).fit_predict(wine[0]) == -1
     # The threshold is one of the scores, which is not below itself.
     np.testing.assert_array_equal(flagged, expected < fitted.threshold_ - 1e-9)
 
@@ -121,13 +127,15 @@ def test_leave_one_out_equals_n_refits(wine, fitted):
 def test_leave_one_out_is_exact_whichever_solver_found_the_weights(solver, rng):
     """From 600 rows on auto stops at inexact coefficients; scores and thresholds must not."""
     X = rng.normal(size=(620 if solver == "auto" else 80, 4))
-    model = plain_fisher(views="features", solver=solver, p=4.0, delta=0.1).fit(X)
+    options = {"views": "features", "solver": solver, "p": 4.0, "delta": 0.1}
+    model = plain_fisher("laplacian", **options).fit(X)
     assert model.solver_ == ("subspace" if solver == "auto" else solver)
     n = len(X)
     A = np.tensordot(model.weights_, model.bank_.stack().kernels, 1) + 0.1 * n * np.eye(n)
     np.testing.assert_allclose(A @ model.coef_, np.ones(n), atol=1e-10)
-    expected = 1 - model.coef_ / np.diag(np.linalg.inv(A))
-    np.testing.assert_allclose(row_scores(model, X), expected, rtol=1e-8)
+    # no higher than as a new row
+    expected = 1 - np.maximum(model.coef_ / np.diag(np.linalg.inv(A)), 0.1 * n * model.coef_)
+    np.testing.assert_allclose(row_scores(model, X), expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.1, 0.31])
@@ -196,7 +204,8 @@ def test_tables_and_their_own_kernels_give_the_same_model(wine, fitted):
     model = plain_fisher("precomputed").fit(train)
     np.testing.assert_allclose(model.weights_, fitted.weights_, rtol=1e-12)
     np.testing.assert_allclose(model.score_samples(new), fitted.score_samples(others), rtol=1e-9)
-    assert model.threshold_ == pytest.approx(fitted.threshold_, rel=1e-12)
+    # Left-out rows leave the scaling of a table too; of given kernels nobody knows it.
+    assert model.threshold_ == pytest.approx(fitted.threshold_, rel=0.2)
 
 
 def test_float32_is_close_and_stays_certified(wine, fitted):
@@ -212,20 +221,20 @@ def test_float32_is_close_and_stays_certified(wine, fitted):
 # -- sample weights ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scaling", ["standard", "whiten", "none"])
+@pytest.mark.parametrize("scaling", ["standard", "whiten", "quantile", "none"])
 @pytest.mark.parametrize("kernels", ["rbf", ["laplacian", "polynomial"]])
-def test_weights_equal_copies(wine, scaling, kernels):
+def test_only_ratios_of_weights_matter(wine, scaling, kernels):
+    """A weight is trust in a row against the others: it says nothing of how many rows there are."""
     X, others = ((part - wine[0].mean(0)) / wine[0].std(0) for part in wine)
     X = X[:25]
-    copies = np.random.default_rng(0).integers(1, 4, 25)
+    weight = np.random.default_rng(0).uniform(0.5, 4, 25)
     options = {"kernels": kernels, "views": VIEWS, "scaling": scaling, "tol": 1e-10}
-    weighted = plain_fisher(**options).fit(X, sample_weight=copies)
-    repeated = plain_fisher(**options).fit(np.repeat(X, copies, axis=0))
-    np.testing.assert_allclose(weighted.weights_, repeated.weights_, atol=1e-5)
-    np.testing.assert_allclose(
-        weighted.score_samples(others), repeated.score_samples(others), atol=1e-6
-    )
-    assert weighted.threshold_ == pytest.approx(repeated.threshold_, abs=1e-6)
+    one, other = (plain_fisher(**options).fit(X, sample_weight=c * weight) for c in (1.0, 7.0))
+    np.testing.assert_allclose(one.weights_, other.weights_, atol=1e-9)
+    np.testing.assert_allclose(one.score_samples(others), other.score_samples(others), atol=1e-9)
+    assert one.threshold_ == pytest.approx(other.threshold_, rel=1e-9)
+    plain = plain_fisher(**options).fit(X)
+    assert np.abs(one.score_samples(others) - plain.score_samples(others)).max() > 1e-3
 
 
 def test_weight_zero_equals_absence(wine):
@@ -256,7 +265,6 @@ def test_weights_on_precomputed_kernels(stacks):
             repeated.score_samples(new[:, :, rows]),
             rtol=1e-6,
         )
-        assert model.threshold_ == pytest.approx(repeated.threshold_, rel=1e-6)
 
 
 def test_a_small_weight_lets_the_model_miss_the_row(wine):

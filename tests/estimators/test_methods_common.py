@@ -23,7 +23,12 @@ HONEST = (
     "the threshold comes from scores of rows left out, so that training rows themselves are "
     "flagged less often than the false-alarm rate, and fit_predict differs from predict"
 )
-EXPECTED = {"check_outliers_fit_predict": HONEST}
+EXPECTED = {
+    "check_outliers_fit_predict": HONEST,
+    "check_sample_weight_equivalence_on_dense_data": (
+        "a weight is trust in a row against the others, not a number of copies"
+    ),
+}
 ITSELF = (
     "demands that predict flags some training rows; with automatic widths a training row that is "
     "taken as new finds itself. fit_predict leaves it out"

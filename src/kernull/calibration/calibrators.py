@@ -9,13 +9,14 @@ to each row, so that training rows look far more normal than new ones ever will 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from kernull._typing import Array, Indices
+from kernull.calibration.left_out_scores import lower_ties
 from kernull.errors import CalibrationWarning, MissingCapabilityError
 from kernull.problems import FisherProblem
 
@@ -77,7 +78,9 @@ class Learned(Protocol):
 class Calibrator(Protocol):
     """A way to find scores of rows that a model did not see."""
 
-    def hold_out(self, n: int, weight: Array | None) -> tuple[Array | None, Indices | None]:
+    def hold_out(
+        self, n: int, weight: Array | None, groups: Indices | None = None
+    ) -> tuple[Array | None, Indices | None]:
         """Weights to learn with, and the rows held out of learning, if any."""
         ...
 
@@ -90,14 +93,18 @@ class Calibrator(Protocol):
 class LeaveOneOut:
     """Every row by a model without it: in closed form, on a sample, or as the method can."""
 
-    def hold_out(self, n: int, weight: Array | None) -> tuple[Array | None, Indices | None]:
+    def hold_out(
+        self, n: int, weight: Array | None, groups: Indices | None = None
+    ) -> tuple[Array | None, Indices | None]:
         """Nothing is held out."""
         return weight, None
 
     def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
         """Leave-one-out scores; warns where the scaling remembers rows."""
         warn_of_leak(learned.leaking_view)
-        return learned.leave_one_out()
+        found = learned.leave_one_out()
+        every = found.scores if found.every is None else found.every
+        return replace(found, scores=lower_ties(found.scores), every=every)
 
 
 @dataclass(frozen=True)
@@ -137,9 +144,11 @@ class Split:
     fraction: Any = 0.25
     random_state: Any = 0
 
-    def hold_out(self, n: int, weight: Array | None) -> tuple[Array | None, Indices | None]:
+    def hold_out(
+        self, n: int, weight: Array | None, groups: Indices | None = None
+    ) -> tuple[Array | None, Indices | None]:
         """Draw the rows."""
-        return hold_out(n, self.fraction, self.random_state, weight)
+        return hold_out(n, self.fraction, self.random_state, weight, groups)
 
     def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
         """Scores of the rows held out."""
@@ -198,15 +207,18 @@ def leaking_view(kernels: Any, rows: int) -> Leak | None:
     return Leak(widest, rows)
 
 
-def warn_of_leak(leak: Leak | None) -> None:
-    """Say that a threshold by leave-one-out will not hold, where there is a leak."""
+def warn_of_leak(leak: Leak | None, whose: str = "") -> None:
+    """Say that a threshold by leave-one-out will not hold, where there is a leak.
+
+    ``whose`` names the rows, where they are not all.
+    """
     if leak is None:
         return
     view, rows = leak
     done = "whitened" if view.scaler.kind.startswith("whiten") else "standardised"
     warnings.warn(
         f"scaling: the view {view.name!r} of {len(view.columns)} columns was {done} by the {rows} "
-        "rows that also set the threshold, so more normal rows will be flagged than "
+        f"rows{whose} that also set the threshold, so more normal rows will be flagged than "
         "false_alarm_rate says. Use calibration='split' (or 'folds', where it is offered), "
         "another scaling, or more rows.",
         CalibrationWarning,
@@ -215,7 +227,11 @@ def warn_of_leak(leak: Leak | None) -> None:
 
 
 def hold_out(
-    n: int, fraction: Any, random_state: Any = None, sample_weight: Array | None = None
+    n: int,
+    fraction: Any,
+    random_state: Any = None,
+    sample_weight: Array | None = None,
+    groups: Indices | None = None,
 ) -> tuple[Array, Indices]:
     """Draw the rows that a fit does not see, so that their scores are those of new rows.
 
@@ -229,6 +245,8 @@ def hold_out(
         Seed of the draw.
     sample_weight : array of shape (n,), optional
         Weights of the rows; rows of weight zero are neither fitted nor held out.
+    groups : integer array of shape (n,), optional
+        Rows of a group are held out together: whole groups are drawn until there are enough rows.
 
     Returns
     -------
@@ -254,8 +272,26 @@ def hold_out(
         )
     order = check_seed(random_state).permutation(len(eligible))
     held = np.sort(eligible[order[:count]])
+    if groups is not None:
+        held = _whole_groups(eligible[order], groups, count)
     weight[held] = 0.0
     return weight, held
+
+
+def _whole_groups(rows: Indices, groups: Indices, count: int) -> Indices:
+    """The first rows of a draw with all others of their groups, as many as were asked for."""
+    drawn = groups[rows]
+    first = np.sort(np.unique(drawn, return_index=True)[1])  # groups in the order of the draw
+    names = drawn[first]
+    total = np.cumsum([int((drawn == name).sum()) for name in names])
+    taken = names[: int(np.searchsorted(total, count)) + 1]
+    held = np.sort(rows[np.isin(drawn, taken)])
+    if len(held) > len(rows) - 2:
+        raise ValueError(
+            "groups: holding out whole groups leaves fewer than 2 rows to learn from; use smaller "
+            "groups, a smaller calibration_fraction, or calibration='loo'."
+        )
+    return held
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
@@ -292,10 +328,8 @@ def leave_one_out(
 
     .. math:: y_i^{-i} = t_i - a_i / [(\rho I + K_b)^{-1}]_{ii}
 
-    A row of weight w stands for w copies, of which one is left out: with m = max(w - 1, 0) copies
-    kept and G the diagonal of the inverse,
-    :math:`t_i - y_i^{-i} = \rho a_i / (m + \rho (1 - m/w) G_{ii})`, which is the formula above
-    for w = 1.
+    With row weights it is the same with :math:`(\rho W^{-1} + K_b)^{-1}`: a row is left out whole,
+    whatever its weight.
 
     Parameters
     ----------
@@ -319,18 +353,11 @@ def leave_one_out(
     inverse = problem.inverse_diagonal(weights) if inverse_diagonal is None else inverse_diagonal
     if row_weight is not None:  # from the scaled coordinates of the problem to those of the rows
         inverse = np.asarray(row_weight, dtype=float) * inverse
-    return left_out_projections(inverse, coef, problem.ridge, target, row_weight)
+    return left_out_projections(inverse, coef, target)
 
 
 def left_out_projections(
-    inverse_diagonal: Array,
-    coef: Array,
-    ridge: float,
-    target: Array | None = None,
-    row_weight: Array | None = None,
+    inverse_diagonal: Array, coef: Array, target: Array | None = None
 ) -> Array:
     """What `leave_one_out` returns, from the diagonal of (rho W^-1 + K_b)^-1, W the row weights."""
-    w = np.ones(len(coef)) if row_weight is None else np.asarray(row_weight, dtype=float)
-    kept = np.maximum(w - 1.0, 0.0)
-    residual = ridge * coef / (kept + ridge * (1.0 - kept / w) * inverse_diagonal)
-    return np.asarray((1.0 if target is None else target) - residual)
+    return np.asarray((1.0 if target is None else target) - coef / inverse_diagonal)

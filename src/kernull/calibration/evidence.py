@@ -22,6 +22,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_distances import read_groups, trust
+from kernull.calibration.left_out_scores import lower_ties
 
 __all__ = ["Tails", "combine", "rarity", "shares"]
 
@@ -80,8 +81,11 @@ class Tails:
         groups: Any = None,
         share: float = TAIL_SHARE,
     ) -> Tails:
-        """From left-out scores, of shape (n, J) or (n,); higher is more normal."""
-        S = _bounded(scores)
+        """From left-out scores, of shape (n, J) or (n,); higher is more normal.
+
+        Scores that tie are lowered first, by `lower_ties`.
+        """
+        S = lower_ties(_bounded(scores))
         n, J = S.shape
         weight, group = trust(sample_weight, n), read_groups(groups, n)
         ordered, counts = np.empty((n, J)), np.empty((n, J))

@@ -158,17 +158,14 @@ def left_out_distances(
         raise ValueError(f"scaling: got {kind!r}; expected one of {SCALINGS}.")
     X = np.asarray(X, dtype=float)
     n, weight, group = len(X), trust(sample_weight, len(X)), read_groups(groups, len(X))
-    if n - np.bincount(group, minlength=1).max(initial=0) < 2:
-        raise ValueError(
-            f"X: got {n} rows; expected at least two rows outside every group to fit a scaling to."
-        )
     if kind == "none":
         return LeftOutDistances(n, group, _plain(X))
     X = X[:, ~constant_columns(X)]
     if not X.shape[1]:
         return LeftOutDistances(n, group, lambda index: np.zeros((len(index), n)))
-    if kind in ("whiten", "whiten-raw") and X.shape[1] == 1:
-        kind = "standard"  # the same for one column
+    single_other = n - int(np.bincount(group).max()) < 2  # all its columns are constant
+    if single_other or (kind in ("whiten", "whiten-raw") and X.shape[1] == 1):
+        kind = "standard"  # the same
     single = int(group.max()) + 1 == n
     if kind == "standard":
         return LeftOutDistances(n, group, _standard(X, weight, group))
@@ -265,7 +262,7 @@ def _standard(X: Array, weight: Array, group: Indices) -> Rows:
     alone, spread = others_constant(X, group)
     V = variances_without(X, weight, group)
     gain = np.divide(1.0, V, out=np.zeros_like(V), where=(V > 0) & (spread > 0))
-    step = unseen_step("standard", n) ** 2
+    step = unseen_step("standard", n) ** 2 if alone.any() else 0.0
     squares = Z**2
     right = np.column_stack([squares, Z, np.ones(n)]).T
 

@@ -69,7 +69,7 @@ def left_out_kernel_rows(
     ]
 
     def rows(index: Indices) -> Array:
-        out = np.empty((kernels.J, len(index), len(table)))
+        out = np.empty((len(kernels.kernel_names), len(index), len(table)))
         j = 0
         for view, distances, scale in views:
             squared = None if distances is None else distances.rows(index)

@@ -115,7 +115,7 @@ def whiten_raw_rows(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
     h = (squares * R).sum(axis=1)
     beta = (1 - g) * W * weight / rest**2
     left_over = 1.0 - beta * h
-    step = unseen_step("whiten-raw", n) ** 2
+    step = unseen_step("whiten-raw", n) ** 2 if alone.any() else 1.0
     jump2 = np.where(alone, (Z * (W / rest)[:, None]) ** 2, 0.0)
     jump = np.divide(jump2.sum(axis=1), floor, out=np.zeros(n), where=floor > 0)
     extra = alone.sum(axis=1) * step - jump
@@ -200,7 +200,7 @@ def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows)
     upper = np.triu_indices(d)
     double = np.where(upper[0] == upper[1], 1.0, 2.0)
     pairs = (Z[:, upper[0]] * Z[:, upper[1]]).T
-    step = unseen_step("whiten", n) ** 2
+    step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
 
     def rows(index: Indices) -> Array:
         z, root = Z[index], 1.0 / np.sqrt(V[index])
@@ -249,7 +249,7 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
         large &= squares >= bar[:, None]
     small = np.where(large, 0.0, g * omega[:, None] * squares)
     moves = _shrinkage_moves(X, Z, weight, alone, g)
-    step = unseen_step("whiten", n) ** 2
+    step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
     # z_i'P z_k, with the first-order part of row i, is (z_i + E_i y_i)'y_k.
     left = Z + small * Y
     own = np.einsum("ij,ij->i", left, Y)

@@ -14,8 +14,7 @@ The diagonal of K_j G is a row-by-row dot product of two symmetric matrices: all
 together cost no more than one product K_j v a kernel. Their sum over j is
 :math:`1 - a_i / G_{ii}`, the textbook formula.
 
-A row of weight w stands for w copies, of which one is left out: with m = max(w - 1, 0) copies kept
-and :math:`c = \rho (1 - m/w)`, :math:`\kappa_i = c\, a_i / (m + c\, G_{ii})`.
+A row is left out whole, whatever its weight.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernull._typing import Array, Indices
+from kernull.calibration.left_out_scores import not_above_own
 from kernull.problems import RidgeInverse
 from kernull.stacks import Stack
 
@@ -39,7 +39,8 @@ def leave_one_out_contributions(
 
     .. math:: c_{ij}^{-i} = b_j \left[ (K_j a)_i - \kappa_i (K_j G)_{ii} \right]
 
-    Exact at fixed kernel weights.
+    Exact at fixed kernel weights; rows that this puts above their score as new rows are lowered to
+    it (`not_above_own`).
 
     Parameters
     ----------
@@ -57,16 +58,15 @@ def leave_one_out_contributions(
     array of shape (n, J)
         Rows add up to the leave-one-out projections.
     """
-    G, w = inverse.inverse, inverse.row_weight
+    G = inverse.inverse
     a = inverse.coef(target)
-    kept = np.maximum(w - 1.0, 0.0)
-    freed = inverse.ridge * (1.0 - kept / w)
-    kappa = freed * a / (kept + freed * inverse.diagonal)
+    kappa = a / inverse.diagonal
     out = np.empty((inverse.n, stack.J))
     for rows in _chunks(np.arange(inverse.n), stack):
         K = stack.rows(rows)  # (J, rows, n)
         out[rows] = (K @ a).T - kappa[rows, None] * np.einsum("jik,ik->ij", K, G[rows])
-    return np.asarray(out * weights)
+    own = (1.0 if target is None else target) - inverse.ridge / inverse.row_weight * a
+    return not_above_own(out * weights, own)
 
 
 def attributed_contributions(

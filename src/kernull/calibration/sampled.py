@@ -115,7 +115,7 @@ def sampled_leave_one_out(
         error[start : start + step] = slack / found
     if row_weight is not None:  # from the scaled coordinates of the problem to those of the rows
         inverse *= row_weight
-    projections = left_out_projections(inverse, coef, problem.ridge, row_weight=row_weight)
+    projections = left_out_projections(inverse, coef)
     return SampledProjections(projections, index, error)
 
 

@@ -23,6 +23,7 @@ from kernull._containers import (
 )
 from kernull._typing import Array, Mask
 from kernull.calibration import discoveries, read_calibration
+from kernull.calibration.left_out_distances import read_groups
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.growing import read_budget, warn_beyond_budget
 from kernull.estimators.inputs import (
@@ -153,8 +154,9 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         y : ignored
             Present for scikit-learn's interface.
         sample_weight : array of shape (n,), optional
-            Trust in each row: a weight w counts as w copies of the row, a weight below 1 lets the
-            model miss it. For training data that is not clean.
+            Trust in each row, against the others: only ratios matter, so a constant weight changes
+            nothing. A row that is trusted less may be missed by the model and counts less in ranks.
+            Rows of weight zero take no part. For training data that is not clean.
 
         Returns
         -------
@@ -164,22 +166,34 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         return self
 
     def _fit(
-        self, X: Any, sample_weight: Any = None, client: Any = None, *, growing: bool = False
+        self,
+        X: Any,
+        sample_weight: Any = None,
+        client: Any = None,
+        groups: Any = None,
+        *,
+        growing: bool = False,
     ) -> Fitted:
         budget = None if self.max_samples is None else read_budget(self.max_samples)
         with rollback_on_error(self):  # never the columns of one fit with the kernels of another
-            weight = None
+            weight, together = None, None
             if sample_weight is not None:
                 weight = read_weights(as_numpy(sample_weight), X)
-            fitted = self._learn(self._rows(X), weight, client)
+            rows = self._rows(X)
+            if groups is not None:
+                together = read_groups(as_numpy(groups), rows.n)
+            fitted = self._learn(rows, weight, client, together)
             device = str(X.device) if is_tensor(X) else None
             self.model_ = replace(fitted.model, device=device)
         if budget is not None and not growing and fitted.model.rule.coef.ndim == 1:
             warn_beyond_budget(len(fitted.model.rule.coef), budget)  # landmarks cannot be dropped
         return fitted
 
-    def _learn(self, rows: TableRows | GivenRows, weight: Any, client: Any) -> Fitted:
-        return learn(self.learning_method(), rows, weight, self.learning_settings(client))
+    def _learn(
+        self, rows: TableRows | GivenRows, weight: Any, client: Any, groups: Any = None
+    ) -> Fitted:
+        settings = self.learning_settings(client)
+        return learn(self.learning_method(), rows, weight, settings, groups)
 
     def learning_settings(self, client: Any = None) -> Settings:
         """The parameters that all methods share, checked, as `kernull.models.learn` takes them."""

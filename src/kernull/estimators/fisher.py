@@ -327,7 +327,15 @@ class MultiKernelFisherNull(AdditiveEstimator):
             raise AttributeError(f"{asked}: precomputed kernels have no scaling and no widths.")
         return kernels.set
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        client: Any = None,
+    ) -> Self:
         """Learn what normal looks like.
 
         Parameters
@@ -338,8 +346,13 @@ class MultiKernelFisherNull(AdditiveEstimator):
         y : ignored
             Present for scikit-learn's interface.
         sample_weight : array of shape (n,), optional
-            Trust in each row: a weight w counts as w copies of the row, a weight below 1 lets the
-            model miss it. For training data that is not clean.
+            Trust in each row, against the others: only ratios matter, so a constant weight changes
+            nothing. A row that is trusted less may be missed by the model and counts less in ranks.
+            Rows of weight zero take no part. For training data that is not clean.
+        groups : array of shape (n,), optional
+            Label of each row's group: rows of one group are left out, or held out, together when
+            the threshold is found. For rows that are near copies of each other, such as readings
+            of one sensor that follow closely, or pictures of one thing.
         client : dask.distributed.Client, optional
             The cluster of ``storage="dask"``; the active client by default.
 
@@ -347,16 +360,18 @@ class MultiKernelFisherNull(AdditiveEstimator):
         -------
         self
         """
-        self._fit(X, sample_weight, client)
+        self._fit(X, sample_weight, client, groups)
         return self
 
     suspects_: Indices
 
-    def _learn(self, rows: Any, weight: Any, client: Any) -> Fitted:
+    def _learn(self, rows: Any, weight: Any, client: Any, groups: Any = None) -> Fitted:
         if hasattr(self, "suspects_"):
             del self.suspects_  # of another fit
         if self.contamination is None:
-            return super()._learn(rows, weight, client)
+            return super()._learn(rows, weight, client, groups)
+        if groups is not None:
+            self._check_clean("groups=")
         share, wide = read_contamination(self.contamination), self._for_unclean_rows()
         method, settings = wide.learning_method(), wide.learning_settings(client)
         fitted, self.suspects_ = learn_contaminated(method, rows, weight, settings, share)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernull._containers import as_numpy, cuda_device_of, host
 from kernull._typing import Array, Indices
 from kernull.calibration import leaking_view, warn_of_leak
+from kernull.calibration.left_out_distances import trust
+from kernull.calibration.left_out_kernels import leaves_scaling_out
 from kernull.errors import InvalidKernelError
 from kernull.estimators.inputs import read_dtype, read_table, read_weights
 from kernull.models import GivenKernels, TableKernels
@@ -120,6 +122,7 @@ def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
     weight = read_weights(sample_weight, X)
     rows = group_rows(read_groups(groups, len(table)))
     kept = rows if weight is None else {c: i[weight[i] > 0] for c, i in rows.items()}
+    weight = None if weight is None else _trusted(weight, kept.values())
     check_sizes({name: len(index) for name, index in kept.items()})
     views = resolve_views(
         estimator.views, table.shape[1], getattr(estimator, "feature_names_in_", None)
@@ -132,17 +135,40 @@ def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
         sets = [shared.with_rows(table[rows]) for rows in index]
     else:
         sets = [_own_kernels(estimator, table, rows, weight, views) for rows in index]
-        smallest = min(sets, key=lambda kernels: kernels.n)
-        leak = leaking_view(smallest, smallest.n)
-        # Small tasks are what this is for: standardised, their thresholds are a little off.
-        if leak is not None and leak.view.scaler.kind != "standard":
-            warn_of_leak(leak)
+    _warn_of_leaks(dict(zip(kept, sets, strict=True)), sum(map(len, index)), estimator.pooled)
     check_room(estimator, [len(rows) for rows in index], sets[0].J)
     tasks = {
-        name: TaskKernels(TableKernels(own), None if weight is None else weight[rows])
+        name: TaskKernels(
+            TableKernels(own),
+            None if weight is None else weight[rows],
+            None if estimator.pooled else table[rows],
+        )
         for (name, rows), own in zip(kept.items(), sets, strict=True)
     }
     return tasks, rows, views
+
+
+def _warn_of_leaks(sets: dict[Hashable, KernelSet], n: int, pooled: bool) -> None:
+    """Name tasks whose rows cannot be left out of a scaling that follows them closely."""
+    leaks = {
+        name: leaking_view(kernels, n if pooled else kernels.n)
+        for name, kernels in sets.items()
+        if pooled or not leaves_scaling_out(kernels)
+    }
+    found = [name for name, leak in leaks.items() if leak is not None]
+    if found:
+        several = "" if len(found) == 1 else f" (and those of {len(found) - 1} more tasks)"
+        whose = " of all tasks" if pooled else f" of task {found[0]!r}{several}"
+        warn_of_leak(leaks[found[0]], whose)
+
+
+def _trusted(weight: Array, tasks: Iterable[Indices]) -> Array | None:
+    """Weights of mean one within each task."""
+    out = np.zeros(len(weight))
+    for rows in tasks:
+        if len(rows):
+            out[rows] = trust(weight[rows], len(rows))
+    return None if (out == 1.0).all() else out
 
 
 def _own_kernels(
@@ -213,7 +239,7 @@ def read_new_task(
     table = read_table(estimator, X, reset=False)
     weight = read_weights(sample_weight, X)
     if weight is not None:
-        table, weight = table[weight > 0], weight[weight > 0]
+        table, weight = table[weight > 0], trust(weight[weight > 0], int((weight > 0).sum()))
     check_room(estimator, [len(table)], 0)
     kernel, views = None, estimator.model_.views
     assert views is not None
@@ -226,7 +252,7 @@ def read_new_task(
         own, kernel = fit_and_combine(
             table, views, weights, shared.names, sample_weight=weight, **_kernel_options(estimator)
         )
-    return TaskKernels(TableKernels(own), weight), kernel
+    return TaskKernels(TableKernels(own), weight, None if estimator.pooled else table), kernel
 
 
 def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:

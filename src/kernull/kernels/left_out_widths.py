@@ -114,7 +114,7 @@ def _of_single_rows(
     """All at once where no row has a weight or a group."""
     n = len(totals)
     first, second, owner = nearest
-    mean = (totals.sum() - 2.0 * totals) / ((n - 1.0) * (n - 2.0)) * size
+    mean = (totals.sum() - 2.0 * totals) / max((n - 1.0) * (n - 2.0), 1.0) * size
     mean = np.where(mean > 0, mean, 1.0)
     values = np.tile(first, (n, 1))
     values[owner, np.arange(n)] = second

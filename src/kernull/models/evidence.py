@@ -35,7 +35,7 @@ from kernull.calibration.left_out_scores import (
     log_nearest,
     nearest_floor,
 )
-from kernull.errors import DominantViewWarning
+from kernull.errors import DominantViewWarning, MissingCapabilityError
 from kernull.kernels.left_out_widths import FEW_ROWS, left_out_widths
 from kernull.models.fisher import FisherFit, FisherMethod
 from kernull.models.kernels import TableKernels, Training
@@ -78,11 +78,15 @@ class EvidenceMethod:
         return self.weights.delta
 
     def learn(
-        self, training: Training, row_weight: Array | None, init: Array | None = None
+        self,
+        training: Training,
+        row_weight: Array | None,
+        init: Array | None = None,
+        groups: Indices | None = None,
     ) -> EvidenceFit:
         """Learn the weights from all rows, then each kernel's own evidence."""
         weights = self.weights.learn(training, row_weight, init)
-        fit = EvidenceFit(weights, training, row_weight, self.max_rows)
+        fit = EvidenceFit(weights, training, row_weight, self.max_rows, groups)
         if isinstance(training.kernels, TableKernels):
             warn_of_views(fit.rule, training.kernels.views)
         return fit
@@ -96,6 +100,8 @@ class EvidenceFit:
     training: Training
     row_weight: Array | None
     max_rows: int = EVIDENCE_ROWS
+    groups: Indices | None = None
+    """Rows of a group are left out together."""
     leaves_out_scaling = True
     """Rows are left out of their own scaling, so that nothing leaks."""
 
@@ -126,8 +132,14 @@ class EvidenceFit:
             weight = self.row_weight
             some = slice(None) if rows is None else rows
             own = None if weight is None else weight[some]
+            groups = None if self.groups is None else self.groups[some]
             kept = kernels.set if rows is None else kernels.set.take(rows)
-            return _of_table(kept, projection, table[some], own, rows)
+            return _of_table(kept, projection, table[some], own, rows, groups)
+        if self.groups is not None:
+            raise MissingCapabilityError(
+                "groups: evidence of precomputed kernels leaves rows out one by one; use "
+                "decision='sum', or calibration='split'."
+            )
         return _of_stack(stack, projection, self.row_weight, self.max_rows)
 
     @cached_property
@@ -211,6 +223,7 @@ def _of_table(
     table: Array | None,
     row_weight: Array | None,
     rows: Indices | None,
+    groups: Indices | None = None,
 ) -> EvidenceRule:
     J, n = kernels.J, kernels.n
     weight = trust(row_weight, n)
@@ -219,11 +232,11 @@ def _of_table(
     j = 0
     for view in kernels.views:
         here = slice(j, j + len(view.kernels))
-        coef[here], left_out[:, here], nearest2 = _own_of_view(view, table, weight)
+        coef[here], left_out[:, here], nearest2 = _own_of_view(view, table, weight, groups)
         floors[here] = nearest_floor(nearest2)
         left_out[:, J + j : J + j + len(view.kernels)] = log_nearest(nearest2, floors[j])[:, None]
         j += len(view.kernels)
-    tails = Tails.fit(left_out, None if row_weight is None else weight)
+    tails = Tails.fit(left_out, None if row_weight is None else weight, groups)
     return _finished(projection, coef, floors, tails, rows, row_weight)
 
 
@@ -241,7 +254,7 @@ def _finished(
 
 
 def _own_of_view(
-    view: ScaledView, table: Array | None, weight: Array
+    view: ScaledView, table: Array | None, weight: Array, groups: Indices | None
 ) -> tuple[Array, Array, Array]:
     """Coefficients (F, n) of a view's kernels alone, left-out projections (n, F), distances."""
     n = len(view.train)
@@ -250,18 +263,18 @@ def _own_of_view(
     equal = bool((weight == 1.0).all())
     if n < FEWEST_ROWS:
         return _hardly_any_rows(view, weight)
-    distances = left_out_distances(kind, given, None if equal else weight)
+    distances = left_out_distances(kind, given, None if equal else weight, groups)
     own = [_own_projection(kernel(view.train), weight) for kernel in view.kernels]
     coef = np.stack([projection.coef for projection in own])
     projected = np.empty((n, len(own)))
     rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
-    widths = _widths(view, rbf, weight, rescale=kind != "none")
+    widths = _widths(view, rbf, weight, groups, rescale=kind != "none")
     if rbf:
         projected[:, rbf], nearest2 = left_out_view(distances, widths, [own[f] for f in rbf])
     else:
         nearest2 = np.concatenate([distances.rows(i).min(axis=1) for i in distances.blocks()])
     for f in set(range(len(own))) - set(rbf):  # exact at fixed scaling
-        projected[:, f] = _plain_left_out(own[f])
+        projected[:, f] = _plain_left_out(own[f], groups)
     return coef, projected, nearest2
 
 
@@ -280,18 +293,26 @@ def _own_projection(K: Array, weight: Array | None = None) -> KernelProjection:
     return KernelProjection.fit(K, weight, delta=OWN_DELTA * (size if size > 0 else 1.0))
 
 
-def _widths(view: ScaledView, rbf: list[int], weight: Array, *, rescale: bool) -> Array:
+def _widths(
+    view: ScaledView, rbf: list[int], weight: Array, groups: Indices | None, *, rescale: bool
+) -> Array:
     n, kernels = len(view.train), [view.kernels[f] for f in rbf]
     if n > FEW_ROWS or not kernels:
         return np.tile([kernel.width or 1.0 for kernel in kernels], (n, 1))
     factors = [kernel.factor or 1.0 for kernel in kernels]
-    return left_out_widths(view.train, factors, sample_weight=weight, rescale=rescale)
+    return left_out_widths(
+        view.train, factors, sample_weight=weight, groups=groups, rescale=rescale
+    )
 
 
-def _plain_left_out(own: KernelProjection) -> Array:
+def _plain_left_out(own: KernelProjection, groups: Indices | None = None) -> Array:
     """Left-out projections of one kernel at fixed scaling, no higher than those as new rows."""
     assert own.inverse is not None
-    return np.minimum(1.0 - own.coef / np.diagonal(own.inverse), own.own)
+    left_out = 1.0 - own.coef / np.diagonal(own.inverse)
+    for g in () if groups is None else np.unique(groups):
+        mine = np.flatnonzero(groups == g)
+        left_out[mine] = 1.0 - np.linalg.solve(own.inverse[np.ix_(mine, mine)], own.coef[mine])
+    return np.minimum(left_out, own.own)
 
 
 def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Array) -> EvidenceRule:

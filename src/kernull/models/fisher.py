@@ -10,23 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from kernull._typing import Array
+from kernull._typing import Array, Indices
 from kernull.balls import LpBall, MixedBall
-from kernull.calibration import (
-    LeftOut,
-    attributed_contributions,
-    leave_one_out_contributions,
-    left_out_projections,
-    sampled_leave_one_out,
-)
-from kernull.errors import ZeroProjectionWarning
-from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
+from kernull.calibration import LeftOut, attributed_contributions, sampled_leave_one_out
+from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
+from kernull.calibration.left_out_scores import left_out_contributions, not_above_own
+from kernull.errors import MissingCapabilityError, ZeroProjectionWarning
+from kernull.models.kernels import ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, RidgeSystem
 from kernull.models.rules import FisherRule
-from kernull.problems import FisherProblem, RidgeInverse
-from kernull.problems.fisher import inverse_diagonal
+from kernull.problems import FisherProblem
 from kernull.solvers import Result, solve
 from kernull.solvers.base import iterations_shown
+from kernull.stacks import DenseStack
 
 __all__ = ["FisherFit", "FisherMethod", "weight_ball"]
 
@@ -62,9 +58,16 @@ class FisherMethod:
         return weight_ball(self.p, self.r, self.kernel_groups, groups, len(kernels.names))
 
     def learn(
-        self, training: Training, row_weight: Array | None, init: Array | None = None
+        self,
+        training: Training,
+        row_weight: Array | None,
+        init: Array | None = None,
+        groups: Indices | None = None,
     ) -> FisherFit:
-        """Learn from kernels, starting from the weights ``init`` where there are some."""
+        """Learn from kernels, starting from the weights ``init`` where there are some.
+
+        ``groups`` says which rows are left out together.
+        """
         kernels, stack, n_reference, _ = training
         ball, target = self.ball(kernels), None
         if n_reference:
@@ -72,7 +75,7 @@ class FisherMethod:
             target[stack.n - n_reference :] = 0.0
             if row_weight is not None:
                 row_weight = np.append(row_weight, np.ones(n_reference))
-        # Weights count rows, so n is their sum.
+        # Weights have mean one, so their sum is the number of rows.
         n = stack.n if row_weight is None else float(row_weight.sum())
         problem = FisherProblem(stack, self.delta * n, target, row_weight=row_weight)
         shown = f"{stack.n} rows, {stack.J} kernels"
@@ -91,9 +94,8 @@ class FisherMethod:
             _warn_of_nothing()
         system = RidgeSystem(float(self.p), self.delta, problem.ridge, row_weight)
         certificate = Certificate.of(result)
-        given = isinstance(kernels, GivenKernels)
         return FisherFit(
-            problem, result, system, certificate, self.score_type, target, n_reference, given
+            problem, result, system, certificate, self.score_type, target, training, groups
         )
 
 
@@ -107,9 +109,21 @@ class FisherFit:
     certificate: Certificate
     score_type: str
     target: Array | None
-    n_reference: int
-    given: bool
-    """Whether the kernels are given, and so not at hand later."""
+    training: Training
+    groups: Indices | None = None
+    """Rows of a group are left out together."""
+
+    @property
+    def leaves_out_scaling(self) -> bool:
+        """Whether rows are left out of their own scaling too, in closed form."""
+        kernels, stack, n_reference, table = self.training
+        return (
+            isinstance(kernels, TableKernels)
+            and isinstance(stack, DenseStack)
+            and table is not None
+            and not n_reference
+            and leaves_scaling_out(kernels.set)
+        )
 
     @cached_property
     def _factor(self) -> Array | None:
@@ -137,17 +151,22 @@ class FisherFit:
         return FisherRule(self.result.weights, coef, self.score_type)
 
     def leave_one_out(self) -> LeftOut:
-        """Scores at fixed kernel weights and scaling: exact, or certified on a sample of rows."""
+        """Scores at fixed kernel weights: in closed form, or certified on a sample of rows.
+
+        Rows are left out of their own scaling and width wherever that has a closed form.
+        """
         problem, b, weight = self.problem, self.result.weights, self.system.row_weight
-        n = problem.n - self.n_reference
+        n = problem.n - self.training.n_reference
         own = None if weight is None else weight[:n]
         if self._factor is not None:
-            inverse = inverse_diagonal(self._factor.copy(order="K"))
-            if weight is not None:  # from the problem's scaled coordinates to those of the rows
-                inverse = weight * inverse
-            left_out = left_out_projections(inverse, self.coef, problem.ridge, row_weight=weight)
-            scores = self.rule.projection_to_score(left_out[:n])
-            return LeftOut(scores, own, self._contributions() if self.given else None)
+            parts = self._contributions()
+            scores = self.rule.projection_to_score(parts.sum(axis=1))
+            return LeftOut(scores, own, parts)
+        if self.groups is not None:
+            raise MissingCapabilityError(
+                "groups: rows can be left out together only where an n x n matrix can be had; use "
+                "storage='dense', or calibration='split'."
+            )
         sampled = sampled_leave_one_out(
             problem, b, self.coef, self.result.basis, row_weight=weight, targets=n
         )
@@ -159,10 +178,20 @@ class FisherFit:
         return LeftOut(scores[rows], None if own is None else own[rows], parts, every=scores)
 
     def _contributions(self) -> Array:
+        """What each kernel gives each row that the model did not see, of shape (n, J)."""
+        b, ridge, weight = self.result.weights, self.system.ridge, self.system.row_weight
         stack: Any = self.problem.stack
-        b, system = self.result.weights, self.system
-        inverse = RidgeInverse.of(stack.combine(b), system.ridge, system.row_weight)
-        return leave_one_out_contributions(stack, b, inverse, self.target)
+        assert self._factor is not None
+        inverse = self.problem.inverse(self._factor)
+        rows: Any = stack.rows
+        if self.leaves_out_scaling:
+            kernels, _, _, table = self.training
+            rows = left_out_kernel_rows(kernels.set, table, weight, self.groups)  # type: ignore
+            b = b if kernels.factors is None else b * kernels.factors
+        index = np.arange(stack.n - self.training.n_reference)
+        found = left_out_contributions(rows, b, inverse, self.coef, rows=index, groups=self.groups)
+        residual = ridge * self.coef if weight is None else ridge * self.coef / weight
+        return not_above_own(found, 1.0 - residual[index])
 
 
 def weight_ball(

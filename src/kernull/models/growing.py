@@ -14,6 +14,8 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, left_out_projections, warn_of_leak
+from kernull.calibration.left_out_distances import trust
+from kernull.calibration.left_out_scores import lower_ties
 from kernull.errors import MissingCapabilityError
 from kernull.models.evidence import evidence_of_rows
 from kernull.models.fisher import FisherMethod
@@ -76,6 +78,8 @@ def grow(model: KernelModel, X: Any, weight: Array | None, rate: float, dtype: A
         k = len(cross)
     weight = np.ones(k) if weight is None else weight
     new = np.flatnonzero(weight > 0)
+    weight = weight.copy()
+    weight[new] = trust(weight[new], len(new))  # against the other rows of this call
     if isinstance(kernels, TableKernels):
         kernels = replace(kernels, set=kernels.set.extend(X[new]))
     cross, square = cross[new], square[np.ix_(new, new)]
@@ -208,10 +212,10 @@ def _calibrated(model: KernelModel, rate: float) -> KernelModel:
         own = None if weight is None or rule.rows is None else weight[rule.rows]
         left_out = LeftOut(scores, weight if rule.rows is None else own)
         return replace(model, rule=rule).decided(left_out, rate)
-    projections = left_out_projections(
-        inverse.diagonal, model.rule.coef, inverse.ridge, row_weight=system.row_weight
-    )
-    scores = model.rule.projection_to_score(projections)
+    coef = model.rule.coef
+    own = 1.0 - inverse.ridge / inverse.row_weight * coef  # of a new row that equals one of these
+    projections = np.minimum(left_out_projections(inverse.diagonal, coef), own)
+    scores = lower_ties(model.rule.projection_to_score(projections))
     if isinstance(model.kernels, TableKernels):
         warn_of_leak(leaking_view(model.kernels.set, inverse.n))
     # Contributions belong to the old rows; they are computed anew when asked for.

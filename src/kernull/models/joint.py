@@ -10,11 +10,17 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, left_out_projections
+from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
+from kernull.calibration.left_out_scores import (
+    left_out_contributions,
+    lower_ties,
+    not_above_own,
+)
 from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels
 from kernull.models.model import Certificate, KernelModel, RidgeSystem
 from kernull.models.rules import FisherRule
-from kernull.problems import FisherProblem, JointFisherProblem, ridge_solution
+from kernull.problems import FisherProblem, JointFisherProblem, RidgeInverse
 from kernull.solvers import solve
 
 __all__ = ["JointModel", "TaskKernels", "enrolled", "learn_tasks", "relearn_tasks"]
@@ -26,11 +32,14 @@ class TaskKernels:
 
     kernels: ModelKernels
     row_weight: Array | None = None
+    """Trust in its rows, of mean one; None where all are one."""
+    table: Array | None = None
+    """Its rows as they were given, where scaling and widths are its own."""
 
     @property
     def size(self) -> float:
-        """Number of rows; a row of weight w counts as w."""
-        return float(self.kernels.n if self.row_weight is None else self.row_weight.sum())
+        """Number of rows."""
+        return float(self.kernels.n)
 
     def problem(self, delta: float, dtype: Any, device: Any = None) -> FisherProblem:
         """The task's own Fisher problem, on a torch device if there is one."""
@@ -90,7 +99,10 @@ def learn_tasks(
         for (name, task), problem in zip(tasks.items(), problems, strict=True)
     }
     learned = {name: task.kernels for name, task in tasks.items()}
-    return _learn(learned, systems, problems, kernels, method, rate, views, n_jobs, device, None)
+    tables = {name: task.table for name, task in tasks.items()}
+    return _learn(
+        learned, systems, problems, kernels, method, rate, views, n_jobs, device, None, tables
+    )
 
 
 def relearn_tasks(
@@ -105,7 +117,7 @@ def relearn_tasks(
     ]
     found, _ = _learn(
         kernels, systems, problems, model.kernels, method, rate, model.views, n_jobs, None,
-        model.weights,
+        model.weights, {name: _given_rows(task) for name, task in model.tasks.items()},
     )  # fmt: skip
     return found
 
@@ -122,15 +134,19 @@ def enrolled(
 ) -> KernelModel:
     """A new task with the shared weights: one linear solve; ``kernel`` is its K_b, if known."""
     ridge, weights = method.delta * task.size, model.weights
+    inverse = None
     if kernel is not None:
-        coef, diagonal = ridge_solution(kernel, ridge, task.row_weight)
+        inverse = RidgeInverse.of(kernel, ridge, task.row_weight, overwrite=True)
+        coef, diagonal = inverse.coef(), inverse.diagonal
     else:
         problems = [task.problem(method.delta, dtype, device)]
         ((coef, scaled),) = _joint_problem(problems, None, device).solutions(weights)
         diagonal = _unscaled(scaled, task.row_weight)
     system = RidgeSystem(float(method.p), method.delta, ridge, task.row_weight)
     rule = FisherRule(weights, coef, method.score_type)
-    return _finished(task.kernels, rule, system, model.certificate, diagonal, rate)[0]
+    return _finished(
+        task.kernels, rule, system, model.certificate, diagonal, rate, task.table, inverse
+    )[0]
 
 
 def _learn(
@@ -144,6 +160,7 @@ def _learn(
     n_jobs: int | None,
     device: Any,
     init: Array | None,
+    tables: Mapping[Hashable, Array | None],
 ) -> tuple[JointModel, dict[Hashable, Array]]:
     ball = method.ball(shared)
     problem = _joint_problem(problems, n_jobs, device)
@@ -160,7 +177,7 @@ def _learn(
         rule = FisherRule(result.weights, coef, method.score_type)
         inverse = _unscaled(diagonal, system.row_weight)
         tasks[name], scores[name] = _finished(
-            kernels[name], rule, system, certificate, inverse, rate
+            kernels[name], rule, system, certificate, inverse, rate, tables[name]
         )
     return JointModel(tasks, certificate, views), scores
 
@@ -172,15 +189,25 @@ def _finished(
     certificate: Certificate,
     inverse_diagonal: Array,
     rate: float,
+    table: Array | None,
+    inverse: RidgeInverse | None = None,
 ) -> tuple[KernelModel, Array]:
-    left_out = left_out_projections(
-        inverse_diagonal, rule.coef, system.ridge, row_weight=system.row_weight
-    )
+    weight, ridge = system.row_weight, system.ridge
+    own = 1.0 - (ridge * rule.coef if weight is None else ridge * rule.coef / weight)
+    parts = None
+    if isinstance(kernels, TableKernels) and table is not None and leaves_scaling_out(kernels.set):
+        rows = left_out_kernel_rows(kernels.set, table, weight)
+        G = (inverse or system.inverse(kernels.combined(rule.weights))).inverse
+        b = rule.weights * kernels.scale
+        parts = not_above_own(left_out_contributions(rows, b, G, rule.coef), own)
+        left_out = parts.sum(axis=1)
+    else:
+        left_out = np.minimum(left_out_projections(inverse_diagonal, rule.coef), own)
     scores = rule.projection_to_score(left_out)
     model = KernelModel.of(
         kernels,
         rule,
-        LeftOut(scores, system.row_weight),
+        LeftOut(lower_ties(scores), weight, parts),
         rate,
         certificate=certificate,
         system=system,
@@ -230,6 +257,17 @@ def _device_stack(kernels: ModelKernels, dtype: Any, device: Any) -> Any:
 def _unscaled(diagonal: Array, row_weight: Array | None) -> Array:
     """The diagonal of (rho W^-1 + K_b)^-1 from that of the scaled problem."""
     return diagonal if row_weight is None else row_weight * diagonal
+
+
+def _given_rows(task: KernelModel) -> Array | None:
+    """The rows of a task as they were given, from its own scaling; None where it has none."""
+    if not isinstance(task.kernels, TableKernels) or task.left_out is None:
+        return None
+    views = task.kernels.set.views
+    table = np.zeros((task.kernels.n, 1 + max(int(view.columns.max()) for view in views)))
+    for view in views:
+        table[:, view.columns] = view.scaler.inverse_transform(view.train)
+    return table
 
 
 def _system(task: KernelModel) -> RidgeSystem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,8 @@ import numpy as np
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, minus_rounding, refit_by_fold
 from kernull.calibration.calibrators import Leak
+from kernull.calibration.left_out_distances import read_groups, trust
+from kernull.errors import MissingCapabilityError
 from kernull.models.kernels import Rows, Settings, TableKernels, TableRows, Training
 from kernull.models.model import Certificate, Fitted, KernelModel, RidgeSystem
 from kernull.models.rules import FisherRule
@@ -50,7 +53,13 @@ class Method(Protocol):
         ...
 
 
-def learn(method: Method, rows: Rows, weight: Array | None, settings: Settings) -> Fitted:
+def learn(
+    method: Method,
+    rows: Rows,
+    weight: Array | None,
+    settings: Settings,
+    groups: Indices | None = None,
+) -> Fitted:
     """Fit a model.
 
     Parameters
@@ -58,8 +67,10 @@ def learn(method: Method, rows: Rows, weight: Array | None, settings: Settings) 
     method : Method
     rows : TableRows or GivenRows
     weight : array of shape (n,), optional
-        Row weights; rows of weight zero are as good as new.
+        Trust in each row; rows of weight zero are as good as new. Only ratios matter.
     settings : Settings
+    groups : integer array of shape (n,), optional
+        Group of each row: rows of a group are left out, or held out, together.
 
     Returns
     -------
@@ -67,13 +78,18 @@ def learn(method: Method, rows: Rows, weight: Array | None, settings: Settings) 
     """
     given = weight
     # Rows held out for calibration have weight zero in the fit.
-    weight, held = settings.calibrator.hold_out(rows.n, weight)
+    weight, held = settings.calibrator.hold_out(rows.n, weight, groups)
+    weight = None if weight is None else _trusted(weight)
     index = slice(None) if weight is None else np.flatnonzero(weight > 0)
     kept = None if weight is None or (weight[index] == 1.0).all() else weight[index]
     training = rows.training(weight, index, settings)
-    fit = method.learn(training, kept)
+    together = None if groups is None else read_groups(groups[index], len(groups[index]))
+    if together is None:
+        fit = method.learn(training, kept)
+    else:
+        fit = _with_groups(method, training, kept, together)
     learned = _Learned(
-        rows, settings, training, fit, kept, index, given, leave_one_out=fit.leave_one_out
+        rows, settings, training, fit, kept, index, given, fit.leave_one_out, together
     )
     left_out = settings.calibrator.left_out(learned, held)
     model = KernelModel.of(
@@ -88,6 +104,26 @@ def learn(method: Method, rows: Rows, weight: Array | None, settings: Settings) 
     )
     own = left_out if held is None else None
     return Fitted(model, partial(_row_scores, learned, model, own))
+
+
+def _trusted(weight: Array) -> Array | None:
+    """Weights of mean one among the rows that have some; None where they say nothing."""
+    there = weight > 0
+    out = np.zeros(len(weight))
+    out[there] = trust(weight[there], int(there.sum()))
+    return None if (out == 1.0).all() else out
+
+
+def _with_groups(
+    method: Method, training: Training, weight: Array | None, groups: Indices
+) -> MethodFit:
+    if "groups" not in inspect.signature(method.learn).parameters:
+        raise MissingCapabilityError(
+            f"groups: {type(method).__name__} cannot leave rows out together; use "
+            "MultiKernelFisherNull, or calibration='split'."
+        )
+    learn_together: Any = method.learn
+    return learn_together(training, weight, groups=groups)  # type: ignore[no-any-return]
 
 
 def _row_scores(learned: _Learned, model: KernelModel, left_out: LeftOut | None) -> Array:
@@ -118,6 +154,8 @@ class _Learned:
     """Weights of all rows given."""
     leave_one_out: Callable[[], LeftOut]
     """That of the method."""
+    groups: Indices | None = None
+    """Of the rows learned from: left out together."""
 
     @property
     def leaking_view(self) -> Leak | None:
@@ -136,7 +174,7 @@ class _Learned:
             contributions = contributions[rows]
         else:
             scores = np.asarray(rule.score(cross))
-        weight = None if self.given is None else self.given[rows]
+        weight = None if self.given is None else trust(self.given[rows], len(rows))
         return LeftOut(minus_rounding(scores[rows]), weight, contributions, smooth=False)
 
     def by_folds(self) -> LeftOut | None:
@@ -155,6 +193,7 @@ class _Learned:
             system.delta,
             lambda part, weight: own.fit_kernels(part, weight, self.settings, drop=False),
             self.weight,
+            self.groups,
         )
         if contributions is None:
             return None

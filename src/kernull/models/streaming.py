@@ -68,7 +68,7 @@ def stream(
     sample = np.random.default_rng(1).permutation(len(pilot))[:SAMPLE_ROWS]
     scaled = result.weights if factors is None else result.weights * factors
     inverse, a = gram.inverse_entries(pilot[sample], scaled, ridge)
-    scores = rule.projection_to_score(left_out_projections(inverse, a, ridge))
+    scores = rule.projection_to_score(left_out_projections(inverse, a))
     if by_evidence:
         rule = evidence_of_landmarks(kernels, rule, pilot)
         scores = -rule.of_parts(rule.left_out_parts())
