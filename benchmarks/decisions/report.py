@@ -66,7 +66,9 @@ def page(rows, provenance):
 
 
 def _mean(rows, key="value"):
-    return float(np.mean([row[key] for row in rows])) if rows else float("nan")
+    """Mean of what there is: a small table has no outliers at the smallest share."""
+    found = [row[key] for row in rows if not np.isnan(row[key])]
+    return float(np.mean(found)) if found else float("nan")
 
 
 def _lost(rows, verdicts):
