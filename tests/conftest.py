@@ -6,7 +6,14 @@ import os
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_wine
+
+# What is true does not depend on how busy the machine is.
+settings.register_profile(
+    "kernull", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("kernull")
 
 
 @pytest.fixture(autouse=True)

@@ -182,8 +182,10 @@ def test_complex_kernels_are_refused(wrap):
         kernull.MultiKernelFisherNull("precomputed").fit(wrap(K))
 
 
+@pytest.mark.torch
 def test_complex_tensors_are_refused():
-    torch = pytest.importorskip("torch")
+    import torch
+
     K = torch.eye(5)[None] * (1 + 0.5j)
     with pytest.raises(InvalidKernelError, match="expected real numbers"):
         kernull.MultiKernelFisherNull("precomputed").fit(K)
