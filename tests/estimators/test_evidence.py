@@ -240,3 +240,23 @@ def test_the_sum_has_no_evidence():
     fitted = MultiKernelFisherNull(decision="sum").fit(TRAIN)
     assert not hasattr(fitted, "evidence")
     assert not hasattr(fitted, "rarity")
+
+
+def test_a_sample_of_many_rows_keeps_the_rate_and_travels(monkeypatch, tmp_path):
+    """Scaled by all rows, left-out rows of the sample looked more normal than new ones."""
+    monkeypatch.setattr("kernull.estimators.fisher.rows_that_fit", lambda limit: 300)
+    rng = np.random.default_rng(0)
+    mix = rng.normal(size=(5, 20))
+
+    def rows(n):
+        return rng.normal(size=(n, 5)) @ mix + 0.5 * rng.normal(size=(n, 20))
+
+    X, new = rows(600), rows(4000)
+    fitted = model(views=None).fit(X)
+    assert fitted.model_.rule.own_coef.shape == (3, 300)
+    assert len(fitted.coef_) == 600
+    assert abs((fitted.predict(new) == -1).mean() - 0.05) < 0.025
+    kernull.save(fitted, tmp_path / "model")
+    again = kernull.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.score_samples(new[:50]), fitted.score_samples(new[:50]))
+    assert len(fitted.fit_predict(X)) == 600

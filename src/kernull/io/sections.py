@@ -155,6 +155,8 @@ def _evidence(rule: EvidenceRule, sizes: dict[str, int]) -> str | None:
     if not (rule.floors > 0).all():
         return "distances that cannot be"
     rows = rule.rows
+    if rule.sample is not None and rule.sample.n != rule.own_coef.shape[1]:
+        return "a sample of other rows"
     if rows is None:
         return None if rule.own_coef.shape[1] == sizes.get("n") else "rows that are not there"
     return "rows that are not there" if (rows < 0).any() or rows.max() >= sizes["n"] else None
@@ -248,7 +250,7 @@ SCHEMA: dict[str, Section] = {
             "name": Text(),
             "columns": whole("_d"),
             "scaler": Sections(("scaler",)),
-            "train": floats("n", "_d"),
+            "train": floats("_rows", "_d"),  # as many as coefficients; see _model
             "kernels": Sections(("kernel",), several=True),
         },
         relation=_view,
@@ -303,8 +305,9 @@ SCHEMA: dict[str, Section] = {
             "total": Sections(("tails",)),
             "rows": whole("_r"),
             "diagonal": floats("J"),
+            "sample": Sections(("kernel-set",)),
         },
-        frozenset(["rows", "diagonal"]),
+        frozenset(["rows", "diagonal", "sample"]),
         _evidence,
         skipped=frozenset(["kept"]),
     ),

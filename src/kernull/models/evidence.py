@@ -36,6 +36,7 @@ from kernull.calibration.left_out_scores import (
     nearest_floor,
 )
 from kernull.errors import DominantViewWarning, MissingCapabilityError
+from kernull.kernels.functions import KernelSpec
 from kernull.kernels.left_out_widths import FEW_ROWS, left_out_widths
 from kernull.models.fisher import FisherFit, FisherMethod
 from kernull.models.kernels import TableKernels, Training
@@ -43,6 +44,7 @@ from kernull.models.model import Certificate, RidgeSystem
 from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.stacks import CrossKernels, KernelSet
 from kernull.stacks.kernel_set import ScaledView
+from kernull.views import ViewScaler
 
 __all__ = [
     "EVIDENCE_ROWS",
@@ -133,8 +135,13 @@ class EvidenceFit:
             some = slice(None) if rows is None else rows
             own = None if weight is None else weight[some]
             groups = None if self.groups is None else self.groups[some]
-            kept = kernels.set if rows is None else kernels.set.take(rows)
-            return _of_table(kept, projection, table[some], own, rows, groups)
+            if rows is None:
+                return _of_table(kernels.set, projection, table, own, None, groups)
+            # A scaling by more rows than are left out would not be the one that they are left
+            # out of: the sample has scaling and widths of its own.
+            sample = _refitted(kernels.set, table[rows], own)
+            rule = _of_table(sample, projection, table[rows], own, rows, groups)
+            return replace(rule, sample=sample)
         if self.groups is not None:
             raise MissingCapabilityError(
                 "groups: evidence of precomputed kernels leaves rows out one by one; use "
@@ -192,6 +199,23 @@ def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
             DominantViewWarning,
             stacklevel=2,
         )
+
+
+def _refitted(kernels: KernelSet, table: Array, weight: Array | None) -> KernelSet:
+    """The same views, scalings and kernels, fitted to other rows."""
+    views = []
+    for view in kernels.views:
+        scaler = ViewScaler.fit(view.scaler.kind, table[:, view.columns], weight)
+        train = scaler.transform(table[:, view.columns])
+        fitted = [
+            one
+            for kernel in view.kernels
+            for one in KernelSpec(kernel.kind, kernel.function).fit(
+                train, (kernel.factor or 1.0,), weight
+            )
+        ]
+        views.append(replace(view, scaler=scaler, train=train, kernels=tuple(fitted)))
+    return replace(kernels, views=tuple(views))
 
 
 def rows_that_fit(limit: int) -> int:

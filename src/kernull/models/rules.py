@@ -10,6 +10,7 @@ import numpy as np
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.evidence import Tails, combine, rarity
 from kernull.calibration.left_out_scores import log_nearest
+from kernull.stacks import CrossKernels, KernelSet
 
 __all__ = ["EvidenceRule", "FisherRule", "Rule", "check_score_type"]
 
@@ -98,6 +99,9 @@ class EvidenceRule:
         Of minus the left-out E.
     rows : integer array of shape (r,), optional
         Which of the model's rows these are; None: all.
+    sample : KernelSet, optional
+        Kernels on these rows of a table, with scaling and widths by them alone; None where the
+        model's own kernels serve.
     diagonal : array of shape (J,), optional
         k_j(x, x) of given kernels, where it is constant.
     kept : boolean array of shape (J,), optional
@@ -111,6 +115,7 @@ class EvidenceRule:
     total: Tails
     rows: Indices | None = None
     diagonal: Array | None = None
+    sample: KernelSet | None = None
     kept: Mask | None = None
 
     @property
@@ -142,7 +147,10 @@ class EvidenceRule:
 
     def own_scores(self, cross: Any) -> Array:
         """Both scores of each kernel, of shape (m, 2J): projections, then distances."""
-        some = cross if self.rows is None else cross.columns(self.rows)
+        if self.sample is not None:
+            some: Any = CrossKernels(self.sample, cross.X)
+        else:
+            some = cross if self.rows is None else cross.columns(self.rows)
         projected, nearest2 = some.own_scores(self.own_coef, self.diagonal)
         distances = np.zeros_like(projected)
         known = np.isfinite(self.floors)
