@@ -9,6 +9,7 @@ __all__ = [
     "BadImageError",
     "BadImageWarning",
     "CalibrationWarning",
+    "CannotFlagWarning",
     "ClusterError",
     "ConstantViewWarning",
     "DominantViewWarning",
@@ -20,6 +21,7 @@ __all__ = [
     "MissingDependencyError",
     "MissingWeightsError",
     "ModelFileError",
+    "NearCopiesWarning",
     "TableError",
     "TooFewRowsWarning",
     "ZeroProjectionWarning",
@@ -69,6 +71,10 @@ class CalibrationWarning(UserWarning):
     """Calibration rows were not left out of all that was fitted: thresholds are too strict."""
 
 
+class CannotFlagWarning(UserWarning):
+    """No row whatever would be flagged by the model."""
+
+
 class ConstantViewWarning(UserWarning):
     """A view is constant on the training rows and was dropped."""
 
@@ -83,6 +89,10 @@ class GapsWarning(UserWarning):
 
 class EdgeOfGridWarning(UserWarning):
     """The best model of a search lies on the edge of its grid."""
+
+
+class NearCopiesWarning(UserWarning):
+    """Most rows have a neighbour far closer than the rest of the data explains."""
 
 
 class TooFewRowsWarning(UserWarning):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
-from kernull.errors import CalibrationWarning, MissingCapabilityError
+from kernull.errors import (
+    CalibrationWarning,
+    CannotFlagWarning,
+    MissingCapabilityError,
+    NearCopiesWarning,
+)
 from tests.calibration.test_decisions import correlated_rows
 from tests.plain import plain_fisher, row_scores
 
@@ -141,3 +148,27 @@ def test_folds_that_cannot_be_had(params):
         plain_fisher(calibration="folds", **options).fit(rows)
     with pytest.warns(CalibrationWarning, match="was whitened by the 50 rows"):
         plain_fisher(calibration="auto", **options).fit(rows)
+
+
+def test_near_copies_are_warned_of():
+    rng = np.random.default_rng(0)
+    rows = np.repeat(rng.normal(size=(60, 5)), 2, axis=0) + 1e-4 * rng.normal(size=(120, 5))
+    with pytest.warns(NearCopiesWarning, match="100% of the rows are near copies"):
+        MultiKernelFisherNull().fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NearCopiesWarning)
+        MultiKernelFisherNull().fit(rows, groups=np.repeat(np.arange(60), 2))
+        MultiKernelFisherNull().fit(rows[::2])
+
+
+def test_a_model_that_cannot_flag_says_so():
+    """Under heavy tails most rows are alike no other, and none can score lower."""
+    rows = np.random.default_rng(0).lognormal(0.0, 3.0, (100, 20))
+    options = {"scaling": "standard", "widths": 0.01, "decision": "sum"}
+    with pytest.warns(CannotFlagWarning, match="cannot flag any row"):
+        model = MultiKernelFisherNull(**options).fit(rows)
+    assert (model.predict(1e6 * rows) == 1).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CannotFlagWarning)
+        model = MultiKernelFisherNull().fit(rows)
+    assert (model.predict(1e6 * rows) == -1).all()

@@ -7,8 +7,8 @@ import pytest
 
 from kernull.kernels import mean_distance
 from kernull.kernels.functions import auto_factor
+from kernull.kernels.left_out_copies import near_copy_share
 from kernull.kernels.left_out_widths import left_out_widths
-from kernull.kernels.near_copies import near_copy_share
 from kernull.views import ViewScaler
 
 

@@ -21,13 +21,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotri
 
 from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
 
 __all__ = [
     "KernelProjection",
+    "inverse_of_factor",
     "left_out_coefficients",
     "left_out_contributions",
     "left_out_view",
@@ -48,6 +50,22 @@ TIED = 3.0
 ROUNDING = 1e-9
 #: Distances below this share of the median distance to the nearest row count as this much.
 NEAREST = 1e-3
+
+
+def inverse_of_factor(factor: Array, row_scale: Array | None = None) -> Array:
+    """(rho W^-1 + K_b)^-1 from the lower factor of S (K_b + rho W^-1) S, which is kept.
+
+    ``row_scale`` is the diagonal of S, the square roots of the row weights.
+    """
+    lower, info = dpotri(factor, lower=1)
+    if info != 0:  # cannot happen after a successful factorisation
+        raise LinAlgError(f"dpotri failed with code {info}")
+    full = np.tril(lower)
+    full += np.tril(lower, -1).T
+    if row_scale is not None:
+        full *= row_scale[:, None]
+        full *= row_scale
+    return np.asarray(full)
 
 
 def left_out_coefficients(inverse: Array, coef: Array, rows: Any, groups: Any = None) -> Array:

@@ -14,7 +14,11 @@ from kernull._typing import Array, Indices
 from kernull.balls import LpBall, MixedBall
 from kernull.calibration import LeftOut, attributed_contributions, sampled_leave_one_out
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
-from kernull.calibration.left_out_scores import left_out_contributions, not_above_own
+from kernull.calibration.left_out_scores import (
+    inverse_of_factor,
+    left_out_contributions,
+    not_above_own,
+)
 from kernull.errors import MissingCapabilityError, ZeroProjectionWarning
 from kernull.models.kernels import ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, RidgeSystem
@@ -155,34 +159,11 @@ class FisherFit:
 
         Rows are left out of their own scaling and width wherever that has a closed form.
         """
-        problem, b, weight = self.problem, self.result.weights, self.system.row_weight
-        n = problem.n - self.training.n_reference
-        own = None if weight is None else weight[:n]
-        if self._factor is not None:
-            parts = self._contributions()
-            scores = self.rule.projection_to_score(parts.sum(axis=1))
-            return LeftOut(scores, own, parts)
-        if self.groups is not None:
-            raise MissingCapabilityError(
-                "groups: rows can be left out together only where an n x n matrix can be had; use "
-                "storage='dense', or calibration='split'."
-            )
-        sampled = sampled_leave_one_out(
-            problem, b, self.coef, self.result.basis, row_weight=weight, targets=n
-        )
-        scores, rows = self.rule.projection_to_score(sampled.projections[:n]), sampled.index
-        # Contributions now, as the kernels will not be at hand later.
-        parts = attributed_contributions(
-            problem.stack, b, self.coef, sampled.projections[rows], rows
-        )
-        return LeftOut(scores[rows], None if own is None else own[rows], parts, every=scores)
-
-    def _contributions(self) -> Array:
-        """What each kernel gives each row that the model did not see, of shape (n, J)."""
+        if self._factor is None:
+            return self._sampled()
         b, ridge, weight = self.result.weights, self.system.ridge, self.system.row_weight
         stack: Any = self.problem.stack
-        assert self._factor is not None
-        inverse = self.problem.inverse(self._factor)
+        inverse = inverse_of_factor(self._factor, self.problem.row_scale)
         rows: Any = stack.rows
         if self.leaves_out_scaling:
             kernels, _, _, table = self.training
@@ -191,7 +172,28 @@ class FisherFit:
         index = np.arange(stack.n - self.training.n_reference)
         found = left_out_contributions(rows, b, inverse, self.coef, rows=index, groups=self.groups)
         residual = ridge * self.coef if weight is None else ridge * self.coef / weight
-        return not_above_own(found, 1.0 - residual[index])
+        parts = not_above_own(found, 1.0 - residual[index])
+        own = None if weight is None else weight[index]
+        return LeftOut(self.rule.projection_to_score(parts.sum(axis=1)), own, parts)
+
+    def _sampled(self) -> LeftOut:
+        """Where no n x n matrix can be had."""
+        if self.groups is not None:
+            raise MissingCapabilityError(
+                "groups: rows can be left out together only where an n x n matrix can be had; use "
+                "storage='dense', or calibration='split'."
+            )
+        problem, b, weight = self.problem, self.result.weights, self.system.row_weight
+        n = problem.n - self.training.n_reference
+        sampled = sampled_leave_one_out(
+            problem, b, self.coef, self.result.basis, row_weight=weight, targets=n
+        )
+        scores, rows = self.rule.projection_to_score(sampled.projections[:n]), sampled.index
+        # Contributions now, as the kernels will not be at hand later.
+        parts = attributed_contributions(
+            problem.stack, b, self.coef, sampled.projections[rows], rows
+        )
+        return LeftOut(scores[rows], None if weight is None else weight[rows], parts, every=scores)
 
 
 def weight_ball(

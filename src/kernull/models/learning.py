@@ -14,6 +14,10 @@ from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, minus_rounding, refit_by_fold
 from kernull.calibration.calibrators import Leak
 from kernull.calibration.left_out_distances import read_groups, trust
+from kernull.calibration.left_out_warnings import (
+    warn_of_near_copies,
+    warn_where_nothing_is_flagged,
+)
 from kernull.errors import MissingCapabilityError
 from kernull.models.kernels import Rows, Settings, TableKernels, TableRows, Training
 from kernull.models.model import Certificate, Fitted, KernelModel, RidgeSystem
@@ -102,6 +106,13 @@ def learn(
         learned=None if weight is None or weight.all() else np.asarray(index),
         n_given=rows.n,
     )
+    if isinstance(training.kernels, TableKernels):
+        if together is None:
+            warn_of_near_copies(training.kernels.set)
+        if isinstance(fit.rule, FisherRule):
+            warn_where_nothing_is_flagged(
+                training.kernels.set, fit.rule, model.calibration, model.false_alarm_rate
+            )
     own = left_out if held is None else None
     return Fitted(model, partial(_row_scores, learned, model, own))
 

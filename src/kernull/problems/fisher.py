@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotri, dtrtri
+from scipy.linalg.lapack import dtrtri
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError, MissingCapabilityError
@@ -190,18 +190,6 @@ class FisherProblem:
         """The exact a(b), from what `factorise` gave."""
         a = np.asarray(cho_solve((factor, True), self.target, check_finite=False))
         return a if self.row_scale is None else self._scale(a)
-
-    def inverse(self, factor: Array) -> Array:
-        """(rho W^-1 + K_b)^-1, W the row weights, from what `factorise` gave, which is kept."""
-        inverse, info = dpotri(factor, lower=1)
-        if info != 0:  # cannot happen after a successful factorisation
-            raise LinAlgError(f"dpotri failed with code {info}")
-        full = np.tril(inverse)
-        full += np.tril(inverse, -1).T
-        if self.row_scale is not None:
-            full *= self.row_scale[:, None]
-            full *= self.row_scale
-        return np.asarray(full)
 
     def _check_sign(self, u: Array, quadratic: float, a: Array | None = None) -> None:
         # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding. Rounding is measured
