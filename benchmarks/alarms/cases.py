@@ -64,6 +64,8 @@ class Case:
     def fit(self, X, weights, groups, calibration, decision=None, **more):
         """A fitted model; warnings are the caller's."""
         options = {**self.model, **more}
+        if decision is None:  # that of the case, or the default
+            decision = options.get("decision")
         if self.tasks:
             made = kernull.JointMultiKernelFisherNull(
                 **_known(kernull.JointMultiKernelFisherNull, {**options, "decision": decision})

@@ -151,3 +151,14 @@ def test_the_nearest_row_of_a_copy_is_near_and_no_infinity():
     assert (scores[20:] > scores[:20].max()).all()
     assert np.ptp(scores[20:]) == 0.0
     assert np.isfinite(log_nearest(np.zeros(3), nearest_floor(np.zeros(3)))).all()
+
+
+@pytest.mark.parametrize("kind", ["none", "standard", "whiten", "quantile"])
+def test_copies_are_at_distance_zero_exactly(kind):
+    """Rounding must not pass for a distance: the floor of the logarithm would be rounding too."""
+    X = np.zeros((60, 6))
+    X[:5] = np.random.default_rng(0).integers(0, 2, (5, 6)) + 0.1
+    X += 0.3
+    nearest2 = left_out_distances(kind, X).rows().min(axis=1)
+    assert (nearest2[5:] == 0.0).all()
+    assert nearest_floor(nearest2) > 1e-5

@@ -48,6 +48,8 @@ BLOCK_BYTES = 32 * 2**20
 #: Entries (rows x rows x columns) up to which others' ranks are shifted one by one.
 EXACT_CELLS = 5 * 10**6
 EXACT_CELLS_WEIGHTED = 2 * 10**6
+#: Share of a row's largest squared distance that is rounding.
+COPY = 1e-14
 #: Rows up to which "whiten" is refitted for each of them.
 FEW_ROWS = 64
 
@@ -101,6 +103,8 @@ class LeftOutDistances:
     n: int
     group: Indices
     _rows: Rows
+    scaled: bool = True
+    """Whether no single row can be far beyond all others."""
 
     @property
     def single(self) -> bool:
@@ -111,7 +115,9 @@ class LeftOutDistances:
         """Squared distances of some rows (all by default) to all rows: (r, n)."""
         index = np.arange(self.n) if index is None else np.asarray(index)
         out = self._rows(index)
-        np.maximum(out, 0.0, out=out)
+        # Copies come out at the rounding of |x|^2 + |y|^2 - 2x'y, above or below zero.
+        largest = out.max(axis=1, keepdims=True)
+        out[out <= (COPY * largest if self.scaled else 0.0)] = 0.0
         if self.single:
             out[np.arange(len(index)), index] = np.inf
         else:
@@ -159,7 +165,7 @@ def left_out_distances(
     X = np.asarray(X, dtype=float)
     n, weight, group = len(X), trust(sample_weight, len(X)), read_groups(groups, len(X))
     if kind == "none":
-        return LeftOutDistances(n, group, _plain(X))
+        return LeftOutDistances(n, group, _plain(X), scaled=False)
     X = X[:, ~constant_columns(X)]
     if not X.shape[1]:
         return LeftOutDistances(n, group, lambda index: np.zeros((len(index), n)))
@@ -182,7 +188,14 @@ def left_out_distances(
 def _plain(X: Array) -> Rows:
     Z = X - X.mean(axis=0)
     squares = np.einsum("ij,ij->i", Z, Z)
-    return lambda index: squares[index][:, None] + squares - 2.0 * (Z[index] @ Z.T)
+
+    def rows(index: Indices) -> Array:
+        sizes = squares[index][:, None] + squares
+        out = sizes - 2.0 * (Z[index] @ Z.T)
+        out[out <= 10 * np.finfo(float).eps * sizes] = 0.0
+        return np.asarray(out)
+
+    return rows
 
 
 def _refitted(kind: str, X: Array, weight: Array, group: Indices) -> Rows:

@@ -327,7 +327,8 @@ def nearest_floor(nearest2: Array) -> float:
     Copies have distance zero, whose logarithm is no number; and how close a row is to a copy of
     it says nothing. 1.0 where every row has a copy.
     """
-    positive = nearest2[nearest2 > 0]
+    # Beyond 17 digits below the largest there is nothing but rounding.
+    positive = nearest2[nearest2 > 1e-17 * nearest2.max(initial=0.0)]
     return float(NEAREST * np.sqrt(np.median(positive))) if len(positive) else 1.0
 
 
