@@ -26,7 +26,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "**/README.md"]
+# ranks_*.md are tables that pages of results are written from.
+exclude_patterns = ["_build", "**/README.md", "results/**/ranks_*.md"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -44,6 +45,7 @@ sphinx_gallery_conf = {
     "plot_gallery": os.environ.get("KERNULL_DOCS_PLOTS", "1") != "0",
     # The image example needs networks and photographs: without them it is shown and not run.
     "filename_pattern": r"/plot_" if HAS_IMAGES else r"/plot_(?!\d+_images)",
+    "ignore_pattern": r"/(?!plot_)[^/]*\.py$",  # scripts that guides call
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,

@@ -117,7 +117,7 @@ axes.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=Fals
 
 # %%
 # A mixed norm: one width per view, and every view
-# ----------------------------------------------
+# ------------------------------------------------
 # The plain p = 1 lets all fifteen kernels compete and loses whole views on the way; p = 2 keeps
 # all fifteen. The mixed norm says what is meant: widths of one view compete (``r=1``), views do
 # not (``p=2``). It is nearly as sparse as p = 1, a fifth of the price of p = 2 when scoring, and
