@@ -45,7 +45,7 @@ sphinx_gallery_conf = {
     "plot_gallery": os.environ.get("KERNULL_DOCS_PLOTS", "1") != "0",
     # The image example needs networks and photographs: without them it is shown and not run.
     "filename_pattern": r"/plot_" if HAS_IMAGES else r"/plot_(?!\d+_images)",
-    "ignore_pattern": r"/(?!plot_)[^/]*\.py$",  # scripts that guides call
+    "ignore_pattern": r"^(?!.*plot_\d)",  # scripts that guides call
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,

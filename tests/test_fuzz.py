@@ -90,6 +90,7 @@ def slow():
 )
 def test_findings_are_found(action, said, monkeypatch):
     monkeypatch.setattr(cases, "MAX_SECONDS", 0.2)
+    monkeypatch.setattr(cases, "MAX_MEGABYTES", float("inf"))  # other tests ran in this process
     slow.until = cases.time.process_time() + 0.3
     report = cases.run_cases("bad", Bad(action), seed=3, seconds=60, most=1)
     assert len(report.findings) == 1
