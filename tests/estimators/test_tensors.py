@@ -19,6 +19,7 @@ from kernull import (
 from kernull.errors import ConstantViewWarning
 from kernull.estimators import base as base_module
 from kernull.estimators import joint as joint_module
+from kernull.estimators import tasks as tasks_module
 from kernull.stacks import KernelSet
 from tests.needs import NO_TORCH
 from tests.plain import plain_fisher
@@ -51,7 +52,7 @@ def on_device(monkeypatch):
         X = next(iter(X.values())) if isinstance(X, dict) else X
         return X.device if isinstance(X, torch.Tensor) else None
 
-    for module in (base_module, joint_module):
+    for module in (base_module, joint_module, tasks_module):
         monkeypatch.setattr(module, "cuda_device_of", device_of)
     return torch.as_tensor
 

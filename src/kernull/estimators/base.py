@@ -220,7 +220,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
             return GivenRows(stack)
         table = read_table(self, as_numpy(X), reset=True)
         names = getattr(self, "feature_names_in_", None)
-        on_device = X if self._matrix_free and is_tensor(X) and X.is_cuda else None
+        on_device = X if self._matrix_free and cuda_device_of(X) is not None else None
         return TableRows(table, resolve_views(self.views, table.shape[1], names), on_device)
 
     # -- scoring -----------------------------------------------------------------------------
