@@ -18,6 +18,12 @@ from kernull.errors import (
 from tests.calibration.test_decisions import correlated_rows
 from tests.plain import plain_fisher, row_scores
 
+# Tables here are small on purpose.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning"),
+    pytest.mark.filterwarnings("ignore::kernull.errors.DominantViewWarning"),
+]
+
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_folds_are_refits(weighted):

@@ -14,6 +14,13 @@ from kernull import KernelStack, MultiKernelFisherNull
 from kernull.errors import MissingCapabilityError
 from kernull.views import ViewScaler
 
+# Tables here are small, and some views empty, on purpose.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning"),
+    pytest.mark.filterwarnings("ignore::kernull.errors.DominantViewWarning"),
+    pytest.mark.filterwarnings("ignore::kernull.errors.ZeroProjectionWarning"),
+]
+
 X_ALL, LABEL = load_wine(return_X_y=True)
 TRAIN, REST = X_ALL[LABEL == 0][:50], X_ALL[LABEL == 0][50:]
 NEW = np.concatenate([REST, X_ALL[LABEL == 1][:10], X_ALL[LABEL == 2][:10]])
