@@ -91,6 +91,28 @@ class TestGaussianProcess:
             np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
+def test_rows_of_any_weight_are_left_out_whole():
+    """Of a Gaussian process, against its formulas without the row."""
+    weight = np.random.default_rng(1).uniform(0.5, 4.0, 40)
+    model = GaussianProcessOneClass("precomputed", score_type="variance")
+    fitted = clone(model).fit(K, sample_weight=weight)
+    trust, expected = weight / weight.mean(), []
+    for i in range(40):
+        rest = np.delete(np.arange(40), i)
+        A = K[np.ix_(rest, rest)] + model.noise * np.diag(1 / trust[rest])
+        expected.append(-(K[i, i] + model.noise - K[i, rest] @ np.linalg.solve(A, K[rest, i])))
+    np.testing.assert_allclose(fitted.calibration_.scores, np.sort(expected), atol=1e-8)
+
+
+def test_weights_do_not_matter_to_a_null_space_that_passes_through_all_rows():
+    weight = np.random.default_rng(1).uniform(0.5, 4.0, 40)
+    model = FisherNull("precomputed", delta=0.0)
+    plain, weighted = (clone(model).fit(K, sample_weight=w) for w in (None, weight))
+    np.testing.assert_allclose(
+        weighted.calibration_.scores, plain.calibration_.scores, rtol=1e-4, atol=1e-6
+    )
+
+
 def _refits(model, stack):
     """Scores of each row by a model fitted to the others."""
     stack, n = KernelStack(stack), stack.shape[-1]

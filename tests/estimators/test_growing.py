@@ -119,6 +119,7 @@ def test_forgetting_equals_never_having_seen():
     rest = np.delete(np.arange(50), drop)
     agree(grown, FOURS[rest])
     assert grown.sample_indices_.tolist() == rest.tolist()
+    assert not hasattr(grown, "gap_")  # the certificate was that of other rows
     grown.partial_fit(FOURS[50:53]).forget(np.arange(49) < 5)  # a mask
     agree(grown, FOURS[np.r_[rest[5:], 50:53]])
 

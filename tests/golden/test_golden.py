@@ -83,6 +83,10 @@ CHANGED: dict[str, str] = {
     "MultiKernelFisherNull.parameters.delta": "'auto', which was 0.01, says so",
     "MultiKernelFisherNull.parameters.normalize": "'none' is 'offdiagonal': weights of evidence",
 }
+CHANGED |= {
+    f"MultiKernelFisherNull.grown.{name}": "absent after partial_fit and forget: of other rows"
+    for name in ("gap_", "history_", "n_iter_", "solver_")
+}
 #: Siblings share the defaults of the parameters that they share with MultiKernelFisherNull.
 CHANGED |= {
     f"{name}.parameters.{parameter}": "the default of MultiKernelFisherNull"

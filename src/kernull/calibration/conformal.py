@@ -26,7 +26,7 @@ class Calibration:
 
     .. math:: p(x) = \frac{1 + \#\{i : s_i \le s(x)\}}{m + 1}
 
-    A row of weight w counts as w rows.
+    A row of weight w counts as w rows; weights have mean one.
 
     p is a multiple of 1/(m + 1), so a rate between two of them is rounded down: with 48 rows, 5%
     becomes 4.1%. That is the price of the bound :math:`P(p \le \alpha) \le \alpha` that held-out

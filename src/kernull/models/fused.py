@@ -141,7 +141,7 @@ class GaussianRule:
     fusion: str
     coef: Array
     root: Array
-    """Square roots of the row weights: a row of weight w counts as w observations."""
+    """Square roots of the row weights: a row of weight w has noise / w."""
     factor: Array
     """Lower Cholesky factor of the scaled K + s^2 I."""
     noise: float
@@ -216,11 +216,8 @@ class _GaussianFit(_Fit):
         weight = np.ones(self.problem.n) if self.weight is None else self.weight
         mean = leave_one_out(self.problem, _ONE, rule.coef, row_weight=self.weight)
         inverse = weight * self.problem.inverse_diagonal(_ONE)
-        # Posterior variance of f at each row, then with one of its observations taken back.
-        own = noise / weight
-        known = own * (1.0 - own * inverse)
-        taken = np.minimum(weight, 1.0)
-        without = known * noise / (noise * (1.0 - taken / weight) + taken * own**2 * inverse)
+        # Posterior variance of f at each row by the others: 1 / G_ii is that of its observation.
+        without = 1.0 / inverse - noise / weight
         return LeftOut(rule.moments_to_score(mean, without + noise), self.weight)
 
 

@@ -163,6 +163,7 @@ def _changed(
 ) -> KernelModel:
     """The model after rows came or went; its inverse anew once as many did as there are.
 
+    The certificate was that of other rows: it is gone until the weights are learned again.
     Rounding adds up over updates; spread over so many of them, a fresh start costs no more than
     they do.
     """
@@ -171,6 +172,7 @@ def _changed(
         kernel = kernels.set.combine(model.rule.weights * kernels.scale)
         inverse = RidgeInverse.of(kernel, inverse.ridge, inverse.row_weight, overwrite=True)
         n_updates = 0
+    model = replace(model, certificate=None)
     return _from_inverse(model, inverse, kernels, replace(growth, n_updates=n_updates))
 
 

@@ -68,13 +68,12 @@ def null_space_leave_one_out(space: NullSpace, weight: Array | None = None) -> A
            a_i / (K^+)_{ii} & P_{ii} = 0
        \end{cases}
 
-    and a row of weight w stands for w copies, of which one is left out.
+    whatever the weight of the row.
     """
     w = np.ones(len(space.coef)) if weight is None else np.asarray(weight, dtype=float)
-    kept = np.maximum(w - 1.0, 0.0)
     lost = np.where(
-        (kept > 0) | (space.outside > _OUTSIDE),
-        np.sqrt(w) * space.residual / np.maximum(kept + (w - kept) * space.outside, 1e-300),
+        space.outside > _OUTSIDE,
+        np.sqrt(w) * space.residual / np.maximum(w * space.outside, 1e-300),
         space.coef / (w * np.maximum(space.inverse, 1e-300)),
     )
     return np.asarray(1.0 - lost)
