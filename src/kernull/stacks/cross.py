@@ -17,6 +17,8 @@ __all__ = ["CrossKernels", "device_cross"]
 
 #: Bytes of one kernel's chunk; a few times the cache, so BLAS is efficient and memory stays flat.
 CHUNK_BYTES = 32 * 2**20
+#: Scaled values are cut here before they are squared.
+FARTHEST = 1e140
 
 
 def device_cross(
@@ -31,6 +33,13 @@ def device_cross(
     left = [torch.as_tensor(view.transform(X)).to(device, kind) for view in bank.views]
     rows = [torch.as_tensor(view.train).to(device, kind) for view in bank.views]
     return TorchTiledStack(rows, [view.kernels for view in bank.views], left=left, scale=scale)
+
+
+def _bounded(Z: Array) -> Array:
+    """Values whose squares can be added up: what is farther, or no number, is as far as can be."""
+    return np.nan_to_num(Z, nan=FARTHEST, posinf=FARTHEST, neginf=-FARTHEST).clip(
+        -FARTHEST, FARTHEST
+    )
 
 
 class CrossKernels(KernelSetShape):
@@ -89,8 +98,12 @@ class CrossKernels(KernelSetShape):
         for rows in self.chunks():
             j = 0
             for view in self.bank.views:
-                Z, train, centre = view.transform(self.X[rows]), view.train, view.train.mean(axis=0)
-                squared = np.asarray(euclidean_distances(Z - centre, train - centre, squared=True))
+                centre = view.train.mean(axis=0)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    Z = _bounded(view.transform(self.X[rows]) - centre)
+                    train = _bounded(view.train - centre)
+                squared = np.asarray(euclidean_distances(Z, train, squared=True))
+                Z, train = Z + centre, view.train
                 # What overflows is farther than anything.
                 nearest = np.where(np.isnan(squared), np.inf, squared).min(axis=1)
                 for kernel in view.kernels:
