@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from benchmarks.alarms import experiment, protocol, report
+from benchmarks.alarms import experiment, protocol, refits, report
 from benchmarks.alarms.__main__ import main
 from benchmarks.alarms.cases import CASES, Case, named
 from benchmarks.alarms.generators import outliers
@@ -111,3 +111,12 @@ def test_cost_and_shifts_are_measured():
     assert [s["unit"] for s in shifts] == [1e-3, 1e3]
     text = report.page([], [cost], [{"unit": 1.0, "flagged": 0.1}, {"unit": 2.0, "flagged": 0.9}])
     assert "**90.0%**" in text
+
+
+def test_refits_are_compared(rng):
+    text = refits.page({"gauss": rng.normal(size=(20, 3))})
+    line = text.splitlines()[-1]
+    errors = [float(cell) for cell in line.split("|")[2:6]]
+    assert max(errors) < 1e-8  # all of them exact at this size
+    assert float(line.split("|")[6]) > 0.95
+    assert len(refits.samples()) >= 15
