@@ -67,7 +67,7 @@ def main(argv=None):
     if not rows:
         raise SystemExit(f"no cell is finished in {options.out!r} yet")
     extras = options.what == "run" and not options.no_extras
-    costs = experiment.cost(options.decision) if extras else []
+    costs = experiment.cost() if extras else []
     shifts = experiment.shifted(options.decision) if extras else []
     text = report.page(rows, costs, shifts)
     write_atomically(folder / "alarms.md", text)

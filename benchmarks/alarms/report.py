@@ -109,7 +109,7 @@ def _costs(costs):
     if not costs:
         return []
     out = ["## Cost of what is left out", "",
-           "Processor seconds of a fit with one row held out, and of the default fit.", "",
+           "Processor seconds with one row held out, and with all left out (decision='sum').", "",
            "| size | without | with | excess |", "| --- | --- | --- | --- |"]  # fmt: skip
     for cost in costs:
         shown = f"{cost['share']:.2f}"
