@@ -120,5 +120,5 @@ def test_who_sets_filters_at_all():
             r"\bwarnings\.(catch_warnings|simplefilter|filterwarnings|resetw)\w*\(", source
         )
     }
-    assert found == {"cli/_console.py", "demo.py", "methods/comparison.py"}
+    assert found == {"cli/_console.py", "demo/__init__.py", "methods/comparison.py"}
     assert [path for path, source in text.items() if "os.umask(" in source] == []

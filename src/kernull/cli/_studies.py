@@ -154,10 +154,10 @@ def _comparison(rows: list[Any], n: int, m: int) -> Any:
 
 
 def demo(
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder of plots and report.")] = "demo",
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder of tables and report.")] = "demo",
     quiet: o.Quiet = False,
 ) -> None:
-    """Learn from data that ships with scikit-learn, compare, plot and write a report."""
+    """Find the odd parts of a production line, compare on scikit-learn's data, write a report."""
     from kernull.demo import main
 
     raise typer.Exit(main(out, quiet=quiet))

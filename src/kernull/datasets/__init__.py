@@ -1,4 +1,4 @@
-"""Small data sets with several views that come with scikit-learn: nothing to download.
+"""Small data sets with several views, nothing to download: scikit-learn's, and a made-up line.
 
 The loaders of the paper's own sets are part of its experiments (``experiments.datasets`` in the
 repository), not of the installed package.
@@ -9,11 +9,14 @@ from kernull.datasets._bundled import (
     load_digits_views,
     load_wine_views,
 )
+from kernull.datasets._line import LineData, make_line
 from kernull.datasets._types import MultiViewData
 
 __all__ = [
+    "LineData",
     "MultiViewData",
     "load_breast_cancer_views",
     "load_digits_views",
     "load_wine_views",
+    "make_line",
 ]

@@ -1,0 +1,145 @@
+"""The default and what people would pick instead, on data that ship with scikit-learn."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.table import Table as Grid
+from sklearn.ensemble import IsolationForest
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
+
+from kernull._typing import Array
+from kernull.datasets import (
+    MultiViewData,
+    load_breast_cancer_views,
+    load_digits_views,
+    load_wine_views,
+)
+from kernull.errors import MissingDependencyError
+from kernull.estimators import MultiKernelFisherNull
+from kernull.methods import pyod_detector
+from kernull.metrics import auc
+from kernull.views import join_views
+
+__all__ = ["OURS", "comparison", "comparison_grid"]
+
+REPEATS = 3
+#: Share of normal rows that everyone is asked to flag.
+RATE = 0.05
+OURS = "kernull"
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One class as normal: half of it to learn from, the rest and all others to judge."""
+
+    title: str
+    table: Array
+    views: dict[str, list[int]]
+    y: Any
+
+    def split(self, seed: int) -> tuple[Array, Array, Any]:
+        """Training rows, test rows and the labels of the test rows."""
+        targets = np.random.default_rng(seed).permutation(np.flatnonzero(self.y == 1))
+        half = len(targets) // 2
+        test = np.concatenate([targets[half:], np.flatnonzero(self.y == -1)])
+        return self.table[targets[:half]], self.table[test], self.y[test]
+
+
+def problems() -> list[Problem]:
+    """Wine (one grower), breast cancer (benign) and digits (the eights), as several views."""
+
+    def problem(title: str, data: MultiViewData, target: int) -> Problem:
+        table, views = join_views(data.views)
+        return Problem(title, table, views, data.one_class(target))
+
+    return [
+        problem("wine", load_wine_views(), 0),
+        problem("breast cancer", load_breast_cancer_views(), 1),
+        problem("digits", load_digits_views(), 8),
+    ]
+
+
+def entrants(views: Any, seed: int) -> dict[str, Any]:
+    """Detectors as their documentation calls them, each told the share of false alarms."""
+    out: dict[str, Any] = {
+        OURS: MultiKernelFisherNull(views=views, false_alarm_rate=RATE),
+        "OneClassSVM": OneClassSVM(nu=RATE),
+        "IsolationForest": IsolationForest(contamination=RATE, random_state=seed),
+        "LocalOutlierFactor": LocalOutlierFactor(novelty=True, contamination=RATE),
+    }
+    with contextlib.suppress(MissingDependencyError):  # an extra: who has it sees it
+        out["PyOD KNN"] = pyod_detector("KNN", contamination=RATE)
+    return out
+
+
+def comparison(
+    step: Callable[[int, int], None] = lambda done, of: None,
+) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """AUC and share of normal rows flagged, by problem and entrant, over some random halves.
+
+    Parameters
+    ----------
+    step : callable
+        Called with the number of halves that are done and of all.
+
+    Returns
+    -------
+    dict
+        By problem and entrant, pairs of AUC and realised false alarms.
+    """
+    out: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    todo = problems()
+    for k, problem in enumerate(todo):
+        found = out.setdefault(problem.title, {})
+        for seed in range(REPEATS):
+            train, test, y = problem.split(seed)
+            for name, detector in entrants(problem.views, seed).items():
+                scores, flagged = _judge(name, detector, train, test)
+                found.setdefault(name, []).append((auc(y, scores), flagged[y == 1].mean()))
+            step(k * REPEATS + seed + 1, len(todo) * REPEATS)
+    return out
+
+
+def _judge(name: str, detector: Any, train: Array, test: Array) -> tuple[Array, Array]:
+    """Scores, higher for normal, and flags; all but ours get standardised columns."""
+    if name == OURS:
+        model = detector.fit(train)
+    else:
+        scaler = StandardScaler().fit(train)
+        train, test = scaler.transform(train), scaler.transform(test)
+        model = detector.fit(train)
+    if name.startswith("PyOD"):  # there, higher is more abnormal and 1 is an outlier
+        return -model.decision_function(test), model.predict(test) == 1
+    return np.asarray(model.score_samples(test)), model.predict(test) == -1
+
+
+def comparison_grid(results: dict[str, dict[str, list[tuple[float, float]]]]) -> Grid:
+    """Mean AUC by entrant and problem, and the false alarms of all problems; best first."""
+    title = f"scikit-learn's data: AUC in %, mean of {REPEATS} random halves; nothing tuned"
+    grid = Grid(title=title, box=SIMPLE_HEAD)
+    grid.add_column("method")
+    for title in results:
+        grid.add_column(title, justify="right")
+    grid.add_column(f"false alarms\n(asked: {RATE:.0%})", justify="right")
+    means = {
+        name: {title: np.mean([a for a, _ in by[name]]) for title, by in results.items()}
+        for name in next(iter(results.values()))
+    }
+    best = {title: max(mean[title] for mean in means.values()) for title in results}
+    for name in sorted(means, key=lambda n: -sum(means[n].values())):
+        cells = [
+            f"[bold]{100 * mean:.1f}[/bold]" if mean == best[problem] else f"{100 * mean:.1f}"
+            for problem, mean in means[name].items()
+        ]
+        alarms = [f"{100 * np.mean([f for _, f in by[name]]):.0f}" for by in results.values()]
+        label = f"[cyan]{name}[/cyan]" if name == OURS else name
+        grid.add_row(label, *cells, " / ".join(alarms) + " %")
+    return grid

@@ -1,0 +1,69 @@
+"""The demo's parts; the whole is run by tests/cli/test_commands.py (slow)."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from kernull.demo import find, in_range
+from kernull.demo.comparison import OURS, comparison_grid, entrants
+from kernull.demo.picture import draw_part, drawn, typical_finding
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return find(tmp_path_factory.mktemp("line"))
+
+
+def text(*grids) -> str:
+    console = Console(width=80, file=io.StringIO())
+    console.print(*grids)
+    return console.file.getvalue()
+
+
+def test_findings_have_columns_and_rarity(found):
+    shown = text(found.grid())
+    assert "torque" in shown
+    assert "slipping belt" in shown
+    k = typical_finding(found)
+    assert in_range(found.reasons[k][0]) in shown
+    assert found.flagged[found.faulty].mean() > 0.6
+    assert found.flagged[~found.faulty].mean() < 0.08
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
+
+
+def test_the_picture_shows_a_value_that_is_ordinary_by_itself(found):
+    k = typical_finding(found)
+    what = drawn(found, k)
+    gauge = next(g for gauges in what.views.values() for g in gauges if g.odd)
+    assert gauge.all_parts[0] < gauge.value < gauge.all_parts[1]
+    assert not gauge.like_this[0] < gauge.value < gauge.like_this[1]
+    # Of the other columns nine in ten are in their range.
+    others = [g for gauges in what.views.values() for g in gauges if not g.odd]
+    assert np.mean([g.like_this[0] <= g.value <= g.like_this[1] for g in others]) > 0.7
+    assert max(what.evidence, key=what.evidence.get) == "drive"
+    total = np.sqrt(sum(e**2 for e in what.evidence.values()))
+    assert total == pytest.approx(-found.why.scores[k])
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_picture_is_drawn(found, narrow, tmp_path):
+    image = pytest.importorskip("matplotlib.image", reason="matplotlib is not installed")
+    pixels = image.imread(draw_part(found, tmp_path / "part.png", narrow=narrow))
+    assert (pixels[0, :, :3] == 1).all()  # on white
+    assert (pixels[:, -8:, :3] == 1).all()  # nothing runs over the edge
+    assert pixels[..., :3].std() > 0.1
+
+
+def test_the_best_comes_first_whoever_it_is():
+    results = {
+        "a": {OURS: [(0.8, 0.05)], "other": [(0.9, 0.2)]},
+        "b": {OURS: [(0.7, 0.04)], "other": [(0.9, 0.1)]},
+    }
+    lines = text(comparison_grid(results)).splitlines()
+    assert [line.split()[0] for line in lines if "%" in line][-2:] == ["other", OURS]
+    assert "20 / 10 %" in "".join(lines)
+    assert OURS in entrants(None, 0)
