@@ -57,7 +57,13 @@ SHARED += ("dtype", "drop_constant")
 JOINT = {k: FISHER[k] for k in SHARED} | {
     k: FISHER[k] for k in ("p", "delta", "solver", "tol", "max_iter", "score_type", "r")
 }
-JOINT |= {"kernel_groups": None, "pooled": False, "n_jobs": None}
+JOINT |= {
+    "decision": "sum",
+    "normalize": "none",
+    "kernel_groups": None,
+    "pooled": False,
+    "n_jobs": None,
+}
 FUSED = {k: FISHER[k] for k in SHARED} | {
     "fusion": "average",
     "calibration": "loo",

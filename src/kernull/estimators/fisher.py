@@ -12,6 +12,7 @@ from kernull._containers import as_numpy, match_container
 from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator, Learned
+from kernull.estimators.decisions import by_evidence, read_decision, read_weights_method
 from kernull.estimators.growing import (
     check_growing,
     read_budget,
@@ -20,9 +21,6 @@ from kernull.estimators.growing import (
     warn_of_few,
 )
 from kernull.estimators.inputs import (
-    AUTO_P,
-    check_number,
-    read_delta,
     read_dtype,
     read_table,
     rollback_on_error,
@@ -31,7 +29,7 @@ from kernull.estimators.inputs import (
 )
 from kernull.models import Fitted, TableKernels, view_names
 from kernull.models.contamination import WIDE, learn_contaminated, read_contamination
-from kernull.models.evidence import EvidenceMethod, rows_that_fit
+from kernull.models.evidence import EvidenceMethod
 from kernull.models.fisher import FisherMethod
 from kernull.models.growing import check_relearning, drop, drop_least_useful, grow, growing
 from kernull.models.growing import relearn as relearned
@@ -54,15 +52,6 @@ PAPER: dict[str, Any] = {
     "solver": "paper",
     "score_type": "projection",
 }
-
-
-def _by_evidence(estimator: Any) -> bool:
-    """Whether the model decides, or once fitted will decide, by evidence."""
-    model = vars(estimator).get("model_")
-    return bool(estimator.decision == "evidence" if model is None else model.decides_by_evidence)
-
-
-SCORE_TYPES = ("projection", "distance")
 
 
 class MultiKernelFisherNull(AdditiveEstimator):
@@ -392,40 +381,9 @@ class MultiKernelFisherNull(AdditiveEstimator):
 
     def learning_method(self) -> FisherMethod | EvidenceMethod:
         """The method with its parameters, checked."""
-        method = self.weights_method()
-        if not isinstance(self.decision, str) or self.decision not in ("evidence", "sum"):
-            raise ValueError(
-                f"decision: got {self.decision!r}; expected 'evidence' (each kernel calibrated by "
-                "itself) or 'sum' (the paper's projection)."
-            )
-        if self.decision == "sum":
-            return method
-        for name, other in (("score_type", "projection"), ("reference", None)):
-            given = getattr(self, name)
-            if not (given is other or (isinstance(given, str) and given == other)):
-                raise MissingCapabilityError(
-                    f"{name}: got {given!r}, which is about the projection of the "
-                    f"paper; use decision='sum', or {name}={other!r}."
-                )
-        return EvidenceMethod(method, rows_that_fit(parse_memory_limit(self.memory_limit)))
+        return read_decision(self)
 
-    def weights_method(self) -> FisherMethod:
-        """The part of the method that learns kernel weights."""
-        if self.score_type not in SCORE_TYPES:
-            raise ValueError(f"score_type: got {self.score_type!r}; expected one of {SCORE_TYPES}.")
-        return FisherMethod(
-            p=AUTO_P if isinstance(self.p, str) and self.p == "auto" else self.p,
-            delta=read_delta(self.delta),
-            r=self.r,
-            kernel_groups=self.kernel_groups,
-            solver=self.solver,
-            tol=check_number("tol", self.tol, "a positive number", 0.0),
-            max_iter=self.max_iter,
-            score_type=self.score_type,
-            verbose=self.verbose,
-        )
-
-    @available_if(_by_evidence)  # type: ignore[untyped-decorator]
+    @available_if(by_evidence)  # type: ignore[untyped-decorator]
     def evidence(self, X: Any, *, by: str = "kernel", missing_views: Any = None) -> Array:
         """Evidence against each row, in nats; the score is minus the length of its rows.
 
@@ -441,17 +399,11 @@ class MultiKernelFisherNull(AdditiveEstimator):
         -------
         array of shape (m, J) or (m, V)
         """
-        if by not in ("kernel", "view"):
-            raise ValueError(f"by: got {by!r}; expected 'kernel' or 'view'.")
         model = self._without(missing_views)
-        squared = model.rule.parts(self._cross(model, X, view_names(missing_views))[0])
-        if by == "view":
-            names = list(dict.fromkeys(model.kernels.views))
-            member = [[view == name for name in names] for view in model.kernels.views]
-            squared = squared @ np.array(member, dtype=float)
-        return match_container(np.sqrt(squared), X)  # type: ignore[no-any-return]
+        cross, _ = self._cross(model, X, view_names(missing_views))
+        return match_container(model.evidence(cross, by), X)  # type: ignore[no-any-return]
 
-    @available_if(_by_evidence)  # type: ignore[untyped-decorator]
+    @available_if(by_evidence)  # type: ignore[untyped-decorator]
     def rarity(self, X: Any, *, missing_views: Any = None) -> Array:
         """How rare each row is: one in so many normal rows has as much evidence against it.
 
@@ -530,7 +482,9 @@ class MultiKernelFisherNull(AdditiveEstimator):
             if excess > 0:
                 model = drop_least_useful(model, excess, rate)
             self.model_ = (
-                relearned(model, self.weights_method(), rate, dtype, limit) if relearn else model
+                relearned(model, read_weights_method(self), rate, dtype, limit)
+                if relearn
+                else model
             )
         return self
 

@@ -8,16 +8,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, cuda_device_of, host, match_container
 from kernull._typing import Array, Indices
 from kernull.calibration import Calibration, discoveries
 from kernull.estimators.base import Learned
+from kernull.estimators.decisions import by_evidence, read_decision
 from kernull.estimators.inputs import (
-    AUTO_P,
-    check_number,
-    read_delta,
     read_dtype,
     read_table,
     read_weights,
@@ -31,10 +30,11 @@ from kernull.estimators.tasks import (
     read_table_tasks,
     tasks_asked,
 )
-from kernull.models import Explanation, KernelModel, TableKernels
+from kernull.models import Explanation, GivenKernels, KernelModel, TableKernels
+from kernull.models.evidence import EvidenceMethod
 from kernull.models.fisher import FisherMethod
 from kernull.models.joint import JointModel, enrolled, learn_tasks, relearn_tasks
-from kernull.models.rules import check_score_type
+from kernull.stacks.normalise import read_normalisation
 
 __all__ = ["JointMultiKernelFisherNull"]
 
@@ -52,8 +52,10 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths, p, delta, solver, tol, max_iter, score_type : object
+    kernels, views, scaling, widths, normalize, p, delta, solver, tol, max_iter : object
         As in `MultiKernelFisherNull`.
+    decision, score_type : object
+        As there: each task decides by the evidence of its own rows, with the weights of all.
     false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups : object
         As in `MultiKernelFisherNull`. ``delta`` is relative to the rows of each task.
     pooled : bool, default=False
@@ -134,11 +136,13 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         *,
         scaling: Any = "auto",
         widths: Any = "auto",
+        normalize: Any = "offdiagonal",
         p: float = 1.5,
         delta: float = 1e-2,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
+        decision: str = "evidence",
         score_type: str = "projection",
         false_alarm_rate: float = 0.05,
         storage: str = "auto",
@@ -154,11 +158,13 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         self.views = views
         self.scaling = scaling
         self.widths = widths
+        self.normalize = normalize
         self.p = p
         self.delta = delta
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.decision = decision
         self.score_type = score_type
         self.false_alarm_rate = false_alarm_rate
         self.storage = storage
@@ -199,12 +205,15 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         weight = None if self._pairwise else read_weights(fit_params.get("sample_weight"), X)
         out = np.empty(sum(len(index) for index in rows.values()), dtype=int)
         for name, index in rows.items():
+            task, left_out = self.model_.tasks[name], scores[name]
             kept = index if weight is None else index[weight[index] > 0]
-            out[kept] = np.where(scores[name] >= self.model_.tasks[name].threshold, 1, -1)
-            if len(kept) < len(index):  # rows of weight zero are as good as new
-                ignored = np.setdiff1d(index, kept)
+            if isinstance(task.kernels, GivenKernels) and np.isnan(left_out).any():
+                left_out = np.where(np.isnan(left_out), task.score(task.kernels.square), left_out)
+            out[kept] = np.where(left_out >= task.threshold, 1, -1)
+            new = np.setdiff1d(index, kept[~np.isnan(left_out)])
+            if len(new):  # of weight zero, or beyond the sample that evidence is learned from
                 table = read_table(self, as_numpy(X), reset=False)
-                out[ignored] = self.predict(table[ignored], groups=name)
+                out[new] = self.predict(table[new], groups=name)
         return out
 
     def _fit_tasks(
@@ -213,7 +222,8 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         """Fit; the rows of each task, and the left-out scores of those that were learned from."""
         device = cuda_device_of(X)
         with rollback_on_error(self):
-            method, views = self.learning_method(), None
+            method, normalize = self.learning_method(), read_normalisation(self.normalize)
+            views = None
             if self._pairwise:
                 tasks, rows = read_given_tasks(self, host(X), sample_weight, as_numpy(groups))
             else:
@@ -225,27 +235,18 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
                 method,
                 self.false_alarm_rate,
                 dtype=read_dtype(self.dtype),
+                normalize=normalize,
                 views=views,
                 n_jobs=self.n_jobs,
                 device=device,
             )
         return rows, scores
 
-    def learning_method(self) -> FisherMethod:
+    def learning_method(self) -> FisherMethod | EvidenceMethod:
         """The method with its parameters, checked."""
-        check_score_type(self.score_type, ("projection", "distance"))
         if self.storage not in ("auto", "dense"):
             raise ValueError(f"storage: got {self.storage!r}; expected 'auto' or 'dense'.")
-        return FisherMethod(
-            p=AUTO_P if isinstance(self.p, str) and self.p == "auto" else self.p,
-            delta=read_delta(self.delta),
-            r=self.r,
-            kernel_groups=self.kernel_groups,
-            solver=self.solver,
-            tol=check_number("tol", self.tol, "a positive number", 0.0),
-            max_iter=self.max_iter,
-            score_type=self.score_type,
-        )
+        return read_decision(self)
 
     # -- tasks that come and go -----------------------------------------------------------------
 
@@ -283,6 +284,7 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
             self.learning_method(),
             self.false_alarm_rate,
             dtype=read_dtype(self.dtype),
+            normalize=read_normalisation(self.normalize),
             kernel=kernel,
             device=device,
         )
@@ -348,6 +350,18 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
     def contributions(self, X: Any, groups: Any = None) -> Any:
         """Contribution of each kernel to the projection of each row, of shape (m, J)."""
         return self._by_task(X, groups, lambda task, cross, _: task.rule.contributions(cross))
+
+    @available_if(by_evidence)  # type: ignore[untyped-decorator]
+    def evidence(self, X: Any, groups: Any = None, *, by: str = "kernel") -> Any:
+        """Evidence against each row by its task, in nats; see `MultiKernelFisherNull.evidence`."""
+        return self._by_task(X, groups, lambda task, cross, _: task.evidence(cross, by))
+
+    @available_if(by_evidence)  # type: ignore[untyped-decorator]
+    def rarity(self, X: Any, groups: Any = None) -> Any:
+        """One in so many normal rows of its task is as unusual as each row."""
+        return self._by_task(
+            X, groups, lambda task, cross, _: task.rule.rarity(-task.score(cross))[0]
+        )
 
     def p_values(self, X: Any, groups: Any = None) -> Any:
         """Conformal p-value of each row among the leave-one-out scores of its task."""

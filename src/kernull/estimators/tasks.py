@@ -21,6 +21,7 @@ from kernull.models.joint import TaskKernels
 from kernull.models.tasks import pooled_kernels, varying_views
 from kernull.stacks import DenseStack, KernelSet, check_memory, fit_and_combine, parse_memory_limit
 from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
+from kernull.stacks.normalise import read_normalisation
 from kernull.views import resolve_views
 
 __all__ = [
@@ -225,14 +226,16 @@ def read_given_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
 def read_new_task(
     estimator: Any, name: Hashable, X: Any, sample_weight: Any, device: Any
 ) -> tuple[TaskKernels, Array | None]:
-    """The task to be, and K_b of its rows unless that is formed on a device."""
+    """The task to be, and K_b of its rows unless that is formed later."""
     shared, weights = estimator.model_.kernels, estimator.model_.weights
+    # Factors of a normalisation are known only once the kernels are.
+    later = device is not None or read_normalisation(estimator.normalize) > 0
     if not isinstance(shared, TableKernels):
         _refuse_weights(sample_weight)
         stack = _own_stack(name, X, read_dtype(estimator.dtype))
         check_names(stack.validate(stack.n, len(weights)), shared.names)
         task = TaskKernels(_given_kernels(stack, shared.names, None, stack.n))
-        return task, None if device is not None else stack.combine(weights)
+        return task, None if later else stack.combine(weights)
     size = _num_samples(X)
     if size < 2:
         raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 2.")
@@ -240,13 +243,13 @@ def read_new_task(
     weight = read_weights(sample_weight, X)
     if weight is not None:
         table, weight = table[weight > 0], trust(weight[weight > 0], int((weight > 0).sum()))
-    check_room(estimator, [len(table)], 0)
+    check_room(estimator, [len(table)], len(weights) if later else 0)
     kernel, views = None, estimator.model_.views
     assert views is not None
     if estimator.pooled:
         own = shared.set.with_rows(table)
-        kernel = None if device is not None else own.combine(weights)
-    elif device is not None:
+        kernel = None if later else own.combine(weights)
+    elif later:
         own = _own_kernels(estimator, table, slice(None), weight, views)
     else:
         own, kernel = fit_and_combine(
@@ -258,7 +261,9 @@ def read_new_task(
 def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:
     """For each task asked for: its model, kernels of its rows, these rows, their places."""
     check_is_fitted(estimator)
-    device, X, groups = cuda_device_of(X), host(X), as_numpy(groups)
+    # Evidence is computed on the host.
+    device = None if estimator.model_.decides_by_evidence else cuda_device_of(X)
+    X, groups = host(X), as_numpy(groups)
     tasks, dtype = estimator.model_.tasks, read_dtype(estimator.dtype)
     is_table = isinstance(estimator.model_.kernels, TableKernels)
     if isinstance(X, Mapping):

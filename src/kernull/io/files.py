@@ -271,6 +271,7 @@ def _unpack_joint(node: Any) -> JointModel:
     first = next(iter(found.values()))
     for task in found.values():
         same = np.array_equal(task.rule.weights, first.rule.weights)
+        same = same and task.decides_by_evidence == first.decides_by_evidence
         if not same or task.kernels.names != first.kernels.names:
             raise ModelFileError("tasks that do not share their kernels and weights")
     certificate = unpack(node.fields.get("certificate"), ("certificate",), SCHEMA, {})

@@ -404,7 +404,7 @@ SCHEMA: dict[str, Section] = {
 #: The rules that each estimator may have learned.
 RULES: dict[str, tuple[str, ...]] = {
     "MultiKernelFisherNull": ("fisher", "evidence"),
-    "JointMultiKernelFisherNull": ("fisher",),
+    "JointMultiKernelFisherNull": ("fisher", "evidence"),
     "FisherNull": ("fused-fisher",),
     "GaussianProcessOneClass": ("gaussian",),
     "KernelPCANovelty": ("principal",),

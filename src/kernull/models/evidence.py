@@ -50,10 +50,13 @@ __all__ = [
     "EVIDENCE_ROWS",
     "EvidenceFit",
     "EvidenceMethod",
+    "evidence_of",
     "evidence_of_landmarks",
     "evidence_of_rows",
+    "left_out_evidence",
     "rows_that_fit",
     "warn_of_views",
+    "with_weights",
 ]
 
 #: Rows that new ones are compared with: beyond, a sample of so many stands for all. The weights
@@ -125,48 +128,57 @@ class EvidenceFit:
     @cached_property
     def rule(self) -> EvidenceRule:
         """The evidence."""
-        kernels, stack, _, table = self.training
-        projection = self.fit.rule
-        if isinstance(kernels, TableKernels) and table is not None:
-            if projection.coef.ndim != 1:  # the model keeps landmarks: other rows calibrate it
-                return evidence_of_landmarks(kernels.set, projection, table)
-            rows = _sample(len(table), self.max_rows)
-            weight = self.row_weight
-            some = slice(None) if rows is None else rows
-            own = None if weight is None else weight[some]
-            groups = None if self.groups is None else self.groups[some]
-            if rows is None:
-                return _of_table(kernels.set, projection, table, own, None, groups)
-            # A scaling by more rows than are left out would not be the one that they are left
-            # out of: the sample has scaling and widths of its own.
-            sample = _refitted(kernels.set, table[rows], own)
-            rule = _of_table(sample, projection, table[rows], own, rows, groups)
-            return replace(rule, sample=sample)
-        if self.groups is not None:
+        return evidence_of(
+            self.training, self.fit.rule, self.row_weight, self.max_rows, self.groups
+        )
+
+    def leave_one_out(self) -> LeftOut:
+        """Minus the left-out evidence of the rows."""
+        return left_out_evidence(self.rule, self.training.stack.n, self.row_weight)
+
+
+def evidence_of(
+    training: Training,
+    projection: FisherRule,
+    row_weight: Array | None,
+    max_rows: int = EVIDENCE_ROWS,
+    groups: Indices | None = None,
+) -> EvidenceRule:
+    """Each kernel's own evidence, beside the weights that are learned."""
+    kernels, stack, _, table = training
+    if not isinstance(kernels, TableKernels) or table is None:
+        if groups is not None:
             raise MissingCapabilityError(
                 "groups: evidence of precomputed kernels leaves rows out one by one; use "
                 "decision='sum', or calibration='split'."
             )
-        return _of_stack(stack, projection, self.row_weight, self.max_rows)
+        return _of_stack(stack, projection, row_weight, max_rows)
+    if projection.coef.ndim != 1:  # the model keeps landmarks: other rows calibrate it
+        return evidence_of_landmarks(kernels.set, projection, table)
+    rows = _sample(len(table), max_rows)
+    some = slice(None) if rows is None else rows
+    own = None if row_weight is None else row_weight[some]
+    together = None if groups is None else groups[some]
+    if rows is None:
+        return _of_table(kernels.set, projection, table, own, None, together)
+    # A scaling by more rows than are left out would not be the one that they are left out of:
+    # the sample has scaling and widths of its own.
+    sample = _refitted(kernels.set, table[rows], own)
+    rule = _of_table(sample, projection, table[rows], own, rows, together)
+    return replace(rule, sample=sample)
 
-    @cached_property
-    def _weight(self) -> Array | None:
-        rows, weight = self.rule.rows, self.row_weight
-        return weight if weight is None or rows is None else weight[rows]
 
-    def leave_one_out(self) -> LeftOut:
-        """Minus the left-out evidence of the rows."""
-        rule = self.rule
-        E = rule.of_parts(rule.left_out_parts())
-        n = self.training.stack.n
-        every = None
-        if len(E) != n:  # rows outside the sample are as good as new
-            every = np.full(n, np.nan)
-            if rule.rows is not None:
-                every[rule.rows] = -E
-        weight = self._weight
-        weight = None if weight is None or len(weight) != len(E) else weight
-        return LeftOut(-E, weight, every=every)
+def left_out_evidence(rule: EvidenceRule, n: int, row_weight: Array | None) -> LeftOut:
+    """Minus the left-out evidence; rows outside the sample, of n, are as good as new (NaN)."""
+    E = rule.of_parts(rule.left_out_parts())
+    every = None
+    if len(E) != n:
+        every = np.full(n, np.nan)
+        if rule.rows is not None:
+            every[rule.rows] = -E
+    weight = row_weight if row_weight is None or rule.rows is None else row_weight[rule.rows]
+    weight = None if weight is None or len(weight) != len(E) else weight
+    return LeftOut(-E, weight, every=every)
 
 
 def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
@@ -277,6 +289,15 @@ def _finished(
     return replace(rule, total=Tails.fit(total, row_weight))
 
 
+def with_weights(
+    rule: EvidenceRule, projection: FisherRule, row_weight: Array | None
+) -> EvidenceRule:
+    """The same evidence of each kernel under other weights."""
+    some = row_weight if row_weight is None or rule.rows is None else row_weight[rule.rows]
+    made = _finished(projection, rule.own_coef, rule.floors, rule.tails, rule.rows, some)
+    return replace(made, diagonal=rule.diagonal, sample=rule.sample)
+
+
 def _own_of_view(
     view: ScaledView, table: Array | None, weight: Array, groups: Indices | None
 ) -> tuple[Array, Array, Array]:
@@ -292,7 +313,9 @@ def _own_of_view(
     coef = np.stack([projection.coef for projection in own])
     projected = np.empty((n, len(own)))
     rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
-    widths = _widths(view, rbf, weight, groups, rescale=kind != "none")
+    # A scaling that is not that of these rows has widths that are not theirs either.
+    fixed = table is None or n > FEW_ROWS
+    widths = _widths(view, rbf, weight, groups, fixed=fixed)
     if rbf:
         projected[:, rbf], nearest2 = left_out_view(distances, widths, [own[f] for f in rbf])
     else:
@@ -318,12 +341,13 @@ def _own_projection(K: Array, weight: Array | None = None) -> KernelProjection:
 
 
 def _widths(
-    view: ScaledView, rbf: list[int], weight: Array, groups: Indices | None, *, rescale: bool
+    view: ScaledView, rbf: list[int], weight: Array, groups: Indices | None, *, fixed: bool
 ) -> Array:
     n, kernels = len(view.train), [view.kernels[f] for f in rbf]
-    if n > FEW_ROWS or not kernels:
+    if fixed or not kernels:
         return np.tile([kernel.width or 1.0 for kernel in kernels], (n, 1))
     factors = [kernel.factor or 1.0 for kernel in kernels]
+    rescale = view.scaler.kind != "none"
     return left_out_widths(
         view.train, factors, sample_weight=weight, groups=groups, rescale=rescale
     )

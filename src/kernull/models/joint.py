@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,34 +17,56 @@ from kernull.calibration.left_out_scores import (
     lower_ties,
     not_above_own,
 )
+from kernull.models.evidence import (
+    EvidenceMethod,
+    evidence_of,
+    evidence_of_rows,
+    left_out_evidence,
+    warn_of_views,
+    with_weights,
+)
 from kernull.models.fisher import FisherMethod
-from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels
+from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, KernelModel, RidgeSystem
-from kernull.models.rules import FisherRule
+from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.problems import FisherProblem, JointFisherProblem, RidgeInverse
 from kernull.solvers import solve
+from kernull.stacks.normalise import normalising_factors
 
 __all__ = ["JointModel", "TaskKernels", "enrolled", "learn_tasks", "relearn_tasks"]
 
 
 @dataclass(frozen=True, eq=False)
 class TaskKernels:
-    """A task before it is learned."""
+    """A task before it is learned, or before its weights are learned again."""
 
     kernels: ModelKernels
     row_weight: Array | None = None
     """Trust in its rows, of mean one; None where all are one."""
     table: Array | None = None
     """Its rows as they were given, where scaling and widths are its own."""
+    system: RidgeSystem | None = None
+    """That of an earlier learning: its ridge stays."""
+    rule: EvidenceRule | None = None
+    """That of an earlier learning: each kernel's own evidence stays."""
 
-    @property
-    def size(self) -> float:
-        """Number of rows."""
-        return float(self.kernels.n)
+    @classmethod
+    def of(cls, model: KernelModel) -> TaskKernels:
+        """A task that was learned, and is to be again."""
+        assert model.system is not None
+        rule = model.rule if isinstance(model.rule, EvidenceRule) else None
+        table = None if rule is not None else _given_rows(model)
+        return cls(model.kernels, model.system.row_weight, table, model.system, rule)
 
-    def problem(self, delta: float, dtype: Any, device: Any = None) -> FisherProblem:
-        """The task's own Fisher problem, on a torch device if there is one."""
-        return _problem(self.kernels, delta * self.size, self.row_weight, dtype, device)
+    def normalised(self, stack: Any, exponent: float) -> tuple[TaskKernels, Any]:
+        """The task and its stack, with kernels on the scale that ``normalize`` asks for."""
+        factors = self.kernels.factors
+        if self.system is None and exponent > 0:
+            factors = normalising_factors(stack, exponent, self.row_weight)
+        if factors is not None:
+            stack = copy(stack)  # given kernels are kept as they are
+            stack.scale = stack.scale * factors
+        return replace(self, kernels=replace(self.kernels, factors=factors)), stack
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +94,11 @@ class JointModel:
         """Those of the first task: names and views are the same for all."""
         return self.first.kernels
 
+    @property
+    def decides_by_evidence(self) -> bool:
+        """Whether scores are minus the evidence against a row."""
+        return self.first.decides_by_evidence
+
     def with_task(self, name: Hashable, model: KernelModel) -> JointModel:
         """The model with one more task."""
         return replace(self, tasks={**self.tasks, name: model})
@@ -83,115 +111,163 @@ class JointModel:
 
 def learn_tasks(
     tasks: Mapping[Hashable, TaskKernels],
-    method: FisherMethod,
+    method: FisherMethod | EvidenceMethod,
     rate: float,
     *,
     dtype: Any,
+    normalize: float = 0.0,
     views: Mapping[str, Indices] | None = None,
     n_jobs: int | None = None,
     device: Any = None,
+    init: Array | None = None,
 ) -> tuple[JointModel, dict[Hashable, Array]]:
-    """Learn the shared weights and every task; with the left-out scores of each task's rows."""
-    kernels = next(iter(tasks.values())).kernels
-    problems = [task.problem(method.delta, dtype, device) for task in tasks.values()]
-    systems = {
-        name: RidgeSystem(float(method.p), method.delta, problem.ridge, task.row_weight)
-        for (name, task), problem in zip(tasks.items(), problems, strict=True)
-    }
-    learned = {name: task.kernels for name, task in tasks.items()}
-    tables = {name: task.table for name, task in tasks.items()}
-    return _learn(
-        learned, systems, problems, kernels, method, rate, views, n_jobs, device, None, tables
-    )
+    """Learn the shared weights and every task; with the left-out scores of each task's rows.
+
+    Parameters
+    ----------
+    tasks : mapping of name -> TaskKernels
+    method : FisherMethod or EvidenceMethod
+        How weights are learned, and whether tasks decide by evidence.
+    rate : float
+        Share of normal rows that may be flagged, by task.
+    dtype : dtype
+        Of the kernels.
+    normalize : float in [0, 1]
+        Power of the mean off-diagonal entry that kernels of a new task are divided by.
+    views : mapping of name -> columns, optional
+        Kept for tasks that enrol.
+    n_jobs, device : optional
+        Threads, or a torch device, to solve tasks on.
+    init : array of shape (J,), optional
+        Weights to start from.
+
+    Returns
+    -------
+    model : JointModel
+    scores : dict of name -> array of shape (n_c,)
+        NaN for rows that the task's evidence was not learned from: they are as good as new.
+    """
+    own = method.weights if isinstance(method, EvidenceMethod) else method
+    ready = {name: _ready(task, own, normalize, dtype, device) for name, task in tasks.items()}
+    problem = _joint_problem([problem for _, _, problem in ready.values()], n_jobs, device)
+    ball = own.ball(next(iter(ready.values()))[0].kernels)
+    result = solve(problem, ball, own.solver, tol=own.tol, max_iter=own.max_iter, init=init)
+    certificate = Certificate.of(result)
+    # Exact coefficients: the solver's are as good as its certificate asks, and leaving rows out
+    # magnifies what they lack.
+    solutions = problem.solutions(result.weights)
+    found, scores = {}, {}
+    for (name, (task, system, _)), (coef, diagonal) in zip(ready.items(), solutions, strict=True):
+        rule: Any = FisherRule(result.weights, coef, own.score_type)
+        if isinstance(method, EvidenceMethod):
+            rule, left_out = _evidence(task, rule, method.max_rows)
+        else:
+            left_out = _left_out_sums(task, rule, system, _unscaled(diagonal, system.row_weight))
+        found[name] = _model(task, rule, left_out, rate, certificate, system)
+        scores[name] = left_out.scores if left_out.every is None else left_out.every
+    first = next(iter(found.values()))
+    if isinstance(first.rule, EvidenceRule):
+        warn_of_views(first.rule, first.kernels.views)
+    return JointModel(found, certificate, views), scores
 
 
 def relearn_tasks(
-    model: JointModel, method: FisherMethod, rate: float, *, dtype: Any, n_jobs: int | None = None
+    model: JointModel,
+    method: FisherMethod | EvidenceMethod,
+    rate: float,
+    *,
+    dtype: Any,
+    n_jobs: int | None = None,
 ) -> JointModel:
     """Learn the shared weights again on all present tasks, starting from the present ones."""
-    kernels = {name: task.kernels for name, task in model.tasks.items()}
-    systems = {name: _system(task) for name, task in model.tasks.items()}
-    problems = [
-        _problem(own, system.ridge, system.row_weight, dtype)
-        for own, system in zip(kernels.values(), systems.values(), strict=True)
-    ]
-    found, _ = _learn(
-        kernels, systems, problems, model.kernels, method, rate, model.views, n_jobs, None,
-        model.weights, {name: _given_rows(task) for name, task in model.tasks.items()},
-    )  # fmt: skip
-    return found
+    tasks = {name: TaskKernels.of(task) for name, task in model.tasks.items()}
+    start, views = model.weights, model.views
+    return learn_tasks(tasks, method, rate, dtype=dtype, views=views, n_jobs=n_jobs, init=start)[0]
 
 
 def enrolled(
     model: JointModel,
     task: TaskKernels,
-    method: FisherMethod,
+    method: FisherMethod | EvidenceMethod,
     rate: float,
     *,
     dtype: Any,
+    normalize: float = 0.0,
     kernel: Array | None = None,
     device: Any = None,
 ) -> KernelModel:
     """A new task with the shared weights: one linear solve; ``kernel`` is its K_b, if known."""
-    ridge, weights = method.delta * task.size, model.weights
-    inverse = None
+    own = method.weights if isinstance(method, EvidenceMethod) else method
+    weights, inverse = model.weights, None
     if kernel is not None:
-        inverse = RidgeInverse.of(kernel, ridge, task.row_weight, overwrite=True)
+        system = _new_system(task, own)
+        inverse = system.inverse(kernel)
         coef, diagonal = inverse.coef(), inverse.diagonal
     else:
-        problems = [task.problem(method.delta, dtype, device)]
-        ((coef, scaled),) = _joint_problem(problems, None, device).solutions(weights)
+        task, system, problem = _ready(task, own, normalize, dtype, device)
+        ((coef, scaled),) = _joint_problem([problem], None, device).solutions(weights)
         diagonal = _unscaled(scaled, task.row_weight)
-    system = RidgeSystem(float(method.p), method.delta, ridge, task.row_weight)
-    rule = FisherRule(weights, coef, method.score_type)
-    return _finished(
-        task.kernels, rule, system, model.certificate, diagonal, rate, task.table, inverse
-    )[0]
+    rule: Any = FisherRule(weights, coef, own.score_type)
+    if isinstance(method, EvidenceMethod):
+        rule, left_out = _evidence(task, rule, method.max_rows)
+    else:
+        left_out = _left_out_sums(task, rule, system, diagonal, inverse)
+    return _model(task, rule, left_out, rate, model.certificate, system)
 
 
-def _learn(
-    kernels: Mapping[Hashable, ModelKernels],
-    systems: Mapping[Hashable, RidgeSystem],
-    problems: list[FisherProblem],
-    shared: ModelKernels,
-    method: FisherMethod,
+def _ready(
+    task: TaskKernels, method: FisherMethod, normalize: float, dtype: Any, device: Any
+) -> tuple[TaskKernels, RidgeSystem, FisherProblem]:
+    """The task with its factors, its ridge, and its own Fisher problem."""
+    task, stack = task.normalised(_stack(task.kernels, dtype, device), normalize)
+    system = task.system or _new_system(task, method)
+    return task, system, FisherProblem(stack, system.ridge, row_weight=task.row_weight)
+
+
+def _new_system(task: TaskKernels, method: FisherMethod) -> RidgeSystem:
+    ridge = method.delta * task.kernels.n
+    return RidgeSystem(float(method.p), method.delta, ridge, task.row_weight)
+
+
+def _model(
+    task: TaskKernels,
+    rule: Any,
+    left_out: LeftOut,
     rate: float,
-    views: Mapping[str, Indices] | None,
-    n_jobs: int | None,
-    device: Any,
-    init: Array | None,
-    tables: Mapping[Hashable, Array | None],
-) -> tuple[JointModel, dict[Hashable, Array]]:
-    ball = method.ball(shared)
-    problem = _joint_problem(problems, n_jobs, device)
-    result = solve(
-        problem, ball, method.solver, tol=method.tol, max_iter=method.max_iter, init=init
+    certificate: Certificate,
+    system: RidgeSystem,
+) -> KernelModel:
+    kernels, n = task.kernels, task.kernels.n
+    return KernelModel.of(
+        kernels, rule, left_out, rate, certificate=certificate, system=system, n_given=n
     )
-    certificate = Certificate.of(result)
-    # Exact coefficients: the solver's are as good as its certificate asks, and leaving rows out
-    # magnifies what they lack.
-    solutions = problem.solutions(result.weights)
-    tasks, scores = {}, {}
-    for name, (coef, diagonal) in zip(kernels, solutions, strict=True):
-        system = systems[name]
-        rule = FisherRule(result.weights, coef, method.score_type)
-        inverse = _unscaled(diagonal, system.row_weight)
-        tasks[name], scores[name] = _finished(
-            kernels[name], rule, system, certificate, inverse, rate, tables[name]
-        )
-    return JointModel(tasks, certificate, views), scores
 
 
-def _finished(
-    kernels: ModelKernels,
+def _evidence(
+    task: TaskKernels, projection: FisherRule, max_rows: int
+) -> tuple[EvidenceRule, LeftOut]:
+    """The task's own evidence under the shared weights, and its left-out scores."""
+    kernels, weight = task.kernels, task.row_weight
+    if task.rule is not None:
+        rule = with_weights(task.rule, projection, weight)
+    elif isinstance(kernels, TableKernels) and task.table is None:  # a scaling of all tasks
+        rule = evidence_of_rows(kernels.set, projection, weight)
+    else:
+        stack = kernels.square if isinstance(kernels, GivenKernels) else None
+        training = Training(kernels, stack, table=task.table)
+        rule = evidence_of(training, projection, weight, max_rows)
+    return rule, left_out_evidence(rule, kernels.n, weight)
+
+
+def _left_out_sums(
+    task: TaskKernels,
     rule: FisherRule,
     system: RidgeSystem,
-    certificate: Certificate,
     inverse_diagonal: Array,
-    rate: float,
-    table: Array | None,
     inverse: RidgeInverse | None = None,
-) -> tuple[KernelModel, Array]:
+) -> LeftOut:
+    """Scores of rows left out by the paper's sum."""
+    kernels, table = task.kernels, task.table
     weight, ridge = system.row_weight, system.ridge
     own = 1.0 - (ridge * rule.coef if weight is None else ridge * rule.coef / weight)
     parts = None
@@ -204,16 +280,7 @@ def _finished(
     else:
         left_out = np.minimum(left_out_projections(inverse_diagonal, rule.coef), own)
     scores = rule.projection_to_score(left_out)
-    model = KernelModel.of(
-        kernels,
-        rule,
-        LeftOut(lower_ties(scores), weight, parts),
-        rate,
-        certificate=certificate,
-        system=system,
-        n_given=kernels.n,
-    )
-    return model, scores
+    return LeftOut(lower_ties(scores), weight, parts, every=scores)
 
 
 def _joint_problem(
@@ -227,17 +294,11 @@ def _joint_problem(
     return BatchedJointFisherProblem(list(problems))
 
 
-def _problem(
-    kernels: ModelKernels, ridge: float, row_weight: Array | None, dtype: Any, device: Any = None
-) -> FisherProblem:
-    stack: Any
+def _stack(kernels: ModelKernels, dtype: Any, device: Any) -> Any:
+    """The kernels of a task's rows as they are, on a torch device if there is one."""
     if device is not None:
-        stack = _device_stack(kernels, dtype, device)
-    elif isinstance(kernels, TableKernels):
-        stack = kernels.set.stack(dtype)
-    else:
-        stack = kernels.square
-    return FisherProblem(stack, ridge, row_weight=row_weight)
+        return _device_stack(kernels, dtype, device)
+    return kernels.set.stack(dtype) if isinstance(kernels, TableKernels) else kernels.square
 
 
 def _device_stack(kernels: ModelKernels, dtype: Any, device: Any) -> Any:
@@ -268,8 +329,3 @@ def _given_rows(task: KernelModel) -> Array | None:
     for view in views:
         table[:, view.columns] = view.scaler.inverse_transform(view.train)
     return table
-
-
-def _system(task: KernelModel) -> RidgeSystem:
-    assert task.system is not None
-    return task.system

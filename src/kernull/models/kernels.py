@@ -132,12 +132,12 @@ class GivenKernels:
 
     def training_stack(self) -> Any:
         """The kernels of the model's own rows, or None where it does not keep them."""
-        return self.square
+        return None if self.square is None else normalised(self.square, self.factors)
 
     def combined(self, weights: Array) -> Array:
         """The weighted sum of the kernels of the model's own rows, of shape (n, n)."""
         assert self.square is not None
-        return self.square.combine(weights)
+        return normalised(self.square, self.factors).combine(weights)
 
     def _columns(self, X: Any) -> Any:
         """Kernels against all rows given to fit, cut to those it learned from."""

@@ -123,6 +123,17 @@ class KernelModel:
         """Scores of the rows of a cross stack; higher is more normal."""
         return np.asarray(self.rule.score(cross))
 
+    def evidence(self, cross: Any, by: str = "kernel") -> Array:
+        """Evidence against each row, in nats: a column per kernel, or per view."""
+        if by not in ("kernel", "view"):
+            raise ValueError(f"by: got {by!r}; expected 'kernel' or 'view'.")
+        squared = np.asarray(self.rule.parts(cross))
+        if by == "view":
+            names = list(dict.fromkeys(self.kernels.views))
+            member = [[view == name for name in names] for view in self.kernels.views]
+            squared = squared @ np.array(member, dtype=float)
+        return np.asarray(np.sqrt(squared))
+
     @property
     def is_additive(self) -> bool:
         """Whether scores are sums over kernels, so that they can be taken apart."""

@@ -14,6 +14,7 @@ from kernull._quiet import silenced
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
+from kernull.estimators.decisions import read_weights_method
 from kernull.estimators.inputs import read_table
 from kernull.models import FisherRule, GivenRows, TableRows
 from kernull.models.grid import at_grid_point, left_out_at
@@ -97,7 +98,7 @@ class FoldTask:
 def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, Array]:
     """Statistics (P, D, k) of every model by the criterion, and their certified gaps (P, D)."""
     model = task.estimator
-    settings, method = model.learning_settings(), model.weights_method()
+    settings, method = model.learning_settings(), read_weights_method(model)
     # The final fit says which views are constant; folds would repeat it over and over.
     with silenced(ConstantViewWarning):
         training = rows.to_learn(task.train).training(None, slice(None), settings)

@@ -1,0 +1,181 @@
+"""Tasks that decide by evidence: one task is the plain model; each has its own rows' evidence."""
+
+import numpy as np
+import pytest
+
+import kernull
+from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
+from kernull.errors import DominantViewWarning, MissingCapabilityError
+from kernull.models import evidence as evidence_module
+from tests.estimators.joint_data import precomputed
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning"),
+    pytest.mark.filterwarnings("ignore::kernull.errors.DominantViewWarning"),
+]
+
+RNG = np.random.default_rng(0)
+MIXING = RNG.normal(size=(2, 3, 6))
+VIEWS = {"left": slice(0, 3), "right": slice(3, 6)}
+
+
+def rows(task, n, seed):
+    rng = np.random.default_rng([task, seed])
+    return rng.normal(size=(n, 3)) @ MIXING[task] + 0.3 * rng.normal(size=(n, 6))
+
+
+TRAIN = np.vstack([rows(0, 40, 0), rows(1, 30, 0)])
+GROUPS = np.repeat(["a", "b"], [40, 30])
+NEW = np.vstack([rows(0, 20, 1), rows(1, 20, 1)])
+ASKED = np.repeat(["a", "b"], 20)
+
+
+def joint(**options):
+    return JointMultiKernelFisherNull(**({"views": VIEWS} | options))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_task_is_the_plain_model(weighted):
+    weight = np.random.default_rng(3).integers(0, 3, size=40).astype(float) if weighted else None
+    alone = MultiKernelFisherNull(views=VIEWS)
+    one = joint()
+    first = alone.fit_predict(TRAIN[:40], sample_weight=weight)
+    np.testing.assert_array_equal(one.fit_predict(TRAIN[:40], sample_weight=weight), first)
+    np.testing.assert_allclose(one.weights_, alone.weights_, rtol=1e-10)
+    for ask in ("score_samples", "p_values", "rarity", "evidence", "contributions"):
+        expected = getattr(alone, ask)(NEW)
+        np.testing.assert_allclose(getattr(one, ask)(NEW), expected, rtol=1e-9, atol=1e-12)
+    assert one.offset_ == pytest.approx(alone.threshold_, rel=1e-9)
+
+
+def test_each_task_has_the_evidence_of_its_own_rows():
+    model = joint().fit(TRAIN, groups=GROUPS)
+    for name in "ab":
+        own = TRAIN[name == GROUPS]
+        alone = MultiKernelFisherNull(views=VIEWS).fit(own)
+        there, rule = model.model_.tasks[name].rule, alone.model_.rule
+        # each kernel's own evidence does not hang on the weights
+        np.testing.assert_allclose(there.own_coef, rule.own_coef, rtol=1e-9)
+        np.testing.assert_allclose(there.tails.ordered, rule.tails.ordered, rtol=1e-9)
+        # and is combined with those of all tasks
+        squared = rule.tails.evidence(rule.own_scores(alone.model_.kernels.cross(NEW))) ** 2
+        J, b = len(rule.weights), model.weights_ / model.weights_.max()
+        E = np.sqrt(((squared[:, :J] + squared[:, J:]) * b**2).sum(axis=1))
+        np.testing.assert_allclose(model.score_samples(NEW, groups=name), -E, rtol=1e-9)
+
+
+def test_evidence_rarity_and_reasons_belong_together():
+    model = joint().fit(TRAIN, groups=GROUPS)
+    scores = model.score_samples(NEW, groups=ASKED)
+    for by, columns in (("kernel", len(model.weights_)), ("view", 2)):
+        evidence = model.evidence(NEW, groups=ASKED, by=by)
+        assert evidence.shape == (40, columns)
+        np.testing.assert_allclose(np.linalg.norm(evidence, axis=1), -scores, rtol=1e-9)
+    rarity = model.rarity(NEW, groups=ASKED)
+    assert (rarity >= 1).all()
+    reasons = model.explain(NEW, groups=ASKED)
+    for name, reason in reasons.items():
+        mine = name == ASKED
+        np.testing.assert_allclose(reason.scores, scores[mine], rtol=1e-9)
+        np.testing.assert_allclose(reason.rarity, rarity[mine], rtol=1e-9)
+        np.testing.assert_allclose(reason.contributions.sum(axis=1), -(scores[mine] ** 2))
+        np.testing.assert_allclose(reason.p_values, model.p_values(NEW[mine], groups=name))
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_broken_view_is_flagged_in_every_task(pooled):
+    model = joint(pooled=pooled).fit(TRAIN, groups=GROUPS)
+    assert (model.predict(NEW, groups=ASKED) == 1).mean() > 0.75
+    for columns in VIEWS.values():
+        broken = NEW.copy()
+        broken[:, columns] = 1e8
+        assert (model.predict(broken, groups=ASKED) == -1).all()
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_enrolled_and_learned_again(pooled):
+    model = joint(pooled=pooled, tol=1e-10).fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
+    before = model.score_samples(NEW, groups="c")
+    new = model.model_.tasks["c"].rule
+    if not pooled:
+        alone = MultiKernelFisherNull(views=VIEWS).fit(rows(0, 25, 5)).model_.rule
+        np.testing.assert_allclose(new.tails.ordered, alone.tails.ordered, rtol=1e-9)
+    kept = new.tails
+    model.refit_weights()
+    assert model.model_.tasks["c"].rule.tails is kept  # of kernels, not of weights
+    assert not np.array_equal(model.score_samples(NEW, groups="c"), before)
+    # one fit of all three tasks finds the same weights
+    if not pooled:
+        table = np.vstack([TRAIN, rows(0, 25, 5)])
+        once = joint(tol=1e-10).fit(table, groups=np.append(GROUPS, ["c"] * 25))
+        np.testing.assert_allclose(model.weights_, once.weights_, atol=1e-6)
+
+
+def test_widths_in_common_are_not_left_out():
+    """Pooled scaling and widths are those of all tasks, whichever row of one is left out."""
+    model = joint(pooled=True, scaling="standard", widths=0.5).fit(TRAIN, groups=GROUPS)
+    task = model.model_.tasks["b"]
+    view = task.kernels.set.views[0]
+    (kernel,) = view.kernels
+    K = np.exp(-((view.train[:, None] - view.train[None]) ** 2).sum(axis=-1) / 2 / kernel.width**2)
+    n = len(K)
+    ridge = 1e-4 * n * np.eye(n)
+    own = K @ np.linalg.solve(K + ridge, np.ones(n))  # what a copy of the row would score
+    left_out = []
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        a = np.linalg.solve((K + ridge)[np.ix_(rest, rest)], np.ones(n - 1))
+        left_out.append(min(K[i, rest] @ a, own[i]))
+    np.testing.assert_allclose(4 * task.rule.tails.ordered[:, 0], np.sort(left_out), atol=1e-7)
+
+
+def test_given_kernels_are_those_of_the_plain_model():
+    table = RNG.normal(size=(40, 64 * 3))
+    stack = precomputed(table)
+    tasks = {"a": stack[:, :20, :20], "b": stack[:, 20:, 20:]}
+    model = JointMultiKernelFisherNull("precomputed").fit(tasks)
+    alone = MultiKernelFisherNull("precomputed").fit(tasks["b"])
+    own = model.model_.tasks["b"].rule
+    np.testing.assert_allclose(own.tails.ordered, alone.model_.rule.tails.ordered, atol=1e-10)
+    np.testing.assert_allclose(model.model_.tasks["b"].kernels.scale, alone.scale_, rtol=1e-10)
+    asked = {"a": stack[:, 20:25, :20]}
+    assert model.score_samples(asked)["a"].shape == (5,)
+    assert model.enroll(stack[:, 10:30, 10:30], "c").refit_weights().tasks_ == ["a", "b", "c"]
+
+
+def test_more_rows_than_evidence_is_learned_from(monkeypatch):
+    monkeypatch.setattr(evidence_module, "EVIDENCE_ROWS", 25)
+    flags = joint().fit_predict(TRAIN, groups=GROUPS)
+    assert set(flags) == {1, -1}
+    stack = np.exp(-((TRAIN[:, None] - TRAIN[None]) ** 2).sum(axis=-1) / 12)[None]
+    given = JointMultiKernelFisherNull("precomputed")
+    assert (given.fit_predict(stack, groups=GROUPS) == 1).mean() > 0.8
+
+
+def test_files_keep_the_evidence_of_each_task(tmp_path):
+    model = joint().fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
+    kernull.save(model, tmp_path / "joint.kernull")
+    loaded = kernull.load(tmp_path / "joint.kernull")
+    np.testing.assert_array_equal(loaded.rarity(NEW, groups=ASKED), model.rarity(NEW, groups=ASKED))
+    np.testing.assert_array_equal(
+        loaded.refit_weights().score_samples(NEW, groups="c"),
+        model.refit_weights().score_samples(NEW, groups="c"),
+    )
+
+
+def test_what_the_sum_does_not_have_is_absent():
+    model = joint(decision="sum").fit(TRAIN, groups=GROUPS)
+    assert not hasattr(model, "evidence")
+    assert not hasattr(model, "rarity")
+    with pytest.raises(MissingCapabilityError, match="decision='sum'"):
+        joint(score_type="distance").fit(TRAIN, groups=GROUPS)
+    with pytest.raises(ValueError, match="decision: got 'vote'"):
+        joint(decision="vote").fit(TRAIN, groups=GROUPS)
+
+
+def test_a_view_that_seizes_the_weight_is_named():
+    views = {"left": [0], "right": [1], "noise": [2], "more": [3], "last": [4]}
+    table = TRAIN.copy()
+    table[:, 2] = np.arange(len(table)) % 12 == 0
+    with pytest.warns(DominantViewWarning, match="noise"):
+        joint(views=views, scaling="standard").fit(table, groups=GROUPS)
