@@ -51,7 +51,9 @@ def speed():
     groups = np.repeat(np.arange(10), 100)
     print(f"Enrolment of {ROWS} rows, {VIEWS} views of {COLUMNS} columns, p = 2, delta = 0.01")
     for pooled in (False, True):
-        joint = JointMultiKernelFisherNull(views=views, pooled=pooled).fit(old, groups=groups)
+        joint = JointMultiKernelFisherNull(views=views, pooled=pooled, **PLAIN).fit(
+            old, groups=groups
+        )
 
         def enroll(joint=joint):
             if "new" in joint.tasks_:
@@ -98,7 +100,7 @@ def enrolment_of_a_digit():
     X, views = join_views(data.views)
     y = data.y
     nine = y != 9
-    joint = JointMultiKernelFisherNull(views=views).fit(X[nine], groups=y[nine])
+    joint = JointMultiKernelFisherNull(views=views, **PLAIN).fit(X[nine], groups=y[nine])
 
     def enroll():
         if 9 in joint.tasks_:
@@ -107,7 +109,7 @@ def enrolment_of_a_digit():
 
     best = best_of(
         3,
-        all=lambda: lambda: JointMultiKernelFisherNull(views=views).fit(X, groups=y),
+        all=lambda: lambda: JointMultiKernelFisherNull(views=views, **PLAIN).fit(X, groups=y),
         alone=lambda: lambda: MultiKernelFisherNull(views=views, **PLAIN).fit(X[~nine]),
         enroll=enroll,
     )
@@ -141,8 +143,8 @@ def separate_and_joint(repeats=20, task_rows=10):
         rows, rest = np.concatenate(train), np.concatenate([valid, test])
         for w, width in enumerate(WIDTHS):
             options = {"views": views, "widths": width, "memory_limit": "4GB"}
-            joint = JointMultiKernelFisherNull(**options).fit(X[rows], groups=y[rows])
-            pooled = JointMultiKernelFisherNull(pooled=True, **options)
+            joint = JointMultiKernelFisherNull(**(PLAIN | options)).fit(X[rows], groups=y[rows])
+            pooled = JointMultiKernelFisherNull(pooled=True, **(PLAIN | options))
             pooled.fit(X[rows], groups=y[rows])
             areas = []
             for digit in range(10):
@@ -190,7 +192,7 @@ def enrolled_digit(task_rows=100):
     for digit in range(10):
         others = np.concatenate([train[d] for d in range(10) if d != digit])
         options = {"views": views, "widths": 0.5}
-        joint = JointMultiKernelFisherNull(**options).fit(X[others], groups=y[others])
+        joint = JointMultiKernelFisherNull(**(PLAIN | options)).fit(X[others], groups=y[others])
         joint.enroll(X[train[digit]], digit)
         alone = MultiKernelFisherNull(**(PLAIN | options)).fit(X[train[digit]])
         labels = np.where(y[test] == digit, 1, -1)

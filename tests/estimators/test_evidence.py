@@ -251,7 +251,7 @@ def test_the_sum_has_no_evidence():
 
 def test_a_sample_of_many_rows_keeps_the_rate_and_travels(monkeypatch, tmp_path):
     """Scaled by all rows, left-out rows of the sample looked more normal than new ones."""
-    monkeypatch.setattr("kernull.estimators.fisher.rows_that_fit", lambda limit: 300)
+    monkeypatch.setattr("kernull.estimators.inputs.rows_that_fit", lambda limit: 300)
     rng = np.random.default_rng(0)
     mix = rng.normal(size=(5, 20))
 

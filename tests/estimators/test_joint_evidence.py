@@ -5,7 +5,7 @@ import pytest
 
 import kernull
 from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
-from kernull.errors import DominantViewWarning, MissingCapabilityError
+from kernull.errors import DominantViewWarning, MissingCapabilityError, TooFewRowsWarning
 from kernull.models import evidence as evidence_module
 from tests.estimators.joint_data import precomputed
 
@@ -179,3 +179,9 @@ def test_a_view_that_seizes_the_weight_is_named():
     table[:, 2] = np.arange(len(table)) % 12 == 0
     with pytest.warns(DominantViewWarning, match="noise"):
         joint(views=views, scaling="standard").fit(table, groups=GROUPS)
+
+
+def test_few_rows_of_many_columns_are_named():
+    table = np.random.default_rng(0).normal(size=(60, 50))
+    with pytest.warns(TooFewRowsWarning, match="'small' whiten views of more than 2 columns"):
+        joint(views=None).fit(table, groups=np.repeat(["large", "small"], [40, 20]))

@@ -43,7 +43,8 @@ def test_contributions_add_up_to_the_score(options):
 
 def test_contributions_of_joint_tasks_add_up():
     groups = np.where(Y == 0, "first", np.where(Y == 1, "second", "third"))
-    model = JointMultiKernelFisherNull(views=VIEWS, scaling="standard", widths=[0.25, 1.0])
+    options = {"scaling": "standard", "widths": [0.25, 1.0], "decision": "sum"}
+    model = JointMultiKernelFisherNull(views=VIEWS, **options)
     model.fit(X, groups=groups)
     scores = model.score_samples(X, groups=groups)
     parts = model.contributions(X, groups=groups)

@@ -12,7 +12,6 @@ from kernull._containers import as_numpy, match_container
 from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator, Learned
-from kernull.estimators.decisions import by_evidence, read_decision, read_weights_method
 from kernull.estimators.growing import (
     check_growing,
     read_budget,
@@ -21,8 +20,11 @@ from kernull.estimators.growing import (
     warn_of_few,
 )
 from kernull.estimators.inputs import (
+    by_evidence,
+    read_decision,
     read_dtype,
     read_table,
+    read_weights_method,
     rollback_on_error,
     scalings_of,
     widths_of,

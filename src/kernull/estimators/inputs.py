@@ -16,21 +16,25 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from kernull._typing import Array, Indices
-from kernull.stacks import DenseStack, KernelSet
+from kernull.errors import MissingCapabilityError
+from kernull.models.evidence import EvidenceMethod, rows_that_fit
+from kernull.models.fisher import FisherMethod
+from kernull.stacks import DenseStack, KernelSet, parse_memory_limit
 from kernull.views import resolve_views
 
 __all__ = [
-    "AUTO_P",
+    "by_evidence",
     "check_number",
     "may_miss_views",
     "not_finite",
     "not_numeric",
-    "read_delta",
+    "read_decision",
     "read_dtype",
     "read_partial_table",
     "read_table",
     "read_used_columns",
     "read_weights",
+    "read_weights_method",
     "rollback_on_error",
     "scalings_of",
     "text_columns",
@@ -253,6 +257,7 @@ def _listed(names: list[str]) -> str:
 #: docs/guide/defaults.md for what they were compared with.
 AUTO_P = 1.5
 AUTO_DELTA = 1e-2
+SCORE_TYPES = ("projection", "distance")
 _DTYPES = {"float64": np.float64, "float32": np.float32}
 
 
@@ -296,6 +301,51 @@ def check_number(name: str, value: Any, expected: str, low: float, *, strict: bo
     if not is_number or not np.isfinite(value) or (value <= low if strict else value < low):
         raise ValueError(f"{name}: got {value!r}; expected {expected}.")
     return float(value)
+
+
+def by_evidence(estimator: Any) -> bool:
+    """Whether the model decides, or once fitted will decide, by evidence."""
+    model = vars(estimator).get("model_")
+    return bool(estimator.decision == "evidence" if model is None else model.decides_by_evidence)
+
+
+def read_weights_method(estimator: Any) -> FisherMethod:
+    """The part of the method that learns kernel weights, from checked parameters."""
+    if estimator.score_type not in SCORE_TYPES:
+        raise ValueError(
+            f"score_type: got {estimator.score_type!r}; expected one of {SCORE_TYPES}."
+        )
+    return FisherMethod(
+        p=AUTO_P if isinstance(estimator.p, str) and estimator.p == "auto" else estimator.p,
+        delta=read_delta(estimator.delta),
+        r=estimator.r,
+        kernel_groups=estimator.kernel_groups,
+        solver=estimator.solver,
+        tol=check_number("tol", estimator.tol, "a positive number", 0.0),
+        max_iter=estimator.max_iter,
+        score_type=estimator.score_type,
+        verbose=getattr(estimator, "verbose", 0),
+    )
+
+
+def read_decision(estimator: Any) -> FisherMethod | EvidenceMethod:
+    """The method that ``decision`` asks for."""
+    method, decision = read_weights_method(estimator), estimator.decision
+    if not isinstance(decision, str) or decision not in ("evidence", "sum"):
+        raise ValueError(
+            f"decision: got {decision!r}; expected 'evidence' (each kernel calibrated by "
+            "itself) or 'sum' (the paper's projection)."
+        )
+    if decision == "sum":
+        return method
+    for name, other in (("score_type", "projection"), ("reference", None)):
+        given = getattr(estimator, name, other)
+        if not (given is other or (isinstance(given, str) and given == other)):
+            raise MissingCapabilityError(
+                f"{name}: got {given!r}, which is about the projection of the "
+                f"paper; use decision='sum', or {name}={other!r}."
+            )
+    return EvidenceMethod(method, rows_that_fit(parse_memory_limit(estimator.memory_limit)))
 
 
 @contextmanager

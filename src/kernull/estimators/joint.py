@@ -15,8 +15,9 @@ from kernull._containers import as_numpy, cuda_device_of, host, match_container
 from kernull._typing import Array, Indices
 from kernull.calibration import Calibration, discoveries
 from kernull.estimators.base import Learned
-from kernull.estimators.decisions import by_evidence, read_decision
 from kernull.estimators.inputs import (
+    by_evidence,
+    read_decision,
     read_dtype,
     read_table,
     read_weights,

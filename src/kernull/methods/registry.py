@@ -46,6 +46,7 @@ SLIM_LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 #: The paper's methods as it has them, whatever the estimator does by default.
 KERNELS: dict[str, Any] = {"scaling": "standard", "widths": 0.5}
 PLAIN: dict[str, Any] = {**KERNELS, "p": 2.0, "delta": 1e-2}
+PLAIN |= {"normalize": "none", "decision": "sum"}
 
 #: Settings of kernels that mean nothing to a detector that takes a table.
 KERNEL_SETTINGS = (
@@ -172,8 +173,7 @@ def _entries() -> list[Method]:
     for name, solver, norms in solvers:
         grid = {"widths": WIDTHS, "p": norms, "delta": DELTAS}
         timed = "Algorithm" not in name
-        settings = {**PLAIN, "decision": "sum", **solver}
-        out.append(Method(name, MultiKernelFisherNull, grid, settings, timed=timed))
+        out.append(Method(name, MultiKernelFisherNull, grid, {**PLAIN, **solver}, timed=timed))
     out += [
         Method("OneClassSVM", AveragedOneClassSVM, {"widths": WIDTHS, "nu": NUS}, kind="fused"),
         Method(

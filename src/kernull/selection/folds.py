@@ -14,8 +14,7 @@ from kernull._quiet import silenced
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
-from kernull.estimators.decisions import read_weights_method
-from kernull.estimators.inputs import read_table
+from kernull.estimators.inputs import read_table, read_weights_method
 from kernull.models import FisherRule, GivenRows, TableRows
 from kernull.models.grid import at_grid_point, left_out_at
 from kernull.models.kernels import Training
