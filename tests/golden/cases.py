@@ -175,8 +175,8 @@ def _fishers() -> dict[str, Any]:
     out["streamed"] = (kernull.fit_stream(streamed, TRAIN), NEW, {})
     search = kernull.MultiKernelFisherNullCV(
         views=VIEWS, ps=[4 / 3, 2.0], deltas=[1e-2, 1e-1], widths=[0.25, 0.5], cv=3,
-        scoring="auc", scaling="standard", tol=1e-4, refit_tol=1e-8, storage="dense",
-        memory_limit="2GB", random_state=0,
+        scoring="auc", scaling="standard", normalize="none", decision="sum", tol=1e-4,
+        refit_tol=1e-8, storage="dense", memory_limit="2GB", random_state=0,
         model_params={"calibration": "loo", "solver": "newton"},
     )  # fmt: skip
     labels = np.append(np.ones(len(TRAIN)), -np.ones(12)).astype(int)

@@ -91,7 +91,7 @@ CHANGED |= {
 CHANGED |= {
     f"{name}.parameters.{parameter}": "the default of MultiKernelFisherNull"
     for name, parameters in {
-        "MultiKernelFisherNullCV": ("scaling",),
+        "MultiKernelFisherNullCV": ("scaling", "ps", "deltas", "widths"),
         "JointMultiKernelFisherNull": ("scaling", "widths", "p"),
         "FisherNull": ("scaling", "widths", "calibration"),
         "GaussianProcessOneClass": ("scaling", "widths", "calibration"),

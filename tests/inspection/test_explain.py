@@ -56,7 +56,8 @@ def test_contributions_of_joint_tasks_add_up():
 @pytest.mark.filterwarnings("ignore::kernull.errors.EdgeOfGridWarning")
 def test_contributions_of_the_chosen_model_add_up(outliers):
     """Chosen against outliers, and by targets alone."""
-    model = MultiKernelFisherNullCV(views=VIEWS, ps=[1, 2], deltas=[1e-2, 1e-1], widths=[0.5])
+    grid = {"ps": [1, 2], "deltas": [1e-2, 1e-1], "widths": [0.5]}
+    model = MultiKernelFisherNullCV(views=VIEWS, decision="sum", **grid)
     model.fit(X, np.where(Y == 0, 1, -1)) if outliers else model.fit(TARGETS)
     scores, why = model.score_samples(X), model.explain(X)
     size = np.abs(scores).max()

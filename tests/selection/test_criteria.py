@@ -98,10 +98,22 @@ def test_ties_go_to_the_middle_of_the_plateau():
 def test_edges_are_told_where_they_matter():
     scores = np.zeros((3, 3, 3))
     scores[0, 0, 2] = 1.0
-    assert edges(scores, (0, 0, 2), (1.0, 2.0, 4.0)) == ["width", "delta"]  # nothing below p = 1
-    assert edges(scores, (0, 0, 2), (1.1, 2.0, 4.0)) == ["width", "p", "delta"]
-    assert edges(np.zeros((3, 3, 3)), (0, 0, 0), (1.1, 2.0, 4.0)) == []  # a plateau
-    assert edges(np.ones((1, 1, 1)), (0, 0, 0), (2.0,)) == []  # no grid, no edge
+    widths = (0.25, 0.5, 1.0)
+    # nothing below p = 1
+    assert edges(scores, (0, 0, 2), widths, (1.0, 2.0, 4.0)) == ["width", "delta"]
+    assert edges(scores, (0, 0, 2), widths, (1.1, 2.0, 4.0)) == ["width", "p", "delta"]
+    assert edges(np.zeros((3, 3, 3)), (0, 0, 0), widths, (1.1, 2.0, 4.0)) == []  # a plateau
+    assert edges(np.ones((1, 1, 1)), (0, 0, 0), (0.5,), (2.0,)) == []  # no grid, no edge
+
+
+def test_an_automatic_width_is_no_edge():
+    widths, ps = ("auto", 0.5, 1.0), (1.0, 2.0)
+    scores = np.zeros((3, 2, 1))
+    for i, found in enumerate([[], ["width"], ["width"]]):
+        one = scores.copy()
+        one[i, 0, 0] = 1.0
+        assert edges(one, (i, 0, 0), widths, ps) == found
+    assert edges(one[:2], (1, 0, 0), widths[:2], ps) == []  # one number is no axis
 
 
 def test_several_kinds_are_averaged():

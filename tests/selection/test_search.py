@@ -12,9 +12,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernull
-from kernull.errors import EdgeOfGridWarning
+from kernull.errors import EdgeOfGridWarning, MissingCapabilityError
 from kernull.models import GivenRows
-from kernull.models.grid import at_grid_point
+from kernull.models.grid import at_grid_point, left_out_at
 from kernull.paths import shared_path
 from kernull.selection import (
     PAPER_GRID,
@@ -22,13 +22,13 @@ from kernull.selection import (
     MultiKernelFisherNullCV,
     OneClassKFold,
     SelectionDisplay,
-    folds,
 )
 from kernull.stacks import DenseStack
 from tests.plain import plain_fisher
 
 GRID = {"ps": [1, 2, np.inf], "deltas": [1e-3, 1e-2, 1e-1], "widths": [0.25, 1.0]}
-GRID |= {"scaling": "standard"}
+SUM = {"decision": "sum", "normalize": "none"}
+GRID |= {"scaling": "standard", **SUM}
 
 
 def wine():
@@ -120,7 +120,7 @@ def test_leave_one_out_is_n_refits_at_fixed_weights():
     K = np.exp(-(((rows[:, None] - rows) / X.std(axis=0)) ** 2)).transpose(2, 0, 1)
     labels = np.r_[np.ones(15), -np.ones(10)]
     alike = {"tol": 1e-10, "false_alarm_rate": 0.1}
-    search = MultiKernelFisherNullCV("precomputed", ps=[2], deltas=[0.01], cv="loo", **alike)
+    search = MultiKernelFisherNullCV("precomputed", ps=[2], deltas=[0.01], cv="loo", **SUM, **alike)
     search.fit(K, labels)
     b = plain_fisher("precomputed", delta=0.01, **alike).fit(K[:, :15, :15]).weights_
     Kb = np.tensordot(b, K, 1)
@@ -145,7 +145,9 @@ def test_precomputed_kernels():
     stacked = MultiKernelFisherNullCV("precomputed", ps=[1, 2], deltas=[0.01, 0.1])
     stacked.fit(DenseStack(K), y)
     np.testing.assert_array_equal(stacked.score_samples(K), search.score_samples(K))
-    alone = MultiKernelFisherNullCV("precomputed", ps=[1, 2], deltas=[0.01], scoring="consistency")
+    alone = MultiKernelFisherNullCV(
+        "precomputed", ps=[1, 2], deltas=[0.01], scoring="consistency", **SUM
+    )
     inside = K[:, y == 1][:, :, y == 1]
     assert alone.fit(inside).scores_.shape == (1, 2, 1)
     with pytest.raises(ValueError, match="precomputed kernels do not have"):
@@ -155,7 +157,7 @@ def test_precomputed_kernels():
 @pytest.mark.parametrize("storage", ["tiled", "nystroem"])
 def test_every_way_to_keep_kernels(storage):
     X, y = wine()
-    few = {"ps": [1, 2], "deltas": [0.01, 0.1], "widths": [0.5], "cv": 3, "tol": 1e-6}
+    few = SUM | {"ps": [1, 2], "deltas": [0.01, 0.1], "widths": [0.5], "cv": 3, "tol": 1e-6}
     dense = MultiKernelFisherNullCV(views="features", **few).fit(X, y)
     other = MultiKernelFisherNullCV(views="features", storage=storage, **few)
     if storage == "nystroem":
@@ -253,6 +255,95 @@ def test_the_papers_grid_is_legal():
     assert search.best_score_ > 0.97
 
 
+# -- around the defaults -----------------------------------------------------------------------
+
+
+def test_the_default_is_in_the_grid():
+    search, model = MultiKernelFisherNullCV(), kernull.MultiKernelFisherNull()
+    assert model.p in search.ps
+    assert model.delta in search.deltas
+    assert model.widths in search.widths
+    shared = set(search.get_params()) & set(model.get_params()) - {"widths", "tol"}
+    assert {n: search.get_params()[n] for n in shared} == {n: getattr(model, n) for n in shared}
+    assert search.refit_tol == model.tol
+
+
+def test_a_grid_of_the_default_alone_gives_the_default_model():
+    X, y = wine()
+    plain = kernull.MultiKernelFisherNull().fit(X[y == 1])
+    search = MultiKernelFisherNullCV(ps=[1.5], deltas=[0.01], widths="auto", cv=3).fit(X, y)
+    assert search.best_params_ == {"p": 1.5, "delta": 0.01, "widths": "auto"}
+    assert search.best_estimator_.get_params() == plain.get_params()
+    for ask in ("score_samples", "p_values", "rarity", "evidence", "contributions"):
+        found = getattr(search.best_estimator_, ask)(X)
+        np.testing.assert_array_equal(found, getattr(plain, ask)(X))
+    assert search.threshold_ == plain.threshold_
+
+
+@pytest.mark.parametrize("storage", ["dense", "nystroem"])
+@pytest.mark.parametrize("scoring", ["auc", "average_precision"])
+def test_scores_by_evidence_are_those_of_fits_one_by_one(scoring, storage):
+    X, y = wine()
+    cv = OneClassKFold(3, random_state=0)
+    options = {"storage": storage, "scaling": ("standard", "quantile")}
+    ps, deltas, widths = [1.0, 1.5], [1e-2, 1e-1], ["auto", 1.0]
+    metric = {"auc": roc_auc_score, "average_precision": average_precision_score}[scoring]
+    search = MultiKernelFisherNullCV(
+        ps=ps, deltas=deltas, widths=widths, cv=cv, scoring=scoring, tol=1e-9, **options
+    ).fit(X, y)
+    expected = [
+        metric(
+            y[test] == 1,
+            kernull.MultiKernelFisherNull(p=p, delta=delta, widths=width, tol=1e-9, **options)
+            .fit(X[train])
+            .score_samples(X[test]),
+        )
+        for train, test in cv.split(X, y)
+        for width in widths
+        for p in ps
+        for delta in deltas
+    ]
+    expected = np.array(expected).reshape(3, 2, 2, 2).mean(axis=0)
+    np.testing.assert_allclose(search.scores_, expected, atol=1e-6)
+
+
+def test_leave_one_out_by_evidence_is_that_of_a_fit():
+    X, y = wine()
+    grid = {"ps": [1.5], "deltas": [0.01], "widths": ["auto"], "cv": "loo", "tol": 1e-9}
+    search = MultiKernelFisherNullCV(**grid).fit(X, y)
+    plain = kernull.MultiKernelFisherNull(tol=1e-9).fit(X[y == 1])
+    rule = plain.model_.rule
+    scores = np.append(-rule.of_parts(rule.left_out_parts()), plain.score_samples(X[y == -1]))
+    labels = np.append(np.ones((y == 1).sum()), np.zeros((y == -1).sum()))
+    assert search.best_score_ == pytest.approx(roc_auc_score(labels, scores), abs=1e-9)
+
+
+def test_an_automatic_width_is_on_no_edge_and_travels(tmp_path):
+    X, y = wine()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EdgeOfGridWarning)
+        search = MultiKernelFisherNullCV(ps=[1.5], deltas=[0.01], widths=[0.01, "auto"], cv=2)
+        search.fit(X, y)
+    assert search.widths_ == ("auto", 0.01)
+    assert search.best_params_["widths"] == "auto"
+    assert list(search.cv_results_["param_widths"]) == ["auto", "0.01"]
+    assert "width auto" in str(
+        SelectionDisplay(search.scores_, search.ps_, search.deltas_, search.widths_, (0, 0, 0))
+    )
+    kernull.save(search, tmp_path / "search.kernull")
+    loaded = kernull.load(tmp_path / "search.kernull")
+    assert loaded.widths_ == search.widths_
+    np.testing.assert_array_equal(loaded.score_samples(X), search.score_samples(X))
+
+
+def test_consistency_needs_the_sum():
+    X, y = wine()
+    with pytest.raises(MissingCapabilityError, match="decision='sum'"):
+        MultiKernelFisherNullCV(scoring="consistency").fit(X[y == 1])
+    with pytest.raises(MissingCapabilityError, match="score_type: got 'distance'"):
+        MultiKernelFisherNullCV(score_type="distance").fit(X[y == 1])
+
+
 def test_display(tmp_path):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
@@ -279,7 +370,7 @@ class AllTargets(MultiKernelFisherNullCV):
 
 # scikit-learn checks with a dozen rows.
 @pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
-@parametrize_with_checks([AllTargets(ps=[1, 2], deltas=[0.01, 0.1], widths=[0.5], cv=2)])
+@parametrize_with_checks([AllTargets(ps=[1, 2], deltas=[0.01, 0.1], widths=[0.5], **SUM, cv=2)])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -296,7 +387,7 @@ def test_leave_one_out_does_not_depend_on_how_well_the_path_was_solved():
         A = np.tensordot(path.weights[0, k], K, 1) + delta * n * np.eye(n)
         a = np.linalg.solve(A, np.ones(n))
         exact = 1 - a / np.diag(np.linalg.inv(A))
-        np.testing.assert_allclose(folds._leave_one_out(stack, path)[0, k], exact, atol=1e-10)
+        np.testing.assert_allclose(left_out_at(stack, path, (0, k))[2], exact, atol=1e-10)
         one = at_grid_point(training, path, (0, k), "projection", 0.05)
         np.testing.assert_allclose(one.rule.coef, a, atol=1e-10)
         np.testing.assert_allclose(one.calibration.scores, np.sort(exact), atol=1e-10)

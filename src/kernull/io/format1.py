@@ -57,7 +57,7 @@ def read_format_1(node: Node, estimators: Mapping[str, Any]) -> Any:
     model = cls(**{name: state[name] for name in names & set(state)})
     if "decision" in names:
         model.decision = "sum"  # the only one there was
-    if node.name == "JointMultiKernelFisherNull":
+    if node.name in ("JointMultiKernelFisherNull", "MultiKernelFisherNullCV"):
         model.normalize = "none"
     for name in ("n_features_in_", "feature_names_in_"):
         if name in state:

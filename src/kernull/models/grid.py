@@ -4,15 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from kernull._typing import Array
 from kernull.calibration import LeftOut, leave_one_out
+from kernull.calibration.evidence import combine
+from kernull.models.evidence import EvidenceMethod, evidence_of, left_out_evidence, with_weights
 from kernull.models.kernels import Training
 from kernull.models.model import Certificate, KernelModel, RidgeSystem
-from kernull.models.rules import FisherRule
+from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.paths import Path
 from kernull.problems import FisherProblem
 
-__all__ = ["at_grid_point", "left_out_at"]
+__all__ = ["at_grid_point", "evidence_on_grid", "left_out_at", "scores_by_evidence"]
+
+
+def evidence_on_grid(training: Training, path: Path, method: EvidenceMethod) -> EvidenceRule:
+    """Each kernel's own evidence, with weights of one: it is the same for every p and delta."""
+    unit = FisherRule(np.ones(training.stack.J), _kept_coef(training, path.coef[0, 0]))
+    return evidence_of(training, unit, None, method.max_rows)
+
+
+def _kept_coef(training: Training, coef: Array) -> Array:
+    """Coefficients of the rows that the model keeps: all, or the landmarks."""
+    stack: Any = training.stack
+    return np.asarray(stack.project(coef)) if hasattr(stack, "project") else coef
+
+
+def scores_by_evidence(squared: Array, path: Path) -> Array:
+    """Scores (P, D, m) of every model from squared evidence of each kernel (m, J)."""
+    evidence = np.sqrt(squared)
+    scores = [[-combine(evidence, b) for b in of_p] for of_p in path.weights]
+    return np.asarray(scores)
 
 
 def left_out_at(stack: Any, path: Path, index: tuple[int, int]) -> tuple[float, Array, Array]:
@@ -28,18 +51,34 @@ def left_out_at(stack: Any, path: Path, index: tuple[int, int]) -> tuple[float, 
 
 
 def at_grid_point(
-    training: Training, path: Path, index: tuple[int, int], score_type: str, rate: float
+    training: Training,
+    path: Path,
+    index: tuple[int, int],
+    score_type: str,
+    rate: float,
+    evidence: EvidenceRule | None = None,
 ) -> KernelModel:
-    """The model that a fit with this p and delta would have given."""
-    ridge, coef, left_out = left_out_at(training.stack, path, index)
-    rule = FisherRule(path.weights[index], coef, score_type)
-    p, delta = path.ps[index[0]], path.deltas[index[1]]
+    """The model that a fit with this p and delta would have given.
+
+    By the sum, or by ``evidence``, that of `evidence_on_grid`.
+    """
+    stack = training.stack
+    p, delta = float(path.ps[index[0]]), float(path.deltas[index[1]])
+    if evidence is None:
+        ridge, coef, projections = left_out_at(stack, path, index)
+        rule: Any = FisherRule(path.weights[index], coef, score_type)
+        left_out = LeftOut(rule.projection_to_score(projections))
+    else:
+        ridge = delta * stack.n
+        projection = FisherRule(path.weights[index], _kept_coef(training, path.coef[index]))
+        rule = with_weights(evidence, projection, None)
+        left_out = left_out_evidence(rule, stack.n, None)
     return KernelModel.of(
         training.kernels,
         rule,
-        LeftOut(rule.projection_to_score(left_out)),
+        left_out,
         rate,
         certificate=Certificate(float(path.gaps[index]), 0, "path"),
-        system=RidgeSystem(float(p), float(delta), ridge),
-        n_given=training.stack.n,
+        system=RidgeSystem(p, delta, ridge),
+        n_given=stack.n,
     )

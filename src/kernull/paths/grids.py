@@ -1,4 +1,4 @@
-"""Grids of p and delta: the paper's, and the checks every grid passes."""
+"""Grids of p, delta and width: ours, the paper's, and the checks every grid passes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "DELTAS",
     "PAPER_DELTAS",
     "PAPER_GRID",
     "PAPER_PS",
     "PAPER_WIDTHS",
+    "PS",
+    "WIDTHS",
     "read_deltas",
     "read_norms",
     "read_widths",
@@ -24,6 +27,10 @@ PAPER_PS: tuple[float, ...] = (1.0, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.
 PAPER_DELTAS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2)
 #: The paper's widths, as factors of the mean pairwise distance.
 PAPER_WIDTHS: tuple[float, ...] = (0.25, 0.5, 1.0)
+#: Grids around the defaults of `MultiKernelFisherNull`, which are in them.
+PS: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 4.0)
+DELTAS: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
+WIDTHS: tuple[float | str, ...] = ("auto", 0.25, 0.5, 1.0)
 #: All three, ready for ``MultiKernelFisherNullCV(**kernull.selection.PAPER_GRID)``.
 PAPER_GRID = MappingProxyType(
     {"ps": PAPER_PS, "deltas": PAPER_DELTAS, "widths": PAPER_WIDTHS},
@@ -52,13 +59,20 @@ def read_deltas(deltas: Any) -> tuple[float, ...]:
     return values
 
 
-def read_widths(widths: Any) -> tuple[float, ...]:
-    """Width factors > 0, in increasing order, each once."""
-    values = _numbers("widths", widths, "positive factors of the mean distance, such as (0.25, 1)")
+def read_widths(widths: Any) -> tuple[float | str, ...]:
+    """Width factors > 0, in increasing order, each once; "auto" comes first."""
+    alone = isinstance(widths, str) or not isinstance(widths, Iterable)
+    items = [widths] if alone else list(widths)
+    automatic = [item for item in items if isinstance(item, str) and item == "auto"]
+    numbers = [item for item in items if not (isinstance(item, str) and item == "auto")]
+    if automatic and not numbers:
+        return ("auto",)
+    expected = "positive factors of the mean distance, such as (0.25, 1), or 'auto'"
+    values = _numbers("widths", numbers, expected)
     for width in values:
         if not (np.isfinite(width) and width > 0):
             raise ValueError(f"widths: got {width!r}; every width must be a number above 0.")
-    return values
+    return (*automatic[:1], *values)
 
 
 def _numbers(name: str, values: Any, expected: str) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ class SelectionDisplay:
     scores : array of shape (widths, ps, deltas)
         Mean scores.
     ps, deltas, widths : sequence of float
-        The grid; widths may be (nan,) where kernels were given.
+        The grid; a width may be "auto", and widths are (nan,) where kernels were given.
     best : tuple of int
         Index of the chosen model.
     scoring : str
@@ -111,7 +111,7 @@ class SelectionDisplay:
             ax.set_xticks(range(len(self.ps)), [_norm(p) for p in self.ps], rotation=60)
             ax.set_yticks(range(len(self.deltas)), [f"{d:g}" for d in self.deltas])
             ax.set_xlabel("p")
-            if not np.isnan(self.widths[i]):
+            if _is_width(self.widths[i]):
                 ax.set_title(f"width {_norm(self.widths[i])}")
             if values:
                 self._write(ax, i, low, high)
@@ -138,8 +138,8 @@ class SelectionDisplay:
         """The grid as text, one block per width: delta down, p across, the choice in brackets."""
         lines = []
         for i, width in enumerate(self.widths):
-            head = self.scoring if np.isnan(width) else f"{self.scoring}, width {_norm(width)}"
-            lines.append(head)
+            named = f", width {_norm(width)}" if _is_width(width) else ""
+            lines.append(f"{self.scoring}{named}")
             lines.append("   delta \\ p" + "".join(f"{_norm(p):>9}" for p in self.ps))
             for k, delta in enumerate(self.deltas):
                 cells = [
@@ -152,8 +152,15 @@ class SelectionDisplay:
         return "\n".join(lines)
 
 
-def _norm(p: float) -> str:
+def _is_width(width: float | str) -> bool:
+    """Whether there is one: kernels that were given have none."""
+    return isinstance(width, str) or not np.isnan(width)
+
+
+def _norm(p: float | str) -> str:
     """32/31 rather than 1.03226."""
+    if isinstance(p, str):
+        return p
     if np.isinf(p):
         return "inf"
     fraction = Fraction(p).limit_denominator(64)

@@ -14,10 +14,12 @@ from kernull._quiet import silenced
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
-from kernull.estimators.inputs import read_table, read_weights_method
-from kernull.models import FisherRule, GivenRows, TableRows
-from kernull.models.grid import at_grid_point, left_out_at
+from kernull.estimators.inputs import read_decision, read_table
+from kernull.models import FisherRule, GivenRows, KernelModel, TableRows
+from kernull.models.evidence import EvidenceMethod
+from kernull.models.grid import at_grid_point, evidence_on_grid, left_out_at, scores_by_evidence
 from kernull.models.kernels import Training
+from kernull.models.rules import EvidenceRule
 from kernull.paths import Path, shared_path
 from kernull.selection.criteria import Criterion, FoldView
 from kernull.stacks import DenseStack
@@ -97,7 +99,8 @@ class FoldTask:
 def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, Array]:
     """Statistics (P, D, k) of every model by the criterion, and their certified gaps (P, D)."""
     model = task.estimator
-    settings, method = model.learning_settings(), read_weights_method(model)
+    settings, method = model.learning_settings(), read_decision(model)
+    weights = method.weights if isinstance(method, EvidenceMethod) else method
     # The final fit says which views are constant; folds would repeat it over and over.
     with silenced(ConstantViewWarning):
         training = rows.to_learn(task.train).training(None, slice(None), settings)
@@ -112,14 +115,18 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
         task.ps,
         task.deltas,
         tol=task.tol,
-        ball=lambda p: replace(method, p=p).ball(kernels),
+        ball=lambda p: replace(weights, p=p).ball(kernels),
     )
-    to_score = FisherRule(np.ones(stack.J), np.ones(0), method.score_type).projection_to_score
+    grid: _Sums | _Evidence
+    if isinstance(method, EvidenceMethod):
+        grid = _Evidence(training, path, evidence_on_grid(training, path, method))
+    else:
+        grid = _Sums(training, path, weights.score_type)
     targets = task.test[task.labels[task.test] == 1]
     outliers = task.test[task.labels[task.test] == -1]
 
     def score(X: Any) -> Array:
-        return to_score(path.scores(kernels.cross(X, settings.dtype)))
+        return grid.of_rows(kernels.cross(X, settings.dtype))
 
     def judge(index: Indices) -> Array:
         if not len(index):
@@ -129,12 +136,13 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
     def models() -> Iterator[tuple[tuple[int, int], MultiKernelFisherNull, Any, Indices]]:
         X = rows.against(task.test, task.train)
         for index in np.ndindex(path.shape):
-            yield index, _fitted(task, training, path, index), X, task.labels[task.test]
+            fitted = _fitted(task, path, index, grid.model(index, model.false_alarm_rate))
+            yield index, fitted, X, task.labels[task.test]
 
     view = FoldView(
-        held_out=to_score(_leave_one_out(stack, path)) if task.leave_one_out else judge(targets),
+        held_out=grid.left_out() if task.leave_one_out else judge(targets),
         outliers=judge(outliers),
-        training=to_score(_training_projections(stack, path)),
+        training=grid.of_training(),
         train_rows=None if rows.table is None else rows.table[task.train],
         score_rows=score,
         seed=task.seed,
@@ -143,26 +151,62 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
     return criterion.of_fold(view), path.gaps
 
 
-def _training_projections(stack: Any, path: Path) -> Array:
-    # K_b a = 1 - ridge a: training rows need no pass.
-    ridge = np.asarray(path.deltas)[None, :, None] * stack.n
-    return np.asarray(1.0 - ridge * path.coef)
+@dataclass(frozen=True)
+class _Sums:
+    """Scores (P, D, rows) of all models of a path by the paper's sum."""
+
+    training: Training
+    path: Path
+    score_type: str
+
+    def of_rows(self, cross: Any) -> Array:
+        return self._to_score(self.path.scores(cross))
+
+    def of_training(self) -> Array:
+        # K_b a = 1 - ridge a: training rows need no pass.
+        ridge = np.asarray(self.path.deltas)[None, :, None] * self.training.stack.n
+        return self._to_score(np.asarray(1.0 - ridge * self.path.coef))
+
+    def left_out(self) -> Array:
+        out = np.empty_like(self.path.coef)
+        for index in np.ndindex(self.path.shape):
+            out[index] = left_out_at(self.training.stack, self.path, index)[2]
+        return self._to_score(out)
+
+    def model(self, index: tuple[int, int], rate: float) -> KernelModel:
+        return at_grid_point(self.training, self.path, index, self.score_type, rate)
+
+    def _to_score(self, projections: Array) -> Array:
+        rule = FisherRule(np.ones(0), np.ones(0), self.score_type)
+        return rule.projection_to_score(projections)
 
 
-def _leave_one_out(stack: Any, path: Path) -> Array:
-    out = np.empty_like(path.coef)
-    for i, k in np.ndindex(path.shape):
-        out[i, k] = left_out_at(stack, path, (i, k))[2]
-    return out
+@dataclass(frozen=True)
+class _Evidence:
+    """The same by evidence, of which p and delta change nothing but the weights."""
+
+    training: Training
+    path: Path
+    rule: EvidenceRule
+
+    def of_rows(self, cross: Any) -> Array:
+        return scores_by_evidence(self.rule.parts(cross), self.path)
+
+    def left_out(self) -> Array:
+        return scores_by_evidence(self.rule.left_out_parts(), self.path)
+
+    of_training = left_out  # a training row finds itself at distance zero
+
+    def model(self, index: tuple[int, int], rate: float) -> KernelModel:
+        return at_grid_point(self.training, self.path, index, "projection", rate, self.rule)
 
 
 def _fitted(
-    task: FoldTask, training: Training, path: Path, index: tuple[int, int]
+    task: FoldTask, path: Path, index: tuple[int, int], fitted: KernelModel
 ) -> MultiKernelFisherNull:
     """The estimator that a fit with this p and delta would have given."""
     model = copy(task.estimator)
     model.set_params(p=path.ps[index[0]], delta=path.deltas[index[1]])
-    rate = model.false_alarm_rate
-    model.model_ = at_grid_point(training, path, index, model.score_type, rate)
+    model.model_ = fitted
     model.n_features_in_ = task.n_features
     return model

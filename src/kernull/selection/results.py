@@ -17,16 +17,16 @@ NEARLY_INFINITE = 1e3
 
 
 def results_table(
-    grid: Sequence[tuple[float, float, float]], scores: Array, gaps: Array
+    grid: Sequence[tuple[float | str, float, float]], scores: Array, gaps: Array
 ) -> dict[str, Any]:
     """``cv_results_`` from scores of shape (folds, widths, ps, deltas)."""
     flat = scores.reshape(len(scores), -1)
     mean = flat.mean(axis=0)
-    columns = np.asarray(grid, dtype=float)
+    widths, ps, deltas = zip(*grid, strict=True)
     table: dict[str, Any] = {
-        "param_widths": columns[:, 0],
-        "param_p": columns[:, 1],
-        "param_delta": columns[:, 2],
+        "param_widths": np.array(widths),  # of text, where "auto" is among them
+        "param_p": np.array(ps, dtype=float),
+        "param_delta": np.array(deltas, dtype=float),
         "params": [{"p": p, "delta": delta, "widths": width} for width, p, delta in grid],
     }
     for k, split in enumerate(flat):
@@ -57,21 +57,27 @@ def _neighbourhood(scores: Array, index: Indices) -> float:
     return float(padded[window].mean())
 
 
-def edges(scores: Array, index: tuple[int, ...], ps: Sequence[float]) -> list[str]:
+def edges(
+    scores: Array,
+    index: tuple[int, ...],
+    widths: Sequence[float | str],
+    ps: Sequence[float],
+) -> list[str]:
     """Axes of (width, p, delta) on whose edge the choice lies although it matters there.
 
     It does not matter where the next model inside is just as good, nor where nothing lies beyond:
-    p = 1, and p so large that weights are uniform.
+    p = 1, p so large that weights are uniform, and the automatic width, which lies on no axis.
     """
     found = []
     for axis, name in enumerate(("width", "p", "delta")):
-        size, i = scores.shape[axis], index[axis]
-        if size < 2 or 0 < i < size - 1:
+        first = 1 if name == "width" and widths[0] == "auto" else 0
+        last, i = scores.shape[axis] - 1, index[axis]
+        if last <= first or i < first or first < i < last:
             continue
         if name == "p" and (ps[i] == 1.0 or ps[i] >= NEARLY_INFINITE):
             continue
         inside = list(index)
-        inside[axis] = 1 if i == 0 else size - 2
+        inside[axis] = i + 1 if i == first else i - 1
         if scores[tuple(inside)] < scores[index]:
             found.append(name)
     return found

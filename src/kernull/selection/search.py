@@ -17,9 +17,9 @@ from kernull._typing import Array, Indices, Mask
 from kernull.errors import EdgeOfGridWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
 from kernull.paths.grids import (
-    PAPER_DELTAS,
-    PAPER_PS,
-    PAPER_WIDTHS,
+    DELTAS,
+    PS,
+    WIDTHS,
     read_deltas,
     read_norms,
     read_widths,
@@ -43,21 +43,24 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
        \qquad \text{over a grid of } (p, \delta, \text{width})
 
     All (p, delta) of one width and fold come from one shared subspace (`kernull.selection.path`),
-    so that the grid costs a few fits. Rows with y = -1 are outliers: they are validated on and
+    so that the grid costs a few fits. The defaults of `MultiKernelFisherNull` are in the grid; the
+    paper's search is ``MultiKernelFisherNullCV(**PAPER_GRID, decision="sum", normalize="none")``
+    with `kernull.selection.PAPER_GRID`. Rows with y = -1 are outliers: they are validated on and
     never trained on. Without any, a criterion that needs targets only takes their place.
 
     Parameters
     ----------
-    kernels, views, scaling, score_type, false_alarm_rate : object
-        As in `MultiKernelFisherNull`.
+    kernels, views, scaling, normalize, decision, score_type, false_alarm_rate : object
+        As in `MultiKernelFisherNull`. By evidence, p and delta change the weights alone.
     storage, memory_limit, dtype, drop_constant : object
         As in `MultiKernelFisherNull`.
     ps : sequence of float in [1, inf]
-        Norms to try; the paper's by default.
+        Norms to try; (1, 1.25, 1.5, 2, 4) by default.
     deltas : sequence of float > 0
-        Ridges relative to n to try; the paper's by default.
-    widths : sequence of float > 0
-        Width factors to try, one at a time for all views. Ignored for precomputed kernels.
+        Ridges relative to n to try; (0.001, 0.01, 0.1) by default.
+    widths : sequence of float > 0, or "auto" among them
+        Width factors to try, one at a time for all views; ("auto", 0.25, 0.5, 1) by default.
+        Ignored for precomputed kernels.
     cv : None, int, splitter, iterable or "loo", default=None
         Folds, as in scikit-learn; None stands for 5. A number gives `OneClassKFold`. Outliers are
         taken out of every training part. ``"loo"``: one path on all targets, judged by
@@ -97,8 +100,8 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         column ``max_gap`` holds the largest certified gap over the folds.
     scores_ : array of shape (widths, ps, deltas)
         Mean scores as a grid.
-    ps_, deltas_, widths_ : tuple of float
-        The grid, in increasing order.
+    ps_, deltas_, widths_ : tuple
+        The grid, in increasing order, with the automatic width first.
     scoring_ : str
         Name of the criterion used.
     n_splits_ : int
@@ -127,12 +130,14 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         kernels: Any = "rbf",
         views: Any = None,
         *,
-        ps: Any = PAPER_PS,
-        deltas: Any = PAPER_DELTAS,
-        widths: Any = PAPER_WIDTHS,
+        ps: Any = PS,
+        deltas: Any = DELTAS,
+        widths: Any = WIDTHS,
         cv: Any = None,
         scoring: Any = None,
         scaling: Any = "auto",
+        normalize: Any = "offdiagonal",
+        decision: str = "evidence",
         tol: float = 1e-4,
         refit_tol: float = 1e-6,
         score_type: str = "projection",
@@ -154,6 +159,8 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         self.cv = cv
         self.scoring = scoring
         self.scaling = scaling
+        self.normalize = normalize
+        self.decision = decision
         self.tol = tol
         self.refit_tol = refit_tol
         self.score_type = score_type
@@ -185,13 +192,21 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         """
         self.ps_, self.deltas_ = read_norms(self.ps), read_deltas(self.deltas)
         self.widths_ = (np.nan,) if self.kernels_are_given else read_widths(self.widths)
+        self._model(self.widths_[0], self.views).learning_method()  # refused now, if ever
         rows = Rows.read(self, X)
         labels = read_labels(y, rows.n)
         self.scoring_, criterion = read_scoring(self.scoring, has_outliers=bool((labels < 0).any()))
         if criterion.needs_table and self.kernels_are_given:
             raise ValueError(
                 f"scoring={self.scoring_!r} draws pseudo-outliers in the table of features, which "
-                "precomputed kernels do not have; use scoring='consistency', or give outliers."
+                "precomputed kernels do not have; use scoring='consistency' with decision='sum', "
+                "or give outliers."
+            )
+        by_evidence = self._model(self.widths_[0], self.views).decision == "evidence"
+        if self.scoring_ == "consistency" and by_evidence:
+            raise MissingCapabilityError(
+                "scoring: 'consistency' compares rows held out with rows trained on, which find "
+                "themselves at distance zero by evidence; use decision='sum' or another scoring."
             )
         splits = self._splits(labels, criterion.needs_outliers)
         self.n_splits_ = len(splits)
@@ -234,8 +249,9 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         self.best_score_ = float(self.scores_[index])
         width, p, delta = grid[self.best_index_]
         self.best_params_ = {"p": p, "delta": delta, "widths": width}
-        for axis in edges(self.scores_, index, self.ps_):
-            values = {"delta": self.deltas_, "width": self.widths_, "p": self.ps_}[axis]
+        for axis in edges(self.scores_, index, self.widths_, self.ps_):
+            numbers = [w for w in self.widths_ if not isinstance(w, str)]
+            values = {"delta": self.deltas_, "width": numbers, "p": self.ps_}[axis]
             chosen = {"delta": delta, "width": width, "p": p}[axis]
             warnings.warn(
                 f"the best {axis} = {chosen:g} lies on the edge of its grid "
@@ -265,13 +281,13 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         console = Console(stderr=True)
         return iter(track(results, "choosing p, delta, width", len(tasks), console=console))
 
-    def _model(self, width: float, views: Any, *, refit: bool = False) -> MultiKernelFisherNull:
+    def _model(self, width: Any, views: Any, *, refit: bool = False) -> MultiKernelFisherNull:
         params = {
             "kernels": self.kernels,
             "views": views,
             "scaling": self.scaling,
-            "decision": "sum",  # whose grid has a shared subspace
-            "normalize": "none",
+            "normalize": self.normalize,
+            "decision": self.decision,
             "score_type": self.score_type,
             "false_alarm_rate": self.false_alarm_rate,
             "storage": self.storage,
@@ -279,7 +295,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
             "dtype": self.dtype,
             "drop_constant": self.drop_constant,
         }
-        if not np.isnan(width):
+        if isinstance(width, str) or not np.isnan(width):
             params["widths"] = width
         model = MultiKernelFisherNull(**params)
         if self.model_params:
