@@ -14,10 +14,13 @@ from kernull.calibration.left_out_scores import lower_ties
 
 
 def naive(s, S):
-    """MATHS 11 for one score, by a loop."""
+    """MATHS 11 for one score, by a loop; between two of the sample the count rises linearly."""
     n, c = len(S), sorted(S)
     if s >= c[0] or n < 12 or len(set(c)) < 20:
-        return -np.log((1 + sum(k <= s for k in c)) / (n + 1))
+        count = sum(k <= s for k in c)
+        if 0 < count < n:
+            count += (s - c[count - 1]) / (c[count] - c[count - 1])
+        return -np.log((1 + count) / (n + 1))
     k = min(max(5, int(n / 10)), n - 1)
     tau = max(np.mean([c[k] - v for v in c[:k]]), 1e-3 * (c[-1] - c[0]))
     return np.log(n + 1) + (c[0] - s) / tau
@@ -56,7 +59,7 @@ def test_whole_weights_inside_the_sample_count_as_rows(rng):
     """In ranks a weight is a share: twice the weight, twice the rows, against as many in all."""
     S = rng.normal(size=50)
     w = rng.integers(1, 4, 50).astype(float)
-    s = np.quantile(S, [0.1, 0.5, 0.9])
+    s = np.sort(S)[[5, 25, 45]]
     share = [(w[s_k >= S].sum() / w.sum() * 50 + 1) / 51 for s_k in s]
     found = Tails.fit(S, w).evidence(s)[:, 0]
     np.testing.assert_allclose(found, -np.log(share), rtol=1e-9)
@@ -157,3 +160,22 @@ def test_rarity_counts_inside_and_extrapolates_below(rng):
     np.testing.assert_array_equal(beyond, [False, False, True, True])
     assert 200 < one_in[2] < 1e9
     assert np.isfinite(one_in).all()
+
+
+def test_beyond_the_edge_scores_without_a_tail_count(rng):
+    """Few values say nothing of a tail; what is farther away than any two rows still counts."""
+    S = -rng.integers(0, 3, size=60).astype(float)
+    without, tails = Tails.fit(S), Tails.fit(S, edges=np.array([-4.0]))
+    new = np.array([-2.0, -3.0, -4.0, -5.0, -24.0])
+    np.testing.assert_allclose(without.evidence(new)[2:, 0], np.log(61))
+    expected = [*without.evidence(new)[:3, 0], np.log(61) + 1.0, np.log(61) + 20.0]
+    np.testing.assert_allclose(tails.evidence(new)[:, 0], expected, rtol=1e-12)
+    np.testing.assert_array_equal(tails.left_out(), without.left_out())
+
+
+@given(st.lists(st.integers(-500, 500), min_size=12, max_size=60, unique=True))
+@settings(max_examples=100, deadline=None)
+def test_different_scores_inside_the_sample_have_different_evidence(S):
+    S = np.array(S) / 10.0
+    e = Tails.fit(S).evidence(np.linspace(S.min(), S.max(), 37)[:-1])[:, 0]
+    assert (np.diff(e) < 0).all()

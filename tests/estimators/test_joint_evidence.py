@@ -59,7 +59,7 @@ def test_each_task_has_the_evidence_of_its_own_rows():
         np.testing.assert_allclose(there.tails.ordered, rule.tails.ordered, rtol=1e-9)
         # and is combined with those of all tasks
         squared = rule.tails.evidence(rule.own_scores(alone.model_.kernels.cross(NEW))) ** 2
-        J, b = len(rule.weights), model.weights_ / model.weights_.max()
+        J, b = len(rule.weights), model.model_.tasks[name].rule.relative_weights()
         E = np.sqrt(((squared[:, :J] + squared[:, J:]) * b**2).sum(axis=1))
         np.testing.assert_allclose(model.score_samples(NEW, groups=name), -E, rtol=1e-9)
 

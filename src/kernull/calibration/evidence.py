@@ -3,11 +3,14 @@ r"""Evidence that a row is not normal, in nats, from the scores that normal rows
 .. math:: e(x) = -\log p(x), \qquad
    p(x) = \frac{1 + \#\{k : S_k \le s(x)\}}{n + 1} \quad \text{inside the sample}
 
-and below its minimum m an exponential tail, :math:`p(x) = e^{-(m - s(x))/\tau} / (n + 1)`. tau
-is the mean excess of the lowest tenth (at least five) under the next value, no less than a
-thousandth of the spread of S. Evidence of any score is comparable with that of any other, free of
-units, and has no upper end. Where S has fewer than 20 different values or 12 rows there is no
-tail: e is at most log(n + 1).
+where between two of the S the count rises linearly, so that no two scores tie. Below the minimum m
+an exponential tail, :math:`p(x) = e^{-(m - s(x))/\tau} / (n + 1)`; tau is the mean excess of the
+lowest tenth (at least five) under the next value, no less than a thousandth of the spread of S.
+Evidence of any score is comparable with that of any other, free of units, and has no upper end.
+Where S has fewer than 20 different values or 12 rows nothing is known of the tail: e is log(n + 1)
+down to an edge, if one is given, and rises by one for each unit below it. (For minus the logarithm
+of a distance, with the size of the sample as the edge: a row ten times as far away as any two
+training rows has log 10 more.)
 
 Rows count by their weights, of mean one. A training row is ranked among the others, those of its
 group left out; if it lies below them all, minimum and tail are theirs.
@@ -56,6 +59,9 @@ class Tails:
         Number of different scores.
     own : array of shape (n, J)
         Evidence of the training rows, each ranked among the others.
+    edges : array of shape (J,)
+        Where scores without a tail begin to count by themselves, divided by 4; minus infinity
+        where they never do.
 
     Examples
     --------
@@ -72,6 +78,7 @@ class Tails:
     tau: Array
     distinct: Indices
     own: Array
+    edges: Array
 
     @classmethod
     def fit(
@@ -80,8 +87,11 @@ class Tails:
         sample_weight: Any = None,
         groups: Any = None,
         share: float = TAIL_SHARE,
+        edges: Array | None = None,
     ) -> Tails:
         """From left-out scores, of shape (n, J) or (n,); higher is more normal.
+
+        Scores of a kind without a tail add evidence below the kind's edge, if there is one.
 
         Scores that tie are lowered first, by `lower_ties`.
         """
@@ -91,10 +101,11 @@ class Tails:
         ordered, counts = np.empty((n, J)), np.empty((n, J))
         tau, distinct = np.empty(J), np.empty(J, dtype=np.intp)
         own = np.empty((n, J))
+        edge = np.full(J, -np.inf) if edges is None else 0.25 * np.asarray(edges, dtype=float)
         for j in range(J):
             ordered[:, j], counts[:, j], tau[j], distinct[j] = _column(S[:, j], weight, share)
-            own[:, j] = _among_others(S[:, j], weight, group, share)
-        return cls(ordered, counts, tau, distinct, own)
+            own[:, j] = _among_others(S[:, j], weight, group, share, edge[j])
+        return cls(ordered, counts, tau, distinct, own, edge)
 
     @property
     def n(self) -> int:
@@ -111,7 +122,8 @@ class Tails:
         s = _bounded(scores)
         out = np.empty(s.shape)
         for j in range(s.shape[1]):
-            out[:, j] = _evidence(s[:, j], self.ordered[:, j], self.counts[:, j], self.tau[j])
+            known = self.ordered[:, j], self.counts[:, j], self.tau[j], self.edges[j]
+            out[:, j] = _evidence(s[:, j], *known)
         return out
 
     def left_out(self) -> Array:
@@ -150,13 +162,20 @@ def _column(S: Array, weight: Array, share: float) -> tuple[Array, Array, float,
     return c, counts, tau, distinct
 
 
-def _evidence(s: Array, ordered: Array, counts: Array, tau: float) -> Array:
+def _evidence(s: Array, ordered: Array, counts: Array, tau: float, edge: float) -> Array:
     total = counts[-1] + 1.0
-    below = np.concatenate([[0.0], counts])[np.searchsorted(ordered, s, side="right")]
+    at = np.searchsorted(ordered, s, side="right")
+    below = np.concatenate([[0.0], counts])[at]
+    inside = np.flatnonzero((at > 0) & (at < len(ordered)))
+    k = at[inside]
+    lower = _raised(ordered[k - 1], ordered, 2.0)  # a copy counts as much as its kind
+    step = np.maximum(s[inside] - lower, 0.0) / np.maximum(ordered[k] - lower, 1e-300)
+    below[inside] += np.minimum(step, 1.0) * (counts[k] - counts[k - 1])
     out = -np.log(np.minimum((1.0 + below) / total, 1.0))
-    if np.isfinite(tau):
-        under = s < ordered[0]
-        out[under] = np.log(total) + _tail(ordered[0] - s[under], tau)
+    start, scale = (ordered[0], tau) if np.isfinite(tau) else (min(ordered[0], edge), 0.25)
+    under = s < start
+    if np.isfinite(start):
+        out[under] = np.log(total) + _tail(start - s[under], scale)
     return np.asarray(np.maximum(out, 0.0))
 
 
@@ -169,7 +188,9 @@ def _tail(excess: Array, tau: float) -> Array:
     return np.asarray(np.where(root > steps, LINEAR * far, near))
 
 
-def _among_others(S: Array, weight: Array, group: Indices, share: float) -> Array:
+def _among_others(
+    S: Array, weight: Array, group: Indices, share: float, edge: float = -np.inf
+) -> Array:
     """Evidence of each score among those outside its group."""
     ordered, counts, _, _ = _column(S, weight, share)
     total = counts[-1]
@@ -186,20 +207,33 @@ def _among_others(S: Array, weight: Array, group: Indices, share: float) -> Arra
     others = len(S) - sizes[group]
     scale = others / (total - held[group])  # their weights have mean one too
     count = np.maximum(below - mine, 0.0) * scale
-    count = np.where(count < 1e-9, 0.0, count)
-    out = -np.log((1.0 + count) / (others + 1.0))
-    lowest = np.flatnonzero(count == 0.0)
+    lowest = np.flatnonzero(count < 1e-9)
+    count += _step_to_next(S, weight) * scale
+    out = -np.log(np.minimum((1.0 + count) / (others + 1.0), 1.0))
     for g in np.unique(group[lowest]):
         rows, rest = lowest[group[lowest] == g], group != g
         c, n_c, tau, _ = _column(S[rest], trust(weight[rest], int(rest.sum())), share)
-        out[rows] = _evidence(S[rows], c, n_c, tau)
+        out[rows] = _evidence(S[rows], c, n_c, tau, edge)
     return np.asarray(np.maximum(out, 0.0))
 
 
-def _raised(values: Array, S: Array) -> Array:
+def _step_to_next(S: Array, weight: Array) -> Array:
+    """Part of the next row's weight that each score counts, between its two neighbours."""
+    order = np.argsort(S, kind="stable")
+    c = S[order]
+    out = np.zeros(len(S))
+    if len(S) > 2:
+        lower, upper = _raised(c[:-2], c), _raised(c[1:-1], c)
+        alone = (c[1:-1] > lower) & (c[2:] > upper)  # a copy counts as much as its kind
+        step = np.divide(c[1:-1] - lower, c[2:] - lower, out=np.zeros(len(c) - 2), where=alone)
+        out[order[1:-1]] = step * weight[order[2:]]
+    return out
+
+
+def _raised(values: Array, S: Array, times: float = 1.0) -> Array:
     """Values plus the slack that ordered scores are lowered by."""
     typical = float(np.median(np.abs(S - np.median(S))))
-    return np.asarray(values + SLACK * (np.abs(values) + typical))
+    return np.asarray(values + times * SLACK * (np.abs(values) + typical))
 
 
 def combine(evidence: Array, weights: Array, q: float = 2.0) -> Array:

@@ -145,6 +145,8 @@ def _tails(tails: Tails, sizes: dict[str, int]) -> str | None:
         return "scores that are not in order"
     if (np.diff(tails.counts, axis=0, prepend=0.0) <= 0).any():
         return "counts that do not grow"
+    if np.isnan(tails.edges).any() or (tails.edges == np.inf).any():
+        return "an edge that is none"
     return "a tail that is none" if not (tails.tau > 0).all() else None
 
 
@@ -154,6 +156,12 @@ def _evidence(rule: EvidenceRule, sizes: dict[str, int]) -> str | None:
         return "tails of other kernels"
     if not (rule.floors > 0).all():
         return "distances that cannot be"
+    if (rule.structure is None) != (rule.member is None):
+        return "structure without views"
+    if rule.structure is not None and rule.member is not None:
+        low, high = rule.structure.min(initial=1.0), rule.structure.max(initial=0.0)
+        if not 0 < low <= high <= 1 or rule.member.min() < 0 or rule.member.max() >= J:
+            return "structure that no view has"
     rows = rule.rows
     if rule.sample is not None and rule.sample.n != rule.own_coef.shape[1]:
         return "a sample of other rows"
@@ -306,8 +314,10 @@ SCHEMA: dict[str, Section] = {
             "rows": whole("_r"),
             "diagonal": floats("J"),
             "sample": Sections(("kernel-set",)),
+            "structure": floats("J"),
+            "member": whole("J"),
         },
-        frozenset(["rows", "diagonal", "sample"]),
+        frozenset(["rows", "diagonal", "sample", "structure", "member"]),
         _evidence,
         skipped=frozenset(["kept"]),
     ),
@@ -319,6 +329,7 @@ SCHEMA: dict[str, Section] = {
             "tau": Arrays("f", (("_kinds",),), finite=False),
             "distinct": whole("_kinds"),
             "own": floats("_rows", "_kinds"),
+            "edges": Arrays("f", (("_kinds",),), finite=False),
         },
         relation=_tails,
     ),

@@ -10,8 +10,9 @@ row, by ranks among the training rows' left-out values and a tail below the lowe
    \qquad s(x) = -E(x)
 
 b are the weights of lp MK-FN on normalised kernels. A kernel that hardly varies fits the targets
-best and may take most of the weight; as evidence it says next to nothing, so it does no harm. A
-view that is broken speaks as loudly as it is broken.
+best and may take most of the weight, so that with several views the say of each depends on its
+structure as well (`kernull.models.structure`). A view that is broken speaks as loudly as it is
+broken.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from kernull.models.fisher import FisherFit, FisherMethod
 from kernull.models.kernels import TableKernels, Training
 from kernull.models.model import Certificate, RidgeSystem
 from kernull.models.rules import EvidenceRule, FisherRule
+from kernull.models.structure import with_structure
 from kernull.stacks import CrossKernels, KernelSet
 from kernull.stacks.kernel_set import ScaledView
 from kernull.views import ViewScaler
@@ -160,12 +162,14 @@ def evidence_of(
     own = None if row_weight is None else row_weight[some]
     together = None if groups is None else groups[some]
     if rows is None:
-        return _of_table(kernels.set, projection, table, own, None, together)
-    # A scaling by more rows than are left out would not be the one that they are left out of:
-    # the sample has scaling and widths of its own.
-    sample = _refitted(kernels.set, table[rows], own)
-    rule = _of_table(sample, projection, table[rows], own, rows, together)
-    return replace(rule, sample=sample)
+        rule = _of_table(kernels.set, projection, table, own, None, together)
+    else:
+        # A scaling by more rows than are left out would not be the one that they are left out of:
+        # the sample has scaling and widths of its own.
+        sample = _refitted(kernels.set, table[rows], own)
+        rule = _of_table(sample, projection, table[rows], own, rows, together)
+        rule = replace(rule, sample=sample)
+    return with_total(with_structure(rule, kernels.set, table[some]), own)
 
 
 def left_out_evidence(rule: EvidenceRule, n: int, row_weight: Array | None) -> LeftOut:
@@ -243,14 +247,19 @@ def _sample(n: int, most: int = EVIDENCE_ROWS) -> Indices | None:
 
 
 def evidence_of_rows(
-    kernels: KernelSet, projection: FisherRule, row_weight: Array | None
+    kernels: KernelSet,
+    projection: FisherRule,
+    row_weight: Array | None,
+    former: EvidenceRule | None = None,
 ) -> EvidenceRule:
-    """Evidence of a model whose scaling is fixed: rows are left out of all but that."""
-    rows = _sample(kernels.n)
-    if rows is None:
-        return _of_table(kernels, projection, None, row_weight, None)
-    weight = None if row_weight is None else row_weight[rows]
-    return _of_table(kernels.take(rows), projection, None, weight, rows)
+    """Evidence of a model whose scaling and structure are fixed: rows are left out of the rest."""
+    rows, weight = _sample(kernels.n), row_weight
+    if rows is not None:
+        kernels, weight = kernels.take(rows), None if weight is None else weight[rows]
+    rule = _of_table(kernels, projection, None, weight, rows)
+    if former is None:
+        return rule
+    return with_total(replace(rule, structure=former.structure, member=former.member), weight)
 
 
 def _of_table(
@@ -272,8 +281,19 @@ def _of_table(
         floors[here] = nearest_floor(nearest2)
         left_out[:, J + j : J + j + len(view.kernels)] = log_nearest(nearest2, floors[j])[:, None]
         j += len(view.kernels)
-    tails = Tails.fit(left_out, None if row_weight is None else weight, groups)
+    edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
+    tails = Tails.fit(left_out, None if row_weight is None else weight, groups, edges=edges)
     return _finished(projection, coef, floors, tails, rows, row_weight)
+
+
+def _edges(kernels: KernelSet) -> Array:
+    """Minus the logarithm of the size of the training rows, as each kernel sees them: (J,)."""
+    edges = []
+    for view in kernels.views:
+        from_middle = np.linalg.norm(view.train - view.train.mean(axis=0), axis=1)
+        size = 2.0 * float(from_middle.max(initial=0.0))
+        edges += [-np.log(size) if size > 0 else -np.inf] * len(view.kernels)
+    return np.array(edges)
 
 
 def _finished(
@@ -284,9 +304,12 @@ def _finished(
     rows: Indices | None,
     row_weight: Array | None = None,
 ) -> EvidenceRule:
-    rule = EvidenceRule(projection, coef, floors, tails, tails, rows)
-    total = -rule.of_parts(rule.left_out_parts())
-    return replace(rule, total=Tails.fit(total, row_weight))
+    return with_total(EvidenceRule(projection, coef, floors, tails, tails, rows), row_weight)
+
+
+def with_total(rule: EvidenceRule, row_weight: Array | None) -> EvidenceRule:
+    """The rule with the tail of its left-out E."""
+    return replace(rule, total=Tails.fit(-rule.of_parts(rule.left_out_parts()), row_weight))
 
 
 def with_weights(
@@ -294,8 +317,7 @@ def with_weights(
 ) -> EvidenceRule:
     """The same evidence of each kernel under other weights."""
     some = row_weight if row_weight is None or rule.rows is None else row_weight[rule.rows]
-    made = _finished(projection, rule.own_coef, rule.floors, rule.tails, rule.rows, some)
-    return replace(made, diagonal=rule.diagonal, sample=rule.sample)
+    return with_total(replace(rule, projection=projection), some)
 
 
 def _own_of_view(
@@ -375,8 +397,10 @@ def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Arr
     new = new if len(new) >= 2 else np.arange(len(draw))
     floors = np.array([nearest_floor(row) for row in nearest2[:, new]])
     distances = np.stack([log_nearest(nearest2[j, new], floors[j]) for j in range(J)])
-    tails = Tails.fit(np.vstack([projected[:, new], distances]).T)
-    return _finished(projection, coef, floors, tails, None)
+    edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
+    tails = Tails.fit(np.vstack([projected[:, new], distances]).T, edges=edges)
+    rule = _finished(projection, coef, floors, tails, None)
+    return with_total(with_structure(rule, kernels, table[draw[new]]), None)
 
 
 def _of_stack(

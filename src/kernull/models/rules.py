@@ -104,6 +104,11 @@ class EvidenceRule:
         model's own kernels serve.
     diagonal : array of shape (J,), optional
         k_j(x, x) of given kernels, where it is constant.
+    structure : array of shape (J,), optional
+        Of the view of each kernel, where there are several views: those that say little have
+        little say; see `kernull.models.structure`.
+    member : integer array of shape (J,), optional
+        The view of each kernel, where its structure is known.
     kept : boolean array of shape (J,), optional
         Kernels that take part; all by default.
     """
@@ -116,6 +121,8 @@ class EvidenceRule:
     rows: Indices | None = None
     diagonal: Array | None = None
     sample: KernelSet | None = None
+    structure: Array | None = None
+    member: Indices | None = None
     kept: Mask | None = None
 
     @property
@@ -160,12 +167,17 @@ class EvidenceRule:
 
     def parts_of(self, evidence: Array) -> Array:
         """From evidence of both scores (m, 2J) to squared weighted evidence of kernels (m, J)."""
-        J, b = len(self.weights), self._relative_weights()
+        J, b = len(self.weights), self.relative_weights()
         with np.errstate(over="ignore"):
             return np.asarray((evidence[:, :J] ** 2 + evidence[:, J:] ** 2) * b**2)
 
-    def _relative_weights(self) -> Array:
-        b = self.weights if self.kept is None else np.where(self.kept, self.weights, 0.0)
+    def relative_weights(self) -> Array:
+        """What the evidence of each kernel is multiplied by, the largest one: (J,)."""
+        b = self.weights
+        if self.structure is not None and self.member is not None:
+            share = np.maximum(np.bincount(self.member, b), np.finfo(float).tiny)
+            b = b * np.sqrt(self.structure / share[self.member])
+        b = b if self.kept is None else np.where(self.kept, b, 0.0)
         return b / max(float(b.max()), np.finfo(float).tiny)
 
     def of_parts(self, parts: Array) -> Array:
