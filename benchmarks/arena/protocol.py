@@ -32,6 +32,11 @@ Choosing the default, and judging it
 - Candidates: those of `benchmarks.arena.rules`, q fixed at 2: decision by evidence with or without
   whitened and quantile kernels, widths "auto" or half the mean distance, p in {1.25, 1.5, 2}; and
   the sum as it was the default before.
+- The say of views (`kernull.models.structure`), which concerns problems of several views alone:
+  candidates were the learned weights as they are (p 1.5, 2), equal views, and the learned share of
+  a view to the power 0, 1/2 or 1 times its structure to the power 1/2 or 1, floored at 0.1 to 0.3;
+  chosen on the choosing half and on seeds 0 to 3 of the decision bench, where at least the bench's
+  means must hold and no family lose, and judged by the other half and the other seeds.
 - Rule: the candidate with the highest mean AUC on the choosing half (mean over the problems of a
   family, then over families) is chosen, unless the incumbent, "evidence", is behind it by less than
   the 95% paired interval over the problems of that half: ties favour the incumbent.

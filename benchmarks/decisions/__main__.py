@@ -43,7 +43,7 @@ def main(argv=None):
         (part, name, seed)
         for part in PARTS
         if part in options.parts
-        for seed in range(options.seeds)
+        for seed in range(protocol.FIRST_SEED, protocol.FIRST_SEED + options.seeds)
         for name in (names if part != "far" else ["far"])
     ]
     cache = Path(options.cache)
