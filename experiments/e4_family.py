@@ -32,13 +32,15 @@ from experiments._e4_family_report import report
 from experiments._models import Split, aucs, kernels_by_width, path_scores, split_rows
 from experiments.datasets import DELFT, OneClassData, load_delft
 from experiments.e4 import problem_of
+from experiments.family.gated import gate, soft_memberships
+from experiments.family.robust import RobustFisherProblem
+from experiments.family.slack_svdd import SlackSVDDProblem
 from kernull._typing import Array
 from kernull.balls import LpBall, MixedBall, Simplex
 from kernull.paths import shared_path
-from kernull.problems import FisherProblem, RobustFisherProblem, SlackSVDDProblem
+from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
-from kernull.stacks.gated import gate, soft_memberships
 
 __all__ = ["CONTAMINATED", "EXPERIMENT", "FAMILY"]
 

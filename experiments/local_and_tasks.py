@@ -34,12 +34,12 @@ from experiments._models import Split, aucs, kernels_by_width, split_rows
 from experiments._ranks import paired
 from experiments._tables import distinct, group, markdown, mean_std, values
 from experiments.datasets import load_delft, load_multiple_features
+from experiments.family.coupled import couple, task_kernels
+from experiments.family.gated import gate, soft_memberships
 from kernull._typing import Array
 from kernull.balls import MixedBall
 from kernull.paths import shared_path
 from kernull.stacks import DenseStack
-from kernull.stacks.coupled import couple, task_kernels
-from kernull.stacks.gated import gate, soft_memberships
 
 __all__ = ["EXPERIMENT", "sentences"]
 

@@ -6,8 +6,6 @@ from kernull.problems.fisher import FisherProblem
 from kernull.problems.incremental import RidgeInverse, ridge_solution
 from kernull.problems.joint import JointFisherProblem
 from kernull.problems.ocsvm import OneClassSVMProblem
-from kernull.problems.robust import RobustFisherProblem
-from kernull.problems.slack_svdd import SlackSVDDProblem
 from kernull.problems.svdd import SVDDProblem
 
 __all__ = [
@@ -17,9 +15,7 @@ __all__ = [
     "OneClassSVMProblem",
     "Problem",
     "RidgeInverse",
-    "RobustFisherProblem",
     "SVDDProblem",
-    "SlackSVDDProblem",
     "check_nu",
     "ridge_solution",
 ]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
+from experiments.family.coupled import couple, task_covariance, task_kernels
 from kernull.balls import LpBall, MixedBall
 from kernull.problems import FisherProblem, JointFisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
-from kernull.stacks.coupled import couple, task_covariance, task_kernels
 
 TASKS = np.array([0, 2, 1, 0, 2, 2, 1, 0, 1, 1])
 

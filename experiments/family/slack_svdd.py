@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.family.interior import minimise_on_the_simplex
 from kernull._typing import Array
-from kernull.problems._interior import minimise_on_the_simplex
 from kernull.problems._quadratic import curvature
 from kernull.problems.base import Evaluation
 from kernull.stacks import DenseStack

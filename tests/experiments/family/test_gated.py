@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
+from experiments.family.gated import gate, soft_memberships
 from kernull.balls import LpBall, MixedBall
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
-from kernull.stacks.gated import gate, soft_memberships
 
 # The oracle says so of its last digits; the comparison asks for fewer.
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
+from experiments.family.robust import RobustFisherProblem, _capped_solution
 from kernull import metrics
 from kernull.balls import LpBall, MixedBall
-from kernull.problems import FisherProblem, RobustFisherProblem
-from kernull.problems.robust import _capped_solution
+from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
+from experiments.family.interior import minimise_on_the_simplex
+from experiments.family.slack_svdd import SlackSVDDProblem
 from kernull.balls import LpBall, MixedBall, Simplex
-from kernull.problems import SlackSVDDProblem, SVDDProblem
-from kernull.problems._interior import minimise_on_the_simplex
+from kernull.problems import SVDDProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
 from tests.problems.test_svdd import random_stack
