@@ -129,6 +129,13 @@ def test_widths_in_common_are_not_left_out():
     np.testing.assert_allclose(4 * task.rule.tails.ordered[:, 0], np.sort(left_out), atol=1e-7)
 
 
+@pytest.mark.parametrize("pooled", [False, True])
+def test_views_have_a_say_by_the_structure_of_each_task(pooled):
+    model = joint(pooled=pooled).fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
+    for task in model.model_.tasks.values():
+        assert task.rule.structure.shape == model.weights_.shape
+
+
 def test_given_kernels_are_those_of_the_plain_model():
     table = RNG.normal(size=(40, 64 * 3))
     stack = precomputed(table)

@@ -286,6 +286,7 @@ def test_scores_by_evidence_are_those_of_fits_one_by_one(scoring, storage):
     X, y = wine()
     cv = OneClassKFold(3, random_state=0)
     options = {"storage": storage, "scaling": ("standard", "quantile")}
+    options |= {"views": {"taste": slice(0, 6), "rest": slice(6, 13)}}
     ps, deltas, widths = [1.0, 1.5], [1e-2, 1e-1], ["auto", 1.0]
     metric = {"auc": roc_auc_score, "average_precision": average_precision_score}[scoring]
     search = MultiKernelFisherNullCV(

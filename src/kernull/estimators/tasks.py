@@ -149,7 +149,8 @@ def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
         name: TaskKernels(
             TableKernels(own),
             None if weight is None else weight[rows],
-            None if estimator.pooled else table[rows],
+            table[rows],
+            estimator.pooled,
         )
         for (name, rows), own in zip(kept.items(), sets, strict=True)
     }
@@ -286,7 +287,7 @@ def read_new_task(
         )
     if not estimator.pooled:
         _warn_of_few_rows({name: own})
-    return TaskKernels(TableKernels(own), weight, None if estimator.pooled else table), kernel
+    return TaskKernels(TableKernels(own), weight, table, estimator.pooled), kernel
 
 
 def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:

@@ -58,6 +58,7 @@ __all__ = [
     "left_out_evidence",
     "rows_that_fit",
     "warn_of_views",
+    "with_total",
     "with_weights",
 ]
 

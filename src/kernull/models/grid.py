@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array
 from kernull.calibration import LeftOut, leave_one_out
-from kernull.calibration.evidence import combine
 from kernull.models.evidence import EvidenceMethod, evidence_of, left_out_evidence, with_weights
 from kernull.models.kernels import Training
 from kernull.models.model import Certificate, KernelModel, RidgeSystem
@@ -31,11 +31,13 @@ def _kept_coef(training: Training, coef: Array) -> Array:
     return np.asarray(stack.project(coef)) if hasattr(stack, "project") else coef
 
 
-def scores_by_evidence(squared: Array, path: Path) -> Array:
-    """Scores (P, D, m) of every model from squared evidence of each kernel (m, J)."""
-    evidence = np.sqrt(squared)
-    scores = [[-combine(evidence, b) for b in of_p] for of_p in path.weights]
-    return np.asarray(scores)
+def scores_by_evidence(rule: EvidenceRule, evidence: Array, path: Path) -> Array:
+    """Scores (P, D, m) of every model from evidence of both scores of each kernel (m, 2J)."""
+    out = np.empty((*path.shape, len(evidence)))
+    for index in np.ndindex(path.shape):
+        weighted = replace(rule, projection=replace(rule.projection, weights=path.weights[index]))
+        out[index] = -weighted.of_parts(weighted.parts_of(evidence))
+    return out
 
 
 def left_out_at(stack: Any, path: Path, index: tuple[int, int]) -> tuple[float, Array, Array]:

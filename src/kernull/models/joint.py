@@ -23,12 +23,14 @@ from kernull.models.evidence import (
     evidence_of_rows,
     left_out_evidence,
     warn_of_views,
+    with_total,
     with_weights,
 )
 from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, KernelModel, RidgeSystem
 from kernull.models.rules import EvidenceRule, FisherRule
+from kernull.models.structure import with_structure
 from kernull.problems import FisherProblem, JointFisherProblem, RidgeInverse
 from kernull.solvers import solve
 from kernull.stacks.normalise import normalising_factors
@@ -44,7 +46,9 @@ class TaskKernels:
     row_weight: Array | None = None
     """Trust in its rows, of mean one; None where all are one."""
     table: Array | None = None
-    """Its rows as they were given, where scaling and widths are its own."""
+    """Its rows as they were given."""
+    pooled: bool = False
+    """Whether scaling and widths are those of all tasks, and rows are not left out of them."""
     system: RidgeSystem | None = None
     """That of an earlier learning: its ridge stays."""
     rule: EvidenceRule | None = None
@@ -56,7 +60,8 @@ class TaskKernels:
         assert model.system is not None
         rule = model.rule if isinstance(model.rule, EvidenceRule) else None
         table = None if rule is not None else _given_rows(model)
-        return cls(model.kernels, model.system.row_weight, table, model.system, rule)
+        weight, pooled = model.system.row_weight, table is None
+        return cls(model.kernels, weight, table, pooled, model.system, rule)
 
     def normalised(self, stack: Any, exponent: float) -> tuple[TaskKernels, Any]:
         """The task and its stack, with kernels on the scale that ``normalize`` asks for."""
@@ -250,8 +255,12 @@ def _evidence(
     kernels, weight = task.kernels, task.row_weight
     if task.rule is not None:
         rule = with_weights(task.rule, projection, weight)
-    elif isinstance(kernels, TableKernels) and task.table is None:  # a scaling of all tasks
+    elif isinstance(kernels, TableKernels) and task.pooled:
         rule = evidence_of_rows(kernels.set, projection, weight)
+        if task.table is not None:
+            some = slice(None) if rule.rows is None else rule.rows
+            own = None if weight is None else weight[some]
+            rule = with_total(with_structure(rule, kernels.set, task.table[some]), own)
     else:
         stack = kernels.square if isinstance(kernels, GivenKernels) else None
         training = Training(kernels, stack, table=task.table)
@@ -267,7 +276,7 @@ def _left_out_sums(
     inverse: RidgeInverse | None = None,
 ) -> LeftOut:
     """Scores of rows left out by the paper's sum."""
-    kernels, table = task.kernels, task.table
+    kernels, table = task.kernels, None if task.pooled else task.table
     weight, ridge = system.row_weight, system.ridge
     own = 1.0 - (ridge * rule.coef if weight is None else ridge * rule.coef / weight)
     parts = None

@@ -190,10 +190,11 @@ class _Evidence:
     rule: EvidenceRule
 
     def of_rows(self, cross: Any) -> Array:
-        return scores_by_evidence(self.rule.parts(cross), self.path)
+        evidence = self.rule.tails.evidence(self.rule.own_scores(cross))
+        return scores_by_evidence(self.rule, evidence, self.path)
 
     def left_out(self) -> Array:
-        return scores_by_evidence(self.rule.left_out_parts(), self.path)
+        return scores_by_evidence(self.rule, self.rule.tails.left_out(), self.path)
 
     of_training = left_out  # a training row finds itself at distance zero
 
