@@ -6,7 +6,7 @@ makes a folder with
 
 - ``good.csv``: 400 parts that were found good: a part number, and 15 measurements by three groups
   of sensors and a camera;
-- ``new.csv``: the 300 parts of the next day, of which 24 have a fault. The column ``fault`` says
+- ``new.csv``: the 300 parts of the next day, of which 24 have a fault. The column ``verdict`` says
   what the inspector found afterwards: a worn bearing, a clogged filter, a slipping belt, a scratch;
 - ``views.toml``: which column belongs to which instrument.
 

@@ -108,14 +108,15 @@ def head_of(page: str) -> str:
 
 def write_pages(results: Path) -> list[Path]:
     """Write every page of a folder of results again, and its overview; returns what changed."""
-    from experiments.findings import overview
+    from experiments.findings import family_page, overview
 
     found = [results / name / "page.md" for name in PAGES]
     changed = [path for path in found if path.is_file() and write_page(path)]
-    path, after = results / "README.md", overview(results)
-    if not path.is_file() or path.read_text(encoding="utf-8") != after:
-        write_atomically(path, after)
-        changed.append(path)
+    for name, text in (("README.md", overview), ("family.md", family_page)):
+        path, after = results / name, text(results)
+        if not path.is_file() or path.read_text(encoding="utf-8") != after:
+            write_atomically(path, after)
+            changed.append(path)
     return changed
 
 

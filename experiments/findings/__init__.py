@@ -6,6 +6,6 @@ that a table that says otherwise stops the text instead of contradicting it.
 """
 
 from experiments.findings._base import StaleClaimError, state
-from experiments.findings._overview import overview
+from experiments.findings._overview import family_page, overview
 
-__all__ = ["StaleClaimError", "overview", "state"]
+__all__ = ["StaleClaimError", "family_page", "overview", "state"]

@@ -92,9 +92,9 @@ def arena(results: Path) -> str:
             paragraph(
                 f"{len(problems)} problems ({counts[0]} tables, {counts[1]} with six views, "
                 f"{counts[2]} of images), nothing tuned on labels. The rules of [the defaults]"
-                "(../guide/defaults.md) were chosen with the first split in sight; [the table of "
-                "candidates](arena/rules.md) shows what each family gets when only the others "
-                "choose."
+                "(../explanations/defaults.md) were chosen with the first split in sight; [the "
+                "table of candidates](arena/rules.md) shows what each family gets when only the "
+                "others choose."
             ),
             "\n".join(
                 [

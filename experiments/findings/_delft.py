@@ -242,7 +242,7 @@ def _others(found: Delft, gp: Rows) -> str:
                 f"is {imports:.1f} because the constant column is dropped; kept, it takes all the "
                 f"weight (published {DELFT_AUC['MK-SVDD']['imports'][0]}). One kernel per column, "
                 "as here, is also not how `MultiKernelFisherNull()` sees a table: see [the "
-                "defaults](../guide/defaults.md)."
+                "defaults](../explanations/defaults.md)."
             ),
             "Which score of the Gaussian process comes below chance ([E4-gp](E4-gp/page.md)):",
             "\n".join(bullet(sentence) for sentence in gp_findings(gp)),

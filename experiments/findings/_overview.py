@@ -12,7 +12,7 @@ from experiments.findings._deep import flowers, mnist
 from experiments.findings._delft import delft, family
 from experiments.findings._others import convergence, noisy, synthetic, times
 
-__all__ = ["overview"]
+__all__ = ["family_page", "overview"]
 
 
 def _state(results: Path) -> str:
@@ -115,7 +115,7 @@ def overview(results: Path) -> str:
     parts = [
         "# Results",
         paragraph(
-            "How they are made: [the paper, reproduced](../reproduce.md). Each folder holds the "
+            "How they are made: [the paper, reproduced](reproduce.md). Each folder holds the "
             "page of one experiment with its command, version, date and machine, the tidy table "
             "and the figures. This page is written from these tables (`python -m "
             "experiments.pages docs/results`) and not edited by hand."
@@ -126,9 +126,14 @@ def overview(results: Path) -> str:
         flowers(results),
         convergence(results),
         delft(results),
-        family(results),
+        "Methods around lp MK-FN, localised weights and coupled tasks: [the family](family.md).",
         noisy(results),
         synthetic(results),
         times(results),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def family_page(results: Path) -> str:
+    """The page on methods around lp MK-FN, from the tables of a folder of results."""
+    return family(results).removeprefix("#") + "\n"

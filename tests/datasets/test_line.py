@@ -19,9 +19,9 @@ def line():
 def test_it_is_as_described(line):
     assert line.good.shape == (400, 15)
     assert line.new.shape == (300, 15)
-    kinds, counts = np.unique(line.fault, return_counts=True)
+    kinds, counts = np.unique(line.verdict, return_counts=True)
     assert dict(zip(kinds.tolist(), counts.tolist(), strict=True)) == {
-        "none": 276, "bearing": 6, "clogged filter": 6, "slipping belt": 6, "scratch": 6,
+        "ok": 276, "bearing": 6, "clogged filter": 6, "slipping belt": 6, "scratch": 6,
     }  # fmt: skip
     assert [name for names in line.views.values() for name in names] == list(line.columns)
     assert {view: len(range(15)[s]) for view, s in line.slices.items()} == {
@@ -33,7 +33,7 @@ def test_faults_are_values_that_do_not_belong_together(line):
     """A regression of torque on power sees a slipping belt that torque alone does not show."""
     power, torque = (line.columns.index(name) for name in ("power", "torque"))
     slope, level = np.polyfit(line.good[:, power], line.good[:, torque], 1)
-    belt = line.new[line.fault == "slipping belt"]
+    belt = line.new[line.verdict == "slipping belt"]
     left = np.abs(line.good[:, torque] - slope * line.good[:, power] - level)
     assert (np.abs(belt[:, torque] - slope * belt[:, power] - level) > left.max()).sum() >= 3
     low, high = np.quantile(line.good[:, torque], [0.01, 0.99])
@@ -55,7 +55,7 @@ def test_files(line, tmp_path):
     folder = line.write(tmp_path / "line")
     rows = list(csv.DictReader((folder / "new.csv").open()))
     assert [row["part"] for row in rows] == line.parts
-    assert [row["fault"] for row in rows] == line.fault.tolist()
+    assert [row["verdict"] for row in rows] == line.verdict.tolist()
     values = np.array([[float(row[name]) for name in line.columns] for row in rows])
     np.testing.assert_array_equal(values, line.new)
     assert len(list(csv.DictReader((folder / "good.csv").open()))) == 400

@@ -1,90 +1,97 @@
-"""The stranger's path: what README, tutorial and guide print is typed and run."""
+"""The stranger's path: README and docs are typed and run, and print what they say."""
 
 from __future__ import annotations
 
+import inspect
 import re
-import shlex
-import subprocess
 from pathlib import Path
 
 import matplotlib as mpl
-import numpy as np
 import pytest
 
-from tests.cli.conftest import COLUMNS, kernull, make_rows, write_csv
+import kernull
+from tests.docs.pages import ROOT, Reader, blocks, commands, same, shown, written_pages
 
-ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/index.md", "docs/choosing.md", "docs/scale.md"]
-PAGES += sorted(
-    str(page.relative_to(ROOT))
-    for part in ("start", "guide")
-    for page in (ROOT / "docs" / part).glob("*.md")
-)
-PAGE_NEEDS = {"docs/scale.md": pytest.mark.torch, "docs/guide/images.md": pytest.mark.weights}
-BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = written_pages()
+TEXT = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
 
 
-def blocks(page: str) -> list[tuple[str, str]]:
-    return BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+def marks(need: str) -> list[pytest.MarkDecorator]:
+    return [getattr(pytest.mark, need)] if need else []
 
 
-def type_line(line: str, folder: Path) -> None:
-    """Run one line of a terminal in a folder."""
-    words = shlex.split(line, comments=True)
-    if words[0] == "make":  # the target is there; the tests are what it runs
-        makefile = (ROOT / "Makefile").read_text()
-        assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE), f"no target {words[1]}"
-        return
-    if words[:2] == ["pip", "install"]:
-        return
-    if words[0] == "kernull":
-        done = kernull(*words[1:], cwd=folder)
-    else:
-        done = subprocess.run(
-            words, cwd=folder, capture_output=True, text=True, timeout=300, check=False
-        )
-    assert done.returncode == 0, f"$ {line}\n{done.stdout}{done.stderr}"
+#: Every page once with what a bare machine has, and again with what some of its blocks need.
+RUNS = [
+    pytest.param(
+        page, need, id=f"{page} {need}".strip(), marks=marks(need)
+    )
+    for page in PAGES
+    for need in sorted({"", *(block.need for block in blocks(TEXT[page]))})
+    if blocks(TEXT[page])
+]
+#: A page that is longer is two pages.
+MOST_LINES = 250
 
 
-def take_photographs(folder: Path) -> None:
-    """The two folders that the page about images speaks of."""
-    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
-    rng = np.random.default_rng(0)
-    for part, count in (("known", 25), ("new", 3)):
-        (folder / part).mkdir(parents=True)
-        for i in range(count):
-            pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
-            image.fromarray(pixels).save(folder / part / f"{i}.png")
-
-
-# The grids of the examples are small on purpose, and one photograph is broken.
-@pytest.mark.filterwarnings("ignore::kernull.errors.EdgeOfGridWarning")
-@pytest.mark.filterwarnings("ignore::kernull.errors.BadImageWarning")
-@pytest.mark.parametrize(
-    "page", [pytest.param(p, marks=PAGE_NEEDS.get(p, ())) for p in PAGES if blocks(p)]
-)
-def test_examples_run_as_printed(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("page", "need"), RUNS)
+def test_pages_print_what_they_show(page, need, tmp_path):
     mpl.use("Agg")
-    monkeypatch.chdir(tmp_path)
-    if page == "README.md":  # its commands are about tables that a reader has
-        write_csv(tmp_path / "train.csv", COLUMNS, make_rows(60, 0))
-        write_csv(tmp_path / "new.csv", COLUMNS, make_rows(20, 1))
-    if page == "docs/guide/images.md":
-        take_photographs(tmp_path / "photographs")
-    names: dict[str, object] = {"__name__": "__main__"}
-    for kind, text in blocks(page):
-        if kind == "python":
-            exec(compile(text, page, "exec"), names)
+    reader = Reader(tmp_path)
+    for block in blocks(TEXT[page]):
+        if block.need not in ("", need):
+            continue
+        new = reader.type(block, page)
+        if block.kind == "python":
+            assert same(block.printed, new.printed), f"{block.code}\n{new.printed}"
         else:
-            for line in text.splitlines():
-                if line.startswith("$ "):
-                    type_line(line[2:], tmp_path)
+            for (line, old), (_, now) in zip(commands(block.code), commands(new.code), strict=True):
+                assert same(old, now), f"$ {line}\n{now}"
 
 
-def test_the_tutorial_has_examples_of_both_kinds():
-    kinds = [kind for kind, _ in blocks("docs/start/tutorial.md")]
-    assert kinds.count("python") >= 4
-    assert kinds.count("console") >= 4
+def test_a_page_that_lies_is_found(tmp_path):
+    page = "```python\nprint(1 + 1, 'is two')\n```\n\n```text\n3 is two\n```\n"
+    (block,) = blocks(page)
+    assert not same(block.printed, Reader(tmp_path).type(block, "page").printed)
+    with pytest.raises(UserWarning, match="look"):
+        Reader(tmp_path).type(
+            blocks("```python\nimport warnings\nwarnings.warn('look')\n```\n")[0], "page"
+        )
+    assert shown("a \n" * 99).splitlines()[12] == "..."
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_are_short(page):
+    assert len(TEXT[page].splitlines()) <= MOST_LINES
+
+
+def test_no_two_pages_have_one_name():
+    """Twin pages (choosing.md in two folders) drift apart; a subject has one."""
+    names = [Path(page).name for page in PAGES if Path(page).name != "index.md"]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_the_reference_has_every_public_name():
+    text = "".join(TEXT[page] for page in PAGES if page.startswith("docs/reference/"))
+    listed = set(re.findall(r"^   ([\w.]+)$", text, re.MULTILINE))
+    listed |= set(re.findall(r"`{1,2}kernull\.(\w+)`", text))
+    missing = [name for name in kernull.__all__ if name not in listed and name != "__version__"]
+    assert missing == []
+    for name in listed:
+        value = kernull
+        for part in name.split("."):
+            value = getattr(value, part)
+
+
+def test_public_methods_are_documented():
+    """The reference is made from docstrings: every public method has one."""
+    for name in kernull.__all__:
+        value = getattr(kernull, name)
+        if not inspect.isclass(value):
+            continue
+        for method, function in inspect.getmembers(value, callable):
+            own = (getattr(function, "__module__", "") or "").startswith("kernull")
+            if not method.startswith("_") and own:
+                assert inspect.getdoc(function), f"{name}.{method}"
 
 
 LINKS = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments._lp_balls import boundary
-from experiments.findings import StaleClaimError, overview, state
+from experiments.findings import StaleClaimError, family_page, overview, state
 from experiments.findings._arena import after_the_first
 from experiments.findings._others import noisy
 from experiments.pages import PAGES, head_of, page_body, typed_rows, write_page
@@ -31,6 +31,7 @@ def test_the_page_follows_from_its_table(name, no_figures, tmp_path):
 def test_the_overview_follows_from_the_tables():
     """Every sentence with a number in it: run `python -m experiments.pages` after a new table."""
     assert (RESULTS / "README.md").read_text(encoding="utf-8") == overview(RESULTS)
+    assert (RESULTS / "family.md").read_text(encoding="utf-8") == family_page(RESULTS)
 
 
 def test_writing_puts_a_stale_page_right(tmp_path, no_figures):

@@ -138,9 +138,11 @@ def test_words():
     verdict, reasons = flagged.split("\n")
     assert verdict.startswith("flagged: score")
     assert "below the threshold (p = 0.017)" in verdict
-    assert reasons.count("below normal (") == reasons.count(" spreads out of line)") == 2
-    spreads = [float(part.split("(")[1].split()[0]) for part in reasons.split(", ")]
-    assert spreads == sorted(spreads, reverse=True)
+    assert (
+        reasons.count("below normal (") == reasons.count(" standard deviations out of line)") == 2
+    )
+    sizes = [float(part.split("(")[1].split()[0]) for part in reasons.split(", ")]
+    assert sizes == sorted(sizes, reverse=True)
     normal = model.explain(TARGETS).words(3)
     assert normal.startswith("normal: score")
     assert "above the threshold" in normal

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
-from kernull import to_onnx
+from kernull import MultiKernelFisherNull, to_onnx
 from tests.plain import plain_fisher
 
 pytest.importorskip("onnx")
@@ -95,3 +95,9 @@ def test_what_else_is_refused():
         to_onnx(object())
     with pytest.raises(ValueError, match="dtype: got 'int8'"):
         to_onnx(plain_fisher().fit(TARGETS), dtype="int8")
+
+
+def test_ranks_are_refused_by_name():
+    model = MultiKernelFisherNull(decision="sum", scaling=("standard", "quantile")).fit(TARGETS)
+    with pytest.raises(ValueError, match="scaling='quantile', which 'auto' includes, has no ONNX"):
+        to_onnx(model)

@@ -35,8 +35,8 @@ class LineData:
         Parts that were found good: what there is to learn from.
     new : ndarray of shape (n_new, 15)
         The parts of the next day.
-    fault : ndarray of shape (n_new,) of str
-        What the inspector found wrong with them, or ``"none"``.
+    verdict : ndarray of shape (n_new,) of str
+        What the inspector found afterwards: ``"ok"``, or what is wrong.
     columns : tuple of str
         Names of the columns.
     views : dict of str to list of str
@@ -47,7 +47,7 @@ class LineData:
 
     good: NDArray[np.float64]
     new: NDArray[np.float64]
-    fault: NDArray[np.str_]
+    verdict: NDArray[np.str_]
     columns: tuple[str, ...]
     views: dict[str, list[str]]
     pictures: NDArray[np.float64]
@@ -84,10 +84,12 @@ class LineData:
         tables = {
             "good.csv": [["part", *self.columns]]
             + [[f"P{i + 1:04d}", *row] for i, row in enumerate(self.good.tolist())],
-            "new.csv": [["part", *self.columns, "fault"]]
+            "new.csv": [["part", *self.columns, "verdict"]]
             + [
-                [part, *row, fault]
-                for part, row, fault in zip(self.parts, self.new.tolist(), self.fault, strict=True)
+                [part, *row, verdict]
+                for part, row, verdict in zip(
+                    self.parts, self.new.tolist(), self.verdict, strict=True
+                )
             ],
         }
         for name, rows in tables.items():
@@ -127,12 +129,12 @@ def make_line(n_good: int = 400, n_new: int = 300, *, random_state: int = 0) -> 
     >>> line = make_line()
     >>> model = MultiKernelFisherNull(views=line.slices).fit(line.good)
     >>> flagged = model.predict(line.new) == -1
-    >>> bool(flagged[line.fault != "none"].mean() > 0.6)
+    >>> bool(flagged[line.verdict != "ok"].mean() > 0.6)
     True
     """
     rng = np.random.default_rng(random_state)
-    good, _ = _parts(rng, np.full(n_good, "none"))
-    fault = np.full(n_new, "none", dtype="<U16")
+    good, _ = _parts(rng, np.full(n_good, "ok"))
+    fault = np.full(n_new, "ok", dtype="<U16")
     odd = rng.choice(n_new, size=round(0.08 * n_new), replace=False)
     fault[odd] = np.resize(FAULTS, len(odd))
     new, pictures = _parts(rng, fault)

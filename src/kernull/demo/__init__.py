@@ -69,7 +69,7 @@ class Findings:
     @property
     def faulty(self) -> Mask:
         """Which of the new parts the inspector found faulty."""
-        return np.asarray(self.line.fault != "none")
+        return np.asarray(self.line.verdict != "ok")
 
     def grid(self, most: int = SHOWN) -> Grid:
         """The first findings as a table."""
@@ -88,7 +88,7 @@ class Findings:
                 one_in(rarity[k]) if rarity[k] < 1e6 else "over 1,000,000",
                 self.why.view_names[v],
                 in_range(self.reasons[k][0]) if self.reasons[k] else "",
-                str(self.line.fault[i]).replace("none", "-"),
+                str(self.line.verdict[i]),
             )
         return grid
 
@@ -122,7 +122,7 @@ def find(folder: Path) -> Findings:
 def _table(path: Path) -> Table:
     """A table as the model may see it: what the inspector found comes later."""
     table = read_table(path)
-    columns = {name: cells for name, cells in table.columns.items() if name != "fault"}
+    columns = {name: cells for name, cells in table.columns.items() if name != "verdict"}
     return replace(table, columns=columns)
 
 

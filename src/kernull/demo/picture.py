@@ -85,7 +85,7 @@ def drawn(found: Findings, k: int) -> Drawn:
 def typical_finding(found: Findings) -> int:
     """A true finding whose value is ordinary by itself, and odd for a part like this."""
     for k, i in enumerate(found.order.tolist()):
-        if not found.reasons[k] or found.line.fault[i] != "slipping belt":
+        if not found.reasons[k] or found.line.verdict[i] != "slipping belt":
             continue
         j = found.table.used_.index(found.reasons[k][0].column)
         low, high = found.table.filler_.quantiles[[5, 95], j]

@@ -254,7 +254,7 @@ def _listed(names: list[str]) -> str:
 
 
 #: The norm of the weights under ``p="auto"``, and the relative ridge under ``delta="auto"``; see
-#: docs/guide/defaults.md for what they were compared with.
+#: docs/results/defaults.md for what they were compared with.
 AUTO_P = 1.5
 AUTO_DELTA = 1e-2
 SCORE_TYPES = ("projection", "distance")

@@ -26,7 +26,8 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     Parameters
     ----------
     model : MultiKernelFisherNull
-        Fitted on a table, with ``rbf``, ``linear`` or ``polynomial`` kernels, any scaling.
+        Fitted on a table with ``decision="sum"``, ``rbf``, ``linear`` or ``polynomial`` kernels,
+        and any scaling but ``"quantile"`` (which ``"auto"`` includes).
     dtype : {"float64", "float32"}, default="float64"
         Floating type of the graph. In float64 scores equal ``score_samples`` to rounding; float32
         runs on more devices and is as exact as float32 is.
@@ -42,7 +43,8 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     >>> from sklearn.datasets import load_wine
     >>> from kernull import MultiKernelFisherNull, to_onnx
     >>> X, y = load_wine(return_X_y=True)
-    >>> graph = to_onnx(MultiKernelFisherNull().fit(X[y == 0]))  # doctest: +SKIP
+    >>> model = MultiKernelFisherNull(decision="sum", scaling="standard").fit(X[y == 0])
+    >>> graph = to_onnx(model)  # doctest: +SKIP
     >>> import onnxruntime  # doctest: +SKIP
     >>> session = onnxruntime.InferenceSession(graph.SerializeToString())  # doctest: +SKIP
     >>> score, label = session.run(None, {"X": X})  # doctest: +SKIP
@@ -92,6 +94,11 @@ def _check(model: Any) -> None:
         raise ValueError(
             "model: kernels='precomputed' has no ONNX graph, for the kernels are computed "
             "elsewhere; fit on a table."
+        )
+    if any(view.scaler.kind == "quantile" for view in model.bank_.views):
+        raise ValueError(
+            "model: scaling='quantile', which 'auto' includes, has no ONNX graph; fit with "
+            "scaling=('standard', 'whiten') to export one."
         )
     names = {
         k.kind if k.function is None else _name(k) for v in model.bank_.views for k in v.kernels

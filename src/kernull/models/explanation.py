@@ -16,6 +16,10 @@ __all__ = ["Explanation", "in_words", "one_in", "spreads"]
 #: Contributions below this share of the typical one count as none.
 FLOOR = 1e-12
 TINY = np.finfo(float).tiny
+#: A view with a smaller part in the evidence is no reason.
+LEAST_SHARE = 0.05
+#: Beyond it numbers say no more.
+MOST_RARE = 1e9
 #: Of cube roots of misfits, which are about 1 to 10.
 LEAST_SPREAD = 1e-6
 
@@ -73,7 +77,7 @@ class Explanation:
     (48, 3)
     >>> print(why.words(0, most=1))
     flagged: about 1 in 5,400 normal rows is as unusual (p = 0.017).
-    look gives 49% of the evidence (5.6 spreads out of line).
+    look gives 49% of the evidence (5.6 standard deviations out of line).
     """
 
     contributions: Array
@@ -143,15 +147,15 @@ class Explanation:
     def words(self, row: int = 0, most: int = 3) -> str:
         """One row in words: the verdict, and the views that are most out of line.
 
-        Spreads are standard deviations of normal rows, the numbers that views are ranked by;
-        "in line" is a view that fits the others as well as it usually does, or better.
+        Standard deviations are those of normal rows, the numbers that views are ranked by; "in
+        line" is a view that fits the others as well as it usually does, or better.
 
         Parameters
         ----------
         row : int
             Position of the row.
         most : int
-            Number of views to name.
+            Number of views to name at most; by evidence, those with a share of 5% or more.
         """
         if self.rarity is not None:
             return self._words_of_evidence(row, most)
@@ -166,7 +170,7 @@ class Explanation:
         parts = [
             f"{visible(self.view_names[v])} {abs(differences[v]):.3f} "
             f"{'below' if differences[v] < 0 else 'above'} normal "
-            f"({in_words(surprise[v], 'spreads out of line')})"
+            f"({in_words(surprise[v], 'standard deviations out of line')})"
             for v in np.argsort(surprise, kind="stable")[:most]
         ]
         return f"{verdict}\n{', '.join(parts)}."
@@ -176,12 +180,16 @@ class Explanation:
         assert self.extrapolated is not None
         verdict = "flagged" if self.scores[row] < self.threshold else "normal"
         about = "about " if self.extrapolated[row] else ""
-        rare = f"{about}1 in {one_in(self.rarity[row])} normal rows is as unusual"
+        if self.rarity[row] >= MOST_RARE:
+            about = "fewer than "
+        many = one_in(min(self.rarity[row], MOST_RARE))
+        rare = f"{about}1 in {many} normal rows is as unusual"
         shares, surprise = self.shares[row], self.surprise[row]
         parts = [
             f"{visible(self.view_names[v])} gives {shares[v]:.0%} of the evidence "
-            f"({in_words(surprise[v], 'spreads out of line')})"
-            for v in np.argsort(-shares, kind="stable")[:most]
+            f"({in_words(surprise[v], 'standard deviations out of line')})"
+            for k, v in enumerate(np.argsort(-shares, kind="stable")[:most])
+            if k == 0 or shares[v] >= LEAST_SHARE
         ]
         return f"{verdict}: {rare} (p = {self.p_values[row]:.2g}).\n{', '.join(parts)}."
 
@@ -300,7 +308,7 @@ class Explanation:
 
 def one_in(rarity: float) -> str:
     """A rarity for people: two digits, and no more than a billion."""
-    if rarity >= 1e9:
+    if rarity > MOST_RARE:
         return "over 1,000,000,000"
     digits = max(0, int(np.floor(np.log10(max(rarity, 1.0)))) - 1)
     return f"{round(rarity / 10**digits) * 10**digits:,.0f}"

@@ -27,7 +27,7 @@ __all__ = [
 
 #: The scalings known by name.
 SCALINGS = ("standard", "whiten", "whiten-raw", "quantile", "none")
-#: What ``"auto"`` stands for; docs/guide/defaults.md has the comparison behind it.
+#: What ``"auto"`` stands for; docs/results/defaults.md has the comparison behind it.
 AUTO_SCALINGS = ("standard", "whiten", "quantile")
 
 
