@@ -1,7 +1,7 @@
 """Write what README says in figures: ``python -m benchmarks.readme``.
 
 The table is read from the tables that other benchmarks wrote into docs/results (arena, decisions,
-alarms); nothing is measured here. The picture is drawn from the demo's model. A test compares README
+alarms); nothing is measured here. The picture is drawn from the demo. A test compares README
 with what this module makes of the tables.
 """
 
