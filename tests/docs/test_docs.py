@@ -22,9 +22,7 @@ def marks(need: str) -> list[pytest.MarkDecorator]:
 
 #: Every page once with what a bare machine has, and again with what some of its blocks need.
 RUNS = [
-    pytest.param(
-        page, need, id=f"{page} {need}".strip(), marks=marks(need)
-    )
+    pytest.param(page, need, id=f"{page} {need}".strip(), marks=marks(need))
     for page in PAGES
     for need in sorted({"", *(block.need for block in blocks(TEXT[page]))})
     if blocks(TEXT[page])
