@@ -81,6 +81,7 @@ format: setup  ## format the code and fix what can be fixed
 
 bench: setup  ## ratios against peers and floors
 	$(BIN)/python -m benchmarks.core
+	$(BIN)/python -m benchmarks.fits
 	$(BIN)/python -m benchmarks.methods
 
 bench-joint: setup  ## enrolment, growing models and joint weights (needs KERNULL_DATA)
