@@ -32,7 +32,7 @@ from scipy.special import ndtri
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_whitening import SMALL, whiten_raw_rows, whiten_rows
-from kernull.views.quantile import knots_of, to_scores
+from kernull.views.quantile import OUTER, Ranks, ranked_columns
 from kernull.views.scaling import (
     ROUNDING,
     SCALINGS,
@@ -319,14 +319,19 @@ def _quantile(X: Array, weight: Array) -> Rows:
 def _mean_moves(X: Array, Y: Array, weight: Array, up: Array, down: Array) -> Array:
     """Mean move of each score, as a share of the column's usual difference u of two scores."""
     out, W = np.empty(X.shape), weight.sum()
-    for c in range(X.shape[1]):
-        place = np.ravel(np.unique(X[:, c], return_inverse=True)[1])
-        at = np.bincount(place, weight)
-        below = (np.cumsum(at) - at)[place]
-        above = W - below - at[place]
-        usual = W * (weight @ Y[:, c] ** 2) - (weight @ Y[:, c]) ** 2
-        usual /= max(float(weight @ (Y[:, c] * (below - above))), 1e-300)
-        out[:, c] = (above * up[:, c] + below * down[:, c]) / (above + below) / usual
+    for columns, ranks in ranked_columns(X, weight):
+        own, y, below = (
+            weight[ranks.order].T,
+            np.take_along_axis(Y[:, columns], ranks.order.T, 0),
+            ranks.below.T,
+        )
+        above = W - below - ranks.at.T
+        usual = W * (own * y**2).sum(axis=0) - (own * y).sum(axis=0) ** 2
+        usual /= np.maximum((own * y * (below - above)).sum(axis=0), 1e-300)
+        rose = np.take_along_axis(up[:, columns], ranks.order.T, 0)
+        fell = np.take_along_axis(down[:, columns], ranks.order.T, 0)
+        moves = (above * rose + below * fell) / (above + below) / usual
+        out[:, columns] = ranks.by_row(moves.T)
     return out
 
 
@@ -344,43 +349,62 @@ def _scores_without(X: Array, weight: Array) -> tuple[Array, Array, Array, Array
 
     The moves are those of a row when one of unit weight above it, or below it (down), is left out.
     """
-    n, d = X.shape
-    U, Y, up, down = (np.empty((n, d)) for _ in range(4))
+    U, Y, up, down = (np.empty(X.shape) for _ in range(4))
     W = weight.sum()
-    for c in range(d):
-        values, place, counts = np.unique(X[:, c], return_inverse=True, return_counts=True)
-        place = np.ravel(place)
-        at = np.bincount(place, weight)
-        middle, first = (np.cumsum(at) - at / 2)[place], place == 0
-        Y[:, c] = ndtri(middle / W)
-        up[:, c] = ndtri(np.minimum(middle / (W - 1.0), 1 - 1e-16)) - Y[:, c]
+    for columns, ranks in ranked_columns(X, weight):
+        middle, first = ranks.middle, ranks.starts == 0
+        scores = ndtri(middle / W)
+        raised = ndtri(np.minimum(middle / (W - 1.0), 1 - 1e-16)) - scores
         lower = np.where(first, middle, np.maximum(middle - 1.0, 1e-9))
-        down[:, c] = np.where(first, 0.0, Y[:, c] - ndtri(lower / (W - 1.0)))
+        lowered = np.where(first, 0.0, scores - ndtri(lower / (W - 1.0)))
         # where the value is seen again, then where it is not
-        again = np.clip((middle - weight / 2) / (W - weight), 1e-300, 1 - 1e-16)
-        U[:, c] = _alone(X[:, c], weight, values, place, counts, ndtri(again))
+        own = weight[ranks.order]
+        again = ndtri(np.clip((middle - own / 2) / (W - own), 1e-300, 1 - 1e-16))
+        _set_alone(again, ranks, own, W)
+        found = ((U, again), (Y, scores), (up, raised), (down, lowered))
+        for out, entries in found:
+            out[:, columns] = ranks.by_row(entries)
     return U, Y, up, down
 
 
-def _alone(
-    x: Array, weight: Array, values: Array, place: Indices, counts: Indices, scores: Array
-) -> Array:
+def _set_alone(out: Array, ranks: Ranks, weight: Array, W: float) -> None:
     """Scores of rows whose value no other row has: between its neighbours, or beyond the ends."""
-    out, m, W = scores.copy(), len(values), weight.sum()
-    at = np.bincount(place, weight)
-    below = np.cumsum(at) - at
-    single = np.flatnonzero(counts[place] == 1)
-    inner = single[(place[single] > 0) & (place[single] < m - 1)]
-    k, w = place[inner], weight[inner]
-    left = ndtri((below[k - 1] + at[k - 1] / 2) / (W - w))
-    right = ndtri((below[k + 1] - w + at[k + 1] / 2) / (W - w))
-    part = (values[k] - values[k - 1]) / (values[k + 1] - values[k - 1])
-    out[inner] = left + part * (right - left)
-    for i in np.setdiff1d(single, inner):  # at most the two ends
-        rest, share = np.delete(values, place[i]), np.delete(at.astype(float), place[i])
-        if len(rest) == 1 or constant_columns(rest[:, None])[0]:
-            step = unseen_step("quantile", len(x))
-            out[i] = np.sign(x[i] - rest[0]) * step
-        else:
-            out[i] = to_scores(x[i : i + 1, None], knots_of(rest, share))[0, 0]
-    return out
+    values, middle = ranks.values, ranks.middle
+    n = values.shape[1]
+    single = ranks.starts == ranks.ends
+    column, k = np.nonzero(single[:, 1:-1])
+    k = k + 1
+    w = weight[column, k]
+    left, right = ndtri(np.stack([middle[column, k - 1], middle[column, k + 1] - w]) / (W - w))
+    below, above = values[column, k - 1], values[column, k + 1]
+    part = (values[column, k] - below) / (above - below)
+    out[column, k] = left + part * (right - left)
+    for at, inner in ((0, slice(1, None)), (n - 1, slice(None, -1))):
+        column = np.flatnonzero(single[:, at])
+        rest = values[column, inner]
+        step = np.sign(values[column, at] - rest[:, 0]) * unseen_step("quantile", n)
+        constant = constant_columns(rest.T)
+        out[column, at] = np.where(constant, step, _beyond(ranks, weight, W, column, at))
+
+
+def _beyond(ranks: Ranks, weight: Array, W: float, column: Indices, at: int) -> Array:
+    """Scores of rows beyond all others, the first (at = 0) or last, by the slope of those."""
+    values, middle = ranks.values[column], ranks.middle[column]
+    pick, n = np.arange(len(column)), values.shape[1]
+    w = weight[column, at]
+    if at == 0:
+        share = (middle - w[:, None]) / (W - w)[:, None]
+        share[:, 0] = -np.inf
+        end, other = 1, (share >= OUTER).argmax(axis=1)  # the outer tenth ends here
+        beside = np.minimum(ranks.ends[column, 1] + 1, n - 1)
+        other = np.where(ranks.starts[column, other] <= 1, beside, other)
+    else:
+        share = middle / (W - w)[:, None]
+        share[:, -1] = np.inf
+        end, other = n - 2, np.maximum((share <= 1 - OUTER).sum(axis=1) - 1, 0)
+        beside = np.maximum(ranks.starts[column, n - 2] - 1, 0)
+        other = np.where(ranks.ends[column, other] >= n - 2, beside, other)
+    scores = ndtri(np.stack([share[pick, end], np.clip(share[pick, other], 1e-300, 1 - 1e-16)]))
+    run = values[pick, other] - values[:, end]
+    slope = np.divide(scores[1] - scores[0], run, out=np.zeros(len(column)), where=run != 0)
+    return np.asarray(scores[0] + slope * (values[:, at] - values[:, end]))

@@ -11,6 +11,8 @@ is far away, in whatever unit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +20,20 @@ from scipy.special import ndtri
 
 from kernull._typing import Array, Indices
 
-__all__ = ["Knots", "fit_knots", "from_scores", "knots_of", "step_of_scores", "to_scores"]
+__all__ = [
+    "Knots",
+    "Ranks",
+    "fit_knots",
+    "from_scores",
+    "ranked_columns",
+    "step_of_scores",
+    "to_scores",
+]
 
 #: Ranks beyond which the slope outside the training range is taken.
 OUTER = 0.1
+#: Cells whose ranks are found at a time.
+RANKED_CELLS = 2**16
 
 
 class Knots(NamedTuple):
@@ -53,33 +65,92 @@ def fit_knots(X: Array, sample_weight: Array | None = None) -> Knots:
     >>> knots.values, np.round(knots.scores, 2)
     (array([1., 2., 9.]), array([-1.15, 0. , 1.15]))
     """
-    columns = []
-    for column in X.T:
-        values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
-        at = counts if sample_weight is None else np.bincount(np.ravel(place), sample_weight)
-        columns.append(knots_of(values, at.astype(float)))
+    parts = [_knots_of_ranks(ranks) for _, ranks in ranked_columns(X, sample_weight)]
+    counts = np.concatenate([part[2] for part in parts] or [np.empty(0, dtype=np.intp)])
     return Knots(
-        np.concatenate([column.values for column in columns] or [np.empty(0)]),
-        np.concatenate([column.scores for column in columns] or [np.empty(0)]),
-        np.cumsum([0, *(len(column.values) for column in columns)]).astype(np.intp),
-        np.vstack([column.slopes for column in columns] or [np.empty((0, 2))]),
+        np.concatenate([part[0] for part in parts] or [np.empty(0)]),
+        np.concatenate([part[1] for part in parts] or [np.empty(0)]),
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
+        np.vstack([part[3] for part in parts] or [np.empty((0, 2))]),
     )
 
 
-def knots_of(values: Array, at: Array) -> Knots:
-    """Knots of one column from its distinct values in increasing order and their weights."""
-    share = (np.cumsum(at) - at / 2) / at.sum()
+class Ranks(NamedTuple):
+    """Some columns in increasing order, each a row; runs are entries of equal value."""
+
+    order: Indices
+    """Which row each entry comes from, of shape (d, n), as are all others."""
+    values: Array
+    starts: Indices
+    """Where the run of each entry begins."""
+    ends: Indices
+    """Where it ends, that entry included."""
+    below: Array
+    """Weight of lower values."""
+    at: Array
+    """Weight of its run."""
+
+    @property
+    def middle(self) -> Array:
+        """Weight below a value plus half of the weight at it."""
+        return self.below + self.at / 2
+
+    def by_row(self, entries: Array) -> Array:
+        """From entries in order to those of the rows: (d, n) -> (n, d)."""
+        out = np.empty(entries.shape[::-1])
+        np.put_along_axis(out, self.order.T, entries.T, axis=0)
+        return out
+
+
+def ranked_columns(X: Array, sample_weight: Array | None = None) -> Iterator[tuple[slice, Ranks]]:
+    """Ranks of a table's columns, a few columns at a time, as many as stay in cache."""
+    step = max(1, RANKED_CELLS // max(len(X), 1))
+    for first in range(0, X.shape[1], step):
+        columns = slice(first, min(first + step, X.shape[1]))
+        yield columns, _ranks(np.ascontiguousarray(X[:, columns].T), sample_weight)
+
+
+def _ranks(columns: Array, sample_weight: Array | None) -> Ranks:
+    order = np.argsort(columns, axis=1, kind="stable")
+    values = np.take_along_axis(columns, order, axis=1)
+    d, n = values.shape
+    first = np.ones((d, n), dtype=bool)
+    first[:, 1:] = values[:, 1:] != values[:, :-1]
+    last = np.ones((d, n), dtype=bool)
+    last[:, :-1] = first[:, 1:]
+    place = np.arange(n)
+    starts = np.maximum.accumulate(np.where(first, place, 0), axis=1)
+    ends = np.minimum.accumulate(np.where(last, place, n)[:, ::-1], axis=1)[:, ::-1]
+    if sample_weight is None:
+        below, at = starts.astype(float), (ends - starts + 1).astype(float)
+    else:
+        total = np.zeros((d, n + 1))
+        np.cumsum(np.asarray(sample_weight, dtype=float)[order], axis=1, out=total[:, 1:])
+        below = np.take_along_axis(total, starts, axis=1)
+        at = np.take_along_axis(total, ends + 1, axis=1) - below
+    return Ranks(order, values, starts, ends, below, at)
+
+
+def _knots_of_ranks(ranks: Ranks) -> tuple[Array, Array, Indices, Array]:
+    """Values and scores of the knots, number of them by column, and slopes beyond the ends."""
+    d, n = ranks.values.shape
+    first = ranks.starts == np.arange(n)
+    counts = first.sum(axis=1)
+    values = ranks.values[first]
+    share = ranks.middle[first] / np.repeat(ranks.below[:, -1] + ranks.at[:, -1], counts)
     scores = ndtri(share)
-    m = len(values)
-    slopes = np.zeros((1, 2))
-    if m > 1:
-        low = min(max(int(np.searchsorted(share, OUTER)), 1), m - 1)
-        high = max(min(int(np.searchsorted(share, 1 - OUTER, side="right")) - 1, m - 2), 0)
-        slopes[0] = (
-            (scores[low] - scores[0]) / (values[low] - values[0]),
-            (scores[-1] - scores[high]) / (values[-1] - values[high]),
-        )
-    return Knots(values, scores, np.array([0, m]), slopes)
+    begin = np.cumsum(counts) - counts
+    if not len(values):
+        return values, scores, counts, np.zeros((d, 2))
+    low = np.add.reduceat(share < OUTER, begin, dtype=np.intp)
+    high = np.add.reduceat(share <= 1 - OUTER, begin, dtype=np.intp) - 1
+    low = begin + np.minimum(np.maximum(low, 1), counts - 1)
+    high = begin + np.maximum(np.minimum(high, counts - 2), 0)
+    end = begin + counts - 1
+    rise = np.column_stack([scores[low] - scores[begin], scores[end] - scores[high]])
+    run = np.column_stack([values[low] - values[begin], values[end] - values[high]])
+    slopes = np.divide(rise, run, out=np.zeros((d, 2)), where=(counts > 1)[:, None])
+    return values, scores, counts, slopes
 
 
 def to_scores(X: Array, knots: Knots) -> Array:
@@ -94,13 +165,14 @@ def from_scores(Z: Array, knots: Knots) -> Array:
 
 
 def _map(X: Array, left: Array, right: Array, starts: Indices, slopes: Array) -> Array:
-    out = np.empty(X.shape)
-    for c in range(X.shape[1]):
-        a, b = left[starts[c] : starts[c + 1]], right[starts[c] : starts[c + 1]]
-        x = X[:, c]
-        below, above = np.minimum(x - a[0], 0.0), np.maximum(x - a[-1], 0.0)
-        out[:, c] = np.interp(x, a, b) + slopes[c, 0] * below + slopes[c, 1] * above
-    return out
+    columns = np.ascontiguousarray(X.T)
+    out = np.empty(columns.shape)
+    for c, (a, b) in enumerate(pairwise(starts.tolist())):
+        out[c] = np.interp(columns[c], left[a:b], right[a:b])
+    lowest, highest = left[starts[:-1]][:, None], left[starts[1:] - 1][:, None]
+    out += slopes[:, :1] * np.minimum(columns - lowest, 0.0)
+    out += slopes[:, 1:] * np.maximum(columns - highest, 0.0)
+    return np.ascontiguousarray(out.T)
 
 
 def step_of_scores(n: float) -> float:
