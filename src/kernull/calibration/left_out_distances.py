@@ -28,11 +28,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from kernull._typing import Array, Indices, Mask
+from kernull.calibration.left_out_quantile import quantile_rows
 from kernull.calibration.left_out_whitening import SMALL, whiten_raw_rows, whiten_rows
-from kernull.views.quantile import OUTER, Ranks, ranked_columns
 from kernull.views.scaling import (
     ROUNDING,
     SCALINGS,
@@ -45,9 +44,6 @@ __all__ = ["LeftOutDistances", "left_out_distances", "read_groups", "trust"]
 
 #: Bytes that a block of distances may take.
 BLOCK_BYTES = 32 * 2**20
-#: Entries (rows x rows x columns) up to which others' ranks are shifted one by one.
-EXACT_CELLS = 5 * 10**6
-EXACT_CELLS_WEIGHTED = 2 * 10**6
 #: Share of a row's largest squared distance that is rounding.
 COPY = 1e-14
 #: Rows up to which "whiten" is refitted for each of them.
@@ -179,7 +175,7 @@ def left_out_distances(
     if not single or (kind == "whiten" and n <= FEW_ROWS and X.shape[1] > SMALL):
         return LeftOutDistances(n, group, refit)
     if kind == "quantile":
-        return LeftOutDistances(n, group, _quantile(X, weight))
+        return LeftOutDistances(n, group, quantile_rows(X, weight))
     alone = others_constant(X, group)[0]
     make = whiten_raw_rows if kind == "whiten-raw" else whiten_rows
     return LeftOutDistances(n, group, make(X, weight, alone, refit))
@@ -285,126 +281,3 @@ def _standard(X: Array, weight: Array, group: Indices) -> Rows:
         return np.asarray(np.column_stack([A, -2.0 * A * z, own]) @ right)
 
     return rows
-
-
-# -- quantile ------------------------------------------------------------------------------------
-
-
-def _quantile(X: Array, weight: Array) -> Rows:
-    """Each row by the ranks of the others; their own scores move by one rank towards it."""
-    n, d = X.shape
-    U, Y, up, down = _scores_without(X, weight)
-    weighted = bool((weight != weight[0]).any())
-    if n * n * d > (EXACT_CELLS_WEIGHTED if weighted else EXACT_CELLS):
-        # (|t| - m)^2 = t^2 - 2|t|m + ..., m the mean move of row k, and |t| is about t^2 / u.
-        closing = 1.0 - np.minimum(2.0 * _mean_moves(X, Y, weight, up, down), 0.5)
-        constant = np.einsum("ij,ij->i", closing, Y**2)
-        left, right = np.hstack([U**2, -2.0 * U]), np.hstack([closing, closing * Y])
-        return lambda index: np.asarray(left[index] @ right.T + constant)
-
-    def rows(index: Indices) -> Array:
-        out = np.zeros((len(index), n))
-        for c in range(d):
-            x, y = X[index, c][:, None], X[:, c]
-            if weighted:
-                scores = _moved_scores(y, weight, x, weight[index][:, None])
-            else:
-                scores = np.where(x > y, Y[:, c] + up[:, c], Y[:, c] - down[:, c])
-            out += np.where(x == y, 0.0, U[index, c][:, None] - scores) ** 2
-        return out
-
-    return rows
-
-
-def _mean_moves(X: Array, Y: Array, weight: Array, up: Array, down: Array) -> Array:
-    """Mean move of each score, as a share of the column's usual difference u of two scores."""
-    out, W = np.empty(X.shape), weight.sum()
-    for columns, ranks in ranked_columns(X, weight):
-        own, y, below = (
-            weight[ranks.order].T,
-            np.take_along_axis(Y[:, columns], ranks.order.T, 0),
-            ranks.below.T,
-        )
-        above = W - below - ranks.at.T
-        usual = W * (own * y**2).sum(axis=0) - (own * y).sum(axis=0) ** 2
-        usual /= np.maximum((own * y * (below - above)).sum(axis=0), 1e-300)
-        rose = np.take_along_axis(up[:, columns], ranks.order.T, 0)
-        fell = np.take_along_axis(down[:, columns], ranks.order.T, 0)
-        moves = (above * rose + below * fell) / (above + below) / usual
-        out[:, columns] = ranks.by_row(moves.T)
-    return out
-
-
-def _moved_scores(column: Array, weight: Array, x: Array, w: Array) -> Array:
-    """Scores of a column without rows of value x and weight w (not tied with it): (r, n)."""
-    _, place = np.unique(column, return_inverse=True)
-    at = np.bincount(np.ravel(place), weight)
-    middle = (np.cumsum(at) - at / 2)[np.ravel(place)]
-    share = (middle - np.where(x < column, w, 0.0)) / (weight.sum() - w)
-    return np.asarray(ndtri(np.clip(share, 1e-300, 1 - 1e-16)))
-
-
-def _scores_without(X: Array, weight: Array) -> tuple[Array, Array, Array, Array]:
-    """Each row's scores without itself, all rows' scores, and how far others move.
-
-    The moves are those of a row when one of unit weight above it, or below it (down), is left out.
-    """
-    U, Y, up, down = (np.empty(X.shape) for _ in range(4))
-    W = weight.sum()
-    for columns, ranks in ranked_columns(X, weight):
-        middle, first = ranks.middle, ranks.starts == 0
-        scores = ndtri(middle / W)
-        raised = ndtri(np.minimum(middle / (W - 1.0), 1 - 1e-16)) - scores
-        lower = np.where(first, middle, np.maximum(middle - 1.0, 1e-9))
-        lowered = np.where(first, 0.0, scores - ndtri(lower / (W - 1.0)))
-        # where the value is seen again, then where it is not
-        own = weight[ranks.order]
-        again = ndtri(np.clip((middle - own / 2) / (W - own), 1e-300, 1 - 1e-16))
-        _set_alone(again, ranks, own, W)
-        found = ((U, again), (Y, scores), (up, raised), (down, lowered))
-        for out, entries in found:
-            out[:, columns] = ranks.by_row(entries)
-    return U, Y, up, down
-
-
-def _set_alone(out: Array, ranks: Ranks, weight: Array, W: float) -> None:
-    """Scores of rows whose value no other row has: between its neighbours, or beyond the ends."""
-    values, middle = ranks.values, ranks.middle
-    n = values.shape[1]
-    single = ranks.starts == ranks.ends
-    column, k = np.nonzero(single[:, 1:-1])
-    k = k + 1
-    w = weight[column, k]
-    left, right = ndtri(np.stack([middle[column, k - 1], middle[column, k + 1] - w]) / (W - w))
-    below, above = values[column, k - 1], values[column, k + 1]
-    part = (values[column, k] - below) / (above - below)
-    out[column, k] = left + part * (right - left)
-    for at, inner in ((0, slice(1, None)), (n - 1, slice(None, -1))):
-        column = np.flatnonzero(single[:, at])
-        rest = values[column, inner]
-        step = np.sign(values[column, at] - rest[:, 0]) * unseen_step("quantile", n)
-        constant = constant_columns(rest.T)
-        out[column, at] = np.where(constant, step, _beyond(ranks, weight, W, column, at))
-
-
-def _beyond(ranks: Ranks, weight: Array, W: float, column: Indices, at: int) -> Array:
-    """Scores of rows beyond all others, the first (at = 0) or last, by the slope of those."""
-    values, middle = ranks.values[column], ranks.middle[column]
-    pick, n = np.arange(len(column)), values.shape[1]
-    w = weight[column, at]
-    if at == 0:
-        share = (middle - w[:, None]) / (W - w)[:, None]
-        share[:, 0] = -np.inf
-        end, other = 1, (share >= OUTER).argmax(axis=1)  # the outer tenth ends here
-        beside = np.minimum(ranks.ends[column, 1] + 1, n - 1)
-        other = np.where(ranks.starts[column, other] <= 1, beside, other)
-    else:
-        share = middle / (W - w)[:, None]
-        share[:, -1] = np.inf
-        end, other = n - 2, np.maximum((share <= 1 - OUTER).sum(axis=1) - 1, 0)
-        beside = np.maximum(ranks.starts[column, n - 2] - 1, 0)
-        other = np.where(ranks.ends[column, other] >= n - 2, beside, other)
-    scores = ndtri(np.stack([share[pick, end], np.clip(share[pick, other], 1e-300, 1 - 1e-16)]))
-    run = values[pick, other] - values[:, end]
-    slope = np.divide(scores[1] - scores[0], run, out=np.zeros(len(column)), where=run != 0)
-    return np.asarray(scores[0] + slope * (values[:, at] - values[:, end]))

@@ -1,0 +1,162 @@
+"""Normal scores without row i: closed forms behind `left_out_distances`.
+
+Without row i the ranks of the others move by one towards it, and it has the score of a new row:
+between its neighbours, or beyond the ends by the slope of the outer tenth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import ndtri
+
+from kernull._typing import Array, Indices
+from kernull.views.quantile import OUTER, Ranks, ranked_columns
+from kernull.views.scaling import constant_columns, unseen_step
+
+__all__ = ["quantile_rows"]
+
+#: Entries (rows x rows x columns) up to which others' ranks are shifted one by one.
+EXACT_CELLS = 5 * 10**6
+EXACT_CELLS_WEIGHTED = 2 * 10**6
+
+Rows = Callable[[Indices], Array]
+
+
+def quantile_rows(X: Array, weight: Array) -> Rows:
+    """Each row by the ranks of the others; their own scores move by one rank towards it."""
+    n, d = X.shape
+    U, Y, up, down, moves = _scores_without(X, weight)
+    weighted = bool((weight != weight[0]).any())
+    if n * n * d > (EXACT_CELLS_WEIGHTED if weighted else EXACT_CELLS):
+        # (|t| - m)^2 = t^2 - 2|t|m + ..., m the mean move of row k, and |t| is about t^2 / u.
+        closing = 1.0 - np.minimum(2.0 * moves, 0.5)
+        constant = np.einsum("ij,ij,ij->i", closing, Y, Y)
+        left = np.column_stack([U**2, -2.0 * U, np.ones(n)])
+        right = np.column_stack([closing, closing * Y, constant]).T
+        return lambda index: np.asarray(left[index] @ right)
+
+    def rows(index: Indices) -> Array:
+        out = np.zeros((len(index), n))
+        for c in range(d):
+            x, y = X[index, c][:, None], X[:, c]
+            if weighted:
+                scores = _moved_scores(y, weight, x, weight[index][:, None])
+            else:
+                scores = np.where(x > y, Y[:, c] + up[:, c], Y[:, c] - down[:, c])
+            out += np.where(x == y, 0.0, U[index, c][:, None] - scores) ** 2
+        return out
+
+    return rows
+
+
+def _moved_scores(column: Array, weight: Array, x: Array, w: Array) -> Array:
+    """Scores of a column without rows of value x and weight w (not tied with it): (r, n)."""
+    _, place = np.unique(column, return_inverse=True)
+    at = np.bincount(np.ravel(place), weight)
+    middle = (np.cumsum(at) - at / 2)[np.ravel(place)]
+    share = (middle - np.where(x < column, w, 0.0)) / (weight.sum() - w)
+    return np.asarray(ndtri(np.clip(share, 1e-300, 1 - 1e-16)))
+
+
+class _Scores:
+    """Normal scores of weights below a value, of n rows or of n - 1.
+
+    Where all rows weigh one, such a weight is one of 2n numbers: their scores are looked up.
+    """
+
+    def __init__(self, weight: Array) -> None:
+        n = len(weight)
+        self.unit = bool((weight == 1.0).all())
+        if self.unit:
+            halves = np.arange(2 * n + 1) / 2
+            self.tables = {total: _score(halves / total) for total in (float(n), n - 1.0)}
+
+    def __call__(self, below: Array, total: Array | float) -> Array:
+        if not self.unit:
+            return _score(below / total)
+        known = self.tables[float(np.ravel(total)[0])] if np.size(total) else self.empty
+        return np.asarray(known[(2.0 * below).astype(np.intp)])
+
+    empty = np.zeros(1)
+
+
+def _score(share: Array) -> Array:
+    return np.asarray(ndtri(np.clip(share, 1e-300, 1 - 1e-16)))
+
+
+def _scores_without(X: Array, weight: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Each row's scores without itself, all rows' scores, and how far others move.
+
+    The moves are those of a row when one of unit weight above it (up), or below it (down), is left
+    out; and their mean, as a share of the column's usual difference of two scores.
+    """
+    found = tuple(np.empty(X.shape) for _ in range(5))
+    W, score = float(weight.sum()), _Scores(weight)
+    for columns, ranks in ranked_columns(X, None if score.unit else weight):
+        middle, first = ranks.middle, ranks.starts == 0
+        usual = score(middle, W)
+        up = score(middle, W - 1.0) - usual
+        lower = np.where(first, middle, np.maximum(middle - 1.0, 1e-9))
+        down = np.where(first, 0.0, usual - score(lower, W - 1.0))
+        # where the value is seen again, then where it is not
+        own = weight[ranks.order]
+        without = score(middle - own / 2, W - own)
+        _set_alone(without, ranks, own, W, score)
+        moves = _mean_moves(ranks, own, W, usual, up, down)
+        for out, entries in zip(found, (without, usual, up, down, moves), strict=True):
+            out[:, columns] = ranks.by_row(entries)
+    return found  # type: ignore[return-value]
+
+
+def _mean_moves(ranks: Ranks, weight: Array, W: float, Y: Array, up: Array, down: Array) -> Array:
+    """Mean move of each score, as a share of the column's usual difference u of two scores."""
+    above = W - ranks.below - ranks.at
+    weighted = weight * Y
+    usual = W * (weighted * Y).sum(axis=1) - weighted.sum(axis=1) ** 2
+    usual /= np.maximum((weighted * (ranks.below - above)).sum(axis=1), 1e-300)
+    return np.asarray((above * up + ranks.below * down) / (W - ranks.at) / usual[:, None])
+
+
+def _set_alone(out: Array, ranks: Ranks, weight: Array, W: float, score: _Scores) -> None:
+    """Scores of rows whose value no other row has: between its neighbours, or beyond the ends."""
+    values, middle = ranks.values, ranks.middle
+    n = values.shape[1]
+    single = ranks.starts == ranks.ends
+    before, own, after = (slice(None, -2), slice(1, -1), slice(2, None))
+    w, rest = weight[:, own], W - weight[:, own]
+    left, right = score(middle[:, before], rest), score(middle[:, after] - w, rest)
+    run = values[:, after] - values[:, before]
+    rise = values[:, own] - values[:, before]
+    part = np.divide(rise, run, out=np.zeros_like(run), where=single[:, own])
+    out[:, own] = np.where(single[:, own], left + part * (right - left), out[:, own])
+    for at, others in ((0, slice(1, None)), (n - 1, slice(None, -1))):
+        column = np.flatnonzero(single[:, at])
+        rest = values[column, others]
+        step = np.sign(values[column, at] - rest[:, 0]) * unseen_step("quantile", n)
+        constant = constant_columns(rest.T)
+        out[column, at] = np.where(constant, step, _beyond(ranks, weight, W, column, at))
+
+
+def _beyond(ranks: Ranks, weight: Array, W: float, column: Indices, at: int) -> Array:
+    """Scores of rows beyond all others, the first (at = 0) or last, by the slope of those."""
+    values, middle = ranks.values[column], ranks.middle[column]
+    pick, n = np.arange(len(column)), values.shape[1]
+    w = weight[column, at]
+    if at == 0:
+        share = (middle - w[:, None]) / (W - w)[:, None]
+        share[:, 0] = -np.inf
+        end, other = 1, (share >= OUTER).argmax(axis=1)  # the outer tenth ends here
+        beside = np.minimum(ranks.ends[column, 1] + 1, n - 1)
+        other = np.where(ranks.starts[column, other] <= 1, beside, other)
+    else:
+        share = middle / (W - w)[:, None]
+        share[:, -1] = np.inf
+        end, other = n - 2, np.maximum((share <= 1 - OUTER).sum(axis=1) - 1, 0)
+        beside = np.maximum(ranks.starts[column, n - 2] - 1, 0)
+        other = np.where(ranks.ends[column, other] >= n - 2, beside, other)
+    scores = _score(np.stack([share[pick, end], share[pick, other]]))
+    run = values[pick, other] - values[:, end]
+    slope = np.divide(scores[1] - scores[0], run, out=np.zeros(len(column)), where=run != 0)
+    return np.asarray(scores[0] + slope * (values[:, at] - values[:, end]))
