@@ -8,13 +8,17 @@ restore that at the end: the process would stay at one thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_threads", "one_blas_thread"]
+__all__ = ["blas_threads", "in_threads", "one_blas_thread"]
+
+Part = TypeVar("Part")
+Found = TypeVar("Found")
 
 _lock = threading.Lock()
 _controller: ThreadpoolController | None = None
@@ -37,6 +41,22 @@ def one_blas_thread() -> Iterator[None]:
             _inside -= 1
             if _inside == 0:
                 _in_passing(_restore)
+
+
+def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
+    """Do each part of some work, in as many threads as BLAS would take.
+
+    An exception, an interrupt among them, leaves out the parts that were not begun.
+    """
+    threads = min(blas_threads(), len(parts))
+    if threads <= 1:
+        return [work(part) for part in parts]
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+        try:
+            return list(pool.map(work, parts))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def blas_threads() -> int:

@@ -64,6 +64,7 @@ def left_out_kernel_rows(
         From r rows to an array of shape (J, r, n), zero where a row would see itself or its group.
     """
     group = read_groups(groups, len(table))
+    single = int(group.max(initial=-1)) + 1 == len(table)
     views = [
         (view, *_prepared(view, table, sample_weight, groups, widths)) for view in kernels.views
     ]
@@ -82,7 +83,10 @@ def left_out_kernel_rows(
                 else:
                     out[j] = kernel(view.train[index], view.train)
                 j += 1
-        out[:, group[index][:, None] == group] = 0.0
+        if single:
+            out[:, np.arange(len(index)), index] = 0.0
+        else:
+            out[:, group[index][:, None] == group] = 0.0
         return out
 
     return rows

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.lapack import dpotri
 
+from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
 
@@ -40,8 +41,12 @@ __all__ = [
     "rbf_rows",
 ]
 
-#: Bytes of kernel rows held at once.
-BLOCK_BYTES = 64 * 2**20
+#: Kernel values that a thread holds at once: what its cache holds.
+BLOCK_VALUES = 2**18
+#: Rows at a time, at most: few rows are for two threads too.
+BLOCK_ROWS = 128
+#: Rows and columns of a block that is mirrored at once.
+MIRROR_ROWS = 256
 #: Ridge of a kernel's own projection, relative to the number of rows (MATHS 11).
 OWN_DELTA = 1e-4
 #: Scores that tie are lowered by so many parts in n of the spread.
@@ -52,20 +57,32 @@ ROUNDING = 1e-9
 NEAREST = 1e-3
 
 
-def inverse_of_factor(factor: Array, row_scale: Array | None = None) -> Array:
-    """(rho W^-1 + K_b)^-1 from the lower factor of S (K_b + rho W^-1) S, which is kept.
+def inverse_of_factor(
+    factor: Array, row_scale: Array | None = None, *, overwrite: bool = False
+) -> Array:
+    """(rho W^-1 + K_b)^-1 from the lower factor of S (K_b + rho W^-1) S.
 
-    ``row_scale`` is the diagonal of S, the square roots of the row weights.
+    ``row_scale`` is the diagonal of S, the square roots of the row weights. The factor is kept
+    unless it may be overwritten.
     """
-    lower, info = dpotri(factor, lower=1)
+    lower, info = dpotri(factor, lower=1, overwrite_c=overwrite)
     if info != 0:  # cannot happen after a successful factorisation
         raise LinAlgError(f"dpotri failed with code {info}")
-    full = np.tril(lower)
-    full += np.tril(lower, -1).T
+    full = np.asarray(lower).T
+    _mirror(full)
     if row_scale is not None:
         full *= row_scale[:, None]
         full *= row_scale
-    return np.asarray(full)
+    return full
+
+
+def _mirror(upper: Array) -> None:
+    """Fill the lower triangle from the upper one, in place."""
+    for start in range(0, len(upper), MIRROR_ROWS):
+        rows, rest = slice(start, start + MIRROR_ROWS), slice(start + MIRROR_ROWS, None)
+        square = np.triu(upper[rows, rows])
+        upper[rows, rows] = square + np.triu(square, 1).T
+        upper[rest, rows] = upper[rows, rest].T
 
 
 def left_out_coefficients(inverse: Array, coef: Array, rows: Any, groups: Any = None) -> Array:
@@ -133,15 +150,37 @@ def left_out_contributions(
     """
     rows = np.arange(len(coef)) if rows is None else np.asarray(rows)
     out = np.empty((len(rows), len(weights)))
-    for part in row_blocks(len(rows), len(coef) * len(weights), groups, rows):
-        without = left_out_coefficients(inverse, coef, rows[part], groups)
-        out[part] = np.einsum("jrn,rn->rj", kernel_rows(rows[part]), without)
+
+    def work(part: Indices) -> None:
+        values = kernel_rows(rows[part])
+        out[part] = _left_out_sums(values, inverse, coef, rows[part], groups).T
+
+    in_threads(work, row_blocks(len(rows), len(coef) * len(weights), groups, rows))
     return np.asarray(out * weights)
 
 
+def _left_out_sums(values: Array, inverse: Array, coef: Array, rows: Indices, groups: Any) -> Array:
+    """sum_k k(i, k) a_k^(-i) of some rows: (J, r, n) -> (J, r).
+
+    A row that is left out alone drops out of k'a - k'G_i a_i / G_ii by itself.
+    """
+    if groups is not None:
+        without = left_out_coefficients(inverse, coef, rows, groups)
+        return np.einsum("jrn,rn->jr", values, without)
+    ratio = coef[rows] / np.diagonal(inverse)[rows]
+    return np.asarray(values @ coef - ratio * np.einsum("jrn,rn->jr", values, _take(inverse, rows)))
+
+
+def _take(matrix: Array, rows: Indices) -> Array:
+    """Some rows of a matrix, without a copy where they follow each other."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+        return matrix[rows[0] : rows[-1] + 1]
+    return matrix[rows]
+
+
 def row_blocks(count: int, per_row: int, groups: Any, rows: Indices) -> list[Indices]:
-    """Positions of rows in blocks of limited memory; rows of a group stay together."""
-    step = max(1, BLOCK_BYTES // (8 * per_row))
+    """Positions of rows in blocks that stay in cache; rows of a group stay together."""
+    step = max(8, min(BLOCK_ROWS, BLOCK_VALUES // max(per_row, 1)))
     order = np.arange(count)
     if groups is not None:
         order = np.argsort(np.unique(groups, return_inverse=True)[1].ravel()[rows], kind="stable")
@@ -277,9 +316,10 @@ class KernelProjection:
         ridge = delta * n / trust(sample_weight, n)
         A = np.array(kernel, dtype=float)
         A.flat[:: n + 1] += ridge
-        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        inverse = cho_solve(factor, np.eye(n), overwrite_b=True, check_finite=False)
-        coef = inverse.sum(axis=1)
+        # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
+        factor = cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)
+        inverse = inverse_of_factor(factor, overwrite=True)
+        coef = inverse @ np.ones(n)
         return cls(coef, 1.0 - ridge * coef, inverse)
 
 
@@ -309,14 +349,18 @@ def left_out_view(
     n = distances.n
     groups = None if len(np.unique(distances.group)) == n else distances.group
     projected, nearest2 = np.empty((n, len(projections))), np.empty(n)
-    for part in row_blocks(n, 4 * n, groups, np.arange(n)):
+
+    def work(part: Indices) -> None:
         squared = distances.rows(part)
         nearest2[part] = squared.min(axis=1)
         for j, projection in enumerate(projections):
             assert projection.inverse is not None
-            K = np.exp(-squared / (2.0 * widths[part, j][:, None] ** 2))
-            without = left_out_coefficients(projection.inverse, projection.coef, part, groups)
-            projected[part, j] = np.einsum("rn,rn->r", K, without)
+            K = squared * (-0.5 / widths[part, j] ** 2)[:, None]
+            np.exp(K, out=K)
+            found = _left_out_sums(K[None], projection.inverse, projection.coef, part, groups)
+            projected[part, j] = found[0]
+
+    in_threads(work, row_blocks(n, n, groups, np.arange(n)))
     own = np.column_stack([projection.own for projection in projections])
     return np.minimum(projected, own - ROUNDING * np.abs(own)), nearest2
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut
 from kernull.calibration.evidence import FEWEST_VALUES, Tails
@@ -37,14 +38,14 @@ from kernull.calibration.left_out_scores import (
     nearest_floor,
 )
 from kernull.errors import DominantViewWarning, MissingCapabilityError
-from kernull.kernels.functions import KernelSpec
+from kernull.kernels.functions import BLOCK_ROWS, KernelSpec
 from kernull.kernels.left_out_widths import FEW_ROWS, left_out_widths
 from kernull.models.fisher import FisherFit, FisherMethod
 from kernull.models.kernels import TableKernels, Training
 from kernull.models.model import Certificate, RidgeSystem
 from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.models.structure import with_structure
-from kernull.stacks import CrossKernels, KernelSet
+from kernull.stacks import CrossKernels, DenseStack, KernelSet
 from kernull.stacks.kernel_set import ScaledView
 from kernull.views import ViewScaler
 
@@ -163,7 +164,8 @@ def evidence_of(
     own = None if row_weight is None else row_weight[some]
     together = None if groups is None else groups[some]
     if rows is None:
-        rule = _of_table(kernels.set, projection, table, own, None, together)
+        known = _matrices(stack)
+        rule = _of_table(kernels.set, projection, table, own, None, together, known)
     else:
         # A scaling by more rows than are left out would not be the one that they are left out of:
         # the sample has scaling and widths of its own.
@@ -270,7 +272,9 @@ def _of_table(
     row_weight: Array | None,
     rows: Indices | None,
     groups: Indices | None = None,
+    matrices: Array | None = None,
 ) -> EvidenceRule:
+    """``matrices`` are the kernels of the rows, (J, n, n), where they are in memory already."""
     J, n = kernels.J, kernels.n
     weight = trust(row_weight, n)
     coef, floors = np.empty((J, n)), np.empty(J)
@@ -278,7 +282,8 @@ def _of_table(
     j = 0
     for view in kernels.views:
         here = slice(j, j + len(view.kernels))
-        coef[here], left_out[:, here], nearest2 = _own_of_view(view, table, weight, groups)
+        known = None if matrices is None else matrices[here]
+        coef[here], left_out[:, here], nearest2 = _own_of_view(view, table, weight, groups, known)
         floors[here] = nearest_floor(nearest2)
         left_out[:, J + j : J + j + len(view.kernels)] = log_nearest(nearest2, floors[j])[:, None]
         j += len(view.kernels)
@@ -295,6 +300,12 @@ def _edges(kernels: KernelSet) -> Array:
         size = 2.0 * float(from_middle.max(initial=0.0))
         edges += [-np.log(size) if size > 0 else -np.inf] * len(view.kernels)
     return np.array(edges)
+
+
+def _matrices(stack: Any) -> Array | None:
+    """Kernels of the training rows that a stack holds in full precision, without their factors."""
+    whole = isinstance(stack, DenseStack) and stack.dtype == np.float64
+    return stack.kernels if whole else None
 
 
 def _finished(
@@ -322,7 +333,11 @@ def with_weights(
 
 
 def _own_of_view(
-    view: ScaledView, table: Array | None, weight: Array, groups: Indices | None
+    view: ScaledView,
+    table: Array | None,
+    weight: Array,
+    groups: Indices | None,
+    matrices: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """Coefficients (F, n) of a view's kernels alone, left-out projections (n, F), distances."""
     n = len(view.train)
@@ -332,7 +347,8 @@ def _own_of_view(
     if n < FEWEST_ROWS:
         return _hardly_any_rows(view, weight)
     distances = left_out_distances(kind, given, None if equal else weight, groups)
-    own = [_own_projection(kernel(view.train), weight) for kernel in view.kernels]
+    known = matrices if matrices is not None else (kernel(view.train) for kernel in view.kernels)
+    own = [_own_projection(K, weight) for K in known]
     coef = np.stack([projection.coef for projection in own])
     projected = np.empty((n, len(own)))
     rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
@@ -404,6 +420,17 @@ def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Arr
     return with_total(with_structure(rule, kernels, table[draw[new]]), None)
 
 
+def _largest_of_others(K: Array) -> Array:
+    """The largest entry of each row off the diagonal."""
+
+    def work(start: int) -> Array:
+        block = np.array(K[start : start + BLOCK_ROWS], dtype=float)
+        np.fill_diagonal(block[:, start:], -np.inf)
+        return np.asarray(block.max(axis=1))
+
+    return np.concatenate(in_threads(work, range(0, len(K), BLOCK_ROWS)))
+
+
 def _of_stack(
     stack: Any, projection: FisherRule, row_weight: Array | None, most: int = EVIDENCE_ROWS
 ) -> EvidenceRule:
@@ -417,12 +444,11 @@ def _of_stack(
     left_out = np.zeros((len(index), 2 * J))
     diagonal = np.einsum("jii->ji", stack.kernels).astype(float)
     for j in range(J):
-        K = np.asarray(stack.kernels[j][np.ix_(index, index)], dtype=float)
+        K = stack.kernels[j] if rows is None else stack.kernels[j][np.ix_(index, index)]
         own = _own_projection(K, weight)
         coef[j], left_out[:, j] = own.coef, _plain_left_out(own)
         if np.ptp(diagonal[j]) <= CONSTANT * np.abs(diagonal[j]).max(initial=0.0):
-            np.fill_diagonal(K, -np.inf)
-            nearest2 = np.maximum(2.0 * (diagonal[j].mean() - K.max(axis=1)), 0.0)
+            nearest2 = np.maximum(2.0 * (diagonal[j].mean() - _largest_of_others(K)), 0.0)
             floors[j] = nearest_floor(nearest2)
             left_out[:, J + j] = log_nearest(nearest2, floors[j])
     tails = Tails.fit(left_out, some)
