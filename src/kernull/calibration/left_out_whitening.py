@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from kernull._typing import Array, Indices, Mask
 from kernull.views.scaling import unseen_step
@@ -21,10 +22,14 @@ __all__ = ["shrinkages_without", "whiten_raw_rows", "whiten_rows"]
 SMALL = 32
 #: Share of a column's variance that one row must hold to be treated exactly beyond that.
 LARGE_ENTRY = 0.02
+#: Columns per row up to which the inverse of a covariance is formed, as many as that.
+WHOLE_INVERSE = 10
 #: Rows up to which shrinkage follows the units of the others too.
 FEW_ROWS = 500
 #: Moves of the shrinkage, relative to it, that change no distance by more than about that.
 SMALL_MOVE = 1e-2
+#: Share of a sum that one row may hold for it to be had by taking the row from the whole.
+OWN_SHARE = 0.9
 #: Below this share of the largest variance a direction has none, as in `ViewScaler`.
 NO_VARIANCE = 1e-9
 
@@ -159,7 +164,7 @@ def _variances(X: Array, Z: Array, weight: Array, alone: Mask) -> Array:
 
 
 def _standard_shrinkages(Z: Array, V: Array, weight: Array, alone: Mask) -> Array:
-    r"""Ledoit-Wolf shrinkage of the others, standardised among themselves: O(n^2 d).
+    r"""Ledoit-Wolf shrinkage of the others, standardised among themselves: O(n d min(n, d)).
 
     With more columns than rows, :math:`|C|^2` in the units of the others is that of the whole
     table to second order in :math:`1/V - 1`, so that no d x d matrix is formed.
@@ -169,24 +174,55 @@ def _standard_shrinkages(Z: Array, V: Array, weight: Array, alone: Mask) -> Arra
     omega = weight / rest
     gain = 1.0 / V
     scaled = gain * Z
-    cross = scaled @ Z.T
-    # |z_k + omega z_i|^2 in the units of the others
-    size = gain @ (Z**2).T + 2 * omega[:, None] * cross + (omega**2 * np.diag(cross))[:, None]
-    np.fill_diagonal(size, 0.0)
+    own = np.einsum("ij,ij->i", scaled, Z)
     if d <= max(n, SMALL):
         C = (Z * weight[:, None]).T @ Z / W
         norm2 = np.einsum("ij,ij->i", gain @ C**2, gain)
+        crossed = np.einsum("ij,ij->i", scaled @ C, scaled)
+        fourth = _fourth_moments(Z, gain, scaled, own, weight)
     else:
+        cross = scaled @ Z.T
+        crossed = (cross**2 @ weight) / W
+        # |z_k + omega z_i|^2 in the units of the others
+        size = gain @ (Z**2).T + 2 * omega[:, None] * cross + (omega**2 * own)[:, None]
+        np.fill_diagonal(size, 0.0)
+        fourth = size**2 @ weight
         gram = Z @ Z.T
         columns2 = np.einsum("ic,ic->c", Z * weight[:, None], gram @ (Z * weight[:, None])) / W**2
         total, moved = float(columns2.sum()), gain - 1.0
         among = (total - d) / (d * (d - 1.0))  # mean squared correlation of two columns
         norm2 = total + 2 * moved @ columns2
         norm2 += (1 - among) * (moved**2).sum(axis=1) + among * moved.sum(axis=1) ** 2
-    norm2 = norm2 - 2 * omega * (cross**2 @ weight) / W + omega**2 * np.diag(cross) ** 2
+    norm2 = norm2 - 2 * omega * crossed + omega**2 * own**2
     norm2 *= (W / rest) ** 2
     columns = np.maximum(d - alone.sum(axis=1), 1)
-    return _combine(size**2 @ weight / rest, norm2, np.ones(n), columns, n - 1.0)
+    return _combine(fourth / rest, norm2, np.ones(n), columns, n - 1.0)
+
+
+def _fourth_moments(Z: Array, gain: Array, scaled: Array, own: Array, weight: Array) -> Array:
+    r"""Sum over the others of :math:`w_k |z_k + \omega z_i|^4` in their units, from d x d moments.
+
+    With :math:`A_k = \sum_c \gamma_c z_{kc}^2`, :math:`B_k = 2 \omega \sum_c \gamma_c z_{ic}
+    z_{kc}` and D = omega^2 |z_i|^2 it is the sum of :math:`w (A + B + D)^2` less the row's own term. Where
+    that is nearly all of it, the difference is lost in rounding and the sum is taken row by row.
+    """
+    W, squares = weight.sum(), Z**2
+    omega = weight / (W - weight)
+    weighted = squares * weight[:, None]
+    shift = omega**2 * own
+    total = np.einsum("ij,ij->i", gain @ (weighted.T @ squares), gain)
+    total += 4 * omega * np.einsum("ij,ij->i", gain @ (weighted.T @ Z), scaled)
+    moment = (Z * weight[:, None]).T @ Z
+    total += 4 * omega**2 * np.einsum("ij,ij->i", scaled @ moment, scaled)
+    total += 2 * shift * (gain @ weighted.sum(axis=0)) + W * shift**2
+    total += 4 * omega * shift * (scaled @ (weight @ Z))  # nought, but for rounding
+    mine = weight * (1 + omega) ** 4 * own**2
+    out = total - mine
+    for i in np.flatnonzero(~(mine <= OWN_SHARE * total)):
+        size = squares @ gain[i] + 2 * omega[i] * (Z @ scaled[i]) + shift[i]
+        size[i] = 0.0
+        out[i] = weight @ size**2
+    return np.asarray(out)
 
 
 def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
@@ -199,7 +235,9 @@ def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows)
     C = (Z * weight[:, None]).T @ Z / W
     upper = np.triu_indices(d)
     double = np.where(upper[0] == upper[1], 1.0, 2.0)
-    pairs = (Z[:, upper[0]] * Z[:, upper[1]]).T
+    upper_flat = upper[0] * d + upper[1]
+    # z_k'Pz_k - 2 y'z_k + own: one product of the entries of P and of zz', of y and z, of 1.
+    pairs = np.vstack([Z.T[upper[0]] * Z.T[upper[1]], Z.T, np.ones(n)])
     step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
 
     def rows(index: Indices) -> Array:
@@ -212,10 +250,10 @@ def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows)
         hard = g[index] < NO_VARIANCE
         M[hard] = np.eye(d)
         P = np.linalg.inv(M) * root[:, :, None] * root[:, None, :]
-        y = np.einsum("icd,id->ic", P, z)
-        out = (y * z).sum(axis=1)[:, None] - 2.0 * y @ Z.T
-        out += (P[:, upper[0], upper[1]] * double) @ pairs
-        out += (alone[index].sum(axis=1) * step)[:, None]
+        y = np.matmul(P, z[:, :, None])[:, :, 0]
+        own = (y * z).sum(axis=1) + alone[index].sum(axis=1) * step
+        entries = P.reshape(len(index), d * d)[:, upper_flat] * double
+        out = np.column_stack([entries, -2.0 * y, own]) @ pairs
         if hard.any():
             out[hard] = refit(index[hard])
         return np.asarray(out)
@@ -255,15 +293,17 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
     own = np.einsum("ij,ij->i", left, Y)
     b = np.maximum((1 - g) * omega, 1e-12)
     right = np.column_stack([Y**2, Y, np.ones(n), np.einsum("ij,ij->i", Z, Y)]).T
+    YT = np.ascontiguousarray(Y.T)
+    yy = np.einsum("ij,ij->i", Y, Y)
+    follows = g < 1 and bool(np.abs(moves).max() > SMALL_MOVE * g)
 
     def rows(index: Indices) -> Array:
         r = len(index)
         out = np.column_stack([small[index], -2.0 * left[index], own[index], np.ones(r)]) @ right
-        if g < 1 and np.abs(moves[index]).max() > SMALL_MOVE * g:  # dP/dg = (P - PP)/(1 - g)
-            yy = np.einsum("ij,ij->i", Y, Y)
-            moved = out - (yy[index][:, None] + yy - 2.0 * Y[index] @ Y.T)
+        if follows:  # dP/dg = (P - PP)/(1 - g)
+            moved = out - (yy[index][:, None] + yy - 2.0 * Y[index] @ YT)
             out += (moves[index] / (1 - g))[:, None] * moved
-        gap = own[index][:, None] - left[index] @ Y.T
+        gap = own[index][:, None] - left[index] @ YT
         plain = ~large[index].any(axis=1)
         rank_one = np.where(plain, 1.0 / (1.0 / b[index] - own[index]), 0.0)
         out += rank_one[:, None] * gap**2
@@ -274,17 +314,29 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
             jump2 = squares[i, B] * (W / rest[i]) ** 2
             entries = np.where(alone[i, B], g - rest[i] / W * jump2 / step, entries)
             entries = np.where(np.abs(entries) < 1e-12, 1e-12, entries)
-            v = np.vstack([(Y[i, B] - Y[:, B]).T, gap[place]])
-            K = np.empty((len(B) + 1, len(B) + 1))
-            K[:-1, :-1] = among(B)
-            K[-1, :-1] = K[:-1, -1] = Y[i, B]
-            K[-1, -1] = own[i]
-            inner = np.diag(1.0 / np.append(entries, b[i])) - K
-            out[place] += np.einsum("kj,kj->j", np.linalg.solve(inner, v), v)
+            v = np.empty((len(B) + 1, n))
+            np.subtract(Y[i, B][:, None], YT[B], out=v[:-1])
+            v[-1] = gap[place]
+            inner = np.empty((len(B) + 1, len(B) + 1))
+            np.negative(among(B), out=inner[:-1, :-1])
+            inner[-1, :-1] = inner[:-1, -1] = -Y[i, B]
+            inner[-1, -1] = -own[i]
+            inner.flat[:: len(B) + 2] += 1.0 / np.append(entries, b[i])
+            out[place] += _quadratic_forms(inner, v)
         out *= (rest / W)[index][:, None]
         return np.asarray(out)
 
     return rows
+
+
+def _quadratic_forms(A: Array, V: Array) -> Array:
+    """v'A^-1 v of every column of V, of shape (n,), for a symmetric A: definite as a rule."""
+    factor, info = dpotrf(A, lower=1)
+    if info == 0:
+        solved, info = dtrtrs(factor, V, lower=1)
+        if info == 0:
+            return np.asarray(np.einsum("kj,kj->j", solved, solved))
+    return np.asarray(np.einsum("kj,kj->j", np.linalg.solve(A, V), V))
 
 
 def _shrinkage_moves(X: Array, Z: Array, weight: Array, alone: Mask, g: float) -> Array:
@@ -318,6 +370,12 @@ def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Callable[[Indic
     A.flat[:: n + 1] += g
     T = cho_solve(cho_factor(A), rooted)
     Y = (Z - (1 - g) * (Z @ rooted.T) @ T) / g
+    if d <= WHOLE_INVERSE * n:  # one product, where the many small ones together are more
+        P = (1 - g) * rooted.T @ T
+        np.negative(P, out=P)
+        P.flat[:: d + 1] += 1.0
+        P /= g
+        return Y, lambda B: P[np.ix_(B, B)]
 
     def among(B: Indices) -> Array:
         return np.asarray((np.eye(len(B)) - (1 - g) * rooted[:, B].T @ T[:, B]) / g)

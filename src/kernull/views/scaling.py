@@ -48,6 +48,11 @@ def read_scalings(scaling: Any, columns: int) -> tuple[str, ...]:
     return kinds
 
 
+#: Mean variance after shrinkage, as a share of what the largest may be, from which the rounding of
+#: products of the rows with themselves is below a billionth of it.
+LEAST_SHARE = 1e-4
+#: Directions with a smaller share of the largest variance have none but rounding.
+LEAST_VARIANCE = 1e-13
 #: Values whose difference is below this share of their size are one value, written twice.
 ROUNDING = 10 * np.finfo(float).eps
 
@@ -219,14 +224,14 @@ def _whitening(Z: Array, sample_weight: Array | None) -> tuple[Array, Array, flo
     """Principal directions of centred rows, the extra gain along each, and the gain elsewhere."""
     if not Z.shape[1]:
         return np.zeros((0, 0)), np.zeros(0), 1.0
-    if sample_weight is None:
-        shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
+    if sample_weight is not None or Z.shape[1] > len(Z):
+        weight = np.ones(len(Z)) if sample_weight is None else sample_weight
+        shrinkage = _weighted_shrinkage(Z, weight)
     else:
-        shrinkage = _weighted_shrinkage(Z, sample_weight)
-        # the weighted covariance as that of rescaled rows
+        shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
+    if sample_weight is not None:  # the weighted covariance as that of rescaled rows
         Z = Z * np.sqrt(sample_weight / np.mean(sample_weight))[:, None]
-    _, singular, Vt = np.linalg.svd(Z, full_matrices=False)
-    variances = singular**2 / len(Z)
+    variances, Vt = _principal(Z, shrinkage)
     floor = shrinkage * float(variances.sum()) / Z.shape[1]
     shrunk = (1.0 - shrinkage) * variances + floor
     # Directions without any variance (duplicate columns when nothing shrinks) must not be blown
@@ -237,6 +242,27 @@ def _whitening(Z: Array, sample_weight: Array | None) -> tuple[Array, Array, flo
     least = gains.max(initial=0.0) or 1.0
     base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else least
     return np.ascontiguousarray(Vt[real].T), gains - base, float(base)
+
+
+def _principal(Z: Array, shrinkage: float) -> tuple[Array, Array]:
+    """Variances of centred rows along their principal directions, and these as rows.
+
+    From the smaller of the two products of Z with itself, unless shrinkage leaves variances so
+    small that their rounding, which is that of the largest one, would be seen. Directions without
+    any variance, of which there are some with more columns than rows, may be left out: shrunk,
+    they are like all that no row reaches.
+    """
+    n, d = Z.shape
+    if shrinkage * min(n, d) <= LEAST_SHARE * d:
+        _, singular, Vt = np.linalg.svd(Z, full_matrices=False)
+        return singular**2 / n, Vt
+    if d <= n:
+        variances, axes = np.linalg.eigh(Z.T @ Z / n)
+        return np.maximum(variances[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1].T)
+    variances, axes = np.linalg.eigh(Z @ Z.T / n)
+    seen = variances > LEAST_VARIANCE * max(float(variances[-1]), np.finfo(float).tiny)
+    variances, axes = variances[seen][::-1], axes[:, seen][:, ::-1]
+    return variances, (axes / np.sqrt(n * variances)).T @ Z
 
 
 def _weighted_shrinkage(Z: Array, weight: Array) -> float:
