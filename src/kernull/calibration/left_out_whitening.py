@@ -203,8 +203,9 @@ def _fourth_moments(Z: Array, gain: Array, scaled: Array, own: Array, weight: Ar
     r"""Sum over the others of :math:`w_k |z_k + \omega z_i|^4` in their units, from d x d moments.
 
     With :math:`A_k = \sum_c \gamma_c z_{kc}^2`, :math:`B_k = 2 \omega \sum_c \gamma_c z_{ic}
-    z_{kc}` and D = omega^2 |z_i|^2 it is the sum of :math:`w (A + B + D)^2` less the row's own term. Where
-    that is nearly all of it, the difference is lost in rounding and the sum is taken row by row.
+    z_{kc}` and D = omega^2 |z_i|^2 it is the sum of :math:`w (A + B + D)^2` less the row's own
+    term. Where that is nearly all of it, the difference is lost in rounding and the sum is taken
+    row by row.
     """
     W, squares = weight.sum(), Z**2
     omega = weight / (W - weight)
