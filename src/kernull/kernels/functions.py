@@ -22,6 +22,7 @@ from sklearn.metrics.pairwise import (
     polynomial_kernel,
 )
 
+from kernull._threads import in_threads
 from kernull._typing import Array
 
 __all__ = [
@@ -278,19 +279,23 @@ def mean_distance(
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
     X = X - X.mean(axis=0)
     block_of = squared_blocks(X) if metric == "euclidean" else _blocks(X, metric)
-    weighted_sum = 0.0
-    scratch = np.empty((min(BLOCK_ROWS, len(X)), len(X)))
-    for start in range(0, len(X), BLOCK_ROWS):  # half of a symmetric matrix, in cached blocks
+
+    def work(start: int) -> tuple[float, Array | None]:
         rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
         block = block_of(rows, rest)
         np.fill_diagonal(block, 0.0)
-        if distances_out is not None:
-            distances_out.append(block)
+        kept = None if distances_out is None else block
         if metric == "euclidean":
-            block = np.sqrt(block, out=scratch[: block.shape[0], : block.shape[1]])
+            block = np.sqrt(block, out=None if kept is not None else block)
         counts = 2.0 * weights[rest]
         counts[:BLOCK_ROWS] = weights[rows]  # both halves of the square on the diagonal are here
-        weighted_sum += float(weights[rows] @ (block @ counts))
+        return float(weights[rows] @ (block @ counts)), kept
+
+    # half of a symmetric matrix, in cached blocks
+    found = in_threads(work, range(0, len(X), BLOCK_ROWS))
+    if distances_out is not None:
+        distances_out += [block for _, block in found if block is not None]
+    weighted_sum = sum(part for part, _ in found)
     return weighted_sum / pairs
 
 
@@ -309,7 +314,7 @@ def squared_blocks(X: Array) -> Callable[..., Array]:
     left = np.column_stack([-2.0 * X, squares, ones])
     right = np.column_stack([X, ones, squares])
 
-    def block(rows: slice, rest: slice, out: Array | None = None) -> Array:
+    def block(rows: Any, rest: slice, out: Array | None = None) -> Array:
         out = np.matmul(left[rows], right[rest].T, out=out)
         return np.asarray(np.maximum(out, 0.0, out=out))
 
@@ -354,12 +359,19 @@ def neighbour_distance(
     pick = np.arange(len(X))
     if len(X) > NEIGHBOUR_ROWS:
         pick = np.random.default_rng(random_state).choice(len(X), NEIGHBOUR_ROWS, replace=False)
-    nearest = np.empty(len(pick))
-    for start in range(0, len(pick), BLOCK_ROWS):
+    squared = squared_blocks(X) if metric == "euclidean" else None
+
+    def work(start: int) -> Array:
         rows = pick[start : start + BLOCK_ROWS]
-        block = pairwise_distances(X[rows], X, metric=metric)
-        block[block <= copy] = np.inf
-        nearest[start : start + BLOCK_ROWS] = block.min(axis=1)
+        if squared is None:
+            block = pairwise_distances(X[rows], X, metric=metric)
+            block[block <= copy] = np.inf
+            return np.asarray(block.min(axis=1))
+        block = squared(rows, slice(None))
+        block[block <= copy * copy] = np.inf
+        return np.asarray(np.sqrt(block.min(axis=1)))
+
+    nearest = np.concatenate(in_threads(work, range(0, len(pick), BLOCK_ROWS)))
     if not np.isfinite(nearest).all():  # all rows are copies of one
         return 0.0
     if sample_weight is None:

@@ -150,17 +150,22 @@ def _pass(
     first, second, owner = np.full(n, np.inf), np.full(n, np.inf), np.full(n, -1)
     size = np.linalg.norm(Z, axis=1) if metric == "euclidean" else np.abs(Z).sum(axis=1)
     copy = 1e-7 * float(size.max(initial=0.0))
+    single = len(inner) == n
     for start in range(0, n, BLOCK_ROWS):
         rows = np.arange(start, min(start + BLOCK_ROWS, n))
         block = pairwise_distances(Z[rows], Z, metric=metric)
         block[np.arange(len(rows)), rows] = 0.0
         totals[rows] = weight[rows] * (block @ weight)
-        same = group[rows][:, None] == group
-        np.add.at(inner, group[rows], weight[rows] * (np.where(same, block, 0.0) @ weight))
+        if not single:
+            same = group[rows][:, None] == group
+            np.add.at(inner, group[rows], weight[rows] * (np.where(same, block, 0.0) @ weight))
         block[block <= copy] = np.inf
         place = block.argmin(axis=1)
         first[rows], owner[rows] = block[np.arange(len(rows)), place], group[place]
-        block[group[place][:, None] == group] = np.inf
+        if single:
+            block[np.arange(len(rows)), place] = np.inf
+        else:
+            block[group[place][:, None] == group] = np.inf
         second[rows] = block.min(axis=1)
     return totals, inner, (first, second, owner)
 

@@ -11,9 +11,11 @@ import numpy as np
 
 from kernull._quiet import warn
 from kernull._text import visible
+from kernull._threads import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning
 from kernull.kernels import FittedKernel, parse_kernels
+from kernull.kernels.functions import BLOCK_ROWS, squared_blocks
 from kernull.stacks.dense import DenseStack
 from kernull.stacks.weighted import WeightedSum
 from kernull.views import ViewScaler, read_scalings
@@ -142,8 +144,10 @@ class KernelSet:
     def stack(self, dtype: Any = np.float64) -> DenseStack:
         """The dense stack of the training rows."""
         out = np.empty((self.J, self.n, self.n), dtype=dtype)
-        for j, K in self.matrices():
-            out[j] = K
+        j = 0
+        for view in self.views:
+            _fill(out[j : j + len(view.kernels)], view)
+            j += len(view.kernels)
         stack = DenseStack(out)
         # The named kernels are positive semidefinite; a function of the user's need not be.
         if any(kernel.function is not None for view in self.views for kernel in view.kernels):
@@ -222,6 +226,29 @@ def _check_size(name: str, X: Array, columns: Indices) -> None:
             f"{columns[j]}); expected between {1 / LARGEST:g} and {LARGEST:g}, so that it can be "
             "squared. Use another unit, or leave out that row."
         )
+
+
+def _fill(out: Array, view: ScaledView) -> None:
+    """Kernels of one view's training rows: (F, n, n)."""
+    rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
+    for f in set(range(len(view.kernels))) - set(rbf):
+        out[f] = view.kernels[f](view.train)
+    if not rbf:
+        return
+    squared, n = squared_blocks(view.train - view.kernels[rbf[0]].centre), len(view.train)
+
+    def work(start: int) -> None:
+        """Some rows against themselves and all later ones; the other half is the same."""
+        rows, rest = slice(start, min(start + BLOCK_ROWS, n)), slice(start, n)
+        block = squared(rows, rest)
+        np.fill_diagonal(block, 0.0)
+        later = slice(rows.stop, n)
+        for f in rbf:
+            K = view.kernels[f].of_distances(block)
+            out[f, rows, rest] = K
+            out[f, later, rows] = K[:, rows.stop - start :].T
+
+    in_threads(work, range(0, n, BLOCK_ROWS))
 
 
 def _weighted_sum(
