@@ -166,7 +166,7 @@ def _left_out_sums(values: Array, inverse: Array, coef: Array, rows: Indices, gr
     """
     if groups is not None:
         without = left_out_coefficients(inverse, coef, rows, groups)
-        return np.einsum("jrn,rn->jr", values, without)
+        return np.asarray(np.einsum("jrn,rn->jr", values, without))
     ratio = coef[rows] / np.diagonal(inverse)[rows]
     return np.asarray(values @ coef - ratio * np.einsum("jrn,rn->jr", values, _take(inverse, rows)))
 

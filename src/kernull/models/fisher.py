@@ -169,6 +169,8 @@ class FisherFit:
             kernels, _, _, table = self.training
             rows = left_out_kernel_rows(kernels.set, table, weight, self.groups)  # type: ignore
             b = b if kernels.factors is None else b * kernels.factors
+        elif isinstance(stack, DenseStack):
+            rows, b = stack.raw_rows, b * stack.scale
         index = np.arange(stack.n - self.training.n_reference)
         found = left_out_contributions(rows, b, inverse, self.coef, rows=index, groups=self.groups)
         residual = ridge * self.coef if weight is None else ridge * self.coef / weight

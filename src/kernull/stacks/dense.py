@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernull._threads import blas_threads
+from kernull._threads import blas_threads, in_threads
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 
@@ -15,6 +15,10 @@ __all__ = ["DenseStack", "smallest_ritz_value"]
 
 #: Steps of Lanczos spent on finding a negative eigenvalue of a kernel given by the user.
 LANCZOS_STEPS = 12
+#: Rows beyond which so many of them, drawn at random, stand for all.
+LANCZOS_ROWS = 512
+#: Rows and columns of a square that is compared with its mirror image at once.
+SQUARE_ROWS = 256
 #: Multiplications up to which BLAS multiplies matrices as they lie, in one thread: beyond, it first
 #: copies both into an order of its own, which for a few columns takes longer than the product.
 SMALL_PRODUCT = 10**6
@@ -186,6 +190,13 @@ class DenseStack:
             )
         return np.asarray(np.einsum("jii->ji", self.kernels) * self.scale[:, None], dtype=float)
 
+    def raw_rows(self, index: Any) -> Array:
+        """The same without their factors; no copy where the rows follow each other."""
+        rows = np.asarray(index)
+        if len(rows) and (np.diff(rows) == 1).all():
+            return self.kernels[:, rows[0] : rows[-1] + 1]
+        return self.kernels[:, rows]
+
     def rows(self, index: Any) -> Array:
         """Rows of every kernel, of shape (J, len(index), n)."""
         return np.asarray(self.kernels[:, index] * self.scale[:, None, None], dtype=float)
@@ -204,9 +215,9 @@ class DenseStack:
             raise InvalidKernelError(
                 f"scale: got {self.scale}; expected finite factors, none of them negative."
             )
-        if not np.isfinite(self.kernels).all():
-            raise InvalidKernelError("kernels: the stack contains NaN or infinity.")
         if n is not None:
+            if not np.isfinite(self.kernels).all():
+                raise InvalidKernelError("kernels: the stack contains NaN or infinity.")
             if (self.J, self.n) != (J, n):
                 raise InvalidKernelError(
                     f"kernels: got {self.J} kernels against {self.n} training rows; the model was "
@@ -226,14 +237,19 @@ class DenseStack:
         return square and all(off <= slack for _, off, slack in self._asymmetries())
 
     def _asymmetries(self) -> Iterator[tuple[int, float, float]]:
-        """Each kernel's largest difference from its transpose, and what rounding may do."""
+        """Each kernel's largest difference from its transpose, and what rounding may do.
+
+        The latter is no number where the kernel has entries that are none.
+        """
         relative = 1e-4 if self.dtype == np.float32 else 1e-8
-        for j, K in enumerate(self.kernels):
-            largest = float(np.abs(K).max(initial=0.0))
-            yield j, float(np.abs(K - K.T).max(initial=0.0)), relative * largest
+        for j, (off, largest) in enumerate(in_threads(_off_and_largest, list(self.kernels))):
+            yield j, off, relative * largest
 
     def _check_symmetric(self) -> None:
-        for j, off, slack in self._asymmetries():
+        found = list(self._asymmetries())
+        if not all(np.isfinite(slack) for _, _, slack in found):
+            raise InvalidKernelError("kernels: the stack contains NaN or infinity.")
+        for j, off, slack in found:
             if off > slack:
                 raise InvalidKernelError(
                     f"kernels: kernel {j} is not symmetric (entries differ from their mirror "
@@ -241,7 +257,11 @@ class DenseStack:
                 )
 
     def _check_semidefinite(self) -> None:
-        lowest, largest = smallest_ritz_value(self.kernels)
+        some = self.kernels
+        if self.n > LANCZOS_ROWS:  # a part of a semidefinite matrix is semidefinite
+            rows = np.sort(np.random.default_rng(0).choice(self.n, LANCZOS_ROWS, replace=False))
+            some = self.kernels[:, rows[:, None], rows]
+        lowest, largest = smallest_ritz_value(some)
         slack = 1e-4 if self.dtype == np.float32 else 1e-8
         for j in np.flatnonzero(lowest < -slack * largest):
             raise InvalidKernelError(
@@ -249,6 +269,22 @@ class DenseStack:
                 f"{lowest[j]:.3g} or below (its largest is about {largest[j]:.3g}). "
                 "Clip its negative eigenvalues, or use a kernel that is positive semidefinite."
             )
+
+
+def _off_and_largest(K: Array) -> tuple[float, float]:
+    """The largest difference of a matrix from its transpose, and its largest entry: one pass."""
+    off, largest, n = 0.0, 0.0, len(K)
+    with np.errstate(invalid="ignore"):
+        for a in range(0, n, SQUARE_ROWS):
+            for b in range(a, n, SQUARE_ROWS):
+                rows, columns = slice(a, a + SQUARE_ROWS), slice(b, b + SQUARE_ROWS)
+                one, other = K[rows, columns], K[columns, rows].T
+                difference = np.abs(one - other)
+                # max() would let a number win over what is none.
+                off = float(np.maximum(off, difference.max(initial=0.0)))
+                largest = float(np.maximum(largest, np.abs(one).max(initial=0.0)))
+    # An entry that is no number makes the difference none.
+    return off, largest if np.isfinite(off) else np.nan
 
 
 def smallest_ritz_value(kernels: Array, steps: int = LANCZOS_STEPS) -> tuple[Array, Array]:

@@ -235,7 +235,9 @@ def _fill(out: Array, view: ScaledView) -> None:
         out[f] = view.kernels[f](view.train)
     if not rbf:
         return
-    squared, n = squared_blocks(view.train - view.kernels[rbf[0]].centre), len(view.train)
+    centre = view.kernels[rbf[0]].centre
+    assert centre is not None
+    squared, n = squared_blocks(view.train - centre), len(view.train)
 
     def work(start: int) -> None:
         """Some rows against themselves and all later ones; the other half is the same."""
