@@ -299,7 +299,7 @@ def mean_distance(
     return weighted_sum / pairs
 
 
-def _blocks(X: Array, metric: str) -> Callable[[slice, slice], Array]:
+def _blocks(X: Array, metric: str) -> Callable[[Any, slice], Array]:
     """Distances between two ranges of rows."""
     return lambda rows, rest: np.asarray(pairwise_distances(X[rows], X[rest], metric=metric))
 
@@ -359,19 +359,14 @@ def neighbour_distance(
     pick = np.arange(len(X))
     if len(X) > NEIGHBOUR_ROWS:
         pick = np.random.default_rng(random_state).choice(len(X), NEIGHBOUR_ROWS, replace=False)
-    squared = squared_blocks(X) if metric == "euclidean" else None
-
-    def work(start: int) -> Array:
-        rows = pick[start : start + BLOCK_ROWS]
-        if squared is None:
-            block = pairwise_distances(X[rows], X, metric=metric)
-            block[block <= copy] = np.inf
-            return np.asarray(block.min(axis=1))
-        block = squared(rows, slice(None))
-        block[block <= copy * copy] = np.inf
-        return np.asarray(np.sqrt(block.min(axis=1)))
-
-    nearest = np.concatenate(in_threads(work, range(0, len(pick), BLOCK_ROWS)))
+    euclidean = metric == "euclidean"
+    block_of, floor = (squared_blocks(X), copy**2) if euclidean else (_blocks(X, metric), copy)
+    nearest = np.empty(len(pick))
+    for start in range(0, len(pick), BLOCK_ROWS):
+        block = block_of(pick[start : start + BLOCK_ROWS], slice(None))
+        block[block <= floor] = np.inf
+        nearest[start : start + BLOCK_ROWS] = block.min(axis=1)
+    nearest = np.sqrt(nearest) if euclidean else nearest
     if not np.isfinite(nearest).all():  # all rows are copies of one
         return 0.0
     if sample_weight is None:

@@ -431,17 +431,6 @@ def _largest_of_others(K: Array) -> Array:
     return np.concatenate(in_threads(work, range(0, len(K), BLOCK_ROWS)))
 
 
-def _largest_of_others(K: Array) -> Array:
-    """The largest entry of each row off the diagonal."""
-
-    def work(start: int) -> Array:
-        block = np.array(K[start : start + BLOCK_ROWS], dtype=float)
-        np.fill_diagonal(block[:, start:], -np.inf)
-        return np.asarray(block.max(axis=1))
-
-    return np.concatenate(in_threads(work, range(0, len(K), BLOCK_ROWS)))
-
-
 def _of_stack(
     stack: Any, projection: FisherRule, row_weight: Array | None, most: int = EVIDENCE_ROWS
 ) -> EvidenceRule:

@@ -143,11 +143,28 @@ class KernelSet:
 
     def stack(self, dtype: Any = np.float64) -> DenseStack:
         """The dense stack of the training rows."""
-        out = np.empty((self.J, self.n, self.n), dtype=dtype)
-        j = 0
+        n, out, j = self.n, np.empty((self.J, self.n, self.n), dtype=dtype), 0
         for view in self.views:
-            _fill(out[j : j + len(view.kernels)], view)
+            rbf = [(j + f, kernel) for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
+            for f, kernel in enumerate(view.kernels):
+                if kernel.kind != "rbf":
+                    out[j + f] = kernel(view.train)
             j += len(view.kernels)
+            if not rbf:
+                continue
+            squared = squared_blocks(view.train - np.asarray(rbf[0][1].centre))
+
+            def work(start: int, squared: Any = squared, rbf: Any = rbf) -> None:
+                """Some rows against themselves and all later ones; the other half is the same."""
+                stop = min(start + BLOCK_ROWS, n)
+                block = squared(slice(start, stop), slice(start, n))
+                np.fill_diagonal(block, 0.0)
+                for place, kernel in rbf:
+                    K = kernel.of_distances(block)
+                    out[place, start:stop, start:] = K
+                    out[place, stop:, start:stop] = K[:, stop - start :].T
+
+            in_threads(work, range(0, n, BLOCK_ROWS))
         stack = DenseStack(out)
         # The named kernels are positive semidefinite; a function of the user's need not be.
         if any(kernel.function is not None for view in self.views for kernel in view.kernels):
@@ -226,31 +243,6 @@ def _check_size(name: str, X: Array, columns: Indices) -> None:
             f"{columns[j]}); expected between {1 / LARGEST:g} and {LARGEST:g}, so that it can be "
             "squared. Use another unit, or leave out that row."
         )
-
-
-def _fill(out: Array, view: ScaledView) -> None:
-    """Kernels of one view's training rows: (F, n, n)."""
-    rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
-    for f in set(range(len(view.kernels))) - set(rbf):
-        out[f] = view.kernels[f](view.train)
-    if not rbf:
-        return
-    centre = view.kernels[rbf[0]].centre
-    assert centre is not None
-    squared, n = squared_blocks(view.train - centre), len(view.train)
-
-    def work(start: int) -> None:
-        """Some rows against themselves and all later ones; the other half is the same."""
-        rows, rest = slice(start, min(start + BLOCK_ROWS, n)), slice(start, n)
-        block = squared(rows, rest)
-        np.fill_diagonal(block, 0.0)
-        later = slice(rows.stop, n)
-        for f in rbf:
-            K = view.kernels[f].of_distances(block)
-            out[f, rows, rest] = K
-            out[f, later, rows] = K[:, rows.stop - start :].T
-
-    in_threads(work, range(0, n, BLOCK_ROWS))
 
 
 def _weighted_sum(

@@ -231,7 +231,21 @@ def _whitening(Z: Array, sample_weight: Array | None) -> tuple[Array, Array, flo
         shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
     if sample_weight is not None:  # the weighted covariance as that of rescaled rows
         Z = Z * np.sqrt(sample_weight / np.mean(sample_weight))[:, None]
-    variances, Vt = _principal(Z, shrinkage)
+    # From the smaller of the two products of Z with itself, unless shrinkage leaves variances so
+    # small that their rounding, which is that of the largest one, would be seen.
+    n, d = Z.shape
+    if shrinkage * min(n, d) <= LEAST_SHARE * d:
+        _, singular, Vt = np.linalg.svd(Z, full_matrices=False)
+        variances = singular**2 / n
+    elif d <= n:
+        variances, axes = np.linalg.eigh(Z.T @ Z / n)
+        variances, Vt = np.maximum(variances, 0.0), axes.T
+    else:
+        variances, axes = np.linalg.eigh(Z @ Z.T / n)
+        # What no row reaches needs no direction of its own.
+        seen = variances > LEAST_VARIANCE * max(float(variances[-1]), np.finfo(float).tiny)
+        variances, axes = variances[seen], axes[:, seen]
+        Vt = (axes / np.sqrt(n * variances)).T @ Z
     floor = shrinkage * float(variances.sum()) / Z.shape[1]
     shrunk = (1.0 - shrinkage) * variances + floor
     # Directions without any variance (duplicate columns when nothing shrinks) must not be blown
@@ -242,27 +256,6 @@ def _whitening(Z: Array, sample_weight: Array | None) -> tuple[Array, Array, flo
     least = gains.max(initial=0.0) or 1.0
     base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else least
     return np.ascontiguousarray(Vt[real].T), gains - base, float(base)
-
-
-def _principal(Z: Array, shrinkage: float) -> tuple[Array, Array]:
-    """Variances of centred rows along their principal directions, and these as rows.
-
-    From the smaller of the two products of Z with itself, unless shrinkage leaves variances so
-    small that their rounding, which is that of the largest one, would be seen. Directions without
-    any variance, of which there are some with more columns than rows, may be left out: shrunk,
-    they are like all that no row reaches.
-    """
-    n, d = Z.shape
-    if shrinkage * min(n, d) <= LEAST_SHARE * d:
-        _, singular, Vt = np.linalg.svd(Z, full_matrices=False)
-        return singular**2 / n, Vt
-    if d <= n:
-        variances, axes = np.linalg.eigh(Z.T @ Z / n)
-        return np.maximum(variances[::-1], 0.0), np.ascontiguousarray(axes[:, ::-1].T)
-    variances, axes = np.linalg.eigh(Z @ Z.T / n)
-    seen = variances > LEAST_VARIANCE * max(float(variances[-1]), np.finfo(float).tiny)
-    variances, axes = variances[seen][::-1], axes[:, seen][:, ::-1]
-    return variances, (axes / np.sqrt(n * variances)).T @ Z
 
 
 def _weighted_shrinkage(Z: Array, weight: Array) -> float:
