@@ -65,9 +65,10 @@ test-all: setup lint  ## the same with the slow tests
 test-marked: setup  ## only the tests that need torch, data, networks or a browser
 	$(call phase,marked tests,$(PYTEST) -m "($(MARKED)) and not slow" --require="$(REQUIRE)" $(PYTEST_ARGS) tests src experiments)
 
-# Installs nothing: it is for environments that were made with care.
+# Installs nothing: it is for environments that were made with care. Warnings are no errors here:
+# old versions of packages warn of each other.
 test-fast:  ## a small part of the tests, in the environment VENV as it is
-	$(call phase,fast tests,$(PYTEST) -m "not slow" $(PYTEST_ARGS) $(FAST))
+	$(call phase,fast tests,$(PYTEST) -m "not slow" -W default $(PYTEST_ARGS) $(FAST))
 
 lint: setup  ## ruff, mypy and the import layers; all of them block
 	$(call phase,ruff check,$(BIN)/ruff check .)
@@ -111,8 +112,9 @@ alarms: setup  ## realised false alarms on forty kinds of tables, under 20 minut
 bench-decisions: setup  ## noise views, broken views, far rows, units, unclean rows: the default judged
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.decisions --jobs $(WORKERS)
 
+# SEED is the time unless given; REQUIRE=models,pages (or all) stops where a target cannot run.
 fuzz: setup  ## hostile model files, tables, networks, images and pages, for MINUTES (10)
-	$(call phase,fuzz,$(BIN)/python -m benchmarks.fuzz --minutes $(or $(MINUTES),10))
+	$(call phase,fuzz,$(BIN)/python -m benchmarks.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) --require="$(REQUIRE)")
 
 soak: setup  ## eight threads of everything for a minute, then ten minutes of kills and restarts
 	$(call phase,threads,$(BIN)/python -m benchmarks.threads)

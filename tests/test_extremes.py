@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull import LpBall, MultiKernelFisherNull, solve
-from kernull.errors import InvalidKernelError, ZeroProjectionWarning
+from kernull.errors import CannotFlagWarning, InvalidKernelError, ZeroProjectionWarning
 from kernull.problems import FisherProblem
 from kernull.stacks import DenseStack
 from tests.plain import plain_fisher
@@ -59,7 +59,7 @@ def test_a_ridge_that_cannot_be_squared_is_named(X, delta):
 
 
 def test_a_large_ridge_works(X):
-    with pytest.warns(ZeroProjectionWarning):
+    with pytest.warns(ZeroProjectionWarning), pytest.warns(CannotFlagWarning):
         model = plain_fisher(delta=1e100).fit(X)
     assert np.isfinite(model.score_samples(X)).all()
 

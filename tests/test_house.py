@@ -66,8 +66,8 @@ def modules():
 
 
 #: Modules that ask what the threshold of a rate is and give it to no model: the report tabulates
-#: rates, and the schema of files checks the threshold that a file holds.
-ASKING = {"report/_content.py", "io/sections.py"}
+#: rates, and a calibration tells whether a threshold, such as that of a file, is its own.
+ASKING = {"report/_content.py", "calibration/conformal.py"}
 
 
 def test_one_module_makes_thresholds():

@@ -15,8 +15,9 @@ from sklearn.datasets import load_wine
 
 import kernull
 from kernull import MultiKernelFisherNullCV, load, save
-from kernull._quiet import silenced, warn
+from kernull._quiet import collected, silenced, warn
 from kernull.errors import ConstantViewWarning
+from kernull.methods import compare
 from tests.plain import plain_fisher
 
 pd = pytest.importorskip("pandas")
@@ -103,6 +104,35 @@ def test_what_one_thread_silences_another_hears():
     assert caught[0].filename == __file__
 
 
+def test_what_one_thread_collects_another_still_says():
+    inside, told = threading.Event(), threading.Event()
+
+    def quiet():
+        with collected(UserWarning) as messages:
+            warn("read", ConstantViewWarning)
+            inside.set()
+            assert told.wait(10)
+        return messages
+
+    with ThreadPoolExecutor(1) as pool:
+        messages = pool.submit(quiet)
+        assert inside.wait(10)
+        with pytest.warns(ConstantViewWarning, match="heard"):
+            warn("heard", ConstantViewWarning)
+        told.set()
+        assert messages.result() == ["read"]
+
+
+def test_comparing_in_threads_leaves_the_filters_alone(own_filters):
+    X = TARGETS.to_numpy()
+    options = {"methods": ["lp MK-FN-Grad"], "views": {"a": [0, 1], "b": [2, 3]}, "max_iter": 1}
+    test, labels = TABLE.to_numpy()[::3], np.where(Y[::3] == 0, 1, -1)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: compare(X, test, labels, **options), range(8)))
+    assert {row.note for (row,) in found} == {"not converged"}
+    assert own_filters == []
+
+
 def test_names_that_do_not_match_are_still_told(tmp_path):
     save(plain_fisher().fit(TARGETS), tmp_path / "m.kernull")
     with pytest.warns(UserWarning, match="does not have valid feature names"):
@@ -110,7 +140,7 @@ def test_names_that_do_not_match_are_still_told(tmp_path):
 
 
 def test_who_sets_filters_at_all():
-    """The command line and the demo own their process; compare collects warnings for its notes."""
+    """The command line and the demo own their process."""
     root = Path(kernull.__file__).parent
     text = {path: path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
     found = {
@@ -120,5 +150,5 @@ def test_who_sets_filters_at_all():
             r"\bwarnings\.(catch_warnings|simplefilter|filterwarnings|resetw)\w*\(", source
         )
     }
-    assert found == {"cli/_console.py", "demo/__init__.py", "methods/comparison.py"}
+    assert found == {"cli/_console.py", "demo/__init__.py"}
     assert [path for path, source in text.items() if "os.umask(" in source] == []

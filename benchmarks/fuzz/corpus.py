@@ -73,6 +73,19 @@ def _parameter(name: str, value: Any) -> Maker:
     return _changed(change)
 
 
+def _array(name: str, field: str, change: Callable[[Any], Any], which: int = 0) -> Maker:
+    """Other values in an array of every object of this name that has it."""
+
+    def apply(tree: dict[str, Any], tensors: list[Any]) -> None:
+        found = [fields[field]["tensor"] for fields in find(tree, name) if field in fields]
+        if not found:
+            raise LookupError(f"no array {field!r} of {name!r} in the file: see the corpus")
+        for tensor in found:
+            tensors[tensor] = change(tensors[tensor]).astype(tensors[tensor].dtype)
+
+    return _changed(apply, which)
+
+
 def _names(count: int) -> dict[str, Any]:
     return {"$": "tuple", "items": [f"n{i}" for i in range(count)]}
 
@@ -99,6 +112,10 @@ MODELS: dict[str, Maker] = {
     "two entries of one name": _text(
         lambda: json.dumps({"$": "dict", "items": [["task", 0]] * 100_000})
     ),
+    "many empty rows": lambda _: _empty_rows(),
+    "many empty rows of text": lambda _: _history(
+        {"$": "strings", "dtype": "object", "shape": [10**9, 0], "values": []}
+    ),
     "many tasks of one name": _many_tasks,
     "a view dropped": _drop("kernel-set", "views"),
     "a kernel dropped": _drop("view", "kernels"),
@@ -109,11 +126,36 @@ MODELS: dict[str, Maker] = {
     "two billion features": _set("MultiKernelFisherNull", n_features=2 * 10**9),
     "a threshold that contradicts its calibration": _set("model", threshold=1e300),
     "a decoy": _set("MultiKernelFisherNull", best_estimator_=1, best=1),
+    "scales too large": _array("scaler", "scale", lambda a: np.full_like(a, 1e308)),
+    "scales below zero": _array("scaler", "scale", lambda a: -a),
+    "scales of zero": _array("scaler", "scale", lambda a: 0.0 * a),
+    "means too large": _array("scaler", "mean", lambda a: a + 1e200),
+    "rows too large": _array("view", "train", lambda a: a * 1e200),
+    "directions turned round": _array("scaler", "gains", lambda a: a - 1e9, which=1),
+    "knots that fall": _array("scaler", "knot_values", lambda a: a[::-1]),
+    "weights below zero": _array("fisher", "weights", lambda a: -a),
+    "a width of zero": _set("kernel", width=0.0),
+    "a width without end": _set("kernel", width={"$": "float", "value": "inf"}),
     "a type of numbers that is none": _parameter("dtype", 1e-308),
     "a limit of memory that is none": _parameter("memory_limit", "much"),
     "version 0": lambda originals: re.sub(rb'(kernull-format":")\d', rb"\g<1>0", originals[0]),
     "a complex array": lambda _: _complex(),
 }
+
+
+def _empty_rows() -> bytes:
+    from benchmarks.fuzz.models import pack
+
+    return pack(json.dumps({"$": "array", "tensor": 0}), [np.ones((10**9, 0))])
+
+
+def _history(values: dict[str, Any]) -> bytes:
+    """Format 1 made a list of it before anything looked at its shape."""
+    from benchmarks.fuzz.models import pack
+
+    node = {"$": "node", "name": "history", "fields": {"values": values}}
+    model = {"$": "node", "name": "MultiKernelFisherNull", "fields": {"history_": node}}
+    return pack(json.dumps({"$": "dict", "items": [["model", model]]}), [])
 
 
 def _complex() -> bytes:

@@ -42,13 +42,22 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 
 
+EXTREMES = [np.nan, np.inf, -np.inf, -1e308, 1e308, 1e200, 5e-324, -1.0, 0.0]
+
+
 def samples() -> list[bytes]:
     """Valid files of different models, to start from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few rows, which are enough here
+        return [_file_of(model) for model in _models()]
+
+
+def _models() -> Iterator[Any]:
     X, y = load_wine(return_X_y=True)
     X = X[y == 0]
     views = {"taste": slice(0, 6), "phenols": [6, 7, 8], "look": slice(9, 13)}
     named = kernull.KernelStack(np.stack([X @ X.T / 1e6, np.eye(len(X))]), names=["x", "y"])
-    models = [
+    yield from [
         kernull.MultiKernelFisherNull(views=views, widths=[0.25, 1.0]).fit(X),
         kernull.MultiKernelFisherNull(["rbf", "polynomial", "cosine"], scaling="whiten").fit(X),
         kernull.MultiKernelFisherNull("precomputed").fit(np.stack([X @ X.T / 1e6, np.eye(len(X))])),
@@ -64,13 +73,13 @@ def samples() -> list[bytes]:
         estimators.JointMultiKernelFisherNull(views=views).fit(X, groups=np.arange(len(X)) % 2),
         estimators.JointMultiKernelFisherNull("precomputed").fit({"a": named, "b": named}),
     ]
-    out = []
+
+
+def _file_of(model: Any) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        for model in models:
-            path = Path(folder) / "model.kernull"
-            kernull.save(model, path)
-            out.append(path.read_bytes())
-    return out
+        path = Path(folder) / "model.kernull"
+        kernull.save(model, path)
+        return path.read_bytes()
 
 
 def old_samples() -> list[bytes]:
@@ -182,7 +191,7 @@ def _replace(holder: Any, key: Any, rng: np.random.Generator) -> None:
 
 
 def _other_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    kind = rng.integers(6)
+    kind = rng.integers(8)
     if kind == 0:
         return np.atleast_1d(array)[..., :0].copy()
     if kind == 1:
@@ -192,7 +201,13 @@ def _other_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if kind == 3:
         return np.concatenate([np.atleast_1d(array)] * 2)
     if kind == 4:
-        return np.full(array.shape, rng.choice([np.nan, np.inf, -1e308, 1e308, 0.0]))
+        return np.full(array.shape, rng.choice(EXTREMES))
+    if kind == 5 and array.size and array.dtype.kind == "f":  # one value alone
+        out = array.copy()
+        out.flat[int(rng.integers(array.size))] = rng.choice(EXTREMES)
+        return out
+    if kind == 6 and array.dtype.kind == "f":
+        return array * rng.choice([-1.0, 1e-300, 1e-12, 1e12, 1e150, 1e300])
     return rng.permutation(np.atleast_1d(array))
 
 
@@ -200,9 +215,7 @@ class Models:
     """The loader of model files."""
 
     def __init__(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of making the files
-            self.originals = [*samples(), *old_samples()]
+        self.originals = [*samples(), *old_samples()]
 
     def case(self, rng: np.random.Generator, folder: Path) -> tuple[str, Action]:
         maker = MAKERS[int(rng.integers(len(MAKERS)))]

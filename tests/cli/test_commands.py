@@ -233,7 +233,7 @@ def test_a_missing_view(tables):
     refused = kernull("score", "model.kernull", "dead.csv", cwd=tables)
     assert (refused.returncode, "lacks 'width', 'height'" in refused.stderr) == (1, True)
     done = kernull("score", "model.kernull", "dead.csv", "--missing-view", "size", cwd=tables)
-    X = np.loadtxt(tables / "new.csv", delimiter=",", skiprows=1)
+    X = pandas.read_csv(tables / "new.csv")
     model = library.load(tables / "model.kernull")
     found = rows_of(done.stdout)
     np.testing.assert_allclose(
@@ -262,7 +262,7 @@ def test_gaps_by_row(tables):
         [float(r["score"]) for r in found[3:]], [float(r["score"]) for r in whole[3:]], rtol=1e-12
     )
     model = library.load(tables / "model.kernull")
-    X = np.loadtxt(tables / "new.csv", delimiter=",", skiprows=1)
+    X = pandas.read_csv(tables / "new.csv")
     assert float(found[1]["score"]) == pytest.approx(
         model.score_samples(X[1:2], missing_views="size")[0]
     )
@@ -395,7 +395,7 @@ def test_models_that_decide_by_evidence_say_more(tables):
     assert done.returncode == 0, done.stderr
     found = rows_of(kernull("score", "e.kernull", "new.csv", cwd=tables).stdout)
     model = library.load(tables / "e.kernull")
-    X = np.loadtxt(tables / "new.csv", delimiter=",", skiprows=1)
+    X = pandas.read_csv(tables / "new.csv")
     np.testing.assert_allclose([float(r["rarity"]) for r in found], model.rarity(X), rtol=1e-6)
     want = model.evidence(X, by="view")
     for v, view in enumerate(("colour", "size")):

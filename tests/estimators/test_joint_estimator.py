@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernull.calibration.left_out_kernels import left_out_kernel_rows
 from kernull.calibration.left_out_scores import left_out_contributions
+from kernull.errors import CalibrationWarning
 from kernull.metrics import auc
 from kernull.problems import FisherProblem, incremental
 from tests.estimators.joint_data import NAMES, VIEWS, X, Y, fitted, some
@@ -87,7 +88,8 @@ def test_tasks_of_different_sizes_use_their_own_ridge():
 
 
 def test_thresholds_come_from_leaving_rows_out_of_their_task():
-    model = fitted(rows=12, false_alarm_rate=0.2, tol=1e-12, kernels="laplacian")
+    with pytest.warns(CalibrationWarning, match="standardised by the 12 rows of task 'zero'"):
+        model = fitted(rows=12, false_alarm_rate=0.2, tol=1e-12, kernels="laplacian")
     for name in model.tasks_:
         K = model.model_.tasks[name].kernels.set.stack().combine(model.weights_)
         own = K @ np.linalg.solve(K + model.delta * 12 * np.eye(12), np.ones(12))
@@ -126,6 +128,8 @@ def test_scaling_is_pooled_within_tasks_on_request():
     assert model.bank_.views[0].kernels[0].width < 1.0
 
 
+# 20 rows set the scaling of 64 columns and the threshold.
+@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 @pytest.mark.parametrize("pooled", [False, True])
 def test_a_view_constant_within_every_task_is_dropped(pooled):
     table, groups = some((0, 1), 10)
@@ -179,6 +183,8 @@ def test_enrolment_is_one_factorisation_and_no_learning(counted):
     np.testing.assert_allclose(model.calibration_["three"].scores, np.sort(left_out), atol=1e-8)
 
 
+# 60 rows set the scaling of 64 columns and the threshold.
+@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 @pytest.mark.parametrize("pooled", [False, True])
 def test_enrolled_task_scores_like_the_same_task_in_the_fit(pooled):
     model = fitted(tol=1e-12, pooled=pooled)

@@ -125,6 +125,16 @@ class Calibration:
             low, high = (low, middle) if above else (middle, high)
         return high, float(rate)
 
+    def is_threshold(self, threshold: float, rate: float) -> bool:
+        """Whether `threshold` gives this threshold for the rate: two p-values tell, mostly."""
+        if self.smooth and self.scores[0] < threshold <= self.scores[-1]:
+            before = np.nextafter(threshold, -np.inf)
+            p_before, p = self.p_values(np.array([before, threshold]))
+            limit = rate * (1 + SLACK)
+            if 1.0 / (self.total + 1.0) <= rate and p_before <= limit < p:
+                return True
+        return self.threshold(rate)[0] == threshold
+
 
 def minus_rounding(scores: Array) -> Array:
     """Scores of rows held out, less a slack for rounding.

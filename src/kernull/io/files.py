@@ -259,12 +259,13 @@ def _unpack_joint(node: Any) -> JointModel:
         raise ModelFileError(f"a joint model of more than {MAX_TASKS:,} tasks")
     sizes: dict[str, int] = {}
     found: dict[Any, KernelModel] = {}
+    schema = _schema("JointMultiKernelFisherNull")
     for pair in tasks:
         if not isinstance(pair, list) or len(pair) != 2:
             raise ModelFileError("a task that is none")
         hash(pair[0])
         shared = {"J": sizes["J"]} if "J" in sizes else {}
-        found[pair[0]] = unpack(pair[1], ("model",), _schema("JointMultiKernelFisherNull"), shared)
+        found[pair[0]] = unpack(pair[1], ("model",), schema, shared)
         sizes.update(shared)
     if len(found) < len(tasks):
         raise ModelFileError("two tasks of one name")

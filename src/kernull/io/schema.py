@@ -16,18 +16,36 @@ import numpy as np
 from kernull.errors import ModelFileError
 from kernull.persistence.values import Node
 
-__all__ = ["Arrays", "Count", "Flag", "Number", "Section", "Sections", "Text", "pack", "unpack"]
+__all__ = [
+    "POSITIVE",
+    "Arrays",
+    "Count",
+    "Flag",
+    "Number",
+    "Section",
+    "Sections",
+    "Text",
+    "pack",
+    "unpack",
+]
 
 Sizes = dict[str, int]
+#: The least number above zero, and the largest that is finite.
+POSITIVE = float(np.finfo(float).smallest_subnormal)
+LARGEST = float(np.finfo(float).max)
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """An array: kind of its values ("f" floats, "i" whole numbers, "b" flags), possible shapes."""
+    """An array: kind of its values ("f" floats, "i" whole numbers, "b" flags), possible shapes.
+
+    Values are finite unless ``finite`` is false, and never below ``low``.
+    """
 
     kind: str
     shapes: tuple[tuple[str | int, ...], ...]
     finite: bool = True
+    low: float = -np.inf
 
     def check(self, value: Any, sizes: Sizes) -> Any:
         """The array, or an error that says what is wrong."""
@@ -39,6 +57,8 @@ class Arrays:
             raise ModelFileError(f"has shape {value.shape}, which does not fit the rest")
         if self.finite and self.kind == "f" and not np.isfinite(value).all():
             raise ModelFileError("holds values that are no numbers")
+        if self.low > -np.inf and not (value >= self.low).all():
+            raise ModelFileError(f"holds values that are not {_words(self.low)}")
         return value
 
 
@@ -57,12 +77,16 @@ def _fits(shape: tuple[int, ...], named: tuple[str | int, ...], sizes: Sizes) ->
     return True
 
 
+def _words(low: float) -> str:
+    return "above zero" if low == POSITIVE else f"{low:g} or more"
+
+
 @dataclass(frozen=True)
 class Number:
-    """A number between two others."""
+    """A number between two others, finite unless they are not."""
 
-    low: float = -np.inf
-    high: float = np.inf
+    low: float = -LARGEST
+    high: float = LARGEST
 
     def check(self, value: Any, sizes: Sizes) -> float:
         """The number as a float."""

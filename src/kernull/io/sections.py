@@ -10,7 +10,7 @@ import numpy as np
 from kernull.calibration import Calibration
 from kernull.calibration.evidence import Tails
 from kernull.errors import ModelFileError
-from kernull.io.schema import Arrays, Count, Flag, Number, Section, Sections, Text
+from kernull.io.schema import POSITIVE, Arrays, Count, Flag, Number, Section, Sections, Text
 from kernull.kernels import KERNELS, FittedKernel
 from kernull.models import (
     Certificate,
@@ -27,15 +27,15 @@ from kernull.models.support import SupportRule
 from kernull.problems import RidgeInverse
 from kernull.solvers import Record
 from kernull.stacks import DenseStack, KernelSet
-from kernull.stacks.kernel_set import ScaledView
+from kernull.stacks.kernel_set import LARGEST, ScaledView
 from kernull.views import SCALINGS, ViewScaler
 
 __all__ = ["RULES", "SCHEMA"]
 
 
-def floats(*shape: str | int, finite: bool = True) -> Arrays:
+def floats(*shape: str | int, finite: bool = True, low: float = -np.inf) -> Arrays:
     """An array of floating-point numbers."""
-    return Arrays("f", (shape,), finite)
+    return Arrays("f", (shape,), finite, low)
 
 
 def whole(*shape: str | int) -> Arrays:
@@ -112,7 +112,11 @@ def _view(view: ScaledView, sizes: dict[str, int]) -> str | None:
         return "columns that cannot be"
     if view.scaler.mean is not None and len(view.scaler.mean) != len(view.columns):
         return "a scaling of other columns"
-    return None
+    with np.errstate(all="ignore"):  # explanations ask for the rows as they were given
+        given = view.scaler.inverse_transform(view.train)
+    size = np.maximum(np.abs(view.train).max(initial=0.0), np.abs(given).max(initial=0.0))
+    # A fit takes none that is larger; twice that leaves room for rounding. False for NaN.
+    return None if size <= 2 * LARGEST else "rows that are too large to be squared"
 
 
 def _scaler(scaler: ViewScaler, sizes: dict[str, int]) -> str | None:
@@ -122,15 +126,22 @@ def _scaler(scaler: ViewScaler, sizes: dict[str, int]) -> str | None:
         return f"{scaler.kind} without mean and scale"
     if scaler.kind.startswith("whiten") and (scaler.directions is None or scaler.gains is None):
         return f"{scaler.kind} without directions"
+    if scaler.gains is not None and not (scaler.base_gain + scaler.gains > 0).all():
+        return "gains that turn directions round"
     return None
 
 
 def _knots(scaler: ViewScaler) -> str | None:
-    values, starts = scaler.knot_values, scaler.knot_starts
-    if values is None or starts is None or scaler.mean is None:
+    values, scores, starts = scaler.knot_values, scaler.knot_scores, scaler.knot_starts
+    if values is None or scores is None or starts is None or scaler.mean is None:
         return "quantile without its knots"
     fits = len(starts) == len(scaler.mean) + 1 and starts[0] == 0 and starts[-1] == len(values)
-    return None if fits and (np.diff(starts) > 0).all() else "knots that do not fit its columns"
+    if not fits or not (np.diff(starts) > 0).all():
+        return "knots that do not fit its columns"
+    within = np.ones(len(values), bool)
+    within[starts[:-1]] = False  # where a column begins, nothing comes before
+    rises = (np.diff(values, prepend=0.0) > 0) & (np.diff(scores, prepend=0.0) >= 0)
+    return None if rises[within].all() else "knots that do not rise"
 
 
 def _kernel(kernel: FittedKernel, sizes: dict[str, int]) -> str | None:
@@ -147,15 +158,13 @@ def _tails(tails: Tails, sizes: dict[str, int]) -> str | None:
         return "counts that do not grow"
     if np.isnan(tails.edges).any() or (tails.edges == np.inf).any():
         return "an edge that is none"
-    return "a tail that is none" if not (tails.tau > 0).all() else None
+    return None
 
 
 def _evidence(rule: EvidenceRule, sizes: dict[str, int]) -> str | None:
     J = len(rule.weights)
     if rule.tails.ordered.shape[1] != 2 * J or rule.total.ordered.shape[1] != 1:
         return "tails of other kernels"
-    if not (rule.floors > 0).all():
-        return "distances that cannot be"
     if (rule.structure is None) != (rule.member is None):
         return "structure without views"
     if rule.structure is not None and rule.member is not None:
@@ -178,8 +187,7 @@ def _calibration(calibration: Calibration, sizes: dict[str, int]) -> str | None:
 
 
 def _model(model: KernelModel, sizes: dict[str, int]) -> str | None:
-    threshold, _ = model.calibration.threshold(model.false_alarm_rate)
-    if threshold != model.threshold:
+    if not model.calibration.is_threshold(model.threshold, model.false_alarm_rate):
         return "a threshold that contradicts its calibration"
     J, n = len(model.kernels.names), model.kernels.n
     if sizes.get("J", J) != J or sizes.get("n", n) != n:
@@ -203,7 +211,7 @@ SCHEMA: dict[str, Section] = {
             "calibration": Sections(("calibration",)),
             "threshold": Number(),
             "false_alarm_rate": Number(0.0, 1.0),
-            "calibration_weight": floats("m"),
+            "calibration_weight": floats("m", low=0.0),
             "left_out": floats("m", "J"),
             "certificate": Sections(("certificate",)),
             "system": Sections(("ridge-system",)),
@@ -219,18 +227,18 @@ SCHEMA: dict[str, Section] = {
     ),
     "table-kernels": Section(
         TableKernels,
-        {"set": Sections(("kernel-set",)), "factors": floats("J"), "n_reference": Count()},
+        {"set": Sections(("kernel-set",)), "factors": floats("J", low=0.0), "n_reference": Count()},
         frozenset(["factors"]),
     ),
     "given-kernels": Section(
         GivenKernels,
         {
             "names": Names("J"),
-            "given_scale": floats("J"),
+            "given_scale": floats("J", low=0.0),
             "n": Count("n"),
             "n_given": Count(),
             "learned": whole("_learned"),
-            "factors": floats("J"),
+            "factors": floats("J", low=0.0),
             "square": Sections(("stack",)),
             "n_reference": Count(),
         },
@@ -240,7 +248,7 @@ SCHEMA: dict[str, Section] = {
         DenseStack,
         {
             "kernels": Arrays("f", (("J", "n", "n"),)),
-            "scale": floats("J"),
+            "scale": floats("J", low=0.0),
             "diagonal": floats("J", "n"),
             "names": Names("J"),
         },
@@ -268,15 +276,15 @@ SCHEMA: dict[str, Section] = {
         {
             "kind": Text(SCALINGS),
             "mean": floats("_d"),
-            "scale": floats("_d"),
+            "scale": floats("_d", low=POSITIVE),
             "directions": floats("_d", "_r"),
             "gains": floats("_r"),
-            "base_gain": Number(),
-            "steps": floats("_d"),
+            "base_gain": Number(POSITIVE),
+            "steps": floats("_d", low=0.0),
             "knot_values": floats("_knots"),
             "knot_scores": floats("_knots"),
             "knot_starts": whole("_starts"),
-            "knot_slopes": floats("_d", 2),
+            "knot_slopes": floats("_d", 2, low=0.0),
         },
         _SCALER_ARRAYS,
         _scaler,
@@ -285,8 +293,8 @@ SCHEMA: dict[str, Section] = {
         FittedKernel,
         {
             "kind": Text(tuple(KERNELS)),
-            "width": Number(0.0),
-            "factor": Number(0.0),
+            "width": Number(POSITIVE),
+            "factor": Number(POSITIVE),
             "centre": floats("_d"),
             "params": Parameters(),
             "function": Text(),  # a function is refused when it is written
@@ -297,7 +305,7 @@ SCHEMA: dict[str, Section] = {
     "fisher": Section(
         FisherRule,
         {
-            "weights": floats("J"),
+            "weights": floats("J", low=0.0),
             "coef": Arrays("f", (("n",), ("J", "n"))),
             "score_type": Text(("projection", "distance")),
         },
@@ -308,7 +316,7 @@ SCHEMA: dict[str, Section] = {
         {
             "projection": Sections(("fisher",)),
             "own_coef": floats("J", "_r"),
-            "floors": Arrays("f", (("J",),), finite=False),
+            "floors": floats("J", finite=False, low=POSITIVE),
             "tails": Sections(("tails",)),
             "total": Sections(("tails",)),
             "rows": whole("_r"),
@@ -326,10 +334,10 @@ SCHEMA: dict[str, Section] = {
         {
             "ordered": floats("_rows", "_kinds"),
             "counts": floats("_rows", "_kinds"),
-            "tau": Arrays("f", (("_kinds",),), finite=False),
+            "tau": floats("_kinds", finite=False, low=POSITIVE),
             "distinct": whole("_kinds"),
-            "own": floats("_rows", "_kinds"),
-            "edges": Arrays("f", (("_kinds",),), finite=False),
+            "own": floats("_rows", "_kinds", low=0.0),
+            "edges": floats("_kinds", finite=False),
         },
         relation=_tails,
     ),
@@ -370,7 +378,7 @@ SCHEMA: dict[str, Section] = {
     "support": Section(
         SupportRule,
         {
-            "weights": floats("J"),
+            "weights": floats("J", low=0.0),
             "coef": floats("n"),
             "description": Numbers((1, 2)),
             "constant_diagonal": floats("J"),
@@ -383,12 +391,12 @@ SCHEMA: dict[str, Section] = {
     ),
     "certificate": Section(
         Certificate,
-        {"gap": Number(), "n_iter": Count(), "solver": Text(), "history": History()},
+        {"gap": Number(-np.inf, np.inf), "n_iter": Count(), "solver": Text(), "history": History()},
     ),
     "ridge-system": Section(
         RidgeSystem,
         {
-            "p": Number(1.0),
+            "p": Number(1.0, np.inf),
             "delta": Number(0.0),
             "ridge": Number(0.0),
             # Models of landmarks keep the weights of all rows.

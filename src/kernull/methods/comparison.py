@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from sklearn.exceptions import ConvergenceWarning
 
+from kernull._quiet import collected
 from kernull.errors import MissingDependencyError
 from kernull.methods.registry import KERNEL_SETTINGS, Method, get_method, method_names
 from kernull.metrics import auc
@@ -99,22 +99,13 @@ def _runnable(precomputed: bool) -> list[str]:
 
 def _run(method: Method, X: Any, X_test: Any, y_test: Any, settings: dict[str, Any]) -> Row:
     started = time.perf_counter()
-    notes: list[str] = []
     try:
         model = method.make(**_understood(method, settings))
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with collected(ConvergenceWarning) as unfinished:  # the note says it
             scores = model.fit(X).score_samples(X_test)
     except MissingDependencyError as error:
         return Row(method.name, None, None, None, time.perf_counter() - started, str(error))
     seconds = time.perf_counter() - started
-    for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
-            notes.append("not converged")
-        else:  # everything but what the note says is the caller's to see
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
     gap = getattr(model, "gap_", None)
     return Row(
         method=method.name,
@@ -122,7 +113,7 @@ def _run(method: Method, X: Any, X_test: Any, y_test: Any, settings: dict[str, A
         gap=None if gap is None else float(gap),
         iterations=getattr(model, "n_iter_", None),
         seconds=seconds,
-        note=", ".join(dict.fromkeys(notes)),
+        note="not converged" if unfinished else "",
     )
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,7 +23,7 @@ import numpy as np
 
 from kernull._whole import write_whole
 from kernull.errors import ModelFileError
-from kernull.persistence.values import DTYPES, MAX_VALUES, check_size, decode, encode
+from kernull.persistence.values import DTYPES, MAX_VALUES, check_size, decode, encode, entries
 
 __all__ = ["FORMAT_VERSION", "read_tree", "write_tree"]
 
@@ -176,10 +177,18 @@ def _tensors(data: bytes) -> list[np.ndarray[Any, Any]]:
     tensors = []
     for i in range(len(named)):
         tensor = named.pop(str(i))
-        if tensor.dtype.name not in DTYPES:
+        if _name(tensor.dtype) not in DTYPES:
             raise ModelFileError(f"it holds an array of {tensor.dtype.name}")
+        if not tensor.size and entries(tensor.shape) > MAX_VALUES:
+            raise ModelFileError("it holds an array of empty rows, and too many of them")
         tensors.append(np.array(tensor))
     return tensors
+
+
+@cache
+def _name(dtype: np.dtype[Any]) -> str:
+    """NumPy puts the name together each time, which takes long for thousands of small arrays."""
+    return dtype.name
 
 
 def _no_constant(name: str) -> Any:
@@ -189,6 +198,6 @@ def _no_constant(name: str) -> Any:
 def _hash(text: str, tensors: list[np.ndarray[Any, Any]]) -> str:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
     for tensor in tensors:
-        digest.update(f"|{tensor.dtype.name}{tensor.shape}".encode())
+        digest.update(f"|{_name(tensor.dtype)}{tensor.shape}".encode())
         digest.update(np.ascontiguousarray(tensor).data)
     return digest.hexdigest()

@@ -9,6 +9,7 @@ Everything that JSON does not have is a dictionary with the key ``"$"``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from kernull.errors import ModelFileError
 
-__all__ = ["DTYPES", "MAX_VALUES", "Node", "check_size", "decode", "encode"]
+__all__ = ["DTYPES", "MAX_VALUES", "Node", "check_size", "decode", "encode", "entries"]
 
 #: What a tensor of a model file may hold.
 DTYPES = frozenset(
@@ -260,6 +261,11 @@ def _read_scalar(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
     return array[()]
 
 
+def entries(shape: Sequence[int]) -> int:
+    """Entries of an array, were no side of it empty: a list of 10^9 empty rows is long, too."""
+    return math.prod(max(size, 1) for size in shape)
+
+
 def _read_strings(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
     shape, values = _items(value, "shape"), _items(value, "values")
     sizes_ok = all(isinstance(s, int) and not isinstance(s, bool) and s >= 0 for s in shape)
@@ -270,7 +276,7 @@ def _read_strings(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
         or not all(isinstance(item, str) for item in values)
     ):
         raise ModelFileError("an array of text that is none")
-    decoder.count(len(values))
+    decoder.count(entries(shape))
     if value.get("dtype") == "object":
         decoder.take(sum(map(len, values)))
         out = np.empty(len(values), dtype=object)

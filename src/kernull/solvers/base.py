@@ -7,7 +7,6 @@ of this package alone, never one above.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from kernull import _quiet
 from kernull._typing import Array
 from kernull.balls import Ball
 from kernull.errors import MissingCapabilityError
@@ -129,7 +129,7 @@ class Tracker:
             if advice is None:
                 other = "" if solver in AUTOMATIC else ", or use solver='auto'"
                 advice = f"Raise max_iter, tol or delta{other}."
-            warnings.warn(
+            _quiet.warn(
                 f"solver={solver!r} stopped after {len(self.history)} iterations with a relative "
                 f"duality gap of {self._best_gap:.2g}, above tol={self.tol:.2g}: the weights are "
                 f"not optimal. {advice}",

@@ -19,11 +19,11 @@ how far slimming led away from the plain optimum.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 from sklearn.exceptions import ConvergenceWarning
 
+from kernull._quiet import warn
 from kernull._typing import Array
 from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
@@ -76,7 +76,7 @@ def solve(
         point = best
     if not stopped:
         tracker.see(point)
-        warnings.warn(
+        warn(
             f"solver='slim' stopped after {max_iter} iterations while its objective was still "
             "falling. Raise max_iter.",
             ConvergenceWarning,

@@ -7,6 +7,8 @@ import io
 import os
 import sys
 import warnings
+import weakref
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
@@ -112,16 +114,22 @@ def open_table(
         suffix = file.suffix.lower()
         if suffix in (".parquet", ".pq"):
             return open_parquet(path, path, chunk_rows)
-        if suffix in _ARROW_SUFFIXES:
-            return open_arrow(path, file.open("rb"), chunk_rows)
-        if suffix == ".npz":
-            return open_npz(path, file.open("rb"), chunk_rows)
-        if suffix in _EXCEL_SUFFIXES:
-            return open_excel(path, file.open("rb"), chunk_rows, sheet)
-        if suffix == ".gz":
-            unpacked = gzip.GzipFile(path)
-            return open_text(path, unpacked, form, chunk_rows, None)
-        return open_text(path, io.FileIO(path), form, chunk_rows, size)
+        with ExitStack() as opened:  # closes a file that turns out to be no table
+            if suffix in _ARROW_SUFFIXES:
+                source = open_arrow(path, opened.enter_context(file.open("rb")), chunk_rows)
+            elif suffix == ".npz":
+                source = open_npz(path, opened.enter_context(file.open("rb")), chunk_rows)
+            elif suffix in _EXCEL_SUFFIXES:
+                source = open_excel(path, opened.enter_context(file.open("rb")), chunk_rows, sheet)
+            elif suffix == ".gz":
+                unpacked = opened.enter_context(gzip.GzipFile(path))
+                source = open_text(path, unpacked, form, chunk_rows, None)
+            else:
+                raw = opened.enter_context(io.FileIO(path))
+                source = open_text(path, raw, form, chunk_rows, size)
+            # Rows are read later, or never: the file is closed once nobody can ask for them.
+            weakref.finalize(source._chunks, opened.pop_all().close)
+            return source
     except PermissionError:
         raise TableError(f"{path}: may not be read; check its permissions.") from None
 
