@@ -29,6 +29,7 @@ from kernull.estimators.inputs import (
     scalings_of,
     widths_of,
 )
+from kernull.estimators.parameters import documented, keep
 from kernull.models import Fitted, TableKernels, view_names
 from kernull.models.contamination import WIDE, learn_contaminated, read_contamination
 from kernull.models.evidence import EvidenceMethod
@@ -56,6 +57,7 @@ PAPER: dict[str, Any] = {
 }
 
 
+@documented
 class MultiKernelFisherNull(AdditiveEstimator):
     r"""One-class learning from several views with learned kernel weights (lp MK-FN).
 
@@ -70,58 +72,12 @@ class MultiKernelFisherNull(AdditiveEstimator):
 
     Parameters
     ----------
-    kernels : str, callable, list of these, or "precomputed", default="rbf"
-        ``"rbf"``, ``"laplacian"``, ``"linear"``, ``"polynomial"``, ``"cosine"``, a function
-        f(X, Y) -> (len(X), len(Y)), or a list: each view gets each of them. With
-        ``"precomputed"``, ``fit`` takes kernels of shape (J, n, n) and scoring (J, m, n).
-    views : None, "features" or mapping of name -> columns, default=None
-        Groups of columns that describe one aspect each. None: one view of all columns;
-        ``"features"``: one view per column; a mapping gives columns by position, name or slice.
-    scaling : {"standard", "whiten", "whiten-raw", "quantile", "none"}, several, or "auto"
-        Scaling of each view by its own training statistics. ``"whiten"`` decorrelates with a
-        shrunk covariance; use it for embeddings, and ``"whiten-raw"``, which does not standardise
-        first, for a network's activations; ``"quantile"`` gives each column normal scores by its
-        ranks. Several give several kernels per view; ``"auto"`` (the default) is ``("standard",
-        "whiten", "quantile")``, without ``"whiten"`` where a view has one column.
-    widths : float, sequence of float or "auto", default="auto"
-        Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
-        several give several kernels per view. ``"auto"``: the median distance to the nearest
-        neighbour, view by view and scaling by scaling.
-    normalize : {"none", "offdiagonal"} or float in [0, 1], default="offdiagonal"
-        ``"offdiagonal"`` divides each kernel by the mean of its off-diagonal entries, so that
-        learned weights do not drift to the widest kernel; use it where several widths of a view
-        compete. A number is the power of that mean to divide by: 0 is none, 1 is offdiagonal.
+    {kernels, views, scaling, widths, normalize}
     reference : None, "permuted" or array of shape (m, d), default=None
         Rows that stand for what is not normal, with target value 0 beside the 1 of the training
         rows: rows with columns drawn independently, or the rows given. None: the origin alone, as
         in the paper.
-    p : float in [1, inf], default=1.5
-        Norm of the kernel weights: 1 is sparse, inf is uniform. With ``r``, the norm between
-        groups of kernels. (``"auto"`` is 1.5.)
-    r : float in [1, inf], optional
-        Norm within a group of kernels; None (the default): no groups. r = 1 with p > 1 lets the
-        widths of a view compete while every view stays in play.
-    kernel_groups : sequence of length J, optional
-        Group of each kernel, used with ``r``; by default kernels of one view form a group.
-    delta : float, default=0.01
-        Ridge relative to the number of rows, > 0. Larger is smoother. (``"auto"`` is 0.01.)
-    solver : str, default="auto"
-        ``"auto"``, ``"newton"``, ``"subspace"``, ``"paper"``, ``"kloft"``, ``"frank-wolfe"``,
-        ``"gradient"``, ``"paper-cvx"`` or ``"cvxpy"``.
-    tol : float, default=1e-6
-        Relative duality gap to stop at.
-    max_iter : int, optional
-        Limit of the solver's iterations; its own by default.
-    decision : {"evidence", "sum"}, default="evidence"
-        ``"evidence"``: each kernel is calibrated by itself, and what it says against a row, in
-        nats, is combined with the learned weights; see `kernull.models.evidence`. ``"sum"``: the
-        paper's projection, a sum over kernels.
-    score_type : {"projection", "distance"}, default="projection"
-        ``y(x)``, or ``-|1 - y(x)|``, the score of the null-space papers. They agree where
-        y <= 1.
-    false_alarm_rate : float, default=0.05
-        Share of normal rows that may be flagged. The threshold comes from the scores of
-        calibration rows, never from training scores.
+    {p, r, kernel_groups, delta, solver, tol, max_iter, decision, score_type, false_alarm_rate}
     calibration : {"auto", "loo", "folds", "split"}, default="auto"
         ``"loo"``: leave-one-out scores of all rows, exact at fixed kernel weights and scaling;
         every row is learned from, and the rate holds in practice. ``"folds"``: scores of each row
@@ -129,22 +85,10 @@ class MultiKernelFisherNull(AdditiveEstimator):
         first, or the second where columns are so many that the scaling itself remembers rows.
         ``"split"``: scores of rows held out; the rate holds in any finite sample, as does the
         bound of `detect`, at the price of learning from fewer rows.
-    calibration_fraction : float in (0, 1) or int, default=0.25
-        Share (or number) of rows held out with ``calibration="split"``.
-    random_state : int, RandomState or None, default=0
-        Seed of the draw of the rows held out, and of the rows of reference.
-    storage : {"auto", "dense", "tiled", "nystroem", "dask"}, default="auto"
-        How kernels are kept: stored; evaluated on the fly, tile by tile; approximated from
-        ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` is the first
-        that fits memory and time; it warns before it approximates.
+    {calibration_fraction, random_state, storage}
     landmarks : int, default=1000
         Rows that stand for all under ``storage="nystroem"``.
-    memory_limit : int or str, optional
-        Bytes, or text such as ``"2GB"``; half of the available memory by default.
-    dtype : {"float64", "float32"}, default="float64"
-        Type in which kernels are kept; ``"float32"`` halves memory.
-    drop_constant : bool, default=True
-        Drop views that are constant on the training rows, with a warning.
+    {memory_limit, dtype, drop_constant}
     max_samples : int, optional
         Rows that `partial_fit` lets the model hold; beyond it, it drops those that the others
         explain best. `fit` learns from all rows whatever this says, and warns where they are more.
@@ -160,8 +104,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
 
     Attributes
     ----------
-    weights_ : array of shape (J,)
-        Kernel weights b.
+    {weights_}
     coef_ : array of shape (n,)
         Coefficients a of the training rows (of those with positive weight). Under
         ``storage="nystroem"``, of shape (J, landmarks): those of the landmark rows, by kernel.
@@ -174,27 +117,10 @@ class MultiKernelFisherNull(AdditiveEstimator):
         The relative ridge and the norm that were used.
     scale_ : array of shape (J,)
         The factor of each kernel: that of ``normalize``, times that of kernels given with one.
-    gap_ : float
-        Relative duality gap of the weights, in [0, 1].
-    n_iter_ : int
-        Iterations of the solver.
-    history_ : tuple of Record
-        Value, gap and change of the coefficients by iteration.
-    threshold_, offset_ : float
-        Score below which rows are flagged.
-    false_alarm_rate_ : float
-        The rate that the threshold stands for (above ``false_alarm_rate`` only where there are
-        too few rows for it).
-    calibration_ : Calibration
-        The calibration scores, sorted.
     calibration_contributions_ : array of shape (m, J)
         Contributions of the kernels to the calibration scores; computed when first asked for.
     typical_contributions_ : array of shape (J,)
         Mean contribution of each kernel to a normal row left out of the fit.
-    kernel_names_ : array of shape (J,)
-        Names of the kernels.
-    solver_ : str
-        The solver that was used.
     ridge_ : float
         The absolute ridge, delta times the number of rows of the last learning.
     sample_indices_ : array
@@ -204,6 +130,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
     suspects_ : array
         With ``contamination``: positions of the training rows that lost their weight. Files do not
         keep it.
+    {gap_, n_iter_, history_, solver_, threshold_, false_alarm_rate_, calibration_, kernel_names_}
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -258,33 +185,10 @@ class MultiKernelFisherNull(AdditiveEstimator):
         verbose: int = 0,
         contamination: float | None = None,
     ) -> None:
-        self.kernels = kernels
-        self.views = views
-        self.scaling = scaling
-        self.widths = widths
-        self.normalize = normalize
-        self.reference = reference
-        self.p = p
-        self.delta = delta
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.decision = decision
-        self.score_type = score_type
-        self.false_alarm_rate = false_alarm_rate
-        self.calibration = calibration
-        self.calibration_fraction = calibration_fraction
-        self.random_state = random_state
-        self.storage = storage
-        self.landmarks = landmarks
-        self.memory_limit = memory_limit
-        self.dtype = dtype
-        self.drop_constant = drop_constant
-        self.r = r
-        self.kernel_groups = kernel_groups
-        self.max_samples = max_samples
-        self.verbose = verbose
-        self.contamination = contamination
+        keep(self, locals())
+
+    contamination: float | None
+    decision: str
 
     _matrix_free = True
     _offers_refits = True

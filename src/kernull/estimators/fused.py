@@ -9,11 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._typing import Array
 from kernull.estimators.base import Learned, OneClassKernelEstimator
 from kernull.estimators.inputs import check_number
+from kernull.estimators.parameters import documented, keep
 from kernull.models.fused import FusedFisher, GaussianProcess
 
 __all__ = ["FisherNull", "GaussianProcessOneClass"]
 
 
+@documented
 class FisherNull(OneClassKernelEstimator):
     r"""One-class Fisher null-space on one fused kernel (FN-Average, FN-Product).
 
@@ -25,24 +27,14 @@ class FisherNull(OneClassKernelEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths
-        As in `MultiKernelFisherNull`.
-    fusion : {"average", "product"}, default="average"
-        Arithmetic mean of the kernels, or their element-wise geometric mean. The latter is
-        positive semidefinite for rbf kernels but not in general; a product that is not one is
-        refused with an error.
+    {kernels, views, scaling, widths, fusion}
     delta : float, default=1e-2
         Ridge relative to the number of rows; 0 for the unregularised null space.
     score_type : {"projection", "distance", "null-space"}, default="projection"
         ``y(x)``; ``-|1 - y(x)|``; or that over :math:`\sqrt{1'a}`, the distance in the null space
         as its papers scale it. The last two rank alike.
-    false_alarm_rate, calibration_fraction, random_state
-        As in `MultiKernelFisherNull`.
-    calibration : {"auto", "loo", "split"}, default="auto"
-        Scores that give the threshold: of every row by a model that did not see it
-        (in closed form), or of rows held out.
-    storage, memory_limit, dtype, drop_constant
-        As in `MultiKernelFisherNull`.
+    {false_alarm_rate, calibration, calibration_fraction, random_state}
+    {storage, memory_limit, dtype, drop_constant}
 
     Attributes
     ----------
@@ -50,8 +42,7 @@ class FisherNull(OneClassKernelEstimator):
         Coefficients a.
     rank_ : int
         Numerical rank of the kernel; only with ``delta=0``.
-    threshold_, offset_, false_alarm_rate_, kernel_names_
-        As in `MultiKernelFisherNull`; thresholds come from leave-one-out scores in closed form.
+    {threshold_, false_alarm_rate_, calibration_, kernel_names_}
 
     Examples
     --------
@@ -81,21 +72,11 @@ class FisherNull(OneClassKernelEstimator):
         dtype: Any = "float64",
         drop_constant: bool = True,
     ) -> None:
-        self.kernels = kernels
-        self.views = views
-        self.fusion = fusion
-        self.scaling = scaling
-        self.widths = widths
-        self.delta = delta
-        self.score_type = score_type
-        self.false_alarm_rate = false_alarm_rate
-        self.calibration = calibration
-        self.calibration_fraction = calibration_fraction
-        self.random_state = random_state
-        self.storage = storage
-        self.memory_limit = memory_limit
-        self.dtype = dtype
-        self.drop_constant = drop_constant
+        keep(self, locals())
+
+    fusion: str
+    delta: float
+    score_type: str
 
     coef_ = Learned("rule.coef")
     rank_ = Learned("rule.rank")
@@ -108,6 +89,7 @@ class FisherNull(OneClassKernelEstimator):
         return FusedFisher(self.fusion, delta, self.score_type)
 
 
+@documented
 class GaussianProcessOneClass(OneClassKernelEstimator):
     r"""One-class Gaussian process regression on one fused kernel (GP-Average, GP-Product).
 
@@ -122,28 +104,20 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths, fusion
-        As in `FisherNull`.
+    {kernels, views, scaling, widths, fusion}
     noise : float, default=0.01
         The noise variance :math:`s^2`, > 0; absolute.
     score_type : {"mean", "variance", "log_density", "ratio"}, default="mean"
         :math:`\mu`; :math:`-\sigma^2`; the log density of 1,
         :math:`-\tfrac12[(1-\mu)^2/\sigma^2 + \log(2\pi\sigma^2)]`; or :math:`\mu/\sigma`.
-    false_alarm_rate, calibration_fraction, random_state
-        As in `MultiKernelFisherNull`.
-    calibration : {"auto", "loo", "split"}, default="auto"
-        Scores that give the threshold: of every row by a model that did not see it
-        (in closed form), or of rows held out.
-    storage, memory_limit, dtype, drop_constant
-        As in `MultiKernelFisherNull`.
+    {false_alarm_rate, calibration, calibration_fraction, random_state}
+    {storage, memory_limit, dtype, drop_constant}
 
     Attributes
     ----------
     coef_ : array of shape (n,)
         :math:`(K + s^2 I)^{-1} 1`.
-    threshold_, offset_, false_alarm_rate_, kernel_names_
-        As in `MultiKernelFisherNull`; thresholds come from leave-one-out means and variances in
-        closed form.
+    {threshold_, false_alarm_rate_, calibration_, kernel_names_}
 
     Examples
     --------
@@ -174,21 +148,11 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
         dtype: Any = "float64",
         drop_constant: bool = True,
     ) -> None:
-        self.kernels = kernels
-        self.views = views
-        self.fusion = fusion
-        self.scaling = scaling
-        self.widths = widths
-        self.noise = noise
-        self.score_type = score_type
-        self.false_alarm_rate = false_alarm_rate
-        self.calibration = calibration
-        self.calibration_fraction = calibration_fraction
-        self.random_state = random_state
-        self.storage = storage
-        self.memory_limit = memory_limit
-        self.dtype = dtype
-        self.drop_constant = drop_constant
+        keep(self, locals())
+
+    fusion: str
+    noise: float
+    score_type: str
 
     coef_ = Learned("rule.coef")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, cuda_device_of, host, match_container
 from kernull._typing import Array, Indices
-from kernull.calibration import Calibration, discoveries
+from kernull.calibration import discoveries
 from kernull.estimators.base import Learned
 from kernull.estimators.inputs import (
     by_evidence,
@@ -23,6 +24,7 @@ from kernull.estimators.inputs import (
     read_weights,
     rollback_on_error,
 )
+from kernull.estimators.parameters import documented, keep
 from kernull.estimators.tasks import (
     check_room,
     read_given_tasks,
@@ -40,6 +42,17 @@ from kernull.stacks.normalise import read_normalisation
 __all__ = ["JointMultiKernelFisherNull"]
 
 
+class LearnedByTask(Learned):
+    """A learned attribute that each task has its own of: a dict of name -> value."""
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        if estimator is None:
+            return self
+        read = attrgetter(self.path)
+        return {name: read(task) for name, task in estimator._tasks().items()}
+
+
+@documented
 class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
     r"""Related one-class tasks that share kernel weights (the paper's joint lp MK-FN).
 
@@ -49,16 +62,16 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
        2 a_c'1 - \delta n_c\, a_c'a_c - a_c' \Big(\sum_j b_j K^c_j\Big) a_c
 
     One task per person, a machine, a camera: each has its own rows, coefficients and threshold;
-    which views matter is learned from all of them together. A new task enrols by one linear solve.
+    which views matter is learned from all of them together. Each decides by the evidence of its own
+    rows; ``delta`` is relative to them. A new task enrols by one linear solve.
 
     Parameters
     ----------
-    kernels, views, scaling, widths, normalize, p, delta, solver, tol, max_iter : object
-        As in `MultiKernelFisherNull`.
-    decision, score_type : object
-        As there: each task decides by the evidence of its own rows, with the weights of all.
-    false_alarm_rate, storage, memory_limit, dtype, drop_constant, r, kernel_groups : object
-        As in `MultiKernelFisherNull`. ``delta`` is relative to the rows of each task.
+    {kernels, views, scaling, widths, normalize, p, r, kernel_groups, delta, solver, tol, max_iter}
+    {decision, score_type, false_alarm_rate}
+    storage : {"auto", "dense"}, default="auto"
+        Kernels of all tasks are stored.
+    {memory_limit, dtype, drop_constant}
     pooled : bool, default=False
         Whether scaling and widths are learned from all tasks together, each about its own mean,
         and kept for tasks that enrol. By default each task has those of its own rows. Pooling
@@ -70,8 +83,7 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
 
     Attributes
     ----------
-    weights_ : array of shape (J,)
-        Kernel weights b of all tasks.
+    {weights_, n_iter_, history_, solver_, kernel_names_}
     tasks_ : list
         Names of the tasks.
     coef_ : dict of name -> array of shape (n_c,)
@@ -86,8 +98,6 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         Leave-one-out scores of each task.
     gap_ : float
         Relative duality gap of the weights for the joint problem.
-    n_iter_, history_, solver_, kernel_names_
-        As in `MultiKernelFisherNull`.
 
     Notes
     -----
@@ -118,12 +128,22 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
     """
 
     model_: JointModel
+    kernels: Any
+    normalize: Any
+    storage: str
+    dtype: Any
+    false_alarm_rate: float
+    n_jobs: int | None
 
     weights_ = Learned("weights")
     gap_ = Learned("certificate.gap")
     n_iter_ = Learned("certificate.n_iter")
     history_ = Learned("certificate.history")
     solver_ = Learned("certificate.solver")
+    coef_ = LearnedByTask("rule.coef")
+    calibration_ = LearnedByTask("calibration")
+    threshold_ = LearnedByTask("threshold")
+    false_alarm_rate_ = LearnedByTask("false_alarm_rate")
 
     # Rows are nothing without their task: ask meta-estimators for it by default.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
@@ -155,27 +175,7 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         pooled: bool = False,
         n_jobs: int | None = None,
     ) -> None:
-        self.kernels = kernels
-        self.views = views
-        self.scaling = scaling
-        self.widths = widths
-        self.normalize = normalize
-        self.p = p
-        self.delta = delta
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.decision = decision
-        self.score_type = score_type
-        self.false_alarm_rate = false_alarm_rate
-        self.storage = storage
-        self.memory_limit = memory_limit
-        self.dtype = dtype
-        self.drop_constant = drop_constant
-        self.r = r
-        self.kernel_groups = kernel_groups
-        self.pooled = pooled
-        self.n_jobs = n_jobs
+        keep(self, locals())
 
     # -- fitting -----------------------------------------------------------------------------
 
@@ -421,30 +421,10 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         return list(self._tasks())
 
     @property
-    def coef_(self) -> dict[Hashable, Array]:
-        """Coefficients of each task."""
-        return {name: task.rule.coef for name, task in self._tasks().items()}
-
-    @property
-    def calibration_(self) -> dict[Hashable, Calibration]:
-        """Leave-one-out scores of each task."""
-        return {name: task.calibration for name, task in self._tasks().items()}
-
-    @property
-    def threshold_(self) -> dict[Hashable, float]:
-        """Score below which rows of a task are flagged."""
-        return {name: task.threshold for name, task in self._tasks().items()}
-
-    @property
     def offset_(self) -> Any:
         """The same; scikit-learn's number where there is but one task."""
         found = self.threshold_
         return found if len(found) > 1 else next(iter(found.values()))
-
-    @property
-    def false_alarm_rate_(self) -> dict[Hashable, float]:
-        """The rate that each threshold stands for."""
-        return {name: task.false_alarm_rate for name, task in self._tasks().items()}
 
     @property
     def kernel_names_(self) -> Any:

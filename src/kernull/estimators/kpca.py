@@ -8,11 +8,13 @@ import numpy as np
 
 from kernull.calibration import check_folds
 from kernull.estimators.base import Learned, UnweightedEstimator
+from kernull.estimators.parameters import documented, keep
 from kernull.models.fused import Principals
 
 __all__ = ["KernelPCANovelty"]
 
 
+@documented
 class KernelPCANovelty(UnweightedEstimator):
     r"""Reconstruction error of kernel PCA on one fused kernel (KPCA-Average, KPCA-Product).
 
@@ -26,21 +28,12 @@ class KernelPCANovelty(UnweightedEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths, fusion
-        As in `FisherNull`.
+    {kernels, views, scaling, widths, fusion}
     components : int or float, default=0.9
         Number of directions (an int, 0 allowed), or the share of the variance they explain at
         least (a float in (0, 1)).
-    calibration_folds : int, default=10
-        Folds of the cross-scores that give the threshold. There is no closed form for leaving a
-        row out; the number of directions stays that of the fit.
-    false_alarm_rate, calibration_fraction, random_state
-        As in `MultiKernelFisherNull`.
-    calibration : {"auto", "loo", "split"}, default="auto"
-        Scores that give the threshold: of every row by a model that did not see it
-        (by folds), or of rows held out.
-    storage, memory_limit, dtype, drop_constant
-        As in `MultiKernelFisherNull`.
+    {calibration_folds, false_alarm_rate, calibration, calibration_fraction, random_state}
+    {storage, memory_limit, dtype, drop_constant}
 
     Attributes
     ----------
@@ -50,8 +43,7 @@ class KernelPCANovelty(UnweightedEstimator):
         Their variances times n.
     coef_ : array of shape (n, m)
         The directions in terms of the centred training rows, of unit length in feature space.
-    threshold_, offset_, false_alarm_rate_, kernel_names_
-        As in `MultiKernelFisherNull`.
+    {threshold_, false_alarm_rate_, calibration_, kernel_names_}
 
     Examples
     --------
@@ -81,21 +73,11 @@ class KernelPCANovelty(UnweightedEstimator):
         dtype: Any = "float64",
         drop_constant: bool = True,
     ) -> None:
-        self.kernels = kernels
-        self.views = views
-        self.fusion = fusion
-        self.scaling = scaling
-        self.widths = widths
-        self.components = components
-        self.calibration_folds = calibration_folds
-        self.false_alarm_rate = false_alarm_rate
-        self.calibration = calibration
-        self.calibration_fraction = calibration_fraction
-        self.random_state = random_state
-        self.storage = storage
-        self.memory_limit = memory_limit
-        self.dtype = dtype
-        self.drop_constant = drop_constant
+        keep(self, locals())
+
+    fusion: str
+    components: float
+    calibration_folds: int
 
     coef_ = Learned("rule.coef")
     eigenvalues_ = Learned("rule.eigenvalues")

@@ -10,6 +10,7 @@ from kernull._typing import Indices
 from kernull.calibration import check_folds
 from kernull.estimators.base import Learned, UnweightedEstimator
 from kernull.estimators.inputs import check_number
+from kernull.estimators.parameters import documented, keep
 from kernull.models.support import SupportMethod
 
 __all__ = ["MultiKernelOneClassSVM", "MultiKernelSVDD"]
@@ -19,6 +20,7 @@ class _SupportVectorEstimator(UnweightedEstimator):
     """What the two share: learning weights, and calibration by cross-scores."""
 
     nu: float
+    p: float
     slim: bool
     slim_lambda: float
     solver: str
@@ -61,6 +63,7 @@ class _SupportVectorEstimator(UnweightedEstimator):
         return "slim", {"slim_lambda": strength}
 
 
+@documented
 class MultiKernelOneClassSVM(_SupportVectorEstimator):
     r"""One-class SVM with learned kernel weights (MK-OCSVM).
 
@@ -74,8 +77,7 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths
-        As in `MultiKernelFisherNull`.
+    {kernels, views, scaling, widths}
     nu : float in (0, 1], default=0.1
         At most this share of the training rows lies outside the description, and at least this
         share are support vectors. The threshold does not hang on it; see ``false_alarm_rate``.
@@ -90,30 +92,20 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         ``"frank-wolfe"``, ``"kloft"`` or ``"paper"``.
     tol : float, default=1e-4
         Relative duality gap to stop at. libsvm's single precision allows little below 1e-5.
-    max_iter : int, optional
-        Limit of the solver's iterations; its own by default.
-    calibration_folds : int, default=10
-        Folds of the cross-scores that give the threshold. There is no closed form for leaving a
-        row out; kernel weights, widths and scaling stay those of the fit.
-    false_alarm_rate, calibration_fraction, random_state
-        As in `MultiKernelFisherNull`.
-    calibration : {"auto", "loo", "split"}, default="auto"
-        Scores that give the threshold: of every row by a model that did not see it
-        (by folds), or of rows held out.
-    storage, memory_limit, dtype, drop_constant
-        As in `MultiKernelFisherNull`.
+    {max_iter, calibration_folds, false_alarm_rate, calibration, calibration_fraction}
+    {random_state, storage, memory_limit, dtype, drop_constant}
 
     Attributes
     ----------
-    weights_, coef_, gap_, n_iter_, history_, solver_, kernel_names_
-        As in `MultiKernelFisherNull`; ``gap_`` of a slim model is its distance from the plain
-        optimum.
+    {weights_, gap_, n_iter_, history_, solver_, kernel_names_}
+    coef_ : array of shape (n,)
+        Coefficients of the training rows. (``gap_`` of a slim model is its distance from the plain
+        optimum.)
     support_ : array
         Indices of the support vectors.
     description_ : tuple
         (rho,)
-    threshold_, offset_, false_alarm_rate_
-        As in `MultiKernelFisherNull`.
+    {threshold_, false_alarm_rate_, calibration_}
 
     Notes
     -----
@@ -158,32 +150,14 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         dtype: Any = "float64",
         drop_constant: bool = True,
     ) -> None:
-        self.kernels = kernels
-        self.views = views
-        self.scaling = scaling
-        self.widths = widths
-        self.nu = nu
-        self.p = p
-        self.slim = slim
-        self.slim_lambda = slim_lambda
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.calibration_folds = calibration_folds
-        self.false_alarm_rate = false_alarm_rate
-        self.calibration = calibration
-        self.calibration_fraction = calibration_fraction
-        self.random_state = random_state
-        self.storage = storage
-        self.memory_limit = memory_limit
-        self.dtype = dtype
-        self.drop_constant = drop_constant
+        keep(self, locals())
 
     def learning_method(self) -> SupportMethod:
         """The method with its parameters, checked."""
         return self._support_method(self.p)
 
 
+@documented
 class MultiKernelSVDD(_SupportVectorEstimator):
     r"""Support vector data description with learned kernel weights (MK-SVDD).
 
@@ -198,33 +172,28 @@ class MultiKernelSVDD(_SupportVectorEstimator):
     is `MultiKernelOneClassSVM` with p = 1.
 
     The objective *rises* in every weight, so a kernel in which all rows look alike takes all of
-    it. A constant view is dropped for that reason unless ``drop_constant=False``.
+    it. A constant view is dropped for that reason unless ``drop_constant=False``. Given kernels
+    whose diagonals are not constant need k(x, x) to score new rows:
+    ``kernull.KernelStack(kernels, diagonal=...)``.
 
     Parameters
     ----------
-    kernels, views, scaling, widths
-        As in `MultiKernelFisherNull`. Precomputed kernels whose diagonals are not constant need
-        k(x, x) to score new rows: ``kernull.KernelStack(kernels, diagonal=...)``.
+    {kernels, views, scaling, widths}
     nu : float in (0, 1], default=0.1
         At most this share of the training rows lies outside the ball; C = 1/(nu n).
-    slim, slim_lambda, solver, tol, max_iter, calibration_folds
+    slim, slim_lambda, solver, tol
         As in `MultiKernelOneClassSVM`, also for what slim means here.
-    false_alarm_rate, calibration_fraction, random_state
-        As in `MultiKernelFisherNull`.
-    calibration : {"auto", "loo", "split"}, default="auto"
-        Scores that give the threshold: of every row by a model that did not see it
-        (by folds), or of rows held out.
-    storage, memory_limit, dtype, drop_constant
-        As in `MultiKernelFisherNull`.
+    {max_iter, calibration_folds, false_alarm_rate, calibration, calibration_fraction}
+    {random_state, storage, memory_limit, dtype, drop_constant}
 
     Attributes
     ----------
-    weights_, coef_, gap_, n_iter_, history_, solver_, kernel_names_, support_
+    {weights_, gap_, n_iter_, history_, solver_, kernel_names_}
+    coef_, support_
         As in `MultiKernelOneClassSVM`.
     description_ : tuple
         (R^2, a'K_d a)
-    threshold_, offset_, false_alarm_rate_
-        As in `MultiKernelFisherNull`.
+    {threshold_, false_alarm_rate_, calibration_}
 
     Examples
     --------
@@ -258,25 +227,7 @@ class MultiKernelSVDD(_SupportVectorEstimator):
         dtype: Any = "float64",
         drop_constant: bool = True,
     ) -> None:
-        self.kernels = kernels
-        self.views = views
-        self.scaling = scaling
-        self.widths = widths
-        self.nu = nu
-        self.slim = slim
-        self.slim_lambda = slim_lambda
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.calibration_folds = calibration_folds
-        self.false_alarm_rate = false_alarm_rate
-        self.calibration = calibration
-        self.calibration_fraction = calibration_fraction
-        self.random_state = random_state
-        self.storage = storage
-        self.memory_limit = memory_limit
-        self.dtype = dtype
-        self.drop_constant = drop_constant
+        keep(self, locals())
 
     def learning_method(self) -> SupportMethod:
         """The method with its parameters, checked."""

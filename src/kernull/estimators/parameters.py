@@ -1,0 +1,141 @@
+"""What estimators share: the text on their parameters, and how parameters are kept."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+__all__ = ["documented", "keep"]
+
+T = TypeVar("T", bound=type)
+
+#: Parameters and learned attributes that mean the same wherever they are found, in numpydoc's form.
+SHARED = r"""
+kernels : str, callable, list of these, or "precomputed", default="rbf"
+    ``"rbf"``, ``"laplacian"``, ``"linear"``, ``"polynomial"``, ``"cosine"``, a function
+    f(X, Y) -> (len(X), len(Y)), or a list: each view gets each of them. With
+    ``"precomputed"``, ``fit`` takes kernels of shape (J, n, n) and scoring (J, m, n).
+views : None, "features" or mapping of name -> columns, default=None
+    Groups of columns that describe one aspect each. None: one view of all columns;
+    ``"features"``: one view per column; a mapping gives columns by position, name or slice.
+scaling : {"standard", "whiten", "whiten-raw", "quantile", "none"}, several, or "auto"
+    Scaling of each view by its own training statistics. ``"whiten"`` decorrelates with a
+    shrunk covariance; use it for embeddings, and ``"whiten-raw"``, which does not standardise
+    first, for a network's activations; ``"quantile"`` gives each column normal scores by its
+    ranks. Several give several kernels per view; ``"auto"`` (the default) is ``("standard",
+    "whiten", "quantile")``, without ``"whiten"`` where a view has one column.
+widths : float, sequence of float or "auto", default="auto"
+    Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
+    several give several kernels per view. ``"auto"``: the median distance to the nearest
+    neighbour, view by view and scaling by scaling.
+normalize : {"none", "offdiagonal"} or float in [0, 1], default="offdiagonal"
+    ``"offdiagonal"`` divides each kernel by the mean of its off-diagonal entries, so that
+    learned weights do not drift to the widest kernel; use it where several widths of a view
+    compete. A number is the power of that mean to divide by: 0 is none, 1 is offdiagonal.
+p : float in [1, inf], default=1.5
+    Norm of the kernel weights: 1 is sparse, inf is uniform. With ``r``, the norm between
+    groups of kernels. (``"auto"`` is 1.5.)
+r : float in [1, inf], optional
+    Norm within a group of kernels; None (the default): no groups. r = 1 with p > 1 lets the
+    widths of a view compete while every view stays in play.
+kernel_groups : sequence of length J, optional
+    Group of each kernel, used with ``r``; by default kernels of one view form a group.
+delta : float, default=0.01
+    Ridge relative to the number of rows, > 0. Larger is smoother. (``"auto"`` is 0.01.)
+solver : str, default="auto"
+    ``"auto"``, ``"newton"``, ``"subspace"``, ``"paper"``, ``"kloft"``, ``"frank-wolfe"``,
+    ``"gradient"``, ``"paper-cvx"`` or ``"cvxpy"``.
+tol : float, default=1e-6
+    Relative duality gap to stop at.
+max_iter : int, optional
+    Limit of the solver's iterations; its own by default.
+decision : {"evidence", "sum"}, default="evidence"
+    ``"evidence"``: each kernel is calibrated by itself, and what it says against a row, in
+    nats, is combined with the learned weights; see `kernull.models.evidence`. ``"sum"``: the
+    paper's projection, a sum over kernels.
+score_type : {"projection", "distance"}, default="projection"
+    ``y(x)``, or ``-|1 - y(x)|``, the score of the null-space papers. They agree where
+    y <= 1.
+false_alarm_rate : float, default=0.05
+    Share of normal rows that may be flagged. The threshold comes from the scores of
+    calibration rows, never from training scores.
+calibration_fraction : float in (0, 1) or int, default=0.25
+    Share (or number) of rows held out with ``calibration="split"``.
+random_state : int, RandomState or None, default=0
+    Seed of the draw of the rows held out, and of the rows of reference.
+storage : {"auto", "dense", "tiled", "nystroem", "dask"}, default="auto"
+    How kernels are kept: stored; evaluated on the fly, tile by tile; approximated from
+    ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` is the first
+    that fits memory and time; it warns before it approximates.
+memory_limit : int or str, optional
+    Bytes, or text such as ``"2GB"``; half of the available memory by default.
+dtype : {"float64", "float32"}, default="float64"
+    Type in which kernels are kept; ``"float32"`` halves memory.
+drop_constant : bool, default=True
+    Drop views that are constant on the training rows, with a warning.
+calibration : {"auto", "loo", "split"}, default="auto"
+    Scores that give the threshold: of every row by a model that did not see it, in closed form or
+    by folds, or of rows held out.
+calibration_folds : int, default=10
+    Folds of the cross-scores that give the threshold, where leaving a row out has no closed form.
+    What the fit chose (kernel weights, number of directions) stays.
+fusion : {"average", "product"}, default="average"
+    Arithmetic mean of the kernels, or their element-wise geometric mean. The latter is positive
+    semidefinite for rbf kernels but not in general; a product that is not one is refused.
+weights_ : array of shape (J,)
+    Kernel weights b.
+gap_ : float
+    Relative duality gap of the weights, in [0, 1].
+n_iter_ : int
+    Iterations of the solver.
+history_ : tuple of Record
+    Value, gap and change of the coefficients by iteration.
+threshold_, offset_ : float
+    Score below which rows are flagged.
+false_alarm_rate_ : float
+    The rate that the threshold stands for (above ``false_alarm_rate`` only where there are
+    too few rows for it).
+calibration_ : Calibration
+    The calibration scores, sorted.
+kernel_names_ : array of shape (J,)
+    Names of the kernels.
+solver_ : str
+    The solver that was used.
+"""
+_ENTRIES = {
+    re.match(r"\w+", entry).group(): entry.rstrip()  # type: ignore[union-attr]
+    for entry in re.split(r"\n(?=\w)", SHARED.strip())
+}
+
+
+def documented(cls: T) -> T:
+    """Fill in the text of shared parameters where a docstring has a line ``{name, name}``.
+
+    Examples
+    --------
+    >>> @documented
+    ... class Model:
+    ...     '''A model.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     {tol, max_iter}
+    ...     '''
+    >>> print(Model.__doc__.splitlines()[4])
+        tol : float, default=1e-6
+    """
+
+    def fill(found: re.Match[str]) -> str:
+        margin, names = found.groups()
+        lines = "\n".join(_ENTRIES[name] for name in names.split(", ")).splitlines()
+        return "\n".join(margin + line if line else "" for line in lines)
+
+    cls.__doc__ = re.sub(r"^( *)\{(\w+(?:, \w+)*)\}$", fill, cls.__doc__ or "", flags=re.MULTILINE)
+    return cls
+
+
+def keep(estimator: Any, arguments: dict[str, Any]) -> None:
+    """Keep every argument of ``__init__``, as it is, under its own name: scikit-learn's rule."""
+    vars(estimator).update(
+        (name, value) for name, value in arguments.items() if name not in ("self", "__class__")
+    )
