@@ -48,22 +48,18 @@ from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
 from kernull.views import resolve_views
 
-__all__ = ["AdditiveEstimator", "Learned", "OneClassKernelEstimator", "UnweightedEstimator"]
+__all__ = [
+    "AdditiveEstimator",
+    "KernelEstimator",
+    "Learned",
+    "OneClassKernelEstimator",
+    "UnweightedEstimator",
+]
 
 
 #: Parameters that settings take as they are.
-SHARED: tuple[str, ...] = (
-    "kernels",
-    "widths",
-    "scaling",
-    "drop_constant",
-    "normalize",
-    "reference",
-    "random_state",
-    "storage",
-    "landmarks",
-    "false_alarm_rate",
-)
+SHARED: tuple[str, ...] = ("kernels", "widths", "scaling", "drop_constant", "normalize")
+SHARED += ("reference", "random_state", "storage", "landmarks", "false_alarm_rate")
 
 
 class Learned:
@@ -100,7 +96,41 @@ class Learned:
         return tensor_on(value, device) if self.tensor and device is not None else value
 
 
-class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
+class KernelEstimator(OutlierMixin, BaseEstimator):
+    """An estimator over kernels, of one task or of several, as scikit-learn sees it."""
+
+    kernels: Any
+    model_: Any
+
+    @property
+    def kernel_names_(self) -> Any:
+        """Names of the kernels."""
+        return np.array(self._fitted_model.kernels.names, dtype=object)
+
+    @property
+    def bank_(self) -> Any:
+        """The kernels of the views, with the training rows (of the first task); None if given."""
+        kernels = self._fitted_model.kernels
+        return kernels.set if isinstance(kernels, TableKernels) else None
+
+    @property
+    def _fitted_model(self) -> Any:
+        check_is_fitted(self)
+        return self.model_
+
+    @property
+    def _pairwise(self) -> bool:
+        """Whether ``fit`` takes kernels rather than a table."""
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that precomputed stacks are sliced on both sides."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._pairwise
+        return tags
+
+
+class OneClassKernelEstimator(KernelEstimator):
     """Base of all one-class estimators over a stack of kernels.
 
     A subclass has the parameters ``kernels, views, scaling, widths, false_alarm_rate, storage,
@@ -114,7 +144,6 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
     _offers_refits = False
 
     model_: KernelModel
-    kernels: Any
     views: Any
     scaling: Any
     widths: Any
@@ -214,7 +243,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> TableRows | GivenRows:
         """What to learn from; notes the columns."""
-        if isinstance(self.kernels, str) and self.kernels == "precomputed":
+        if self._pairwise:
             stack = read_precomputed(as_numpy(X), dtype=read_dtype(self.dtype))
             self.n_features_in_ = stack.n
             return GivenRows(stack)
@@ -241,10 +270,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         -------
         array of shape (m,)
         """
-        check_is_fitted(self)
-        if is_dask(X):
-            return map_rows(lambda part: self.score_samples(part, missing_views=missing_views), X)  # type: ignore[no-any-return]
-        return match_container(self._judged(X, missing_views)[1], X)  # type: ignore[no-any-return]
+        return self._judge(X, missing_views, lambda model, scores: scores)
 
     def decision_function(self, X: Any, *, missing_views: Any = None) -> Array:
         """Score minus threshold: negative where a row is flagged."""
@@ -256,11 +282,9 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
 
         A row is flagged exactly where its p-value is at most ``false_alarm_rate_``.
         """
-        check_is_fitted(self)
-        if is_dask(X):
-            return map_rows(lambda part: self.predict(part, missing_views=missing_views), X, int)  # type: ignore[no-any-return]
-        model, scores = self._judged(X, missing_views)
-        return match_container(np.where(scores - model.threshold >= 0, 1, -1), X)  # type: ignore[no-any-return]
+        return self._judge(
+            X, missing_views, lambda model, s: np.where(s - model.threshold >= 0, 1, -1), int
+        )
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and judge each training row by a model that did not see it.
@@ -295,11 +319,7 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         theorem. Having no bound to lose, p then interpolates between the ranks
         (`kernull.calibration.Calibration`), so that rates are not rounded down.
         """
-        check_is_fitted(self)
-        if is_dask(X):
-            return map_rows(lambda part: self.p_values(part, missing_views=missing_views), X)  # type: ignore[no-any-return]
-        model, scores = self._judged(X, missing_views)
-        return match_container(model.calibration.p_values(scores), X)  # type: ignore[no-any-return]
+        return self._judge(X, missing_views, lambda model, s: model.calibration.p_values(s))
 
     def detect(self, X: Any, fdr: float = 0.1, *, missing_views: Any = None) -> Mask:
         """Flag rows of one batch with at most this share of false alarms among the flags.
@@ -330,10 +350,14 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         p_values = as_numpy(self.p_values(X, missing_views=missing_views))
         return match_container(discoveries(np.asarray(p_values), fdr), X)  # type: ignore[no-any-return]
 
-    def _judged(self, X: Any, missing_views: Any) -> tuple[KernelModel, Array]:
-        """The model for the views that are there, and the scores of rows by it."""
+    def _judge(self, X: Any, missing_views: Any, call: Any, dtype: Any = float) -> Array:
+        """What ``call(model, scores)`` says of rows, in their container, block by block of Dask."""
+        check_is_fitted(self)
+        if is_dask(X):
+            return map_rows(lambda part: self._judge(part, missing_views, call), X, dtype)  # type: ignore[no-any-return]
         model = self._without(missing_views)
-        return model, model.score(self._cross(model, X, view_names(missing_views))[0])
+        scores = model.score(self._cross(model, X, view_names(missing_views))[0])
+        return match_container(call(model, scores), X)  # type: ignore[no-any-return]
 
     def _without(self, missing_views: Any) -> KernelModel:
         missing = view_names(missing_views)
@@ -363,31 +387,6 @@ class OneClassKernelEstimator(OutlierMixin, BaseEstimator):
         if missing:
             X = kernels.silenced(X, model.kept_kernels(missing))
         return kernels.cross(X, dtype), None
-
-    # -- small things ------------------------------------------------------------------------
-
-    @property
-    def kernel_names_(self) -> Any:
-        """Names of the kernels."""
-        return np.array(self._fitted_model.kernels.names, dtype=object)
-
-    @property
-    def bank_(self) -> Any:
-        """The kernels of the views, with the training rows; None for precomputed kernels."""
-        kernels = self._fitted_model.kernels
-        return kernels.set if isinstance(kernels, TableKernels) else None
-
-    @property
-    def _fitted_model(self) -> KernelModel:
-        check_is_fitted(self)
-        return self.model_
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that precomputed stacks are sliced on both sides."""
-        tags = super().__sklearn_tags__()
-        kernels = self.kernels
-        tags.input_tags.pairwise = isinstance(kernels, str) and kernels == "precomputed"
-        return tags
 
 
 class UnweightedEstimator(OneClassKernelEstimator):

@@ -326,8 +326,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         array of shape (m,)
             At least 1.
         """
-        model, scores = self._judged(X, missing_views)
-        return match_container(model.rule.rarity(-scores)[0], X)  # type: ignore[no-any-return]
+        return self._judge(X, missing_views, lambda model, s: model.rule.rarity(-s)[0])
 
     # -- growing -----------------------------------------------------------------------------
 
@@ -366,7 +365,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         """
         self._check_clean("partial_fit")
         budget, rate = read_budget(self.max_samples), self.false_alarm_rate
-        given = isinstance(self.kernels, str) and self.kernels == "precomputed"
+        given = self._pairwise
         check_growing(self.calibration, self.reference, "partial_fit")
         limit, dtype = parse_memory_limit(self.memory_limit), read_dtype(self.dtype)
         with rollback_on_error(self):

@@ -7,15 +7,13 @@ from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, cuda_device_of, host, match_container
 from kernull._typing import Array, Indices
 from kernull.calibration import discoveries
-from kernull.estimators.base import Learned
+from kernull.estimators.base import KernelEstimator, Learned
 from kernull.estimators.inputs import (
     by_evidence,
     read_decision,
@@ -53,7 +51,7 @@ class LearnedByTask(Learned):
 
 
 @documented
-class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
+class JointMultiKernelFisherNull(KernelEstimator):
     r"""Related one-class tasks that share kernel weights (the paper's joint lp MK-FN).
 
     .. math::
@@ -128,7 +126,6 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
     """
 
     model_: JointModel
-    kernels: Any
     normalize: Any
     storage: str
     dtype: Any
@@ -426,31 +423,6 @@ class JointMultiKernelFisherNull(OutlierMixin, BaseEstimator):
         found = self.threshold_
         return found if len(found) > 1 else next(iter(found.values()))
 
-    @property
-    def kernel_names_(self) -> Any:
-        """Names of the kernels."""
-        self._tasks()
-        return np.array(self.model_.kernels.names, dtype=object)
-
-    @property
-    def bank_(self) -> Any:
-        """The kernels of the first task; None for precomputed kernels."""
-        self._tasks()
-        kernels = self.model_.kernels
-        return kernels.set if isinstance(kernels, TableKernels) else None
-
     def _tasks(self) -> Mapping[Hashable, KernelModel]:
-        check_is_fitted(self)
-        return self.model_.tasks
-
-    # -- small things ------------------------------------------------------------------------
-
-    @property
-    def _pairwise(self) -> bool:
-        return isinstance(self.kernels, str) and self.kernels == "precomputed"
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that precomputed stacks are sliced on both sides."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._pairwise
-        return tags
+        tasks: Mapping[Hashable, KernelModel] = self._fitted_model.tasks
+        return tasks

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,13 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._containers import as_numpy, cuda_device_of, host
 from kernull._typing import Array, Indices
-from kernull.calibration import leaking_view, warn_of_leak
 from kernull.calibration.left_out_distances import trust
-from kernull.calibration.left_out_kernels import leaves_scaling_out
-from kernull.errors import InvalidKernelError, TooFewRowsWarning
+from kernull.errors import InvalidKernelError
 from kernull.estimators.inputs import read_dtype, read_table, read_weights
 from kernull.models import GivenKernels, TableKernels
 from kernull.models.joint import TaskKernels
-from kernull.models.tasks import pooled_kernels, varying_views
-from kernull.stacks import DenseStack, KernelSet, check_memory, fit_and_combine, parse_memory_limit
+from kernull.models.tasks import table_tasks, trusted, varying_views
+from kernull.stacks import DenseStack, check_memory, fit_and_combine, parse_memory_limit
 from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
 from kernull.stacks.normalise import read_normalisation
 from kernull.views import resolve_views
@@ -37,9 +34,6 @@ __all__ = [
 
 #: The name of the only task where no groups are given.
 ONLY = "all"
-#: Tasks of at most so many rows, with views of more columns per row, flag fewer rows than promised:
-#: 20 x 500 3.1%, 40 x 100 3.0%, 40 x 400 2.4% where 5% are; 20 x 50 4.7%, 80 x 400 4.3%.
-FEW_ROWS, COLUMNS_PER_ROW = 64, 2
 
 
 def read_groups(groups: Any, rows: int, known: Mapping[Any, Any] | None = None) -> list[Hashable]:
@@ -127,90 +121,17 @@ def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
     weight = read_weights(sample_weight, X)
     rows = group_rows(read_groups(groups, len(table)))
     kept = rows if weight is None else {c: i[weight[i] > 0] for c, i in rows.items()}
-    weight = None if weight is None else _trusted(weight, kept.values())
+    weight = None if weight is None else trusted(weight, kept.values())
     check_sizes({name: len(index) for name, index in kept.items()})
     views = resolve_views(
         estimator.views, table.shape[1], getattr(estimator, "feature_names_in_", None)
     )
     index = list(kept.values())
     views = varying_views(table, index, views) if estimator.drop_constant else views
-    if estimator.pooled:
-        options = _kernel_options(estimator)
-        shared = pooled_kernels(table, index, weight, views=views, **options)
-        sets = [shared.with_rows(table[rows]) for rows in index]
-    else:
-        sets = [_own_kernels(estimator, table, rows, weight, views) for rows in index]
-    named = dict(zip(kept, sets, strict=True))
-    _warn_of_leaks(named, sum(map(len, index)), estimator.pooled)
-    if not estimator.pooled:
-        _warn_of_few_rows(named)
-    check_room(estimator, [len(rows) for rows in index], sets[0].J)
-    tasks = {
-        name: TaskKernels(
-            TableKernels(own),
-            None if weight is None else weight[rows],
-            table[rows],
-            estimator.pooled,
-        )
-        for (name, rows), own in zip(kept.items(), sets, strict=True)
-    }
+    tasks = table_tasks(table, kept, weight, views, estimator.pooled, **_kernel_options(estimator))
+    first = next(iter(tasks.values())).kernels
+    check_room(estimator, [len(rows) for rows in index], len(first.names))
     return tasks, rows, views
-
-
-def _warn_of_leaks(sets: dict[Hashable, KernelSet], n: int, pooled: bool) -> None:
-    """Name tasks whose rows cannot be left out of a scaling that follows them closely."""
-    leaks = {
-        name: leaking_view(kernels, n if pooled else kernels.n)
-        for name, kernels in sets.items()
-        if pooled or not leaves_scaling_out(kernels)
-    }
-    found = [name for name, leak in leaks.items() if leak is not None]
-    if found:
-        several = "" if len(found) == 1 else f" (and those of {len(found) - 1} more tasks)"
-        whose = " of all tasks" if pooled else f" of task {found[0]!r}{several}"
-        warn_of_leak(leaks[found[0]], whose)
-
-
-def _warn_of_few_rows(sets: dict[Hashable, KernelSet]) -> None:
-    """Name tasks whose left-out scores spread more than those of new rows, and so flag fewer."""
-    found = [
-        name
-        for name, kernels in sets.items()
-        if kernels.n <= FEW_ROWS
-        and any(
-            view.scaler.kind.startswith("whiten")
-            and len(view.columns) > COLUMNS_PER_ROW * kernels.n
-            for view in kernels.views
-        )
-    ]
-    if found:
-        warnings.warn(
-            f"groups: {_some(found)} whiten views of more than {COLUMNS_PER_ROW} columns per row "
-            f"by {FEW_ROWS} rows or fewer. Fewer normal rows will be flagged than false_alarm_rate "
-            "says, about half as many; outliers are found all the same. Give more rows.",
-            TooFewRowsWarning,
-            stacklevel=5,
-        )
-
-
-def _trusted(weight: Array, tasks: Iterable[Indices]) -> Array | None:
-    """Weights of mean one within each task."""
-    out = np.zeros(len(weight))
-    for rows in tasks:
-        if len(rows):
-            out[rows] = trust(weight[rows], len(rows))
-    return None if (out == 1.0).all() else out
-
-
-def _own_kernels(
-    estimator: Any, table: Array, rows: Any, weight: Array | None, views: Any
-) -> KernelSet:
-    """A task's kernels with scaling and widths by its own rows."""
-    own = None if weight is None else weight[rows]
-    # Constant views are seen to for all tasks at once: they share their kernels.
-    return KernelSet.fit(
-        table[rows], views, sample_weight=own, drop_constant=False, **_kernel_options(estimator)
-    )
 
 
 def _kernel_options(estimator: Any) -> dict[str, Any]:
@@ -274,20 +195,20 @@ def read_new_task(
     if weight is not None:
         table, weight = table[weight > 0], trust(weight[weight > 0], int((weight > 0).sum()))
     check_room(estimator, [len(table)], len(weights) if later else 0)
-    kernel, views = None, estimator.model_.views
+    views = estimator.model_.views
     assert views is not None
     if estimator.pooled:
         own = shared.set.with_rows(table)
         kernel = None if later else own.combine(weights)
-    elif later:
-        own = _own_kernels(estimator, table, slice(None), weight, views)
-    else:
-        own, kernel = fit_and_combine(
-            table, views, weights, shared.names, sample_weight=weight, **_kernel_options(estimator)
-        )
-    if not estimator.pooled:
-        _warn_of_few_rows({name: own})
-    return TaskKernels(TableKernels(own), weight, table, estimator.pooled), kernel
+        return TaskKernels(TableKernels(own), weight, table, pooled=True), kernel
+    options = _kernel_options(estimator)
+    if later:
+        rows = {name: np.arange(len(table))}
+        return table_tasks(table, rows, weight, views, pooled=False, **options)[name], None
+    own, kernel = fit_and_combine(
+        table, views, weights, shared.names, sample_weight=weight, **options
+    )
+    return TaskKernels(TableKernels(own), weight, table), kernel
 
 
 def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:
