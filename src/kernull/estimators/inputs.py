@@ -261,13 +261,6 @@ SCORE_TYPES = ("projection", "distance")
 _DTYPES = {"float64": np.float64, "float32": np.float32}
 
 
-def read_delta(delta: Any) -> float:
-    """The relative ridge that ``delta`` stands for."""
-    if isinstance(delta, str) and delta == "auto":
-        return AUTO_DELTA
-    return check_number("delta", delta, "'auto', or a positive number (relative to n)", 0.0)
-
-
 def widths_of(kernels: KernelSet) -> dict[str, list[float]]:
     """Width factors of the kernels of each view, in the order of its kernels."""
     out: dict[str, list[float]] = {}
@@ -315,9 +308,12 @@ def read_weights_method(estimator: Any) -> FisherMethod:
         raise ValueError(
             f"score_type: got {estimator.score_type!r}; expected one of {SCORE_TYPES}."
         )
+    p, delta = estimator.p, estimator.delta
+    automatic = isinstance(delta, str) and delta == "auto"
+    expected = "'auto', or a positive number (relative to n)"
     return FisherMethod(
-        p=AUTO_P if isinstance(estimator.p, str) and estimator.p == "auto" else estimator.p,
-        delta=read_delta(estimator.delta),
+        p=AUTO_P if isinstance(p, str) and p == "auto" else p,
+        delta=AUTO_DELTA if automatic else check_number("delta", delta, expected, 0.0),
         r=estimator.r,
         kernel_groups=estimator.kernel_groups,
         solver=estimator.solver,
