@@ -19,6 +19,7 @@ from kernull.calibration import LeftOut, check_folds, cross_scores
 from kernull.errors import MissingDependencyError
 from kernull.estimators.base import Learned, UnweightedEstimator
 from kernull.estimators.inputs import read_table
+from kernull.estimators.parameters import keep
 from kernull.models.fused import fuse
 from kernull.models.fusion import fused_blocks
 from kernull.models.kernels import Training
@@ -77,18 +78,11 @@ class AveragedOneClassSVM(UnweightedEstimator):
         dtype: Any = "float64",
         drop_constant: bool = True,
     ) -> None:
-        self.kernels = kernels
-        self.views = views
-        self.fusion = fusion
-        self.scaling = scaling
-        self.widths = widths
-        self.nu = nu
-        self.calibration_folds = calibration_folds
-        self.false_alarm_rate = false_alarm_rate
-        self.storage = storage
-        self.memory_limit = memory_limit
-        self.dtype = dtype
-        self.drop_constant = drop_constant
+        keep(self, locals())
+
+    fusion: str
+    nu: float
+    calibration_folds: int
 
     machine_ = Learned("rule.machine")
 

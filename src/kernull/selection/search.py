@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import EdgeOfGridWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
+from kernull.estimators.parameters import documented, keep
 from kernull.paths.grids import (
     DELTAS,
     PS,
@@ -33,6 +34,17 @@ from kernull.stacks.given import read_precomputed
 __all__ = ["MultiKernelFisherNullCV"]
 
 
+#: Parameters that models take as they are.
+PASSED: tuple[str, ...] = ("kernels", "scaling", "normalize", "decision", "score_type")
+PASSED += ("false_alarm_rate", "storage", "memory_limit", "dtype", "drop_constant")
+
+
+def _of_best(name: str, text: str) -> Any:
+    """A learned attribute of the chosen model."""
+    return property(lambda search: getattr(search._best, name), doc=text)
+
+
+@documented
 class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
     r"""`MultiKernelFisherNull` with p, delta and width chosen by cross-validation.
 
@@ -43,17 +55,15 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
        \qquad \text{over a grid of } (p, \delta, \text{width})
 
     All (p, delta) of one width and fold come from one shared subspace (`kernull.selection.path`),
-    so that the grid costs a few fits. The defaults of `MultiKernelFisherNull` are in the grid; the
+    so that the grid costs a few fits; by evidence, p and delta change the weights alone. The defaults of `MultiKernelFisherNull` are in the grid; the
     paper's search is ``MultiKernelFisherNullCV(**PAPER_GRID, decision="sum", normalize="none")``
     with `kernull.selection.PAPER_GRID`. Rows with y = -1 are outliers: they are validated on and
     never trained on. Without any, a criterion that needs targets only takes their place.
 
     Parameters
     ----------
-    kernels, views, scaling, normalize, decision, score_type, false_alarm_rate : object
-        As in `MultiKernelFisherNull`. By evidence, p and delta change the weights alone.
-    storage, memory_limit, dtype, drop_constant : object
-        As in `MultiKernelFisherNull`.
+    {kernels, views, scaling, normalize, decision, score_type, false_alarm_rate}
+    {storage, memory_limit, dtype, drop_constant}
     ps : sequence of float in [1, inf]
         Norms to try; (1, 1.25, 1.5, 2, 4) by default.
     deltas : sequence of float > 0
@@ -151,28 +161,13 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         verbose: int = 0,
         model_params: dict[str, Any] | None = None,
     ) -> None:
-        self.kernels = kernels
-        self.views = views
-        self.ps = ps
-        self.deltas = deltas
-        self.widths = widths
-        self.cv = cv
-        self.scoring = scoring
-        self.scaling = scaling
-        self.normalize = normalize
-        self.decision = decision
-        self.tol = tol
-        self.refit_tol = refit_tol
-        self.score_type = score_type
-        self.false_alarm_rate = false_alarm_rate
-        self.storage = storage
-        self.memory_limit = memory_limit
-        self.dtype = dtype
-        self.drop_constant = drop_constant
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.model_params = model_params
+        keep(self, locals())
+
+    kernels: Any
+    views: Any
+    cv: Any
+    n_jobs: int | None
+    verbose: int
 
     # -- choosing ----------------------------------------------------------------------------
 
@@ -282,19 +277,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         return iter(track(results, "choosing p, delta, width", len(tasks), console=console))
 
     def _model(self, width: Any, views: Any, *, refit: bool = False) -> MultiKernelFisherNull:
-        params = {
-            "kernels": self.kernels,
-            "views": views,
-            "scaling": self.scaling,
-            "normalize": self.normalize,
-            "decision": self.decision,
-            "score_type": self.score_type,
-            "false_alarm_rate": self.false_alarm_rate,
-            "storage": self.storage,
-            "memory_limit": self.memory_limit,
-            "dtype": self.dtype,
-            "drop_constant": self.drop_constant,
-        }
+        params: dict[str, Any] = {name: getattr(self, name) for name in PASSED} | {"views": views}
         if isinstance(width, str) or not np.isnan(width):
             params["widths"] = width
         model = MultiKernelFisherNull(**params)
@@ -356,35 +339,12 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         stack = read_precomputed(X, n=self.n_rows_, J=len(self.weights_))
         return stack.columns(self.target_rows_)
 
-    @property
-    def weights_(self) -> Array:
-        """Kernel weights of the chosen model."""
-        return np.asarray(self._best.weights_)
-
-    @property
-    def coef_(self) -> Array:
-        """Coefficients of the targets in the chosen model."""
-        return np.asarray(self._best.coef_)
-
-    @property
-    def gap_(self) -> float:
-        """Certified gap of the chosen model."""
-        return float(self._best.gap_)
-
-    @property
-    def offset_(self) -> float:
-        """Threshold of the chosen model."""
-        return float(self._best.offset_)
-
-    @property
-    def threshold_(self) -> float:
-        """Threshold of the chosen model."""
-        return float(self._best.threshold_)
-
-    @property
-    def kernel_names_(self) -> Any:
-        """Names of the kernels."""
-        return self._best.kernel_names_
+    weights_ = _of_best("weights_", "Kernel weights of the chosen model.")
+    coef_ = _of_best("coef_", "Coefficients of the targets in the chosen model.")
+    gap_ = _of_best("gap_", "Certified gap of the chosen model.")
+    threshold_ = _of_best("threshold_", "Threshold of the chosen model.")
+    offset_ = _of_best("offset_", "Threshold of the chosen model.")
+    kernel_names_ = _of_best("kernel_names_", "Names of the kernels.")
 
     # -- small things ------------------------------------------------------------------------
 
