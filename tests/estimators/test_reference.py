@@ -245,7 +245,7 @@ def test_what_cannot_be_had_is_refused_by_name():
 def test_searches_normalise():
     search = MultiKernelFisherNullCV(
         views=VIEWS, ps=[1, 2], deltas=[1e-2], widths=[0.5], cv=3, scaling="standard",
-        model_params={"normalize": "offdiagonal"},
+        decision="sum", model_params={"normalize": "offdiagonal"},
     )  # fmt: skip
     best = search.fit(TRAIN).best_estimator_
     assert not np.allclose(best.scale_, 1.0)

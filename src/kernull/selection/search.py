@@ -55,10 +55,11 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
        \qquad \text{over a grid of } (p, \delta, \text{width})
 
     All (p, delta) of one width and fold come from one shared subspace (`kernull.selection.path`),
-    so that the grid costs a few fits; by evidence, p and delta change the weights alone. The defaults of `MultiKernelFisherNull` are in the grid; the
-    paper's search is ``MultiKernelFisherNullCV(**PAPER_GRID, decision="sum", normalize="none")``
-    with `kernull.selection.PAPER_GRID`. Rows with y = -1 are outliers: they are validated on and
-    never trained on. Without any, a criterion that needs targets only takes their place.
+    so that the grid costs a few fits; by evidence, p and delta change the weights alone. The
+    defaults of `MultiKernelFisherNull` are in the grid; the paper's search is
+    ``MultiKernelFisherNullCV(**PAPER_GRID, decision="sum", normalize="none")`` with
+    `kernull.selection.PAPER_GRID`. Rows with y = -1 are outliers: they are validated on and never
+    trained on. Without any, a criterion that needs targets only takes their place.
 
     Parameters
     ----------
