@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernull.calibration.evidence import Tails, combine, rarity, shares
+from kernull.calibration.evidence import TIED, Tails, combine, rarity, shares
 from kernull.calibration.left_out_scores import lower_ties
 
 
@@ -37,7 +37,7 @@ def test_evidence_is_that_of_a_loop(n, kind, rng):
     }[kind]
     new = np.concatenate([S, [S.min() - 3.0, S.min() - 1e-3, S.max() + 1.0]])
     tails = Tails.fit(S[:, None])
-    given, S = S, lower_ties(S)
+    given, S = S, lower_ties(S, TIED)
     truth = [naive(s, S) for s in new]
     np.testing.assert_allclose(tails.evidence(new[:, None])[:, 0], truth, rtol=1e-6, atol=1e-9)
     others = [naive(S[i], np.delete(S, i)) for i in range(n)]

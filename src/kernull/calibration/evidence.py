@@ -35,6 +35,9 @@ TAIL_SHARE, TAIL_ROWS = 0.1, 5
 LEAST_TAU = 1e-3
 #: Below so many rows, or different values, there is no tail.
 FEWEST_ROWS, FEWEST_VALUES = 12, 20
+#: Scores of one kernel that tie are lowered by so many n-ths of their spread: the ridge is small, and
+#: the projection of a row that is alone in its column moves by fourteen when a row is added.
+TIED = 20.0
 #: Differences of this relative size are rounding.
 SLACK = 1e-9
 #: Tail steps up to which evidence is linear; beyond, it grows with the fourth root, so that no
@@ -95,7 +98,7 @@ class Tails:
 
         Scores that tie are lowered first, by `lower_ties`.
         """
-        S = lower_ties(_bounded(scores))
+        S = lower_ties(_bounded(scores), TIED)
         n, J = S.shape
         weight, group = trust(sample_weight, n), read_groups(groups, n)
         ordered, counts = np.empty((n, J)), np.empty((n, J))

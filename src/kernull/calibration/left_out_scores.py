@@ -214,7 +214,7 @@ def not_above_own(contributions: Array, own: Array) -> Array:
     return np.asarray(contributions - (excess / total)[:, None] * size)
 
 
-def lower_ties(scores: Array) -> Array:
+def lower_ties(scores: Array, rows: float = TIED) -> Array:
     """Left-out scores, those that tie with others lowered by what one row more may change.
 
     In discrete data many rows are equally odd: their left-out scores tie. A new row that is odd in
@@ -226,6 +226,8 @@ def lower_ties(scores: Array) -> Array:
     Parameters
     ----------
     scores : array of shape (n,) or (n, J)
+    rows : float
+        How many n-ths of the spread.
 
     Returns
     -------
@@ -238,7 +240,7 @@ def lower_ties(scores: Array) -> Array:
     array([0. , 1. , 0.9, 0.9, 4. ])
     """
     if scores.ndim == 2:
-        return np.column_stack([lower_ties(column) for column in scores.T])
+        return np.column_stack([lower_ties(column, rows) for column in scores.T])
     n = len(scores)
     finite = np.isfinite(scores)
     if n < 2 or not finite.any():
@@ -254,7 +256,7 @@ def lower_ties(scores: Array) -> Array:
     tied[1:] |= near
     tied[:-1] |= near
     out = scores.copy()
-    out[order[tied]] -= TIED / n * spread + ROUNDING * np.abs(c[tied])
+    out[order[tied]] -= rows / n * spread + ROUNDING * np.abs(c[tied])
     return out
 
 
