@@ -35,8 +35,8 @@ TAIL_SHARE, TAIL_ROWS = 0.1, 5
 LEAST_TAU = 1e-3
 #: Below so many rows, or different values, there is no tail.
 FEWEST_ROWS, FEWEST_VALUES = 12, 20
-#: Scores of one kernel that tie are lowered by so many n-ths of their spread: the ridge is small, and
-#: the projection of a row that is alone in its column moves by fourteen when a row is added.
+#: Scores of one kernel that tie are lowered by so many n-ths of their spread: with a ridge that is
+#: small, the projection of a row that is alone in its column moves by fourteen with one row more.
 TIED = 20.0
 #: Differences of this relative size are rounding.
 SLACK = 1e-9

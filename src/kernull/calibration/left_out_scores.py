@@ -256,7 +256,7 @@ def lower_ties(scores: Array, rows: float = TIED) -> Array:
     tied[1:] |= near
     tied[:-1] |= near
     out = scores.copy()
-    out[order[tied]] -= rows / n * spread + ROUNDING * np.abs(c[tied])
+    out[order[tied]] -= min(rows / n, 1.0) * spread + ROUNDING * np.abs(c[tied])
     return out
 
 
