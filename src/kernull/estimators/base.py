@@ -25,7 +25,6 @@ from kernull._typing import Array, Mask
 from kernull.calibration import discoveries, read_calibration
 from kernull.calibration.left_out_distances import read_groups
 from kernull.errors import MissingCapabilityError
-from kernull.estimators.growing import read_budget, warn_beyond_budget
 from kernull.estimators.inputs import (
     read_dtype,
     read_partial_table,
@@ -44,6 +43,7 @@ from kernull.models import (
     learn,
     view_names,
 )
+from kernull.models.growing import read_budget, warn_beyond_budget
 from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
 from kernull.views import resolve_views
@@ -396,20 +396,7 @@ class UnweightedEstimator(OneClassKernelEstimator):
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Learn what normal looks like.
-
-        Parameters
-        ----------
-        X : table of shape (n, d), or kernels of shape (J, n, n)
-            Training rows, all taken to be normal; a stack of kernels when
-            ``kernels="precomputed"``.
-        y : ignored
-            Present for scikit-learn's interface.
-
-        Returns
-        -------
-        self
-        """
+        """Learn from a table (n, d) of normal rows, or their kernels (J, n, n); y is ignored."""
         self._fit(X)
         return self
 

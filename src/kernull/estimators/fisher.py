@@ -12,13 +12,6 @@ from kernull._containers import as_numpy, match_container
 from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator, Learned
-from kernull.estimators.growing import (
-    check_growing,
-    read_budget,
-    read_new_weights,
-    row_positions,
-    warn_of_few,
-)
 from kernull.estimators.inputs import (
     by_evidence,
     read_decision,
@@ -26,17 +19,26 @@ from kernull.estimators.inputs import (
     read_table,
     read_weights_method,
     rollback_on_error,
-    scalings_of,
-    widths_of,
 )
 from kernull.estimators.parameters import documented, keep
 from kernull.models import Fitted, TableKernels, view_names
 from kernull.models.contamination import WIDE, learn_contaminated, read_contamination
 from kernull.models.evidence import EvidenceMethod
 from kernull.models.fisher import FisherMethod
-from kernull.models.growing import check_relearning, drop, drop_least_useful, grow, growing
+from kernull.models.growing import (
+    check_growing,
+    check_relearning,
+    drop,
+    drop_least_useful,
+    grow,
+    growing,
+    read_budget,
+    read_new_weights,
+    row_positions,
+    warn_of_few,
+)
 from kernull.models.growing import relearn as relearned
-from kernull.stacks import KernelSet, parse_memory_limit
+from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
 
 __all__ = ["PAPER", "MultiKernelFisherNull"]
@@ -209,18 +211,23 @@ class MultiKernelFisherNull(AdditiveEstimator):
     @property
     def scaling_(self) -> dict[str, list[str]]:
         """The scalings of each view."""
-        return scalings_of(self._kernel_set("scaling_"))
+        return self._by_view("scaling_", lambda view: [view.scaler.kind])
 
     @property
     def widths_(self) -> dict[str, list[float]]:
         """The width factors of each view's kernels."""
-        return widths_of(self._kernel_set("widths_"))
+        return self._by_view(
+            "widths_", lambda view: [k.factor for k in view.kernels if k.factor is not None]
+        )
 
-    def _kernel_set(self, asked: str) -> KernelSet:
+    def _by_view(self, asked: str, read: Any) -> dict[str, list[Any]]:
         kernels = self._fitted_model.kernels
         if not isinstance(kernels, TableKernels):
             raise AttributeError(f"{asked}: precomputed kernels have no scaling and no widths.")
-        return kernels.set
+        out: dict[str, list[Any]] = {}
+        for view in kernels.set.views:
+            out.setdefault(view.name, []).extend(read(view))
+        return out
 
     def fit(
         self,
@@ -275,7 +282,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
     def _for_unclean_rows(self) -> MultiKernelFisherNull:
         """The estimator with what serves unclean rows in place of arguments left at defaults."""
         usual, own = MultiKernelFisherNull(), self.get_params(deep=False)
-        left = [name for name in WIDE if _same(own[name], getattr(usual, name))]
+        left = [name for name in WIDE if repr(own[name]) == repr(getattr(usual, name))]
         return MultiKernelFisherNull(**{**own, **{name: WIDE[name] for name in left}})
 
     def _check_clean(self, asked: str) -> None:
@@ -381,7 +388,9 @@ class MultiKernelFisherNull(AdditiveEstimator):
                 model, rows = growing(self.model_, limit), as_numpy(X)
                 if not given:
                     rows = read_table(self, rows, reset=False)
-                weight = read_new_weights(as_numpy(sample_weight), _new_rows(rows))
+                # rows of a table, or of kernels (J, k, n + k)
+                k = np.shape(rows)[-2] if np.ndim(rows) >= 2 else 0
+                weight = read_new_weights(as_numpy(sample_weight), k)
                 model = grow(model, rows, weight, rate, dtype)
             excess = 0 if budget is None else model.kernels.n - budget
             if excess > 0:
@@ -412,14 +421,3 @@ class MultiKernelFisherNull(AdditiveEstimator):
         rows = row_positions(as_numpy(indices), model.kernels.n)
         self.model_ = drop(model, rows, self.false_alarm_rate)
         return self
-
-
-def _new_rows(X: Any) -> int:
-    """Rows to add: of a table, or of kernels (J, k, n + k)."""
-    shape = np.shape(X)
-    return int(shape[-2]) if len(shape) >= 2 else 0
-
-
-def _same(value: Any, usual: Any) -> bool:
-    """Whether an argument was left at its default, a word or a number."""
-    return type(value) is type(usual) and bool(value == usual)

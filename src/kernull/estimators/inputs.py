@@ -1,9 +1,4 @@
-"""From what users pass to values: tables, columns, weights and parameters, checked.
-
-``scaling="auto"`` is resolved by `kernull.views.read_scalings` and ``widths="auto"`` by
-`kernull.kernels.auto_factor`, view by view; both need the training rows alone. None of the
-rules solves anything: a fit that uses them costs one fit.
-"""
+"""From what users pass to values: tables, columns, weights and parameters, checked."""
 
 from __future__ import annotations
 
@@ -19,15 +14,13 @@ from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
 from kernull.models.evidence import EvidenceMethod, rows_that_fit
 from kernull.models.fisher import FisherMethod
-from kernull.stacks import DenseStack, KernelSet, parse_memory_limit
+from kernull.stacks import DenseStack, parse_memory_limit
 from kernull.views import resolve_views
+from kernull.views.columns import column_names, listed, not_finite, not_numeric, text_columns
 
 __all__ = [
     "by_evidence",
     "check_number",
-    "may_miss_views",
-    "not_finite",
-    "not_numeric",
     "read_decision",
     "read_dtype",
     "read_partial_table",
@@ -36,9 +29,6 @@ __all__ = [
     "read_weights",
     "read_weights_method",
     "rollback_on_error",
-    "scalings_of",
-    "text_columns",
-    "widths_of",
 ]
 
 
@@ -64,7 +54,9 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
         )
     except (ValueError, TypeError) as error:
         if str(error).startswith(("Input X contains NaN", "Input X contains infinity")):
-            raise ValueError(not_finite(X, may_miss_views(estimator, not reset))) from error
+            raise ValueError(
+                not_finite(X, not reset and hasattr(estimator, "contributions"))
+            ) from error
         text = [] if isinstance(error, TypeError) and not hasattr(X, "columns") else text_columns(X)
         if not text:
             raise
@@ -111,10 +103,6 @@ def read_partial_table(estimator: Any, X: Any, ignore: Indices) -> Array:
     return table
 
 
-#: Columns that a message names at most.
-SHOWN = 8
-
-
 def read_used_columns(
     estimator: Any, X: Any, *, reset: bool, ignore: Indices | None = None
 ) -> Array | None:
@@ -133,7 +121,7 @@ def read_used_columns(
     ignore : integer array, optional
         Columns of the fit that need not be there.
     """
-    names = _names(X)
+    names = column_names(X)
     if names is None:
         return None
     if reset:
@@ -160,72 +148,10 @@ def read_used_columns(
     absent = [name for name in wanted if name not in set(names)]
     if absent:
         raise ValueError(
-            f"X: lacks the columns {_listed(absent)}, which the model reads. Columns that no view "
+            f"X: lacks the columns {listed(absent)}, which the model reads. Columns that no view "
             "reads may be absent; so may those of missing_views, where the model takes them."
         )
     return _fill(estimator, X, wanted, used, len(known), rows=1)
-
-
-def not_finite(X: Any, scoring: bool) -> str:
-    """What to say of a table with NaN or infinite values."""
-    names = _names(X)
-    values = np.asarray(X)
-    try:
-        bad = np.flatnonzero(~np.isfinite(values.astype(np.float64)).all(axis=0))
-    except (TypeError, ValueError):
-        bad = np.empty(0, dtype=np.intp)
-    where = ""
-    if len(bad):
-        labels = [f"{i}" if names is None else repr(names[i]) for i in bad[:SHOWN]]
-        more = "" if len(bad) <= SHOWN else f" and {len(bad) - SHOWN} more"
-        where = f" in column(s) {', '.join(labels)}{more}"
-    views = " A view that is missing as a whole: missing_views=[...]." if scoring else ""
-    return (
-        f"X: contains NaN or infinity (or values too large for float64){where}. Impute them "
-        "(scikit-learn's SimpleImputer before the model, in a pipeline), or leave out those rows."
-        f"{views}"
-    )
-
-
-def text_columns(X: Any) -> list[str]:
-    """Names of the columns of a table that cannot be read as numbers."""
-    if hasattr(X, "columns"):
-        columns = {str(name): X[name] for name in X.columns}
-    else:
-        values = np.asarray(X)
-        if values.dtype.kind not in "OUS" or values.ndim != 2:
-            return []
-        columns = {f"x{i}": column for i, column in enumerate(values.T)}
-    bad = []
-    for name, column in columns.items():
-        try:
-            np.asarray(column, dtype=np.float64)
-        except (ValueError, TypeError):
-            bad.append(name)
-    return bad
-
-
-def not_numeric(columns: list[str]) -> str:
-    """What to say of columns that cannot be read as numbers."""
-    return (
-        f"X: the columns {columns} are not numeric. Encode them (for example by scikit-learn's "
-        "OneHotEncoder) or drop them."
-    )
-
-
-def may_miss_views(estimator: Any, fitted: bool) -> bool:
-    """Whether the estimator can score rows of which a whole view is missing."""
-    return fitted and hasattr(estimator, "contributions")
-
-
-def _names(X: Any) -> list[str] | None:
-    """Names of a table's columns, if they are unique text."""
-    if not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
-        return None
-    names = list(X.columns)
-    if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-        return None
-    return names
 
 
 def _fill(estimator: Any, X: Any, names: list[str], used: Indices, width: int, rows: int) -> Array:
@@ -242,15 +168,10 @@ def _fill(estimator: Any, X: Any, names: list[str], used: Indices, width: int, r
         input_name="X",
     )
     if not np.isfinite(values).all():
-        raise ValueError(not_finite(X[wanted], may_miss_views(estimator, fitted=rows == 1)))
+        raise ValueError(not_finite(X[wanted], rows == 1 and hasattr(estimator, "contributions")))
     table = np.zeros((len(values), width))
     table[:, used] = values
     return table
-
-
-def _listed(names: list[str]) -> str:
-    more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
-    return f"{names[:SHOWN]}{more}"
 
 
 #: The norm of the weights under ``p="auto"``, and the relative ridge under ``delta="auto"``; see
@@ -259,22 +180,6 @@ AUTO_P = 1.5
 AUTO_DELTA = 1e-2
 SCORE_TYPES = ("projection", "distance")
 _DTYPES = {"float64": np.float64, "float32": np.float32}
-
-
-def widths_of(kernels: KernelSet) -> dict[str, list[float]]:
-    """Width factors of the kernels of each view, in the order of its kernels."""
-    out: dict[str, list[float]] = {}
-    for view in kernels.views:
-        out.setdefault(view.name, []).extend(k.factor for k in view.kernels if k.factor is not None)
-    return out
-
-
-def scalings_of(kernels: KernelSet) -> dict[str, list[str]]:
-    """The scalings of each view."""
-    out: dict[str, list[str]] = {}
-    for view in kernels.views:
-        out.setdefault(view.name, []).append(view.scaler.kind)
-    return out
 
 
 def read_dtype(dtype: Any) -> Any:

@@ -26,15 +26,15 @@ from kernull.estimators.parameters import documented, keep
 from kernull.estimators.tasks import (
     check_room,
     read_given_tasks,
-    read_groups,
     read_new_task,
     read_table_tasks,
     tasks_asked,
 )
-from kernull.models import Explanation, GivenKernels, KernelModel, TableKernels
+from kernull.models import Explanation, GivenKernels, TableKernels
 from kernull.models.evidence import EvidenceMethod
 from kernull.models.fisher import FisherMethod
 from kernull.models.joint import JointModel, enrolled, learn_tasks, relearn_tasks
+from kernull.models.tasks import read_task_labels
 from kernull.stacks.normalise import read_normalisation
 
 __all__ = ["JointMultiKernelFisherNull"]
@@ -47,7 +47,7 @@ class LearnedByTask(Learned):
         if estimator is None:
             return self
         read = attrgetter(self.path)
-        return {name: read(task) for name, task in estimator._tasks().items()}
+        return {name: read(task) for name, task in estimator._fitted_model.tasks.items()}
 
 
 @documented
@@ -268,7 +268,7 @@ class JointMultiKernelFisherNull(KernelEstimator):
         self
         """
         check_is_fitted(self)
-        model, name = self.model_, read_groups([group], 1)[0]
+        model, name = self.model_, read_task_labels([group], 1)[0]
         if name in model.tasks:
             raise ValueError(
                 f"group: the model already has a task {name!r}; forget({name!r}) first, or choose "
@@ -292,7 +292,7 @@ class JointMultiKernelFisherNull(KernelEstimator):
     def forget(self, group: Hashable) -> Self:
         """Remove a task; the shared weights stay."""
         check_is_fitted(self)
-        name = read_groups([group], 1, self.model_.tasks)[0]
+        name = read_task_labels([group], 1, self.model_.tasks)[0]
         if len(self.model_.tasks) == 1:
             raise ValueError(f"group: {name!r} is the only task; a model needs at least one.")
         self.model_ = self.model_.without_task(name)
@@ -363,11 +363,9 @@ class JointMultiKernelFisherNull(KernelEstimator):
 
     def p_values(self, X: Any, groups: Any = None) -> Any:
         """Conformal p-value of each row among the leave-one-out scores of its task."""
-
-        def judge(task: KernelModel, cross: Any, _: Any) -> Array:
-            return task.calibration.p_values(task.score(cross))
-
-        return self._by_task(X, groups, judge)
+        return self._by_task(
+            X, groups, lambda task, cross, _: task.calibration.p_values(task.score(cross))
+        )
 
     def detect(self, X: Any, fdr: float = 0.1, groups: Any = None) -> Any:
         """Flag rows of one batch, whatever their tasks; see `MultiKernelFisherNull.detect`."""
@@ -415,14 +413,10 @@ class JointMultiKernelFisherNull(KernelEstimator):
     @property
     def tasks_(self) -> list[Hashable]:
         """Names of the tasks."""
-        return list(self._tasks())
+        return list(self._fitted_model.tasks)
 
     @property
     def offset_(self) -> Any:
         """The same; scikit-learn's number where there is but one task."""
         found = self.threshold_
         return found if len(found) > 1 else next(iter(found.values()))
-
-    def _tasks(self) -> Mapping[Hashable, KernelModel]:
-        tasks: Mapping[Hashable, KernelModel] = self._fitted_model.tasks
-        return tasks

@@ -1,4 +1,4 @@
-"""Rows of tasks: which task each row belongs to, and the kernels of each task's rows."""
+"""What users of a joint estimator pass, as tasks with their kernels."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._containers import as_numpy, cuda_device_of, host
-from kernull._typing import Array, Indices
+from kernull._typing import Array
 from kernull.calibration.left_out_distances import trust
 from kernull.errors import InvalidKernelError
 from kernull.estimators.inputs import read_dtype, read_table, read_weights
 from kernull.models import GivenKernels, TableKernels
 from kernull.models.joint import TaskKernels
-from kernull.models.tasks import table_tasks, trusted, varying_views
+from kernull.models.tasks import (
+    check_sizes,
+    group_rows,
+    read_task_labels,
+    table_tasks,
+    trusted,
+    varying_views,
+)
 from kernull.stacks import DenseStack, check_memory, fit_and_combine, parse_memory_limit
 from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
 from kernull.stacks.normalise import read_normalisation
@@ -24,102 +31,18 @@ from kernull.views import resolve_views
 
 __all__ = [
     "check_room",
-    "group_rows",
     "read_given_tasks",
-    "read_groups",
     "read_new_task",
     "read_table_tasks",
     "tasks_asked",
 ]
-
-#: The name of the only task where no groups are given.
-ONLY = "all"
-
-
-def read_groups(groups: Any, rows: int, known: Mapping[Any, Any] | None = None) -> list[Hashable]:
-    """The task of each row, as plain Python objects.
-
-    ``known`` (when scoring) are the tasks of the model: one label then serves for all rows, None
-    means the only task there is, and an unknown one is an error.
-    """
-    if groups is None:
-        if known is None:
-            return [ONLY] * rows
-        if len(known) > 1:
-            raise ValueError(
-                f"groups: missing, while the model has {len(known)} tasks ({_some(known)}); pass "
-                "the task of each row."
-            )
-        return list(known) * rows
-    names = _labels(groups, rows, one_for_all=known is not None)
-    for row, name in enumerate(names):
-        if name is None or name != name:  # NaN differs from itself
-            raise ValueError(f"groups: row {row} has no task ({name!r}); every row needs one.")
-        try:
-            hash(name)
-        except TypeError:
-            raise ValueError(
-                f"groups: row {row} has {name!r}; expected names or numbers."
-            ) from None
-    if known is not None:
-        unknown = list(dict.fromkeys(name for name in names if name not in known))
-        if unknown:
-            raise ValueError(
-                f"groups: unknown task(s) {_some(unknown)}; the model knows {_some(known)}. Add a "
-                "task by enroll(X, group)."
-            )
-    return names
-
-
-def _labels(groups: Any, rows: int, *, one_for_all: bool) -> list[Any]:
-    if one_for_all and (isinstance(groups, str) or np.ndim(groups) == 0):
-        item = getattr(groups, "item", None)  # NumPy's scalars become plain ones
-        return [item() if callable(item) else groups] * rows
-    array = np.asarray(groups) if not isinstance(groups, list | tuple) else _objects(groups)
-    if array.ndim != 1 or len(array) != rows:
-        raise ValueError(
-            f"groups: got shape {array.shape}; expected the task of each of the {rows} rows."
-        )
-    return list(array.tolist())
-
-
-def _objects(values: Any) -> Any:
-    """A one-dimensional array of what is there: mixed lists would all turn into strings."""
-    out = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        out[i] = value.item() if isinstance(value, np.generic) else value
-    return out
-
-
-def group_rows(names: list[Hashable]) -> dict[Hashable, Indices]:
-    """Rows of each task, in order of first appearance."""
-    rows: dict[Hashable, list[int]] = {}
-    for i, name in enumerate(names):
-        rows.setdefault(name, []).append(i)
-    return {name: np.array(index, dtype=np.intp) for name, index in rows.items()}
-
-
-def check_sizes(sizes: Mapping[Hashable, int]) -> None:
-    """Every task needs at least two rows."""
-    small = {name: size for name, size in sizes.items() if size < 2}
-    if small:
-        shown = ", ".join(f"{name!r} ({size})" for name, size in list(small.items())[:5])
-        raise ValueError(
-            f"groups: each task needs at least 2 rows (of positive weight); too few in {shown}. "
-            "Leave these out, or enroll them once there are more rows."
-        )
-
-
-def _some(names: Any) -> str:
-    shown = [repr(name) for name in names]
-    return ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
 
 
 def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) -> Any:
     """Tasks of a table, the rows of each, and the views that they share."""
     table = read_table(estimator, X, reset=True)
     weight = read_weights(sample_weight, X)
-    rows = group_rows(read_groups(groups, len(table)))
+    rows = group_rows(read_task_labels(groups, len(table)))
     kept = rows if weight is None else {c: i[weight[i] > 0] for c, i in rows.items()}
     weight = None if weight is None else trusted(weight, kept.values())
     check_sizes({name: len(index) for name, index in kept.items()})
@@ -153,7 +76,7 @@ def read_given_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
         rows = group_rows([name for name, stack in stacks.items() for _ in range(stack.n)])
     else:
         whole = read_precomputed(X, dtype=dtype)
-        rows = group_rows(read_groups(groups, whole.n))
+        rows = group_rows(read_task_labels(groups, whole.n))
         columns, total = dict(rows), whole.n
         check_sizes({name: len(index) for name, index in rows.items()})
         stacks = {name: whole[np.ix_(index, index)] for name, index in rows.items()}
@@ -225,10 +148,10 @@ def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:
                 "X: a mapping of name -> kernels is for models of precomputed kernels, and "
                 "names its tasks itself (no groups)."
             )
-        read_groups(list(X), len(X), tasks)
+        read_task_labels(list(X), len(X), tasks)
         return {n: (tasks[n], tasks[n].kernels.cross(K, dtype), None, None) for n, K in X.items()}
     source: Any = read_table(estimator, X, reset=False) if is_table else _cross_stack(X)
-    rows = group_rows(read_groups(groups, len(source), tasks))
+    rows = group_rows(read_task_labels(groups, len(source), tasks))
     return {
         name: (
             tasks[name],

@@ -1,4 +1,4 @@
-"""Kernels of related tasks: which views they share, and scaling and widths in common."""
+"""Related tasks: which rows belong to which, the views they share, and their kernels."""
 
 from __future__ import annotations
 
@@ -19,11 +19,103 @@ from kernull.models.joint import TaskKernels
 from kernull.models.kernels import TableKernels
 from kernull.stacks import KernelSet
 
-__all__ = ["pooled_kernels", "table_tasks", "trusted", "varying_views"]
+__all__ = [
+    "check_sizes",
+    "group_rows",
+    "pooled_kernels",
+    "read_task_labels",
+    "table_tasks",
+    "trusted",
+    "varying_views",
+]
+
+#: The name of the only task where no groups are given.
+ONLY = "all"
 
 #: Tasks of at most so many rows, with views of more columns per row, flag fewer rows than promised:
 #: 20 x 500 3.1%, 40 x 100 3.0%, 40 x 400 2.4% where 5% are; 20 x 50 4.7%, 80 x 400 4.3%.
 FEW_ROWS, COLUMNS_PER_ROW = 64, 2
+
+
+def read_task_labels(
+    groups: Any, rows: int, known: Mapping[Any, Any] | None = None
+) -> list[Hashable]:
+    """The task of each row, as plain Python objects.
+
+    ``known`` (when scoring) are the tasks of the model: one label then serves for all rows, None
+    means the only task there is, and an unknown one is an error.
+    """
+    if groups is None:
+        if known is None:
+            return [ONLY] * rows
+        if len(known) > 1:
+            raise ValueError(
+                f"groups: missing, while the model has {len(known)} tasks ({_some(known)}); pass "
+                "the task of each row."
+            )
+        return list(known) * rows
+    names = _labels(groups, rows, one_for_all=known is not None)
+    for row, name in enumerate(names):
+        if name is None or name != name:  # NaN differs from itself
+            raise ValueError(f"groups: row {row} has no task ({name!r}); every row needs one.")
+        try:
+            hash(name)
+        except TypeError:
+            raise ValueError(
+                f"groups: row {row} has {name!r}; expected names or numbers."
+            ) from None
+    if known is not None:
+        unknown = list(dict.fromkeys(name for name in names if name not in known))
+        if unknown:
+            raise ValueError(
+                f"groups: unknown task(s) {_some(unknown)}; the model knows {_some(known)}. Add a "
+                "task by enroll(X, group)."
+            )
+    return names
+
+
+def _labels(groups: Any, rows: int, *, one_for_all: bool) -> list[Any]:
+    if one_for_all and (isinstance(groups, str) or np.ndim(groups) == 0):
+        item = getattr(groups, "item", None)  # NumPy's scalars become plain ones
+        return [item() if callable(item) else groups] * rows
+    array = np.asarray(groups) if not isinstance(groups, list | tuple) else _objects(groups)
+    if array.ndim != 1 or len(array) != rows:
+        raise ValueError(
+            f"groups: got shape {array.shape}; expected the task of each of the {rows} rows."
+        )
+    return list(array.tolist())
+
+
+def _objects(values: Any) -> Any:
+    """A one-dimensional array of what is there: mixed lists would all turn into strings."""
+    out = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        out[i] = value.item() if isinstance(value, np.generic) else value
+    return out
+
+
+def group_rows(names: list[Hashable]) -> dict[Hashable, Indices]:
+    """Rows of each task, in order of first appearance."""
+    rows: dict[Hashable, list[int]] = {}
+    for i, name in enumerate(names):
+        rows.setdefault(name, []).append(i)
+    return {name: np.array(index, dtype=np.intp) for name, index in rows.items()}
+
+
+def check_sizes(sizes: Mapping[Hashable, int]) -> None:
+    """Every task needs at least two rows."""
+    small = {name: size for name, size in sizes.items() if size < 2}
+    if small:
+        shown = ", ".join(f"{name!r} ({size})" for name, size in list(small.items())[:5])
+        raise ValueError(
+            f"groups: each task needs at least 2 rows (of positive weight); too few in {shown}. "
+            "Leave these out, or enroll them once there are more rows."
+        )
+
+
+def _some(names: Any) -> str:
+    shown = [repr(name) for name in names]
+    return ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
 
 
 def varying_views(
@@ -148,9 +240,8 @@ def _warn_of_few_rows(sets: dict[Hashable, KernelSet]) -> None:
         )
     ]
     if found:
-        shown = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
         warnings.warn(
-            f"groups: {shown} whiten views of more than {COLUMNS_PER_ROW} columns per row "
+            f"groups: {_some(found)} whiten views of more than {COLUMNS_PER_ROW} columns per row "
             f"by {FEW_ROWS} rows or fewer. Fewer normal rows will be flagged than false_alarm_rate "
             "says, about half as many; outliers are found all the same. Give more rows.",
             TooFewRowsWarning,

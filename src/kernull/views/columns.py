@@ -1,0 +1,75 @@
+"""Columns of a table by name, and what to say of those that cannot be read as numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["column_names", "listed", "not_finite", "not_numeric", "text_columns"]
+
+#: Columns that a message names at most.
+SHOWN = 8
+
+
+def not_finite(X: Any, scoring: bool) -> str:
+    """What to say of a table with NaN or infinite values."""
+    names = column_names(X)
+    values = np.asarray(X)
+    try:
+        bad = np.flatnonzero(~np.isfinite(values.astype(np.float64)).all(axis=0))
+    except (TypeError, ValueError):
+        bad = np.empty(0, dtype=np.intp)
+    where = ""
+    if len(bad):
+        labels = [f"{i}" if names is None else repr(names[i]) for i in bad[:SHOWN]]
+        more = "" if len(bad) <= SHOWN else f" and {len(bad) - SHOWN} more"
+        where = f" in column(s) {', '.join(labels)}{more}"
+    views = " A view that is missing as a whole: missing_views=[...]." if scoring else ""
+    return (
+        f"X: contains NaN or infinity (or values too large for float64){where}. Impute them "
+        "(scikit-learn's SimpleImputer before the model, in a pipeline), or leave out those rows."
+        f"{views}"
+    )
+
+
+def text_columns(X: Any) -> list[str]:
+    """Names of the columns of a table that cannot be read as numbers."""
+    if hasattr(X, "columns"):
+        columns = {str(name): X[name] for name in X.columns}
+    else:
+        values = np.asarray(X)
+        if values.dtype.kind not in "OUS" or values.ndim != 2:
+            return []
+        columns = {f"x{i}": column for i, column in enumerate(values.T)}
+    bad = []
+    for name, column in columns.items():
+        try:
+            np.asarray(column, dtype=np.float64)
+        except (ValueError, TypeError):
+            bad.append(name)
+    return bad
+
+
+def not_numeric(columns: list[str]) -> str:
+    """What to say of columns that cannot be read as numbers."""
+    return (
+        f"X: the columns {columns} are not numeric. Encode them (for example by scikit-learn's "
+        "OneHotEncoder) or drop them."
+    )
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of a table's columns, if they are unique text."""
+    if not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
+        return None
+    names = list(X.columns)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        return None
+    return names
+
+
+def listed(names: list[str]) -> str:
+    """Names as a message shows them."""
+    more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
+    return f"{names[:SHOWN]}{more}"
