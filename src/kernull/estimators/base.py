@@ -205,12 +205,9 @@ class OneClassKernelEstimator(KernelEstimator):
     ) -> Fitted:
         budget = None if self.max_samples is None else read_budget(self.max_samples)
         with rollback_on_error(self):  # never the columns of one fit with the kernels of another
-            weight, together = None, None
-            if sample_weight is not None:
-                weight = read_weights(as_numpy(sample_weight), X)
+            weight = None if sample_weight is None else read_weights(as_numpy(sample_weight), X)
             rows = self._rows(X)
-            if groups is not None:
-                together = read_groups(as_numpy(groups), rows.n)
+            together = None if groups is None else read_groups(as_numpy(groups), rows.n)
             fitted = self._learn(rows, weight, client, together)
             device = str(X.device) if is_tensor(X) else None
             self.model_ = replace(fitted.model, device=device)
@@ -226,12 +223,8 @@ class OneClassKernelEstimator(KernelEstimator):
 
     def learning_settings(self, client: Any = None) -> Settings:
         """The parameters that all methods share, checked, as `kernull.models.learn` takes them."""
-        calibrator = read_calibration(
-            self.calibration,
-            self.calibration_fraction,
-            self.random_state,
-            refits=self._offers_refits,
-        )
+        how = (self.calibration, self.calibration_fraction, self.random_state)
+        calibrator = read_calibration(*how, refits=self._offers_refits)
         return Settings(
             calibrator=calibrator,
             memory_limit=parse_memory_limit(self.memory_limit),

@@ -150,7 +150,10 @@ def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:
             )
         read_task_labels(list(X), len(X), tasks)
         return {n: (tasks[n], tasks[n].kernels.cross(K, dtype), None, None) for n, K in X.items()}
-    source: Any = read_table(estimator, X, reset=False) if is_table else _cross_stack(X)
+    if is_table:
+        source: Any = read_table(estimator, X, reset=False)
+    else:
+        source = X if isinstance(X, DenseStack) else DenseStack(np.asarray(X))
     rows = group_rows(read_task_labels(groups, len(source), tasks))
     return {
         name: (
@@ -185,7 +188,3 @@ def _own_stack(name: Hashable, X: Any, dtype: Any) -> DenseStack:
         return read_precomputed(X, dtype=dtype)
     except InvalidKernelError as error:
         raise InvalidKernelError(f"task {name!r}: {error}") from None
-
-
-def _cross_stack(X: Any) -> DenseStack:
-    return X if isinstance(X, DenseStack) else DenseStack(np.asarray(X))
