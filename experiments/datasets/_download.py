@@ -21,9 +21,9 @@ from urllib.parse import urljoin
 
 import numpy as np
 
+from experiments.datasets._archives import gunzip, tar_files, zip_file
 from kernull._typing import Array
 from kernull._whole import write_whole
-from kernull.safety import gunzip, tar_files, zip_file
 
 __all__ = ["REMOTE", "DownloadError", "Remote", "download", "offline", "table_digest"]
 

@@ -20,6 +20,7 @@ from kernull.estimators import (
     MultiKernelSVDD,
 )
 from kernull.methods.peers import AveragedOneClassSVM, TableDetector, pyod_detector
+from kernull.paths import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS
 
 __all__ = [
     "DELTAS",
@@ -32,12 +33,8 @@ __all__ = [
     "method_names",
 ]
 
-#: The paper's grid of norms.
-PS = (1.0, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 1e6)
-#: The paper's grid of ridges, relative to n.
-DELTAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2)
-#: The paper's grid of widths, relative to the mean pairwise distance.
-WIDTHS = (0.25, 0.5, 1.0)
+#: The paper's grids of norms, of ridges relative to n, and of widths.
+PS, DELTAS, WIDTHS = PAPER_PS, PAPER_DELTAS, PAPER_WIDTHS
 #: Grid of the SVM methods' nu; the paper names none.
 NUS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 #: Grid of the strength of the slim variants.

@@ -4,7 +4,7 @@ Files come from anybody. What is read here costs memory and time in proportion t
 stated, starts no other program, and reads no other file. See ``SECURITY.md``.
 """
 
-from kernull.safety.archives import check_npz, gunzip, read_file, tar_files, zip_file
+from kernull.safety.archives import check_npz, read_file
 from kernull.safety.graphs import check_graph, limit_memory, run_limited
 from kernull.safety.pictures import check_pixels, decoding, open_picture, read_picture
 
@@ -13,12 +13,9 @@ __all__ = [
     "check_npz",
     "check_pixels",
     "decoding",
-    "gunzip",
     "limit_memory",
     "open_picture",
     "read_file",
     "read_picture",
     "run_limited",
-    "tar_files",
-    "zip_file",
 ]
