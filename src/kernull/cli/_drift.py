@@ -57,6 +57,20 @@ class DriftTest:
         self.rows = rows
         self.random = np.random.default_rng(seed)
         self.R = np.zeros(len(POWERS) + len(SLOPES))
+        self.seen: list[float] = []
+
+    def state(self) -> dict[str, Any]:
+        """What the test has learned since it began, for JSON."""
+        random = self.random.bit_generator.state
+        return {"R": self.R.tolist(), "seen": self.seen, "random": random}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave, with the same normal scores."""
+        R, seen = np.array(state["R"], dtype=float), [float(score) for score in state["seen"]]
+        if R.shape != self.R.shape or not (np.isfinite(R).all() and (R >= 0).all()):
+            raise ValueError("R: expected one number per bet.")
+        self.random.bit_generator.state = state["random"]
+        self.R, self.seen, self.known = R, seen, sorted([*self.known, *seen])
 
     def see(self, score: float) -> bool:
         """Take in one score; True where it raises the alarm, after which the test starts anew."""
@@ -66,6 +80,7 @@ class DriftTest:
         p = (low + self.random.random() * (high - low + 1)) / (len(self.known) + 1)
         if len(self.known) < MOST:
             insort(self.known, float(score))
+            self.seen.append(float(score))
         p = max(p, 1e-12)
         bets = [e * p ** (e - 1.0) for e in POWERS] + [1.0 + s * (2.0 * p - 1.0) for s in SLOPES]
         self.R = (1.0 + self.R) * np.array(bets)

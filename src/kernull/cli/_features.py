@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -118,7 +119,9 @@ def read_views(file: str | None, options: Sequence[str]) -> dict[str, list[str]]
         views |= views_of(content.get("views", content), f"--views: {file}")
     for option in options:
         name, found, patterns = option.partition("=")
-        items = [item.strip() for item in patterns.split(",") if item.strip()]
+        # As CSV, so that a name may hold a comma: 'size="width, mm",height'.
+        cells = next(csv.reader([patterns], skipinitialspace=True), [])
+        items = [item.strip() for item in cells if item.strip()]
         if not found or not name.strip() or not items:
             raise UsageError(
                 f"--view: got {option!r}; expected NAME=PATTERN, for example 'colour=col_*' or "

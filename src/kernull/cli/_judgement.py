@@ -30,6 +30,8 @@ def evaluate(
     ] = None,
     missing_view: o.MissingView = None,
     missing: o.Missing = None,
+    empty: o.Empty = None,
+    drop: o.Drop = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
@@ -40,12 +42,12 @@ def evaluate(
     """Judge a model by labelled rows: AUC, average precision, and what its threshold does."""
     if curves is not None:
         check_writable(curves, (".csv", ".tsv", ".jsonl", ".parquet"), inputs=[model, data])
-    fitted = load_fitted(model, missing_view or [], missing)
+    fitted = load_fitted(model, missing_view or [], missing, empty)
     source = open_table(data, FileFormat(sep, decimal, encoding, sheet), quiet=quiet)
-    fitted = fitted.for_source(source, [])
+    fitted = fitted.for_source(source, drop or [])
     with progress(quiet) as bar:
         task = bar.add_task("Judging", total=source.size)
-        rows = source.read()
+        rows = fitted.see(source.read())
         y = labels(rows, label, normal)
         judged = judge(fitted, rows, reasons=False)
         bar.update(task, completed=source.size)

@@ -27,18 +27,10 @@ def fit(
     ] = None,
     views: o.Views = None,
     view: o.View = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN=KIND",
-            help="What columns are: number, category, date, identifier, left out. Repeat it.",
-        ),
-    ] = None,
+    kind: o.Kind = None,
     drop: o.Drop = None,
     encode: o.Encode = None,
-    dates: Annotated[
-        str | None, typer.Option(help="Dates: drop, or parts (hour of day, day of week).")
-    ] = None,
+    dates: o.Dates = None,
     missing: o.Missing = None,
     p: Annotated[
         float | None, typer.Option(min=1.0, help="Norm of the weights: 1 sparse, inf uniform.")
@@ -72,6 +64,7 @@ def fit(
     ] = False,
     label: o.Label = None,
     normal: o.Normal = None,
+    empty: o.Empty = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
@@ -93,8 +86,8 @@ def fit(
         {
             "views": read_views(views, view or []),
             "kinds": read_kinds(kind or [], drop or [], encode or []),
-            "dates": dates, "missing": missing, "label": label, "normal": normal, "sep": sep,
-            "decimal": decimal, "encoding": encoding, "sheet": sheet, "kernel": kernel,
+            "dates": dates, "missing": missing, "empty": empty, "label": label, "normal": normal,
+            "sep": sep, "decimal": decimal, "encoding": encoding, "sheet": sheet, "kernel": kernel,
             "scaling": scaling, "width": width, "p": p, "delta": delta, "solver": solver,
             "calibration": calibration, "decision": decision, "false_alarm_rate": false_alarm_rate,
             "select": select or None,
@@ -103,7 +96,7 @@ def fit(
     table = training(
         data, settings.views, settings.kinds, settings.text("label"), settings.text("normal"),
         quiet, form=settings.form, dates=settings.text("dates") or "drop",
-        missing=settings.text("missing") or "impute",
+        missing=settings.text("missing") or "impute", empty=settings.given.get("empty", ()),
     )  # fmt: skip
     parameters = settings.parameters() | {"views": table.table.views_}
     with progress(quiet) as bar:

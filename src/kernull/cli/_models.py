@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ def training(
     form: FileFormat | None = None,
     dates: str = "drop",
     missing: str = "impute",
+    empty: Sequence[str] = (),
     label_optional: bool = False,
 ) -> TrainingTable:
     """Read a table to learn from, and say what its columns are."""
@@ -78,7 +79,7 @@ def training(
         raise DataError(f"{path}: no row is labelled normal.")
     if len(learned) < 2:
         raise DataError(f"{path}: {len(learned)} normal row to learn from; expected at least 2.")
-    reader = TableViews(views, kinds=kinds, dates=dates, missing=missing)
+    reader = TableViews(views, kinds=kinds, dates=dates, missing=missing, empty=tuple(empty))
     try:
         reader.fit(learned)
     except ValueError as error:
@@ -163,18 +164,23 @@ class Fitted:
     table: TableViews | None
     missing_views: tuple[str, ...] = ()
     features: tuple[Feature, ...] = ()
+    dropped: tuple[str, ...] = ()
 
     def for_source(self, source: Source, drop: Sequence[str]) -> Fitted:
-        """The same for the columns of one table, or an error that names what is lacking."""
-        matching(drop, source.names, "--drop")
+        """The same for the columns of one table, or an error that names what is lacking.
+
+        Columns of the model that are dropped count as empty.
+        """
         if self.table is not None:
-            there, absent = set(source.names), set(self.absent)
-            lacking = [n for n in self.table.used_ if n not in there and n not in absent]
-            if lacking:
-                self.table._check_columns(
-                    None, Table(source.label, 0, dict.fromkeys(there, ())), []
-                )
-            return self
+            known = [*source.names, *(n for n in self.table.used_ if n not in source.names)]
+            gone = set(matching(drop, known, "--drop"))
+            found = replace(self, dropped=tuple(n for n in self.table.used_ if n in gone))
+            if len(found.dropped) == len(self.table.used_):
+                raise UsageError("--drop: no column of the model is left.")
+            there = Table(source.label, 0, dict.fromkeys(source.names, ()))
+            self.table._check_columns(None, there, found.absent)
+            return found
+        matching(drop, source.names, "--drop")
         wanted = getattr(self.model, "feature_names_in_", None)
         names = None if wanted is None else [str(name) for name in wanted]
         count = int(self.model.n_features_in_)
@@ -183,12 +189,16 @@ class Fitted:
 
     @property
     def absent(self) -> list[str]:
-        """Columns that only views read that are missing."""
-        if self.table is None or not self.missing_views:
+        """Columns that were dropped, and those that only views read that are missing."""
+        if self.table is None:
             return []
         columns = self.table._view_columns()
         kept = {n for view, ns in columns.items() if view not in self.missing_views for n in ns}
-        return [name for name in self.table.used_ if name not in kept]
+        return [n for n in self.table.used_ if n not in kept or n in self.dropped]
+
+    def see(self, rows: Table) -> Table:
+        """Rows with everything empty that the model takes for empty."""
+        return rows if self.table is None else rows.emptied(tuple(self.table.empty))
 
     @property
     def columns(self) -> list[str]:
@@ -228,7 +238,12 @@ class Fitted:
         return list(dict.fromkeys(map(str, self.model.bank_.kernel_views)))
 
 
-def load_fitted(path: str, missing_views: Sequence[str] = (), missing: str | None = None) -> Fitted:
+def load_fitted(
+    path: str,
+    missing_views: Sequence[str] = (),
+    missing: str | None = None,
+    empty: Sequence[str] | None = None,
+) -> Fitted:
     """Load a model file with its table.
 
     Parameters
@@ -238,6 +253,8 @@ def load_fitted(path: str, missing_views: Sequence[str] = (), missing: str | Non
         Views to do without.
     missing : {"impute", "error", "flag"}, optional
         What to do with empty cells, if not what the model was fitted with.
+    empty : sequence of str, optional
+        Texts that stand for an empty cell, beside those that the model was fitted with.
     """
     from kernull.errors import ModelFileError
     from kernull.tables import load_views
@@ -256,6 +273,10 @@ def load_fitted(path: str, missing_views: Sequence[str] = (), missing: str | Non
             raise UsageError("--missing: this model was fitted without a table; it takes no gaps.")
         if table is not None:
             table.missing = missing
+    if empty and table is None:
+        raise UsageError("--empty: this model was fitted without a table; it takes no gaps.")
+    if empty and table is not None:
+        table.empty = (*table.empty, *empty)
     fitted = Fitted(model, table, tuple(missing_views))
     unknown = [name for name in missing_views if name not in fitted.view_names]
     if unknown:

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "DataFile", "Decimal", "Drop", "Encode", "Encoding", "Json", "Label", "Missing", "MissingView",
-    "ModelFile", "Normal", "Quiet", "Sep", "Sheet", "View", "Views",
+    "DataFile", "Dates", "Decimal", "Drop", "Empty", "Encode", "Encoding", "Json", "Kind", "Label",
+    "Missing", "MissingView", "ModelFile", "Normal", "Quiet", "Sep", "Sheet", "View", "Views",
 ]  # fmt: skip
 
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")]
@@ -67,6 +67,26 @@ Sheet = Annotated[
 Missing = Annotated[
     str | None,
     typer.Option("--missing", metavar="HOW", help="Empty cells: impute, error or flag."),
+]
+Empty = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--empty",
+        metavar="TEXT",
+        help="A text or number that stands for an empty cell, beside NA, n/a, - and so on. "
+        "Repeat it.",
+    ),
+]
+Kind = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="PATTERN=KIND",
+        help="What columns are: number, category, date, identifier, left out. Repeat it.",
+    ),
+]
+Dates = Annotated[
+    str | None, typer.Option(help="Dates: drop, or parts (hour of day, day of week).")
 ]
 MissingView = Annotated[
     list[str] | None,

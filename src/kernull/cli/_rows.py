@@ -33,6 +33,7 @@ def score(
     ] = None,
     missing_view: o.MissingView = None,
     missing: o.Missing = None,
+    empty: o.Empty = None,
     drop: o.Drop = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
@@ -59,7 +60,7 @@ def score(
     check_writable(out, () if out == "-" else _SUFFIXES, inputs=[model, data])
     from kernull.report import can_explain
 
-    fitted = load_fitted(model, missing_view or [], missing)
+    fitted = load_fitted(model, missing_view or [], missing, empty)
     source = open_table(data, FileFormat(sep, decimal, encoding, sheet), chunk_rows, quiet)
     fitted = fitted.for_source(source, drop or [])
     kept = matching(keep or [], source.names, "--keep")
@@ -75,7 +76,8 @@ def score(
     rows = flagged = noted = 0
     with progress(quiet) as bar, open_rows(out, names, json, leave_formulas) as writer:
         task = bar.add_task("Scoring", total=source.size)
-        for chunk, done in source.chunks():
+        for raw, done in source.chunks():
+            chunk = fitted.see(raw)
             judged = judge(fitted, chunk, explained)
             numbers = range(chunk.start + 1, chunk.start + len(chunk) + 1)
             copied = [chunk.text(name) for name in kept]
@@ -113,6 +115,7 @@ def explain(
     ] = None,
     missing_view: o.MissingView = None,
     missing: o.Missing = None,
+    empty: o.Empty = None,
     drop: o.Drop = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
@@ -128,7 +131,7 @@ def explain(
     """
     from kernull.cli._explaining import Explainer
 
-    fitted = load_fitted(model, missing_view or [], missing)
+    fitted = load_fitted(model, missing_view or [], missing, empty)
     source = open_table(data, FileFormat(sep, decimal, encoding, sheet), quiet=quiet)
     fitted = fitted.for_source(source, drop or [])
     if names is not None and names not in source.names:
@@ -137,7 +140,7 @@ def explain(
     with progress(quiet) as bar:
         task = bar.add_task("Explaining", total=source.size)
         for chunk, done in source.chunks():
-            explainer.see(chunk)
+            explainer.see(fitted.see(chunk))
             bar.update(task, completed=done)
     found = explainer.found(source.label)
     if json:
@@ -167,6 +170,7 @@ def report(
     max_rows: Annotated[int, typer.Option(min=1, help="Flagged rows to list.")] = 500,
     missing_view: o.MissingView = None,
     missing: o.Missing = None,
+    empty: o.Empty = None,
     drop: o.Drop = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
@@ -178,7 +182,7 @@ def report(
     """Write a report: one HTML page with the findings, their reasons, drift and the model."""
     check_writable(out, inputs=[model, data])
     check_labels(label, normal)
-    fitted = load_fitted(model, missing_view or [], missing)
+    fitted = load_fitted(model, missing_view or [], missing, empty)
     source = open_table(data, FileFormat(sep, decimal, encoding, sheet), quiet=quiet)
     fitted = fitted.for_source(source, drop or [])
     if names is not None and names not in source.names:
@@ -187,14 +191,16 @@ def report(
         bar.add_task("Writing the report", total=None)
         from kernull.report import Judgement, render_report
 
-        chunk = source.read()
+        chunk = fitted.see(source.read())
         judged = judge(fitted, chunk, reasons=False)
         # A row without a score that could be judged: its values are too large, which is told.
         overflow = any(
             not np.isfinite(score) and "not judged" not in said
             for score, said in zip(judged.scores.tolist(), judged.notes, strict=True)
         )
-        found = Judgement(judged.scores, judged.p_values, judged.flagged, judged.notes)
+        found = Judgement(
+            judged.scores, judged.p_values, judged.flagged, judged.notes, fitted.absent
+        )
         page = render_report(
             fitted.model,
             chunk if fitted.table is not None else fitted.read(chunk).X,

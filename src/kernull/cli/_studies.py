@@ -38,8 +38,12 @@ def compare(
     ] = None,
     views: o.Views = None,
     view: o.View = None,
+    kind: o.Kind = None,
     drop: o.Drop = None,
     encode: o.Encode = None,
+    dates: o.Dates = None,
+    missing: o.Missing = None,
+    empty: o.Empty = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
@@ -54,11 +58,12 @@ def compare(
     fit; 'default' is.
     """
     chosen = _chosen(method, model)
-    saved = [(path, load_fitted(path)) for path in model or []]
+    saved = [(path, load_fitted(path, empty=empty)) for path in model or []]
     form = FileFormat(sep, decimal, encoding, sheet)
     table = training(
-        data, read_views(views, view or []), read_kinds([], drop or [], encode or []), label,
-        normal, quiet, form=form, label_optional=True,
+        data, read_views(views, view or []), read_kinds(kind or [], drop or [], encode or []),
+        label, normal, quiet, form=form, dates=dates or "drop", missing=missing or "impute",
+        empty=empty or (), label_optional=True,
     )  # fmt: skip
     source = open_table(test, form, quiet=quiet)
     judged = source.read()
@@ -70,7 +75,8 @@ def compare(
     with progress(quiet) as bar:
         task = bar.add_task("Comparing", total=len(chosen) + len(saved))
         for path, fitted in saved:
-            rows.append(_saved_row(path, fitted.for_source(source, []), judged, y))
+            fitted = fitted.for_source(source, [])
+            rows.append(_saved_row(path, fitted, fitted.see(judged), y))
             bar.update(task, advance=1)
         for name in chosen:
             rows.append(_row(name, table, X, y))
@@ -113,13 +119,14 @@ def _row(name: str, table: TrainingTable, X: Any, y: Any) -> Any:
         return run(table.normal, X, y, methods=[name], views=views)[0]
     from kernull import MultiKernelFisherNull
     from kernull.methods.comparison import Row
-    from kernull.metrics import auc
 
     started = time.perf_counter()
     fitted = MultiKernelFisherNull(views=views).fit(table.normal)
-    found = auc(y, fitted.score_samples(X))
+    scores = fitted.score_samples(X)
+    found = evaluation(scores, y, ~(scores >= fitted.threshold_))
     seconds = time.perf_counter() - started
-    return Row(name, found, float(fitted.gap_), fitted.n_iter_, seconds, "what a plain fit makes")
+    said = f"{_counts(found)}; what a plain fit makes"
+    return Row(name, found["auc"], float(fitted.gap_), fitted.n_iter_, seconds, said)
 
 
 def _saved_row(path: str, fitted: Fitted, rows: Table, y: Any) -> Any:
@@ -128,8 +135,12 @@ def _saved_row(path: str, fitted: Fitted, rows: Table, y: Any) -> Any:
     started = time.perf_counter()
     judged = judge(fitted, rows, reasons=False)
     found = evaluation(judged.scores, y, judged.flagged)
-    said = f"{found['caught']} of {found['odd']} caught, {found['false_alarms']} false alarms"
-    return Row(path, found["auc"], None, None, time.perf_counter() - started, said)
+    return Row(path, found["auc"], None, None, time.perf_counter() - started, _counts(found))
+
+
+def _counts(found: dict[str, Any]) -> str:
+    caught, odd, false = found["caught"], found["odd"], found["false_alarms"]
+    return f"{caught} of {odd} caught, {false} false alarms"
 
 
 def _comparison(rows: list[Any], n: int, m: int) -> Any:

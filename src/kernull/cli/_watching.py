@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import os
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,15 +12,14 @@ import typer
 
 from kernull.cli import _options as o
 from kernull.cli._console import note, stdout
-from kernull.cli._errors import DataError, UsageError
+from kernull.cli._errors import UsageError
+from kernull.cli._following import Follower
 from kernull.cli._models import Fitted, load_fitted
-from kernull.cli._tables import CHUNK_ROWS, FileFormat
+from kernull.cli._tables import FileFormat
+from kernull.cli._watch_state import WatchState
 from kernull.tables.table import Table
 
 __all__ = ["watch"]
-
-#: A line that is longer is no row.
-MAX_PENDING = 2**24
 
 
 def watch(
@@ -43,7 +39,16 @@ def watch(
     every_row: Annotated[
         bool, typer.Option("--every-row", help="Print all rows, not only flagged ones.")
     ] = False,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep here how far it came and what the drift test knows, and go on from there.",
+        ),
+    ] = None,
     missing: o.Missing = None,
+    empty: o.Empty = None,
+    drop: o.Drop = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
@@ -53,34 +58,52 @@ def watch(
     """Follow a file that grows, or standard input: print rows that are flagged, as they come.
 
     An alarm is raised where scores drift from those of normal rows: a sequential test, which is
-    wrong at most once in --alarm-every rows on average while nothing changes. Ctrl-C ends it.
+    wrong at most once in --alarm-every rows on average while nothing changes. Ctrl-C ends it. With
+    --state, a later call goes on where this one ended, with the drift test as it was; without, it
+    starts at the first row.
     """
-    fitted = load_fitted(model, (), missing)
+    fitted = load_fitted(model, (), missing, empty)
     if data != "-" and not Path(data).is_file():
         raise UsageError(f"{data}: no such file; watch follows a CSV file, or - for stdin.")
     if Path(data).suffix.lower() not in ("", ".csv", ".tsv", ".txt", ".log"):
         raise UsageError(f"{data}: watch follows CSV files only; use score for other formats.")
-    watcher = Watcher(fitted, names, alarm_every, every_row, json)
+    watcher = Watcher(fitted, names, alarm_every, every_row, json, drop or [])
     form = FileFormat(sep, decimal, encoding)
+    follower = Follower(data, form, until_end, interval, quiet)
+    keeper = None if state is None else WatchState(state, model, watcher, follower)
+    if keeper is not None and keeper.resume():
+        note(f"Going on after row {watcher.rows:,}, as {state} says.", quiet)
     try:
-        for rows in follow(data, form, until_end, interval, quiet):
+        for rows in follower.tables():
             watcher.see(rows)
+            if keeper is not None:
+                keeper.rows_seen()
     except KeyboardInterrupt:  # the usual way to end it
         pass
+    if keeper is not None:
+        keeper.save()
     said = "once" if watcher.alarms == 1 else f"{watcher.alarms} times"
     drift = f"drift was noticed {said}" if watcher.alarms else "no drift was noticed"
     note(f"{watcher.rows:,} rows, {watcher.flagged:,} flagged; {drift}.", quiet)
+    if keeper is not None:
+        note(f"Saved {state}: the next call with --state {state} goes on from here.", quiet)
 
 
 class Watcher:
     """What is said of rows that come in pieces."""
 
     def __init__(
-        self, fitted: Fitted, names: str | None, alarm_every: float, every_row: bool, json: bool
+        self,
+        fitted: Fitted,
+        names: str | None,
+        alarm_every: float,
+        every_row: bool,
+        json: bool,
+        drop: Sequence[str] = (),
     ) -> None:
         from kernull.cli._drift import DriftTest
 
-        self.fitted, self.names = fitted, names
+        self.fitted, self.names, self.drop = fitted, names, list(drop)
         self.every_row, self.json = every_row, json
         self.rows = self.flagged = self.alarms = 0
         self.test = DriftTest(fitted.model.calibration_.scores, alarm_every)
@@ -97,8 +120,8 @@ class Watcher:
             if self.names is not None and self.names not in rows.columns:
                 raise UsageError(f"--id: {rows.source} has no column {self.names!r}.")
             source = Source(rows.source, tuple(rows.names), iter(()))
-            self.fitted, self.ready = self.fitted.for_source(source, []), True
-        rows = replace(rows, start=self.rows, lines=None)
+            self.fitted, self.ready = self.fitted.for_source(source, self.drop), True
+        rows = self.fitted.see(replace(rows, start=self.rows, lines=None))
         judged = judge(self.fitted, rows, reasons=False)
         named = row_names(rows, self.names)
         why = Explainer(self.fitted, [], self.names, True, None)
@@ -147,77 +170,3 @@ class Watcher:
 
     def _print(self, text: str) -> None:
         stdout().print(text, markup=False, soft_wrap=True)
-
-
-def follow(
-    path: str, form: FileFormat, until_end: bool, interval: float, quiet: bool
-) -> Iterator[Table]:
-    """Tables of the rows that came since the last one; lines that are not ended yet wait."""
-    header, pending, first = b"", b"", True
-    label = "standard input" if path == "-" else path
-    for data in _bytes(path, until_end, interval, quiet):
-        pending += data
-        if len(pending) > MAX_PENDING and b"\n" not in pending:
-            raise DataError(f"{label}: a line has more than {MAX_PENDING:,} bytes; no table.")
-        end = pending.rfind(b"\n") + 1
-        if data == b"":  # the end: what is there is all there is
-            end = len(pending)
-        ready, rest = pending[:end], pending[end:]
-        if not header and ready:
-            cut = ready.find(b"\n") + 1 or len(ready)
-            header, ready = ready[:cut], ready[cut:]
-            header = header if header.endswith(b"\n") else header + b"\n"
-            pending = ready + rest
-        if ready.count(b'"') % 2 and data:  # a cell with a line break, not all here
-            continue
-        pending = rest
-        if ready.strip():
-            yield from _tables(label, header + ready, form, quiet or not first)
-            first = False
-
-
-def _tables(label: str, content: bytes, form: FileFormat, quiet: bool) -> Iterator[Table]:
-    from kernull.errors import TableError
-    from kernull.tables import TextFormat
-    from kernull.tables.text_files import open_text
-
-    sep = {"tab": "\t", "\\t": "\t"}.get(form.sep or "", form.sep)
-    try:
-        text = TextFormat(sep, form.decimal, form.encoding)
-    except ValueError as error:
-        raise UsageError(f"--{error}") from None
-    try:
-        source = open_text(label, io.BytesIO(content), text, CHUNK_ROWS, None)
-        for said in source.notes:
-            note(f"{label}: {said}", quiet)
-        for rows, _ in source.chunks():
-            yield rows
-    except TableError as error:
-        raise DataError(str(error)) from None
-
-
-def _bytes(path: str, until_end: bool, interval: float, quiet: bool) -> Iterator[bytes]:
-    """What comes, as it comes; an empty piece is the end."""
-    if path == "-":
-        stream: Any = sys.stdin.buffer
-        read = getattr(stream, "read1", stream.read)
-        while data := read(2**20):
-            yield data
-        yield b""
-        return
-    place = 0
-    while True:
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size < place:
-                note(f"{path}: became shorter; it is read from its beginning.", quiet)
-                place = 0
-            file.seek(place)
-            data = file.read(2**22)
-        place += len(data)
-        if data:
-            yield data
-        elif until_end:
-            yield b""
-            return
-        else:
-            time.sleep(interval)

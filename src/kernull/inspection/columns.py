@@ -67,6 +67,7 @@ def column_reasons(
     *,
     threshold: float | None = None,
     blocks: Sequence[Sequence[int]] | None = None,
+    gaps: Mask | None = None,
     most: int = 3,
 ) -> list[list[ColumnReason]]:
     """Columns that make rows stand out, the first reason first.
@@ -83,6 +84,9 @@ def column_reasons(
         Reasons end when the score is no lower; without it there are ``most``.
     blocks : sequence of sequences of int, optional
         Columns that are one column of a table (places of a category); each by itself by default.
+    gaps : boolean array of shape (m, blocks), optional
+        Cells that were filled in, not measured. They are no reasons, and follow what the other
+        cells say once one of these is replaced.
     most : int
         Reasons of one row at most.
 
@@ -107,10 +111,11 @@ def column_reasons(
     X = np.asarray(X, dtype=np.float64)
     groups = [[j] for j in range(X.shape[1])] if blocks is None else [list(b) for b in blocks]
     reasons: list[list[ColumnReason]] = [[] for _ in X]
-    replaced = np.zeros((len(X), len(groups)), dtype=bool)
+    replaced = np.zeros((len(X), len(groups)), dtype=bool) if gaps is None else gaps.copy()
     current = np.asarray(score(X)) if len(X) else np.zeros(0)
     open_rows = np.arange(len(X))
     for _ in range(min(most, len(groups))):
+        open_rows = open_rows[~replaced[open_rows].all(axis=1)]
         if threshold is not None:
             open_rows = open_rows[~(current[open_rows] >= threshold)]
         if len(open_rows) == 0:

@@ -11,6 +11,7 @@ import numpy as np
 from kernull._typing import Array
 from kernull.inspection.columns import ColumnReason, column_reasons
 from kernull.tables import Reading, Table, TableViews
+from kernull.tables.cells import as_text
 
 __all__ = ["TableReason", "plain_number", "table_reasons"]
 
@@ -28,7 +29,8 @@ class TableReason:
     low, high : float or None
         The usual range for rows like this (5% to 95%); None for categories.
     share : float
-        Share of normal rows that lie as far from what their other columns say.
+        Share of normal rows that lie as far from what their other columns say; of a category,
+        that have its value.
     score, without : float
         Score before and after the value is replaced by the expected one; the reasons before this
         one stay replaced.
@@ -36,6 +38,8 @@ class TableReason:
         The value as a number; None for categories.
     rows : int
         Normal rows that shares are counted among.
+    sure : bool
+        Of a category: whether the other columns tell its value in most normal rows.
     """
 
     column: str
@@ -48,6 +52,7 @@ class TableReason:
     without: float
     number: float | None = None
     rows: int = 0
+    sure: bool = True
 
     @property
     def words(self) -> str:
@@ -61,9 +66,10 @@ class TableReason:
         if self.low is None or self.high is None:
             if not self.expected:
                 return f"{self.column} is {self.value!r}, which no training row has."
-            if self.expected == self.value:
-                return f"{self.column} is {self.value!r}; that alone is not rare."
-            return f"{self.column} is {self.value!r}; rows like this have {self.expected!r}."
+            said = f"{self.column} is {self.value!r}, as in {_percent(self.share)} normal rows"
+            if self.expected != self.value and self.sure:
+                return f"{said}; rows like this have {self.expected!r}."
+            return f"{said}; no column alone is out of line."
         usual = f"{plain_number(self.low)} to {plain_number(self.high)}"
         rare = f"1 in {round_to_two(1 / self.share):,} is as far off"
         if self.share * (self.rows + 1) < 1.5:
@@ -75,6 +81,10 @@ class TableReason:
     def record(self) -> dict[str, Any]:
         """For JSON and data frames."""
         return {**asdict(self), "words": self.words}
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%} of the" if share >= 0.01 else f"1 in {round_to_two(1 / share):,}"
 
 
 def round_to_two(value: float) -> int:
@@ -139,6 +149,7 @@ def table_reasons(
         table.filler_,
         threshold=None if missing_views else float(model.threshold_),
         blocks=table.blocks_,
+        gaps=(reading.missing | reading.unseen)[picked],
         most=most,
     )
     out = []
@@ -175,4 +186,9 @@ def _told(
             n,
         )
     expected = table.expected_value(name, reading.X[i])
-    return TableReason(name, str(rows.columns[name][i]), expected, None, None, *rest, rows=n)
+    value = as_text([rows.columns[name][i]])[0] or ""
+    counts = dict(zip(values, table.category_counts(name), strict=True))
+    share = max(counts.get(value, 0), 1) / max(sum(counts.values()), 1)
+    # Of columns of unit variance: most of it is told by the other columns.
+    sure = bool(table.filler_.residual_spread[table.blocks_[reason.column][0]] < 0.5)
+    return TableReason(name, value, expected, None, None, share, *rest[1:], rows=n, sure=sure)

@@ -80,12 +80,15 @@ class Judgement:
     flagged : boolean array of shape (m,)
     remarks : sequence of str
         What was done about gaps, by row.
+    absent : sequence of str
+        Columns that the rows need not have.
     """
 
     scores: Array
     p_values: Array
     flagged: Mask
     remarks: Sequence[str]
+    absent: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,8 @@ def gather(
         What was found out about the rows already.
     """
     rows = None if table is None else as_table(X)
-    reading = None if table is None or rows is None else table.read(rows)
+    absent = () if judgement is None else judgement.absent
+    reading = None if table is None or rows is None else table.read(rows, absent)
     numbers = np.asarray(X if reading is None else reading.X, dtype=float)
     names = [str(i + 1) for i in range(len(numbers))]
     names = names if row_names is None else list(map(str, row_names))
@@ -213,7 +217,7 @@ def gather(
         if table is None or rows is None
         else groups_of(columns_for_groups(table, rows), flagged),
         times=None if times is None else time_line(*times, flagged),
-        drifts=() if table is None or rows is None else drifts(table, rows),
+        drifts=() if table is None or rows is None else drifts(table, rows, absent),
         p_curve=_curve(*_p_curve(judgement.p_values[judged])),
         rates=_rates(model, judgement.p_values[judged]),
         calibration_rows=round(model.calibration_.total),

@@ -23,6 +23,8 @@ MAX_SCORES = 40_000
 MAX_COLUMNS = 200
 #: Bars of the time line, values of a group and columns that drift, at most.
 TIME_BINS, GROUP_VALUES, DRIFTING, MINI_BINS = 40, 8, 10, 20
+#: Values that stand for the training rows in the small plots.
+SPREAD = 1000
 
 
 @dataclass(frozen=True)
@@ -136,12 +138,12 @@ def time_line(column: str, times: Array, flagged: Mask) -> TimeLine | None:
     return TimeLine(column, tuple(labels), tuple(rows.tolist()), tuple(odd.tolist()))
 
 
-def drifts(table: TableViews, rows: Table) -> tuple[Drift, ...]:
+def drifts(table: TableViews, rows: Table, absent: Sequence[str] = ()) -> tuple[Drift, ...]:
     """Columns whose values differ most from those of the training rows, beyond chance."""
     found = []
     for column in table.used_:
         values = table.category_values(column)
-        if column not in rows.columns:
+        if column not in rows.columns or column in absent:
             continue
         if values is None:
             j = table.blocks_[table.used_.index(column)]
@@ -164,23 +166,51 @@ def _number_drift(column: str, filler: GapFiller, j: int, new: Array) -> Drift |
     levels = np.linspace(0.0, 1.0, len(old))
     ordered = np.sort(new)
     # The Kolmogorov-Smirnov distance, with the training rows known by their quantiles.
-    usual = np.interp(ordered, old, levels, left=0.0, right=1.0)
-    ranks = np.arange(len(new) + 1) / len(new)
-    distance = float(max(np.abs(usual - ranks[1:]).max(), np.abs(usual - ranks[:-1]).max()))
+    distance = _apart(old, levels, ordered)
     if distance < _chance(filler.rows, len(new)):
         return None
     low, high = min(old[0], ordered[0]), max(old[-1], ordered[-1])
     if np.ptp(old) > 0 and (high - low) > 6 * np.ptp(old):  # far values would flatten the rest
         low, high = old[0] - 2.5 * np.ptp(old), old[-1] + 2.5 * np.ptp(old)
     edges = np.linspace(low, high, MINI_BINS + 1)
-    training = np.diff(np.interp(edges, old, levels, left=0.0, right=1.0))
+    training = np.histogram(np.clip(_spread_out(old), low, high), edges)[0] / SPREAD
     inside = np.histogram(np.clip(new, low, high), edges)[0] / len(new)
     middle, now = plain_number(float(old[len(old) // 2])), plain_number(float(np.median(new)))
+    words = f"median {now}, {middle} in training"
+    if middle == now:
+        middle, now = plain_number(float(old.mean())), plain_number(float(new.mean()))
+        words = f"mean {now}, {middle} in training"
     return Drift(
-        column, f"median {now}, {middle} in training", distance,
+        column, words, distance,
         tuple(plain_number(float(edge)) for edge in edges), tuple(training.tolist()),
         tuple(inside.tolist()),
     )  # fmt: skip
+
+
+def _apart(old: Array, levels: Array, new: Array) -> float:
+    """The Kolmogorov-Smirnov distance at least, of sorted rows from others known by quantiles.
+
+    Between two quantiles the share of training rows up to a value is known within bounds only, and
+    values that many rows share make steps: what lies within the bounds is no difference.
+    """
+    last = len(levels) - 1
+    found = 0.0
+    for side in ("left", "right"):  # shares below a value, and up to it
+        share = np.searchsorted(new, new, side=side) / len(new)
+        at = np.searchsorted(old, new, side=side)
+        low, high = levels[np.maximum(at - 1, 0)], levels[np.minimum(at, last)]
+        low = np.where(at == 0, 0.0, low)
+        high = np.where(at == 0, 0.0, np.where(at > last, 1.0, high))
+        found = max(found, float(np.maximum(share - high, low - share).max()))
+    return found
+
+
+def _spread_out(old: Array) -> Array:
+    """As many values as `SPREAD` that have these quantiles; shared values stay shared."""
+    whole = np.interp(np.linspace(0.0, 1.0, SPREAD), np.linspace(0.0, 1.0, len(old)), old)
+    if len(np.unique(old)) < len(old) // 2:  # few values: nothing lies between them
+        whole = old[np.abs(old[None, :] - whole[:, None]).argmin(axis=1)]
+    return np.asarray(whole)
 
 
 def _category_drift(
@@ -223,6 +253,7 @@ def columns_for_groups(table: TableViews, rows: Table) -> dict[str, list[str]]:
 def first_time(table: TableViews, rows: Table) -> tuple[str, Array] | None:
     """The first column of dates."""
     for column in table.columns_:
-        if column.kind == "date" and column.name in rows.columns:
+        day = not (column.form or "").startswith("%H")  # a time of day alone makes no line
+        if column.kind == "date" and day and column.name in rows.columns:
             return column.name, as_dates(rows.columns[column.name], column.form or "iso")
     return None

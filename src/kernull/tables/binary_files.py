@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -136,17 +136,31 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
     if sheet is not None and sheet not in book.sheetnames:
         raise TableError(f"{label}: has no sheet {sheet!r}; it has {', '.join(book.sheetnames)}.")
     page = book[sheet] if sheet is not None else book.worksheets[0]
-    rows = (row for row in page.iter_rows(values_only=True) if any(c is not None for c in row))
-    head = next(rows, None)
-    if head is None:
+    rows: Iterator[Any] = (
+        row for row in page.iter_rows(values_only=True) if any(c is not None for c in row)
+    )
+    start = list(islice(rows, 10))
+    if not start:
         raise TableError(f"{label}: the sheet {page.title!r} is empty.")
+    titles = _titles(start)
+    head, rows = start[titles], chain(start[titles + 1 :], rows)
     width = max(i + 1 for i, cell in enumerate(head) if cell is not None)
     names = ["" if cell is None else " ".join(str(cell).split()) for cell in head[:width]]
     _check_names(label, names)
     notes = []
+    if titles:
+        notes.append(f"titles before the header are skipped (rows: {titles})")
     if sheet is None and len(book.sheetnames) > 1:
         notes.append(f"the sheet {page.title!r} is read, of {len(book.sheetnames)} (--sheet)")
     return Source(label, tuple(names), _sheet(label, names, rows, chunk_rows), None, notes=notes)
+
+
+def _titles(rows: Sequence[Any]) -> int:
+    """How many rows before the header are titles: one cell alone, above rows of several."""
+    filled = [sum(cell is not None for cell in row) for row in rows]
+    if max(filled) < 3:
+        return 0
+    return next(i for i, count in enumerate(filled) if count > 1)
 
 
 def _sheet(

@@ -14,12 +14,22 @@ from kernull._typing import Array, Mask
 __all__ = ["as_dates", "as_numbers", "as_text", "date_format", "has_decimal_comma", "is_missing"]
 
 #: Texts that stand for an empty cell, in lower case.
-MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "<na>", "nat", "null", "none", "?"])
+MISSING = frozenset(
+    [
+        "", "na", "n/a", "n.a.", "#n/a", "#na", "nan", "<na>", "nat", "null", "none", "nil", "?",
+        "-", "--", "---", "\u2013", "\u2014", ".", "#div/0!", "#value!", "#ref!", "#num!", "#name?",
+        "#null!",
+    ]
+)  # fmt: skip
 #: Formats of dates besides ISO 8601, which is tried first.
 DATE_FORMATS = (
     "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d.%m.%Y", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M",
     "%m/%d/%Y", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%d/%m/%Y", "%Y/%m/%d %H:%M:%S",
-    "%Y/%m/%d",
+    "%Y/%m/%d %H:%M", "%Y/%m/%d", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p",
+    "%d.%m.%Y %H:%M:%S.%f", "%d.%m.%Y %H:%M:%S,%f", "%Y-%m-%d %H:%M:%S,%f", "%d.%m.%y %H:%M:%S",
+    "%d.%m.%y %H:%M", "%d.%m.%y", "%d-%b-%Y %H:%M:%S", "%d-%b-%Y %H:%M", "%d-%b-%Y", "%d %b %Y",
+    "%b %d, %Y %H:%M:%S", "%b %d, %Y %H:%M", "%b %d, %Y", "%d-%m-%Y %H:%M:%S", "%d-%m-%Y %H:%M",
+    "%d-%m-%Y", "%H:%M:%S", "%H:%M:%S.%f",
 )  # fmt: skip
 
 _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?")
@@ -123,14 +133,27 @@ def _text(cell: Any) -> str:
 
 
 def date_format(cells: Sequence[Any]) -> str | None:
-    """The format in which most of these cells are dates: ``"iso"``, one of strptime, or None."""
+    """The format in which most of these cells are dates: ``"iso"``, one of strptime, or None.
+
+    Of several that read nine cells in ten, the one that reads most: 13/02/2025 tells the order of
+    day and month for the whole column.
+
+    Examples
+    --------
+    >>> date_format(["01/02/2025", "03/02/2025", "13/02/2025"])
+    '%d/%m/%Y'
+    """
     filled = [cell for cell in cells if not is_missing(cell)]
-    if not filled:
-        return None
-    for form in ("iso", *DATE_FORMATS):
-        if sum(_date(cell, form) is not None for cell in filled) >= 0.9 * len(filled):
+    best, most = None, np.ceil(0.9 * len(filled)) - 1
+    for form in ("iso", *DATE_FORMATS) if filled else ():
+        if not any(_date(cell, form) is not None for cell in filled[:20]):
+            continue
+        read = sum(_date(cell, form) is not None for cell in filled)
+        if read == len(filled):
             return form
-    return None
+        if read > most:
+            best, most = form, read
+    return best
 
 
 def as_dates(cells: Sequence[Any], form: str) -> Array:

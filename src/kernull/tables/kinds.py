@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from kernull._typing import Array
+from kernull._typing import Array, Mask
 from kernull.errors import TableError
 from kernull.tables.cells import as_text, date_format
 from kernull.tables.table import Table
@@ -23,10 +24,21 @@ USED = ("number", "category", "date")
 MAX_CATEGORIES = 50
 #: With fewer rows, nothing is called a running number.
 LEAST_ROWS = 20
+#: Numbers that never turn back are a clock or a meter from so many different values on.
+LEAST_VALUES = 10
 #: Cells that decide between numbers, dates and text.
 SAMPLE = 1000
-#: Beyond this many columns only exact copies are looked for.
+#: Beyond this many columns no copies are looked for.
 MANY = 2000
+#: Names of columns of whole numbers that name their row, if nearly all of them differ.
+_ID_NAME = re.compile(
+    r"(?:^|[\W_])(?:id|ids|serial|sn|ser|barcode|uid|uuid|no|nr|num|number|order|lot|batch|index)"
+    r"(?:$|[\W_])|serial",
+    re.IGNORECASE,
+)
+#: Numbers as a person writes them: with a unit behind, or marks between thousands.
+_WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*\s*[^\d\s.,;:/+-][^\d\s]{0,5}|[\u20ac$\u00a3]\s*\d[\d.,]*")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[+-]?\d{1,3}(?:,\d{3})*\.\d+")
 
 
 @dataclass(frozen=True)
@@ -102,11 +114,16 @@ def decide_kinds(
     max_categories : int
         More values of text are a name.
     """
-    columns = [_decide(table, name, asked.get(name), max_categories) for name in names]
+    bad: list[tuple[str, Mask]] = []
+    columns = [_decide(table, name, asked.get(name), max_categories, bad) for name in names]
+    if bad:
+        raise table.error(bad)
     return _mark_copies(table, columns, asked)
 
 
-def _decide(table: Table, name: str, asked: str | None, most: int) -> Column:
+def _decide(
+    table: Table, name: str, asked: str | None, most: int, bad_cells: list[tuple[str, Mask]]
+) -> Column:
     if asked in ("identifier", "constant", "copy", "left out"):
         return Column(name, "left out" if asked != "identifier" else asked, "as asked")
     if asked == "category":
@@ -119,12 +136,13 @@ def _decide(table: Table, name: str, asked: str | None, most: int) -> Column:
     sample = Table(table.source, 0, {name: table.columns[name][:SAMPLE]}, None, table.decimal)
     _, empty, bad = sample.parse(name)
     filled = len(empty) - int(empty.sum())
-    if asked != "number" and (filled == 0 or 2 * int(bad.sum()) >= filled):
+    text = 2 * int(bad.sum()) >= filled or _is_code(sample.columns[name])
+    if asked != "number" and (filled == 0 or text):
         return _text_column(table, name, most)
     values, missing, bad = table.parse(name)
-    if bad.any():
-        raise table.error([(name, bad)])
-    why = "as asked" if asked else _not_a_measure(values[~missing])
+    if bad.any():  # told together with those of the other columns
+        bad_cells.append((name, bad))
+    why = "as asked" if asked else _not_a_measure(name, values[~missing])
     kind = "number"
     if why.startswith("running"):
         kind = "identifier"
@@ -133,21 +151,42 @@ def _decide(table: Table, name: str, asked: str | None, most: int) -> Column:
     return Column(name, kind, why, int(missing.sum()))
 
 
-def _not_a_measure(values: Array) -> str:
+def _not_a_measure(name: str, values: Array) -> str:
     """Why a column of numbers says nothing about its row; empty where it may."""
     if len(values) == 0 or (values == values[0]).all():
         return "always empty" if len(values) == 0 else f"always {values[0]:g}"
     if len(values) < LEAST_ROWS:
         return ""
     steps = np.diff(values)
-    rising = bool((steps > 0).all() or (steps < 0).all())
+    distinct = len(np.unique(values))
     whole = bool((values == np.round(values)).all())
-    if rising and (whole or np.ptp(steps) <= 1e-9 * np.abs(values).max()):
+    if whole and distinct == len(values) and np.ptp(values) + 1 <= 1.5 * len(values):
         return "running number"
-    distinct = whole and len(np.unique(values)) == len(values)
-    if distinct and np.ptp(values) + 1 <= 1.5 * len(values):
-        return "running number"
+    # Sorted by chance: once in LEAST_VALUES! / 2 tables. New rows of a clock, a meter or a lot
+    # number lie beyond all training rows, and every one of them would be flagged.
+    if distinct >= LEAST_VALUES and ((steps >= 0).all() or (steps <= 0).all()):
+        return "running number" if whole else "running: never turns back, like a clock or a meter"
+    if whole and distinct > 0.9 * len(values) and _ID_NAME.search(name):
+        return "running number, by its name"
+    if distinct > 0.5 * len(values) and _is_epoch(values):
+        return "running: seconds since 1970"
     return ""
+
+
+def _is_epoch(values: Array) -> bool:
+    """Whether numbers are times from 2000 to 2050, in seconds or thousandths of them."""
+    return any(
+        bool(((values >= 9.4e8 * unit) & (values <= 2.6e9 * unit)).all())
+        and np.ptp(values) < 0.1 * np.abs(values).max()
+        for unit in (1.0, 1e3, 1e6, 1e9)
+    )
+
+
+def _is_code(cells: Sequence[object]) -> bool:
+    """Whether a column of digits is a code: most of its cells start with a zero, as 0815 does."""
+    texts = [cell.strip() for cell in cells if isinstance(cell, str)]
+    coded = [text for text in texts if len(text) > 1 and text[0] == "0" and text.isdecimal()]
+    return bool(coded) and 2 * len(coded) > sum(text.isdecimal() for text in texts)
 
 
 def _text_column(table: Table, name: str, most: int) -> Column:
@@ -162,12 +201,23 @@ def _text_column(table: Table, name: str, most: int) -> Column:
     form = date_format(cells[:SAMPLE])
     if form is not None:
         return Column(name, "date", "", missing, form=form)
+    if distinct > min(most, 0.9 * len(filled)) and (said := _hidden_number(filled[:SAMPLE])):
+        return Column(name, "left out", said, missing)
     if len(filled) >= LEAST_ROWS and distinct > 0.9 * len(filled):
         return Column(name, "identifier", f"{distinct:,} different texts", missing)
     if distinct > most:
         said = f"{distinct:,} different texts, more than {most} categories"
         return Column(name, "identifier", said, missing)
     return _category(table, name, most, "")
+
+
+def _hidden_number(texts: Sequence[str]) -> str:
+    """Why a column of text seems to be a measure all the same; empty where it does not."""
+    for pattern, what in ((_THOUSANDS, "with marks for thousands"), (_WITH_UNIT, "with a unit")):
+        fitting = [text for text in texts if pattern.fullmatch(text)]
+        if len(fitting) >= 0.9 * len(texts):
+            return f"numbers {what}, such as {fitting[0]!r}: write them plainly to learn from them"
+    return ""
 
 
 def _category(table: Table, name: str, most: int, why: str) -> Column:
@@ -209,21 +259,34 @@ def _copied_numbers(table: Table, names: list[str]) -> list[tuple[str, str]]:
     if len(names) < 2 or len(names) > MANY:
         return []
     X = np.column_stack([table.parse(name)[0] for name in names])
-    whole = X[np.isfinite(X).all(axis=1)]
-    if len(whole) < LEAST_ROWS:
-        return []
-    scale = np.abs(whole).max(axis=0)
-    Z = whole / np.where(scale > 0, scale, 1.0)  # far from overflow
-    Z = Z - Z.mean(axis=0)
-    norms = np.linalg.norm(Z, axis=0)
-    Z = Z / np.where(norms > 0, norms, 1.0)
+    known = np.isfinite(X)
+    X = np.where(known, X, 0.0)
+    scale = np.abs(X).max(axis=0)
+    Z = X / np.where(scale > 0, scale, 1.0)  # far from overflow
+    Z = np.where(known, Z - Z.sum(axis=0) / np.maximum(known.sum(axis=0), 1), 0.0)
     found: list[tuple[str, str]] = []
-    likeness = np.abs(Z.T @ Z)
+    alike = _alike(Z, known.astype(float))
     for j in range(1, len(names)):
-        for i in np.flatnonzero(likeness[j, :j] > 1.0 - 1e-9):
-            sign = 1.0 if Z[:, i] @ Z[:, j] > 0 else -1.0
+        for i in np.flatnonzero(alike[j, :j]):
+            both = known[:, i] & known[:, j]
+            a, b = _unit(Z[both, i]), _unit(Z[both, j])
             # 1 - r is the squared distance: this asks for agreement to about nine digits.
-            if np.abs(Z[:, j] - sign * Z[:, i]).max() < 1e-9:
+            if min(np.abs(a - b).max(), np.abs(a + b).max()) < 1e-9:
                 found.append((names[j], names[int(i)]))
                 break
     return found
+
+
+def _alike(Z: Array, M: Array) -> Array:
+    """Pairs of columns with a correlation of nearly 1 or -1 over the rows that have both."""
+    n = np.maximum(M.T @ M, 1.0)
+    sums = Z.T @ M  # of column i, over the rows that have column j as well
+    spread = (Z**2).T @ M - sums**2 / n
+    cross = Z.T @ Z - sums * sums.T / n
+    close = cross**2 > (1.0 - 1e-6) * np.maximum(spread * spread.T, 1e-300)
+    return np.asarray(close & (n >= LEAST_ROWS))
+
+
+def _unit(values: Array) -> Array:
+    apart = values - values.mean()
+    return np.asarray(apart / max(float(np.linalg.norm(apart)), 1e-300))

@@ -141,6 +141,8 @@ def _open_stdin(chunk_rows: int, form: TextFormat, sheet: str | None) -> Source:
     if not head:
         raise TableError(f"{label}: is empty; expected a table.")
     binary = (b"PAR1", b"ARRO", b"\xff\xff\xff\xff", b"PK\x03\x04")
+    if head.startswith(b"\x1f\x8b"):
+        return open_text(label, cast(Any, gzip.GzipFile(fileobj=raw)), form, chunk_rows, None)
     if not head.startswith(binary):
         return open_text(label, raw, form, chunk_rows, None)
     content = io.BytesIO(raw.read())  # these formats are read from their end

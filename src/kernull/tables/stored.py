@@ -93,6 +93,7 @@ def _state(table: TableViews) -> dict[str, Any]:
         "version": 1,
         "missing": table.missing,
         "dates": table.dates,
+        "empty": list(table.empty),
         "columns": [asdict(column) for column in table.columns_],
         "used": table.used_,
         "views": table.views_,
@@ -116,7 +117,9 @@ def _restored(state: Any) -> TableViews:
     by_name = {column.name: column for column in columns}
     used = [by_name[name] for name in state["used"]]
     _want(used and all(c.kind in USED for c in used), "columns that are not learned from")
-    table = TableViews(dates=state["dates"], missing=state["missing"])
+    empty = state.get("empty", [])
+    _want(isinstance(empty, list) and all(isinstance(e, str) for e in empty), "an unknown setting")
+    table = TableViews(dates=state["dates"], missing=state["missing"], empty=tuple(empty))
     table.columns_, table._used = columns, used
     table.used_ = [column.name for column in used]
     table._named, table.n_features_in_ = True, len(columns)

@@ -52,6 +52,9 @@ class Table:
     lines: Sequence[int] | None = None
     decimal: str = "."
 
+    def __repr__(self) -> str:
+        return f"Table({self.source!r}, {len(self):,} rows, {len(self.columns):,} columns)"
+
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
 
@@ -88,8 +91,8 @@ class Table:
         else:
             example = places[0][2]
             advice = (
-                "correct it, leave the column out (--drop), or say what it is: "
-                f"--kind '{example}=category'"
+                "correct it, leave the column out (--drop), say that it stands for an empty cell "
+                f"(--empty TEXT), or say what the column is: --kind '{example}=category'"
             )
         if len(places) == 1:
             return TableError(f"{self.source}: {said}; {advice}.")
@@ -115,6 +118,13 @@ class Table:
         except ValueError:
             return f"{place}: {shown!r} is not a number"
         return f"{place}: {shown!r} is not a finite number"
+
+    def emptied(self, texts: Sequence[str]) -> Table:
+        """The same with some more texts (or numbers, such as -999) for empty cells."""
+        if not texts:
+            return self
+        columns = {name: _emptied(cells, texts) for name, cells in self.columns.items()}
+        return Table(self.source, self.start, columns, self.lines, self.decimal)
 
     def rows(self, index: Any) -> Table:
         """Some of the rows."""
@@ -207,14 +217,16 @@ def as_table(X: Any, label: str = "X") -> Table:
         raise TypeError(f"{label}: sparse tables are not supported; pass X.toarray().")
     if isinstance(X, Mapping):
         return _checked(label, {str(name): _cells(cells) for name, cells in X.items()})
+    if isinstance(X, list) and X and all(isinstance(row, Mapping) for row in X):
+        found = dict.fromkeys(name for row in X for name in row)
+        return _checked(label, {str(n): [row.get(n) for row in X] for n in found})
     import narwhals as nw
 
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = nw.from_native(_with_text_names(X, label), pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError(f"{label}: got a lazy table; pass X.collect().")
     if isinstance(frame, nw.DataFrame):
-        # Series by position: names may repeat, which is told below.
-        names = [str(name) for name in frame.columns]
-        _check_names(label, names)
-        return _checked(label, {str(n): frame[n].to_numpy() for n in frame.columns})
+        return _checked(label, {n: frame.get_column(n).to_numpy() for n in frame.columns})
     values = np.asarray(X)
     if values.dtype.kind == "c":
         raise ValueError(f"{label}: Complex data not supported; pass its parts as columns.")
@@ -230,6 +242,35 @@ def as_table(X: Any, label: str = "X") -> Table:
     return _checked(label, {f"x{i}": values[:, i] for i in range(values.shape[1])})
 
 
+def _emptied(cells: Sequence[Any], texts: Sequence[str]) -> Sequence[Any]:
+    numbers = as_numbers(list(texts))[0]
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf":
+        gone = np.isin(cells, numbers[np.isfinite(numbers)])
+        return np.where(gone, np.nan, cells) if gone.any() else cells
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "bmM":
+        return cells
+    meant = {*texts, *numbers[np.isfinite(numbers)].tolist()}
+    return [None if _stripped(cell) in meant else cell for cell in cells]
+
+
+def _stripped(cell: Any) -> Any:
+    if isinstance(cell, str):
+        return cell.strip()
+    return cell if isinstance(cell, int | float) else None
+
+
+def _with_text_names(X: Any, label: str) -> Any:
+    """A table of pandas whose columns have texts for names, as those of other libraries do."""
+    if not (hasattr(X, "set_axis") and getattr(X, "ndim", 1) == 2):
+        return X
+    names = [
+        " ".join(map(str, name)).strip() if isinstance(name, tuple) else str(name)
+        for name in X.columns
+    ]
+    _check_names(label, names)
+    return X.set_axis(names, axis=1)
+
+
 def _cells(cells: Any) -> Any:
     return cells if isinstance(cells, list | tuple) else np.asarray(cells)
 
@@ -242,11 +283,12 @@ def _checked(label: str, columns: dict[str, Any]) -> Table:
 
 
 def _check_names(label: str, names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise TableError(f"{label}: two columns are called {name!r}; names must differ.")
-        seen.add(name)
+    place: dict[str, int] = {}
+    for i, name in enumerate(names, start=1):
+        if name in place:
+            what = f"are called {name!r}; names must differ" if name else "have no name"
+            raise TableError(f"{label}: columns {place[name]} and {i} {what}.")
+        place[name] = i
 
 
 def _take(cells: Sequence[Any], index: Any) -> Sequence[Any]:

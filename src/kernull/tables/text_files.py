@@ -72,13 +72,13 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
         sample = buffered.peek(SAMPLE)[:SAMPLE]
     except (OSError, EOFError) as error:
         raise TableError(f"{label}: cannot be read ({error}).") from None
-    _refuse_binary(label, sample)
+    _refuse_binary(label, sample, form.encoding)
     encoding = form.encoding or _encoding(sample, label, notes)
     lines = _Lines(label, io.TextIOWrapper(buffered, encoding=encoding, newline=""))
-    first = next(lines, "")
+    first, said = _first_line(lines, notes)
     if not first.strip():
-        raise TableError(f"{label}: the first line is empty; expected a header line and rows.")
-    sep = form.sep or _separator(first, label)
+        raise TableError(f"{label}: has empty lines only; expected a header line and rows.")
+    sep = form.sep or said or _separator(first, label)
     reader = csv.reader(chain([first], lines), delimiter=sep)
     head = _guarded(label, lines, reader, 1, header=True)[0]
     if not any(cell.strip() for cell in head):
@@ -91,7 +91,7 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     else:
         names = [" ".join(cell.split()) for cell in head]
     _check_names(label, names)
-    before = [(head, reader.line_num)] if headless else []
+    before = [(head, lines.count)] if headless else []
     start = _guarded(label, lines, reader, chunk_rows - len(before), numbered=True)
     rows = [*before, *start]
     if form.decimal is None and sep != "," and has_decimal_comma(list(zip(*_cells(rows)))):  # noqa: B905
@@ -101,11 +101,31 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     return Source(label, tuple(names), chunks, size, "bytes", notes)
 
 
+def _first_line(lines: _Lines, notes: list[str]) -> tuple[str, str | None]:
+    """The header line, and the separator that a line before it names, as Excel's ``sep=;`` does.
+
+    Empty lines and comments before it are skipped.
+    """
+    comments, sep = 0, None
+    for line in lines:
+        text = line.strip().lstrip("\ufeff")
+        named = text.strip('"')
+        if named[:4].lower() == "sep=" and len(named) == 5 and sep is None:
+            sep = named[4]
+        elif text.startswith("#") and not any(mark in text for mark in SEPARATORS):
+            comments += 1
+        elif text:
+            if comments:
+                notes.append(f"comments before the header are skipped (lines: {comments})")
+            return line, sep
+    return "", sep
+
+
 class _Lines:
     """Lines of a text file, none longer than `MAX_LINE`."""
 
     def __init__(self, label: str, text: io.TextIOWrapper) -> None:
-        self.label, self.text, self.count = label, text, 0
+        self.label, self.text, self.count = label, text, 0  # lines that were read
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -140,7 +160,7 @@ def _guarded(
     found: list[Any] = []
     try:
         for row in islice(filter(None, reader), max(count, 0)):
-            found.append((row, reader.line_num) if numbered else row)
+            found.append((row, lines.count) if numbered else row)
     except csv.Error as error:
         place = "the header" if header else f"line {lines.count}"
         quote = " (is a quote not closed?)" if "field larger" in str(error) else ""
@@ -197,7 +217,7 @@ def _encoding(sample: bytes, label: str, notes: list[str]) -> str:
     return "utf-8-sig"
 
 
-def _refuse_binary(label: str, sample: bytes) -> None:
+def _refuse_binary(label: str, sample: bytes, encoding: str | None) -> None:
     known = {
         b"PK\x03\x04": "an Excel or ZIP file; give it its own suffix (.xlsx, .npz)",
         b"\xd0\xcf\x11\xe0": "an old Excel file; save it as .xlsx or CSV",
@@ -209,5 +229,11 @@ def _refuse_binary(label: str, sample: bytes) -> None:
     for magic, what in known.items():
         if sample.startswith(magic):
             raise TableError(f"{label}: is not a text file but {what}.")
-    if b"\0" in sample and not sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    wide = encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+    wide = wide or sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if b"\0" in sample and not wide:
+        if sample[1:400:2].count(0) > 150:
+            raise TableError(f"{label}: seems to be UTF-16: use --encoding utf-16-le.")
         raise TableError(f"{label}: holds zero bytes; this is no text file.")
+    if label.lower().endswith(".json") and sample.lstrip()[:1] in (b"[", b"{"):
+        raise TableError(f"{label}: JSON is not read; save the table as CSV or Parquet.")

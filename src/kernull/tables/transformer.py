@@ -80,6 +80,9 @@ class TableViews(TransformerMixin, BaseEstimator):
         that was never seen is filled in as an empty cell is, and told by `read`.
     max_categories : int, default=50
         A column of text with more values is a name, and left out.
+    empty : sequence of str, default=()
+        Texts and numbers that stand for an empty cell, such as ``("off", "-999")``, beside the
+        usual ones (``NA``, ``n/a``, ``-``, ``NULL``, ``#DIV/0!``, ...).
 
     Attributes
     ----------
@@ -119,12 +122,14 @@ class TableViews(TransformerMixin, BaseEstimator):
         dates: str = "drop",
         missing: str = "impute",
         max_categories: int = MAX_CATEGORIES,
+        empty: Sequence[str] = (),
     ) -> None:
         self.views = views
         self.kinds = kinds
         self.dates = dates
         self.missing = missing
         self.max_categories = max_categories
+        self.empty = empty
 
     # -- fitting -----------------------------------------------------------------------------
 
@@ -142,7 +147,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        table = as_table(X)
+        table = as_table(X).emptied(self.empty)
         if len(table) < 2:
             raise TableError(
                 f"{table.source}: {len(table)} sample(s) (shape={(len(table), len(table.names))}) "
@@ -155,7 +160,9 @@ class TableViews(TransformerMixin, BaseEstimator):
         decided = {column.name: column for column in columns}
         taken = [c for c in columns if c.kind in USED and (c.kind != "date" or self._dates(c))]
         if not taken:
-            raise TableError(f"{table.source}: no column is left to learn from.")
+            why = "; ".join(f"{c.name!r} is {c.why or 'a ' + c.kind}" for c in columns[:6])
+            more = "; ..." if len(columns) > 6 else ""
+            raise TableError(f"{table.source}: no column is left to learn from: {why}{more}.")
         self.columns_ = [
             decided.get(name, Column(name, "left out", "in no view")) for name in table.names
         ]
@@ -173,6 +180,8 @@ class TableViews(TransformerMixin, BaseEstimator):
         return self
 
     def _check_parameters(self) -> None:
+        if isinstance(self.empty, str):
+            raise ValueError(f"empty: got {self.empty!r}; expected a list of texts.")
         for name, value, known in (
             ("missing", self.missing, MISSING), ("dates", self.dates, DATES),
         ):  # fmt: skip
@@ -298,7 +307,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         Reading
         """
         check_is_fitted(self, "columns_")
-        table = as_table(X)
+        table = as_table(X).emptied(self.empty)
         self._check_columns(X, table, absent)
         values, missing, unseen = self._numbers(table, absent)
         if self.missing == "error" and missing.any():
@@ -385,8 +394,9 @@ class TableViews(TransformerMixin, BaseEstimator):
             )
         if lacking:
             raise TableError(
-                f"{table.source}: lacks {listed(lacking)}, which the model was fitted on; it has "
-                f"{listed(table.names)}."
+                f"{table.source}: lacks {listed(lacking)}, which the model was fitted on"
+                f"{_resembling(lacking, table.names)}. To score without, count it as empty: "
+                f"--drop {lacking[0]!r}."
             )
 
     def _numbers(self, table: Table, absent: Sequence[str] = ()) -> tuple[Array, Mask, Mask]:
@@ -459,6 +469,21 @@ class TableViews(TransformerMixin, BaseEstimator):
             return {"all": self.used_}
         of = self.column_of_output()
         return {view: list(dict.fromkeys(of[i] for i in at)) for view, at in self.views_.items()}
+
+
+def _resembling(lacking: Sequence[str], names: Sequence[str]) -> str:
+    """What the table has instead: columns of similar names, or the first ones."""
+    from difflib import get_close_matches
+
+    lower = {name.lower(): name for name in reversed(names)}
+    close = {
+        lower[match]
+        for name in lacking[:20]
+        for match in get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
+    }
+    if close:
+        return f"; it has {listed([name for name in names if name in close])}"
+    return f"; it has {listed(names)}"
 
 
 def _as_list(patterns: Any) -> list[str]:

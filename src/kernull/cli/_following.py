@@ -1,0 +1,130 @@
+"""A file that grows, or standard input, as tables of the rows that came."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernull.cli._console import note
+from kernull.cli._errors import DataError, UsageError
+from kernull.cli._tables import CHUNK_ROWS, FileFormat
+from kernull.tables.table import Table
+
+__all__ = ["Follower"]
+
+#: A line that is longer is no row.
+MAX_PENDING = 2**24
+
+
+@dataclass
+class Follower:
+    """Reads what is new in a file; lines that are not ended yet wait.
+
+    Attributes
+    ----------
+    path : str
+        A CSV file, or ``-``.
+    form : FileFormat
+    until_end : bool
+        Stop at the end of the file.
+    interval : float
+        Seconds between looks.
+    quiet : bool
+    header : bytes
+        The header line, once it was read.
+    place : int
+        Bytes of the file that were given out as rows, header included: where to go on later.
+    """
+
+    path: str
+    form: FileFormat
+    until_end: bool
+    interval: float
+    quiet: bool
+    header: bytes = b""
+    place: int = 0
+    _pending: bytes = field(default=b"", repr=False)
+
+    @property
+    def label(self) -> str:
+        """The file, for messages."""
+        return "standard input" if self.path == "-" else self.path
+
+    def tables(self) -> Iterator[Table]:
+        """Tables of the rows that came since the last one."""
+        said = self.quiet
+        for data in self._bytes():
+            ready = self._ready(data)
+            if ready.strip():
+                yield from _tables(self.label, self.header + ready, self.form, said)
+                said = True
+            self.place += len(ready)
+
+    def _ready(self, data: bytes) -> bytes:
+        """Whole lines of what is there; the header line is kept apart."""
+        self._pending += data
+        if len(self._pending) > MAX_PENDING and b"\n" not in self._pending:
+            raise DataError(f"{self.label}: a line has more than {MAX_PENDING:,} bytes; no table.")
+        # An empty piece is the end: what is there is all there is.
+        end = len(self._pending) if data == b"" else self._pending.rfind(b"\n") + 1
+        if not self.header and end:
+            cut = self._pending[:end].find(b"\n") + 1 or end
+            self.header, self._pending = self._pending[:cut], self._pending[cut:]
+            self.place, end = self.place + cut, end - cut
+            if not self.header.endswith(b"\n"):
+                self.header += b"\n"
+        ready = self._pending[:end]
+        if ready.count(b'"') % 2 and data:  # a cell with a line break, not all here
+            return b""
+        self._pending = self._pending[end:]
+        return ready
+
+    def _bytes(self) -> Iterator[bytes]:
+        """What comes, as it comes; an empty piece is the end."""
+        if self.path == "-":
+            stream: Any = sys.stdin.buffer
+            read = getattr(stream, "read1", stream.read)
+            while data := read(2**20):
+                yield data
+            yield b""
+            return
+        while True:
+            with open(self.path, "rb") as file:
+                at = self.place + len(self._pending)
+                if os.fstat(file.fileno()).st_size < at:
+                    note(f"{self.path}: became shorter; it is read from its beginning.", self.quiet)
+                    self.header, self._pending, self.place, at = b"", b"", 0, 0
+                file.seek(at)
+                data = file.read(2**22)
+            if data:
+                yield data
+            elif self.until_end:
+                yield b""
+                return
+            else:
+                time.sleep(self.interval)
+
+
+def _tables(label: str, content: bytes, form: FileFormat, quiet: bool) -> Iterator[Table]:
+    from kernull.errors import TableError
+    from kernull.tables import TextFormat
+    from kernull.tables.text_files import open_text
+
+    sep = {"tab": "\t", "\\t": "\t"}.get(form.sep or "", form.sep)
+    try:
+        text = TextFormat(sep, form.decimal, form.encoding)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
+    try:
+        source = open_text(label, io.BytesIO(content), text, CHUNK_ROWS, None)
+        for said in source.notes:
+            note(f"{label}: {said}", quiet)
+        for rows, _ in source.chunks():
+            yield rows
+    except TableError as error:
+        raise DataError(str(error)) from None
