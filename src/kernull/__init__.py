@@ -22,6 +22,7 @@ _PUBLIC = {
     "MultiKernelSVDD": "kernull.estimators",
     "PAPER": "kernull.estimators.fisher",
     "Explanation": "kernull.inspection",
+    "explain_columns": "kernull.inspection",
     "load": "kernull.io",
     "save": "kernull.io",
     "to_onnx": "kernull.io",

@@ -7,13 +7,15 @@ back as tensors there. Dask arrays and dataframes are scored lazily, partition b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 __all__ = [
+    "as_frame",
     "as_numpy",
     "cuda_device_of",
+    "frame_library",
     "host",
     "is_dask",
     "is_tensor",
@@ -62,6 +64,26 @@ def tensor_on(values: Any, device: Any) -> Any:
     import torch
 
     return torch.as_tensor(np.ascontiguousarray(values), device=device)
+
+
+def frame_library(X: Any) -> str | None:
+    """The library that a data frame is of (``"pandas"``, ``"polars"``, ...); None for others."""
+    if not hasattr(X, "columns") or isinstance(X, np.ndarray):
+        return None
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return str(frame.implementation) if isinstance(frame, nw.DataFrame) else None
+
+
+def as_frame(records: list[dict[str, Any]], library: str | None) -> Any:
+    """Records as a data frame of a library; as they are without one."""
+    if library is None or not records:
+        return records
+    import narwhals as nw
+
+    columns = {name: [record[name] for record in records] for name in records[0]}
+    return nw.from_dict(columns, backend=cast(Any, library)).to_native()
 
 
 def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any = float) -> Any:

@@ -43,7 +43,7 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     # tables that are broken
     "header only": (fit("header.csv"), 1, "has columns but no rows"),
     "ragged rows": (fit("ragged.csv"), 1, "line 3 has 1 cells, the header has 2"),
-    "columns of one name": (fit("twice.csv"), 1, "two columns are called 'a'"),
+    "columns of one name": (fit("twice.csv"), 1, "columns 1 and 2 are called 'a'"),
     "a quote that is not closed": (fit("quote.csv"), 1, "near the header"),
     "text in a number column": (score("text.csv"), 1, "column 'width', row 2 (line 3): 'wide'"),
     "infinite numbers": (score("inf.csv"), 1, "column 'width', row 1 (line 2): 'inf' is not a fin"),

@@ -139,10 +139,10 @@ def test_line_numbers_hold_in_later_chunks(tmp_path):
     ("content", "said"),
     [
         (b"", "the file is empty"),
-        (b"\n\n", "the first line is empty"),
+        (b"\n\n", "has empty lines only"),
         (b"a,b\n", "has columns but no rows"),
         (b"a,b\n1,2\n3\n", "line 3 has 1 cells, the header has 2"),
-        (b"a,a\n1,2\n", "two columns are called 'a'"),
+        (b"a,a\n1,2\n", "columns 1 and 2 are called 'a'"),
         (b"a,b\n" + b"1,2\n" * 70_000 + b"1,\xff\n", "is not utf-8 near line"),
     ],
 )

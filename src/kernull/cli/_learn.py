@@ -59,6 +59,10 @@ def fit(
         str | None,
         typer.Option(help="loo (all rows), folds (refits), split (rows held out), auto."),
     ] = None,
+    contamination: Annotated[
+        float | None,
+        typer.Option(help="Share of the training rows that may not be normal; they hardly count."),
+    ] = None,
     select: Annotated[
         bool, typer.Option("--select", help="Choose p, delta and width by cross-validation.")
     ] = False,
@@ -90,7 +94,7 @@ def fit(
             "sep": sep, "decimal": decimal, "encoding": encoding, "sheet": sheet, "kernel": kernel,
             "scaling": scaling, "width": width, "p": p, "delta": delta, "solver": solver,
             "calibration": calibration, "decision": decision, "false_alarm_rate": false_alarm_rate,
-            "select": select or None,
+            "contamination": contamination, "select": select or None,
         },
     )  # fmt: skip
     table = training(

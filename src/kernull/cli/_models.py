@@ -184,8 +184,8 @@ class Fitted:
         wanted = getattr(self.model, "feature_names_in_", None)
         names = None if wanted is None else [str(name) for name in wanted]
         count = int(self.model.n_features_in_)
-        found = features_of_model(names, count, source.names, source.label, drop)
-        return Fitted(self.model, None, self.missing_views, tuple(found))
+        features = features_of_model(names, count, source.names, source.label, drop)
+        return Fitted(self.model, None, self.missing_views, tuple(features))
 
     @property
     def absent(self) -> list[str]:
@@ -266,6 +266,8 @@ def load_fitted(
         raise DataError(str(error)) from None
     if table is not None and len(table.get_feature_names_out()) != int(model.n_features_in_):
         raise DataError(f"{path}: its table does not fit its model.")
+    if table is not None and not hasattr(model, "feature_names_in_"):  # of a pipeline
+        model.feature_names_in_ = table.get_feature_names_out()
     if missing is not None:
         if missing not in ("impute", "error", "flag"):
             raise UsageError(f"--missing: got {missing!r}; expected impute, error or flag.")
@@ -301,6 +303,7 @@ def load_model(path: str) -> Any:
         model = load(path)
     except ModelFileError as error:
         raise DataError(str(error)) from None
+    model = model[-1] if hasattr(model, "steps") else model  # load_views gives the table
     model = getattr(model, "best_estimator_", model)
     if not hasattr(model, "calibration_"):
         raise DataError(f"{path}: the model is not fitted, or is not for one table.")

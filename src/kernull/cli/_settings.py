@@ -13,12 +13,12 @@ __all__ = ["Settings", "read_settings"]
 
 _TEXT = ("dates", "missing", "label", "normal", "sep", "decimal", "encoding", "sheet", "scaling",
          "solver", "calibration", "decision")  # fmt: skip
-_NUMBERS = ("p", "delta", "false_alarm_rate")
+_NUMBERS = ("p", "delta", "false_alarm_rate", "contamination")
 _LISTS = ("kernel", "width", "drop", "encode", "empty")
 #: Options that the estimator takes, by the name of its parameter.
 _PARAMETERS = {"kernel": "kernels", "width": "widths"} | {
     name: name for name in ("scaling", "p", "delta", "solver", "calibration", "decision",
-                               "false_alarm_rate")
+                               "false_alarm_rate", "contamination")
 }  # fmt: skip
 
 

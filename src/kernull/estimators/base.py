@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._containers import (
     as_numpy,
     cuda_device_of,
+    frame_library,
     is_dask,
     is_tensor,
     map_rows,
@@ -443,4 +444,5 @@ class AdditiveEstimator(OneClassKernelEstimator):
         check_is_fitted(self)
         missing = view_names(missing_views)
         cross, table = self._cross(self.model_, X, missing)
-        return self._without(missing).explain(cross, table)
+        found = self._without(missing).explain(cross, table)
+        return replace(found, frame=frame_library(X))

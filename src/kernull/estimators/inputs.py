@@ -16,7 +16,14 @@ from kernull.models.evidence import EvidenceMethod, rows_that_fit
 from kernull.models.fisher import FisherMethod
 from kernull.stacks import DenseStack, parse_memory_limit
 from kernull.views import resolve_views
-from kernull.views.columns import column_names, listed, not_finite, not_numeric, text_columns
+from kernull.views.columns import (
+    column_names,
+    date_columns,
+    listed,
+    not_finite,
+    not_numeric,
+    text_columns,
+)
 
 __all__ = [
     "by_evidence",
@@ -42,6 +49,9 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
     used = read_used_columns(estimator, X, reset=reset) if hasattr(X, "columns") else None
     if used is not None:
         return used
+    plain = isinstance(X, np.ndarray) and X.dtype.kind not in ("m", "M")
+    if not plain and (dates := date_columns(X)):
+        raise ValueError(not_numeric(dates))
     try:
         return np.asarray(
             validate_data(

@@ -8,7 +8,7 @@ from kernull.inspection.displays import (
     ScoresDisplay,
     WeightsDisplay,
 )
-from kernull.inspection.findings import TableReason, table_reasons
+from kernull.inspection.findings import TableReason, explain_columns, table_reasons
 from kernull.models.explanation import Explanation
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "TableReason",
     "WeightsDisplay",
     "column_reasons",
+    "explain_columns",
     "table_reasons",
 ]

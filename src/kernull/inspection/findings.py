@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from kernull._containers import as_frame, frame_library
 from kernull._typing import Array
 from kernull.inspection.columns import ColumnReason, column_reasons
-from kernull.tables import Reading, Table, TableViews
+from kernull.tables import Reading, Table, TableViews, as_table
 from kernull.tables.cells import as_text
 
-__all__ = ["TableReason", "plain_number", "table_reasons"]
+__all__ = ["TableReason", "explain_columns", "plain_number", "table_reasons"]
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,63 @@ def table_reasons(
         ]  # fmt: skip
         out.append(told)
     return out
+
+
+def explain_columns(
+    model: Any, X: Any, *, table: TableViews | None = None, flagged: bool = True, most: int = 3
+) -> Any:
+    """Why rows of a table stand out: one line per reason, as ``kernull explain`` says it.
+
+    Parameters
+    ----------
+    model : fitted pipeline of TableViews and an estimator, or the estimator
+    X : data frame, Table, mapping of columns, or array
+        Rows as the pipeline takes them.
+    table : TableViews, optional
+        Where ``model`` is the estimator by itself: what it was fitted through.
+    flagged : bool
+        Explain flagged rows; False: all rows.
+    most : int
+        Reasons of one row at most.
+
+    Returns
+    -------
+    data frame (pandas or polars, as X), or list of dict
+        With row (position, from 0), column, value, expected, low and high (the usual range for
+        rows like this), share, score, without (the score once the value is replaced) and words.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from kernull import MultiKernelFisherNull, TableViews
+    >>> rng = np.random.default_rng(0)
+    >>> load = rng.normal(size=200)
+    >>> parts = {"force": 100 + 5 * load, "power": 40 + load + 0.1 * rng.normal(size=200)}
+    >>> model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(parts)
+    >>> for reason in explain_columns(model, {"force": [100.0], "power": [55.0]}):
+    ...     print(reason["words"])
+    power is 55; 39.8 to 40.1 is usual for rows like this; none of 200 normal rows is as far off.
+    """
+    if table is None:
+        if not (hasattr(model, "steps") and isinstance(model[0], TableViews)):
+            raise TypeError(
+                "model: expected a pipeline of TableViews and an estimator, or table= beside the "
+                "estimator."
+            )
+        table, model = model[0], model[-1]
+    model = getattr(model, "best_estimator_", model)
+    rows = as_table(X).emptied(tuple(table.empty))
+    reading = table.read(rows)
+    scores = np.asarray(model.score_samples(reading.X))
+    index = np.flatnonzero(~(scores >= model.threshold_)) if flagged else np.arange(len(scores))
+    found = table_reasons(model, table, reading, rows, index.tolist(), most=most)
+    inner = ("number", "rows", "sure")
+    records = [
+        {"row": i, **{name: value for name, value in reason.record().items() if name not in inner}}
+        for i, reasons in zip(index.tolist(), found, strict=True)
+        for reason in reasons
+    ]
+    return as_frame(records, frame_library(X))
 
 
 def _told(

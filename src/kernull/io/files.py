@@ -17,12 +17,14 @@ import numpy as np
 import scipy
 import sklearn
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 
 from kernull import estimators
 from kernull._version import __version__
 from kernull.errors import ModelFileError
 from kernull.estimators.inputs import read_dtype
 from kernull.io.format1 import read_format_1
+from kernull.io.pipelines import pipeline_of, save_pipeline
 from kernull.io.schema import Count, Section, pack, unpack
 from kernull.io.sections import RULES, SCHEMA
 from kernull.models import KernelModel, TableKernels
@@ -65,8 +67,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : estimator
-        Any fitted estimator of kernull. Callable kernels are refused: a file holds no code.
+    model : estimator or pipeline
+        Any fitted estimator of kernull, or a pipeline of `TableViews` and one, such as
+        ``make_pipeline(TableViews(), MultiKernelFisherNull())``. Callable kernels are refused: a
+        file holds no code.
     path : path-like
         Where to write; an existing file is replaced.
 
@@ -82,6 +86,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> bool((load(path).score_samples(X) == model.score_samples(X)).all())
     True
     """
+    if isinstance(model, Pipeline):
+        save_pipeline(model, path, save)
+        return
     if ESTIMATORS.get(type(model).__name__) is not type(model):
         raise TypeError(
             f"model: got {type(model).__module__}.{type(model).__qualname__}; expected one of "
@@ -112,8 +119,9 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
 
     Returns
     -------
-    estimator
-        With bit-identical scores.
+    estimator or pipeline
+        As it was saved, with bit-identical scores. Of files that the command line wrote, the
+        estimator; `load_views` gives its table.
 
     Raises
     ------
@@ -124,6 +132,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     try:
         model, is_old = _read(tree)
         _try_estimator(model, _numbers(tree))
+        model = pipeline_of(model, path)
     except MemoryError:  # of the machine, not of the file
         raise
     except Exception as error:  # whatever does not fit together, the file is to blame

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernull._containers import as_frame
 from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import MissingDependencyError
@@ -64,6 +65,8 @@ class Explanation:
         the square of the score.
     extrapolated : boolean array of shape (m,), optional
         Where no normal row had as much, so that the rarity rests on the tail.
+    frame : str, optional
+        The library of the data frame that was explained, which `table` makes its answer in.
 
     Examples
     --------
@@ -92,6 +95,7 @@ class Explanation:
     usual_misfit: Array | None = None
     rarity: Array | None = None
     extrapolated: Mask | None = None
+    frame: str | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -193,8 +197,8 @@ class Explanation:
         ]
         return f"{verdict}: {rare} (p = {self.p_values[row]:.2g}).\n{', '.join(parts)}."
 
-    def table(self, row: int | None = None, by: str = "view") -> list[dict[str, Any]]:
-        """Records for a table, such as ``pandas.DataFrame(explanation.table())``.
+    def table(self, row: int | None = None, by: str = "view") -> Any:
+        """A data frame of the kind that was explained (pandas, polars); records for an array.
 
         Parameters
         ----------
@@ -205,7 +209,7 @@ class Explanation:
 
         Returns
         -------
-        list of dict
+        data frame, or list of dict
             With row, view (and kernel), contribution, typical, difference, surprise, and the
             share of calibration rows whose contribution is as low (``tail``); by surprise, the
             most suspect first.
@@ -234,7 +238,7 @@ class Explanation:
                         "tail": (1 + below) / (1 + len(reference)),
                     }
                 )
-        return records
+        return as_frame(records, self.frame)
 
     def plot(self, row: int = 0, ax: Any = None) -> Any:
         """Bars of one row's contributions by view, with the typical ones as marks.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,9 @@ from kernull._typing import Array, Mask
 from kernull._version import __version__
 from kernull.inspection import TableReason
 from kernull.metrics import auc
+from kernull.models.evidence import warn_of_views
 from kernull.models.explanation import Explanation, one_in, spreads
+from kernull.models.rules import EvidenceRule
 from kernull.report._findings import (
     Drift,
     Group,
@@ -35,6 +38,8 @@ __all__ = ["Content", "Judgement", "Reason", "Row", "can_explain", "gather"]
 #: Bins of the histogram of scores, and rates of the calibration table.
 BINS = 32
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2)
+#: Training rows that were set aside, of which so many are named.
+MAX_SUSPECTS = 10
 #: Points of a curve that are drawn; more cannot be told apart.
 CURVE_POINTS = 120
 
@@ -124,6 +129,8 @@ class Content:
     parameters: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
     columns: tuple[tuple[str, tuple[str, ...]], ...]
+    cautions: tuple[str, ...] = ()
+    reads_table: bool = False
 
     @property
     def converged(self) -> bool | None:
@@ -226,6 +233,8 @@ def gather(
         parameters=tuple((k, repr(v)) for k, v in sorted(model.get_params().items())),
         versions=_versions(),
         columns=_columns(model, column_names),
+        cautions=_cautions(model),
+        reads_table=table is not None,
     )
 
 
@@ -243,6 +252,28 @@ def can_explain(model: Any) -> bool:
     # Asked of the model, which knows it: what is usual may take a factorisation to compute.
     learned = getattr(getattr(model, "best_estimator_", model), "model_", None)
     return bool(getattr(learned, "can_explain", False))
+
+
+def _cautions(model: Any) -> tuple[str, ...]:
+    """What a reader should know of the model before trusting it, in words."""
+    said = []
+    rule = getattr(getattr(model, "model_", None), "rule", None)
+    bank = getattr(model, "bank_", None)
+    if isinstance(rule, EvidenceRule) and bank is not None:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            warn_of_views(rule, bank.kernel_views)
+        said += [str(one.message).removeprefix("views: ") for one in found]
+    share = getattr(model, "contamination", None)
+    if share is not None:
+        suspects = getattr(model, "suspects_", None)
+        some = f"The {share:.0%} of the training rows that stood out most hardly count"
+        if suspects is not None:
+            shown = "rows " + ", ".join(f"{i + 1:,}" for i in suspects[:MAX_SUSPECTS])
+            more = f" and {len(suspects) - MAX_SUSPECTS:,} more" * (len(suspects) > MAX_SUSPECTS)
+            some = f"{len(suspects):,} training rows stood out and hardly count ({shown}{more})"
+        said.append(f"{some}: the model was told that not all of them are normal.")
+    return tuple(said)
 
 
 def _training_rows(model: Any) -> int:

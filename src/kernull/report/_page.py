@@ -208,6 +208,7 @@ def _charts(content: Content) -> dict[str, Markup]:
             content.times.labels,
             content.times.rows,
             content.times.flagged,
+            content.rate,
         )
     for drift in content.drifts:
         charts[f"drift {drift.column}"] = mini_chart(

@@ -260,10 +260,11 @@ def time_chart(
     labels: Sequence[str],
     rows: Sequence[int],
     flagged: Sequence[int],
+    usual: float,
 ) -> Markup:
-    """Share of flagged rows in each piece of time."""
+    """Share of flagged rows in each piece of time, with what is usual as a dashed line."""
     shares = [f / n if n else 0.0 for f, n in zip(flagged, rows, strict=True)]
-    high = max(shares) * 1.1 or 1.0
+    high = max(*shares, 1.5 * usual) * 1.1 or 1.0
     chart = Chart(title, description, 940, 210, x_range=(0.0, len(rows)), y_range=(0.0, high))
     chart.y_axis(_percent(nice_ticks(0.0, high, 3)))
     step = max(1, -(-len(rows) // 3))  # few: the labels are long, and a phone is narrow
@@ -276,6 +277,10 @@ def time_chart(
                 x=chart.x(i) + 1.0, y=top, w=max(chart.x(i + 1) - chart.x(i) - 2.0, 1.0),
                 h=max(chart.y(0.0) - top, 1.0), t=f"{labels[i]}: {f} of {n} rows flagged",
             )  # fmt: skip
+    chart.add(
+        '<line x1="{a}" x2="{b}" y1="{y}" y2="{y}" class="outline"/>',
+        a=chart.x(0.0), b=chart.x(len(rows)), y=chart.y(usual),
+    )  # fmt: skip
     return chart.render()
 
 

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,16 @@ from kernull.tables.gaps import MOST_COLUMNS, QUANTILES, GapFiller
 from kernull.tables.kinds import KINDS, USED, Column
 from kernull.tables.transformer import DATES, MISSING, TableViews
 
-__all__ = ["attach_views", "load_views"]
+__all__ = ["attach_views", "load_steps", "load_views"]
 
 ENTRY, HASH = "kernull-table", "kernull-table-sha256"
+STEPS = "kernull-pipeline"
 MAX_HEADER = 64 * 2**20
 
 
-def attach_views(table: TableViews, path: str | os.PathLike[str]) -> None:
+def attach_views(
+    table: TableViews, path: str | os.PathLike[str], steps: Sequence[str] = ()
+) -> None:
     """Add a fitted `TableViews` to a model file that `kernull.save` wrote.
 
     Parameters
@@ -38,12 +42,16 @@ def attach_views(table: TableViews, path: str | os.PathLike[str]) -> None:
     table : TableViews
     path : path-like
         The model file; it is replaced as a whole.
+    steps : sequence of str
+        Of a pipeline: the names of its two steps.
     """
     file = Path(path)
     data = file.read_bytes()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     text = json.dumps(_state(table), allow_nan=False, separators=(",", ":"))
+    if steps:
+        header["__metadata__"][STEPS] = json.dumps(list(steps))
     header["__metadata__"] |= {ENTRY: text, HASH: hashlib.sha256(text.encode()).hexdigest()}
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)  # tensors stay aligned
@@ -67,11 +75,7 @@ def load_views(path: str | os.PathLike[str]) -> TableViews | None:
     ModelFileError
         If the entry is damaged or does not make sense.
     """
-    with Path(path).open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        if size > MAX_HEADER:
-            raise ModelFileError(f"{os.fspath(path)!r}: its header has {size} bytes.")
-        head = file.read(size)
+    head = _header(path)
     try:
         metadata = json.loads(head).get("__metadata__") or {}
         text = metadata.get(ENTRY)
@@ -87,6 +91,26 @@ def load_views(path: str | os.PathLike[str]) -> TableViews | None:
         ) from error
 
 
+def load_steps(path: str | os.PathLike[str]) -> tuple[str, str] | None:
+    """Names of the two steps, where the file holds a pipeline; None for a model by itself."""
+    text = (json.loads(_header(path)).get("__metadata__") or {}).get(STEPS)
+    if text is None:
+        return None
+    names = json.loads(text)
+    good = isinstance(names, list) and all(isinstance(n, str) and n for n in names)
+    if not good or len(set(names)) != 2 or any("__" in name for name in names):
+        raise ModelFileError(f"{os.fspath(path)!r}: its steps have no names.")
+    return names[0], names[1]
+
+
+def _header(path: str | os.PathLike[str]) -> bytes:
+    with Path(path).open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        if size > MAX_HEADER:
+            raise ModelFileError(f"{os.fspath(path)!r}: its header has {size} bytes.")
+        return file.read(size)
+
+
 def _state(table: TableViews) -> dict[str, Any]:
     filler = table.filler_
     return {
@@ -94,6 +118,11 @@ def _state(table: TableViews) -> dict[str, Any]:
         "missing": table.missing,
         "dates": table.dates,
         "empty": list(table.empty),
+        "parameters": {
+            "views": _plain_views(table.views),
+            "kinds": None if table.kinds is None else dict(table.kinds),
+            "max_categories": int(table.max_categories),
+        },
         "columns": [asdict(column) for column in table.columns_],
         "used": table.used_,
         "views": table.views_,
@@ -120,6 +149,9 @@ def _restored(state: Any) -> TableViews:
     empty = state.get("empty", [])
     _want(isinstance(empty, list) and all(isinstance(e, str) for e in empty), "an unknown setting")
     table = TableViews(dates=state["dates"], missing=state["missing"], empty=tuple(empty))
+    given = state.get("parameters")
+    if given is not None:  # what a later fit would do
+        table.set_params(**_parameters(given))
     table.columns_, table._used = columns, used
     table.used_ = [column.name for column in used]
     table._named, table.n_features_in_ = True, len(columns)
@@ -146,6 +178,27 @@ def _restored(state: Any) -> TableViews:
     )
     table.views_ = _views(state["views"], d)
     return table
+
+
+def _plain_views(views: Any) -> Any:
+    """Views as JSON can hold them."""
+    if not isinstance(views, Mapping):
+        return views
+    return {str(k): [v] if isinstance(v, str) else [str(p) for p in v] for k, v in views.items()}
+
+
+def _parameters(given: Any) -> dict[str, Any]:
+    """Parameters of `TableViews`, checked."""
+    views, kinds, most = given["views"], given["kinds"], given["max_categories"]
+    if isinstance(views, dict):
+        for patterns in views.values():
+            texts = isinstance(patterns, list) and all(isinstance(p, str) for p in patterns)
+            _want(texts, "views of no columns")
+    else:
+        _want(views in (None, "features"), "views of no columns")
+    plain = kinds is None or (isinstance(kinds, dict) and set(kinds.values()) <= set(KINDS))
+    _want(plain and isinstance(most, int) and not isinstance(most, bool), "an unknown setting")
+    return {"views": views, "kinds": kinds, "max_categories": most}
 
 
 def _column(entry: Any) -> Column:

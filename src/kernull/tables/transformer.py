@@ -395,8 +395,8 @@ class TableViews(TransformerMixin, BaseEstimator):
         if lacking:
             raise TableError(
                 f"{table.source}: lacks {listed(lacking)}, which the model was fitted on"
-                f"{_resembling(lacking, table.names)}. To score without, count it as empty: "
-                f"--drop {lacking[0]!r}."
+                f"{_resembling(lacking, table.names)}. To do without, add it as an empty column "
+                f"(at the command line: --drop {lacking[0]!r})."
             )
 
     def _numbers(self, table: Table, absent: Sequence[str] = ()) -> tuple[Array, Mask, Mask]:

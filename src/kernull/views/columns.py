@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,9 @@ def not_finite(X: Any, scoring: bool) -> str:
         where = f" in column(s) {', '.join(labels)}{more}"
     views = " A view that is missing as a whole: missing_views=[...]." if scoring else ""
     return (
-        f"X: contains NaN or infinity (or values too large for float64){where}. Impute them "
-        "(scikit-learn's SimpleImputer before the model, in a pipeline), or leave out those rows."
+        f"X: contains NaN or infinity (or values too large for float64){where}. Fill them in "
+        "(kernull.TableViews or scikit-learn's SimpleImputer before the model, in a pipeline), or "
+        "leave out those rows."
         f"{views}"
     )
 
@@ -42,8 +44,10 @@ def text_columns(X: Any) -> list[str]:
         if values.dtype.kind not in "OUS" or values.ndim != 2:
             return []
         columns = {f"x{i}": column for i, column in enumerate(values.T)}
-    bad = []
+    bad = date_columns(X)
     for name, column in columns.items():
+        if name in bad:
+            continue
         try:
             np.asarray(column, dtype=np.float64)
         except (ValueError, TypeError):
@@ -51,11 +55,24 @@ def text_columns(X: Any) -> list[str]:
     return bad
 
 
+def date_columns(X: Any) -> list[str]:
+    """Names of the columns of a table that hold dates, times or spans, as their type says."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # pandas, polars
+        types = zip(X.columns, list(X.dtypes), strict=True)
+        return [str(name) for name, kind in types if _DATE.match(str(kind).lower())]
+    kind = getattr(getattr(X, "dtype", None), "kind", "")
+    return [f"x{i}" for i in range(X.shape[1] if X.ndim == 2 else 1)] if kind in ("m", "M") else []
+
+
+#: Types of dates, times and spans, as pandas, polars and Arrow call them.
+_DATE = re.compile(r"date|time|duration|period")
+
+
 def not_numeric(columns: list[str]) -> str:
     """What to say of columns that cannot be read as numbers."""
     return (
-        f"X: the columns {columns} are not numeric. Encode them (for example by scikit-learn's "
-        "OneHotEncoder) or drop them."
+        f"X: the columns {columns} are not numeric. Put kernull.TableViews before the model in a "
+        "pipeline, which knows text and dates, encode them, or drop them."
     )
 
 
