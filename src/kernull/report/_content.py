@@ -40,6 +40,8 @@ BINS = 32
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2)
 #: Training rows that were set aside, of which so many are named.
 MAX_SUSPECTS = 10
+#: Views whose share in the decision a caution names.
+MAX_SAID = 4
 #: Points of a curve that are drawn; more cannot be told apart.
 CURVE_POINTS = 120
 
@@ -130,6 +132,7 @@ class Content:
     versions: tuple[tuple[str, str], ...]
     columns: tuple[tuple[str, tuple[str, ...]], ...]
     cautions: tuple[str, ...] = ()
+    by_evidence: bool = False
     reads_table: bool = False
 
     @property
@@ -234,6 +237,7 @@ def gather(
         versions=_versions(),
         columns=_columns(model, column_names),
         cautions=_cautions(model),
+        by_evidence=bool(_say_by_view(model)),
         reads_table=table is not None,
     )
 
@@ -263,7 +267,13 @@ def _cautions(model: Any) -> tuple[str, ...]:
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
             warn_of_views(rule, bank.kernel_views)
-        said += [str(one.message).removeprefix("views: ") for one in found]
+        say = sorted(_say_by_view(model).items(), key=lambda item: -item[1])[:MAX_SAID]
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in say)
+        said += [
+            f"{_sentence(str(one.message).removeprefix('views: '))} In the decision, a view whose "
+            f"columns say little about each other counts less; most say: {shares}."
+            for one in found
+        ]
     share = getattr(model, "contamination", None)
     if share is not None:
         suspects = getattr(model, "suspects_", None)
@@ -274,6 +284,10 @@ def _cautions(model: Any) -> tuple[str, ...]:
             some = f"{len(suspects):,} training rows stood out and hardly count ({shown}{more})"
         said.append(f"{some}: the model was told that not all of them are normal.")
     return tuple(said)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _training_rows(model: Any) -> int:
@@ -297,12 +311,30 @@ def _kernels(model: Any) -> tuple[tuple[str, str, float], ...]:
 
 
 def _views(model: Any, why: Explanation | None) -> tuple[tuple[str, float, float], ...]:
-    """Name, weight (sum over kernels) and typical contribution of each view."""
-    totals: dict[str, float] = {}
-    for _, view, weight in _kernels(model):
+    """Name, weight (sum over kernels) and typical contribution of each view.
+
+    Of a model that decides by evidence, the weight is the share of its say in the decision.
+    """
+    totals: dict[str, float] = _say_by_view(model)
+    for _, view, weight in () if totals else _kernels(model):
         totals[view] = totals.get(view, 0.0) + weight
     typical = {} if why is None else dict(zip(why.view_names, why.typical_by_view, strict=True))
     return tuple((name, w, float(typical.get(name, 0.0))) for name, w in totals.items())
+
+
+def _say_by_view(model: Any) -> dict[str, float]:
+    """The share of each view in what evidence is multiplied by; empty for other decisions."""
+    rule, bank = (
+        getattr(getattr(model, "model_", None), "rule", None),
+        getattr(model, "bank_", None),
+    )
+    if not isinstance(rule, EvidenceRule) or bank is None:
+        return {}
+    say = rule.relative_weights()
+    totals = dict.fromkeys(map(str, bank.kernel_views), 0.0)
+    for view, part in zip(bank.kernel_views, say / say.sum(), strict=True):
+        totals[str(view)] += float(part)
+    return totals
 
 
 def _distribution(

@@ -193,11 +193,11 @@ def _charts(content: Content) -> dict[str, Markup]:
         largest = sorted(content.views, key=lambda view: -view[1])[:MAX_BARS]
         listed = ", ".join(f"{name} {weight:.3g}" for name, weight, _ in largest[:8])
         charts["weights"] = bar_chart(
-            "Weights by view",
+            "Share of each view in the decision" if content.by_evidence else "Weights by view",
             f"Bar chart, largest first: {listed}.",
             [name for name, _, _ in largest],
             [weight for _, weight, _ in largest],
-            "weight",
+            "share" if content.by_evidence else "weight",
         )
     if len(content.gaps) > 1:
         charts["gap"] = _gap_chart(content)

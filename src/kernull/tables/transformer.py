@@ -253,8 +253,9 @@ class TableViews(TransformerMixin, BaseEstimator):
         ]
         if alone and self.views_ is not None:
             warnings.warn(
-                f"views: {listed(alone)} have categories alone. A kernel of few different rows "
-                "attracts weight; put categories in a view with the numbers they belong to.",
+                f"views: nothing but categories in {listed(alone)}. They say little by themselves, "
+                "and with decision='sum' a kernel of few different rows takes most of the weight; "
+                "put categories in a view with the numbers they belong to.",
                 UserWarning,
                 stacklevel=3,
             )

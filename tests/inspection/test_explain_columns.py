@@ -1,0 +1,65 @@
+"""Reasons by column from Python, and reasons of rows with gaps."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from kernull import MultiKernelFisherNull, TableViews, explain_columns
+from kernull.inspection.findings import TableReason
+
+pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.GapsWarning")
+
+
+def parts(n=250, seed=0):
+    rng = np.random.default_rng(seed)
+    load = rng.normal(size=n)
+    return {f"s{j}": load * (j + 1) + 0.2 * rng.normal(size=n) for j in range(4)}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_pipeline(TableViews(), MultiKernelFisherNull()).fit(parts())
+
+
+def test_a_cell_that_was_filled_in_is_no_reason(model):
+    new = {name: values[:1].copy() for name, values in parts(seed=1).items()}
+    for gap in ("s0", "s1", "s3"):
+        row = {**new, "s2": new["s2"] + 15.0, gap: np.array([np.nan])}
+        found = explain_columns(model, row)
+        assert found[0]["column"] == "s2"
+        assert gap not in [reason["column"] for reason in found]
+
+
+def test_a_row_of_one_measured_cell_has_one_reason(model):
+    row = {"s0": [np.nan], "s1": [30.0], "s2": [np.nan], "s3": [np.nan]}
+    assert [reason["column"] for reason in explain_columns(model, row)] == ["s1"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_come_back_as_they_came(model, library):
+    frames = pytest.importorskip(library)
+    new = parts(n=20, seed=2)
+    new["s1"][3] = 40.0
+    found = explain_columns(model, frames.DataFrame(new))
+    assert isinstance(found, frames.DataFrame)
+    assert {"row", "column", "value", "low", "high", "words"} <= set(found.columns)
+    plain = MultiKernelFisherNull().fit(frames.DataFrame(parts()))
+    table = plain.explain(frames.DataFrame(new)).table()
+    assert isinstance(table, frames.DataFrame)
+    assert len(table) == 20
+    assert isinstance(plain.explain(np.column_stack(list(new.values()))).table(), list)
+
+
+def test_a_model_without_its_table_is_refused():
+    model = MultiKernelFisherNull().fit(np.random.default_rng(0).normal(size=(30, 2)))
+    with pytest.raises(TypeError, match="table="):
+        explain_columns(model, {"a": [1.0]})
+
+
+def test_words_of_categories_claim_no_more_than_is_known():
+    common = TableReason("shift", "early", "late", None, None, 0.32, -7.0, -5.0, sure=False)
+    assert common.words == (
+        "shift is 'early', as in 32% of the normal rows; no column alone is out of line."
+    )
+    odd = TableReason("mould", "B", "A", None, None, 1 / 400, -7.0, -5.0)
+    assert odd.words == "mould is 'B', as in 1 in 400 normal rows; rows like this have 'A'."

@@ -1,0 +1,209 @@
+"""Tables as people write them: clocks, codes, units, odd marks for nothing, names of any kind."""
+
+import gzip
+import io
+import sys
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+from kernull import TableViews
+from kernull.errors import TableError
+from kernull.tables import as_table, open_table
+from kernull.tables.cells import as_numbers, date_format
+
+N = 120
+
+
+def kinds_of(**columns):
+    rng = np.random.default_rng(0)
+    table = {"a": rng.normal(size=N), "b": rng.normal(size=N), **columns}
+    return {c.name: c for c in TableViews().fit(table).columns_}
+
+
+def test_clocks_meters_and_lots_are_left_out():
+    rng = np.random.default_rng(1)
+    clock = 1.7e9 + np.cumsum(rng.exponential(30.0, N))
+    found = kinds_of(
+        clock=clock,
+        shuffled=rng.permutation(clock),
+        meter=np.cumsum(rng.exponential(1.0, N)),
+        lot=np.repeat(np.arange(12), 10) + 778_000,
+        rework=np.sort(np.r_[np.arange(N - 3), 4, 9, 9]) + 100,
+        order_no=rng.choice(10**6, N, replace=False),
+    )
+    for name in ("clock", "shuffled", "meter", "lot", "rework", "order_no"):
+        assert found[name].kind == "identifier", name
+    assert "clock" in found["meter"].why
+
+
+def test_measures_stay():
+    rng = np.random.default_rng(2)
+    found = kinds_of(
+        counts=rng.integers(0, 30_000, N),  # distinct whole numbers that name nothing
+        steps=np.repeat([1.0, 2.0, 3.0], N // 3),  # sorted, of few values
+        fluid=rng.choice(10**6, N, replace=False),  # ends in "id"
+        wave=np.sin(np.arange(N)),
+    )
+    assert {found[n].kind for n in ("counts", "steps", "fluid", "wave")} == {"number"}
+
+
+def test_new_rows_of_a_meter_raise_no_alarm():
+    from sklearn.pipeline import make_pipeline
+
+    from kernull import MultiKernelFisherNull
+
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 3))
+    meter = np.cumsum(rng.exponential(1.0, 400))
+    table = {**{f"s{j}": X[:, j] for j in range(3)}, "kwh": meter}
+    old = {name: values[:200] for name, values in table.items()}
+    new = {name: values[200:] for name, values in table.items()}
+    model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(old)
+    assert (model.predict(new) == -1).mean() < 0.12
+
+
+def test_codes_units_and_thousands():
+    rng = np.random.default_rng(4)
+    found = kinds_of(
+        code=rng.choice(["0815", "0007", "1234"], N, p=[0.4, 0.4, 0.2]),
+        percent=[f"{v:.2f}%" for v in rng.uniform(0, 100, N)],
+        euro=[f"{v:,.2f}" for v in rng.uniform(1e3, 1e5, N)],
+        size=rng.choice(["10 mm", "12 mm"], N),
+    )
+    assert found["code"].kind == "category"
+    assert found["size"].kind == "category"
+    assert found["percent"].kind == found["euro"].kind == "left out"
+    assert "unit" in found["percent"].why
+    assert "thousands" in found["euro"].why
+
+
+@pytest.mark.parametrize(
+    ("cells", "form"),
+    [
+        (["01/02/2025", "03/02/2025", "28/02/2025"], "%d/%m/%Y"),
+        (["02/28/2025 01:30:00 PM", "03/01/2025 02:00:00 AM"], "%m/%d/%Y %I:%M:%S %p"),
+        (["28.02.25 13:30", "01.03.25 02:00"], "%d.%m.%y %H:%M"),
+        (["28-Feb-2025 13:30", "01-Mar-2025 02:00"], "%d-%b-%Y %H:%M"),
+        (["13:30:00", "02:00:10"], "%H:%M:%S"),
+        (["2025-02-28T13:30:00Z"], "iso"),
+        (["x", "y"], None),
+        ([], None),
+    ],
+)
+def test_dates_of_many_forms(cells, form):
+    assert date_format(cells) == form
+
+
+@pytest.mark.parametrize("text", ["-", "--", "n.a.", "#DIV/0!", ".", "NULL", " n/a "])
+def test_marks_for_nothing(text):
+    _, missing, bad = as_numbers(["1.5", text])
+    assert missing.tolist() == [False, True]
+    assert not bad.any()
+
+
+def test_more_texts_and_numbers_for_nothing():
+    rng = np.random.default_rng(5)
+    table = {"a": [*map(str, rng.normal(size=40)), "off"], "b": np.r_[rng.normal(size=40), -999.0]}
+    with pytest.raises(TableError, match="'off' is not a number"):
+        TableViews().fit(table)
+    with pytest.warns(match="2 empty cells"):
+        views = TableViews(empty=["off", "-999"]).fit(table)
+    assert views.read({"a": ["off"], "b": [-999]}).missing.all()
+    with pytest.raises(ValueError, match="empty: got 'off'"):
+        TableViews(empty="off").fit(table)
+
+
+def test_bad_cells_of_all_columns_are_counted():
+    good = [str(v) for v in np.arange(40.0) ** 2 % 7]
+    table = {"a": [*good, "err"], "b": [*good[::-1], "OVR"]}
+    with pytest.raises(TableError, match=r"2 cells cannot be used.*'err'.*'OVR'.*--empty"):
+        TableViews().fit(table)
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("\n\na;b\n1;2\n3;4\n", None),
+        ("sep=;\na;b\n1;2\n3;4\n", None),
+        ("# made by a machine\na,b\n1,2\n3,4\n", "comments before the header"),
+    ],
+)
+def test_lines_before_the_header(tmp_path, text, note):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    source = open_table(str(path))
+    table = source.read()
+    assert table.names == ["a", "b"]
+    assert table.numbers("b").tolist() == [2.0, 4.0]
+    assert any(note in said for said in source.notes) if note else not source.notes
+    assert text.splitlines()[table.lines[0] - 1][0] == "1"
+
+
+def test_utf_16_without_a_mark(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(("a,b\n" + "1,2\n" * 200).encode("utf-16-le"))
+    with pytest.raises(TableError, match="--encoding utf-16-le"):
+        open_table(str(path))
+    from kernull import read_table
+
+    assert len(read_table(path, encoding="utf-16-le")) == 200
+
+
+def test_compressed_standard_input(monkeypatch):
+    packed = io.BufferedReader(io.BytesIO(gzip.compress(b"a,b\n1,2\n")))
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=packed))
+    assert open_table("-").read().numbers("b").tolist() == [2.0]
+
+
+def test_titles_of_a_sheet(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Report of March"], [], ["a", "b", "c"], [1, 2, 3]):
+        book.active.append(row)
+    book.active.merge_cells("A1:C1")
+    book.save(tmp_path / "t.xlsx")
+    source = open_table(str(tmp_path / "t.xlsx"))
+    assert source.names == ("a", "b", "c")
+    assert "titles" in source.notes[0]
+
+
+def test_frames_with_any_names():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.arange(6.0).reshape(3, 2))
+    assert as_table(frame).names == ["0", "1"]
+    frame.columns = pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")])
+    assert as_table(frame).names == ["x a", "x b"]
+    frame.columns = ["a", "a"]
+    with pytest.raises(TableError, match="columns 1 and 2 are called 'a'"):
+        as_table(frame)
+    assert as_table([{"a": 1, "b": 2}, {"a": 3}]).columns["b"] == [2, None]
+    assert repr(as_table({"a": [1, 2]})) == "Table('X', 2 rows, 1 columns)"
+
+
+def test_lazy_frames_are_named():
+    pl = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"collect\(\)"):
+        as_table(pl.DataFrame({"a": [1.0]}).lazy())
+
+
+def test_copies_with_gaps_of_their_own():
+    rng = np.random.default_rng(6)
+    table = {f"c{j}": rng.normal(size=300) for j in range(30)}
+    table["twin"] = -2.0 * table["c4"] + 1.0
+    for values in table.values():
+        values[rng.random(300) < 0.15] = np.nan  # hardly any row is whole
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {c.name: c for c in TableViews().fit(table).columns_}
+    assert found["twin"].kind == "copy"
+    assert sum(c.kind == "copy" for c in found.values()) == 1
+
+
+def test_a_lost_column_is_met_by_its_like():
+    rng = np.random.default_rng(7)
+    views = TableViews().fit({"torque": rng.normal(size=30), "force": rng.normal(size=30)})
+    with pytest.raises(TableError, match=r"lacks 'torque'.*it has 'Torque'.*--drop 'torque'"):
+        views.transform({"Torque": [1.0], "force": [1.0]})
