@@ -125,8 +125,7 @@ def _row(name: str, table: TrainingTable, X: Any, y: Any) -> Any:
     scores = fitted.score_samples(X)
     found = evaluation(scores, y, ~(scores >= fitted.threshold_))
     seconds = time.perf_counter() - started
-    said = f"{_counts(found)}; what a plain fit makes"
-    return Row(name, found["auc"], float(fitted.gap_), fitted.n_iter_, seconds, said)
+    return Row(name, found["auc"], float(fitted.gap_), fitted.n_iter_, seconds, _counts(found))
 
 
 def _saved_row(path: str, fitted: Fitted, rows: Table, y: Any) -> Any:
