@@ -62,6 +62,21 @@ def test_two_calls_say_what_one_says(folder):
     assert events(again) == []
 
 
+def test_lines_before_the_header_are_met_again(folder):
+    (folder / "notes.csv").write_text("# line 4\n\na,b,c\n" + rows(10, 8))
+    args = ("--until-end", "--state", "notes.json")
+    kernull("watch", "m.kernull", "notes.csv", *args, cwd=folder)
+    with (folder / "notes.csv").open("a") as file:
+        file.write(rows(10, 9))
+    done = kernull("watch", "m.kernull", "notes.csv", *args, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "20 rows" in done.stderr
+    (folder / "wide.csv").write_text("a,b,c\n" + rows(3, 8), encoding="utf-16")
+    done = kernull("watch", "m.kernull", "wide.csv", "--until-end", cwd=folder)
+    assert done.returncode == 1
+    assert "is UTF-16" in done.stderr
+
+
 def test_a_file_that_starts_anew_is_read_from_its_header(folder):
     (folder / "turn.csv").write_text("a,b,c\n" + rows(40, 3))
     args = ("--until-end", "--state", "turn.json")

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 import time
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +37,7 @@ class Follower:
         Seconds between looks.
     quiet : bool
     header : bytes
-        The header line, once it was read.
+        The header line, once it was read, with what stands before it.
     place : int
         Bytes of the file that were given out as rows, header included: where to go on later.
     """
@@ -72,12 +73,13 @@ class Follower:
             raise DataError(f"{self.label}: a line has more than {MAX_PENDING:,} bytes; no table.")
         # An empty piece is the end: what is there is all there is.
         end = len(self._pending) if data == b"" else self._pending.rfind(b"\n") + 1
-        if not self.header and end:
+        while end and not _is_header(self.header):
+            if self.header == b"" and self._pending.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                raise DataError(f"{self.label}: is UTF-16, which watch cannot follow; write UTF-8.")
             cut = self._pending[:end].find(b"\n") + 1 or end
-            self.header, self._pending = self._pending[:cut], self._pending[cut:]
+            line, self._pending = self._pending[:cut], self._pending[cut:]
+            self.header += line if line.endswith(b"\n") else line + b"\n"
             self.place, end = self.place + cut, end - cut
-            if not self.header.endswith(b"\n"):
-                self.header += b"\n"
         ready = self._pending[:end]
         if ready.count(b'"') % 2 and data:  # a cell with a line break, not all here
             return b""
@@ -108,6 +110,13 @@ class Follower:
                 return
             else:
                 time.sleep(self.interval)
+
+
+def _is_header(lines: bytes) -> bool:
+    """Whether the last of these lines has the names: no empty line, no comment, no ``sep=;``."""
+    last = lines.rstrip(b"\n").rpartition(b"\n")[2].strip().lstrip(BOM_UTF8)
+    comment = last.startswith(b"#") and not any(mark in last for mark in (b",", b";", b"\t", b"|"))
+    return bool(last) and not comment and last.strip(b'"')[:4].lower() != b"sep="
 
 
 def _tables(label: str, content: bytes, form: FileFormat, quiet: bool) -> Iterator[Table]:
