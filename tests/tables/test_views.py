@@ -159,7 +159,7 @@ def test_many_columns_take_little_time_and_room(tmp_path):
 
 
 def test_views_of_categories_alone_are_told():
-    with pytest.warns(UserWarning, match="'machine' have categories alone"):
+    with pytest.warns(UserWarning, match="nothing but categories in 'machine'"):
         TableViews("features").fit(factory(60))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
