@@ -68,6 +68,7 @@ def column_reasons(
     threshold: float | None = None,
     blocks: Sequence[Sequence[int]] | None = None,
     gaps: Mask | None = None,
+    fill: Callable[[Array], Array] | None = None,
     most: int = 3,
 ) -> list[list[ColumnReason]]:
     """Columns that make rows stand out, the first reason first.
@@ -87,6 +88,8 @@ def column_reasons(
     gaps : boolean array of shape (m, blocks), optional
         Cells that were filled in, not measured. They are no reasons, and follow what the other
         cells say once one of these is replaced.
+    fill : callable, optional
+        Rows without gaps from rows with NaN, if not ``filler.fill``.
     most : int
         Reasons of one row at most.
 
@@ -120,7 +123,9 @@ def column_reasons(
             open_rows = open_rows[~(current[open_rows] >= threshold)]
         if len(open_rows) == 0:
             break
-        expected, scores = _replace_each(score, X[open_rows], filler, groups, replaced[open_rows])
+        expected, scores = _replace_each(
+            score, X[open_rows], fill or filler.fill, groups, replaced[open_rows]
+        )
         apart = _apart(X[open_rows], expected, filler, groups)
         chosen = _choose(scores, current[open_rows], apart, replaced[open_rows], threshold)
         for k, i in enumerate(open_rows):
@@ -136,7 +141,7 @@ def column_reasons(
 def _replace_each(
     score: Callable[[Array], Array],
     X: Array,
-    filler: GapFiller,
+    fill: Callable[[Array], Array],
     groups: list[list[int]],
     replaced: Mask,
 ) -> tuple[list[Array], Array]:
@@ -148,7 +153,7 @@ def _replace_each(
     for group in groups:
         gaps = np.where(gone, np.nan, X)
         gaps[:, group] = np.nan
-        filled.append(filler.fill(gaps))
+        filled.append(fill(gaps))
     stacked = np.concatenate(filled)
     parts = [np.asarray(score(stacked[i : i + BLOCK])) for i in range(0, len(stacked), BLOCK)]
     return filled, np.concatenate(parts).reshape(len(groups), len(X)).T

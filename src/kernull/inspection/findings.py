@@ -151,6 +151,7 @@ def table_reasons(
         threshold=None if missing_views else float(model.threshold_),
         blocks=table.blocks_,
         gaps=(reading.missing | reading.unseen)[picked],
+        fill=table.fill,
         most=most,
     )
     out = []

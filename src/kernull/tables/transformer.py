@@ -318,6 +318,14 @@ class TableViews(TransformerMixin, BaseEstimator):
             filled[missing.any(axis=1)] = self.filler_.mean + FAR * self.filler_.scale
         return Reading(filled, missing, unseen)
 
+    def fill(self, X: Array) -> Array:
+        """Numbers of `transform` without gaps, from such with NaN; categories get a value."""
+        filled = self.filler_.fill(X)
+        if not self._places or filled is X:
+            return filled
+        gaps = np.column_stack([np.isnan(X[:, block]).any(axis=1) for block in self.blocks_])
+        return self._snapped(filled, gaps)
+
     def _snapped(self, X: Array, filled: Mask) -> Array:
         """Put categories that were filled in at the nearest value: between them lies nothing."""
         for name, places in self._places.items():
