@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["column_names", "listed", "not_finite", "not_numeric", "text_columns"]
+__all__ = ["column_names", "date_columns", "listed", "not_finite", "not_numeric", "text_columns"]
 
 #: Columns that a message names at most.
 SHOWN = 8
