@@ -26,12 +26,14 @@ NAMES = {
 KINDS = ("fusion, weights learned", "fusion, weights fixed", "one network", "peers")
 
 
-def deep_report(name: str, introduction: str) -> Callable[[Rows, Settings, Path], str]:
+def deep_report(
+    name: str, introduction: str, *, by_target: bool = True
+) -> Callable[[Rows, Settings, Path], str]:
     """The report function of an image experiment."""
 
     def report(rows: Rows, settings: Settings, folder: Path) -> str:
         text = f"{introduction} Networks: {', '.join(settings['networks'])}."
-        return text + "\n\n" + deep_body(rows, folder, experiment=name)
+        return text + "\n\n" + deep_body(rows, folder, experiment=name, by_target=by_target)
 
     return report
 
@@ -93,9 +95,14 @@ class Table:
 
 
 def deep_body(
-    rows: Rows, folder: Path, *, experiment: str = "", figure: str = "methods.png"
+    rows: Rows,
+    folder: Path,
+    *,
+    experiment: str = "",
+    figure: str = "methods.png",
+    by_target: bool = True,
 ) -> str:
-    """Tables, a figure, and paired differences from lp MK-FN."""
+    """Tables, a figure, and paired differences from lp MK-FN; the last table is by target."""
     published = DEEP.get(experiment, {})
     table = Table(rows)
     if not table.methods:
@@ -122,7 +129,7 @@ def deep_body(
     repeats = max(counts.values())
     _figure(table, published, folder / figure)
     shown = [m for m in table.methods if (m, table.scalings[0]) in table.test]
-    by_target = [[m, *(f"{v:.2f}" for v in table.by_target(m, table.scalings[0]))] for m in shown]
+    of_target = [[m, *(f"{v:.2f}" for v in table.by_target(m, table.scalings[0]))] for m in shown]
     parts = [
         f"Test AUC in percent, mean ± standard deviation over {len(table.targets)} targets"
         + (f" of the mean over {repeats} repeats" if repeats > 1 else "")
@@ -133,9 +140,12 @@ def deep_body(
         _verdict(table),
         f"![test AUC by method]({figure})",
         *_paired(table),
-        "By target, each method with the scaling of the first column:",
-        markdown(["method", *(str(t) for t in table.targets)], by_target),
     ]
+    if by_target:
+        parts += [
+            "By target, each method with the scaling of the first column:",
+            markdown(["method", *(str(t) for t in table.targets)], of_target),
+        ]
     return "\n\n".join(parts)
 
 

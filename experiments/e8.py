@@ -100,7 +100,7 @@ def full_section(folder: Path, tables: Path | None = None) -> str:
         return ""
     with path.open(encoding="utf-8", newline="") as file:
         rows: Rows = [dict(row) for row in csv.DictReader(file)]
-    body = deep_body(rows, folder, experiment="E8", figure="full.png")
+    body = deep_body(rows, folder, experiment="E8", figure="full.png", by_target=False)
     names = sorted(
         {
             row["method"][3:]
@@ -120,9 +120,10 @@ def full_section(folder: Path, tables: Path | None = None) -> str:
 
 def report(rows: Rows, settings: Settings, folder: Path) -> str:
     """The page: this run, and the one with every image where there is one."""
-    own = deep_report("E8", "Each digit the target in turn.")(rows, settings, folder)
+    introduction = "Each digit the target in turn (by digit: the tables beside this page)."
+    own = deep_report("E8", introduction, by_target=False)(rows, settings, folder)
     full = full_section(folder, settings.get("tables"))
-    return f"{full}\n\n## A thousand training images a digit\n\n{own}" if full else own
+    return f"{full}\n\n## A thousand training images per digit\n\n{own}" if full else own
 
 
 EXPERIMENT = Experiment(

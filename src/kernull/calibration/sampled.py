@@ -11,7 +11,7 @@ Two bounds cost no pass, only the rows C of K_b in the sample and the solver's b
 
 With a ridge of delta n the two nearly meet: :math:`\rho G_{ii}` differs from 1 by at most
 :math:`k_{ii} / \rho`. Where they do not, conjugate gradients go on from the lower one, all such
-rows in one pass an iteration; for any x with residual r = e_i - Ax,
+rows in one pass per iteration; for any x with residual r = e_i - Ax,
 
 .. math:: x_i + x'r \;\le\; G_{ii} \;\le\; x_i + x'r + r'r / \rho
 """

@@ -95,7 +95,7 @@ class JointFisherProblem:
 
     @property
     def n_evaluations(self) -> int:
-        """Factorisations so far, one a task and evaluation."""
+        """Factorisations so far, one per task and evaluation."""
         return sum(task.n_evaluations for task in self.tasks)
 
     # -- the whole as one problem, for solvers that work on products ------------------------------

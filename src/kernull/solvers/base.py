@@ -213,7 +213,7 @@ SOLVERS: dict[str, Solver] = {
         "kernull.solvers.subspace",
         max_iter=500,
         problem_needs=("restrict", "products", "certify"),
-        summary="one pass over the kernels an iteration; no n x n matrix",
+        summary="one pass over the kernels per iteration; no n x n matrix",
     ),
     "paper": Solver(
         "kernull.solvers.paper",

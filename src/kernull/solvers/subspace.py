@@ -1,4 +1,4 @@
-"""Solve in a growing subspace: one pass over the kernels an iteration, no n x n matrix.
+"""Solve in a growing subspace: one pass over the kernels per iteration, no n x n matrix.
 
 Keep orthonormal columns Q, starting with t/||t||, and the products K_jQ. The problem restricted
 to a = Qy is the same problem with the small matrices Q'K_jQ: Newton solves it. Its solution

@@ -32,7 +32,7 @@ class BlockDiagonalStack:
 
     def __init__(self, blocks: Sequence[Stack]) -> None:
         if not blocks:
-            raise ValueError("blocks: got no stack; expected one a task.")
+            raise ValueError("blocks: got no stack; expected one per task.")
         counts = sorted({block.J for block in blocks})
         if len(counts) > 1:
             raise InvalidKernelError(

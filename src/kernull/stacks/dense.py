@@ -319,5 +319,5 @@ def _check_names(names: Any, J: int) -> tuple[str, ...]:
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names: got {names!r}; expected one text a kernel.")
     if len(names) != J or len(set(names)) != J:
-        raise ValueError(f"names: got {list(names)}; expected {J} different names, one a kernel.")
+        raise ValueError(f"names: got {list(names)}; expected {J} different names, one per kernel.")
     return tuple(str(name) for name in names)

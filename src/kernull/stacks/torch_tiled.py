@@ -29,7 +29,7 @@ __all__ = ["TorchDenseStack", "TorchTiledStack"]
 BAND_BYTES = {"cuda": 2**29, "cpu": 2**24}
 
 Rows = Sequence[Any]
-"""One tensor of scaled rows a view."""
+"""One tensor of scaled rows per view."""
 
 
 class _TorchStack:

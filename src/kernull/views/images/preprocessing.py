@@ -170,7 +170,7 @@ def _triple(name: str, values: Any) -> tuple[float, float, float]:
     if isinstance(values, int | float):
         values = (values,) * 3
     if not isinstance(values, Sequence) or len(values) != 3:
-        raise ValueError(f"{name}: got {values!r}; expected three numbers, one a channel.")
+        raise ValueError(f"{name}: got {values!r}; expected three numbers, one per channel.")
     first, second, third = (float(value) for value in values)
     return first, second, third
 
