@@ -23,9 +23,9 @@ PEERS = ("OneClassSVM", "IsolationForest", NEIGHBOURS)
 FAMILIES = {
     "tables": "AUC, {n} tables",
     "adbench": "AUC, {n} tables of ADBench",
-    "multi-view": "AUC, {n} problems of six views",
-    "images": "AUC, {n} image problems, a view per network",
-    "inspection": "AUC, {n} inspection problems, a view per network",
+    "multi-view": "AUC, {n} sets of six views",
+    "images": "AUC, {n} sets of images",
+    "inspection": "AUC, {n} inspection sets",
 }
 NONE = "–"
 
@@ -65,7 +65,7 @@ def time_line(results: Path = RESULTS) -> list[str]:
     best = min(pyod, key=lambda name: pyod[name])
     cells = [f"{seconds[name]:.3f}" for name in (OURS, *PEERS)]
     return [
-        "seconds per problem, median",
+        "seconds, median",
         *bold_best([*cells, f"{pyod[best]:.3f}"], lowest=True)[:-1],
         f"{pyod[best]:.3f} ({best.removeprefix('PyOD ')})",
     ]
@@ -96,10 +96,10 @@ def alarm_lines(results: Path = RESULTS) -> list[list[str]]:
     percent = [f"{100 * v:.1f}%" for v in alarms]
     areas = bold_best([f"{100 * v:.1f}" if v <= 1 else f"{v:.1f}" for v in auc])
     return [
-        line("false alarms where 5% were asked for", percent[0], *percent[1:3], percent[3]),
-        line("AUC, a tenth of the training rows outliers", f"{areas[0]} (told so)", *areas[1:]),
-        line("AUC points lost to a view of noise", f"{lost:.1f}", NONE, f"{theirs:.1f}"),
-        line("rows with one broken view, flagged", f"{100 * broken:.0f}%"),
+        line("false alarms, 5% asked for", percent[0], *percent[1:3], percent[3]),
+        line("AUC, training rows 10% unclean", areas[0], *areas[1:]),
+        line("AUC lost to a view of noise", f"{lost:.1f}", NONE, f"{theirs:.1f}"),
+        line("broken views flagged", f"{100 * broken:.0f}%"),
     ]
 
 

@@ -38,8 +38,8 @@ for flower in load_flowers17_images(labels=range(1, 17)):
         flower.image.save(new / f"stray_{flower.label:02d}.jpg", quality=95)
 
 # %%
-# From a folder to a table with one view per network. Features are kept in the cache: next time, only
-# photographs that are new go through the networks.
+# From a folder to a table with one view per network. Features are kept in the cache: next time,
+# only photographs that are new go through the networks.
 networks = ["alexnet", "squeezenet1_1", "mobilenet_v2", "efficientnet_lite0"]
 images = ImageViews(networks, cache=Path(scratch.name) / "features")
 X = images.transform(known)
