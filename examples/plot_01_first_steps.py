@@ -1,42 +1,41 @@
 """
-First steps: views, weights, reasons
-====================================
+First steps: a production line
+==============================
 
-Benign tumours are what we know; everything else should be flagged. Each case is described three
-ways: means, errors and worst values of ten measurements.
+Good parts are what we know; everything else should be flagged. Each part is measured four ways: by
+the drive, by heat and vibration sensors, and by a camera.
 """
 
 # %%
-# Learn from normal rows
-# ----------------------
+# Learn from good parts
+# ---------------------
 import matplotlib.pyplot as plt
 import numpy as np
 
 from kernull import MultiKernelFisherNull, ScoresDisplay, WeightsDisplay
-from kernull.datasets import load_breast_cancer_views
-from kernull.views import join_views
+from kernull.datasets import make_line
 
-data = load_breast_cancer_views()
-X, views = join_views(data.views)
-y = data.one_class(target=1)
-normal = np.flatnonzero(y == 1)
-model = MultiKernelFisherNull(views=views, false_alarm_rate=0.05).fit(X[normal[:200]])
-print(f"duality gap {model.gap_:.1e} after {model.n_iter_} iterations")
+line = make_line()
+model = MultiKernelFisherNull(views=line.slices, false_alarm_rate=0.05).fit(line.good)
+flagged = model.predict(line.new) == -1
+faulty = line.verdict != "ok"
+print(f"{flagged[faulty].sum()} of {faulty.sum()} faulty parts flagged")
+print(f"{flagged[~faulty].sum()} of {(~faulty).sum()} good ones")
 
 # %%
-# The weight of each view, and how scores of new rows fall against the threshold:
-new = np.concatenate([normal[200:], np.flatnonzero(y == -1)])
+# The weight of each view, and how scores of new parts fall against the threshold:
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
 WeightsDisplay.from_estimator(model, ax=axes[0])
-ScoresDisplay.from_estimator(model, X[new], y[new], ax=axes[1])
+ScoresDisplay.from_estimator(model, line.new, np.where(faulty, -1, 1), ax=axes[1])
 plt.show()
 
 # %%
-# Why was a row flagged?
-# ----------------------
-# The score is a sum over views, so the answer is exact.
-flagged = new[(model.predict(X[new]) == -1) & (y[new] == -1)]
-why = model.explain(X[flagged])
-print(why.words(0))
+# Why was a part flagged?
+# -----------------------
+# The evidence of the views adds up, in squares, to that of the part: each view's share is exact.
+worst = np.argsort(model.score_samples(line.new))[:3]
+why = model.explain(line.new[worst])
+for i, part in enumerate(worst):
+    print(f"{line.parts[part]} ({line.verdict[part]})\n{why.words(i)}\n")
 why.plot(0)
 plt.show()

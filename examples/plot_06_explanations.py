@@ -2,8 +2,8 @@
 Which view caused this alarm?
 =============================
 
-The score is a sum over views, so an alarm can be taken apart exactly, and a view that is missing
-can be left out exactly.
+The square of the score is a sum over views, so an alarm can be taken apart exactly, and a view that
+is missing can be left out exactly.
 """
 
 # %%
@@ -38,13 +38,14 @@ print(why.words())
 ContributionsDisplay.from_explanation(why)
 
 # %%
-# ... and as a table, which adds up to the score.
+# ... and as a table, which adds up to minus the square of the score.
 for record in why.table():
     print(
         f"{record['view']:>12}  {record['contribution']:6.3f}  typical {record['typical']:6.3f}  "
         f"surprise {record['surprise']:6.1f}"
     )
-print(f"{'sum':>12}  {why.by_view.sum():6.3f}  score {model.score_samples(row)[0]:.3f}")
+score = model.score_samples(row)[0]
+print(f"{'sum':>12}  {why.by_view.sum():6.3f}  minus the score squared {-(score**2):.3f}")
 
 # %%
 # Its sensor is dead? Score, threshold and p-value then come from the other views, exactly: the row

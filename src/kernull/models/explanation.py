@@ -313,7 +313,7 @@ class Explanation:
 def one_in(rarity: float) -> str:
     """A rarity for people: two digits, and no more than a billion."""
     if rarity > MOST_RARE:
-        return "over 1,000,000,000"
+        return "1,000,000,000 or more"
     digits = max(0, int(np.floor(np.log10(max(rarity, 1.0)))) - 1)
     return f"{round(rarity / 10**digits) * 10**digits:,.0f}"
 
