@@ -47,7 +47,7 @@ def fitted(**options):
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="tight")
 for name, options in settings.items():
     model = fitted(**options)
-    kernels = model.bank_.stack().kernels * model.scale_[:, None, None]
+    kernels = model.kernel_set_.stack().kernels * model.scale_[:, None, None]
     target = np.ones(len(model.coef_))
     target[len(train) :] = 0.0
     a = np.linalg.solve(kernels.mean(axis=0) + model.ridge_ * np.eye(len(target)), target)

@@ -36,7 +36,7 @@ def model(rows):
 def test_it_is_the_nystroem_model(rows, model):
     """The same landmarks by the subspace solver on the low-rank stack."""
     bank = KernelSet.fit(rows, VIEWS, widths=model.widths)
-    low = LowRankStack.from_bank(bank, choose_landmarks(bank, 60))
+    low = LowRankStack.from_kernel_set(bank, choose_landmarks(bank, 60))
     problem = FisherProblem(low, model.delta * 900)
     result = solve(problem, LpBall(model.p), "subspace", tol=1e-10)
     np.testing.assert_allclose(model.weights_, result.weights, atol=1e-5)
@@ -55,7 +55,7 @@ def test_the_reduced_problem_is_exact(rows):
     landmarks = bank.take(np.arange(0, 80, 4))
     gram = FeatureGram(Features(landmarks)).add([rows[:30], rows[30:80]])
     stack, target = gram.reduce()
-    low = LowRankStack.from_bank(bank, np.arange(0, 80, 4))
+    low = LowRankStack.from_kernel_set(bank, np.arange(0, 80, 4))
     b = np.array([0.3, 0.9])
     full = KernelStack(low.rows(slice(None)))
     assert FisherProblem(stack, 0.8, target).evaluate(b).value == pytest.approx(
@@ -114,7 +114,7 @@ def test_mixed_norms_and_the_solver_are_those_of_the_model(rows):
     model = fit_stream(plain_fisher(**options, **mixed, max_iter=500), rows[:300])
     assert model.solver_ == "frank-wolfe"
     bank = KernelSet.fit(rows[:300], VIEWS, widths=[0.25, 1.0])
-    low = LowRankStack.from_bank(bank, choose_landmarks(bank, 40))
+    low = LowRankStack.from_kernel_set(bank, choose_landmarks(bank, 40))
     problem = FisherProblem(low, model.delta * 300)
     result = solve(problem, MixedBall(2.0, 1.0, groups), "subspace", tol=1e-8)
     np.testing.assert_allclose(model.weights_, result.weights, atol=1e-4)

@@ -32,12 +32,12 @@ class TestLowRank(StackContract):
 
     @pytest.fixture
     def stack(self):
-        return LowRankStack.from_bank(some_bank(), self.index)
+        return LowRankStack.from_kernel_set(some_bank(), self.index)
 
 
 def test_every_row_a_landmark_is_exact():
     bank = some_bank(60)
-    low = LowRankStack.from_bank(bank, np.arange(60))
+    low = LowRankStack.from_kernel_set(bank, np.arange(60))
     V = np.random.default_rng(0).normal(size=(60, 2))
     np.testing.assert_allclose(low.products(V), bank.stack().products(V), atol=1e-7)
 
@@ -50,7 +50,7 @@ def test_more_landmarks_come_closer_and_never_overshoot(method):
     for count in (5, 20, 80):
         index = choose_landmarks(bank, count, method)
         assert len(np.unique(index)) == count
-        low = LowRankStack.from_bank(bank, index).rows(slice(None))
+        low = LowRankStack.from_kernel_set(bank, index).rows(slice(None))
         assert np.linalg.eigvalsh(K - low).min() > -1e-6  # the Nystroem kernel lies below
         errors.append(np.linalg.norm(K - low) / np.linalg.norm(K))
     assert errors[0] > errors[1] > errors[2]
@@ -65,6 +65,6 @@ def test_landmarks_are_reproducible_and_named():
 
 
 def test_the_diagonal_is_bounded():
-    low = LowRankStack.from_bank(some_bank(), np.array([0, 3]))
+    low = LowRankStack.from_kernel_set(some_bank(), np.array([0, 3]))
     assert (low.diagonal_bound() >= low.diagonal() - 1e-12).all()
     np.testing.assert_allclose(low.diagonal_bound(), TiledStack(some_bank()).diagonal())

@@ -30,7 +30,7 @@ def naive(K):
 def torch_stack(bank):
     from kernull.stacks.torch_tiled import TorchTiledStack
 
-    return TorchTiledStack.from_bank(bank, "cpu")
+    return TorchTiledStack.from_kernel_set(bank, "cpu")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def torch_stack(bank):
     [
         lambda bank: bank.stack(),
         TiledStack,
-        lambda bank: LowRankStack.from_bank(bank, np.arange(N)),
+        lambda bank: LowRankStack.from_kernel_set(bank, np.arange(N)),
         pytest.param(torch_stack, marks=pytest.mark.torch),
         pytest.param(lambda bank: torch_stack(bank).dense(), marks=pytest.mark.torch),
     ],

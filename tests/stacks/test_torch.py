@@ -36,7 +36,7 @@ class TestTorchTiled(StackContract):
 
     @pytest.fixture
     def stack(self):
-        return TorchTiledStack.from_bank(some_bank(some_rows()), self.device, self.dtype)
+        return TorchTiledStack.from_kernel_set(some_bank(some_rows()), self.device, self.dtype)
 
     def test_products_of_each_kernel_with_its_own_vectors(self, stack, truth):
         V = np.random.default_rng(0).normal(size=(len(truth), truth.shape[2], 2))
@@ -58,7 +58,9 @@ class TestTorchTiled32(TestTorchTiled):
 class TestTorchDense(TestTorchTiled):
     @pytest.fixture
     def stack(self):
-        return TorchTiledStack.from_bank(some_bank(some_rows()), self.device, self.dtype).dense()
+        return TorchTiledStack.from_kernel_set(
+            some_bank(some_rows()), self.device, self.dtype
+        ).dense()
 
 
 @pytest.mark.cuda
@@ -84,7 +86,7 @@ class TestFused(StackContract):
 
     @pytest.fixture
     def stack(self, bank):
-        stack = TorchTiledStack.from_bank(bank, "cuda", torch.float32)
+        stack = TorchTiledStack.from_kernel_set(bank, "cuda", torch.float32)
         assert stack.fused
         return stack
 
@@ -96,8 +98,8 @@ class TestFused(StackContract):
 def test_a_low_rank_stack_on_torch_equals_that_on_numpy():
     bank, index = some_bank(some_rows(30)), np.array([2, 7, 11, 20])
     V = np.random.default_rng(0).normal(size=(30, 2))
-    here = LowRankStack.from_bank(bank, index)
-    there = LowRankStack.from_torch(TorchTiledStack.from_bank(bank), index)
+    here = LowRankStack.from_kernel_set(bank, index)
+    there = LowRankStack.from_torch(TorchTiledStack.from_kernel_set(bank), index)
     np.testing.assert_allclose(there.products(V), here.products(V), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(there.rows([3, 4]), here.rows([3, 4]), rtol=1e-6, atol=1e-8)
 
@@ -117,4 +119,4 @@ def test_a_bank_fitted_on_the_device_is_that_of_the_host():
 def test_functions_cannot_run_on_torch():
     bank = KernelSet.fit(some_rows(), VIEWS, kernels=lambda X, Y: X @ Y.T)
     with pytest.raises(MissingCapabilityError, match="cannot run on torch"):
-        TorchTiledStack.from_bank(bank)
+        TorchTiledStack.from_kernel_set(bank)

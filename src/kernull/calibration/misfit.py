@@ -51,7 +51,7 @@ LEAST_SCALE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class _Judge:
+class _Regression:
     """One view: its witnesses, how others predict it, and the size of residuals."""
 
     scaler: ViewScaler
@@ -71,7 +71,7 @@ class ViewPredictor:
 
     Parameters
     ----------
-    scalers, judges : tuple
+    scalers, regressions : tuple
         One for each view.
     usual : array of shape (w, V)
         Misfit of each witness, judged by those of other folds.
@@ -88,7 +88,7 @@ class ViewPredictor:
     """
 
     scalers: tuple[ViewScaler, ...]
-    judges: tuple[_Judge, ...]
+    regressions: tuple[_Regression, ...]
     usual: Array
 
     @classmethod
@@ -101,24 +101,26 @@ class ViewPredictor:
         with one_blas_thread():  # matrices are small: more threads would wait for each other
             for k in range(min(FOLDS, w)):
                 held = np.arange(w) % FOLDS == k
-                judges = _judges([Z[~held] for Z in scaled])
-                usual[held] = _misfit(judges, [Z[held] for Z in scaled])
-        return cls(scalers, judges, usual)  # those of the last fold: no more than witnesses had
+                regressions = _regressions([Z[~held] for Z in scaled])
+                usual[held] = _misfit(regressions, [Z[held] for Z in scaled])
+        return cls(
+            scalers, regressions, usual
+        )  # those of the last fold: no more than witnesses had
 
     def misfit(self, views: Sequence[Array]) -> Array:
         """Misfit of new rows, of shape (m, V), from their columns (m, d_v)."""
         m = len(views[0])
-        step = max(1, CHUNK_BYTES // (8 * len(self.judges) * len(self.usual)))
-        out = np.empty((m, len(self.judges)))
+        step = max(1, CHUNK_BYTES // (8 * len(self.regressions) * len(self.usual)))
+        out = np.empty((m, len(self.regressions)))
         for start in range(0, m, step):
             part = slice(start, start + step)
             with np.errstate(over="ignore"):
                 rows = [s.transform(v[part]) for s, v in zip(self.scalers, views, strict=True)]
-            out[part] = _misfit(self.judges, [Z.clip(-FARTHEST, FARTHEST) for Z in rows])
+            out[part] = _misfit(self.regressions, [Z.clip(-FARTHEST, FARTHEST) for Z in rows])
         return out
 
 
-def _judges(views: Sequence[Array]) -> tuple[_Judge, ...]:
+def _regressions(views: Sequence[Array]) -> tuple[_Regression, ...]:
     scalers = [_standard(columns) for columns in views]
     scaled = [s.transform(columns) for s, columns in zip(scalers, views, strict=True)]
     own = [_similarity(Z, Z) for Z in scaled]
@@ -130,7 +132,7 @@ def _judges(views: Sequence[Array]) -> tuple[_Judge, ...]:
         inverse = cho_solve(cho_factor(A, overwrite_a=True), np.eye(len(A)))
         dual = inverse @ Z
         left_out = dual / inverse.diagonal()[:, None]
-        out.append(_Judge(scaler, Z, dual, ViewScaler.fit("whiten-raw", left_out)))
+        out.append(_Regression(scaler, Z, dual, ViewScaler.fit("whiten-raw", left_out)))
     return tuple(out)
 
 
@@ -141,11 +143,13 @@ def _standard(Z: Array) -> ViewScaler:
     return replace(scaler, scale=np.where(scaler.scale < LEAST_SCALE, 1.0, scaler.scale))
 
 
-def _misfit(judges: Sequence[_Judge], views: Sequence[Array]) -> Array:
-    scaled = [judge.scaler.transform(rows) for judge, rows in zip(judges, views, strict=True)]
-    own = [_similarity(Z, judge.train) for judge, Z in zip(judges, scaled, strict=True)]
+def _misfit(regressions: Sequence[_Regression], views: Sequence[Array]) -> Array:
+    scaled = [judge.scaler.transform(rows) for judge, rows in zip(regressions, views, strict=True)]
+    own = [_similarity(Z, one.train) for one, Z in zip(regressions, scaled, strict=True)]
     total = np.sum(own, axis=0)
-    found = [judge.misfit(Z, total - K) for judge, Z, K in zip(judges, scaled, own, strict=True)]
+    found = [
+        judge.misfit(Z, total - K) for judge, Z, K in zip(regressions, scaled, own, strict=True)
+    ]
     return np.column_stack(found)
 
 

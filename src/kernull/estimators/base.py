@@ -109,10 +109,15 @@ class KernelEstimator(OutlierMixin, BaseEstimator):
         return np.array(self._fitted_model.kernels.names, dtype=object)
 
     @property
-    def bank_(self) -> Any:
+    def kernel_set_(self) -> Any:
         """The kernels of the views, with the training rows (of the first task); None if given."""
         kernels = self._fitted_model.kernels
         return kernels.set if isinstance(kernels, TableKernels) else None
+
+    @property
+    def bank_(self) -> Any:
+        """The name of ``kernel_set_`` in version 0.1."""
+        return self.kernel_set_
 
     @property
     def _fitted_model(self) -> Any:

@@ -90,18 +90,20 @@ def _check(model: Any) -> None:
         raise ValueError(
             "model: decision='evidence' has no ONNX graph; fit with decision='sum' to export one."
         )
-    if model.bank_ is None:
+    if model.kernel_set_ is None:
         raise ValueError(
             "model: kernels='precomputed' has no ONNX graph, for the kernels are computed "
             "elsewhere; fit on a table."
         )
-    if any(view.scaler.kind == "quantile" for view in model.bank_.views):
+    if any(view.scaler.kind == "quantile" for view in model.kernel_set_.views):
         raise ValueError(
             "model: scaling='quantile', which 'auto' includes, has no ONNX graph; fit with "
             "scaling=('standard', 'whiten') to export one."
         )
     names = {
-        k.kind if k.function is None else _name(k) for v in model.bank_.views for k in v.kernels
+        k.kind if k.function is None else _name(k)
+        for v in model.kernel_set_.views
+        for k in v.kernels
     }
     unsupported = sorted(names - set(SUPPORTED))
     if unsupported:

@@ -317,7 +317,7 @@ def _device_stack(kernels: ModelKernels, dtype: Any, device: Any) -> Any:
 
     kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
     if isinstance(kernels, TableKernels):
-        return TorchTiledStack.from_bank(kernels.set, device, kind).dense()
+        return TorchTiledStack.from_kernel_set(kernels.set, device, kind).dense()
     assert isinstance(kernels, GivenKernels)
     assert kernels.square is not None
     values = torch.as_tensor(kernels.square.kernels).to(device, kind)

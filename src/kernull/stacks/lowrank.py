@@ -46,7 +46,7 @@ class LowRankStack:
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((60, 2))
     >>> bank = KernelSet.fit(X, {"all": np.arange(2)}, widths=1.0)
-    >>> low = LowRankStack.from_bank(bank, np.arange(60))  # every row a landmark: exact
+    >>> low = LowRankStack.from_kernel_set(bank, np.arange(60))  # every row a landmark: exact
     >>> bool(np.allclose(low.products(np.ones(60)), bank.stack().products(np.ones(60))))
     True
     """
@@ -62,8 +62,8 @@ class LowRankStack:
         self.landmark_rows: Indices = np.empty(0, dtype=np.intp)
 
     @classmethod
-    def from_bank(cls, bank: KernelSet, index: Indices, **options: Any) -> LowRankStack:
-        """The stack of a bank's rows with the landmarks at ``index``, on the CPU."""
+    def from_kernel_set(cls, bank: KernelSet, index: Indices, **options: Any) -> LowRankStack:
+        """The stack of a set's rows with the landmarks at ``index``, on the CPU."""
         few = bank.take(index)
         low = cls(
             TiledStack(few, left=bank, **options),

@@ -175,7 +175,7 @@ def build_stack(
     else:
         from kernull.stacks.lowrank import LowRankStack
 
-        stack = LowRankStack.from_bank(bank, _landmarks(bank, landmarks), dtype=dtype)
+        stack = LowRankStack.from_kernel_set(bank, _landmarks(bank, landmarks), dtype=dtype)
     stack.max_columns = plan.max_columns
     return stack
 
@@ -204,7 +204,7 @@ def _torch_stack(
 
     kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
     if on_device is None:
-        tiled = TorchTiledStack.from_bank(bank, device, kind)
+        tiled = TorchTiledStack.from_kernel_set(bank, device, kind)
     else:
         tiled = on_device.stack()
     stack: Any

@@ -117,7 +117,7 @@ class TorchTiledStack(_TorchStack):
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((50, 3))
     >>> bank = KernelSet.fit(X, {"all": np.arange(3)})
-    >>> stack = TorchTiledStack.from_bank(bank)
+    >>> stack = TorchTiledStack.from_kernel_set(bank)
     >>> bool(np.allclose(stack.products(np.ones(50)), bank.stack().products(np.ones(50))))
     True
     """
@@ -148,7 +148,7 @@ class TorchTiledStack(_TorchStack):
         self._packed: dict[tuple[int, bool], Any] = {}
 
     @classmethod
-    def from_bank(
+    def from_kernel_set(
         cls,
         bank: KernelSet,
         device: Any = "cpu",
@@ -156,7 +156,7 @@ class TorchTiledStack(_TorchStack):
         left: KernelSet | None = None,
         **options: Any,
     ) -> TorchTiledStack:
-        """The stack of a bank's training rows on a device."""
+        """The stack of a set's training rows on a device."""
         dtype = torch.float64 if dtype is None else dtype
 
         def tensors(source: KernelSet) -> list[Any]:
