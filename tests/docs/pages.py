@@ -82,6 +82,11 @@ def same(a: str, b: str) -> bool:
     return same_words(SECONDS.sub("# s", a), SECONDS.sub("# s", b))
 
 
+def kept(old: str, new: str) -> str:
+    """What a page shows stays where only last digits and times differ."""
+    return old if same(old, new) else new
+
+
 class Reader:
     """Somebody who types what a page shows, in a folder of their own."""
 
@@ -92,9 +97,11 @@ class Reader:
     def type(self, block: Block, page: str) -> Block:
         """Run a block; return it with what it prints now."""
         if block.kind == "python":
-            return replace(block, printed=shown(self._python(block.code, page)))
+            printed = kept(block.printed, shown(self._python(block.code, page)))
+            return replace(block, printed=printed)
         code = "".join(
-            f"$ {line}\n{shown(self._command(line))}" for line, _ in commands(block.code)
+            f"$ {line}\n{kept(old, shown(self._command(line)))}"
+            for line, old in commands(block.code)
         )
         return replace(block, code=code)
 
