@@ -72,6 +72,12 @@ class Table:
         return (best / best.sum(axis=1, keepdims=True)).sum(axis=0)
 
 
+PROBLEMS = """\
+# The arena: every problem
+
+AUC in percent; what all of it comes to is on [the page](page.md)."""
+
+
 def write(rows, folder, cells, left_out, arguments):
     """Write page, tables and figures; returns a short summary."""
     write_results(rows, folder)
@@ -82,6 +88,8 @@ def write(rows, folder, cells, left_out, arguments):
     head = _head(cells, rows, arguments)
     page = "\n\n".join([head, body(rows, folder), _left_out(main, left_out)])
     write_atomically(folder / "page.md", page.rstrip() + "\n")
+    if len(main.problems):
+        write_atomically(folder / "problems.md", f"{PROBLEMS}\n\n{_problems(main)}\n")
     return f"{_overall(main, summary)}\n\n{_verdicts(rows, main)}\n\n{folder / 'page.md'}"
 
 
@@ -111,8 +119,7 @@ def body(rows, folder):
             NOTES,
             "## Figures",
             pictures,
-            "## Every problem: AUC in percent",
-            _problems(main),
+            "Every problem by itself: [its AUC](problems.md).",
         ]
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from experiments._lp_balls import boundary
 from experiments.findings import StaleClaimError, family_page, overview, state
-from experiments.findings._arena import after_the_first
+from experiments.findings._arena import arena
 from experiments.findings._others import noisy
 from experiments.pages import PAGES, head_of, page_body, typed_rows, write_page
 
@@ -77,21 +77,25 @@ def test_claims_need_their_condition():
         state([True, False], "so")
 
 
-def test_later_repeats_leave_out_sets_with_one_split():
-    """Ranks and means by hand: three problems, one of them with a single split."""
-    aucs = {"a": {"x 1": [0.9, 0.5, 0.7], "y 1": [0.1, 0.8], "z 1": [0.2]},
-            "b": {"x 1": [0.1, 0.6, 0.7], "y 1": [0.9, 0.4], "z 1": [0.9]}}  # fmt: skip
-    rows = [
-        {"entrant": e, "data": d, "repeat": r, "auc": auc, "view": ""}
-        for e, by in aucs.items()
-        for d, found in by.items()
-        for r, auc in enumerate(found)
-    ]
-    ranks, means, count, gone = after_the_first(rows)
-    assert (count, gone) == (2, ["z"])
-    assert ranks == {"a": 1.5, "b": 1.5}
-    assert means["a"] == pytest.approx((60 + 80) / 2)
-    assert means["b"] == pytest.approx((65 + 40) / 2)
+def test_the_arena_is_told_as_it_is(tmp_path):
+    """A table in which another is first stops the text."""
+    (tmp_path / "arena").mkdir()
+    for name in ("results.csv", "summary.csv"):
+        shutil.copy(RESULTS / "arena" / name, tmp_path / "arena" / name)
+    assert "the default is first" in arena(RESULTS)
+    summary = tmp_path / "arena" / "summary.csv"
+    lines = summary.read_text().splitlines(keepends=True)
+    (worst,) = [line for line in lines if line.startswith("IsolationForest,")]
+    (ours,) = [line for line in lines if line.startswith("MultiKernelFisherNull(),")]
+    swapped = [
+        "IsolationForest," + ours.partition(",")[2] if line == worst
+        else "MultiKernelFisherNull()," + worst.partition(",")[2] if line == ours
+        else line
+        for line in lines
+    ]  # fmt: skip
+    summary.write_text("".join(swapped))
+    with pytest.raises(StaleClaimError):
+        arena(tmp_path)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 8.0, 1e6])
