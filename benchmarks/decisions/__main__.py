@@ -14,12 +14,12 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from benchmarks.decisions import contaminated, measures, protocol, report
+from benchmarks.decisions import contaminated, measures, protocol, report, together
 from benchmarks.decisions.tables import TABLES
 from experiments._store import write_atomically
 from kernull._version import __version__
 
-PARTS = ("tables", "far", "contamination")
+PARTS = ("tables", "far", "contamination", "together")
 
 
 def main(argv=None):
@@ -84,7 +84,8 @@ def _measure(cache, part, name, seed):
     if part == "far":
         rows = measures.of_kernels(seed)
     else:
-        rows = (measures if part == "tables" else contaminated).of_table(name, seed)
+        modules = {"tables": measures, "contamination": contaminated, "together": together}
+        rows = modules[part].of_table(name, seed)
     found = {"rows": rows, "seconds": time.process_time() - start}
     cache.mkdir(parents=True, exist_ok=True)
     write_atomically(_path(cache, part, name, seed), json.dumps(found))

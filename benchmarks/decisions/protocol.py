@@ -30,6 +30,8 @@
   as different rows.
 - Units: columns multiplied by 10^u, u uniform in [-3, 3]: the largest relative change of a score,
   at most 1e-8.
+- Together: rows whose second view is another normal row's, with the two views and with a third of
+  all columns beside them: AUC against these and against the outliers, printed and not judged.
 - Contamination: 0, 1, 5, 10 and 20% of the training rows are outliers (never those of the test;
   tables with enough of them). AUC of new rows, AUC of the training rows themselves (ours: left
   out), and the share of new normal rows flagged at 5%, of ``contamination=0.1`` whatever the truth,

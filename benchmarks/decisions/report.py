@@ -53,6 +53,7 @@ def page(rows, provenance):
         ("Far rows: share flagged", _far(rows, verdicts)),
         ("Ranks and units", _exact(rows, verdicts)),
         ("Training rows that are not clean", _contamination(rows, verdicts)),
+        ("Views that do not belong together", _together(rows)),
     ]
     count = len(verdicts.missed)
     head = [
@@ -237,6 +238,27 @@ def _judge_contamination(dirty, verdicts):
         forest = _mean(where(dirty, kind=FOREST), key)
         what = f"contamination=0.1: mean AUC of {name} no lower than IsolationForest's"
         verdicts.judge(what, f"{ours:.2f} against {forest:.2f}", ours >= forest)
+
+
+def _together(rows):
+    """What a view of all columns beside the two gains, and costs."""
+    rows = where(rows, what="together")
+    if not rows:
+        return ""
+    kinds = distinct(rows, "kind")
+    lines = []
+    for name in [*distinct(rows, "table"), None]:
+        found = rows if name is None else where(rows, table=name)
+        line = ["mean" if name is None else name]
+        for kind in kinds:
+            some = where(found, kind=kind)
+            line.append(f"{_mean(some):.1f} / {_mean(some, 'own'):.1f}")
+        lines.append(line)
+    text = (
+        "AUC against outliers / against normal rows whose second view is another row's: each view "
+        "is normal, the row is not. Measured, not judged: the user adds the view of all columns.\n\n"
+    )
+    return text + markdown(["table", *kinds], lines)
 
 
 def table(rows):
