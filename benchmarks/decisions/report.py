@@ -256,7 +256,7 @@ def _together(rows):
         lines.append(line)
     text = (
         "AUC against outliers / against normal rows whose second view is another row's: each view "
-        "is normal, the row is not. Measured, not judged: the user adds the view of all columns.\n\n"
+        "is normal, the row is not. Measured, not judged: users add the view of all columns.\n\n"
     )
     return text + markdown(["table", *kinds], lines)
 
