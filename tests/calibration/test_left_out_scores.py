@@ -18,7 +18,9 @@ from kernull.calibration.left_out_scores import (
     nearest_floor,
     not_above_own,
     rbf_rows,
+    rows_of_products,
 )
+from kernull.kernels.functions import KernelSpec
 from kernull.kernels.left_out_widths import left_out_widths
 from kernull.problems import RidgeInverse
 from kernull.views import ViewScaler
@@ -162,3 +164,18 @@ def test_copies_are_at_distance_zero_exactly(kind):
     nearest2 = left_out_distances(kind, X).rows().min(axis=1)
     assert (nearest2[5:] == 0.0).all()
     assert nearest_floor(nearest2) > 1e-5
+
+
+@pytest.mark.parametrize("kind", ["linear", "polynomial", "cosine"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kernels_of_products_are_those_of_columns_centred_without_the_row(kind, weighted, rng):
+    X = rng.normal(size=(12, 3)) + 5.0
+    w = rng.uniform(0.5, 2.0, 12) if weighted else np.ones(12)
+    Z = X - w @ X / w.sum()
+    kernel = KernelSpec(kind).fit(Z, (1.0,))[0]
+    found = rows_of_products(kernel, Z, w)
+    for i in range(12):
+        others = np.arange(12) != i
+        centred = X - w[others] @ X[others] / w[others].sum()
+        truth = kernel(centred[[i]], centred)[0]
+        np.testing.assert_allclose(found[i, others], truth[others], rtol=1e-9, atol=1e-12)

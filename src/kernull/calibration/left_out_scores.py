@@ -27,8 +27,10 @@ from scipy.linalg.lapack import dpotri
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
+from kernull.kernels import FittedKernel
 
 __all__ = [
+    "OF_PRODUCTS",
     "KernelProjection",
     "inverse_of_factor",
     "left_out_coefficients",
@@ -39,6 +41,7 @@ __all__ = [
     "nearest_floor",
     "not_above_own",
     "rbf_rows",
+    "rows_of_products",
 ]
 
 #: Kernel values that a thread holds at once: what its cache holds.
@@ -49,6 +52,8 @@ BLOCK_ROWS = 128
 MIRROR_ROWS = 256
 #: Ridge of a kernel's own projection, relative to the number of rows (MATHS 11).
 OWN_DELTA = 1e-4
+#: Kernels that are functions of the product of two rows.
+OF_PRODUCTS = ("linear", "polynomial", "cosine")
 #: Scores that tie are lowered by so many parts in n of the spread.
 TIED = 3.0
 #: Relative size of differences that come from solving the same system in two ways.
@@ -365,6 +370,40 @@ def left_out_view(
     in_threads(work, row_blocks(n, n, groups, np.arange(n)))
     own = np.column_stack([projection.own for projection in projections])
     return np.minimum(projected, own - ROUNDING * np.abs(own)), nearest2
+
+
+def rows_of_products(kernel: FittedKernel, Z: Array, weight: Array) -> Array:
+    r"""Kernels of products, each row's as if the columns had been centred without it.
+
+    Centred columns add up to zero, so the others' products with a row add up to minus its own: a
+    row that helped to centre looks unlike the rest, a new one does not. Without row i every row
+    moves by :math:`w_i z_i / (W - w_i)`. (The scale moves too, which matters less.)
+
+    Parameters
+    ----------
+    kernel : FittedKernel
+        Linear, polynomial or cosine.
+    Z : array of shape (n, d)
+        The scaled training rows.
+    weight : array of shape (n,)
+
+    Returns
+    -------
+    array of shape (n, n)
+        Row i: of row i with all others.
+    """
+    t = (weight / (weight.sum() - weight))[:, None]
+    G = Z @ Z.T
+    size = np.diagonal(G)
+    inner = (1.0 + t) * (G + t * size[:, None])
+    if kernel.kind == "linear":
+        return np.asarray(inner)
+    if kernel.kind == "polynomial":
+        gamma, coef0 = kernel.params["gamma"], kernel.params["coef0"]
+        return np.asarray((gamma * inner + coef0) ** kernel.params["degree"])
+    norms = (1.0 + t) * np.sqrt(size)[:, None]
+    others = np.sqrt(np.maximum(size[None, :] + 2.0 * t * G + t * t * size[:, None], 0.0))
+    return np.asarray(np.divide(inner, norms * others, out=np.zeros_like(G), where=others > 0))
 
 
 def nearest_floor(nearest2: Array) -> float:

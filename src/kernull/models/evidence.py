@@ -31,11 +31,14 @@ from kernull.calibration import LeftOut
 from kernull.calibration.evidence import FEWEST_VALUES, Tails
 from kernull.calibration.left_out_distances import left_out_distances, trust
 from kernull.calibration.left_out_scores import (
+    OF_PRODUCTS,
     OWN_DELTA,
     KernelProjection,
+    left_out_coefficients,
     left_out_view,
     log_nearest,
     nearest_floor,
+    rows_of_products,
 )
 from kernull.errors import DominantViewWarning, MissingCapabilityError
 from kernull.kernels.functions import BLOCK_ROWS, KernelSpec
@@ -359,8 +362,13 @@ def _own_of_view(
         projected[:, rbf], nearest2 = left_out_view(distances, widths, [own[f] for f in rbf])
     else:
         nearest2 = np.concatenate([distances.rows(i).min(axis=1) for i in distances.blocks()])
-    for f in set(range(len(own))) - set(rbf):  # exact at fixed scaling
-        projected[:, f] = _plain_left_out(own[f], groups)
+    for f in set(range(len(own))) - set(rbf):
+        projected[:, f] = _plain_left_out(own[f], groups)  # exact at fixed scaling
+        if kind != "none" and groups is None and view.kernels[f].kind in OF_PRODUCTS:
+            inverse, rows = own[f].inverse, rows_of_products(view.kernels[f], view.train, weight)
+            assert inverse is not None
+            without = left_out_coefficients(inverse, own[f].coef, np.arange(n))
+            projected[:, f] = np.minimum(np.einsum("rn,rn->r", rows, without), own[f].own)
     return coef, projected, nearest2
 
 
