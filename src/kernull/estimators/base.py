@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -20,7 +19,6 @@ from kernull._containers import (
     is_tensor,
     map_rows,
     match_container,
-    tensor_on,
 )
 from kernull._typing import Array, Mask
 from kernull.calibration import discoveries, read_calibration
@@ -33,6 +31,7 @@ from kernull.estimators.inputs import (
     read_weights,
     rollback_on_error,
 )
+from kernull.estimators.learned import Learned
 from kernull.models import (
     Explanation,
     Fitted,
@@ -52,7 +51,6 @@ from kernull.views import resolve_views
 __all__ = [
     "AdditiveEstimator",
     "KernelEstimator",
-    "Learned",
     "OneClassKernelEstimator",
     "UnweightedEstimator",
 ]
@@ -61,40 +59,6 @@ __all__ = [
 #: Parameters that settings take as they are.
 SHARED: tuple[str, ...] = ("kernels", "widths", "scaling", "drop_constant", "normalize")
 SHARED += ("reference", "random_state", "storage", "landmarks", "false_alarm_rate")
-
-
-class Learned:
-    """A learned attribute, read from the fitted model; absent where the model has none.
-
-    Parameters
-    ----------
-    path : str
-        Where it is in ``model_``, such as ``"rule.weights"``.
-    tensor : bool
-        Whether it comes back as a tensor where the model was fitted on tensors.
-    """
-
-    def __init__(self, path: str, *, tensor: bool = False) -> None:
-        self.path, self.tensor = path, tensor
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
-        if estimator is None:
-            return self
-        value: Any = vars(estimator).get("model_")
-        if value is None:
-            raise NotFittedError(
-                f"This {type(estimator).__name__} is not fitted yet, so it has no {self.name!r}; "
-                "call fit first."
-            )
-        device = value.device
-        for part in self.path.split("."):
-            value = getattr(value, part, None)
-        if value is None:
-            raise AttributeError(f"{type(estimator).__name__} has no {self.name!r} here.")
-        return tensor_on(value, device) if self.tensor and device is not None else value
 
 
 class KernelEstimator(OutlierMixin, BaseEstimator):
@@ -183,15 +147,9 @@ class OneClassKernelEstimator(KernelEstimator):
 
         Parameters
         ----------
-        X : table of shape (n, d), or kernels of shape (J, n, n)
-            Training rows, all taken to be normal; a stack of kernels when
-            ``kernels="precomputed"``.
-        y : ignored
-            Present for scikit-learn's interface.
-        sample_weight : array of shape (n,), optional
-            Trust in each row, against the others: only ratios matter, so a constant weight changes
-            nothing. A row that is trusted less may be missed by the model and counts less in ranks.
-            Rows of weight zero take no part. For training data that is not clean.
+        X, y, sample_weight
+            Training rows (n, d), or their kernels (J, n, n); ignored; and trust in each row, as in
+            `MultiKernelFisherNull.fit`.
 
         Returns
         -------
@@ -301,9 +259,8 @@ class OneClassKernelEstimator(KernelEstimator):
 
         Parameters
         ----------
-        X : table of shape (m, d), or kernels of shape (J, m, n)
-        missing_views : str or list of str, optional
-            Views to do without; see `score_samples`.
+        X, missing_views
+            Rows, and views to do without, as in `score_samples`.
 
         Returns
         -------
@@ -437,9 +394,8 @@ class AdditiveEstimator(OneClassKernelEstimator):
 
         Parameters
         ----------
-        X : table of shape (m, d), or kernels of shape (J, m, n)
-        missing_views : str or list of str, optional
-            Views to do without; see `score_samples`.
+        X, missing_views
+            Rows, and views to do without, as in `score_samples`.
 
         Returns
         -------

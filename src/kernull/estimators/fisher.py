@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._containers import as_numpy, match_container
 from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
-from kernull.estimators.base import AdditiveEstimator, Learned
+from kernull.estimators.base import AdditiveEstimator
 from kernull.estimators.inputs import (
     by_evidence,
     read_decision,
@@ -20,6 +20,7 @@ from kernull.estimators.inputs import (
     read_weights_method,
     rollback_on_error,
 )
+from kernull.estimators.learned import Learned
 from kernull.estimators.parameters import documented, keep
 from kernull.models import Fitted, TableKernels, view_names
 from kernull.models.contamination import WIDE, learn_contaminated, read_contamination
@@ -324,9 +325,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
 
         Parameters
         ----------
-        X : table of shape (m, d), or kernels of shape (J, m, n)
-        missing_views : str or list of str, optional
-            Views to do without; see `score_samples`.
+        X, missing_views
+            Rows, and views to do without, as in `score_samples`.
 
         Returns
         -------

@@ -7,8 +7,9 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
-from kernull.estimators.base import Learned, OneClassKernelEstimator
+from kernull.estimators.base import OneClassKernelEstimator
 from kernull.estimators.inputs import check_number
+from kernull.estimators.learned import Learned
 from kernull.estimators.parameters import documented, keep
 from kernull.models.fused import FusedFisher, GaussianProcess
 

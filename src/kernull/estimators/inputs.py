@@ -169,14 +169,8 @@ def _fill(estimator: Any, X: Any, names: list[str], used: Indices, width: int, r
     text = text_columns(X[wanted])
     if text:
         raise ValueError(f"{not_numeric(text)} Columns that no view reads may stay.")
-    values = check_array(
-        X[wanted],
-        dtype=np.float64,
-        ensure_min_samples=rows,
-        ensure_all_finite=False,
-        estimator=estimator,
-        input_name="X",
-    )
+    checks: dict[str, Any] = {"ensure_min_samples": rows, "ensure_all_finite": False}
+    values = check_array(X[wanted], dtype=np.float64, estimator=estimator, input_name="X", **checks)
     if not np.isfinite(values).all():
         raise ValueError(not_finite(X[wanted], rows == 1 and hasattr(estimator, "contributions")))
     table = np.zeros((len(values), width))

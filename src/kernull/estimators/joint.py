@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._containers import as_numpy, cuda_device_of, host, match_container
 from kernull._typing import Array, Indices
 from kernull.calibration import discoveries
-from kernull.estimators.base import KernelEstimator, Learned
+from kernull.estimators.base import KernelEstimator
 from kernull.estimators.inputs import (
     by_evidence,
     read_decision,
@@ -22,6 +21,7 @@ from kernull.estimators.inputs import (
     read_weights,
     rollback_on_error,
 )
+from kernull.estimators.learned import Learned, LearnedByTask
 from kernull.estimators.parameters import documented, keep
 from kernull.estimators.tasks import (
     check_room,
@@ -38,16 +38,6 @@ from kernull.models.tasks import read_task_labels
 from kernull.stacks.normalise import read_normalisation
 
 __all__ = ["JointMultiKernelFisherNull"]
-
-
-class LearnedByTask(Learned):
-    """A learned attribute that each task has its own of: a dict of name -> value."""
-
-    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
-        if estimator is None:
-            return self
-        read = attrgetter(self.path)
-        return {name: read(task) for name, task in estimator._fitted_model.tasks.items()}
 
 
 @documented
@@ -218,27 +208,22 @@ class JointMultiKernelFisherNull(KernelEstimator):
         self, X: Any, sample_weight: Any = None, groups: Any = None
     ) -> tuple[dict[Hashable, Indices], dict[Hashable, Array]]:
         """Fit; the rows of each task, and the left-out scores of those that were learned from."""
-        device = cuda_device_of(X)
         with rollback_on_error(self):
-            method, normalize = self.learning_method(), read_normalisation(self.normalize)
-            views = None
+            method, how, views = self.learning_method(), self._how(X), None
             if self._pairwise:
                 tasks, rows = read_given_tasks(self, host(X), sample_weight, as_numpy(groups))
             else:
                 tasks, rows, views = read_table_tasks(
                     self, host(X), as_numpy(sample_weight), as_numpy(groups)
                 )
-            self.model_, scores = learn_tasks(
-                tasks,
-                method,
-                self.false_alarm_rate,
-                dtype=read_dtype(self.dtype),
-                normalize=normalize,
-                views=views,
-                n_jobs=self.n_jobs,
-                device=device,
-            )
+            rate, jobs = self.false_alarm_rate, self.n_jobs
+            self.model_, scores = learn_tasks(tasks, method, rate, views=views, n_jobs=jobs, **how)
         return rows, scores
+
+    def _how(self, X: Any) -> dict[str, Any]:
+        """Type, scale and device of the kernels."""
+        scale, device = read_normalisation(self.normalize), cuda_device_of(X)
+        return {"dtype": read_dtype(self.dtype), "normalize": scale, "device": device}
 
     def learning_method(self) -> FisherMethod | EvidenceMethod:
         """The method with its parameters, checked."""
@@ -274,18 +259,10 @@ class JointMultiKernelFisherNull(KernelEstimator):
                 f"group: the model already has a task {name!r}; forget({name!r}) first, or choose "
                 "another name."
             )
-        device, X = cuda_device_of(X), as_numpy(X)
-        task, kernel = read_new_task(self, name, X, as_numpy(sample_weight), device)
-        learned = enrolled(
-            model,
-            task,
-            self.learning_method(),
-            self.false_alarm_rate,
-            dtype=read_dtype(self.dtype),
-            normalize=read_normalisation(self.normalize),
-            kernel=kernel,
-            device=device,
-        )
+        how, method, rate = self._how(X), self.learning_method(), self.false_alarm_rate
+        weight = as_numpy(sample_weight)
+        task, kernel = read_new_task(self, name, as_numpy(X), weight, how["device"])
+        learned = enrolled(model, task, method, rate, kernel=kernel, **how)
         self.model_ = model.with_task(name, learned)
         return self
 
@@ -308,13 +285,8 @@ class JointMultiKernelFisherNull(KernelEstimator):
         if isinstance(model.kernels, TableKernels):
             sizes = [task.kernels.n for task in model.tasks.values()]
             check_room(self, sizes, model.kernels.set.J)
-        self.model_ = relearn_tasks(
-            model,
-            self.learning_method(),
-            self.false_alarm_rate,
-            dtype=read_dtype(self.dtype),
-            n_jobs=self.n_jobs,
-        )
+        method, rate, dtype = self.learning_method(), self.false_alarm_rate, read_dtype(self.dtype)
+        self.model_ = relearn_tasks(model, method, rate, dtype=dtype, n_jobs=self.n_jobs)
         return self
 
     # -- scoring -----------------------------------------------------------------------------
@@ -381,9 +353,8 @@ class JointMultiKernelFisherNull(KernelEstimator):
 
         Parameters
         ----------
-        X : table of shape (m, d), or precomputed kernels (see the notes of the class)
-        groups : array of shape (m,) or one label for all rows, optional
-            The task that each row claims to belong to.
+        X, groups
+            Rows and their tasks, as in `score_samples`.
 
         Returns
         -------

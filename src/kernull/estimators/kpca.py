@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from kernull.calibration import check_folds
-from kernull.estimators.base import Learned, UnweightedEstimator
+from kernull.estimators.base import UnweightedEstimator
+from kernull.estimators.learned import Learned
 from kernull.estimators.parameters import documented, keep
 from kernull.models.fused import Principals
 

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, check_folds, cross_scores
 from kernull.errors import MissingDependencyError
-from kernull.estimators.base import Learned, UnweightedEstimator
+from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import read_table
+from kernull.estimators.learned import Learned
 from kernull.estimators.parameters import keep
 from kernull.models.fused import fuse
 from kernull.models.fusion import fused_blocks
