@@ -46,11 +46,11 @@ def test_nan_and_infinity(X, bad):
     X = X.copy()
     X[3, 1] = bad
     with pytest.raises(
-        ValueError, match=r"X: contains NaN or infinity .* in column\(s\) 1\. Impute"
+        ValueError, match=r"X: contains NaN or infinity .* in column\(s\) 1\. Fill them in"
     ):
         Model().fit(X)
     with pytest.raises(
-        ValueError, match=r"X: contains NaN or infinity .* in column\(s\) 1\. Impute"
+        ValueError, match=r"X: contains NaN or infinity .* in column\(s\) 1\. Fill them in"
     ):
         model.predict(X)
 

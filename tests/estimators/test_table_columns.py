@@ -113,11 +113,11 @@ def test_files_remember_the_names(tmp_path):
 def test_gaps_say_where_they_are_and_what_to_do(value):
     broken = OTHERS.assign(hue=value)
     model = plain_fisher().fit(TARGETS)
-    with pytest.raises(ValueError, match=r"in column\(s\) 'hue'. Impute them .*SimpleImputer"):
+    with pytest.raises(ValueError, match=r"in column\(s\) 'hue'. Fill them in .*SimpleImputer"):
         model.predict(broken)
     with pytest.raises(ValueError, match=r"in column\(s\) 10\. .*missing_views="):
         plain_fisher().fit(TARGETS.to_numpy()).predict(broken.to_numpy())
-    with pytest.raises(ValueError, match=r"'hue'. Impute them [^!]*rows\.$"):
+    with pytest.raises(ValueError, match=r"'hue'. Fill them in [^!]*rows\.$"):
         plain_fisher(views=NAMED).fit(broken)
     named = plain_fisher(views=NAMED).fit(TARGETS)
     with pytest.raises(ValueError, match="NaN or infinity"):
