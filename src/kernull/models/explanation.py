@@ -12,7 +12,7 @@ from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import MissingDependencyError
 
-__all__ = ["Explanation", "in_words", "one_in", "spreads"]
+__all__ = ["Explanation", "in_words", "n_std", "one_in"]
 
 #: Contributions below this share of the typical one count as none.
 FLOOR = 1e-12
@@ -318,14 +318,14 @@ def one_in(rarity: float) -> str:
     return f"{round(rarity / 10**digits) * 10**digits:,.0f}"
 
 
-def in_words(surprise: float, unit: str = "spreads") -> str:
-    """A surprise as a number of spreads, or that there is none to speak of."""
-    return f"{size} {unit}" if (size := spreads(surprise)) else "in line"
+def in_words(surprise: float, unit: str = "standard deviations") -> str:
+    """A surprise as a number of standard deviations, or that there is none to speak of."""
+    return f"{size} {unit}" if (size := n_std(surprise)) else "in line"
 
 
-def spreads(surprise: float) -> str:
-    """The number of spreads to show; empty for a view that is in line."""
-    # A hundred spreads say no more than that: nothing among normal rows is like it.
+def n_std(surprise: float) -> str:
+    """The number of standard deviations to show; empty for a view that is in line."""
+    # A hundred of them say no more than that: nothing among normal rows is like it.
     size = f"{-surprise:.1f}" if surprise > -100 else "over 100"
     return size if surprise <= -0.05 else ""
 

@@ -18,7 +18,7 @@ from kernull._version import __version__
 from kernull.inspection import TableReason
 from kernull.metrics import auc
 from kernull.models.evidence import warn_of_views
-from kernull.models.explanation import Explanation, one_in, spreads
+from kernull.models.explanation import Explanation, n_std, one_in
 from kernull.models.rules import EvidenceRule
 from kernull.report._findings import (
     Drift,
@@ -54,7 +54,7 @@ class Reason:
     difference: float
     share: float
     """Size against the largest difference in the report, for the bar."""
-    spreads: str
+    n_std: str
     """How far out of line the view is, which reasons are ranked by; empty if in line."""
 
 
@@ -388,7 +388,7 @@ def _rows(
                     why.view_names[v],
                     d := float(differences[k, v]),
                     abs(d) / largest,
-                    spreads(float(surprise[k, v])),
+                    n_std(float(surprise[k, v])),
                 )
                 for v in first
             )

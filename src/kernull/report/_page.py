@@ -179,7 +179,7 @@ def _data(content: Content) -> str:
             "why": [
                 [c.column, c.value, c.low, c.high, c.words, *(gauge(c) or ())] for c in row.columns
             ],
-            "views": [[r.view, r.difference, r.spreads] for r in row.reasons],
+            "views": [[r.view, r.difference, r.n_std] for r in row.reasons],
         }
         for row in content.rows
     ]

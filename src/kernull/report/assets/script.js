@@ -105,7 +105,7 @@
         var item = make("li");
         item.appendChild(make("b", "", v[0]));
         item.appendChild(make("em", "", (v[1] < 0 ? "" : "+") + v[1].toFixed(3)));
-        item.appendChild(make("small", "", v[2] ? v[2] + " spreads" : "in line"));
+        item.appendChild(make("small", "", v[2] ? v[2] + " std" : "in line"));
         list.appendChild(item);
       });
     }
