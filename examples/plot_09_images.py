@@ -46,10 +46,8 @@ X = images.transform(known)
 print(X.shape, images.views_)
 
 # %%
-# Learn the daffodils. There are far more features than photographs: standardising would blow up
-# features that hardly occur among the daffodils, whitening even more so, and the features of one
-# network are all in one unit anyway.
-model = MultiKernelFisherNull(views=images.views_, scaling="none").fit(X)
+# Learn the daffodils, without a setting: each network is looked at in three scalings.
+model = MultiKernelFisherNull(views=images.views_).fit(X)
 for name, weight in zip(model.kernel_names_, model.weights_, strict=True):
     print(f"{name:>20}  {weight:.2f}")
 
