@@ -50,6 +50,13 @@ def test_measures_stay():
     assert {found[n].kind for n in ("counts", "steps", "fluid", "wave")} == {"number"}
 
 
+def test_whole_numbers_that_may_be_codes_are_said():
+    rng = np.random.default_rng(2)
+    found = kinds_of(article=rng.choice([4711, 4712, 5500], N), on=rng.integers(2, size=N))
+    assert (found["article"].kind, found["article"].why) == ("number", "3 whole numbers")
+    assert (found["on"].kind, found["on"].why) == ("number", "")
+
+
 def test_new_rows_of_a_meter_raise_no_alarm():
     from sklearn.pipeline import make_pipeline
 

@@ -85,6 +85,10 @@ def training(
     except ValueError as error:
         raise _told(error) from None
     note(f"Columns of {source.label}:\n{_indented(reader.summary())}", quiet)
+    codes = [c.name for c in reader.columns_ if c.kind == "number" and c.why.endswith("numbers")]
+    if codes:
+        shown = ", ".join(codes[:6]) + (", ..." if len(codes) > 6 else "")
+        note(f"Codes, not amounts? Of {shown}, say so: --kind '{codes[0]}=category'.", quiet)
     return TrainingTable(reader.transform(rows), reader, y)
 
 

@@ -26,6 +26,8 @@ MAX_CATEGORIES = 50
 LEAST_ROWS = 20
 #: Numbers that never turn back are a clock or a meter from so many different values on.
 LEAST_VALUES = 10
+#: Whole numbers of so few values may be codes, which is said.
+FEW_VALUES = 10
 #: Cells that decide between numbers, dates and text.
 SAMPLE = 1000
 #: Beyond this many columns no copies are looked for.
@@ -152,7 +154,7 @@ def _decide(
 
 
 def _not_a_measure(name: str, values: Array) -> str:
-    """Why a column of numbers says nothing about its row; empty where it may."""
+    """Why a column of numbers says nothing about its row, or may be codes; empty otherwise."""
     if len(values) == 0 or (values == values[0]).all():
         return "always empty" if len(values) == 0 else f"always {values[0]:g}"
     if len(values) < LEAST_ROWS:
@@ -170,7 +172,7 @@ def _not_a_measure(name: str, values: Array) -> str:
         return "running number, by its name"
     if distinct > 0.5 * len(values) and _is_epoch(values):
         return "running: seconds since 1970"
-    return ""
+    return f"{distinct} whole numbers" if whole and 2 < distinct <= FEW_VALUES else ""
 
 
 def _is_epoch(values: Array) -> bool:
