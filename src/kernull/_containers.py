@@ -6,7 +6,7 @@ back as tensors there. Dask arrays and dataframes are scored lazily, partition b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -76,13 +76,13 @@ def frame_library(X: Any) -> str | None:
     return str(frame.implementation) if isinstance(frame, nw.DataFrame) else None
 
 
-def as_frame(records: list[dict[str, Any]], library: str | None) -> Any:
-    """Records as a data frame of a library; as they are without one."""
-    if library is None or not records:
+def as_frame(records: list[dict[str, Any]], library: str | None, names: Sequence[str]) -> Any:
+    """Records with these names as a data frame of a library; as they are without one."""
+    if library is None:
         return records
     import narwhals as nw
 
-    columns = {name: [record[name] for record in records] for name in records[0]}
+    columns = {name: [record[name] for record in records] for name in names}
     return nw.from_dict(columns, backend=cast(Any, library)).to_native()
 
 

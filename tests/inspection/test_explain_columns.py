@@ -43,6 +43,10 @@ def test_frames_come_back_as_they_came(model, library):
     found = explain_columns(model, frames.DataFrame(new))
     assert isinstance(found, frames.DataFrame)
     assert {"row", "column", "value", "low", "high", "words"} <= set(found.columns)
+    usual = explain_columns(model, frames.DataFrame(parts()).head(1))
+    assert isinstance(usual, frames.DataFrame)
+    assert list(usual.columns) == list(found.columns)
+    assert len(usual) == 0
     plain = MultiKernelFisherNull().fit(frames.DataFrame(parts()))
     table = plain.explain(frames.DataFrame(new)).table()
     assert isinstance(table, frames.DataFrame)

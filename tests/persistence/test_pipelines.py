@@ -32,6 +32,17 @@ def test_a_pipeline_comes_back(tmp_path, estimator):
     np.testing.assert_array_equal(refit.score_samples(new), model.score_samples(new))
 
 
+@pytest.mark.filterwarnings("error")
+def test_steps_that_pass_frames_come_back(tmp_path):
+    pytest.importorskip("pandas")
+    model = make_pipeline(TableViews(), MultiKernelFisherNull()).set_output(transform="pandas")
+    model.fit(parts())
+    save(model, tmp_path / "m.kernull")
+    new = parts(seed=1)
+    again = load(tmp_path / "m.kernull")
+    np.testing.assert_array_equal(again.score_samples(new), model.score_samples(new))
+
+
 def test_the_command_line_reads_it(tmp_path):
     from tests.cli.conftest import kernull
 

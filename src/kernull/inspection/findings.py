@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -168,10 +168,8 @@ def table_reasons(
     return out
 
 
-def explain_columns(
-    model: Any, X: Any, *, table: TableViews | None = None, flagged: bool = True, most: int = 3
-) -> Any:
-    """Why rows of a table stand out: one line per reason, as ``kernull explain`` says it.
+def explain_columns(model: Any, X: Any, *, table: TableViews | None = None, most: int = 3) -> Any:
+    """Why flagged rows of a table stand out: one line per reason, as ``kernull explain`` says it.
 
     Parameters
     ----------
@@ -180,8 +178,6 @@ def explain_columns(
         Rows as the pipeline takes them.
     table : TableViews, optional
         Where ``model`` is the estimator by itself: what it was fitted through.
-    flagged : bool
-        Explain flagged rows; False: all rows.
     most : int
         Reasons of one row at most.
 
@@ -201,7 +197,7 @@ def explain_columns(
     >>> model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(parts)
     >>> for reason in explain_columns(model, {"force": [100.0], "power": [55.0]}):
     ...     print(reason["words"])
-    power is 55; 39.8 to 40.1 is usual for rows like this; none of 200 normal rows is as far off.
+    power is 55; 39.9 to 40.2 is usual for rows like this; none of 200 normal rows is as far off.
     """
     if table is None:
         if not (hasattr(model, "steps") and isinstance(model[0], TableViews)):
@@ -214,7 +210,7 @@ def explain_columns(
     rows = as_table(X).emptied(tuple(table.empty))
     reading = table.read(rows)
     scores = np.asarray(model.score_samples(reading.X))
-    index = np.flatnonzero(~(scores >= model.threshold_)) if flagged else np.arange(len(scores))
+    index = np.flatnonzero(~(scores >= model.threshold_))
     found = table_reasons(model, table, reading, rows, index.tolist(), most=most)
     inner = ("number", "rows", "sure")
     records = [
@@ -222,7 +218,8 @@ def explain_columns(
         for i, reasons in zip(index.tolist(), found, strict=True)
         for reason in reasons
     ]
-    return as_frame(records, frame_library(X))
+    names = [field.name for field in fields(TableReason) if field.name not in inner]
+    return as_frame(records, frame_library(X), ["row", *names, "words"])
 
 
 def _told(

@@ -49,4 +49,7 @@ def pipeline_of(model: Any, path: str | os.PathLike[str]) -> Any:
     table = load_views(path)
     if table is None or len(table.get_feature_names_out()) != int(model.n_features_in_):
         raise ModelFileError(f"{os.fspath(path)!r}: its table does not fit its model.")
+    given = getattr(model, "feature_names_in_", None)
+    if given is not None and list(given) == list(table.get_feature_names_out()):
+        del model.feature_names_in_  # arrays pass between the steps, and have no names
     return Pipeline([(names[0], table), (names[1], model)])

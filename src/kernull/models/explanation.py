@@ -238,7 +238,9 @@ class Explanation:
                         "tail": (1 + below) / (1 + len(reference)),
                     }
                 )
-        return as_frame(records, self.frame)
+        what = ("view",) if whole else ("view", "kernel")
+        numbers = ("contribution", "typical", "difference", "surprise", "tail")
+        return as_frame(records, self.frame, ("row", *what, *numbers))
 
     def plot(self, row: int = 0, ax: Any = None) -> Any:
         """Bars of one row's contributions by view, with the typical ones as marks.
