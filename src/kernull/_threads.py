@@ -10,12 +10,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_threads", "in_threads", "one_blas_thread"]
+__all__ = ["blas_threads", "in_threads", "one_blas_thread", "threads_for"]
+
+#: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
+FEW_ROWS = 300
 
 Part = TypeVar("Part")
 Found = TypeVar("Found")
@@ -41,6 +44,11 @@ def one_blas_thread() -> Iterator[None]:
             _inside -= 1
             if _inside == 0:
                 _in_passing(_restore)
+
+
+def threads_for(rows: int) -> AbstractContextManager[None]:
+    """One BLAS thread where there are few rows to work on, and no change elsewhere."""
+    return one_blas_thread() if rows <= FEW_ROWS else nullcontext()
 
 
 def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:

@@ -24,7 +24,8 @@ def test_iterations_are_shown(capsys):
     assert out.out == ""
     lines = out.err.splitlines()
     assert sum(f"iteration {i}, gap" in line for i, line in enumerate(lines, 1)) == model.n_iter_
-    assert lines[-1].startswith(f"60 rows, 4 kernels: {model.n_iter_} iterations in")
+    plan = "60 rows, 4 kernels (dense, 202 kB)"
+    assert lines[-1].startswith(f"{plan}: {model.n_iter_} iterations in")
 
 
 @pytest.mark.parametrize("solver", ["newton", "subspace", "frank-wolfe"])

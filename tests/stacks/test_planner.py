@@ -16,15 +16,40 @@ GB = 10**9
 @pytest.mark.parametrize(
     ("J", "n", "limit", "storage"),
     [
-        (4, 5_000, 2 * GB, "dense"),
+        (4, 4_000, 2 * GB, "dense"),
         (4, 20_000, 2 * GB, "tiled"),
-        (4, 20_000, 23 * GB, "dense"),
+        (4, 20_000, 23 * GB, "tiled"),  # dense fits, but would take longer
+        (60, 6_000, 23 * GB, "dense"),  # many kernels: passes over tiles would take longer
+        (3, 100_000, 23 * GB, "nystroem"),
         (4, 1_000_000, 20 * GB, "nystroem"),  # fits, but takes too long
         (100, 100_000, GB, "nystroem"),  # the basis does not fit
     ],
 )
 def test_auto(J, n, limit, storage):
     assert plan_storage("auto", J, n, 8, limit).storage == storage
+
+
+@pytest.mark.parametrize(
+    "more", [{"prefers_dense": True}, {"columns": 1000}], ids=["asked for", "wide"]
+)
+def test_dense_where_rows_must_be_left_out_of_everything(more):
+    assert plan_storage("auto", 3, 10_000, 8, 23 * GB).storage == "tiled"
+    assert plan_storage("auto", 3, 10_000, 8, 23 * GB, **more).storage == "dense"
+
+
+def test_the_quicker_is_taken_and_both_are_named(monkeypatch):
+    monkeypatch.setattr(planner, "effective_n_jobs", lambda n_jobs: 2)
+    for n in (6_000, 16_000, 30_000):
+        tiled, dense = (planner.predicted_seconds(kind, 3, n, 30) for kind in ("tiled", "dense"))
+        plan = plan_storage("auto", 3, n, 8, 100 * GB, columns=30)
+        assert plan.storage == ("tiled" if tiled < dense else "dense")
+    assert plan.note.startswith("tiled, about ")
+    assert "; dense " in plan.note
+
+
+def test_a_long_fit_says_what_was_planned(rng, capsys):
+    plain_fisher(verbose=1).fit(rng.normal(size=(50, 3)))
+    assert "50 rows, 1 kernels (dense, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("limit", [GB // 10, GB, 10 * GB])
@@ -82,7 +107,7 @@ def test_the_stack_is_the_plan(rng, monkeypatch):
     tiled = build_stack(bank, limit=100_000)
     assert isinstance(tiled, TiledStack)
     assert tiled.max_columns == 100_000 // (1.5 * 8 * 100 * 2)
-    monkeypatch.setattr(planner, "MAX_HOURS", 0.0)
+    monkeypatch.setattr(planner, "PATIENCE", 0.0)
     with pytest.warns(ApproximationWarning, match="Using 20 landmark rows"):
         assert isinstance(build_stack(bank, limit=100_000, landmarks=20), LowRankStack)
 

@@ -20,6 +20,7 @@ from kernull._containers import (
     map_rows,
     match_container,
 )
+from kernull._threads import threads_for
 from kernull._typing import Array, Mask
 from kernull.calibration import discoveries, read_calibration
 from kernull.calibration.left_out_distances import read_groups
@@ -172,7 +173,8 @@ class OneClassKernelEstimator(KernelEstimator):
             weight = None if sample_weight is None else read_weights(as_numpy(sample_weight), X)
             rows = self._rows(X)
             together = None if groups is None else read_groups(as_numpy(groups), rows.n)
-            fitted = self._learn(rows, weight, client, together)
+            with threads_for(rows.n):
+                fitted = self._learn(rows, weight, client, together)
             device = str(X.device) if is_tensor(X) else None
             self.model_ = replace(fitted.model, device=device)
         if budget is not None and not growing and fitted.model.rule.coef.ndim == 1:

@@ -25,6 +25,7 @@ from kernull.kernels.functions import (
     BLOCK_ROWS,
     auto_factor,
     mean_distance,
+    squared_blocks,
     weighted_median,
 )
 
@@ -118,8 +119,12 @@ def _of_single_rows(
     mean = np.where(mean > 0, mean, 1.0)
     values = np.tile(first, (n, 1))
     values[owner, np.arange(n)] = second
-    others = values[~np.eye(n, dtype=bool)].reshape(n, n - 1)
-    middle = np.where(np.isfinite(others).all(axis=1), np.median(others, axis=1), 0.0) * size
+    np.fill_diagonal(values, np.inf)  # the last in order: the median is that of the others
+    known = np.isfinite(values).sum(axis=1) == n - 1
+    low, high = (n - 2) // 2, (n - 1) // 2
+    values.partition((low, high), axis=1)
+    middle = np.where(known, values[:, low], 0.0) / 2 + np.where(known, values[:, high], 0.0) / 2
+    middle = middle * size
     automatic = np.clip(middle, AUTO_RANGE[0] * mean, AUTO_RANGE[1] * mean)
     return np.column_stack([automatic if isinstance(f, str) else mean * f for f in factors])
 
@@ -151,9 +156,13 @@ def _pass(
     size = np.linalg.norm(Z, axis=1) if metric == "euclidean" else np.abs(Z).sum(axis=1)
     copy = 1e-7 * float(size.max(initial=0.0))
     single = len(inner) == n
+    squared = squared_blocks(Z) if metric == "euclidean" else None
     for start in range(0, n, BLOCK_ROWS):
         rows = np.arange(start, min(start + BLOCK_ROWS, n))
-        block = pairwise_distances(Z[rows], Z, metric=metric)
+        if squared is None:
+            block = pairwise_distances(Z[rows], Z, metric=metric)
+        else:
+            block = np.sqrt(squared(slice(start, start + BLOCK_ROWS), slice(None)))
         block[np.arange(len(rows)), rows] = 0.0
         totals[rows] = weight[rows] * (block @ weight)
         if not single:

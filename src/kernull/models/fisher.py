@@ -82,7 +82,8 @@ class FisherMethod:
         # Weights have mean one, so their sum is the number of rows.
         n = stack.n if row_weight is None else float(row_weight.sum())
         problem = FisherProblem(stack, self.delta * n, target, row_weight=row_weight)
-        shown = f"{stack.n} rows, {stack.J} kernels"
+        plan = getattr(stack, "plan_note", "")
+        shown = f"{stack.n} rows, {stack.J} kernels{f' ({plan})' * bool(plan)}"
         with iterations_shown(self.verbose, shown, self.tol) as callback:
             result = solve(
                 problem,

@@ -191,6 +191,8 @@ class Settings:
     landmarks: int = 1000
     matrix_free: bool = False
     client: Any = None
+    prefers_dense: bool = False
+    """Whether something that was asked for needs n x n matrices."""
 
 
 class Training(NamedTuple):
@@ -243,6 +245,7 @@ class TableRows:
             client=settings.client,
             device=None if self.X_on_device is None else self.X_on_device.device,
             on_device=on_device,
+            prefers_dense=settings.prefers_dense,
         )
         factors = None
         if settings.normalize != "none":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, minus_rounding, refit_by_fold
-from kernull.calibration.calibrators import Leak
+from kernull.calibration.calibrators import Folds, Leak
 from kernull.calibration.left_out_distances import read_groups, trust
 from kernull.calibration.left_out_warnings import (
     warn_of_near_copies,
@@ -86,6 +86,8 @@ def learn(
     weight = None if weight is None else _trusted(weight)
     index = slice(None) if weight is None else np.flatnonzero(weight > 0)
     kept = None if weight is None or (weight[index] == 1.0).all() else weight[index]
+    if groups is not None or isinstance(settings.calibrator, Folds):
+        settings = replace(settings, prefers_dense=True)
     training = rows.training(weight, index, settings)
     together = None if groups is None else read_groups(groups[index], len(groups[index]))
     if together is None:

@@ -34,15 +34,26 @@ __all__ = [
     "format_bytes",
     "parse_memory_limit",
     "plan_storage",
+    "predicted_seconds",
 ]
 
 STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
 
-#: Seconds a core needs for a kernel value of a tile and its share of the products.
-SECONDS_A_VALUE = 4.4e-9
-#: Passes over the kernels that a fit is planned with, and the hours it may take under "auto".
-PLANNED_PASSES = 15
-MAX_HOURS = 1.0
+#: Seconds that a core needs for a kernel value: its exponential and its share of the products, and
+#: what each column of the view adds. Measured on a 2.8 GHz Xeon, like the next three.
+SECONDS_A_VALUE, SECONDS_A_COLUMN = 2.4e-9, 0.1e-9
+#: Seconds that a core needs to read a kernel value in memory, and for a step of a factorisation.
+SECONDS_A_READ, SECONDS_A_FLOP = 1.0e-9, 4.0e-11
+#: Passes over the kernels that a fit is planned with, and the seconds that it may take under "auto"
+#: before landmark rows stand for all.
+PLANNED_PASSES = 12
+PATIENCE = 90.0
+#: How much faster one GPU evaluates kernels than two cores do.
+GPU_SPEED = 500.0
+#: Rows up to which dense kernels are always the choice: every row can be left out of everything.
+DENSE_ROWS = 4000
+#: Rows per column of the widest view below which a row must be left out of its scaling too.
+ROWS_A_COLUMN = 10
 #: Columns of the solver's basis: those it cannot do without, those that must fit for it to work
 #: without matrices, and those that it is ever given.
 FEWEST_COLUMNS, MIN_COLUMNS, MAX_COLUMNS = 8, 24, 300
@@ -55,6 +66,9 @@ class Plan:
     storage: str
     max_columns: int = MAX_COLUMNS
     reason: str = ""
+    """Why kernels are approximated, where they are."""
+    note: str = ""
+    """What was chosen and what it is thought to take, in one line."""
 
 
 def basis_columns(J: int, n: int, limit: int) -> int:
@@ -70,13 +84,35 @@ def basis_bytes(J: int, n: int, columns: int) -> float:
     return 1.5 * columns * 8.0 * n * (J + 1)
 
 
+def predicted_seconds(storage: str, J: int, n: int, columns: int = 20) -> float:
+    """What learning weights and coefficients is thought to take on all cores of this machine."""
+    value = SECONDS_A_VALUE + SECONDS_A_COLUMN * columns
+    half = 0.5 * J * n * n
+    if storage == "dense":  # half of each kernel is evaluated, all is read; factor and inverse
+        read = PLANNED_PASSES * 2 * half * SECONDS_A_READ
+        total = half * value + read + float(n) ** 3 * SECONDS_A_FLOP
+    else:
+        total = PLANNED_PASSES * half * value
+    return float(total / effective_n_jobs(-1))
+
+
 def plan_storage(
-    storage: str, J: int, n: int, itemsize: int, limit: int, *, matrix_free: bool = True
+    storage: str,
+    J: int,
+    n: int,
+    itemsize: int,
+    limit: int,
+    *,
+    matrix_free: bool = True,
+    columns: int = 20,
+    prefers_dense: bool = False,
+    speed: float = 1.0,
 ) -> Plan:
     """Choose a storage.
 
-    ``"auto"`` is dense where J n^2 fits the limit, tiled where the basis of the subspace solver
-    does and a fit takes at most an hour, and Nystroem beyond.
+    ``"auto"`` is dense up to `DENSE_ROWS` rows where J n^2 fits the limit; beyond, the quicker of
+    dense and tiled (where the basis of the subspace solver fits), and Nystroem where that would
+    still take longer than `PATIENCE`.
 
     Parameters
     ----------
@@ -87,6 +123,12 @@ def plan_storage(
         Bytes.
     matrix_free : bool
         Whether the method at hand can work without n x n matrices.
+    columns : int
+        Columns of the widest view.
+    prefers_dense : bool
+        Whether something that was asked for needs n x n matrices, or they are quicker.
+    speed : float
+        How much faster than the cores of this machine kernels are evaluated.
 
     Returns
     -------
@@ -106,10 +148,13 @@ def plan_storage(
     if storage == "dense" or not matrix_free:
         check_memory(J, n, itemsize, limit)
         return Plan("dense")
-    if storage == "auto" and dense_bytes(J, n, itemsize) <= limit:
-        return Plan("dense")
+    size = dense_bytes(J, n, itemsize)
+    tiled, dense = (predicted_seconds(kind, J, n, columns) / speed for kind in ("tiled", "dense"))
+    always = prefers_dense or n <= max(DENSE_ROWS, ROWS_A_COLUMN * columns)
+    both = f"about {tiled:.2g} s; dense {dense:.2g} s, {format_bytes(size)}"
+    if storage == "auto" and size <= limit and (always or dense <= tiled):
+        return Plan("dense", note=f"dense, {format_bytes(size)}")
     columns = min(MAX_COLUMNS, basis_columns(J, n, limit))
-    hours = PLANNED_PASSES * J * n * (n / 2) * SECONDS_A_VALUE / effective_n_jobs(-1) / 3600
     fewest = {"tiled": MIN_COLUMNS, "dask": FEWEST_COLUMNS}.get(storage, 2)
     if columns < fewest:  # under "auto", no storage fits
         instead = "use storage='nystroem', " if storage in ("tiled", "dask") else ""
@@ -119,17 +164,32 @@ def plan_storage(
             f"{format_bytes(basis_bytes(J, n, fewest))}, besides the data. Raise memory_limit, "
             f"{instead}or use fewer kernels, or a random subset of the rows."
         )
-    if storage == "auto" and (columns < MIN_COLUMNS or hours > MAX_HOURS):
+    slow = min(tiled, dense if size <= limit else np.inf) > PATIENCE
+    if storage == "auto" and (columns < MIN_COLUMNS or slow):
         why = (
-            f"evaluating them on the fly would take about {hours:.2g} hours here"
+            f"evaluating them on the fly would take about {_duration(tiled)} here"
             if columns >= MIN_COLUMNS
             else f"neither does a basis of {MIN_COLUMNS} columns for evaluating them on the fly "
             f"({format_bytes(basis_bytes(J, n, MIN_COLUMNS))})"
         )
-        text = f"{J} kernels of {n} x {n} do not fit {format_bytes(limit)}, and {why}"
-        return Plan("nystroem", max(columns, FEWEST_COLUMNS), text)
+        text = (
+            f"{J} kernels of {n} x {n} do not fit {format_bytes(limit)}, and {why}"
+            if size > limit
+            else f"learning from {J} kernels of {n} x {n} would take about "
+            f"{_duration(min(tiled, dense))} here"
+        )
+        return Plan("nystroem", max(columns, FEWEST_COLUMNS), text, f"nystroem; tiled {both}")
     # The landmarks take more than the basis: it gets what it cannot do without.
-    return Plan("tiled" if storage == "auto" else storage, max(columns, FEWEST_COLUMNS))
+    chosen = "tiled" if storage == "auto" else storage
+    note = f"{chosen}, {both}" if chosen == "tiled" else chosen
+    return Plan(chosen, max(columns, FEWEST_COLUMNS), note=note)
+
+
+def _duration(seconds: float) -> str:
+    """Seconds for people: 45 seconds, 7 minutes, 2.5 hours."""
+    if seconds < 100:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.2g} hours"
 
 
 def build_stack(
@@ -143,15 +203,24 @@ def build_stack(
     client: Any = None,
     device: Any = None,
     on_device: Any = None,
+    prefers_dense: bool = False,
 ) -> Any:
     """The stack that the plan asks for; its ``max_columns`` bounds the solver's basis.
+
+    Its ``plan_note`` says in one line what was chosen.
 
     With ``device``, a stack there; ``on_device`` is the `TorchKernelSet` of the kernels, where
     their rows are on the device already.
     """
     check_landmarks(landmarks)
     itemsize = np.dtype(dtype).itemsize
-    plan = plan_storage(storage, bank.J, bank.n, itemsize, limit, matrix_free=matrix_free)
+    columns = max(view.train.shape[1] for view in bank.views)
+    there = device is not None
+    plan = plan_storage(
+        storage, bank.J, bank.n, itemsize, limit,
+        matrix_free=matrix_free, columns=columns, prefers_dense=prefers_dense or there,
+        speed=GPU_SPEED if there else 1.0,
+    )  # fmt: skip
     if plan.reason:
         warnings.warn(
             f"storage='auto': {plan.reason}. Using {min(landmarks, bank.n)} landmark rows "
@@ -163,7 +232,9 @@ def build_stack(
     if device is not None:
         return _torch_stack(bank, plan, dtype, landmarks, device, on_device)
     if plan.storage == "dense":
-        return bank.stack(dtype)
+        matrices: Any = bank.stack(dtype)
+        matrices.plan_note = plan.note
+        return matrices
     if plan.storage == "dask":
         from kernull.stacks.distributed import DistributedStack
 
@@ -176,7 +247,7 @@ def build_stack(
         from kernull.stacks.lowrank import LowRankStack
 
         stack = LowRankStack.from_kernel_set(bank, _landmarks(bank, landmarks), dtype=dtype)
-    stack.max_columns = plan.max_columns
+    stack.max_columns, stack.plan_note = plan.max_columns, plan.note
     return stack
 
 

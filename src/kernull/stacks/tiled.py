@@ -65,6 +65,7 @@ class TiledStack(KernelSetShape):
         self.dtype = np.dtype(dtype)
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        self._row_sums: Array | None = None
         self._tiles = Tiles(bank, dtype)
         self._right = self._tiles.right()
         self._left = (Tiles(left, dtype) if left is not None else self._tiles).left()
@@ -108,9 +109,19 @@ class TiledStack(KernelSetShape):
     def products(self, V: Array) -> Array:
         """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
         V = np.asarray(V)
-        out = self._sweep(V.reshape(self.n, -1), None)
+        flat = V.reshape(self.n, -1)
+        if flat.shape[1] == 1 and flat[0, 0] != 0 and (flat == flat[0]).all():
+            out = self._sums() * float(flat[0, 0])
+        else:
+            out = self._sweep(flat, None)
         out *= self.scale[:, None, None]
         return out.reshape(self.J, len(self), *V.shape[1:])
+
+    def _sums(self) -> Array:
+        """Row sums of every kernel: normalisation asks for them, then the solver's first step."""
+        if self._row_sums is None:
+            self._row_sums = self._sweep(np.ones((self.n, 1)), None)
+        return self._row_sums
 
     def products_each(self, V: Array) -> Array:
         """K_j V_j for every j: (J, n) -> (J, m), (J, n, k) -> (J, m, k)."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.covariance import ledoit_wolf_shrinkage
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from kernull._typing import Array, Indices, Mask
@@ -138,8 +137,13 @@ class ViewScaler:
             return cls(kind, X[0].copy(), None, None, None, 1.0, steps, *knots)
         mean, scale = X[0].astype(float), np.ones(X.shape[1])
         if not constant.all():
-            found = StandardScaler().fit(X[:, ~constant], sample_weight=sample_weight)
-            mean[~constant], scale[~constant] = found.mean_, np.sqrt(found.var_)
+            varying = X[:, ~constant]
+            centre = np.average(varying, axis=0, weights=sample_weight)
+            off = varying - centre
+            # The second term is nought, but for the rounding of the mean.
+            variance = np.average(off * off, axis=0, weights=sample_weight)
+            variance -= np.average(off, axis=0, weights=sample_weight) ** 2
+            mean[~constant], scale[~constant] = centre, np.sqrt(np.maximum(variance, 0.0))
         scale[scale == 0.0] = 1.0  # of values too small to be squared
         if kind == "standard":
             return cls(kind, mean, scale, steps=steps)
