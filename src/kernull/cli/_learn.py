@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from kernull.cli import _options as o
-from kernull.cli._console import note, print_json, progress, stdout
+from kernull.cli._console import note, print_json, stdout
 from kernull.cli._errors import DataError, UsageError
 from kernull.cli._features import read_kinds, read_views
+from kernull.cli._learning import cores, learning
 from kernull.cli._models import TrainingTable, load_fitted, training
 from kernull.cli._output import check_writable
 from kernull.cli._settings import read_settings
@@ -63,6 +64,13 @@ def fit(
         float | None,
         typer.Option(help="Share of the training rows that may not be normal; they hardly count."),
     ] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=2, help="Learn from so many rows, drawn at random.")
+    ] = None,
+    storage: Annotated[
+        str | None, typer.Option(help="Kernels: dense, tiled (on the fly), nystroem, auto.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Cores to work on: all.")] = None,
     select: Annotated[
         bool, typer.Option("--select", help="Choose p, delta and width by cross-validation.")
     ] = False,
@@ -94,7 +102,8 @@ def fit(
             "sep": sep, "decimal": decimal, "encoding": encoding, "sheet": sheet, "kernel": kernel,
             "scaling": scaling, "width": width, "p": p, "delta": delta, "solver": solver,
             "calibration": calibration, "decision": decision, "false_alarm_rate": false_alarm_rate,
-            "contamination": contamination, "select": select or None,
+            "contamination": contamination, "sample": sample, "storage": storage,
+            "select": select or None,
         },
     )  # fmt: skip
     table = training(
@@ -102,16 +111,15 @@ def fit(
         quiet, form=settings.form, dates=settings.text("dates") or "drop",
         missing=settings.text("missing") or "impute", empty=settings.given.get("empty", ()),
     )  # fmt: skip
+    table = table.sample(settings.given.get("sample"))
     parameters = settings.parameters() | {"views": table.table.views_}
-    with progress(quiet) as bar:
-        task = bar.add_task(f"Learning from {len(table.X):,} rows", total=None)
+    with learning(f"Learning from {len(table.normal):,} rows", quiet), cores(jobs):
         try:
             chosen = settings.given.get("select", False)
             model = _selected(table, parameters) if chosen else _fitted(table, parameters)
         except ValueError as error:
             raise _by_option(error) from None
-        bar.update(task, description="Saving")
-        _save(model, table, out)
+    _save(model, table, out)
     summary = _summary(model)
     if json:
         kinds = {column.name: column.kind for column in table.table.columns_}
@@ -149,6 +157,7 @@ _OPTIONS = {
     "solver": "--solver",
     "calibration": "--calibration",
     "decision": "--decision",
+    "storage": "--storage",
     "false_alarm_rate": "--false-alarm-rate",
 }
 
@@ -175,7 +184,7 @@ def _selected(table: TrainingTable, parameters: dict[str, Any]) -> Any:
     }
     extra: dict[str, Any] = {
         name: settings.pop(name)
-        for name in ("solver", "calibration", "decision")
+        for name in ("solver", "calibration", "decision", "storage")
         if name in settings
     }
     search = MultiKernelFisherNullCV(**settings, model_params=extra or None)

@@ -42,6 +42,15 @@ class TrainingTable:
         """Rows that are labelled normal; all where there are no labels."""
         return self.X if self.y is None else self.X[self.y == 1]
 
+    def sample(self, count: int | None) -> TrainingTable:
+        """The table with so many of its normal rows, drawn at random; all where None."""
+        normal = np.arange(len(self.X)) if self.y is None else np.flatnonzero(self.y == 1)
+        if count is None or count >= len(normal):
+            return self
+        kept = np.ones(len(self.X), dtype=bool)
+        kept[np.random.default_rng(0).permutation(normal)[count:]] = False
+        return replace(self, X=self.X[kept], y=None if self.y is None else self.y[kept])
+
 
 def training(
     path: str,

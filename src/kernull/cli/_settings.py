@@ -12,13 +12,13 @@ from kernull.cli._tables import FileFormat
 __all__ = ["Settings", "read_settings"]
 
 _TEXT = ("dates", "missing", "label", "normal", "sep", "decimal", "encoding", "sheet", "scaling",
-         "solver", "calibration", "decision")  # fmt: skip
+         "solver", "calibration", "decision", "storage")  # fmt: skip
 _NUMBERS = ("p", "delta", "false_alarm_rate", "contamination")
 _LISTS = ("kernel", "width", "drop", "encode", "empty")
 #: Options that the estimator takes, by the name of its parameter.
 _PARAMETERS = {"kernel": "kernels", "width": "widths"} | {
     name: name for name in ("scaling", "p", "delta", "solver", "calibration", "decision",
-                               "false_alarm_rate", "contamination")
+                               "false_alarm_rate", "contamination", "storage")
 }  # fmt: skip
 
 
@@ -98,6 +98,8 @@ def _checked(name: str, value: Any, file: str) -> Any:
         return str(value)
     if name in _NUMBERS and number:
         return float(value)
+    if name == "sample" and isinstance(value, int) and number and value >= 2:
+        return value
     if name in _LISTS:
         items = value if isinstance(value, list) else [value]
         kind: Any = int | float if name == "width" else str
@@ -105,7 +107,7 @@ def _checked(name: str, value: Any, file: str) -> Any:
             return items
     if name == "select" and isinstance(value, bool):
         return value
-    known = {*_TEXT, *_NUMBERS, *_LISTS, "select", "views", "kinds"}
+    known = {*_TEXT, *_NUMBERS, *_LISTS, "sample", "select", "views", "kinds"}
     if name not in known:
         raise UsageError(
             f"{place}: no option {name!r}; expected some of {', '.join(sorted(known))}."

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -173,9 +174,13 @@ def tile_products(
     V = np.ascontiguousarray(V, dtype=tiles.dtype)
     J = tiles.bank.J if weights is None else 1
 
+    stopped = Event()
+
     def work(share: Sequence[tuple[slice, slice]]) -> Array:
         out, buffers = np.zeros((J, len(left), V.shape[-1])), tiles.buffers()
         for rows, columns in share:
+            if stopped.is_set():
+                break
             values = tiles.tile(left, rows, right, columns, buffers)
             for j, K in values if weights is None else _combined(values, weights):
                 mine = V if V.ndim == 2 else V[j]
@@ -190,7 +195,11 @@ def tile_products(
         # Fixed shares, summed in order: the result depends on the number of threads alone.
         shares = [todo[w::workers] for w in range(workers)]
         with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-            parts = list(pool.map(work, shares))  # BLAS gets one thread: the others are ours
+            try:
+                parts = list(pool.map(work, shares))  # BLAS gets one thread: the others are ours
+            except BaseException:  # an interrupt, say: nobody waits for the rest of the pass
+                stopped.set()
+                raise
         total = parts[0]
         for part in parts[1:]:
             total += part

@@ -1,0 +1,120 @@
+"""What a long fit shows while it learns: a bar on a terminal, a line every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from kernull.cli._console import note, progress, stderr
+
+__all__ = ["cores", "learning"]
+
+#: Seconds between lines where there is no terminal.
+EVERY = 10.0
+_GAP = re.compile(r"gap ([-+.\de]+) \(until ([-+.\de]+)\)")
+
+
+class _Told(logging.Handler):
+    """Hears of every iteration of the solver: the last line, and how far the gap has closed."""
+
+    def __init__(self, tell: Callable[[str, float | None], None]) -> None:
+        super().__init__(logging.INFO)
+        self.tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        found = _GAP.search(text)
+        share = None
+        if found is not None:
+            gap, tol = (float(value) for value in found.groups())
+            if 0 < gap < 1 and 0 < tol < 1:
+                share = min(math.log(gap) / math.log(tol), 1.0)
+        self.tell(text, share)
+
+
+@contextlib.contextmanager
+def learning(text: str, quiet: bool) -> Iterator[None]:
+    """Show that something is being learned, and how far it is."""
+    if quiet:
+        yield
+        return
+    with _on_terminal(text) if stderr().is_terminal else _in_lines(text):
+        yield
+
+
+@contextlib.contextmanager
+def _on_terminal(text: str) -> Iterator[None]:
+    with progress(quiet=False) as bar:
+        task = bar.add_task(text, total=None)
+
+        def tell(line: str, share: float | None) -> None:
+            if share is not None:
+                bar.update(task, total=1.0, completed=share)
+
+        with _heard(tell):
+            yield
+
+
+@contextlib.contextmanager
+def _in_lines(text: str) -> Iterator[None]:
+    start, last, done = time.monotonic(), "", threading.Event()
+
+    def tell(line: str, share: float | None) -> None:
+        nonlocal last
+        last = line
+
+    def work() -> None:
+        while not done.wait(EVERY):
+            so_far = f"{text}: {time.monotonic() - start:.0f} s so far"
+            note(f"{so_far}; {last}." if last else f"{so_far}.", quiet=False)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        with _heard(tell):
+            yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def _heard(tell: Callable[[str, float | None], None]) -> Iterator[None]:
+    logger, handler = logging.getLogger("kernull"), _Told(tell)
+    before, passed_on = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        logger.propagate = passed_on
+
+
+@contextlib.contextmanager
+def cores(jobs: int | None) -> Iterator[None]:
+    """Work on so many cores at most; on all of them where None."""
+    if jobs is None:
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    name = "LOKY_MAX_CPU_COUNT"  # what joblib counts cores by
+    before = os.environ.get(name)
+    os.environ[name] = str(jobs)
+    try:
+        with threadpool_limits(jobs):
+            yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
