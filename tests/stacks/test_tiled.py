@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_kernel
@@ -128,3 +133,20 @@ def test_identical_rows_have_kernel_one():
     K = stack.rows(slice(None))[0]
     assert K.max() <= 1 + 1e-9
     np.testing.assert_allclose(K[:4, :4], 1.0, atol=1e-9)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_does_not_wait_for_the_rest_of_a_pass(rng):
+    def slow(A, B):
+        time.sleep(0.05)
+        return A @ B.T
+
+    stack = TiledStack(KernelSet.fit(rng.normal(size=(4000, 2)), {"a": [0, 1]}, kernels=slow))
+    main = threading.main_thread().ident
+    timer = threading.Timer(0.2, signal.pthread_kill, [main, signal.SIGINT])
+    start = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        stack.products(rng.normal(size=4000))  # 78 tiles: 2 s on two cores
+    timer.join()
+    assert time.monotonic() - start < 1.0

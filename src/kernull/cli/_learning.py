@@ -1,4 +1,4 @@
-"""What a long fit shows while it learns: a bar on a terminal, a line every ten seconds elsewhere."""
+"""What a long fit shows: a bar on a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 

@@ -1,0 +1,71 @@
+"""What a fit shows while it learns, and how much of a table and a machine it takes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+
+import pytest
+
+from kernull.cli import _learning
+from tests.cli.conftest import kernull
+
+
+def test_a_sample_a_storage_and_cores(tables, tmp_path):
+    out = str(tmp_path / "model.kernull")
+    result = kernull(
+        "fit", "train.csv", "-o", out, "--sample", "40", "--storage", "tiled", "--jobs", "1",
+        "--json", cwd=tables,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    said = json.loads(result.stdout)
+    assert said["training_rows"] == 40
+    assert said["parameters"]["storage"] == "tiled"
+
+
+def test_a_file_of_options_may_say_how_many_rows(tables, tmp_path):
+    (tmp_path / "fit.toml").write_text('sample = 30\nstorage = "dense"\n')
+    result = kernull(
+        "fit", "train.csv", "-o", str(tmp_path / "model.kernull"), "--json",
+        "--config", str(tmp_path / "fit.toml"), cwd=tables,
+    )  # fmt: skip
+    assert json.loads(result.stdout)["training_rows"] == 30, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [(["--storage", "disk"], "--storage: got 'disk'"), (["--sample", "1"], "--sample")],
+)
+def test_nonsense_is_refused_by_option(options, named, tables, tmp_path):
+    out = str(tmp_path / "model.kernull")
+    result = kernull("fit", "train.csv", "-o", out, *options, cwd=tables)
+    assert result.returncode == 2
+    assert named in result.stderr
+
+
+def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(_learning, "EVERY", 0.05)
+    with _learning.learning("Learning from 9 rows", quiet=False):
+        logging.getLogger("kernull").info("iteration 3, gap 1.0e-03 (until 1e-06)")
+        time.sleep(0.2)
+    assert "Learning from 9 rows: 0 s so far; iteration 3, gap 1.0e-03" in capsys.readouterr().err
+    with _learning.learning("Learning from 9 rows", quiet=True):
+        time.sleep(0.1)
+    assert capsys.readouterr().err == ""
+
+
+def test_how_far_the_gap_has_closed():
+    told = []
+    with _learning._heard(lambda text, share: told.append(share)):
+        for gap in ("1.0e-03", "1.0e-06", "1.0e+00"):
+            logging.getLogger("kernull").info("iteration 1, gap %s (until 1e-06)", gap)
+    assert told == [pytest.approx(0.5), pytest.approx(1.0), None]
+
+
+def test_cores_are_given_back(monkeypatch):
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
+    with _learning.cores(1):
+        assert os.environ["LOKY_MAX_CPU_COUNT"] == "1"
+    assert "LOKY_MAX_CPU_COUNT" not in os.environ
