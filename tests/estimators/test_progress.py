@@ -24,7 +24,7 @@ def test_iterations_are_shown(capsys):
     assert out.out == ""
     lines = out.err.splitlines()
     assert sum(f"iteration {i}, gap" in line for i, line in enumerate(lines, 1)) == model.n_iter_
-    plan = "60 rows, 4 kernels (dense, 202 kB)"
+    plan = "60 rows, 4 kernels (dense)"
     assert lines[-1].startswith(f"{plan}: {model.n_iter_} iterations in")
 
 

@@ -49,7 +49,7 @@ def test_the_quicker_is_taken_and_both_are_named(monkeypatch):
 
 def test_a_long_fit_says_what_was_planned(rng, capsys):
     plain_fisher(verbose=1).fit(rng.normal(size=(50, 3)))
-    assert "50 rows, 1 kernels (dense, " in capsys.readouterr().err
+    assert "50 rows, 1 kernels (dense): " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("limit", [GB // 10, GB, 10 * GB])

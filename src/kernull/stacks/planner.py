@@ -147,13 +147,15 @@ def plan_storage(
         raise ValueError(f"storage: got {storage!r}; expected one of {STORAGES}.")
     if storage == "dense" or not matrix_free:
         check_memory(J, n, itemsize, limit)
-        return Plan("dense")
+        return Plan("dense", note="dense")
     size = dense_bytes(J, n, itemsize)
-    tiled, dense = (predicted_seconds(kind, J, n, columns) / speed for kind in ("tiled", "dense"))
     always = prefers_dense or n <= max(DENSE_ROWS, ROWS_A_COLUMN * columns)
+    if storage == "auto" and size <= limit and always:
+        return Plan("dense", note="dense")
+    tiled, dense = (predicted_seconds(kind, J, n, columns) / speed for kind in ("tiled", "dense"))
     both = f"about {tiled:.2g} s; dense {dense:.2g} s, {format_bytes(size)}"
-    if storage == "auto" and size <= limit and (always or dense <= tiled):
-        return Plan("dense", note=f"dense, {format_bytes(size)}")
+    if storage == "auto" and size <= limit and dense <= tiled:
+        return Plan("dense", note=f"dense, about {dense:.2g} s; tiled {tiled:.2g} s")
     columns = min(MAX_COLUMNS, basis_columns(J, n, limit))
     fewest = {"tiled": MIN_COLUMNS, "dask": FEWEST_COLUMNS}.get(storage, 2)
     if columns < fewest:  # under "auto", no storage fits
@@ -214,7 +216,7 @@ def build_stack(
     """
     check_landmarks(landmarks)
     itemsize = np.dtype(dtype).itemsize
-    columns = max(view.train.shape[1] for view in bank.views)
+    columns = max(view.train.shape[1] for view in bank.views) if storage == "auto" else 20
     there = device is not None
     plan = plan_storage(
         storage, bank.J, bank.n, itemsize, limit,
