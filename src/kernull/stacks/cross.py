@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
+from kernull._threads import in_threads
 from kernull._typing import Array, Mask
 from kernull.stacks.dense import DenseStack
 from kernull.stacks.kernel_set import KernelSet, KernelSetShape
@@ -17,6 +18,8 @@ __all__ = ["CrossKernels", "device_cross"]
 
 #: Bytes of one kernel's chunk; a few times the cache, so BLAS is efficient and memory stays flat.
 CHUNK_BYTES = 32 * 2**20
+#: Kernel values of a chunk that a thread of its own works on: what its cache holds.
+SMALL_CHUNK = 2**19
 #: Scaled values are cut here before they are squared.
 FARTHEST = 1e140
 
@@ -95,22 +98,27 @@ class CrossKernels(KernelSetShape):
         projected, nearest2 : arrays of shape (J, m)
         """
         projected, nearest2 = np.empty((self.J, len(self))), np.empty((self.J, len(self)))
-        for rows in self.chunks():
+        centres = [view.train.mean(axis=0) for view in self.bank.views]
+        with np.errstate(over="ignore", invalid="ignore"):
+            trains = [_bounded(v.train - c) for v, c in zip(self.bank.views, centres, strict=True)]
+
+        def work(rows: slice) -> None:
             j = 0
-            for view in self.bank.views:
-                centre = view.train.mean(axis=0)
+            for view, centre, train in zip(self.bank.views, centres, trains, strict=True):
                 with np.errstate(over="ignore", invalid="ignore"):
                     Z = _bounded(view.transform(self.X[rows]) - centre)
-                    train = _bounded(view.train - centre)
-                squared = np.asarray(euclidean_distances(Z, train, squared=True))
-                Z, train = Z + centre, view.train
-                # What overflows is farther than anything.
-                nearest = np.where(np.isnan(squared), np.inf, squared).min(axis=1)
+                    squared = np.asarray(euclidean_distances(Z, train, squared=True))
+                    # What overflows is farther than anything.
+                    squared[np.isnan(squared)] = np.inf
+                nearest = squared.min(axis=1)
                 for kernel in view.kernels:
                     is_rbf = kernel.kind == "rbf"
-                    K = kernel.of_distances(squared) if is_rbf else kernel(Z, train)
+                    K = kernel.of_distances(squared) if is_rbf else kernel(Z + centre, view.train)
                     projected[j, rows], nearest2[j, rows] = K @ coef[j], nearest
                     j += 1
+
+        step = max(1, SMALL_CHUNK // max(self.n, 1))
+        in_threads(work, [slice(i, i + step) for i in range(0, len(self), step)])
         return projected, nearest2
 
     def columns(self, index: Any) -> CrossKernels:
