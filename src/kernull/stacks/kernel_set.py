@@ -160,9 +160,11 @@ class KernelSet:
                 block = squared(slice(start, stop), slice(start, n))
                 np.fill_diagonal(block, 0.0)
                 for place, kernel in rbf:
-                    K = kernel.of_distances(block)
-                    out[place, start:stop, start:] = K
-                    out[place, stop:, start:stop] = K[:, stop - start :].T
+                    K = out[place, start:stop, start:]
+                    K[...] = kernel.of_distances(block, out=K if K.dtype == float else None)
+                    for c in range(stop, n, BLOCK_ROWS):  # squares that stay in cache
+                        square = slice(c - start, c - start + BLOCK_ROWS)
+                        out[place, c : c + BLOCK_ROWS, start:stop] = K[:, square].T
 
             in_threads(work, range(0, n, BLOCK_ROWS))
         stack = DenseStack(out)
