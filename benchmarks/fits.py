@@ -192,10 +192,10 @@ def without_threshold(X: Any, views: Any) -> Any:
     from kernull.models.kernels import TableRows
     from kernull.views import resolve_views
 
-    model = MultiKernelFisherNull(views=views, scaling="standard")
+    model = MultiKernelFisherNull(views=views, scaling="standard", decision="sum")
     settings = model.learning_settings()
     training = TableRows(X, resolve_views(views, X.shape[1])).training(None, slice(None), settings)
-    return model.weights_method().learn(training, None).coef
+    return model.learning_method().learn(training, None).coef
 
 
 def deep(report: Report, repeats: int, loops: str = "") -> dict[str, float]:
