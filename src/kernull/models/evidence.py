@@ -17,7 +17,6 @@ broken.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from kernull._quiet import warn
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut
@@ -215,7 +215,7 @@ def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
         if rule.tails.n >= 2 * FEWEST_VALUES and values < FEWEST_VALUES:
             found.append(f"view {name!r} gives normal rows {values} different scores only")
     if found:
-        warnings.warn(
+        warn(
             f"views: {'; '.join(found)}. A view of noise, or one that hardly varies, looks like "
             "this: compare with a model without it.",
             DominantViewWarning,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +12,10 @@ import scipy
 import sklearn
 from sklearn.metrics import roc_curve
 
+from kernull._quiet import collected
 from kernull._typing import Array, Mask
 from kernull._version import __version__
+from kernull.errors import DominantViewWarning
 from kernull.inspection import TableReason
 from kernull.metrics import auc
 from kernull.models.evidence import warn_of_views
@@ -264,15 +265,14 @@ def _cautions(model: Any) -> tuple[str, ...]:
     rule = getattr(getattr(model, "model_", None), "rule", None)
     bank = getattr(model, "bank_", None)
     if isinstance(rule, EvidenceRule) and bank is not None:
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
+        with collected(DominantViewWarning) as found:
             warn_of_views(rule, bank.kernel_views)
         say = sorted(_say_by_view(model).items(), key=lambda item: -item[1])[:MAX_SAID]
         shares = ", ".join(f"{name} {share:.0%}" for name, share in say)
         said += [
-            f"{_sentence(str(one.message).removeprefix('views: '))} In the decision, a view whose "
+            f"{_sentence(message.removeprefix('views: '))} In the decision, a view whose "
             f"columns say little about each other counts less; most say: {shares}."
-            for one in found
+            for message in found
         ]
     share = getattr(model, "contamination", None)
     if share is not None:
