@@ -217,9 +217,12 @@ def others_constant(X: Array, group: Indices) -> tuple[Mask, Array]:
     Also the range of each column outside each group, of shape (groups, d).
     """
     order = np.argsort(group, kind="stable")
-    starts = np.searchsorted(group[order], np.arange(group.max() + 1))
-    low = _lowest_outside(np.minimum.reduceat(X[order], starts, axis=0))
-    high = -_lowest_outside(-np.maximum.reduceat(X[order], starts, axis=0))
+    lowest = highest = X[order]
+    if int(group.max()) + 1 < len(X):
+        starts = np.searchsorted(group[order], np.arange(group.max() + 1))
+        lowest = np.minimum.reduceat(lowest, starts, axis=0)
+        highest = np.maximum.reduceat(highest, starts, axis=0)
+    low, high = _lowest_outside(lowest), -_lowest_outside(-highest)
     size = np.maximum(np.abs(low), np.abs(high))
     spread = high - low
     constant = (spread <= ROUNDING * size)[group]

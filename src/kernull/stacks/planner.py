@@ -46,7 +46,7 @@ SECONDS_A_VALUE, SECONDS_A_COLUMN = 2.4e-9, 0.1e-9
 SECONDS_A_READ, SECONDS_A_FLOP = 1.0e-9, 4.0e-11
 #: Passes over the kernels that a fit is planned with, and the seconds that it may take under "auto"
 #: before landmark rows stand for all.
-PLANNED_PASSES = 12
+PLANNED_PASSES = 16
 PATIENCE = 90.0
 #: How much faster one GPU evaluates kernels than two cores do.
 GPU_SPEED = 500.0
