@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(python|console)( \w+)?\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
 PRINTED = re.compile(r"\n?```text\n(?!\$ )(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
 #: Longer output is cut in the middle; so many lines of its beginning and its end are shown.
-MOST, FIRST, LAST = 24, 12, 3
+MOST, FIRST, LAST = 36, 12, 3
 #: What is printed depends on the machine here.
 SECONDS = re.compile(r"\b\d+\.\d+ s\b")
 
