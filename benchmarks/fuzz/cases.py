@@ -23,8 +23,9 @@ import numpy as np
 #: processor: others may run on the same machine.
 MAX_SECONDS = 2.0
 MAX_MEGABYTES = 1024.0
-#: After so long a case is stopped.
+#: After so many of them a case is stopped; and after so many of the clock, for cases that wait.
 STOP_SECONDS = 20
+WAIT_SECONDS = 120
 
 #: What reading a file has no business to do.
 FORBIDDEN = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork",
@@ -158,16 +159,20 @@ def peak_megabytes() -> float:
 
 @contextmanager
 def _stopped_after(seconds: int) -> Iterator[None]:
-    def stop(*_: Any) -> None:
-        raise TimeoutError(f"still running after {seconds} s")
+    def stop(number: int, _: Any) -> None:
+        limit = seconds if number == signal.SIGPROF else WAIT_SECONDS
+        raise TimeoutError(f"still running after {limit} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGPROF, signal.SIGALRM)}
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.alarm(WAIT_SECONDS)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def spoil(data: bytes, rng: np.random.Generator) -> bytes:

@@ -104,6 +104,7 @@ class Pages:
         )  # fmt: skip
         noise: list[str] = []
         page = self.browser.new_page()
+        page.set_default_timeout(100_000)  # the machine may be busy
         try:
             address = path.as_uri()
             page.on("console", lambda m: noise.append(f"console {m.text}"))
