@@ -198,6 +198,7 @@ class TestNames:
         with pytest.raises(ValueError, match="names: got"):
             KernelStack(between(X, X), names=names)
 
+    @pytest.mark.filterwarnings("ignore::kernull.errors.DominantViewWarning")  # of three kernels
     def test_of_tasks(self, tmp_path):
         stack = KernelStack(between(X, X), names=self.NAMES)
         tasks = {"a": stack[np.ix_(range(20), range(20))], "b": between(X[20:], X[20:])}
