@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.beside import MEASURES, NAMES, RESULTS, Judge, means, page
 
-ROWS = list(csv.DictReader((RESULTS / "beside.csv").open(encoding="utf-8")))
+ROWS = list(csv.DictReader((RESULTS / "beside.csv").read_text(encoding="utf-8").splitlines()))
 
 
 def test_the_page_follows_from_its_table():
