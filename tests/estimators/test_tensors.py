@@ -81,6 +81,7 @@ def test_kernels(cls, on_device):
 GROUPS = np.repeat([0, 1, 2], [18, 9, 13])
 
 
+@pytest.mark.filterwarnings("ignore::kernull.errors.DominantViewWarning")  # of two views
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("pooled", [False, True])
 def test_joint_tables(on_device, pooled, weighted):
