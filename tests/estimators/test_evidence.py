@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import kernull
 from kernull import KernelStack, MultiKernelFisherNull
-from kernull.errors import MissingCapabilityError
+from kernull.errors import CalibrationWarning, MissingCapabilityError
 from kernull.views import ViewScaler
 
 # Tables here are small, and some views empty, on purpose.
@@ -267,3 +267,18 @@ def test_a_sample_of_many_rows_keeps_the_rate_and_travels(monkeypatch, tmp_path)
     again = kernull.load(tmp_path / "model")
     np.testing.assert_array_equal(again.score_samples(new[:50]), fitted.score_samples(new[:50]))
     assert len(fitted.fit_predict(X)) == 600
+
+
+@pytest.mark.parametrize("far", [10.0, 1e4, 1e8, -1e4])
+def test_a_far_row_is_not_normal_to_a_given_kernel_without_bounds(far, rng):
+    X = rng.normal(size=(80, 3)) + 3.0
+    model = MultiKernelFisherNull("precomputed").fit((X @ X.T)[None])
+    new = far * (rng.normal(size=(20, 3)) + 3.0)
+    assert (model.predict((new @ X.T)[None]) == -1).all()
+
+
+def test_growing_warns_where_columns_are_many(rng):
+    X = rng.exponential(size=(40, 100))
+    model = MultiKernelFisherNull().fit(X)
+    with pytest.warns(CalibrationWarning, match="whitened"):
+        model.forget([0])

@@ -101,3 +101,10 @@ def test_mixed_rows_have_cells_of_the_table_and_whole_categories(n, K, seed):
     if 2 < len(np.unique(codes)) <= n // 4:
         known = {tuple(row) for row in places}
         assert {tuple(row) for row in mixed[:, -2:]} <= known
+
+
+def test_the_order_of_rows_does_not_matter(rng):
+    X = np.hstack([line(rng, 60), rng.normal(size=(60, 3)), np.eye(3)[rng.integers(3, size=60)]])
+    views = {"a": [0, 1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}
+    plain, other = fitted(X, views), fitted(X[rng.permutation(60)], views)
+    np.testing.assert_allclose(other.score_samples(X), plain.score_samples(X), rtol=1e-6)

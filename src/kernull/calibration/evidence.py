@@ -7,10 +7,10 @@ where between two of the S the count rises linearly, so that no two scores tie. 
 an exponential tail, :math:`p(x) = e^{-(m - s(x))/\tau} / (n + 1)`; tau is the mean excess of the
 lowest tenth (at least five) under the next value, no less than a thousandth of the spread of S.
 Evidence of any score is comparable with that of any other, free of units, and has no upper end.
-Where S has fewer than 20 different values or 12 rows nothing is known of the tail: e is log(n + 1)
-down to an edge, if one is given, and rises by one for each unit below it. (For minus the logarithm
-of a distance, with the size of the sample as the edge: a row ten times as far away as any two
-training rows has log 10 more.)
+Where S has fewer than 20 different values nothing is known of the tail: e is log(n + 1) down to an
+edge, if one is given, and rises by one for each unit below it. (For minus the logarithm of a
+distance, with the size of the sample as the edge: a row ten times as far away as any two training
+rows has log 10 more.)
 
 Rows count by their weights, of mean one. A training row is ranked among the others, those of its
 group left out; if it lies below them all, minimum and tail are theirs.
@@ -33,11 +33,12 @@ __all__ = ["Tails", "combine", "rarity", "shares"]
 TAIL_SHARE, TAIL_ROWS = 0.1, 5
 #: tau is at least this share of the spread.
 LEAST_TAU = 1e-3
-#: Below so many rows, or different values, there is no tail.
-FEWEST_ROWS, FEWEST_VALUES = 12, 20
-#: Scores of one kernel that tie are lowered by so many n-ths of their spread: with a ridge that is
-#: small, the projection of a row that is alone in its column moves by fourteen with one row more.
-TIED = 20.0
+#: Below so many different values there is no tail.
+FEWEST_VALUES = 20
+#: Scores of one kernel that tie are lowered by so many n-ths of their spread, at least and at most,
+#: and by no more than this share of it: with a ridge that is small, the projection of a row that is
+#: alone in its column moves by fourteen n-ths with one row more.
+TIED, TIED_SHARE = (3.0, 20.0), 0.03
 #: Differences of this relative size are rounding.
 SLACK = 1e-9
 #: Tail steps up to which evidence is linear; beyond, it grows with the fourth root, so that no
@@ -91,15 +92,19 @@ class Tails:
         groups: Any = None,
         share: float = TAIL_SHARE,
         edges: Array | None = None,
+        beside: Array | None = None,
     ) -> Tails:
         """From left-out scores, of shape (n, J) or (n,); higher is more normal.
 
         Scores of a kind without a tail add evidence below the kind's edge, if there is one.
+        ``beside``, of shape (J, n), are the scores with the lowest row of each kind gone as well,
+        which that row is compared with; NaN where it makes no difference.
 
         Scores that tie are lowered first, by `lower_ties`.
         """
-        S = lower_ties(_bounded(scores), TIED)
+        S = _bounded(scores)
         n, J = S.shape
+        S = lower_ties(S, _tied_rows(n))
         weight, group = trust(sample_weight, n), read_groups(groups, n)
         ordered, counts = np.empty((n, J)), np.empty((n, J))
         tau, distinct = np.empty(J), np.empty(J, dtype=np.intp)
@@ -107,7 +112,8 @@ class Tails:
         edge = np.full(J, -np.inf) if edges is None else 0.25 * np.asarray(edges, dtype=float)
         for j in range(J):
             ordered[:, j], counts[:, j], tau[j], distinct[j] = _column(S[:, j], weight, share)
-            own[:, j] = _among_others(S[:, j], weight, group, share, edge[j])
+            known = None if beside is None or np.isnan(beside[j]).any() else 0.25 * beside[j]
+            own[:, j] = _among_others(S[:, j], weight, group, share, edge[j], known)
         return cls(ordered, counts, tau, distinct, own, edge)
 
     @property
@@ -138,6 +144,11 @@ class Tails:
         return np.asarray(_bounded(scores) < self.ordered[0])
 
 
+def _tied_rows(n: int) -> float:
+    """By how many n-ths of their spread scores that tie are lowered."""
+    return max(TIED[0], min(TIED[1], TIED_SHARE * n))
+
+
 def _bounded(scores: Array) -> Array:
     """Scores divided by 4, so that differences are finite; no number is lower than any number."""
     S = np.asarray(scores, dtype=float)
@@ -146,7 +157,9 @@ def _bounded(scores: Array) -> Array:
     return np.where(np.isfinite(S), 0.25 * S, 0.3 * infinite)
 
 
-def _column(S: Array, weight: Array, share: float) -> tuple[Array, Array, float, int]:
+def _column(
+    S: Array, weight: Array, share: float, fewest: int = FEWEST_VALUES
+) -> tuple[Array, Array, float, int]:
     """Scores of one kind in order with their weights, tau, and the number of different ones."""
     n = len(S)
     order = np.argsort(S, kind="stable")
@@ -156,7 +169,7 @@ def _column(S: Array, weight: Array, share: float) -> tuple[Array, Array, float,
     distinct = 1 + int((np.diff(c) > SLACK * (np.abs(c[1:]) + typical)).sum()) if n else 0
     counts = np.cumsum(weight[order])
     c = c - SLACK * (np.abs(c) + typical)
-    if n < FEWEST_ROWS or distinct < FEWEST_VALUES:
+    if n < 2 or distinct < fewest:
         return c, counts, np.inf, distinct
     lowest = int(np.searchsorted(counts, share * counts[-1] * (1 + SLACK), side="right"))
     k = min(max(TAIL_ROWS, lowest), n - 1)
@@ -192,10 +205,17 @@ def _tail(excess: Array, tau: float) -> Array:
 
 
 def _among_others(
-    S: Array, weight: Array, group: Indices, share: float, edge: float = -np.inf
+    S: Array,
+    weight: Array,
+    group: Indices,
+    share: float,
+    edge: float = -np.inf,
+    beside: Array | None = None,
 ) -> Array:
     """Evidence of each score among those outside its group."""
-    ordered, counts, _, _ = _column(S, weight, share)
+    ordered, counts, tau, _ = _column(S, weight, share)
+    # New rows meet a tail if all rows together have one; so does a row that is left out.
+    fewest = 2 if np.isfinite(tau) else len(S) + 1
     total = counts[-1]
     below = np.concatenate([[0.0], counts])[np.searchsorted(ordered, S, side="right")]
     sizes, held = np.bincount(group), np.bincount(group, weight)
@@ -215,7 +235,8 @@ def _among_others(
     out = -np.log(np.minimum((1.0 + count) / (others + 1.0), 1.0))
     for g in np.unique(group[lowest]):
         rows, rest = lowest[group[lowest] == g], group != g
-        c, n_c, tau, _ = _column(S[rest], trust(weight[rest], int(rest.sum())), share)
+        known = S if beside is None else np.minimum(S, beside)
+        c, n_c, tau, _ = _column(known[rest], trust(weight[rest], int(rest.sum())), share, fewest)
         out[rows] = _evidence(S[rows], c, n_c, tau, edge)
     return np.asarray(np.maximum(out, 0.0))
 

@@ -32,6 +32,7 @@ from kernull.kernels import FittedKernel
 __all__ = [
     "OF_PRODUCTS",
     "KernelProjection",
+    "beside_the_lowest",
     "inverse_of_factor",
     "left_out_coefficients",
     "left_out_contributions",
@@ -370,6 +371,22 @@ def left_out_view(
     in_threads(work, row_blocks(n, n, groups, np.arange(n)))
     own = np.column_stack([projection.own for projection in projections])
     return np.minimum(projected, own - ROUNDING * np.abs(own)), nearest2
+
+
+def beside_the_lowest(own: KernelProjection, left_out: Array) -> Array:
+    r"""Left-out projections of all rows where the lowest is gone as well, at fixed scaling: (n,).
+
+    The row farthest out has a neighbour that looks less far out than it is, as long as that row is
+    there to be near to. A new row out there has no such effect. With i the lowest row and G the
+    inverse, the projection of row k without both is
+    :math:`1 - (G_{ii} a_k - G_{ik} a_i) / (G_{ii} G_{kk} - G_{ik}^2)`.
+    """
+    assert own.inverse is not None
+    G, a = own.inverse, own.coef
+    i, d = int(np.argmin(left_out)), np.diagonal(own.inverse)
+    both = np.maximum(d[i] * d - G[i] ** 2, np.finfo(float).tiny)
+    change = a / d - (d[i] * a - G[i] * a[i]) / both
+    return np.asarray(left_out + np.minimum(change, 0.0))
 
 
 def rows_of_products(kernel: FittedKernel, Z: Array, weight: Array) -> Array:

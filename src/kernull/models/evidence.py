@@ -34,6 +34,7 @@ from kernull.calibration.left_out_scores import (
     OF_PRODUCTS,
     OWN_DELTA,
     KernelProjection,
+    beside_the_lowest,
     left_out_coefficients,
     left_out_view,
     log_nearest,
@@ -282,16 +283,20 @@ def _of_table(
     weight = trust(row_weight, n)
     coef, floors = np.empty((J, n)), np.empty(J)
     left_out = np.empty((n, 2 * J))
+    beside = np.full((2 * J, n), np.nan)
     j = 0
     for view in kernels.views:
         here = slice(j, j + len(view.kernels))
         known = None if matrices is None else matrices[here]
-        coef[here], left_out[:, here], nearest2 = _own_of_view(view, table, weight, groups, known)
+        coef[here], left_out[:, here], nearest2, beside[here] = _own_of_view(
+            view, table, weight, groups, known
+        )
         floors[here] = nearest_floor(nearest2)
         left_out[:, J + j : J + j + len(view.kernels)] = log_nearest(nearest2, floors[j])[:, None]
         j += len(view.kernels)
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
-    tails = Tails.fit(left_out, None if row_weight is None else weight, groups, edges=edges)
+    own_weight = None if row_weight is None else weight
+    tails = Tails.fit(left_out, own_weight, groups, edges=edges, beside=beside)
     return _finished(projection, coef, floors, tails, rows, row_weight)
 
 
@@ -341,8 +346,11 @@ def _own_of_view(
     weight: Array,
     groups: Indices | None,
     matrices: Array | None = None,
-) -> tuple[Array, Array, Array]:
-    """Coefficients (F, n) of a view's kernels alone, left-out projections (n, F), distances."""
+) -> tuple[Array, Array, Array, Array]:
+    """Coefficients (F, n) of a view's kernels alone, left-out projections (n, F), distances.
+
+    And the projections with the lowest row of each kernel gone as well, (F, n).
+    """
     n = len(view.train)
     given = view.train if table is None else table[:, view.columns]
     kind = "none" if table is None else view.scaler.kind
@@ -369,16 +377,20 @@ def _own_of_view(
             assert inverse is not None
             without = left_out_coefficients(inverse, own[f].coef, np.arange(n))
             projected[:, f] = np.minimum(np.einsum("rn,rn->r", rows, without), own[f].own)
-    return coef, projected, nearest2
+    beside = np.full((len(own), n), np.nan)
+    if groups is None:
+        beside[:] = [beside_the_lowest(own[f], projected[:, f]) for f in range(len(own))]
+    return coef, projected, nearest2, beside
 
 
-def _hardly_any_rows(view: ScaledView, weight: Array) -> tuple[Array, Array, Array]:
+def _hardly_any_rows(view: ScaledView, weight: Array) -> tuple[Array, Array, Array, Array]:
     """The same for two rows, of which none can be left out of the scaling."""
     own = [_own_projection(kernel(view.train), weight) for kernel in view.kernels]
     apart = ((view.train[:, None] - view.train[None]) ** 2).sum(axis=-1)
     nearest2 = np.where(np.eye(len(apart), dtype=bool), np.inf, apart).min(axis=1)
     left_out = np.column_stack([_plain_left_out(projection) for projection in own])
-    return np.stack([projection.coef for projection in own]), left_out, nearest2
+    coef = np.stack([projection.coef for projection in own])
+    return coef, left_out, nearest2, np.full_like(coef, np.nan)
 
 
 def _own_projection(K: Array, weight: Array | None = None) -> KernelProjection:
@@ -459,6 +471,8 @@ def _of_stack(
             nearest2 = np.maximum(2.0 * (diagonal[j].mean() - _largest_of_others(K)), 0.0)
             floors[j] = nearest_floor(nearest2)
             left_out[:, J + j] = log_nearest(nearest2, floors[j])
+        else:
+            left_out[:, J + j] = -np.abs(1.0 - left_out[:, j])
     tails = Tails.fit(left_out, some)
     rule = _finished(projection, coef, floors, tails, rows, some)
     return replace(rule, diagonal=diagonal.mean(axis=1))

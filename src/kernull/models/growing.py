@@ -231,6 +231,9 @@ def _calibrated(model: KernelModel, rate: float) -> KernelModel:
         scores = -rule.of_parts(rule.left_out_parts())
         own = None if weight is None or rule.rows is None else weight[rule.rows]
         left_out = LeftOut(scores, weight if rule.rows is None else own)
+        leak = leaking_view(model.kernels.set, inverse.n)
+        if leak is not None and 2 * len(leak[0].columns) > inverse.n:  # with fewer it is small
+            warn_of_leak(leak)
         return replace(model, rule=rule).decided(left_out, rate)
     coef = model.rule.coef
     own = 1.0 - inverse.ridge / inverse.row_weight * coef  # of a new row that equals one of these

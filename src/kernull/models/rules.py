@@ -159,7 +159,8 @@ class EvidenceRule:
         else:
             some = cross if self.rows is None else cross.columns(self.rows)
         projected, nearest2 = some.own_scores(self.own_coef, self.diagonal)
-        distances = np.zeros_like(projected)
+        # Where no distance is known, a projection far beyond those of normal rows counts as well.
+        distances = -np.abs(1.0 - projected)
         known = np.isfinite(self.floors)
         for j in np.flatnonzero(known):
             distances[j] = log_nearest(nearest2[j], self.floors[j])

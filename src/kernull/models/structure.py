@@ -29,7 +29,7 @@ __all__ = ["mixed_rows", "view_structure", "with_structure"]
 #: Structure is never taken for less.
 LEAST = 0.15
 #: Fewest and most rows that are mixed.
-MIXED_ROWS = (100, 300)
+MIXED_ROWS = (500, 1000)
 #: Two standard errors of 2A - 1 under independence, times the root of the number of rows.
 CHANCE = 4.0 / np.sqrt(12.0)
 
@@ -86,15 +86,19 @@ def mixed_rows(table: Array, columns: Sequence[Indices]) -> Array:
     >>> table = np.repeat(np.arange(50.0)[:, None], 2, axis=1)
     >>> rows = mixed_rows(table, [np.array([0, 1])])
     >>> rows.shape, bool((rows[:, 0] == rows[:, 1]).mean() < 0.1)
-    ((100, 2), True)
+    ((500, 2), True)
     """
     n, d = table.shape
     rng = np.random.default_rng(0)  # the same rows give the same model
     drawn = rng.integers(n, size=(int(np.clip(n, *MIXED_ROWS)), d))
+    ordered = np.sort(table, axis=0)  # in whichever order they come
+    out = ordered[drawn, np.arange(d)]
     for view in columns:
         for block in _inseparable(table[:, view]):
-            drawn[:, view[block]] = drawn[:, view[block[:1]]]
-    return np.asarray(table[drawn, np.arange(d)])
+            mine = view[block]
+            order = np.lexsort(table[:, mine].T)
+            out[:, mine] = table[np.ix_(order, mine)][drawn[:, mine[0]]]
+    return np.asarray(out)
 
 
 def _inseparable(X: Array) -> list[Indices]:
