@@ -91,6 +91,8 @@ def test_a_terminated_process_cleans_up_too(tables, long_table, name):
     child = subprocess.Popen(
         [sys.executable, "-m", "kernull.cli", "score", "model.kernull", "long.csv", "-o", "t.csv"],
         cwd=tables, env=environment(), stderr=subprocess.PIPE, text=True,
+        # Under nohup hanging up is ignored, by children too.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while not partial_files(tables) and time.monotonic() < deadline:

@@ -79,8 +79,8 @@ class Explanation:
     >>> why.by_view.shape
     (48, 3)
     >>> print(why.words(0, most=1))
-    flagged: about 1 in 2,000 normal rows is as unusual (p = 0.017).
-    look gives 55% of the evidence (5.6 standard deviations out of line).
+    flagged: about 1 in 6,200 normal rows is as unusual (p = 0.017).
+    look gives 45% of the evidence (5.6 standard deviations out of line).
     """
 
     contributions: Array
