@@ -139,6 +139,7 @@ import signal, threading, time
 import numpy as np
 from kernull.stacks import KernelSet, TiledStack
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
 tiles = []
 
 def slow(A, B):
