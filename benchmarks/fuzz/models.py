@@ -164,8 +164,7 @@ def mutate_values(data: bytes, rng: np.random.Generator) -> bytes:
         if tensors and rng.random() < 0.4:
             i = int(rng.integers(len(tensors)))
             tensors[i] = _other_array(tensors[i], rng)
-        else:
-            places = list(_places(tree))
+        elif places := list(_places(tree)):  # none where the last was taken away
             holder, key = places[int(rng.integers(len(places)))]
             _replace(holder, key, rng)
     return pack(json.dumps(tree), tensors, header["__metadata__"]["kernull-format"])
