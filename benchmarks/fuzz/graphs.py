@@ -99,6 +99,9 @@ class Graphs:
         outside.graph.initializer[0].ClearField("raw_data")
         silent = network()
         del silent.graph.output[:]
+        unreadable = looped(3)
+        for tensor in unreadable.graph.initializer:
+            tensor.data_type = 92
         circle = network()
         circle.graph.node[0].input[0] = "y"
         for name, model in {
@@ -107,6 +110,7 @@ class Graphs:
             "a cycle": circle,
             "a loop without end": looped(2**40),
             "a long loop": looped(9_999),
+            "turns of no known kind": unreadable,
         }.items():
             data = model.SerializeToString()
             yield name, lambda data=data: try_network(data, folder)  # type: ignore[misc]

@@ -127,12 +127,20 @@ def _check_loops(onnx: Any, graph: Any, depth: int) -> None:
             continue
         turns = constants.get(node.input[0]) if node.input else None
         known = turns is not None and not _is_external(onnx, turns) and not _elements(turns) > 1
-        count = int(np.max(onnx.numpy_helper.to_array(turns), initial=0)) if known else None
+        count = _number(onnx, turns) if known else None
         if count is None or count > MAX_TURNS or depth > 0:
             raise ValueError(
                 f"has a loop that may not end soon; expected at most {MAX_TURNS:,} turns, given "
                 "as a constant, and no loop in another graph"
             )
+
+
+def _number(onnx: Any, tensor: Any) -> int | None:
+    """The number that a tensor holds; None where it cannot be read."""
+    try:
+        return int(np.max(onnx.numpy_helper.to_array(tensor), initial=0))
+    except Exception:  # kinds of data that there are not, and sizes that do not fit
+        return None
 
 
 def _check_resizes(graph: Any) -> None:
