@@ -129,6 +129,7 @@ MODELS: dict[str, Maker] = {
     "an unknown score": _set("fisher", score_type="astrology"),
     "more names than features": _set("MultiKernelFisherNull", feature_names=_names(20)),
     "two billion features": _set("MultiKernelFisherNull", n_features=2 * 10**9),
+    "a million features": _set("MultiKernelFisherNull", n_features=10**6),
     "a threshold that contradicts its calibration": _set("model", threshold=1e300),
     "a decoy": _set("MultiKernelFisherNull", best_estimator_=1, best=1),
     "scales too large": _array("scaler", "scale", lambda a: np.full_like(a, 1e308)),

@@ -51,6 +51,8 @@ SEARCHED: tuple[str, ...] = (
     "ps_",
 )
 SEARCHED += ("deltas_", "widths_", "scoring_", "n_splits_", "target_rows_", "n_rows_")
+#: Columns behind the last that a view has, at most.
+MOST_UNUSED = 100_000
 #: Tasks that a joint model in a file may have, and how many of them score a row when it is loaded.
 MAX_TASKS = 5_000
 TRIED = 20
@@ -319,6 +321,8 @@ def _unpack_features(model: Any, content: dict[str, Any]) -> None:
         last = max(int(view.columns.max(initial=0)) for view in kernels.set.views)
         if not isinstance(count, int) or last >= count:
             raise ModelFileError("views of columns that are not there")
+        if count > last + MOST_UNUSED:
+            raise ModelFileError("columns by the hundred thousand that no view has")
 
 
 # -- does it make sense? -----------------------------------------------------------------------
