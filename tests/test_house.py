@@ -112,7 +112,7 @@ def entered(model, X):
 SUM = {"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}
 
 
-@pytest.mark.parametrize(("options", "functions", "files"), [(SUM, 90, 20), ({}, 142, 25)])
+@pytest.mark.parametrize(("options", "functions", "files"), [(SUM, 90, 20), ({}, 142, 26)])
 def test_a_fit_can_be_read(options, functions, files):
     """A fit enters so many functions in so many files at most, each of which fits a screen."""
     X = np.random.default_rng(0).normal(size=(200, 8))

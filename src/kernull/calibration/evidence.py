@@ -121,11 +121,6 @@ class Tails:
         """Number of rows."""
         return len(self.ordered)
 
-    @property
-    def has_tail(self) -> Mask:
-        """Whether scores below the minimum of each kind can be told apart: (J,)."""
-        return np.isfinite(self.tau)
-
     def evidence(self, scores: Array) -> Array:
         """Evidence of new scores, of shape (m, J): falls as a score rises, never below zero."""
         s = _bounded(scores)

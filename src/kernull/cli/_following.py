@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernull.cli._console import note
-from kernull.cli._errors import DataError, UsageError
+from kernull.cli._errors import DataError
 from kernull.cli._tables import CHUNK_ROWS, FileFormat
 from kernull.tables.table import Table
 
@@ -121,14 +121,9 @@ def _is_header(lines: bytes) -> bool:
 
 def _tables(label: str, content: bytes, form: FileFormat, quiet: bool) -> Iterator[Table]:
     from kernull.errors import TableError
-    from kernull.tables import TextFormat
     from kernull.tables.text_files import open_text
 
-    sep = {"tab": "\t", "\\t": "\t"}.get(form.sep or "", form.sep)
-    try:
-        text = TextFormat(sep, form.decimal, form.encoding)
-    except ValueError as error:
-        raise UsageError(f"--{error}") from None
+    text = form.text()
     try:
         source = open_text(label, io.BytesIO(content), text, CHUNK_ROWS, None)
         for said in source.notes:

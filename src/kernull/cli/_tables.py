@@ -9,7 +9,7 @@ from kernull.cli._console import note
 from kernull.cli._errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from kernull.tables import Source
+    from kernull.tables import Source, TextFormat
 
 __all__ = ["CHUNK_ROWS", "FileFormat", "open_table"]
 
@@ -26,6 +26,17 @@ class FileFormat:
     encoding: str | None = None
     sheet: str | None = None
 
+    def text(self) -> TextFormat:
+        """The same for files of text, where "tab" is a tab."""
+        # Imported here: `kernull --help` should not pull in NumPy.
+        from kernull.tables import TextFormat
+
+        sep = {"tab": "\t", "\\t": "\t"}.get(self.sep or "", self.sep)
+        try:
+            return TextFormat(sep, self.decimal, self.encoding)
+        except ValueError as error:
+            raise UsageError(f"--{error}") from None
+
 
 def open_table(
     path: str,
@@ -34,17 +45,11 @@ def open_table(
     quiet: bool = False,
 ) -> Source:
     """Open a table, and say what was guessed about it."""
-    # Imported here: `kernull --help` should not pull in NumPy.
     from kernull.errors import MissingDependencyError, TableError
-    from kernull.tables import TextFormat
     from kernull.tables import open_table as open_
 
     form = form or FileFormat()
-    sep = {"tab": "\t", "\\t": "\t"}.get(form.sep or "", form.sep)
-    try:
-        text = TextFormat(sep, form.decimal, form.encoding)
-    except ValueError as error:
-        raise UsageError(f"--{error}") from None
+    text = form.text()
     try:
         source = open_(path, chunk_rows, text, form.sheet)
     except (FileNotFoundError, IsADirectoryError) as error:

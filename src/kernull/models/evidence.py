@@ -29,28 +29,17 @@ from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut
 from kernull.calibration.evidence import FEWEST_VALUES, Tails
-from kernull.calibration.left_out_distances import left_out_distances, trust
-from kernull.calibration.left_out_scores import (
-    OF_PRODUCTS,
-    OWN_DELTA,
-    KernelProjection,
-    beside_the_lowest,
-    left_out_coefficients,
-    left_out_view,
-    log_nearest,
-    nearest_floor,
-    rows_of_products,
-)
+from kernull.calibration.left_out_distances import trust
+from kernull.calibration.left_out_scores import log_nearest, nearest_floor
 from kernull.errors import DominantViewWarning, MissingCapabilityError
 from kernull.kernels.functions import BLOCK_ROWS, KernelSpec
-from kernull.kernels.left_out_widths import FEW_ROWS, left_out_widths
 from kernull.models.fisher import FisherFit, FisherMethod
 from kernull.models.kernels import TableKernels, Training
 from kernull.models.model import Certificate, RidgeSystem
+from kernull.models.own_scores import FEWEST_ROWS, own_of_view, own_projection, plain_left_out
 from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.models.structure import with_structure
 from kernull.stacks import CrossKernels, DenseStack, KernelSet
-from kernull.stacks.kernel_set import ScaledView
 from kernull.views import ViewScaler
 
 __all__ = [
@@ -74,8 +63,6 @@ EVIDENCE_ROWS = 4000
 MATRIX_BYTES = 256
 #: Diagonals of given kernels that differ by less than this are taken for constant.
 CONSTANT = 1e-6
-#: Rows below which none can be left out of the scaling.
-FEWEST_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -288,7 +275,7 @@ def _of_table(
     for view in kernels.views:
         here = slice(j, j + len(view.kernels))
         known = None if matrices is None else matrices[here]
-        coef[here], left_out[:, here], nearest2, beside[here] = _own_of_view(
+        coef[here], left_out[:, here], nearest2, beside[here] = own_of_view(
             view, table, weight, groups, known
         )
         floors[here] = nearest_floor(nearest2)
@@ -340,93 +327,11 @@ def with_weights(
     return with_total(replace(rule, projection=projection), some)
 
 
-def _own_of_view(
-    view: ScaledView,
-    table: Array | None,
-    weight: Array,
-    groups: Indices | None,
-    matrices: Array | None = None,
-) -> tuple[Array, Array, Array, Array]:
-    """Coefficients (F, n) of a view's kernels alone, left-out projections (n, F), distances.
-
-    And the projections with the lowest row of each kernel gone as well, (F, n).
-    """
-    n = len(view.train)
-    given = view.train if table is None else table[:, view.columns]
-    kind = "none" if table is None else view.scaler.kind
-    equal = bool((weight == 1.0).all())
-    if n < FEWEST_ROWS:
-        return _hardly_any_rows(view, weight)
-    distances = left_out_distances(kind, given, None if equal else weight, groups)
-    known = matrices if matrices is not None else (kernel(view.train) for kernel in view.kernels)
-    own = [_own_projection(K, weight) for K in known]
-    coef = np.stack([projection.coef for projection in own])
-    projected = np.empty((n, len(own)))
-    rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
-    # A scaling that is not that of these rows has widths that are not theirs either.
-    fixed = table is None or n > FEW_ROWS
-    widths = _widths(view, rbf, weight, groups, fixed=fixed)
-    if rbf:
-        projected[:, rbf], nearest2 = left_out_view(distances, widths, [own[f] for f in rbf])
-    else:
-        nearest2 = np.concatenate([distances.rows(i).min(axis=1) for i in distances.blocks()])
-    for f in set(range(len(own))) - set(rbf):
-        projected[:, f] = _plain_left_out(own[f], groups)  # exact at fixed scaling
-        if kind != "none" and groups is None and view.kernels[f].kind in OF_PRODUCTS:
-            inverse, rows = own[f].inverse, rows_of_products(view.kernels[f], view.train, weight)
-            assert inverse is not None
-            without = left_out_coefficients(inverse, own[f].coef, np.arange(n))
-            projected[:, f] = np.minimum(np.einsum("rn,rn->r", rows, without), own[f].own)
-    beside = np.full((len(own), n), np.nan)
-    if groups is None:
-        beside[:] = [beside_the_lowest(own[f], projected[:, f]) for f in range(len(own))]
-    return coef, projected, nearest2, beside
-
-
-def _hardly_any_rows(view: ScaledView, weight: Array) -> tuple[Array, Array, Array, Array]:
-    """The same for two rows, of which none can be left out of the scaling."""
-    own = [_own_projection(kernel(view.train), weight) for kernel in view.kernels]
-    apart = ((view.train[:, None] - view.train[None]) ** 2).sum(axis=-1)
-    nearest2 = np.where(np.eye(len(apart), dtype=bool), np.inf, apart).min(axis=1)
-    left_out = np.column_stack([_plain_left_out(projection) for projection in own])
-    coef = np.stack([projection.coef for projection in own])
-    return coef, left_out, nearest2, np.full_like(coef, np.nan)
-
-
-def _own_projection(K: Array, weight: Array | None = None) -> KernelProjection:
-    """The projection of one kernel alone, with a ridge in the kernel's own unit."""
-    size = float(np.diagonal(K).mean())
-    return KernelProjection.fit(K, weight, delta=OWN_DELTA * (size if size > 0 else 1.0))
-
-
-def _widths(
-    view: ScaledView, rbf: list[int], weight: Array, groups: Indices | None, *, fixed: bool
-) -> Array:
-    n, kernels = len(view.train), [view.kernels[f] for f in rbf]
-    if fixed or not kernels:
-        return np.tile([kernel.width or 1.0 for kernel in kernels], (n, 1))
-    factors = [kernel.factor or 1.0 for kernel in kernels]
-    rescale = view.scaler.kind != "none"
-    return left_out_widths(
-        view.train, factors, sample_weight=weight, groups=groups, rescale=rescale
-    )
-
-
-def _plain_left_out(own: KernelProjection, groups: Indices | None = None) -> Array:
-    """Left-out projections of one kernel at fixed scaling, no higher than those as new rows."""
-    assert own.inverse is not None
-    left_out = 1.0 - own.coef / np.diagonal(own.inverse)
-    for g in () if groups is None else np.unique(groups):
-        mine = np.flatnonzero(groups == g)
-        left_out[mine] = 1.0 - np.linalg.solve(own.inverse[np.ix_(mine, mine)], own.coef[mine])
-    return np.minimum(left_out, own.own)
-
-
 def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Array) -> EvidenceRule:
     """Evidence from landmarks; what is usual comes from other rows, which are as good as new."""
     J, n = kernels.J, kernels.n
     coef = np.stack(
-        [_own_projection(kernel(v.train)).coef for v in kernels.views for kernel in v.kernels]
+        [own_projection(kernel(v.train)).coef for v in kernels.views for kernel in v.kernels]
     )
     draw = np.random.default_rng(1).permutation(len(table))[: EVIDENCE_ROWS + n]
     projected, nearest2 = CrossKernels(kernels, table[draw]).own_scores(coef)
@@ -465,8 +370,8 @@ def _of_stack(
     diagonal = np.einsum("jii->ji", stack.kernels).astype(float)
     for j in range(J):
         K = stack.kernels[j] if rows is None else stack.kernels[j][np.ix_(index, index)]
-        own = _own_projection(K, weight)
-        coef[j], left_out[:, j] = own.coef, _plain_left_out(own)
+        own = own_projection(K, weight)
+        coef[j], left_out[:, j] = own.coef, plain_left_out(own)
         if np.ptp(diagonal[j]) <= CONSTANT * np.abs(diagonal[j]).max(initial=0.0):
             nearest2 = np.maximum(2.0 * (diagonal[j].mean() - _largest_of_others(K)), 0.0)
             floors[j] = nearest_floor(nearest2)
