@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from sklearn.metrics import roc_curve
 
-from kernull._quiet import collected
 from kernull._typing import Array, Mask
-from kernull._version import __version__
-from kernull.errors import DominantViewWarning
 from kernull.inspection import TableReason
 from kernull.metrics import auc
-from kernull.models.evidence import warn_of_views
 from kernull.models.explanation import Explanation, n_std, one_in
-from kernull.models.rules import EvidenceRule
 from kernull.report._findings import (
     Drift,
     Group,
@@ -32,6 +24,16 @@ from kernull.report._findings import (
     reasons_of,
     time_line,
 )
+from kernull.report._model_card import (
+    cautions,
+    columns_of,
+    kernels_of,
+    names_of_columns,
+    say_by_view,
+    training_rows,
+    versions,
+    views_of,
+)
 from kernull.tables import TableViews, as_table
 
 __all__ = ["Content", "Judgement", "Reason", "Row", "can_explain", "gather"]
@@ -39,10 +41,6 @@ __all__ = ["Content", "Judgement", "Reason", "Row", "can_explain", "gather"]
 #: Bins of the histogram of scores, and rates of the calibration table.
 BINS = 32
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2)
-#: Training rows that were set aside, of which so many are named.
-MAX_SUSPECTS = 10
-#: Views whose share in the decision a caution names.
-MAX_SAID = 4
 #: Points of a curve that are drawn; more cannot be told apart.
 CURVE_POINTS = 120
 
@@ -198,7 +196,7 @@ def gather(
     order = order[flagged[order]][:max_rows]
     shown = order[judged[order]]
     why = model.explain(numbers[shown]) if can_explain(model) and len(shown) else None
-    labelled = _column_names(model, column_names)
+    labelled = names_of_columns(model, column_names)
     columns = reasons_of(model, numbers, shown, flagged, labelled, table, reading, rows)
     some = labels[judged] if labels is not None else None
     edges, series, outline = _distribution(model, scores[judged], flagged[judged], some)
@@ -208,13 +206,13 @@ def gather(
     return Content(
         estimator=type(model).__name__,
         n_rows=len(numbers),
-        n_train=_training_rows(model),
+        n_train=training_rows(model),
         n_features=int(model.n_features_in_),
         n_flagged=int(flagged.sum()),
         rate=float(model.false_alarm_rate_),
         threshold=float(model.threshold_),
-        views=_views(model, why),
-        kernels=_kernels(model),
+        views=views_of(model, why),
+        kernels=kernels_of(model),
         gap=None if gap is None else float(gap),
         tol=None if gap is None else float(getattr(model, "tol", 1e-6)),
         gaps=tuple(float(record.gap) for record in history),
@@ -235,10 +233,10 @@ def gather(
         held_out=getattr(model, "calibration", "loo") == "split",
         labels=None if some is None else _labelled(some, scores[judged], flagged[judged]),
         parameters=tuple((k, repr(v)) for k, v in sorted(model.get_params().items())),
-        versions=_versions(),
-        columns=_columns(model, column_names),
-        cautions=_cautions(model),
-        by_evidence=bool(_say_by_view(model)),
+        versions=versions(),
+        columns=columns_of(model, column_names),
+        cautions=cautions(model),
+        by_evidence=bool(say_by_view(model)),
         reads_table=table is not None,
     )
 
@@ -257,84 +255,6 @@ def can_explain(model: Any) -> bool:
     # Asked of the model, which knows it: what is usual may take a factorisation to compute.
     learned = getattr(getattr(model, "best_estimator_", model), "model_", None)
     return bool(getattr(learned, "can_explain", False))
-
-
-def _cautions(model: Any) -> tuple[str, ...]:
-    """What a reader should know of the model before trusting it, in words."""
-    said = []
-    rule = getattr(getattr(model, "model_", None), "rule", None)
-    bank = getattr(model, "bank_", None)
-    if isinstance(rule, EvidenceRule) and bank is not None:
-        with collected(DominantViewWarning) as found:
-            warn_of_views(rule, bank.kernel_views)
-        say = sorted(_say_by_view(model).items(), key=lambda item: -item[1])[:MAX_SAID]
-        shares = ", ".join(f"{name} {share:.0%}" for name, share in say)
-        said += [
-            f"{_sentence(message.removeprefix('views: '))} In the decision, a view whose "
-            f"columns say little about each other counts less; most say: {shares}."
-            for message in found
-        ]
-    share = getattr(model, "contamination", None)
-    if share is not None:
-        suspects = getattr(model, "suspects_", None)
-        some = f"The {share:.0%} of the training rows that stood out most hardly count"
-        if suspects is not None:
-            shown = "rows " + ", ".join(f"{i + 1:,}" for i in suspects[:MAX_SUSPECTS])
-            more = f" and {len(suspects) - MAX_SUSPECTS:,} more" * (len(suspects) > MAX_SUSPECTS)
-            some = f"{len(suspects):,} training rows stood out and hardly count ({shown}{more})"
-        said.append(f"{some}: the model was told that not all of them are normal.")
-    return tuple(said)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _training_rows(model: Any) -> int:
-    bank = getattr(model, "bank_", None)
-    rows = int(model._stack_shape[1] if bank is None else bank.n)
-    of_rows = np.ndim(getattr(model, "coef_", ())) == 1  # not of landmarks
-    return rows - (getattr(model, "_n_reference", 0) if of_rows else 0)
-
-
-def _view_of_kernel(model: Any) -> tuple[str, ...]:
-    bank = getattr(model, "bank_", None)
-    return tuple(map(str, model.kernel_names_ if bank is None else bank.kernel_views))
-
-
-def _kernels(model: Any) -> tuple[tuple[str, str, float], ...]:
-    weights = getattr(model, "weights_", None)
-    if weights is None:
-        return ()
-    names = map(str, model.kernel_names_)
-    return tuple(zip(names, _view_of_kernel(model), map(float, weights), strict=True))
-
-
-def _views(model: Any, why: Explanation | None) -> tuple[tuple[str, float, float], ...]:
-    """Name, weight (sum over kernels) and typical contribution of each view.
-
-    Of a model that decides by evidence, the weight is the share of its say in the decision.
-    """
-    totals: dict[str, float] = _say_by_view(model)
-    for _, view, weight in () if totals else _kernels(model):
-        totals[view] = totals.get(view, 0.0) + weight
-    typical = {} if why is None else dict(zip(why.view_names, why.typical_by_view, strict=True))
-    return tuple((name, w, float(typical.get(name, 0.0))) for name, w in totals.items())
-
-
-def _say_by_view(model: Any) -> dict[str, float]:
-    """The share of each view in what evidence is multiplied by; empty for other decisions."""
-    rule, bank = (
-        getattr(getattr(model, "model_", None), "rule", None),
-        getattr(model, "bank_", None),
-    )
-    if not isinstance(rule, EvidenceRule) or bank is None:
-        return {}
-    say = rule.relative_weights()
-    totals = dict.fromkeys(map(str, bank.kernel_views), 0.0)
-    for view, part in zip(bank.kernel_views, say / say.sum(), strict=True):
-        totals[str(view)] += float(part)
-    return totals
 
 
 def _distribution(
@@ -458,28 +378,3 @@ def _labelled(labels: Array, scores: Array, flagged: Mask) -> dict[str, Any] | N
         "false_alarms": int((~odd & flagged).sum()),
         "passed": int((~odd & ~flagged).sum()),
     }
-
-
-def _column_names(model: Any, names: Sequence[str] | None) -> list[str]:
-    known = getattr(model, "feature_names_in_", None) if names is None else names
-    return [f"x{i}" for i in range(model.n_features_in_)] if known is None else list(known)
-
-
-def _columns(model: Any, names: Sequence[str] | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    bank = getattr(model, "bank_", None)
-    if bank is None:
-        return ()
-    labels = _column_names(model, names)
-    # A view in several scalings is one view.
-    columns = {v.name: tuple(str(labels[i]) for i in v.columns) for v in bank.views}
-    return tuple(columns.items())
-
-
-def _versions() -> tuple[tuple[str, str], ...]:
-    return (
-        ("kernull", __version__),
-        ("Python", platform.python_version()),
-        ("NumPy", np.__version__),
-        ("SciPy", scipy.__version__),
-        ("scikit-learn", sklearn.__version__),
-    )

@@ -1,0 +1,137 @@
+"""What a report says of the model itself: weights, views, columns, cautions, versions."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from kernull._quiet import collected
+from kernull._version import __version__
+from kernull.errors import DominantViewWarning
+from kernull.models.evidence import warn_of_views
+from kernull.models.explanation import Explanation
+from kernull.models.rules import EvidenceRule
+
+__all__ = [
+    "cautions",
+    "columns_of",
+    "kernels_of",
+    "names_of_columns",
+    "say_by_view",
+    "training_rows",
+    "versions",
+    "views_of",
+]
+
+#: Training rows that were set aside, of which so many are named.
+MAX_SUSPECTS = 10
+#: Views whose share in the decision a caution names.
+MAX_SAID = 4
+
+
+def cautions(model: Any) -> tuple[str, ...]:
+    """What a reader should know of the model before trusting it, in words."""
+    said = []
+    rule = getattr(getattr(model, "model_", None), "rule", None)
+    bank = getattr(model, "bank_", None)
+    if isinstance(rule, EvidenceRule) and bank is not None:
+        with collected(DominantViewWarning) as found:
+            warn_of_views(rule, bank.kernel_views)
+        say = sorted(say_by_view(model).items(), key=lambda item: -item[1])[:MAX_SAID]
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in say)
+        said += [
+            f"{_sentence(message.removeprefix('views: '))} In the decision, a view whose "
+            f"columns say little about each other counts less; most say: {shares}."
+            for message in found
+        ]
+    share = getattr(model, "contamination", None)
+    if share is not None:
+        suspects = getattr(model, "suspects_", None)
+        some = f"The {share:.0%} of the training rows that stood out most hardly count"
+        if suspects is not None:
+            shown = "rows " + ", ".join(f"{i + 1:,}" for i in suspects[:MAX_SUSPECTS])
+            more = f" and {len(suspects) - MAX_SUSPECTS:,} more" * (len(suspects) > MAX_SUSPECTS)
+            some = f"{len(suspects):,} training rows stood out and hardly count ({shown}{more})"
+        said.append(f"{some}: the model was told that not all of them are normal.")
+    return tuple(said)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def training_rows(model: Any) -> int:
+    bank = getattr(model, "bank_", None)
+    rows = int(model._stack_shape[1] if bank is None else bank.n)
+    of_rows = np.ndim(getattr(model, "coef_", ())) == 1  # not of landmarks
+    return rows - (getattr(model, "_n_reference", 0) if of_rows else 0)
+
+
+def _view_of_kernel(model: Any) -> tuple[str, ...]:
+    bank = getattr(model, "bank_", None)
+    return tuple(map(str, model.kernel_names_ if bank is None else bank.kernel_views))
+
+
+def kernels_of(model: Any) -> tuple[tuple[str, str, float], ...]:
+    weights = getattr(model, "weights_", None)
+    if weights is None:
+        return ()
+    names = map(str, model.kernel_names_)
+    return tuple(zip(names, _view_of_kernel(model), map(float, weights), strict=True))
+
+
+def views_of(model: Any, why: Explanation | None) -> tuple[tuple[str, float, float], ...]:
+    """Name, weight (sum over kernels) and typical contribution of each view.
+
+    Of a model that decides by evidence, the weight is the share of its say in the decision.
+    """
+    totals: dict[str, float] = say_by_view(model)
+    for _, view, weight in () if totals else kernels_of(model):
+        totals[view] = totals.get(view, 0.0) + weight
+    typical = {} if why is None else dict(zip(why.view_names, why.typical_by_view, strict=True))
+    return tuple((name, w, float(typical.get(name, 0.0))) for name, w in totals.items())
+
+
+def say_by_view(model: Any) -> dict[str, float]:
+    """The share of each view in what evidence is multiplied by; empty for other decisions."""
+    rule, bank = (
+        getattr(getattr(model, "model_", None), "rule", None),
+        getattr(model, "bank_", None),
+    )
+    if not isinstance(rule, EvidenceRule) or bank is None:
+        return {}
+    say = rule.relative_weights()
+    totals = dict.fromkeys(map(str, bank.kernel_views), 0.0)
+    for view, part in zip(bank.kernel_views, say / say.sum(), strict=True):
+        totals[str(view)] += float(part)
+    return totals
+
+
+def names_of_columns(model: Any, names: Sequence[str] | None) -> list[str]:
+    known = getattr(model, "feature_names_in_", None) if names is None else names
+    return [f"x{i}" for i in range(model.n_features_in_)] if known is None else list(known)
+
+
+def columns_of(model: Any, names: Sequence[str] | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    bank = getattr(model, "bank_", None)
+    if bank is None:
+        return ()
+    labels = names_of_columns(model, names)
+    # A view in several scalings is one view.
+    columns = {v.name: tuple(str(labels[i]) for i in v.columns) for v in bank.views}
+    return tuple(columns.items())
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    return (
+        ("kernull", __version__),
+        ("Python", platform.python_version()),
+        ("NumPy", np.__version__),
+        ("SciPy", scipy.__version__),
+        ("scikit-learn", sklearn.__version__),
+    )
