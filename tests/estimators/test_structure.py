@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 import kernull
 from kernull import MultiKernelFisherNull
+from kernull.models import evidence, structure
 from kernull.models.structure import LEAST, mixed_rows, view_structure
 
 
@@ -108,3 +109,18 @@ def test_the_order_of_rows_does_not_matter(rng):
     views = {"a": [0, 1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}
     plain, other = fitted(X, views), fitted(X[rng.permutation(60)], views)
     np.testing.assert_allclose(other.score_samples(X), plain.score_samples(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("d", [8, 50])
+def test_mixed_rows_scaled_by_their_cells_are_mixed_rows_scaled(rng, d, monkeypatch):
+    X = np.hstack([line(rng, 30, d), rng.normal(size=(30, d)), np.eye(3)[rng.integers(3, size=30)]])
+    views = {"a": slice(0, d), "b": slice(d, 2 * d), "c": slice(2 * d, None)}
+    plain = fitted(X, views).model_.rule
+    monkeypatch.setattr(structure, "OUTSIDE", -1.0)  # no principal axes
+    full = fitted(X, views).model_.rule
+    monkeypatch.setattr(
+        evidence, "with_structure", lambda *args, own: structure.with_structure(*args)
+    )
+    slow = fitted(X, views).model_.rule
+    for other in (full, slow):
+        np.testing.assert_allclose(other.structure, plain.structure, rtol=1e-9)

@@ -9,7 +9,7 @@ from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage
 from sklearn.preprocessing import StandardScaler
 
 import kernull
-from kernull.views import ViewScaler, join_views, resolve_views
+from kernull.views import SCALINGS, ViewScaler, join_views, resolve_views
 
 NAMES = ["age", "size", "weight", "colour"]
 
@@ -233,3 +233,33 @@ def test_unknown_scaling(kind, X):
 def test_names_that_are_the_same_as_text():
     with pytest.raises(ValueError, match="two are the same as text"):
         resolve_views({1: [0, 1], "1": [2, 3]}, 4)
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (12, 30)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_maps_that_share_their_work_are_those_fitted_one_by_one(rng, shape, weighted):
+    X = rng.normal(size=shape) @ rng.normal(size=(shape[1], shape[1]))
+    X[:, 1], X[:, 2] = 3.0, np.round(X[:, 2])
+    weight = rng.random(shape[0]) if weighted else None
+    if weighted:
+        weight[3] = 0.0
+    rows = X if weight is None else X[weight > 0]
+    for scaler, train in ViewScaler.fit_transform(SCALINGS, X, weight):
+        alone = ViewScaler.fit(scaler.kind, X, weight)
+        np.testing.assert_allclose(train, alone.transform(rows), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["whiten", "whiten-raw"])
+def test_principal_axes_keep_distances_to_training_rows(rng, kind):
+    X = rng.normal(size=(15, 40)) * np.linspace(1.0, 3.0, 40)
+    X[:, 7] = 2.0
+    new = rng.normal(size=(9, 40))
+    new[:, 7] = 2.0
+    scaler = ViewScaler.fit(kind, X)
+    few, all_few = (scaler.principal(scaler.by_column(rows)) for rows in (new, X))
+    assert few.shape[1] <= len(X) + 1
+    assert all_few[:, -1].max() < 1e-6
+    all_few[:, -1] = 0.0
+    found = ((few[:, None] - all_few) ** 2).sum(axis=-1)
+    Z, train = scaler.transform(new), scaler.transform(X)
+    np.testing.assert_allclose(found, ((Z[:, None] - train) ** 2).sum(axis=-1), rtol=1e-9)

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -211,11 +212,25 @@ def _refitted(kind: str, X: Array, weight: Array, group: Indices) -> Rows:
     return rows
 
 
-def others_constant(X: Array, group: Indices) -> tuple[Mask, Array]:
+def others_constant(X: Array, group: Indices) -> tuple[Mask, Mask]:
     """Columns that are constant without the group of a row, and that row is off: (n, d).
 
-    Also the range of each column outside each group, of shape (groups, d).
+    Also whether each column varies outside each group, of shape (groups, d).
     """
+    groups = int(group.max()) + 1
+    alone, varies = np.zeros(X.shape, dtype=bool), np.ones((groups, X.shape[1]), dtype=bool)
+    # Three rows of different groups that differ: without any one group, two of them are left.
+    first = np.unique(group, return_index=True)[1][:3]
+    size = ROUNDING * np.maximum(X.max(axis=0), -X.min(axis=0))
+    sure = np.full(X.shape[1], len(first) == 3)
+    for a, b in combinations(first, 2):
+        sure &= np.abs(X[a] - X[b]) > size
+    if not sure.all():
+        alone[:, ~sure], varies[:, ~sure] = _constant_outside(X[:, ~sure], group)
+    return alone, varies
+
+
+def _constant_outside(X: Array, group: Indices) -> tuple[Mask, Mask]:
     order = np.argsort(group, kind="stable")
     lowest = highest = X[order]
     if int(group.max()) + 1 < len(X):
@@ -226,7 +241,7 @@ def others_constant(X: Array, group: Indices) -> tuple[Mask, Array]:
     size = np.maximum(np.abs(low), np.abs(high))
     spread = high - low
     constant = (spread <= ROUNDING * size)[group]
-    return constant & (np.abs(X - low[group]) > (ROUNDING * size)[group]), spread
+    return constant & (np.abs(X - low[group]) > (ROUNDING * size)[group]), spread > 0
 
 
 def _lowest_outside(lowest: Array) -> Array:
@@ -271,16 +286,24 @@ def _standard(X: Array, weight: Array, group: Indices) -> Rows:
     r"""sum_c (z_ic - z_kc)^2 / V_ic: two products."""
     n = len(X)
     Z = X - weight @ X / weight.sum()
-    alone, spread = others_constant(X, group)
+    alone, varies = others_constant(X, group)
     V = variances_without(X, weight, group)
-    gain = np.divide(1.0, V, out=np.zeros_like(V), where=(V > 0) & (spread > 0))
+    gain = np.divide(1.0, V, out=np.zeros_like(V), where=(V > 0) & varies)
     step = unseen_step("standard", n) ** 2 if alone.any() else 0.0
     squares = Z**2
-    right = np.column_stack([squares, Z, np.ones(n)]).T
+    few = X.shape[1] <= SMALL  # one product, where adding two would take as long as they do
+    right = np.column_stack([squares, Z, np.ones(n)]).T if few else np.empty((0, n))
 
     def rows(index: Indices) -> Array:
-        A, z = np.where(alone[index], 0.0, gain[group[index]]), Z[index]
+        A, z = gain[group[index]], Z[index]
+        if alone.any():
+            A = np.where(alone[index], 0.0, A)
         own = (A * squares[index]).sum(axis=1) + alone[index].sum(axis=1) * step
-        return np.asarray(np.column_stack([A, -2.0 * A * z, own]) @ right)
+        if few:
+            return np.asarray(np.column_stack([A, -2.0 * A * z, own]) @ right)
+        out = A @ squares.T
+        out -= 2.0 * (A * z) @ Z.T
+        out += own[:, None]
+        return np.asarray(out)
 
     return rows

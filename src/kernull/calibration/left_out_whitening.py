@@ -22,8 +22,6 @@ __all__ = ["shrinkages_without", "whiten_raw_rows", "whiten_rows"]
 SMALL = 32
 #: Share of a column's variance that one row must hold to be treated exactly beyond that.
 LARGE_ENTRY = 0.02
-#: Columns per row up to which the inverse of a covariance is formed, as many as that.
-WHOLE_INVERSE = 10
 #: Rows up to which shrinkage follows the units of the others too.
 FEW_ROWS = 500
 #: Moves of the shrinkage, relative to it, that change no distance by more than about that.
@@ -280,12 +278,13 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
     g = _whole_shrinkage(Z, weight)
     if g < NO_VARIANCE:
         return refit
-    Y, among = _whitened(Z, weight, g)
     squares = Z**2
     large = (squares * omega[:, None] > LARGE_ENTRY) | alone
-    if d > n:  # no more than n of them, the largest
+    if d > n and large.sum(axis=1).max() > n:  # no more than n of them, the largest
         bar = -np.partition(-(squares + np.where(alone, np.inf, 0.0)), n - 1, axis=1)[:, n - 1]
         large &= squares >= bar[:, None]
+    counts = large.sum(axis=1)
+    Y, among = _whitened(Z, weight, g, float(counts @ counts))
     small = np.where(large, 0.0, g * omega[:, None] * squares)
     moves = _shrinkage_moves(X, Z, weight, alone, g)
     step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
@@ -293,31 +292,33 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
     left = Z + small * Y
     own = np.einsum("ij,ij->i", left, Y)
     b = np.maximum((1 - g) * omega, 1e-12)
-    right = np.column_stack([Y**2, Y, np.ones(n), np.einsum("ij,ij->i", Z, Y)]).T
-    YT = np.ascontiguousarray(Y.T)
+    Y2, zy = Y**2, np.einsum("ij,ij->i", Z, Y)
     yy = np.einsum("ij,ij->i", Y, Y)
     follows = g < 1 and bool(np.abs(moves).max() > SMALL_MOVE * g)
 
     def rows(index: Indices) -> Array:
-        r = len(index)
-        out = np.column_stack([small[index], -2.0 * left[index], own[index], np.ones(r)]) @ right
+        cross = left[index] @ Y.T
+        out = small[index] @ Y2.T
+        out += own[index][:, None] - 2.0 * cross + zy
         if follows:  # dP/dg = (P - PP)/(1 - g)
-            moved = out - (yy[index][:, None] + yy - 2.0 * Y[index] @ YT)
+            moved = out - (yy[index][:, None] + yy - 2.0 * Y[index] @ Y.T)
             out += (moves[index] / (1 - g))[:, None] * moved
-        gap = own[index][:, None] - left[index] @ YT
-        plain = ~large[index].any(axis=1)
+        gap = own[index][:, None] - cross
+        plain = counts[index] == 0
         rank_one = np.where(plain, 1.0 / (1.0 / b[index] - own[index]), 0.0)
         out += rank_one[:, None] * gap**2
         for place in np.flatnonzero(~plain):
             i = index[place]
             B = np.flatnonzero(large[i])
             entries = g * omega[i] * squares[i, B]
-            jump2 = squares[i, B] * (W / rest[i]) ** 2
-            entries = np.where(alone[i, B], g - rest[i] / W * jump2 / step, entries)
+            if alone[i].any():
+                jump2 = squares[i, B] * (W / rest[i]) ** 2
+                entries = np.where(alone[i, B], g - rest[i] / W * jump2 / step, entries)
             entries = np.where(np.abs(entries) < 1e-12, 1e-12, entries)
-            v = np.empty((len(B) + 1, n))
-            np.subtract(Y[i, B][:, None], YT[B], out=v[:-1])
-            v[-1] = gap[place]
+            # Transposes of what LAPACK takes, so that it works in place.
+            v = np.empty((n, len(B) + 1))
+            np.subtract(Y[i, B], Y[:, B], out=v[:, :-1])
+            v[:, -1] = gap[place]
             inner = np.empty((len(B) + 1, len(B) + 1))
             np.negative(among(B), out=inner[:-1, :-1])
             inner[-1, :-1] = inner[:-1, -1] = -Y[i, B]
@@ -331,13 +332,13 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
 
 
 def _quadratic_forms(A: Array, V: Array) -> Array:
-    """v'A^-1 v of every column of V, of shape (n,), for a symmetric A: definite as a rule."""
-    factor, info = dpotrf(A, lower=1)
+    """v'A^-1 v of every row of V, of shape (n,), for a symmetric A: definite as a rule."""
+    factor, info = dpotrf(A.T, lower=1, clean=0)
     if info == 0:
-        solved, info = dtrtrs(factor, V, lower=1)
+        solved, info = dtrtrs(factor, V.T, lower=1)
         if info == 0:
             return np.asarray(np.einsum("kj,kj->j", solved, solved))
-    return np.asarray(np.einsum("kj,kj->j", np.linalg.solve(A, V), V))
+    return np.asarray(np.einsum("kj,kj->j", np.linalg.solve(A, V.T), V.T))
 
 
 def _shrinkage_moves(X: Array, Z: Array, weight: Array, alone: Mask, g: float) -> Array:
@@ -358,10 +359,17 @@ def _whole_shrinkage(Z: Array, weight: Array) -> float:
     return float(_combine(weight @ q**2 / n, norm2, np.ones(()), np.asarray(d), n))
 
 
-def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Callable[[Indices], Array]]:
-    """Z P with P = S^-1, and the function that gives P among some columns."""
+def _whitened(
+    Z: Array, weight: Array, g: float, asked: float
+) -> tuple[Array, Callable[[Indices], Array]]:
+    r"""Z P with P = S^-1, and the function that gives P among some columns.
+
+    With more columns than rows, :math:`(\beta R'R + gI)^{-1} R' = R' (\beta RR' + gI)^{-1}`: all
+    is n x n but the rows themselves. ``asked`` is how many entries of P will be asked for.
+    """
     n, d = Z.shape
-    rooted = Z * np.sqrt(weight / weight.sum())[:, None]
+    root = np.sqrt(weight / weight.sum())[:, None]
+    rooted = Z * root
     if d <= n:
         S = (1 - g) * rooted.T @ rooted
         S.flat[:: d + 1] += g
@@ -369,9 +377,9 @@ def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Callable[[Indic
         return Z @ P, lambda B: P[np.ix_(B, B)]
     A = (1 - g) * rooted @ rooted.T
     A.flat[:: n + 1] += g
-    T = cho_solve(cho_factor(A), rooted)
-    Y = (Z - (1 - g) * (Z @ rooted.T) @ T) / g
-    if d <= WHOLE_INVERSE * n:  # one product, where the many small ones together are more
+    T = cho_solve(cho_factor(A, overwrite_a=True), rooted)
+    Y = T / root
+    if asked > d * d:  # one product, where the many small ones together are more
         P = (1 - g) * rooted.T @ T
         np.negative(P, out=P)
         P.flat[:: d + 1] += 1.0

@@ -308,8 +308,19 @@ def squared_blocks(X: Array) -> Callable[..., Array]:
     """Squared euclidean distances between two ranges of centred rows, in ``out`` if it is given.
 
     |x|^2 + |y|^2 - 2x'y is one product of (-2x, |x|^2, 1) and (y, 1, |y|^2): adding the norms
-    afterwards would take longer than the product.
+    afterwards would take longer than the product. With more columns than rows it would not, and
+    half of all products serve for the whole.
     """
+    if X.shape[1] > len(X):
+        whole = _all_squared(X)
+
+        def part(rows: Any, rest: slice, out: Array | None = None) -> Array:
+            if out is None:
+                return np.array(whole[rows, rest])
+            out[...] = whole[rows, rest]
+            return out
+
+        return part
     squares, ones = np.einsum("ij,ij->i", X, X), np.ones(len(X))
     left = np.column_stack([-2.0 * X, squares, ones])
     right = np.column_stack([X, ones, squares])
@@ -319,6 +330,17 @@ def squared_blocks(X: Array) -> Callable[..., Array]:
         return np.asarray(np.maximum(out, 0.0, out=out))
 
     return block
+
+
+def _all_squared(X: Array) -> Array:
+    """Squared distances between all rows, in O(n^2 d / 2)."""
+    G = X @ X.T  # BLAS sees that one is the other's transpose
+    own = np.diagonal(G).copy()
+    G *= -2.0
+    G += own[:, None]
+    G += own
+    np.fill_diagonal(G, 0.0)
+    return np.asarray(np.maximum(G, 0.0, out=G))
 
 
 def neighbour_distance(

@@ -163,7 +163,8 @@ def evidence_of(
         sample = _refitted(kernels.set, table[rows], own)
         rule = _of_table(sample, projection, table[rows], own, rows, together)
         rule = replace(rule, sample=sample)
-    return with_total(with_structure(rule, kernels.set, table[some]), own)
+    same = rows is not None or len(table) == kernels.set.n  # none of reference
+    return with_total(with_structure(rule, kernels.set, table[some], own=same), own)
 
 
 def left_out_evidence(rule: EvidenceRule, n: int, row_weight: Array | None) -> LeftOut:
@@ -215,8 +216,8 @@ def _refitted(kernels: KernelSet, table: Array, weight: Array | None) -> KernelS
     """The same views, scalings and kernels, fitted to other rows."""
     views = []
     for view in kernels.views:
-        scaler = ViewScaler.fit(view.scaler.kind, table[:, view.columns], weight)
-        train = scaler.transform(table[:, view.columns])
+        kind, rows = view.scaler.kind, table[:, view.columns]
+        ((scaler, train),) = ViewScaler.fit_transform((kind,), rows, weight)
         fitted = [
             one
             for kernel in view.kernels

@@ -158,7 +158,10 @@ class EvidenceRule:
             some: Any = CrossKernels(self.sample, cross.X)
         else:
             some = cross if self.rows is None else cross.columns(self.rows)
-        projected, nearest2 = some.own_scores(self.own_coef, self.diagonal)
+        return self.scores_of(*some.own_scores(self.own_coef, self.diagonal))
+
+    def scores_of(self, projected: Array, nearest2: Array) -> Array:
+        """From projections and squared distances to the nearest row, (J, m) both, to (m, 2J)."""
         # Where no distance is known, a projection far beyond those of normal rows counts as well.
         distances = -np.abs(1.0 - projected)
         known = np.isfinite(self.floors)

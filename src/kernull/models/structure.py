@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
@@ -23,8 +24,10 @@ from scipy.stats import rankdata
 from kernull._typing import Array, Indices
 from kernull.models.rules import EvidenceRule
 from kernull.stacks import CrossKernels, KernelSet
+from kernull.stacks.cross import own_scores_of
+from kernull.stacks.kernel_set import ScaledView
 
-__all__ = ["mixed_rows", "view_structure", "with_structure"]
+__all__ = ["mixed_cells", "mixed_rows", "view_structure", "with_structure"]
 
 #: Structure is never taken for less.
 LEAST = 0.15
@@ -32,9 +35,13 @@ LEAST = 0.15
 MIXED_ROWS = (500, 1000)
 #: Two standard errors of 2A - 1 under independence, times the root of the number of rows.
 CHANCE = 4.0 / np.sqrt(12.0)
+#: Training rows lie within their principal directions, up to this share of their size.
+OUTSIDE = 1e-6
 
 
-def with_structure(rule: EvidenceRule, kernels: KernelSet, table: Array) -> EvidenceRule:
+def with_structure(
+    rule: EvidenceRule, kernels: KernelSet, table: Array, *, own: bool = False
+) -> EvidenceRule:
     """The rule with the structure of its views, as the rows of a table show it.
 
     Parameters
@@ -44,16 +51,44 @@ def with_structure(rule: EvidenceRule, kernels: KernelSet, table: Array) -> Evid
         The model's kernels.
     table : array of shape (n, d)
         The rows that the rule was learned from.
+    own : bool
+        Whether these are the very rows that the rule compares new ones with.
     """
     names = [view.name for view in kernels.views for _ in view.kernels]
     _, member = np.unique(np.asarray(names, dtype=str), return_inverse=True)
     if member.max() == 0:  # one view alone
         return rule
     columns = {view.name: np.asarray(view.columns) for view in kernels.views}
-    cross = CrossKernels(kernels, mixed_rows(table, list(columns.values())))
-    mixed = rule.tails.evidence(rule.own_scores(cross))
-    structure = view_structure(rule.tails.left_out(), mixed, member)
+    cells = mixed_cells(table, list(columns.values()))
+    if own and len(cells) >= len(table):
+        views = kernels.views if rule.sample is None else rule.sample.views
+        pairs = [_mixed_pair(view, table, cells) for view in views]
+        scores = rule.scores_of(*own_scores_of(pairs, len(cells), rule.own_coef))
+    else:
+        rows = np.take_along_axis(table, cells, axis=0)
+        scores = rule.own_scores(CrossKernels(kernels, rows))
+    structure = view_structure(rule.tails.left_out(), rule.tails.evidence(scores), member)
     return replace(rule, structure=structure[member], member=member)
+
+
+def _mixed_pair(view: ScaledView, table: Array, cells: Indices) -> tuple[Any, Any, Array]:
+    """Kernels of a view, mixed rows and training rows, both scaled.
+
+    Scalings that take columns one by one give mixed rows the cells of the scaled training rows.
+    """
+    scaler, here = view.scaler, cells[:, view.columns]
+    if scaler.directions is None:
+        mixed = np.take_along_axis(view.train, here, axis=0)
+        return view.kernels, mixed.__getitem__, view.train
+    Z = scaler.by_column(table[:, view.columns])
+    mixed = np.take_along_axis(Z, here, axis=0)
+    n, d = Z.shape
+    if d > n and all(kernel.kind == "rbf" for kernel in view.kernels):
+        train = scaler.principal(Z)
+        if train[:, -1].max() <= OUTSIDE * np.abs(train).max():
+            train[:, -1] = 0.0  # the root of rounding
+            return view.kernels, scaler.principal(mixed).__getitem__, train
+    return view.kernels, scaler.rotated(mixed).__getitem__, view.train
 
 
 def view_structure(left_out: Array, mixed: Array, member: Indices) -> Array:
@@ -88,29 +123,42 @@ def mixed_rows(table: Array, columns: Sequence[Indices]) -> Array:
     >>> rows.shape, bool((rows[:, 0] == rows[:, 1]).mean() < 0.1)
     ((500, 2), True)
     """
+    return np.asarray(np.take_along_axis(table, mixed_cells(table, columns), axis=0))
+
+
+def mixed_cells(table: Array, columns: Sequence[Indices]) -> Indices:
+    """The row of the table that each cell of the mixed rows comes from, of shape (m, d)."""
     n, d = table.shape
     rng = np.random.default_rng(0)  # the same rows give the same model
     drawn = rng.integers(n, size=(int(np.clip(n, *MIXED_ROWS)), d))
-    ordered = np.sort(table, axis=0)  # in whichever order they come
-    out = ordered[drawn, np.arange(d)]
+    by_column = np.ascontiguousarray(table.T)
+    order = np.argsort(by_column, axis=1)  # in whichever order rows come
+    values = np.take_along_axis(by_column, order, axis=1)
+    counts = 1 + (values[:, 1:] != values[:, :-1]).sum(axis=1)
+    out = np.take_along_axis(order.T, drawn, axis=0)
     for view in columns:
-        for block in _inseparable(table[:, view]):
+        for block in _inseparable(table[:, view], counts[view]):
             mine = view[block]
-            order = np.lexsort(table[:, mine].T)
-            out[:, mine] = table[np.ix_(order, mine)][drawn[:, mine[0]]]
+            together = np.lexsort(table[:, mine].T)
+            out[:, mine] = together[drawn[:, mine[0]]][:, None]
     return np.asarray(out)
 
 
-def _inseparable(X: Array) -> list[Indices]:
-    """Runs of columns that are codes of one category: one-hot, or with as many pairs as values."""
-    d = X.shape[1]
+def _inseparable(X: Array, counts: Indices) -> list[Indices]:
+    """Runs of columns that are codes of one category: one-hot, or with as many pairs as values.
+
+    ``counts`` is the number of different values of each column.
+    """
+    n = len(X)
     blocks: list[Indices] = []
-    start = 0
-    while start < d - 1:
-        end = max(_one_hot(X, start), _one_code(X, start))
+    end = 0
+    few = (counts <= 2) | (counts <= n // 4)  # no other column begins such a run
+    for start in np.flatnonzero(few[:-1]).tolist():
+        if start < end:
+            continue
+        end = max(_one_hot(X, start), _one_code(X, start, counts))
         if end > start + 1:
             blocks.append(np.arange(start, end))
-        start = max(end, start + 1)
     return blocks
 
 
@@ -129,12 +177,11 @@ def _one_hot(X: Array, start: int) -> int:
     return start
 
 
-def _one_code(X: Array, start: int) -> int:
+def _one_code(X: Array, start: int, counts: Indices) -> int:
     """End of the run of columns whose values go together, few of them for the number of rows."""
-    n, end = len(X), start + 1
-    values = len(np.unique(X[:, start]))
+    n, end, values = len(X), start + 1, int(counts[start])
     while end < X.shape[1] and 2 < values <= n // 4:
-        if len(np.unique(X[:, start : end + 1], axis=0)) > max(values, len(np.unique(X[:, end]))):
+        if len(np.unique(X[:, start : end + 1], axis=0)) > max(values, int(counts[end])):
             break
         end += 1
     return end if end > start + 1 else start

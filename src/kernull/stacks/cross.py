@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from kernull._threads import in_threads
 from kernull._typing import Array, Mask
+from kernull.kernels import FittedKernel
 from kernull.stacks.dense import DenseStack
-from kernull.stacks.kernel_set import KernelSet, KernelSetShape
+from kernull.stacks.kernel_set import KernelSet, KernelSetShape, ScaledView
 from kernull.stacks.tiles import Tiles, tile_products
 
-__all__ = ["CrossKernels", "device_cross"]
+__all__ = ["CrossKernels", "device_cross", "own_scores_of"]
 
 #: Bytes of one kernel's chunk; a few times the cache, so BLAS is efficient and memory stays flat.
 CHUNK_BYTES = 32 * 2**20
@@ -43,6 +45,59 @@ def _bounded(Z: Array) -> Array:
     return np.nan_to_num(Z, nan=FARTHEST, posinf=FARTHEST, neginf=-FARTHEST).clip(
         -FARTHEST, FARTHEST
     )
+
+
+def _transformed(view: ScaledView, X: Array, rows: slice) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return view.transform(X[rows])
+
+
+def own_scores_of(
+    views: Sequence[tuple[Sequence[FittedKernel], Callable[[slice], Array], Array]],
+    m: int,
+    coef: Array,
+) -> tuple[Array, Array]:
+    """K_j a_j for every j, and the squared distance to the nearest training row of its view.
+
+    Parameters
+    ----------
+    views : sequence of (kernels, rows, train)
+        Of each view its kernels, a function from a slice to new rows, scaled, and the n training
+        rows. Where all kernels are rbf, any coordinates with the same distances will do.
+    m : int
+        Number of new rows.
+    coef : array of shape (J, n)
+
+    Returns
+    -------
+    projected, nearest2 : arrays of shape (J, m)
+    """
+    projected, nearest2 = np.empty((len(coef), m)), np.empty((len(coef), m))
+    centres = [train.mean(axis=0) for _, _, train in views]
+    with np.errstate(over="ignore", invalid="ignore"):
+        trains = [_bounded(v[2] - c) for v, c in zip(views, centres, strict=True)]
+    squares = [np.einsum("ij,ij->i", train, train)[None] for train in trains]
+
+    def work(rows: slice) -> None:
+        j = 0
+        for v, (kernels, new_rows, own) in enumerate(views):
+            with np.errstate(over="ignore", invalid="ignore"):
+                Z = _bounded(new_rows(rows) - centres[v])
+                squared = np.asarray(
+                    euclidean_distances(Z, trains[v], Y_norm_squared=squares[v], squared=True)
+                )
+                # What overflows is farther than anything.
+                squared[np.isnan(squared)] = np.inf
+            nearest = squared.min(axis=1)
+            for kernel in kernels:
+                is_rbf = kernel.kind == "rbf"
+                K = kernel.of_distances(squared) if is_rbf else kernel(Z + centres[v], own)
+                projected[j, rows], nearest2[j, rows] = K @ coef[j], nearest
+                j += 1
+
+    step = max(1, SMALL_CHUNK // max(coef.shape[1], 1))
+    in_threads(work, [slice(i, i + step) for i in range(0, m, step)])
+    return projected, nearest2
 
 
 class CrossKernels(KernelSetShape):
@@ -97,29 +152,11 @@ class CrossKernels(KernelSetShape):
         -------
         projected, nearest2 : arrays of shape (J, m)
         """
-        projected, nearest2 = np.empty((self.J, len(self))), np.empty((self.J, len(self)))
-        centres = [view.train.mean(axis=0) for view in self.bank.views]
-        with np.errstate(over="ignore", invalid="ignore"):
-            trains = [_bounded(v.train - c) for v, c in zip(self.bank.views, centres, strict=True)]
-
-        def work(rows: slice) -> None:
-            j = 0
-            for view, centre, train in zip(self.bank.views, centres, trains, strict=True):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    Z = _bounded(view.transform(self.X[rows]) - centre)
-                    squared = np.asarray(euclidean_distances(Z, train, squared=True))
-                    # What overflows is farther than anything.
-                    squared[np.isnan(squared)] = np.inf
-                nearest = squared.min(axis=1)
-                for kernel in view.kernels:
-                    is_rbf = kernel.kind == "rbf"
-                    K = kernel.of_distances(squared) if is_rbf else kernel(Z + centre, view.train)
-                    projected[j, rows], nearest2[j, rows] = K @ coef[j], nearest
-                    j += 1
-
-        step = max(1, SMALL_CHUNK // max(self.n, 1))
-        in_threads(work, [slice(i, i + step) for i in range(0, len(self), step)])
-        return projected, nearest2
+        pairs = [
+            (view.kernels, partial(_transformed, view, self.X), view.train)
+            for view in self.bank.views
+        ]
+        return own_scores_of(pairs, len(self), coef)
 
     def columns(self, index: Any) -> CrossKernels:
         """The stack against some of the training rows."""

@@ -82,9 +82,8 @@ class KernelSet:
             if drop_constant and constant_columns(part).all():
                 dropped.append(name)
                 continue
-            for kind in read_scalings(scaling, part.shape[1]):
-                scaler = ViewScaler.fit(kind, part, sample_weight)
-                train = scaler.transform(part)
+            kinds = read_scalings(scaling, part.shape[1])
+            for scaler, train in ViewScaler.fit_transform(kinds, part, sample_weight):
                 fitted = tuple(
                     k
                     for spec in specs

@@ -26,6 +26,7 @@ __all__ = [
     "fit_knots",
     "from_scores",
     "ranked_columns",
+    "scores_of_knots",
     "step_of_scores",
     "to_scores",
 ]
@@ -65,14 +66,25 @@ def fit_knots(X: Array, sample_weight: Array | None = None) -> Knots:
     >>> knots.values, np.round(knots.scores, 2)
     (array([1., 2., 9.]), array([-1.15, 0. , 1.15]))
     """
-    parts = [_knots_of_ranks(ranks) for _, ranks in ranked_columns(X, sample_weight)]
+    return scores_of_knots(X, sample_weight)[0]
+
+
+def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots, Array]:
+    """The knots of `fit_knots`, and the scores of the rows themselves, of shape (n, d)."""
+    parts, own = [], np.empty(X.shape)
+    for columns, ranks in ranked_columns(X, sample_weight):
+        parts.append(_knots_of_ranks(ranks))
+        # Every entry has the score of its run.
+        runs = np.cumsum((ranks.starts == np.arange(len(X))).ravel()) - 1
+        own[:, columns] = ranks.by_row(parts[-1][1][runs].reshape(ranks.values.shape))
     counts = np.concatenate([part[2] for part in parts] or [np.empty(0, dtype=np.intp)])
-    return Knots(
+    knots = Knots(
         np.concatenate([part[0] for part in parts] or [np.empty(0)]),
         np.concatenate([part[1] for part in parts] or [np.empty(0)]),
         np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
         np.vstack([part[3] for part in parts] or [np.empty((0, 2))]),
     )
+    return knots, own
 
 
 class Ranks(NamedTuple):

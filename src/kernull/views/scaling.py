@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.utils import check_array
 
 from kernull._typing import Array, Indices, Mask
-from kernull.views.quantile import Knots, fit_knots, from_scores, step_of_scores, to_scores
+from kernull.views.quantile import (
+    Knots,
+    from_scores,
+    scores_of_knots,
+    step_of_scores,
+    to_scores,
+)
+from kernull.views.whitening import whitening
 
 __all__ = [
     "SCALINGS",
@@ -47,11 +53,6 @@ def read_scalings(scaling: Any, columns: int) -> tuple[str, ...]:
     return kinds
 
 
-#: Mean variance after shrinkage, as a share of what the largest may be, from which the rounding of
-#: products of the rows with themselves is below a billionth of it.
-LEAST_SHARE = 1e-4
-#: Directions with a smaller share of the largest variance have none but rounding.
-LEAST_VARIANCE = 1e-13
 #: Values whose difference is below this share of their size are one value, written twice.
 ROUNDING = 10 * np.finfo(float).eps
 
@@ -124,58 +125,100 @@ class ViewScaler:
     @classmethod
     def fit(cls, kind: Any, X: Array, sample_weight: Array | None = None) -> ViewScaler:
         """Learn the map from the training rows of one view."""
-        if not isinstance(kind, str) or kind not in SCALINGS:
-            raise ValueError(f"scaling: got {kind!r}; expected one of {SCALINGS}.")
-        if kind == "none":
-            return cls("none")
+        ((scaler, _),) = cls._fit_each((kind,), X, sample_weight, rows=False)
+        return scaler
+
+    @classmethod
+    def fit_transform(
+        cls, kinds: Iterable[Any], X: Array, sample_weight: Array | None = None
+    ) -> list[tuple[ViewScaler, Array]]:
+        """Several maps of one view, and the rows that have weight as each map gives them."""
+        return list(cls._fit_each(kinds, X, sample_weight, rows=True))
+
+    @classmethod
+    def _fit_each(
+        cls, kinds: Iterable[Any], X: Array, sample_weight: Array | None, *, rows: bool
+    ) -> Iterator[tuple[ViewScaler, Array]]:
+        """What maps of one view share is computed once; without ``rows``, these may be anything."""
         if sample_weight is not None and not (sample_weight > 0).all():
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-        constant = constant_columns(X)
-        steps = np.where(constant, unseen_step(kind, len(X)), 0.0) if constant.any() else None
-        if kind == "quantile":
-            knots = fit_knots(X, sample_weight)
-            return cls(kind, X[0].copy(), None, None, None, 1.0, steps, *knots)
-        mean, scale = X[0].astype(float), np.ones(X.shape[1])
-        if not constant.all():
-            varying = X[:, ~constant]
-            centre = np.average(varying, axis=0, weights=sample_weight)
-            off = varying - centre
-            # The second term is nought, but for the rounding of the mean.
-            variance = np.average(off * off, axis=0, weights=sample_weight)
-            variance -= np.average(off, axis=0, weights=sample_weight) ** 2
-            mean[~constant], scale[~constant] = centre, np.sqrt(np.maximum(variance, 0.0))
-        scale[scale == 0.0] = 1.0  # of values too small to be squared
-        if kind == "standard":
-            return cls(kind, mean, scale, steps=steps)
-        if kind == "whiten-raw":
-            scale = np.ones_like(scale)
-        Z = (X - mean) / scale
-        whitening = _whitening(Z[:, ~constant], sample_weight)
-        directions = np.zeros((X.shape[1], whitening[0].shape[1]))
-        directions[~constant] = whitening[0]  # of all columns, not only those that vary
-        return cls(kind, mean, scale, directions, *whitening[1:], steps)
+        constant = moments = None
+        for kind in kinds:
+            if not isinstance(kind, str) or kind not in SCALINGS:
+                raise ValueError(f"scaling: got {kind!r}; expected one of {SCALINGS}.")
+            if kind == "none":
+                yield cls("none"), X
+                continue
+            constant = constant_columns(X) if constant is None else constant
+            steps = np.where(constant, unseen_step(kind, len(X)), 0.0) if constant.any() else None
+            if kind == "quantile":
+                knots, scores = scores_of_knots(X, sample_weight)
+                yield cls(kind, X[0].copy(), None, None, None, 1.0, steps, *knots), scores
+                continue
+            moments = _moments(X, sample_weight, constant) if moments is None else moments
+            mean, scale = moments
+            if kind == "whiten-raw":
+                scale = np.ones_like(scale)
+            Z = (X - mean) / scale
+            if steps is not None:
+                Z[:, constant] = 0.0
+            if kind == "standard":
+                yield cls(kind, mean, scale, steps=steps), Z
+                continue
+            found = whitening(Z[:, ~constant], sample_weight, mix=rows)
+            directions = np.zeros((X.shape[1], found.directions.shape[1]))
+            directions[~constant] = found.directions  # of all columns, not only those that vary
+            scaler = cls(kind, mean, scale, directions, found.gains, found.base_gain, steps)
+            if rows:
+                Z = scaler.rotated(Z) if found.mixing is None else found.mixing @ Z
+            yield scaler, Z
 
     def transform(self, X: Array) -> Array:
         """Apply the map to rows."""
         if self.kind == "none":
             return X
-        if self.kind == "quantile":
-            Z = to_scores(X, self._knots)
-        else:
-            assert self.mean is not None
-            assert self.scale is not None
-            Z = np.asarray((X - self.mean) / self.scale)
-        if self.directions is not None and self.gains is not None:
-            if self.steps is not None:
-                Z[:, self.steps > 0] = 0.0  # of any size, and no part of the covariance
-            along = Z @ self.directions * self.gains
-            Z = self.base_gain * Z + along @ self.directions.T
+        Z = self.by_column(X)
+        if self.directions is not None:
+            Z = self.rotated(Z)
         if self.steps is not None:
             constant = self.steps > 0
             mean = np.asarray(self.mean)[constant]
             off = np.where(same_value(X[:, constant], mean), 0.0, np.sign(X[:, constant] - mean))
             Z[:, constant] = self.steps[constant] * off
         return Z
+
+    def by_column(self, X: Array) -> Array:
+        """The part of the map that takes each column by itself, before any rotation."""
+        if self.kind == "quantile":
+            return to_scores(X, self._knots)
+        assert self.mean is not None
+        assert self.scale is not None
+        Z = np.asarray((X - self.mean) / self.scale)
+        if self.directions is not None and self.steps is not None:
+            Z[:, self.steps > 0] = 0.0  # of any size, and no part of the covariance
+        return Z
+
+    def rotated(self, Z: Array) -> Array:
+        """The root of the inverse covariance, applied to rows of `by_column`."""
+        assert self.directions is not None
+        assert self.gains is not None
+        along = Z @ self.directions * self.gains
+        return np.asarray(self.base_gain * Z + along @ self.directions.T)
+
+    def principal(self, Z: Array) -> Array:
+        r"""Rows of `by_column` in principal axes: r + 1 coordinates in place of d.
+
+        The last is what lies outside the principal directions, as one length. Training rows have
+        nothing there where there are more columns than rows: with that set to zero, as rounding
+        leaves some, their distances to any row are those of `transform`. Distances between two new
+        rows are not.
+        """
+        assert self.directions is not None
+        assert self.gains is not None
+        along = Z @ self.directions
+        outside = np.einsum("ij,ij->i", Z, Z) - np.einsum("ij,ij->i", along, along)
+        rest = self.base_gain * np.sqrt(np.maximum(outside, 0.0))
+        return np.column_stack([along * (self.base_gain + self.gains), rest])
 
     @property
     def _knots(self) -> Knots:
@@ -224,59 +267,19 @@ class ViewScaler:
         return np.asarray(Z * self.scale + self.mean)
 
 
-def _whitening(Z: Array, sample_weight: Array | None) -> tuple[Array, Array, float]:
-    """Principal directions of centred rows, the extra gain along each, and the gain elsewhere."""
-    if not Z.shape[1]:
-        return np.zeros((0, 0)), np.zeros(0), 1.0
-    if sample_weight is not None or Z.shape[1] > len(Z):
-        weight = np.ones(len(Z)) if sample_weight is None else sample_weight
-        shrinkage = _weighted_shrinkage(Z, weight)
-    else:
-        shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
-    if sample_weight is not None:  # the weighted covariance as that of rescaled rows
-        Z = Z * np.sqrt(sample_weight / np.mean(sample_weight))[:, None]
-    # From the smaller of the two products of Z with itself, unless shrinkage leaves variances so
-    # small that their rounding, which is that of the largest one, would be seen.
-    n, d = Z.shape
-    if shrinkage * min(n, d) <= LEAST_SHARE * d:
-        _, singular, Vt = np.linalg.svd(Z, full_matrices=False)
-        variances = singular**2 / n
-    elif d <= n:
-        variances, axes = np.linalg.eigh(Z.T @ Z / n)
-        variances, Vt = np.maximum(variances, 0.0), axes.T
-    else:
-        variances, axes = np.linalg.eigh(Z @ Z.T / n)
-        # What no row reaches needs no direction of its own.
-        seen = variances > LEAST_VARIANCE * max(float(variances[-1]), np.finfo(float).tiny)
-        variances, axes = variances[seen], axes[:, seen]
-        Vt = (axes / np.sqrt(n * variances)).T @ Z
-    floor = shrinkage * float(variances.sum()) / Z.shape[1]
-    shrunk = (1.0 - shrinkage) * variances + floor
-    # Directions without any variance (duplicate columns when nothing shrinks) must not be blown
-    # up: they keep the gain of the smallest real one.
-    real = shrunk > 1e-10 * shrunk.max() if len(shrunk) else np.zeros(0, bool)
-    gains = 1.0 / np.sqrt(shrunk[real])
-    # Without any variance at all (a view that is constant in a fold) nothing is scaled.
-    least = gains.max(initial=0.0) or 1.0
-    base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else least
-    return np.ascontiguousarray(Vt[real].T), gains - base, float(base)
-
-
-def _weighted_shrinkage(Z: Array, weight: Array) -> float:
-    """Ledoit-Wolf shrinkage of centred rows where a weight counts as that many copies.
-
-    scikit-learn's function takes no weights; with whole ones this is its value for the copies.
-    """
-    n, d = float(weight.sum()), Z.shape[1]
-    squares = np.einsum("ij,ij->i", Z, Z)
-    # Z'DZ and D^(1/2) Z Z' D^(1/2) have the same Frobenius norm: form the smaller of the two.
-    rooted = Z * np.sqrt(weight)[:, None]
-    gram = rooted.T @ rooted if d <= len(Z) else rooted @ rooted.T
-    norm2 = float((gram * gram).sum()) / n**2
-    mean_variance = float(weight @ squares) / n / d
-    distance = norm2 / d - mean_variance**2
-    noise = min((float(weight @ squares**2) / n - norm2) / (d * n), distance)
-    return 0.0 if noise <= 0 else noise / distance
+def _moments(X: Array, sample_weight: Array | None, constant: Mask) -> tuple[Array, Array]:
+    """Means and standard deviations; of constant columns their value, and one."""
+    mean, scale = X[0].astype(float), np.ones(X.shape[1])
+    if not constant.all():
+        varying = X[:, ~constant]
+        centre = np.average(varying, axis=0, weights=sample_weight)
+        off = varying - centre
+        # The second term is nought, but for the rounding of the mean.
+        variance = np.average(off * off, axis=0, weights=sample_weight)
+        variance -= np.average(off, axis=0, weights=sample_weight) ** 2
+        mean[~constant], scale[~constant] = centre, np.sqrt(np.maximum(variance, 0.0))
+    scale[scale == 0.0] = 1.0  # of values too small to be squared
+    return mean, scale
 
 
 def resolve_views(
