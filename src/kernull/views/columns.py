@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 
-__all__ = ["column_names", "date_columns", "listed", "not_finite", "not_numeric", "text_columns"]
+from kernull._typing import Array
+
+__all__ = [
+    "column_names",
+    "date_columns",
+    "join_views",
+    "listed",
+    "not_finite",
+    "not_numeric",
+    "text_columns",
+]
 
 #: Columns that a message names at most.
 SHOWN = 8
@@ -90,3 +102,43 @@ def listed(names: list[str]) -> str:
     """Names as a message shows them."""
     more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
     return f"{names[:SHOWN]}{more}"
+
+
+def join_views(arrays: Mapping[str, Any]) -> tuple[Array, dict[str, list[int]]]:
+    """Turn a dict of arrays with equal rows into one table and its views.
+
+    Parameters
+    ----------
+    arrays : mapping of str -> array of shape (n, d_v) or (n,)
+        One array per view.
+
+    Returns
+    -------
+    table : array of shape (n, sum of d_v)
+    views : dict of str -> list of int
+        For the ``views`` parameter of every estimator.
+
+    Examples
+    --------
+    >>> table, views = join_views({"colour": [[1.0, 2.0], [3.0, 4.0]], "weight": [5.0, 6.0]})
+    >>> table.shape, views
+    ((2, 3), {'colour': [0, 1], 'weight': [2]})
+    """
+    if not arrays:
+        raise ValueError("join_views: got no array; expected a mapping of name -> array.")
+    blocks: list[Array] = []
+    views: dict[str, list[int]] = {}
+    start = 0
+    for name, values in arrays.items():
+        block = np.asarray(values)
+        block = block[:, None] if block.ndim == 1 else block
+        block = check_array(block, input_name=f"join_views[{name!r}]")
+        if blocks and len(block) != len(blocks[0]):
+            raise ValueError(
+                f"join_views: {name!r} has {len(block)} rows, the views before it "
+                f"{len(blocks[0])}; all views must describe the same rows."
+            )
+        views[str(name)] = list(range(start, start + block.shape[1]))
+        start += block.shape[1]
+        blocks.append(block)
+    return np.hstack(blocks), views

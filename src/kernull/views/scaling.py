@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernull._typing import Array, Indices, Mask
 from kernull.views.quantile import (
@@ -17,13 +17,11 @@ from kernull.views.quantile import (
     step_of_scores,
     to_scores,
 )
-from kernull.views.whitening import whitening
 
 __all__ = [
     "SCALINGS",
     "ViewScaler",
     "constant_columns",
-    "join_views",
     "read_scalings",
     "resolve_views",
     "same_value",
@@ -53,6 +51,11 @@ def read_scalings(scaling: Any, columns: int) -> tuple[str, ...]:
     return kinds
 
 
+#: Mean variance after shrinkage, as a share of what the largest may be, from which the rounding of
+#: products of the rows with themselves is below a billionth of it.
+LEAST_SHARE = 1e-4
+#: Directions with a smaller share of the largest variance have none but rounding.
+LEAST_VARIANCE = 1e-13
 #: Values whose difference is below this share of their size are one value, written twice.
 ROUNDING = 10 * np.finfo(float).eps
 
@@ -125,21 +128,22 @@ class ViewScaler:
     @classmethod
     def fit(cls, kind: Any, X: Array, sample_weight: Array | None = None) -> ViewScaler:
         """Learn the map from the training rows of one view."""
-        ((scaler, _),) = cls._fit_each((kind,), X, sample_weight, rows=False)
+        ((scaler, _),) = cls.fit_transform((kind,), X, sample_weight, rows=False)
         return scaler
 
     @classmethod
     def fit_transform(
-        cls, kinds: Iterable[Any], X: Array, sample_weight: Array | None = None
-    ) -> list[tuple[ViewScaler, Array]]:
-        """Several maps of one view, and the rows that have weight as each map gives them."""
-        return list(cls._fit_each(kinds, X, sample_weight, rows=True))
-
-    @classmethod
-    def _fit_each(
-        cls, kinds: Iterable[Any], X: Array, sample_weight: Array | None, *, rows: bool
+        cls,
+        kinds: Iterable[Any],
+        X: Array,
+        sample_weight: Array | None = None,
+        *,
+        rows: bool = True,
     ) -> Iterator[tuple[ViewScaler, Array]]:
-        """What maps of one view share is computed once; without ``rows``, these may be anything."""
+        """Several maps of one view, each with the rows that have weight as it maps them.
+
+        What maps have in common is computed once. Without ``rows``, these may be anything.
+        """
         if sample_weight is not None and not (sample_weight > 0).all():
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
         constant = moments = None
@@ -165,13 +169,11 @@ class ViewScaler:
             if kind == "standard":
                 yield cls(kind, mean, scale, steps=steps), Z
                 continue
-            found = whitening(Z[:, ~constant], sample_weight, mix=rows)
+            found = _whitening(Z[:, ~constant], sample_weight, rows=rows)
             directions = np.zeros((X.shape[1], found.directions.shape[1]))
             directions[~constant] = found.directions  # of all columns, not only those that vary
-            scaler = cls(kind, mean, scale, directions, found.gains, found.base_gain, steps)
-            if rows:
-                Z = scaler.rotated(Z) if found.mixing is None else found.mixing @ Z
-            yield scaler, Z
+            Z[:, ~constant] = found.rows
+            yield cls(kind, mean, scale, directions, found.gains, found.base_gain, steps), Z
 
     def transform(self, X: Array) -> Array:
         """Apply the map to rows."""
@@ -280,6 +282,82 @@ def _moments(X: Array, sample_weight: Array | None, constant: Mask) -> tuple[Arr
         mean[~constant], scale[~constant] = centre, np.sqrt(np.maximum(variance, 0.0))
     scale[scale == 0.0] = 1.0  # of values too small to be squared
     return mean, scale
+
+
+class _Whitening(NamedTuple):
+    """The root of an inverse covariance: directions with a gain each, and a gain elsewhere."""
+
+    directions: Array
+    """Orthonormal, of shape (d, r)."""
+    gains: Array
+    """Extra gain along each, of shape (r,)."""
+    base_gain: float
+    rows: Array
+    """The rows, whitened, where they were asked for."""
+
+
+def _whitening(Z: Array, sample_weight: Array | None, *, rows: bool) -> _Whitening:
+    """Of centred rows: principal directions, the extra gain along each, and the gain elsewhere."""
+    if not Z.shape[1]:
+        return _Whitening(np.zeros((0, 0)), np.zeros(0), 1.0, Z)
+    n, d = Z.shape
+    weight = np.ones(n) if sample_weight is None else sample_weight
+    # The weighted covariance is that of rescaled rows.
+    rooted = Z if sample_weight is None else Z * np.sqrt(weight / np.mean(weight))[:, None]
+    wide = d > n
+    # The smaller of the two products of the rows with themselves: its norm is the covariance's.
+    gram = (rooted @ rooted.T if wide else rooted.T @ rooted) / n
+    if sample_weight is not None or wide:
+        shrinkage = _weighted_shrinkage(Z, weight, gram)
+    else:
+        shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
+    left = None
+    # From that product, unless shrinkage leaves variances so small that their rounding, which is
+    # that of the largest one, would be seen.
+    if shrinkage * min(n, d) <= LEAST_SHARE * d:
+        _, singular, Vt = np.linalg.svd(rooted, full_matrices=False)
+        variances = singular**2 / n
+    elif not wide:
+        variances, axes = np.linalg.eigh(gram)
+        variances, Vt = np.maximum(variances, 0.0), axes.T
+    else:
+        variances, left = np.linalg.eigh(gram)
+        # What no row reaches needs no direction of its own.
+        seen = variances > LEAST_VARIANCE * max(float(variances[-1]), np.finfo(float).tiny)
+        variances, left = variances[seen], left[:, seen]
+        Vt = (left / np.sqrt(n * variances)).T @ rooted
+    floor = shrinkage * float(variances.sum()) / d
+    shrunk = (1.0 - shrinkage) * variances + floor
+    # Directions without any variance (duplicate columns when nothing shrinks) must not be blown
+    # up: they keep the gain of the smallest real one.
+    real = shrunk > 1e-10 * shrunk.max() if len(shrunk) else np.zeros(0, bool)
+    gains = 1.0 / np.sqrt(shrunk[real])
+    # Without any variance at all (a view that is constant in a fold) nothing is scaled.
+    least = gains.max(initial=0.0) or 1.0
+    base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else least
+    directions, gains = np.ascontiguousarray(Vt[real].T), gains - base
+    if rows and left is not None and sample_weight is None and real.all():
+        # Rows are left vectors times singular values times directions: one product of n x n.
+        Z = (left * (base + gains)) @ left.T @ Z
+    elif rows:
+        Z = base * Z + (Z @ directions * gains) @ directions.T
+    return _Whitening(directions, gains, float(base), Z)
+
+
+def _weighted_shrinkage(Z: Array, weight: Array, gram: Array) -> float:
+    """Ledoit-Wolf shrinkage of centred rows where a weight counts as that many copies.
+
+    scikit-learn's function takes no weights; with whole ones this is its value for the copies.
+    ``gram`` is the product of the rows, rescaled by the roots of weights of mean one, with
+    themselves, over n: Z'DZ and D^(1/2) Z Z' D^(1/2) have the same Frobenius norm.
+    """
+    n, d = float(weight.sum()), Z.shape[1]
+    squares = np.einsum("ij,ij->i", Z, Z)
+    norm2 = float((gram * gram).sum())
+    mean_variance = float(weight @ squares) / n / d
+    distance = norm2 / d - mean_variance**2
+    noise = min((float(weight @ squares**2) / n - norm2) / (d * n), distance)
+    return 0.0 if noise <= 0 else noise / distance
 
 
 def resolve_views(
@@ -393,43 +471,3 @@ def _named_slice(view: str, columns: slice, names: list[str] | None) -> slice:
         None if end is None else _position(view, end, len(names or ()), names) for end in ends
     )
     return slice(first, None if last is None else last + 1, columns.step)
-
-
-def join_views(arrays: Mapping[str, Any]) -> tuple[Array, dict[str, list[int]]]:
-    """Turn a dict of arrays with equal rows into one table and its views.
-
-    Parameters
-    ----------
-    arrays : mapping of str -> array of shape (n, d_v) or (n,)
-        One array per view.
-
-    Returns
-    -------
-    table : array of shape (n, sum of d_v)
-    views : dict of str -> list of int
-        For the ``views`` parameter of every estimator.
-
-    Examples
-    --------
-    >>> table, views = join_views({"colour": [[1.0, 2.0], [3.0, 4.0]], "weight": [5.0, 6.0]})
-    >>> table.shape, views
-    ((2, 3), {'colour': [0, 1], 'weight': [2]})
-    """
-    if not arrays:
-        raise ValueError("join_views: got no array; expected a mapping of name -> array.")
-    blocks: list[Array] = []
-    views: dict[str, list[int]] = {}
-    start = 0
-    for name, values in arrays.items():
-        block = np.asarray(values)
-        block = block[:, None] if block.ndim == 1 else block
-        block = check_array(block, input_name=f"join_views[{name!r}]")
-        if blocks and len(block) != len(blocks[0]):
-            raise ValueError(
-                f"join_views: {name!r} has {len(block)} rows, the views before it "
-                f"{len(blocks[0])}; all views must describe the same rows."
-            )
-        views[str(name)] = list(range(start, start + block.shape[1]))
-        start += block.shape[1]
-        blocks.append(block)
-    return np.hstack(blocks), views

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernull.errors import MissingDependencyError
 from kernull.safety import check_npz
-from kernull.views.scaling import join_views
+from kernull.views.columns import join_views
 
 __all__ = ["EmbeddingViews", "load_embeddings"]
 
