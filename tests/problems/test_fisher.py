@@ -176,8 +176,11 @@ def test_inverse_diagonal(case, rng):
 def test_factorisations_are_counted(case):
     problem = case[0]
     for count in (1, 2, 3):
-        problem.evaluate(np.ones(problem.J))
+        problem.evaluate(np.full(problem.J, float(count)))
         assert problem.n_evaluations == count
+    last = np.full(problem.J, 3.0)
+    np.testing.assert_array_equal(problem.factorise(last), problem.factorise(last))
+    assert problem.n_evaluations == 4  # once from the last evaluation, which is then used up
 
 
 @pytest.mark.parametrize("ridge", [0.0, -1.0, np.nan, np.inf])

@@ -113,12 +113,13 @@ class LeftOutDistances:
         index = np.arange(self.n) if index is None else np.asarray(index)
         out = self._rows(index)
         # Copies come out at the rounding of |x|^2 + |y|^2 - 2x'y, above or below zero.
-        largest = out.max(axis=1, keepdims=True)
-        out[out <= (COPY * largest if self.scaled else 0.0)] = 0.0
+        least = COPY * out.max(axis=1) if self.scaled else np.zeros(len(index))
         if self.single:
             out[np.arange(len(index)), index] = np.inf
         else:
             out[self.group[index][:, None] == self.group] = np.inf
+        for row in np.flatnonzero(out.min(axis=1) <= least):  # few rows have copies, as a rule
+            out[row, out[row] <= least[row]] = 0.0
         return out
 
     def blocks(self, limit: int = BLOCK_BYTES) -> list[Indices]:

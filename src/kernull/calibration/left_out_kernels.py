@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ def left_out_kernel_rows(
     sample_weight: Any = None,
     groups: Any = None,
     widths: Sequence[float | str] | None = None,
-) -> Callable[[Indices], Array]:
+) -> Callable[[Indices], Iterator[Array]]:
     """Kernel values of each row under scalings and widths that never saw it.
 
     Rbf kernels take `left_out_distances` and `left_out_widths`. Kernels that are no function of
@@ -61,7 +61,8 @@ def left_out_kernel_rows(
     Returns
     -------
     callable
-        From r rows to an array of shape (J, r, n), zero where a row would see itself or its group.
+        From r rows to J arrays of shape (r, n), one after the other, zero where a row would see
+        itself or its group.
     """
     group = read_groups(groups, len(table))
     single = int(group.max(initial=-1)) + 1 == len(table)
@@ -69,25 +70,27 @@ def left_out_kernel_rows(
         (view, *_prepared(view, table, sample_weight, groups, widths)) for view in kernels.views
     ]
 
-    def rows(index: Indices) -> Array:
-        out = np.empty((len(kernels.kernel_names), len(index), len(table)))
-        j = 0
+    def rows(index: Indices) -> Iterator[Array]:
+        own = np.arange(len(index)), index
         for view, distances, scale in views:
             squared = None if distances is None else distances.rows(index)
+            rbf = [kernel.kind == "rbf" for kernel in view.kernels]
             column = 0
-            for kernel in view.kernels:
-                if squared is not None and kernel.kind == "rbf":
-                    np.divide(squared, -2.0 * scale[index, column][:, None] ** 2, out=out[j])
-                    np.exp(out[j], out=out[j])
+            for f, kernel in enumerate(view.kernels):
+                if squared is not None and rbf[f]:
+                    gain = -0.5 / scale[index, column] ** 2
+                    # The last kernel of these distances takes their place.
+                    out = None if any(rbf[f + 1 :]) else squared
+                    K = np.multiply(squared, gain[:, None], out=out)
+                    np.exp(K, out=K)
                     column += 1
                 else:
-                    out[j] = kernel(view.train[index], view.train)
-                j += 1
-        if single:
-            out[:, np.arange(len(index)), index] = 0.0
-        else:
-            out[:, group[index][:, None] == group] = 0.0
-        return out
+                    K = kernel(view.train[index], view.train)
+                if single:
+                    K[own] = 0.0
+                else:
+                    K[group[index][:, None] == group] = 0.0
+                yield K
 
     return rows
 

@@ -16,7 +16,7 @@ The inverse keeps the plain kernel, so scores are those of refits only where the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,7 +125,7 @@ def left_out_coefficients(inverse: Array, coef: Array, rows: Any, groups: Any = 
 
 
 def left_out_contributions(
-    kernel_rows: Callable[[Indices], Array],
+    kernel_rows: Callable[[Indices], Iterable[Array]],
     weights: Array,
     inverse: Array,
     coef: Array,
@@ -140,7 +140,8 @@ def left_out_contributions(
     Parameters
     ----------
     kernel_rows : callable
-        From r rows to their left-out kernel values, of shape (J, r, n); see `rbf_rows`.
+        From r rows to their left-out values of each kernel, J arrays of shape (r, n); see
+        `rbf_rows`.
     weights : array of shape (J,)
         Kernel weights b, with the factors of normalised kernels in them.
     inverse, coef : arrays of shape (n, n) and (n,)
@@ -158,23 +159,23 @@ def left_out_contributions(
     out = np.empty((len(rows), len(weights)))
 
     def work(part: Indices) -> None:
-        values = kernel_rows(rows[part])
-        out[part] = _left_out_sums(values, inverse, coef, rows[part], groups).T
+        for j, K in enumerate(kernel_rows(rows[part])):
+            out[part, j] = _left_out_sums(K, inverse, coef, rows[part], groups)
 
-    in_threads(work, row_blocks(len(rows), len(coef) * len(weights), groups, rows))
+    in_threads(work, row_blocks(len(rows), len(coef), groups, rows))
     return np.asarray(out * weights)
 
 
-def _left_out_sums(values: Array, inverse: Array, coef: Array, rows: Indices, groups: Any) -> Array:
-    """sum_k k(i, k) a_k^(-i) of some rows: (J, r, n) -> (J, r).
+def _left_out_sums(K: Array, inverse: Array, coef: Array, rows: Indices, groups: Any) -> Array:
+    """sum_k k(i, k) a_k^(-i) of some rows of one kernel: (r, n) -> (r,).
 
     A row that is left out alone drops out of k'a - k'G_i a_i / G_ii by itself.
     """
     if groups is not None:
         without = left_out_coefficients(inverse, coef, rows, groups)
-        return np.asarray(np.einsum("jrn,rn->jr", values, without))
+        return np.asarray(np.einsum("rn,rn->r", K, without))
     ratio = coef[rows] / np.diagonal(inverse)[rows]
-    return np.asarray(values @ coef - ratio * np.einsum("jrn,rn->jr", values, _take(inverse, rows)))
+    return np.asarray(K @ coef - ratio * np.einsum("rn,rn->r", K, _take(inverse, rows)))
 
 
 def _take(matrix: Array, rows: Indices) -> Array:
@@ -363,10 +364,12 @@ def left_out_view(
         nearest2[part] = squared.min(axis=1)
         for j, projection in enumerate(projections):
             assert projection.inverse is not None
-            K = squared * (-0.5 / widths[part, j] ** 2)[:, None]
+            gain = (-0.5 / widths[part, j] ** 2)[:, None]
+            # The last kernel takes the place of the distances.
+            K = np.multiply(squared, gain, out=squared if j == len(projections) - 1 else None)
             np.exp(K, out=K)
-            found = _left_out_sums(K[None], projection.inverse, projection.coef, part, groups)
-            projected[part, j] = found[0]
+            inverse, coef = projection.inverse, projection.coef
+            projected[part, j] = _left_out_sums(K, inverse, coef, part, groups)
 
     in_threads(work, row_blocks(n, n, groups, np.arange(n)))
     own = np.column_stack([projection.own for projection in projections])

@@ -14,6 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from kernull._typing import Array, Indices, Mask
+from kernull.calibration.left_out_inverses import inverses, near_inverses
 from kernull.views.scaling import unseen_step
 
 __all__ = ["shrinkages_without", "whiten_raw_rows", "whiten_rows"]
@@ -225,33 +226,43 @@ def _fourth_moments(Z: Array, gain: Array, scaled: Array, own: Array, weight: Ar
 
 
 def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
-    """All n inverses, and z'Pz as one product of the entries of P and of zz'."""
+    r"""All n inverses, and z'Pz as one product of the entries of P and of zz'.
+
+    In units of the whole table, P is W - w over W times the inverse of
+
+    .. math:: A_i = (1 - g_i)(C - \omega zz') + g_i\, \mathrm{diag}(1 - \omega z^2).
+    """
     n, d = Z.shape
     W = weight.sum()
     rest = W - weight
+    omega = weight / rest
     V = _variances(X, Z, weight, alone)
     g = _standard_shrinkages(Z, V, weight, alone)
     C = (Z * weight[:, None]).T @ Z / W
-    upper = np.triu_indices(d)
-    double = np.where(upper[0] == upper[1], 1.0, 2.0)
-    upper_flat = upper[0] * d + upper[1]
+    own_part = np.where(alone, 1.0, V * (rest / W)[:, None])  # 1 - omega z^2
+    near = near_inverses(C, max(float(np.median(g)), NO_VARIANCE))
+    diagonal, (left, right) = np.arange(d), np.triu_indices(d)
+    double = np.where(left == right, 1.0, 2.0)[:, None]
     # z_k'Pz_k - 2 y'z_k + own: one product of the entries of P and of zz', of y and z, of 1.
-    pairs = np.vstack([Z.T[upper[0]] * Z.T[upper[1]], Z.T, np.ones(n)])
+    pairs = np.vstack([double * Z.T[left] * Z.T[right], Z.T, np.ones(n)])
     step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
 
     def rows(index: Indices) -> Array:
-        z, root = Z[index], 1.0 / np.sqrt(V[index])
-        omega = (weight / rest)[index]
-        M = C - omega[:, None, None] * z[:, :, None] * z[:, None, :]
-        M *= ((1 - g) * W / rest)[index][:, None, None] * root[:, :, None] * root[:, None, :]
-        own = np.where(alone[index], 1.0, g[index][:, None] + (1 - g)[index][:, None])
-        M[:, np.arange(d), np.arange(d)] = own  # correlations: ones, before and after shrinking
-        hard = g[index] < NO_VARIANCE
-        M[hard] = np.eye(d)
-        P = np.linalg.inv(M) * root[:, :, None] * root[:, None, :]
+        z, lost, hard = Z[index], alone[index], g[index] < NO_VARIANCE
+        b = (1 - g[index]) * omega[index]
+        A = (1 - g[index])[:, None, None] * C - (b[:, None] * z)[:, :, None] * z[:, None, :]
+        A[:, diagonal, diagonal] = own_part[index]  # shrinking does not change variances
+        A[hard] = np.eye(d)
+        for at in np.flatnonzero(lost.any(axis=1)):  # no columns without the row
+            A[at, lost[at]], A[at, :, lost[at]] = 0.0, 0.0
+            A[at, lost[at], lost[at]] = 1.0
+        P = inverses(A, near(z, b, g[index], omega[index]))
+        P *= (rest / W)[index][:, None, None]
+        if lost.any():
+            P[lost[:, :, None] | lost[:, None, :]] = 0.0
         y = np.matmul(P, z[:, :, None])[:, :, 0]
-        own = (y * z).sum(axis=1) + alone[index].sum(axis=1) * step
-        entries = P.reshape(len(index), d * d)[:, upper_flat] * double
+        own = (y * z).sum(axis=1) + lost.sum(axis=1) * step
+        entries = P.reshape(len(index), d * d)[:, left * d + right]
         out = np.column_stack([entries, -2.0 * y, own]) @ pairs
         if hard.any():
             out[hard] = refit(index[hard])

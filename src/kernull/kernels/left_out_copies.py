@@ -14,9 +14,9 @@ copies.
 from __future__ import annotations
 
 import numpy as np
-from sklearn.metrics import pairwise_distances
 
 from kernull._typing import Array
+from kernull.kernels.functions import squared_blocks
 
 __all__ = ["near_copy_share"]
 
@@ -67,8 +67,8 @@ def near_copy_share(Z: Array, random_state: int = 0) -> float:
     far = min(2 * NEIGHBOURS, n // 3)
     near = far // 2
     # The trees of scikit-learn reset the warning filters of the process.
-    distances = pairwise_distances(rows[pick], rows)
-    found = np.sort(np.partition(distances, far, axis=1)[:, : far + 1], axis=1)
+    squared = squared_blocks(rows - rows.mean(axis=0))(pick, slice(None))
+    found = np.sqrt(np.sort(np.partition(squared, far, axis=1)[:, : far + 1], axis=1))
     first, middle, last = found[:, 1], found[:, near], found[:, far]
     # Between neighbours number k and 2k the mean of log(r_2k / r_k) is (H_2k-1 - H_k-1) / D.
     steps = np.log(np.maximum(last, 1e-300) / np.maximum(middle, 1e-300))

@@ -164,7 +164,8 @@ class FisherFit:
             return self._sampled()
         b, ridge, weight = self.result.weights, self.system.ridge, self.system.row_weight
         stack: Any = self.problem.stack
-        inverse = inverse_of_factor(self._factor, self.problem.row_scale)
+        coef, factor = self.coef, vars(self).pop("_factor")  # used up: made anew if asked for again
+        inverse = inverse_of_factor(factor, self.problem.row_scale, overwrite=True)
         rows: Any = stack.rows
         if self.leaves_out_scaling:
             kernels, _, _, table = self.training
@@ -173,8 +174,8 @@ class FisherFit:
         elif isinstance(stack, DenseStack):
             rows, b = stack.raw_rows, b * stack.scale
         index = np.arange(stack.n - self.training.n_reference)
-        found = left_out_contributions(rows, b, inverse, self.coef, rows=index, groups=self.groups)
-        residual = ridge * self.coef if weight is None else ridge * self.coef / weight
+        found = left_out_contributions(rows, b, inverse, coef, rows=index, groups=self.groups)
+        residual = ridge * coef if weight is None else ridge * coef / weight
         parts = not_above_own(found, 1.0 - residual[index])
         own = None if weight is None else weight[index]
         return LeftOut(self.rule.projection_to_score(parts.sum(axis=1)), own, parts)

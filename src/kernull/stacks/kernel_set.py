@@ -170,6 +170,8 @@ class KernelSet:
         # The named kernels are positive semidefinite; a function of the user's need not be.
         if any(kernel.function is not None for view in self.views for kernel in view.kernels):
             stack.validate()
+        # The halves of rbf kernels are copies of each other; other kernels may differ by rounding.
+        stack.symmetric = all(k.kind == "rbf" for view in self.views for k in view.kernels)
         return stack
 
     def take(self, index: Any) -> KernelSet:
