@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from kernull._text import visible
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "TableError",
     "TooFewRowsWarning",
     "ZeroProjectionWarning",
+    "need",
 ]
 
 
@@ -124,3 +128,11 @@ class BadImageWarning(UserWarning):
 
 class MissingWeightsError(FileNotFoundError):
     """The weights of a network are not where they were looked for."""
+
+
+def need(module: str, otherwise: str) -> Any:
+    """An optional dependency, or an error that says how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(otherwise) from error

@@ -17,7 +17,6 @@ from kernull.calibration.left_out_scores import (
     log_nearest,
     nearest_floor,
     not_above_own,
-    rbf_rows,
     rows_of_products,
 )
 from kernull.kernels.functions import KernelSpec
@@ -45,6 +44,13 @@ def refits(X, widths, b, ridge, weight, groups):
     return out
 
 
+def rbf_rows(distances, widths):
+    """Rows of rbf kernels, of shape (J, r, n), from left-out distances."""
+    return lambda index: np.stack(
+        [np.exp(-distances.rows(index) / (2.0 * width**2)) for width in widths]
+    )
+
+
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", ["gauss", "copies", "integers"])
@@ -57,7 +63,7 @@ def test_contributions_are_those_of_refits(name, weighted, grouped, rng):
     b, widths, ridge = np.array([0.3, 0.7]), [0.8, 2.0], 0.5
     K = sum(bj * rbf(X, X, s) for bj, s in zip(b, widths, strict=True))
     inverse = RidgeInverse.of(K, ridge, w)
-    rows = rbf_rows([(left_out_distances("none", X, w, groups), np.tile(widths, (24, 1)))])
+    rows = rbf_rows(left_out_distances("none", X, w, groups), widths)
     labels = groups if grouped else None
     found = left_out_contributions(rows, b, inverse.inverse, inverse.coef(), groups=labels)
     np.testing.assert_allclose(found, refits(X, widths, b, ridge, w, groups), rtol=1e-8, atol=1e-10)
@@ -82,7 +88,7 @@ def fitted(X, kind, delta, weight=None):
     w = trust(weight, n)
     inverse = RidgeInverse.of(rbf(Z, Z, width), delta * n, w)
     coef = inverse.coef()
-    rows = rbf_rows([(left_out_distances(kind, X, w), np.full((n, 1), width))])
+    rows = rbf_rows(left_out_distances(kind, X, w), [width])
     parts = left_out_contributions(rows, np.ones(1), inverse.inverse, coef)
     own = 1.0 - delta * n / w * coef
     return scaler, Z, width, coef, not_above_own(parts, own).sum(axis=1)

@@ -46,10 +46,6 @@ class TestRegistry:
         timed = [name for name in method_names() if get_method(name).timed]
         assert len(timed) == 7
 
-    def test_precomputed_kernels_have_no_width(self):
-        assert "widths" not in get_method("FN-Average").grid_for("precomputed")
-        assert get_method("FN-Average").grid_for("rbf")["widths"] == WIDTHS
-
     def test_detectors_of_tables_leave_kernel_settings_aside(self):
         made = get_method("LocalOutlierFactor").make(views="features", widths=0.5, scaling="none")
         assert made.scaling == "none"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 
 __all__ = ["to_monitor", "to_nonconform"]
 
@@ -75,11 +75,8 @@ def to_monitor(model: Any, **options: Any) -> Any:
 
 
 def _require_nonconform() -> Any:
-    try:
-        import nonconform
-    except ImportError as error:
-        raise MissingDependencyError(
-            "weighted and online control need the package nonconform (Python 3.12 or newer): "
-            "pip install kernull[nonconform]."
-        ) from error
-    return nonconform
+    return need(
+        "nonconform",
+        "weighted and online control need the package nonconform (Python 3.12 or newer): "
+        "pip install kernull[nonconform].",
+    )

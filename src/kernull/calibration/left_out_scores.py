@@ -41,7 +41,6 @@ __all__ = [
     "lower_ties",
     "nearest_floor",
     "not_above_own",
-    "rbf_rows",
     "rows_of_products",
 ]
 
@@ -140,8 +139,7 @@ def left_out_contributions(
     Parameters
     ----------
     kernel_rows : callable
-        From r rows to their left-out values of each kernel, J arrays of shape (r, n); see
-        `rbf_rows`.
+        From r rows to their left-out values of each kernel, J arrays of shape (r, n).
     weights : array of shape (J,)
         Kernel weights b, with the factors of normalised kernels in them.
     inverse, coef : arrays of shape (n, n) and (n,)
@@ -265,32 +263,6 @@ def lower_ties(scores: Array, rows: float = TIED) -> Array:
     out = scores.copy()
     out[order[tied]] -= min(rows / n, 1.0) * spread + ROUNDING * np.abs(c[tied])
     return out
-
-
-def rbf_rows(
-    views: Sequence[tuple[LeftOutDistances, Array]],
-) -> Callable[[Indices], Array]:
-    r"""Left-out rbf kernels :math:`\exp(-d^2_{(-i)} / (2 s_{(-i)}^2))` of several views.
-
-    Parameters
-    ----------
-    views : sequence of (LeftOutDistances, array of shape (n, F))
-        Of each view and scaling: its distances, and its left-out widths for F factors.
-
-    Returns
-    -------
-    callable
-        From r rows to an array of shape (J, r, n), J the number of widths in all.
-    """
-
-    def rows(index: Indices) -> Array:
-        out = []
-        for distances, widths in views:
-            squared = distances.rows(index)
-            out += [np.exp(-squared / (2.0 * s[:, None] ** 2)) for s in widths[index].T]
-        return np.stack(out)
-
-    return rows
 
 
 # -- a kernel's own scores -------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 
 __all__ = ["GROUPS", "NORMAL", "OUTLIER", "PALE", "get_axes"]
 
@@ -19,10 +19,5 @@ def get_axes(ax: Any, **figure: Any) -> Any:
     """The axes given, or those of a new figure."""
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot as plt
-    except ImportError as error:
-        raise MissingDependencyError("displays need matplotlib: pip install kernull[plot].") from (
-            error
-        )
+    plt = need("matplotlib.pyplot", "displays need matplotlib: pip install kernull[plot].")
     return plt.subplots(layout="tight", **figure)[1]

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, check_folds, cross_scores
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import read_table
 from kernull.estimators.learned import Learned
@@ -306,12 +306,8 @@ def pyod_detector(name: str, **params: Any) -> Any:
     **params
         Parameters of the detector.
     """
-    try:
-        models = import_module("pyod.models")
-    except ImportError:
-        raise MissingDependencyError(
-            f"the detector {name!r} of PyOD needs pyod: pip install 'kernull[pyod]'."
-        ) from None
+    otherwise = f"the detector {name!r} of PyOD needs pyod: pip install 'kernull[pyod]'."
+    models = need("pyod.models", otherwise)
     # PyOD keeps class NAME in a module of that name in lower case, with or without underscores.
     modules = [info.name for info in pkgutil.iter_modules(models.__path__)]
     for module in modules:

@@ -105,11 +105,6 @@ class Method:
         estimator = self.build(**self.fixed)
         return estimator.set_params(**settings)
 
-    def grid_for(self, kernels: Any = "rbf") -> dict[str, tuple[Any, ...]]:
-        """The grid without what does not apply: precomputed kernels have no width."""
-        fixed_kernels = isinstance(kernels, str) and kernels == "precomputed"
-        return {k: v for k, v in self.grid.items() if not (fixed_kernels and k == "widths")}
-
 
 def _isolation_forest(**params: Any) -> TableDetector:
     return TableDetector(IsolationForest(), **params)

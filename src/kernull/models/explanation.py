@@ -10,7 +10,7 @@ import numpy as np
 from kernull._containers import as_frame
 from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 
 __all__ = ["Explanation", "in_words", "n_std", "one_in"]
 
@@ -255,12 +255,7 @@ class Explanation:
         -------
         matplotlib axes
         """
-        try:
-            from matplotlib import pyplot as plt
-        except ImportError as error:
-            raise MissingDependencyError(
-                "plots need matplotlib: pip install kernull[plot]."
-            ) from error
+        plt = need("matplotlib.pyplot", "plots need matplotlib: pip install kernull[plot].")
         if ax is None:
             _, ax = plt.subplots(figsize=(7.2, 1.5 + 0.36 * len(self.view_names)), layout="tight")
         order = self.ranking(row)[::-1]  # the first in rank on top

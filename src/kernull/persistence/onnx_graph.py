@@ -7,30 +7,19 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 
-__all__ = ["GraphBuilder", "require_onnx"]
+__all__ = ["GraphBuilder"]
 
 #: Operator set of the graphs; every onnxruntime since 2022 runs it.
 OPSET = 17
-
-
-def require_onnx() -> Any:
-    """The onnx package, or an error that says how to get it."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise MissingDependencyError(
-            "exporting needs the package onnx: pip install kernull[onnx]."
-        ) from error
-    return onnx
 
 
 class GraphBuilder:
     """Nodes and constants of a graph under construction; every method returns a value's name."""
 
     def __init__(self, dtype: str) -> None:
-        self.onnx = require_onnx()
+        self.onnx = need("onnx", "exporting needs the package onnx: pip install kernull[onnx].")
         self.dtype = np.dtype(dtype)
         self.nodes: list[Any] = []
         self.constants: list[Any] = []

@@ -3,7 +3,7 @@
 from kernull.problems._quadratic import check_nu
 from kernull.problems.base import Evaluation, Problem
 from kernull.problems.fisher import FisherProblem
-from kernull.problems.incremental import RidgeInverse, ridge_solution
+from kernull.problems.incremental import RidgeInverse
 from kernull.problems.joint import JointFisherProblem
 from kernull.problems.ocsvm import OneClassSVMProblem
 from kernull.problems.svdd import SVDDProblem
@@ -17,5 +17,4 @@ __all__ = [
     "RidgeInverse",
     "SVDDProblem",
     "check_nu",
-    "ridge_solution",
 ]

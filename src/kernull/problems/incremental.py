@@ -17,9 +17,8 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from kernull._typing import Array, Indices
 from kernull.errors import InvalidKernelError
-from kernull.problems.fisher import inverse_diagonal
 
-__all__ = ["RidgeInverse", "ridge_solution"]
+__all__ = ["RidgeInverse"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,16 +153,6 @@ class RidgeInverse:
             alive[i] = False
             chosen.append(i)
         return np.array(chosen, dtype=np.intp)
-
-
-def ridge_solution(
-    kernel: Array, ridge: float, row_weight: Array | None = None
-) -> tuple[Array, Array]:
-    """Coefficients G 1 and diagonal of G from K_b, in place and by one factorisation."""
-    w = np.ones(len(kernel)) if row_weight is None else np.asarray(row_weight, dtype=float)
-    factor = _factorise(kernel, ridge, w)
-    a = cho_solve((factor, True), np.ones(len(w)), check_finite=False)
-    return np.asarray(a), inverse_diagonal(factor)
 
 
 def _factorise(kernel: Array, ridge: float, row_weight: Array) -> Array:

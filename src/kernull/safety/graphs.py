@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 
 __all__ = ["check_graph", "limit_memory", "run_limited"]
 
@@ -36,17 +36,6 @@ MAX_SECONDS = 30.0
 _ONE_LINE = "Write it as one file with onnx.save(onnx.load(path), path) if you trust it"
 
 
-def need_onnx() -> Any:
-    """The package onnx, or an error that says how to get it."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise MissingDependencyError(
-            "ONNX networks are checked by onnx; install it with `pip install kernull[vision]`."
-        ) from error
-    return onnx
-
-
 def check_graph(content: bytes, image: tuple[int, int] | None = None) -> None:
     """Refuse an ONNX file that is none, reads other files, or may not end.
 
@@ -62,7 +51,8 @@ def check_graph(content: bytes, image: tuple[int, int] | None = None) -> None:
     ValueError
         It says what is wrong, to be put behind the name of the file.
     """
-    onnx = need_onnx()
+    wanted = "ONNX networks are checked by onnx; install it with `pip install kernull[vision]`."
+    onnx = need("onnx", wanted)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content)

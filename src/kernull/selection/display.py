@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from kernull._typing import Array
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 
 __all__ = ["SelectionDisplay"]
 
@@ -86,12 +86,10 @@ class SelectionDisplay:
         -------
         self
         """
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise MissingDependencyError(
-                "SelectionDisplay.plot needs matplotlib: pip install 'kernull[plot]'."
-            ) from error
+        plt = need(
+            "matplotlib.pyplot",
+            "SelectionDisplay.plot needs matplotlib: pip install 'kernull[plot]'.",
+        )
         count = len(self.widths)
         if axes is None:
             size = (0.55 * len(self.ps) * count + 2.2, 0.42 * len(self.deltas) + 1.6)

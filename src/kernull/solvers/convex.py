@@ -10,13 +10,12 @@ written in the weights and the squared norms N_j of the parts of the solution in
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array
 from kernull.balls.base import ConvexBall
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 from kernull.problems import FisherProblem
 from kernull.solvers.base import Record, Result, Tracker, starting_weights
 
@@ -33,13 +32,7 @@ def solve(
     callback: Callable[[Record], None] | None = None,
 ) -> Result:
     """Hand the programme to a conic solver and certify its answer."""
-    try:
-        import cvxpy as untyped
-    except ImportError:
-        raise MissingDependencyError(
-            "solver='cvxpy' needs cvxpy: pip install 'kernull[cvxpy]'."
-        ) from None
-    cvxpy: Any = untyped
+    cvxpy = need("cvxpy", "solver='cvxpy' needs cvxpy: pip install 'kernull[cvxpy]'.")
     starting_weights(ball, problem.J, init)  # an interior-point method has no use for them
     identity = np.eye(problem.n)
     kernels = problem.products(identity)  # (J, n, n), scaled rows included

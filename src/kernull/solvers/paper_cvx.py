@@ -9,13 +9,12 @@ times it. It takes the same steps and inherits the same oscillations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array
 from kernull.balls.base import ConvexBall
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 from kernull.problems import Problem
 from kernull.solvers.base import Record, Result
 from kernull.solvers.paper import iterate
@@ -38,13 +37,7 @@ def solve(
 
 
 def _weight_step(ball: ConvexBall, J: int) -> Callable[[Array], Array]:
-    try:
-        import cvxpy as untyped
-    except ImportError:
-        raise MissingDependencyError(
-            "solver='paper-cvx' needs cvxpy: pip install 'kernull[cvxpy]'."
-        ) from None
-    cvxpy: Any = untyped
+    cvxpy = need("cvxpy", "solver='paper-cvx' needs cvxpy: pip install 'kernull[cvxpy]'.")
     b, direction = cvxpy.Variable(J), cvxpy.Parameter(J)
     constraints = ball.cvxpy_constraints(b)
     programme = cvxpy.Problem(cvxpy.Maximize(direction @ b), constraints)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.errors import ClusterError, MissingDependencyError
+from kernull.errors import ClusterError, need
 from kernull.stacks.kernel_set import KernelSet, KernelSetShape
 from kernull.stacks.tiled import TiledStack
 from kernull.stacks.tiles import Side, Tiles, blocks_of, tile_pair, tile_products
@@ -207,12 +207,8 @@ def _pair(
 
 
 def _client(client: Any) -> Any:
-    try:
-        from distributed import default_client
-    except ImportError:
-        raise MissingDependencyError(
-            "storage='dask' needs Dask distributed: pip install 'kernull[dask]'."
-        ) from None
+    wanted = "storage='dask' needs Dask distributed: pip install 'kernull[dask]'."
+    default_client = need("distributed", wanted).default_client
     if client is not None:
         return client
     try:

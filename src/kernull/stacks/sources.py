@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from kernull._typing import Array, Indices
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 
 __all__ = ["ArraySource", "ParquetSource", "Source", "open_source", "sample_rows"]
 
@@ -52,13 +52,8 @@ class ParquetSource:
     def __init__(
         self, path: Any, columns: list[str] | None = None, block: int = BLOCK_ROWS
     ) -> None:
-        try:
-            from pyarrow import dataset
-        except ImportError:
-            raise MissingDependencyError(
-                "reading Parquet needs pyarrow: pip install 'kernull[tables]'."
-            ) from None
-        self.table: Any = dataset.dataset(path, format="parquet")
+        wanted = "reading Parquet needs pyarrow: pip install 'kernull[tables]'."
+        self.table = need("pyarrow.dataset", wanted).dataset(path, format="parquet")
         self.columns = list(self.table.schema.names) if columns is None else columns
         self.block = block
         self.shape = (int(self.table.count_rows()), len(self.columns))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernull.errors import MissingDependencyError, TableError
+from kernull.errors import TableError, need
 from kernull.safety import check_npz
 from kernull.tables.table import Source, Table, _check_names
 
@@ -22,10 +22,8 @@ MAX_EXCEL = 2 * 2**30
 def open_parquet(label: str, file: Any, chunk_rows: int) -> Source:
     """Open a Parquet file (a path or a binary file)."""
     pyarrow = _pyarrow(label)
-    from pyarrow import parquet
-
     try:
-        opened = parquet.ParquetFile(file)
+        opened = pyarrow.parquet.ParquetFile(file)
     except (pyarrow.ArrowException, OSError) as error:
         raise TableError(f"{label}: is not a Parquet file ({_first_line(error)}).") from None
     batches = opened.iter_batches(batch_size=chunk_rows)
@@ -35,15 +33,13 @@ def open_parquet(label: str, file: Any, chunk_rows: int) -> Source:
 def open_arrow(label: str, file: Any, chunk_rows: int) -> Source:
     """Open an Arrow file or stream."""
     pyarrow = _pyarrow(label)
-    from pyarrow import ipc
-
     try:
         try:
-            opened = ipc.open_file(file)
+            opened = pyarrow.ipc.open_file(file)
             batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
         except pyarrow.ArrowInvalid:
             file.seek(0)
-            opened = ipc.open_stream(file)
+            opened = pyarrow.ipc.open_stream(file)
             batches = iter(opened)
     except (pyarrow.ArrowException, OSError) as error:
         raise TableError(f"{label}: is not an Arrow file ({_first_line(error)}).") from None
@@ -54,13 +50,9 @@ def open_arrow(label: str, file: Any, chunk_rows: int) -> Source:
 
 
 def _pyarrow(label: str) -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise MissingDependencyError(
-            f"{label}: Parquet and Arrow files need pyarrow: pip install 'kernull[tables]'."
-        ) from None
-    return pyarrow
+    wanted = f"{label}: Parquet and Arrow files need pyarrow: pip install 'kernull[tables]'."
+    need("pyarrow.parquet", wanted)
+    return need("pyarrow", wanted)
 
 
 def _of_batches(label: str, names: list[str], batches: Any, size: int | None) -> Source:
@@ -117,18 +109,15 @@ def open_npz(label: str, file: Any, chunk_rows: int) -> Source:
 
 def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None) -> Source:
     """Open a sheet of an Excel file (.xlsx): the first one, or the one named."""
-    try:
-        from openpyxl import load_workbook
-    except ImportError:
-        raise MissingDependencyError(
-            f"{label}: Excel files need openpyxl: pip install 'kernull[excel]'."
-        ) from None
+    openpyxl = need(
+        "openpyxl", f"{label}: Excel files need openpyxl: pip install 'kernull[excel]'."
+    )
     try:
         with zipfile.ZipFile(file) as archive:
             total = sum(item.file_size for item in archive.infolist())
         if total > MAX_EXCEL:
             raise TableError(f"{label}: holds {total:,} bytes, more than {MAX_EXCEL:,}; use CSV.")
-        book = load_workbook(file, read_only=True, data_only=True)
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     except TableError:
         raise
     except Exception as error:  # zipfile's, openpyxl's and the XML parser's own

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from kernull._typing import Array, Mask
-from kernull.errors import MissingDependencyError, TableError
+from kernull.errors import TableError, need
 from kernull.tables.cells import as_numbers, as_text, is_missing
 
 __all__ = ["Source", "Table", "as_table"]
@@ -135,12 +135,7 @@ class Table:
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame; columns of numbers as numbers."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingDependencyError(
-                "to_pandas needs pandas: pip install 'kernull[tables]'."
-            ) from error
+        pandas = need("pandas", "to_pandas needs pandas: pip install 'kernull[tables]'.")
         return pandas.DataFrame({name: self._plain(name) for name in self.columns})
 
     def _plain(self, name: str) -> Any:

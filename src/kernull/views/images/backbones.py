@@ -14,7 +14,7 @@ import numpy as np
 from joblib import cpu_count
 from numpy.typing import NDArray
 
-from kernull.errors import MissingDependencyError, MissingWeightsError
+from kernull.errors import MissingDependencyError, MissingWeightsError, need
 from kernull.safety import check_graph, graphs, limit_memory, read_file, run_limited
 from kernull.views.images.preprocessing import KNOWN, Preprocessing
 
@@ -187,13 +187,8 @@ def _open_onnx(
 
 
 def _need_onnxruntime() -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise MissingDependencyError(
-            "ONNX networks need onnxruntime; install it with `pip install kernull[vision]`."
-        ) from error
-    return onnxruntime
+    otherwise = "ONNX networks need onnxruntime; install it with `pip install kernull[vision]`."
+    return need("onnxruntime", otherwise)
 
 
 def _checked(path: Path, size: tuple[int, int]) -> bytes:

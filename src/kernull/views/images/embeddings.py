@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 from kernull.safety import check_npz
 from kernull.views.columns import join_views
 
@@ -142,13 +142,8 @@ def _read_npz(file: Path, _: str | None) -> tuple[Arrays, Arrays]:
 
 
 def _read_parquet(file: Path, row_names: str | None) -> tuple[Arrays, Arrays]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Parquet files need pyarrow; install it with `pip install kernull[tables]`."
-        ) from error
+    wanted = "Parquet files need pyarrow; install it with `pip install kernull[tables]`."
+    pa, pq = need("pyarrow", wanted), need("pyarrow.parquet", wanted)
     try:
         content = pq.read_table(file)
     except (pa.ArrowInvalid, OSError) as error:

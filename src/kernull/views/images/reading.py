@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernull.errors import MissingDependencyError
+from kernull.errors import need
 from kernull.safety import decoding, open_picture, read_picture
 
 __all__ = ["SUFFIXES", "Image", "Pixels", "image_paths", "list_images", "need_pillow"]
@@ -137,14 +137,9 @@ def image_paths(folder: str | os.PathLike[str]) -> list[Path]:
 
 def need_pillow() -> Any:
     """Pillow, or an error that says how to get it."""
-    try:
-        import PIL.Image
-        import PIL.ImageOps
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Images need Pillow; install it with `pip install kernull[vision]`."
-        ) from error
-    return PIL
+    otherwise = "Images need Pillow; install it with `pip install kernull[vision]`."
+    need("PIL.ImageOps", otherwise)  # which imports PIL.Image
+    return need("PIL", otherwise)
 
 
 def _one_image(item: Any, i: int) -> Image:

@@ -11,13 +11,12 @@ import hashlib
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernull.errors import MissingDependencyError, MissingWeightsError
+from kernull.errors import MissingDependencyError, MissingWeightsError, need
 from kernull.views.images.preprocessing import Preprocessing
 
 __all__ = ["TorchBackbone", "load_torch"]
@@ -143,13 +142,11 @@ def _check_name(library: str, name: str, known: Sequence[str]) -> None:
 
 
 def _need(library: str) -> Any:
-    try:
-        return import_module(library)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"backbone: networks of torchvision and timm need {library}; install it with "
-            f"`pip install {library}`, after the torch of your choice."
-        ) from error
+    return need(
+        library,
+        f"backbone: networks of torchvision and timm need {library}; install it with "
+        f"`pip install {library}`, after the torch of your choice.",
+    )
 
 
 def _device(torch: Any, device: str) -> str:
