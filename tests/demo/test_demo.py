@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from benchmarks.phone_picture import SIZE as NARROW
+from benchmarks.phone_picture import draw_narrow
 from kernull.demo import find, in_range
 from kernull.demo.comparison import OURS, comparison_grid, entrants
 from kernull.demo.picture import draw_part, drawn, typical_finding
@@ -49,10 +51,10 @@ def test_the_picture_shows_a_value_that_is_ordinary_by_itself(found):
     assert total == pytest.approx(-found.why.scores[k])
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_the_picture_is_drawn(found, narrow, tmp_path):
+@pytest.mark.parametrize("layout", [(), (draw_narrow, NARROW)])
+def test_the_picture_is_drawn(found, layout, tmp_path):
     image = pytest.importorskip("matplotlib.image", reason="matplotlib is not installed")
-    pixels = image.imread(draw_part(found, tmp_path / "part.png", narrow=narrow))
+    pixels = image.imread(draw_part(found, tmp_path / "part.png", *layout))
     assert (pixels[0, :, :3] == 1).all()  # on white
     assert (pixels[:, -8:, :3] == 1).all()  # nothing runs over the edge
     assert pixels[..., :3].std() > 0.1

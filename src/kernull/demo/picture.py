@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Drawn", "draw_part", "drawn"]
 
 INK, QUIET, PALE, BAND, ODD = "#1f2328", "#59636e", "#e4e8ec", "#9dc3e6", "#cf222e"
-#: The same columns side by side, or, for a phone, one view below the other.
-WIDE, NARROW = (10.0, 4.9), (5.2, 7.5)
+SIZE = (10.0, 4.9)
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,6 @@ class Drawn:
     views: dict[str, list[Gauge]]
     evidence: dict[str, float]
     usual: dict[str, float]
-    picture: Any
 
 
 def drawn(found: Findings, k: int) -> Drawn:
@@ -78,7 +76,6 @@ def drawn(found: Findings, k: int) -> Drawn:
         views,
         dict(zip(order, evidence.tolist(), strict=True)),
         dict(zip(order, usual.tolist(), strict=True)),
-        found.line.pictures[i],
     )
 
 
@@ -94,35 +91,17 @@ def typical_finding(found: Findings) -> int:
     return 0
 
 
-def draw_part(found: Findings, path: Path, *, narrow: bool = False, k: int | None = None) -> Path:
-    """Draw a finding, on white whatever the settings of matplotlib are.
-
-    Parameters
-    ----------
-    found : Findings
-    path : pathlib.Path
-        The PNG file to write.
-    narrow : bool
-        For a phone: views below each other.
-    k : int, optional
-        Which finding; one whose value is ordinary by itself by default.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
-    """
+def draw_part(found: Findings, path: Path, draw: Any = None, size: Any = SIZE) -> Path:
+    """Draw the typical finding, on white whatever the settings of matplotlib are."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    what = drawn(found, typical_finding(found) if k is None else k)
-    figure = Figure(figsize=NARROW if narrow else WIDE, dpi=160, facecolor="white")
+    figure = Figure(figsize=size, dpi=160, facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
-    width, height = NARROW if narrow else WIDE
-    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.set(xlim=(0, size[0]), ylim=(size[1], 0))
     axes.axis("off")
-    (_draw_narrow if narrow else _draw_wide)(axes, what)
+    (draw or _draw_wide)(axes, drawn(found, typical_finding(found)))
     figure.savefig(path)
     return path
 
@@ -133,35 +112,41 @@ def _draw_wide(ax: Any, what: Drawn) -> None:
     ax.text(8.0, top - 0.3, "evidence against it", size=11.5, color=QUIET, va="center")
     for r, (view, gauges) in enumerate(what.views.items()):
         y = top + r * step
-        odd = any(g.odd for g in gauges)
-        ax.text(0.3, y + 0.13, view, size=15, color=ODD if odd else INK, va="center",
-                weight="bold" if odd else "normal")  # fmt: skip
+        odd = draw_view_name(ax, what, view, 0.3, y + 0.13, 15)
         for c, gauge in enumerate(gauges):
-            _gauge(ax, gauge, 1.75 + 1.52 * c, y, 1.28, 11.5)
-        _bar(ax, what, view, 8.0, y + 0.13, 1.15, odd, 12)
+            draw_gauge(ax, gauge, 1.75 + 1.52 * c, y, 1.28, 11.5)
+        draw_bar(ax, what, view, 8.0, y + 0.13, 1.15, odd, 12)
         ax.plot([0.3, 9.7], [y + 0.49, y + 0.49], color=PALE, lw=0.8)
-    _legend(ax, 0.3, top + 4 * step, what.callout, 12.5, 11)
+    y = top + 4 * step
+    ax.text(0.3, y, what.callout, size=12.5, color=ODD, weight="bold", va="center")
+    y += 0.34
+    for x, colour, text in ((0.3, PALE, "all good parts"), (2.35, BAND, "parts like this one")):
+        draw_key(ax, x, y, colour, text, 11)
+    draw_tick_key(ax, 4.4, y, 11)
 
 
-def _draw_narrow(ax: Any, what: Drawn) -> None:
-    first, _, second = what.title.partition(": ")
-    ax.text(0.2, 0.35, f"{first}:", size=15.5, weight="bold", color=INK, va="center")
-    ax.text(0.2, 0.68, second, size=12.5, weight="bold", color=INK, va="center")
-    y = 1.12
-    for view, gauges in what.views.items():
-        odd = any(g.odd for g in gauges)
-        ax.text(0.2, y, view, size=14, color=ODD if odd else INK, va="center",
-                weight="bold" if odd else "normal")  # fmt: skip
-        ax.text(2.9, y, "evidence", size=10.5, color=QUIET, va="center", ha="right")
-        _bar(ax, what, view, 3.05, y, 1.45, odd, 11)
-        for c, gauge in enumerate(gauges):
-            _gauge(ax, gauge, 0.2 + 1.24 * c, y + 0.42, 1.06, 11)
-        y += 1.3
-        ax.plot([0.2, 5.0], [y - 0.28, y - 0.28], color=PALE, lw=0.8)
-    _legend(ax, 0.2, y + 0.02, what.callout, 12, 10.5, stacked=True)
+def draw_view_name(ax: Any, what: Drawn, view: str, x: float, y: float, size: float) -> bool:
+    """The name of a view, in red where one of its columns is odd; whether one is."""
+    odd = any(gauge.odd for gauge in what.views[view])
+    colour, weight = (ODD, "bold") if odd else (INK, "normal")
+    ax.text(x, y, view, size=size, color=colour, va="center", weight=weight)
+    return odd
 
 
-def _gauge(ax: Any, gauge: Gauge, x: float, y: float, width: float, size: float) -> None:
+def draw_key(ax: Any, x: float, y: float, colour: str, text: str, size: float) -> None:
+    """What a colour of the gauges means."""
+    ax.plot([x, x + 0.35], [y, y], color=colour, lw=9, solid_capstyle="butt")
+    ax.text(x + 0.45, y, text, size=size, color=QUIET, va="center")
+
+
+def draw_tick_key(ax: Any, x: float, y: float, size: float) -> None:
+    """What the tick on the bars of evidence means."""
+    ax.plot([x + 0.05] * 2, [y - 0.11, y + 0.11], color=INK, lw=1.2)
+    text = "evidence that one good part in twenty has"
+    ax.text(x + 0.17, y, text, size=size, color=QUIET, va="center")
+
+
+def draw_gauge(ax: Any, gauge: Gauge, x: float, y: float, width: float, size: float) -> None:
     """A column's value on the range of all parts, with the range of parts like this one."""
     low, high = min(gauge.all_parts[0], gauge.value), max(gauge.all_parts[1], gauge.value)
 
@@ -179,7 +164,7 @@ def _gauge(ax: Any, gauge: Gauge, x: float, y: float, width: float, size: float)
             weight="bold" if gauge.odd else "normal")  # fmt: skip
 
 
-def _bar(
+def draw_bar(
     ax: Any, what: Drawn, view: str, x: float, y: float, width: float, odd: bool, size: float
 ) -> None:
     """The evidence of a view, with a tick at what one good part in twenty has."""
@@ -188,26 +173,4 @@ def _bar(
     ax.barh(y, value * unit, 0.24, left=x, color=ODD if odd else BAND, zorder=2)
     ax.plot([x + usual * unit] * 2, [y - 0.19, y + 0.19], color=INK, lw=1.2, zorder=3)
     ax.text(x + max(value, usual) * unit + 0.08, y, f"{value:.1f}", size=size, color=INK,
-            va="center")  # fmt: skip
-
-
-def _legend(
-    ax: Any, x: float, y: float, callout: str, size: float, small: float, stacked: bool = False
-) -> None:
-    first, _, second = callout.partition("; ")
-    head = f"{first};" if stacked else callout
-    ax.text(x, y, head, size=size, color=ODD, weight="bold", va="center")
-    if stacked:
-        ax.text(x, y + 0.27, second, size=size, color=ODD, weight="bold", va="center")
-        y += 0.27
-    y += 0.34
-    items = [(PALE, "all good parts"), (BAND, "parts like this one")]
-    for colour, text in items:
-        ax.plot([x, x + 0.35], [y, y], color=colour, lw=9, solid_capstyle="butt")
-        ax.text(x + 0.45, y, text, size=small, color=QUIET, va="center")
-        x += 1.95 if stacked else 2.05
-    if stacked:
-        y, x = y + 0.3, x - 3.9
-    ax.plot([x + 0.05] * 2, [y - 0.11, y + 0.11], color=INK, lw=1.2)
-    ax.text(x + 0.17, y, "evidence that one good part in twenty has", size=small, color=QUIET,
             va="center")  # fmt: skip
