@@ -27,7 +27,7 @@ from kernull.errors import InvalidKernelError
 from kernull.paths.grids import read_deltas, read_norms
 from kernull.problems import FisherProblem
 from kernull.solvers import newton, solve
-from kernull.solvers.base import relative_gap
+from kernull.solvers.base import Tracker, relative_gap
 from kernull.solvers.subspace import Basis
 from kernull.stacks import DenseStack, Stack
 from kernull.stacks.planner import FEWEST_COLUMNS, basis_columns, parse_memory_limit
@@ -280,10 +280,9 @@ class _Grid:
             problem = FisherProblem(small, self.problems[d].ridge, target)
             tol = 0.1 * self.tol if exact else self._inner_tol(p, d)
             # The certificate in the full space speaks for the whole.
-            init = self.start(p, d)
-            result = newton.solve(
-                problem, self.balls[p], tol=tol, max_iter=50, init=init, warn=False
-            )
+            ball, known = self.balls[p], self.start(p, d)
+            weights = ball.uniform(problem.J) if known is None else ball.normalise(known)
+            result = newton.solve(problem, ball, Tracker(ball, tol), weights, 50, warn=False)
             self.weights[p, d] = result.weights
             solutions.append((result.weights, result.coef))
         residuals: list[Array] = []

@@ -131,7 +131,7 @@ class RidgeInverse:
         out -= side.T @ cho_solve(factor, side, check_finite=False)
         return RidgeInverse(out, self.ridge, self.row_weight[keep])
 
-    def least_useful(self, count: int, target: Array | None = None) -> Indices:
+    def least_useful(self, count: int) -> Indices:
         r"""Rows to drop, one after the other: each time the one that the others explain best.
 
         Without row i, F = t'Gt falls by :math:`a_i^2 / G_{ii}`, its squared leave-one-out
@@ -139,7 +139,7 @@ class RidgeInverse:
         and so on.
         """
         inverse = self.inverse.copy(order="F")
-        a = self.coef(target)
+        a = self.coef()
         alive = np.ones(self.n, dtype=bool)
         chosen: list[int] = []
         for _ in range(count):

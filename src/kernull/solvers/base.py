@@ -1,7 +1,7 @@
 """The front door `solve`, what solvers share, and what a long fit shows while it runs.
 
-Solvers are named with the module that holds them, and imported when they are first used: a module
-of this package alone, never one above.
+A solver is the function ``solve(problem, ball, tracker, weights, max_iter)`` of the module of this
+package that has its name, imported when it is first used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from numbers import Integral
 from time import monotonic
@@ -93,9 +93,9 @@ class Tracker:
     _best_gap: float = np.inf
     _coef: Array | None = None
 
-    def see(self, point: Evaluation, support: float | None = None, *, step: bool = True) -> float:
+    def see(self, point: Evaluation, *, step: bool = True) -> float:
         """Let a point be the result if it is the best, and a step of the history; its gap."""
-        gap = relative_gap(point, self.ball.support(point.u) if support is None else support)
+        gap = relative_gap(point, self.ball.support(point.u))
         if self.best is None or point.value <= self.best.value or gap <= self.tol:
             self.best, self._best_gap = point, gap
         if not step:
@@ -108,14 +108,7 @@ class Tracker:
             self.callback(record)
         return gap
 
-    def result(
-        self,
-        solver: str,
-        n_evaluations: int = 0,
-        *,
-        warn: bool = True,
-        advice: str | None = None,
-    ) -> Result:
+    def result(self, solver: str, *, warn: bool = True, advice: str | None = None) -> Result:
         """The best point as a result; warns, with advice, when its gap is above the tolerance.
 
         By default to use ``solver="auto"``, unless this solver is what that stands for.
@@ -145,7 +138,6 @@ class Tracker:
             converged=converged,
             solver=solver,
             history=tuple(self.history),
-            n_evaluations=n_evaluations,
         )
 
 
@@ -160,10 +152,8 @@ def relative_gap(point: Evaluation, support: float) -> float:
     return max(upper - lower, 0.0) / scale if scale > 0 else 0.0
 
 
-def starting_weights(ball: Ball, J: int, init: Array | None) -> Array:
-    """The user's starting weights on the boundary of the ball, or the uniform ones."""
-    if init is None:
-        return ball.uniform(J)
+def starting_weights(ball: Ball, J: int, init: Any) -> Array:
+    """The user's starting weights on the boundary of the ball."""
     init = np.asarray(init, dtype=float)
     if init.shape != (J,) or not np.isfinite(init).all() or (init < 0).any() or not init.any():
         raise ValueError(
@@ -184,91 +174,51 @@ def not_higher(problem: Problem, trial: Evaluation, point: Evaluation) -> bool:
 
 @dataclass(frozen=True)
 class Solver:
-    """A solver: where it lives, what it needs, and how long it may run by default."""
+    """A solver: what it does, how long it may run by default, and what it needs."""
 
-    module: str
+    summary: str
     max_iter: int
     ball_needs: tuple[str, ...] = ()
-    problem_needs: tuple[str, ...] = ()
-    summary: str = ""
+    problem_needs: tuple[str, ...] = ("evaluate",)
 
     def lacks(self, problem: Problem, ball: Ball) -> list[str]:
         """Names of what this solver needs and does not find."""
-        missing = [f"ball.{name}" for name in self.ball_needs if not hasattr(ball, name)]
-        return missing + [
-            f"problem.{name}" for name in self.problem_needs if not hasattr(problem, name)
-        ]
+        needs: list[tuple[Any, str]] = [(ball, f"ball.{name}") for name in self.ball_needs]
+        needs += [(problem, f"problem.{name}") for name in self.problem_needs]
+        return [name for owner, name in needs if not hasattr(owner, name.partition(".")[2])]
 
 
 #: Every solver by name.
 SOLVERS: dict[str, Solver] = {
-    "newton": Solver(
-        "kernull.solvers.newton",
-        max_iter=100,
-        ball_needs=("minimise_model",),
-        problem_needs=("evaluate",),
-        summary="second order; certified for every p",
-    ),
+    "newton": Solver("second order; certified for every p", 100, ("minimise_model",)),
     "subspace": Solver(
-        "kernull.solvers.subspace",
-        max_iter=500,
+        "one pass over the kernels per iteration; no n x n matrix", 500,
         problem_needs=("restrict", "products", "certify"),
-        summary="one pass over the kernels per iteration; no n x n matrix",
     ),
-    "paper": Solver(
-        "kernull.solvers.paper",
-        max_iter=200,
-        problem_needs=("evaluate",),
-        summary="Algorithm 1 as printed; may oscillate for ever",
-    ),
+    "paper": Solver("Algorithm 1 as printed; may oscillate for ever", 200),
     "paper-cvx": Solver(
-        "kernull.solvers.paper_cvx",
-        max_iter=200,
-        ball_needs=("cvxpy_constraints",),
-        problem_needs=("evaluate",),
-        summary="Algorithm 1 with its weight step solved by cvxpy (the paper's MK-FN-CVX)",
+        "Algorithm 1 with its weight step solved by cvxpy (the paper's MK-FN-CVX)", 200,
+        ("cvxpy_constraints",),
     ),
     "slim": Solver(
-        "kernull.solvers.slim",
-        max_iter=50,
-        ball_needs=("minimise_model",),
-        problem_needs=("evaluate", "nu"),
-        summary="Newton with a line search that favours many support vectors",
+        "Newton with a line search that favours many support vectors", 50,
+        ("minimise_model",), ("evaluate", "nu"),
     ),
     "cutting-plane": Solver(
-        "kernull.solvers.cutting_plane",
-        max_iter=300,
-        ball_needs=("minimise_model",),
-        problem_needs=("evaluate", "plane"),
-        summary="Newton, then cutting planes where F has kinks (support vectors, p = 1)",
+        "Newton, then cutting planes where F has kinks (support vectors, p = 1)", 300,
+        ("minimise_model",), ("evaluate", "plane"),
     ),
-    "kloft": Solver(
-        "kernull.solvers.kloft",
-        max_iter=2000,
-        ball_needs=("kloft",),
-        problem_needs=("evaluate",),
-        summary="Kloft's closed-form update; monotone, slow near p = 1",
-    ),
-    "frank-wolfe": Solver(
-        "kernull.solvers.frank_wolfe",
-        max_iter=5000,
-        problem_needs=("evaluate",),
-        summary="line search, away steps on polyhedral sets",
-    ),
+    "kloft": Solver("Kloft's closed-form update; monotone, slow near p = 1", 2000, ("kloft",)),
+    "frank-wolfe": Solver("line search, away steps on polyhedral sets", 5000),
     "gradient": Solver(
-        "kernull.solvers.gradient",
-        max_iter=50_000,
+        "gradient ascent on the dual (the paper's supplement V)", 50_000,
         problem_needs=("products", "certify"),
-        summary="gradient ascent on the dual (the paper's supplement V)",
     ),
     "cvxpy": Solver(
-        "kernull.solvers.convex",
-        max_iter=100,
-        ball_needs=("cvxpy_constraints",),
-        problem_needs=("stack", "certify"),
-        summary="the whole programme at once by a conic solver; small n only",
+        "the whole programme at once by a conic solver; small n only", 100,
+        ("cvxpy_constraints",), ("stack", "certify"),
     ),
-}
+}  # fmt: skip
 
 #: From this many rows on, passes over the kernels are cheaper than factorisations.
 SUBSPACE_ROWS = 600
@@ -335,11 +285,12 @@ def solve(
             f"{ball!r} does not offer; try solver='auto'."
         )
     limit = entry.max_iter if max_iter is None else _whole_number(max_iter)
-    module = import_module(entry.module)
-    result: Result = module.solve(
-        problem, ball, tol=tol, max_iter=limit, init=init, callback=callback, **options
-    )
-    return result
+    module = import_module(f"{__package__}.{name.replace('-', '_')}")
+    tracker, before = Tracker(ball, tol, callback), problem.n_evaluations
+    known = init is not None
+    weights = starting_weights(ball, problem.J, init) if known else ball.uniform(problem.J)
+    result: Result = module.solve(problem, ball, tracker, weights, limit, **options)
+    return replace(result, n_evaluations=problem.n_evaluations - before)
 
 
 def _whole_number(max_iter: Any) -> int:
@@ -358,15 +309,8 @@ def iterations_shown(
 ) -> Iterator[Callable[[Record], None] | None]:
     """A callback for `solve` that tells how far the gap is, and None where nobody listens.
 
-    Parameters
-    ----------
-    verbose : int
-        0: only the logger ``kernull`` hears of it. 1: a line on stderr that is renewed with each
-        iteration on a terminal, and a line an iteration elsewhere.
-    what : str
-        What is being learned from.
-    tol : float
-        The gap at which the fit will stop.
+    With ``verbose=0`` only the logger ``kernull`` hears of it; with 1 there is a line on stderr,
+    renewed with each iteration on a terminal, and a line per iteration elsewhere.
     """
     if isinstance(verbose, bool | int) and verbose >= 0:
         heard = LOGGER.isEnabledFor(logging.INFO)

@@ -15,7 +15,6 @@ best point known (the in-out rule, which keeps cutting planes from jumping about
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -27,7 +26,7 @@ from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation, Problem
 from kernull.solvers import newton
-from kernull.solvers.base import Record, Result, Tracker, starting_weights
+from kernull.solvers.base import Result, Tracker
 
 __all__ = ["solve"]
 
@@ -68,13 +67,7 @@ class _Recorder:
 
 
 def solve(
-    problem: PlaneProblem,
-    ball: QuadraticBall,
-    *,
-    tol: float,
-    max_iter: int,
-    init: Array | None = None,
-    callback: Callable[[Record], None] | None = None,
+    problem: PlaneProblem, ball: QuadraticBall, tracker: Tracker, weights: Array, max_iter: int
 ) -> Result:
     """Minimise F over a polyhedral set of weights; see the module's text."""
     if not ball.polyhedral:
@@ -82,42 +75,29 @@ def solve(
             f"solver='cutting-plane' needs weights on the simplex; on {ball!r} F is smooth: use "
             "solver='auto'."
         )
-    start = problem.n_evaluations
-    recorder, tracker = _Recorder(problem), Tracker(ball, tol, callback)
-    weights = starting_weights(ball, problem.J, init)
-    planes = None
+    recorder, planes = _Recorder(problem), None
     while (left := max_iter - len(tracker.history)) > 0:
-        result = newton.solve(
-            recorder,
-            ball,
-            tol=tol,
-            max_iter=min(NEWTON_STEPS, left),
-            init=weights,
-            callback=callback,
-            warn=False,
-        )
+        inner = Tracker(ball, tracker.tol, tracker.callback)
+        first, steps = ball.normalise(weights), min(NEWTON_STEPS, left)
+        result = newton.solve(recorder, ball, inner, first, steps, warn=False)
         tracker.history += result.history
         if result.converged:
-            return replace(
-                result,
-                n_iter=len(tracker.history),
-                history=tuple(tracker.history),
-                n_evaluations=problem.n_evaluations - start,
-            )
+            history = tuple(tracker.history)
+            return replace(result, n_iter=len(history), history=history)
         planes = planes or _Planes(problem, ball)
         planes.take(recorder)
         point = planes.certified()
         tracker.see(point, step=False)  # there may be no step left
         for _ in range(min(CUTTING_STEPS, max_iter - len(tracker.history))):
             goal = planes.mix()
-            if tracker.see(planes.certified()) <= tol:
-                return tracker.result("cutting-plane", problem.n_evaluations - start)
+            if tracker.see(planes.certified()) <= tracker.tol:
+                return tracker.result("cutting-plane")
             assert planes.best is not None
             recorder.evaluate(planes.best.weights + STEP * (goal - planes.best.weights))
             planes.take(recorder)
         assert planes.best is not None
         weights = planes.best.weights
-    return tracker.result("cutting-plane", problem.n_evaluations - start)
+    return tracker.result("cutting-plane")
 
 
 class _Planes:

@@ -7,14 +7,12 @@ of a problem but value and gradient, so it serves every problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from kernull._typing import Array
 from kernull.balls import Ball
 from kernull.problems import Evaluation, Problem
-from kernull.solvers.base import Record, Result, Tracker, not_higher, starting_weights
+from kernull.solvers.base import Result, Tracker, not_higher
 
 __all__ = ["solve"]
 
@@ -22,28 +20,18 @@ __all__ = ["solve"]
 SLOPE_CUT = 0.05
 
 
-def solve(
-    problem: Problem,
-    ball: Ball,
-    *,
-    tol: float,
-    max_iter: int,
-    init: Array | None = None,
-    callback: Callable[[Record], None] | None = None,
-) -> Result:
+def solve(problem: Problem, ball: Ball, tracker: Tracker, weights: Array, max_iter: int) -> Result:
     """Minimise F over the ball; see the module's text."""
-    start = problem.n_evaluations
-    tracker = Tracker(ball, tol, callback)
-    point = problem.evaluate(starting_weights(ball, problem.J, init))
+    point = problem.evaluate(weights)
     for _ in range(max_iter):
-        if tracker.see(point) <= tol:
+        if tracker.see(point) <= tracker.tol:
             break
         direction, longest = _direction(point, ball)
         moved = _line_search(problem, point, direction, longest)
         if moved is None:
             break
         point = moved
-    return tracker.result("frank-wolfe", problem.n_evaluations - start)
+    return tracker.result("frank-wolfe")
 
 
 def _direction(point: Evaluation, ball: Ball) -> tuple[Array, float]:

@@ -6,15 +6,13 @@ step size has to be guessed. The gradient is 2 (t - rho a - K_b a) with b the ba
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from kernull._typing import Array
 from kernull.balls import Ball
 from kernull.problems import FisherProblem
-from kernull.solvers.base import Record, Result, Tracker, starting_weights
+from kernull.solvers.base import Result, Tracker
 
 __all__ = ["solve"]
 
@@ -23,18 +21,12 @@ START_STEPS = 30
 
 
 def solve(
-    problem: FisherProblem,
-    ball: Ball,
-    *,
-    tol: float,
-    max_iter: int,
-    init: Array | None = None,
-    callback: Callable[[Record], None] | None = None,
+    problem: FisherProblem, ball: Ball, tracker: Tracker, weights: Array, max_iter: int
 ) -> Result:
     """Ascend the dual; see the module's text."""
-    tracker = Tracker(ball, tol, callback)
     target, rho = problem.target, problem.ridge
-    a = _start(problem, starting_weights(ball, problem.J, init), 0 if init is None else START_STEPS)
+    is_uniform = np.array_equal(weights, ball.uniform(problem.J))
+    a = _start(problem, weights, 0 if is_uniform else START_STEPS)
     Ka = problem.products(a)
 
     def dual(a: Array, Ka: Array) -> float:
@@ -43,7 +35,7 @@ def solve(
     value, step = dual(a, Ka), 1.0 / rho
     for _ in range(max_iter):
         weights = ball.oracle(Ka @ a)
-        if tracker.see(problem.certify(weights, a, Ka)) <= tol:
+        if tracker.see(problem.certify(weights, a, Ka)) <= tracker.tol:
             break
         gradient = 2.0 * (target - rho * a - weights @ Ka)
         norm2 = float(gradient @ gradient)

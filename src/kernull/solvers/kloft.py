@@ -6,32 +6,21 @@ never rises; near p = 1 it needs hundreds of iterations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kernull._typing import Array
 from kernull.balls.base import KloftBall
 from kernull.problems import Problem
-from kernull.solvers.base import Record, Result, Tracker, starting_weights
+from kernull.solvers.base import Result, Tracker
 
 __all__ = ["solve"]
 
 
 def solve(
-    problem: Problem,
-    ball: KloftBall,
-    *,
-    tol: float,
-    max_iter: int,
-    init: Array | None = None,
-    callback: Callable[[Record], None] | None = None,
+    problem: Problem, ball: KloftBall, tracker: Tracker, weights: Array, max_iter: int
 ) -> Result:
     """Iterate the ball's ``kloft`` update; see the module's text."""
-    start = problem.n_evaluations
-    tracker = Tracker(ball, tol, callback)
-    weights = starting_weights(ball, problem.J, init)
     for _ in range(max_iter):
         point = problem.evaluate(weights)
-        if tracker.see(point) <= tol:
+        if tracker.see(point) <= tracker.tol:
             break
         weights = ball.kloft(point.u, weights)
-    return tracker.result("kloft", problem.n_evaluations - start)
+    return tracker.result("kloft")

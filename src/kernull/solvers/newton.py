@@ -12,15 +12,13 @@ convergent, and the certificate ends it. Two refinements:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from kernull._typing import Array
 from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation, Problem
-from kernull.solvers.base import Record, Result, Tracker, not_higher, starting_weights
+from kernull.solvers.base import Result, Tracker, not_higher
 
 __all__ = ["solve"]
 
@@ -33,28 +31,22 @@ ORACLE_P = 2.0
 def solve(
     problem: Problem,
     ball: QuadraticBall,
-    *,
-    tol: float,
+    tracker: Tracker,
+    weights: Array,
     max_iter: int,
-    init: Array | None = None,
-    callback: Callable[[Record], None] | None = None,
     warn: bool = True,
 ) -> Result:
     """Minimise F over the ball; see the module's text.
 
     ``warn=False`` for a solver inside another one, whose certificate speaks for the whole.
     """
-    start = problem.n_evaluations
-    tracker = Tracker(ball, tol, callback)
-    known = init is not None
-    first = starting_weights(ball, problem.J, init) if known else ball.uniform(problem.J)
-    point = problem.evaluate(first)
+    point = problem.evaluate(weights)
     # A mixed ball is as round as the less round of its two norms.
     use_oracle = min(getattr(ball, "p", 1.0), getattr(ball, "r", np.inf)) >= ORACLE_P
     last_gap = np.inf
     for _ in range(max_iter):
         gap = tracker.see(point)
-        if gap <= tol:
+        if gap <= tracker.tol:
             break
         use_oracle = use_oracle and gap <= ORACLE_CUT * last_gap
         last_gap = gap
@@ -67,7 +59,7 @@ def solve(
         if moved is None:  # no descent to be had beyond rounding
             break
         point = moved
-    return tracker.result("newton", problem.n_evaluations - start, warn=warn)
+    return tracker.result("newton", warn=warn)
 
 
 def _model_minimiser(point: Evaluation, ball: QuadraticBall) -> Array:

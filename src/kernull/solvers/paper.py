@@ -15,49 +15,36 @@ from collections.abc import Callable
 from kernull._typing import Array
 from kernull.balls import Ball
 from kernull.problems import Problem
-from kernull.solvers.base import Record, Result, Tracker, starting_weights
+from kernull.solvers.base import Result, Tracker
 
 __all__ = ["iterate", "solve"]
 
 
-def solve(
-    problem: Problem,
-    ball: Ball,
-    *,
-    tol: float,
-    max_iter: int,
-    init: Array | None = None,
-    callback: Callable[[Record], None] | None = None,
-) -> Result:
+def solve(problem: Problem, ball: Ball, tracker: Tracker, weights: Array, max_iter: int) -> Result:
     """Iterate the ball's oracle; see the module's text."""
-    return iterate(problem, ball, ball.oracle, "paper", tol, max_iter, init, callback)
+    return iterate(problem, tracker, weights, max_iter, ball.oracle, "paper")
 
 
 def iterate(
     problem: Problem,
-    ball: Ball,
+    tracker: Tracker,
+    weights: Array,
+    max_iter: int,
     step: Callable[[Array], Array],
     name: str,
-    tol: float,
-    max_iter: int,
-    init: Array | None,
-    callback: Callable[[Record], None] | None,
 ) -> Result:
     """Algorithm 1 with a given weight step u -> b."""
-    start = problem.n_evaluations
-    tracker = Tracker(ball, tol, callback)
-    weights = starting_weights(ball, problem.J, init)
     seen: set[bytes] = set()
     for _ in range(max_iter):
         seen.add(weights.tobytes())
         point = problem.evaluate(weights)
-        if tracker.see(point) <= tol:
+        if tracker.see(point) <= tracker.tol:
             break
         new = step(point.u)
         if new.tobytes() in seen:  # a fixed point or a cycle: only what was seen comes back
             break
         weights = new
-    return tracker.result(name, problem.n_evaluations - start, advice=_advice(tracker))
+    return tracker.result(name, advice=_advice(tracker))
 
 
 def _advice(tracker: Tracker) -> str:

@@ -16,24 +16,18 @@ from kernull._typing import Array
 from kernull.balls.base import ConvexBall
 from kernull.errors import need
 from kernull.problems import Problem
-from kernull.solvers.base import Record, Result
+from kernull.solvers.base import Result, Tracker
 from kernull.solvers.paper import iterate
 
 __all__ = ["solve"]
 
 
 def solve(
-    problem: Problem,
-    ball: ConvexBall,
-    *,
-    tol: float,
-    max_iter: int,
-    init: Array | None = None,
-    callback: Callable[[Record], None] | None = None,
+    problem: Problem, ball: ConvexBall, tracker: Tracker, weights: Array, max_iter: int
 ) -> Result:
     """Iterate the weight step as a conic programme; see the module's text."""
     step = _weight_step(ball, problem.J)
-    return iterate(problem, ball, step, "paper-cvx", tol, max_iter, init, callback)
+    return iterate(problem, tracker, weights, max_iter, step, "paper-cvx")
 
 
 def _weight_step(ball: ConvexBall, J: int) -> Callable[[Array], Array]:

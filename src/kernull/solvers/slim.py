@@ -19,8 +19,6 @@ how far slimming led away from the plain optimum.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull._quiet import warn
@@ -29,7 +27,7 @@ from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation, Problem
 from kernull.solvers import newton
-from kernull.solvers.base import Record, Result, Tracker, starting_weights
+from kernull.solvers.base import Result, Tracker
 
 __all__ = ["effective_share", "solve"]
 
@@ -45,19 +43,16 @@ def effective_share(a: Array) -> float:
 def solve(
     problem: Problem,
     ball: QuadraticBall,
-    *,
-    tol: float,
+    tracker: Tracker,
+    weights: Array,
     max_iter: int,
-    init: Array | None = None,
-    callback: Callable[[Record], None] | None = None,
     slim_lambda: float = 0.3,
 ) -> Result:
     """Descend the slim objective from the uniform weights; see the module's text."""
     if slim_lambda == 0:
-        return newton.solve(problem, ball, tol=tol, max_iter=max_iter, init=init, callback=callback)
-    start = problem.n_evaluations
-    tracker = Tracker(ball, tol, callback)
-    point = problem.evaluate(starting_weights(ball, problem.J, init))
+        return newton.solve(problem, ball, tracker, weights, max_iter)
+    tol = tracker.tol
+    point = problem.evaluate(weights)
     price = slim_lambda * abs(point.value)
 
     def objective(e: Evaluation) -> float:
@@ -91,7 +86,6 @@ def solve(
         converged=stopped,
         solver="slim",
         history=tuple(tracker.history),
-        n_evaluations=problem.n_evaluations - start,
     )
 
 

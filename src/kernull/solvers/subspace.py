@@ -23,7 +23,7 @@ from kernull._typing import Array
 from kernull.balls.base import QuadraticBall
 from kernull.problems import Evaluation, FisherProblem
 from kernull.solvers import newton
-from kernull.solvers.base import Record, Result, Tracker, starting_weights
+from kernull.solvers.base import Result, Tracker
 from kernull.stacks.planner import FEWEST_COLUMNS, MAX_COLUMNS
 
 __all__ = ["Basis", "solve"]
@@ -151,11 +151,9 @@ class Basis:
 def solve(
     problem: FisherProblem,
     ball: QuadraticBall,
-    *,
-    tol: float,
+    tracker: Tracker,
+    weights: Array,
     max_iter: int,
-    init: Array | None = None,
-    callback: Callable[[Record], None] | None = None,
     basis: Basis | None = None,
     max_columns: int | None = None,
     preconditioner: Callable[[Array, Array], Array] | None = None,
@@ -166,9 +164,7 @@ def solve(
     ``max_columns``, a limit of the basis; ``preconditioner``, a function of weights and residual
     that gives a better direction than the residual (`NystroemPreconditioner`).
     """
-    start = problem.n_evaluations
-    tracker = Tracker(ball, tol, callback)
-    weights = starting_weights(ball, problem.J, init)
+    tol = tracker.tol
     # A stack that was built under a memory limit says how many columns fit.
     planned: int = getattr(problem.stack, "max_columns", MAX_COLUMNS)
     limit = max(planned if max_columns is None else max_columns, FEWEST_COLUMNS)
@@ -180,7 +176,8 @@ def solve(
     exhausted = False
     for _ in range(max_iter):
         inner_tol = 0.1 * tol if exhausted else max(INNER_SHARE * gap, 0.1 * tol)
-        inner = _solve_small(basis.restricted(), ball, inner_tol, weights)
+        small, first = Tracker(ball, inner_tol), ball.normalise(weights)
+        inner = newton.solve(basis.restricted(), ball, small, first, 50, warn=False)
         weights, y = inner.weights, inner.coef
         point = basis.lift(weights, y)
         gap = tracker.see(point)
@@ -188,38 +185,21 @@ def solve(
             break
         left = max_iter - len(tracker.history)
         if can_combine and left > 0 and basis.m >= max(30, HANDOVER_SHARE * problem.n):
-            return _hand_over(problem, ball, tracker, left, weights, start)
+            return _hand_over(problem, ball, tracker, left, weights)
         residual = basis.residual(weights, y)
         if basis.m >= limit:
             basis.press(weights, y, int(KEEP_SHARE * limit))
         direction = residual if preconditioner is None else preconditioner(weights, residual)
         # With nothing to add, what is left of the gap is the reduced problem's own.
         exhausted = not basis.append(direction)
-    return replace(tracker.result("subspace", problem.n_evaluations - start), basis=basis)
-
-
-def _solve_small(problem: FisherProblem, ball: QuadraticBall, tol: float, weights: Array) -> Result:
-    return newton.solve(problem, ball, tol=tol, max_iter=50, init=weights, warn=False)
+    return replace(tracker.result("subspace"), basis=basis)
 
 
 def _hand_over(
-    problem: FisherProblem,
-    ball: QuadraticBall,
-    tracker: Tracker,
-    max_iter: int,
-    weights: Array,
-    start: int,
+    problem: FisherProblem, ball: QuadraticBall, tracker: Tracker, max_iter: int, weights: Array
 ) -> Result:
     """Let Newton finish from the weights found, under one history."""
-    done = list(tracker.history)
-    result = newton.solve(
-        problem, ball, tol=tracker.tol, max_iter=max_iter, init=weights, callback=tracker.callback
-    )
-    history = (*done, *result.history)
-    return replace(
-        result,
-        solver="subspace",
-        history=history,
-        n_iter=len(history),
-        n_evaluations=problem.n_evaluations - start,
-    )
+    own = Tracker(ball, tracker.tol, tracker.callback)
+    result = newton.solve(problem, ball, own, ball.normalise(weights), max_iter)
+    history = (*tracker.history, *result.history)
+    return replace(result, solver="subspace", history=history, n_iter=len(history))

@@ -9,31 +9,22 @@ written in the weights and the squared norms N_j of the parts of the solution in
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from kernull._typing import Array
 from kernull.balls.base import ConvexBall
 from kernull.errors import need
 from kernull.problems import FisherProblem
-from kernull.solvers.base import Record, Result, Tracker, starting_weights
+from kernull.solvers.base import Result, Tracker
 
 __all__ = ["solve"]
 
 
 def solve(
-    problem: FisherProblem,
-    ball: ConvexBall,
-    *,
-    tol: float,
-    max_iter: int,
-    init: Array | None = None,
-    callback: Callable[[Record], None] | None = None,
+    problem: FisherProblem, ball: ConvexBall, tracker: Tracker, weights: Array, max_iter: int
 ) -> Result:
-    """Hand the programme to a conic solver and certify its answer."""
+    """Hand the programme to a conic solver, which has no use for a start; certify its answer."""
     cvxpy = need("cvxpy", "solver='cvxpy' needs cvxpy: pip install 'kernull[cvxpy]'.")
-    starting_weights(ball, problem.J, init)  # an interior-point method has no use for them
     identity = np.eye(problem.n)
     kernels = problem.products(identity)  # (J, n, n), scaled rows included
     b = cvxpy.Variable(problem.J)
@@ -51,7 +42,6 @@ def solve(
     objective = sum(penalties) + cvxpy.sum_squares(residual) / problem.ridge
     programme = cvxpy.Problem(cvxpy.Minimize(objective), ball.cvxpy_constraints(b))
     programme.solve(solver=cvxpy.CLARABEL, max_iter=max_iter)
-    tracker = Tracker(ball, tol, callback)
     weights = ball.normalise(np.maximum(np.asarray(b.value, dtype=float), 0.0))
     tracker.see(problem.evaluate(weights))
-    return tracker.result("cvxpy", 1)
+    return tracker.result("cvxpy")
