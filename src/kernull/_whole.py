@@ -10,17 +10,21 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["atomic_write", "write_whole"]
-
 #: Bytes of a file's name that the name of its temporary file repeats.
 LONGEST_STEM = 200
 
 
 def write_whole(data: bytes, path: Path) -> None:
     """Write bytes to a file; errors name that file, not a temporary one."""
+    with errors_name(path), atomic_write(path) as part:
+        part.write_bytes(data)
+
+
+@contextlib.contextmanager
+def errors_name(path: str | Path) -> Iterator[None]:
+    """Let errors of the system name a file, not the temporary one in its place."""
     try:
-        with atomic_write(path) as part:
-            part.write_bytes(data)
+        yield
     except OSError as error:
         if error.errno is None:
             raise

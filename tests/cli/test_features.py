@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from kernull.cli._errors import DataError, UsageError
-from kernull.cli._features import Feature, features_of_model, matrix, read_kinds, read_views
+from kernull.cli._console import DataError, UsageError
+from kernull.cli._settings import Feature, features_of_model, matrix, read_kinds, read_views
 from kernull.tables import Table
 
 

@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from kernull.cli import _judgement, _learn, _rows, _studies, _watching
+from kernull.cli import _learn, _rows, _studies, _watching
 from kernull.cli._console import command
-
-__all__ = ["app"]
 
 app = typer.Typer(
     name="kernull",
@@ -48,7 +46,7 @@ def _register() -> None:
         _rows.score: "kernull score model.kernull new.csv -o scores.csv",
         _rows.explain: "kernull explain model.kernull new.csv --row 17",
         _rows.report: "kernull report model.kernull new.csv -o report.html",
-        _judgement.evaluate: "kernull evaluate model.kernull test.csv --label class --normal good",
+        _rows.evaluate: "kernull evaluate model.kernull test.csv --label class --normal good",
         _watching.watch: "kernull watch model.kernull growing.csv",
         _studies.compare: "kernull compare train.csv --test test.csv --label class --normal good",
         _learn.info: "kernull info model.kernull --json",

@@ -25,9 +25,6 @@ from rich.progress import (
 from rich.text import Text
 
 from kernull._text import visible
-from kernull.cli._errors import DATA, INTERRUPTED, CliError
-
-__all__ = ["command", "note", "print_json", "progress", "stderr", "stdout"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -165,3 +162,33 @@ def _terminable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+#: The input cannot be used, or the output cannot be written.
+DATA = 1
+#: The command line itself is wrong: an option, a name, a file that is not there.
+USAGE = 2
+#: Ctrl-C, or a signal that asks to end.
+INTERRUPTED = 130
+
+
+class CliError(Exception):
+    """What went wrong, in one line that says what to do."""
+
+    code = DATA
+
+
+class DataError(CliError):
+    """A file was found and cannot be used."""
+
+
+class UsageError(CliError):
+    """The command was called wrongly."""
+
+    code = USAGE
+
+
+class StoppedError(CliError):
+    """Somebody stopped the command after some results were out."""
+
+    code = INTERRUPTED

@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DriftTest"]
-
 #: Powers of the bets on small p, and slopes of those on the mean.
 POWERS = (0.3, 0.5, 0.7)
 SLOPES = (-0.9, 0.9)
@@ -31,16 +29,9 @@ MOST = 200_000
 
 
 class DriftTest:
-    """Watch scores one by one.
+    """Watch scores one by one, beside ``normal`` ones of rows that the model left out.
 
-    Parameters
-    ----------
-    normal : sequence of float
-        Scores of normal rows that the model did not learn from, or left out.
-    rows : float
-        Mean number of rows between false alarms, at least.
-    seed : int
-        Of the draw that breaks ties.
+    ``rows`` is the least mean number of rows between false alarms; ``seed`` that of broken ties.
 
     Examples
     --------

@@ -11,12 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernull.cli._console import note
-from kernull.cli._errors import DataError
+from kernull.cli._console import DataError, note
 from kernull.cli._tables import CHUNK_ROWS, FileFormat
 from kernull.tables.table import Table
-
-__all__ = ["Follower"]
 
 #: A line that is longer is no row.
 MAX_PENDING = 2**24
@@ -24,30 +21,16 @@ MAX_PENDING = 2**24
 
 @dataclass
 class Follower:
-    """Reads what is new in a file; lines that are not ended yet wait.
-
-    Attributes
-    ----------
-    path : str
-        A CSV file, or ``-``.
-    form : FileFormat
-    until_end : bool
-        Stop at the end of the file.
-    interval : float
-        Seconds between looks.
-    quiet : bool
-    header : bytes
-        The header line, once it was read, with what stands before it.
-    place : int
-        Bytes of the file that were given out as rows, header included: where to go on later.
-    """
+    """Reads what is new in a CSV file, or ``-``; lines that are not ended yet wait."""
 
     path: str
     form: FileFormat
     until_end: bool
     interval: float
     quiet: bool
+    #: The header line, once it was read, with what stands before it.
     header: bytes = b""
+    #: Bytes of the file that were given out as rows, header included: where to go on later.
     place: int = 0
     _pending: bytes = field(default=b"", repr=False)
 

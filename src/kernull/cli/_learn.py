@@ -8,15 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from kernull.cli import _options as o
-from kernull.cli._console import note, print_json, stdout
-from kernull.cli._errors import DataError, UsageError
-from kernull.cli._features import read_kinds, read_views
+from kernull.cli._console import DataError, UsageError, note, print_json, stdout
 from kernull.cli._learning import cores, learning
 from kernull.cli._models import TrainingTable, load_fitted, training
 from kernull.cli._output import check_writable
-from kernull.cli._settings import read_settings
-
-__all__ = ["fit", "info"]
+from kernull.cli._settings import PARAMETERS, read_kinds, read_settings, read_views
 
 
 def fit(
@@ -131,41 +127,20 @@ def fit(
 
 def _save(model: Any, table: TrainingTable, out: str) -> None:
     """Write model and table to one file, whole or not at all."""
-    from pathlib import Path
-
     from kernull import save
-    from kernull._whole import atomic_write
+    from kernull._whole import atomic_write, errors_name
     from kernull.tables import attach_views
 
-    try:
-        with atomic_write(out) as part:
-            save(model, part)
-            attach_views(table.table, part)
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise type(error)(error.errno, error.strerror, str(Path(out))) from error
-
-
-#: Options whose values the estimator judges, by the name of its parameter.
-_OPTIONS = {
-    "kernels": "--kernel",
-    "scaling": "--scaling",
-    "widths": "--width",
-    "p": "--p",
-    "delta": "--delta",
-    "solver": "--solver",
-    "calibration": "--calibration",
-    "decision": "--decision",
-    "storage": "--storage",
-    "false_alarm_rate": "--false-alarm-rate",
-}
+    with errors_name(out), atomic_write(out) as part:
+        save(model, part)
+        attach_views(table.table, part)
 
 
 def _by_option(error: ValueError) -> Exception:
     """The estimator's word on a parameter as one on the option that set it."""
     name, _, rest = str(error).partition(":")
-    return UsageError(f"{_OPTIONS[name]}:{rest}") if name in _OPTIONS else error
+    options = {parameter: option for option, parameter in PARAMETERS.items()}
+    return UsageError(f"--{options[name].replace('_', '-')}:{rest}") if name in options else error
 
 
 def _fitted(table: TrainingTable, parameters: dict[str, Any]) -> Any:

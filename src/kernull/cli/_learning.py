@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 
 from kernull.cli._console import note, progress, stderr
 
-__all__ = ["cores", "learning"]
-
 #: Seconds between lines where there is no terminal.
 EVERY = 10.0
 _GAP = re.compile(r"gap ([-+.\de]+) \(until ([-+.\de]+)\)")

@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernull._typing import Array, Mask
-from kernull.cli._console import note
-from kernull.cli._errors import DataError, UsageError
-from kernull.cli._features import Feature, features_of_model, matching, matrix
+from kernull.cli._console import DataError, UsageError, note
+from kernull.cli._settings import Feature, features_of_model, matching, matrix
 from kernull.cli._tables import FileFormat, open_table
 from kernull.tables.table import Source, Table
 
 if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
     from kernull.tables import Reading, TableViews
-
-__all__ = [
-    "Fitted", "TrainingTable", "check_labels", "labels", "load_fitted", "load_model", "training",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -160,22 +155,13 @@ def _same(cell: str, wanted: str) -> bool:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model and how it reads tables.
-
-    Attributes
-    ----------
-    model : estimator
-    table : TableViews, optional
-        None for models that were fitted on an array: columns are then plain numbers.
-    missing_views : tuple of str
-        Views to do without.
-    features : tuple of Feature
-        Columns of the table at hand, where there is no TableViews.
-    """
+    """A model and how it reads tables."""
 
     model: Any
+    #: None for models that were fitted on an array: columns are then plain numbers.
     table: TableViews | None
     missing_views: tuple[str, ...] = ()
+    #: Columns of the table at hand, where there is no TableViews.
     features: tuple[Feature, ...] = ()
     dropped: tuple[str, ...] = ()
 
@@ -259,15 +245,7 @@ def load_fitted(
 ) -> Fitted:
     """Load a model file with its table.
 
-    Parameters
-    ----------
-    path : str
-    missing_views : sequence of str
-        Views to do without.
-    missing : {"impute", "error", "flag"}, optional
-        What to do with empty cells, if not what the model was fitted with.
-    empty : sequence of str, optional
-        Texts that stand for an empty cell, beside those that the model was fitted with.
+    ``missing`` replaces what the model was fitted with; texts of ``empty`` join those.
     """
     from kernull.errors import ModelFileError
     from kernull.tables import load_views

@@ -6,11 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = [
-    "DataFile", "Dates", "Decimal", "Drop", "Empty", "Encode", "Encoding", "Json", "Kind", "Label",
-    "Missing", "MissingView", "ModelFile", "Normal", "Quiet", "Sep", "Sheet", "View", "Views",
-]  # fmt: skip
-
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")]
 DataFile = Annotated[
     str,

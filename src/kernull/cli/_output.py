@@ -16,11 +16,9 @@ import numpy as np
 
 from kernull._text import visible
 from kernull._whole import atomic_write
-from kernull.cli._errors import DataError, StoppedError, UsageError
+from kernull.cli._console import DataError, StoppedError, UsageError
 
-__all__ = ["RowWriter", "check_writable", "finite", "open_rows", "plain_cell"]
-
-_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".npz")
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".npz")
 #: What a formula begins with, in spreadsheets of any language.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -92,17 +90,7 @@ class _Lines:
 
 
 class RowWriter:
-    """Rows in chunks, to CSV, TSV or JSON lines.
-
-    Parameters
-    ----------
-    file : text file
-    names : sequence of str
-        Names of the columns.
-    kind : {"csv", "tsv", "jsonl"}
-    formulas : bool
-        Leave cells that a spreadsheet would execute as they are.
-    """
+    """Rows in chunks, to CSV, TSV or JSON lines; ``formulas`` leaves those as they are."""
 
     def __init__(
         self, file: IO[str], names: Sequence[str], kind: str = "csv", *, formulas: bool = False
@@ -199,5 +187,5 @@ def open_rows(
             collected.close()
         else:
             with part.open("w", encoding="utf-8", newline="") as file:
-                kind = suffix[1:] if suffix in _SUFFIXES else "csv"
+                kind = suffix[1:] if suffix in SUFFIXES else "csv"
                 yield RowWriter(file, names, kind, formulas=formulas)

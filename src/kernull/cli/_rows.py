@@ -1,24 +1,22 @@
-"""``kernull score``, ``kernull explain`` and ``kernull report``: what a model says of rows."""
+"""``kernull score``, ``explain``, ``report`` and ``evaluate``: what a model says of rows."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from kernull._typing import Array, Mask
 from kernull._whole import write_whole
 from kernull.cli import _options as o
-from kernull.cli._console import note, print_json, progress, stdout
-from kernull.cli._errors import UsageError
-from kernull.cli._features import matching
+from kernull.cli._console import DataError, UsageError, note, print_json, progress, stdout
 from kernull.cli._judging import extra_names, judge
 from kernull.cli._models import check_labels, labels, load_fitted
-from kernull.cli._output import _SUFFIXES, check_writable, finite, open_rows
+from kernull.cli._output import SUFFIXES, check_writable, finite, open_rows
+from kernull.cli._settings import matching
 from kernull.cli._tables import CHUNK_ROWS, FileFormat, open_table
-
-__all__ = ["explain", "report", "score"]
 
 
 def score(
@@ -57,7 +55,7 @@ def score(
     go to a file. In CSV and TSV, text that a spreadsheet would run as a formula gets an apostrophe
     in front, unless --leave-formulas.
     """
-    check_writable(out, () if out == "-" else _SUFFIXES, inputs=[model, data])
+    check_writable(out, () if out == "-" else SUFFIXES, inputs=[model, data])
     from kernull.report import can_explain
 
     fitted = load_fitted(model, missing_view or [], missing, empty)
@@ -129,7 +127,7 @@ def explain(
     Columns are named by what their replacement does: each is replaced by what the other columns
     of the row say, and the row is scored again.
     """
-    from kernull.cli._explaining import Explainer
+    from kernull.cli._judging import Explainer
 
     fitted = load_fitted(model, missing_view or [], missing, empty)
     source = open_table(data, FileFormat(sep, decimal, encoding, sheet), quiet=quiet)
@@ -220,3 +218,95 @@ def report(
     if json:
         print_json({"rows": len(chunk), "out": out, "bytes": len(page.encode())})
     note(f"Saved {out}.", quiet or json)
+
+
+def evaluate(
+    model: o.ModelFile,
+    data: o.DataFile,
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column that says what is normal.")],
+    normal: o.Normal = None,
+    curves: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the curves: false alarms, caught, precision."),
+    ] = None,
+    missing_view: o.MissingView = None,
+    missing: o.Missing = None,
+    empty: o.Empty = None,
+    drop: o.Drop = None,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
+    sheet: o.Sheet = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Judge a model by labelled rows: AUC, average precision, and what its threshold does."""
+    if curves is not None:
+        check_writable(curves, (".csv", ".tsv", ".jsonl", ".parquet"), inputs=[model, data])
+    fitted = load_fitted(model, missing_view or [], missing, empty)
+    source = open_table(data, FileFormat(sep, decimal, encoding, sheet), quiet=quiet)
+    fitted = fitted.for_source(source, drop or [])
+    with progress(quiet) as bar:
+        task = bar.add_task("Judging", total=source.size)
+        rows = fitted.see(source.read())
+        y = labels(rows, label, normal)
+        judged = judge(fitted, rows, reasons=False)
+        bar.update(task, completed=source.size)
+    if len(set(y.tolist())) < 2:
+        raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")
+    result = evaluation(judged.scores, y, judged.flagged)
+    if curves is not None:
+        _write_curves(judged.scores, y, curves)
+    if json:
+        print_json(result)
+        return
+    stdout().print(_in_words(result, fitted.model.false_alarm_rate_), markup=False, soft_wrap=True)
+    if curves is not None:
+        note(f"Saved {curves}.", quiet)
+
+
+def evaluation(scores: Array, y: Array, flagged: Mask) -> dict[str, Any]:
+    """AUC, average precision (of what is not normal) and the four counts.
+
+    ``y`` is +1 for normal rows and -1 for others; a score of NaN (not judged) is least normal.
+    """
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    odd = y == -1
+    ranked = np.nan_to_num(scores, nan=-np.inf, neginf=-np.inf, posinf=np.inf)
+    ranked = np.clip(ranked, np.finfo(float).min, np.finfo(float).max)
+    return {
+        "rows": len(y),
+        "normal": int((~odd).sum()),
+        "odd": int(odd.sum()),
+        "auc": float(roc_auc_score(~odd, ranked)),
+        "average_precision": float(average_precision_score(odd, -ranked)),
+        "caught": int((odd & flagged).sum()),
+        "missed": int((odd & ~flagged).sum()),
+        "false_alarms": int((~odd & flagged).sum()),
+        "passed": int((~odd & ~flagged).sum()),
+    }
+
+
+def _in_words(found: dict[str, Any], asked: float) -> str:
+    odd, normal, caught, false = (found[k] for k in ("odd", "normal", "caught", "false_alarms"))
+    return (
+        f"{found['rows']:,} rows: {normal:,} normal, {odd:,} not.\n"
+        f"AUC {found['auc']:.1%}, average precision {found['average_precision']:.1%}.\n"
+        f"At the threshold: {caught:,} of {odd:,} caught ({caught / odd:.1%}), {false:,} of "
+        f"{normal:,} normal rows flagged ({false / normal:.1%}; asked for: {asked:.1%})."
+    )
+
+
+def _write_curves(scores: Array, y: Array, path: str) -> None:
+    """Every threshold with its share of false alarms, of caught rows, and its precision."""
+    order = np.argsort(np.nan_to_num(scores, nan=-np.inf), kind="stable")
+    odd = (y == -1)[order]
+    ranked = scores[order]
+    ends = np.append(np.flatnonzero(np.diff(ranked) != 0), len(ranked) - 1)
+    caught, false = np.cumsum(odd)[ends], np.cumsum(~odd)[ends]
+    names = ["threshold", "false_alarms", "caught", "precision"]
+    with open_rows(path, names) as writer:
+        writer.write(
+            [ranked[ends], false / (~odd).sum(), caught / odd.sum(), caught / (caught + false)]
+        )

@@ -1,22 +1,28 @@
-"""Options of ``fit`` from the command line and from a TOML file, the former first."""
+"""Options of ``fit`` from the command line and TOML files; columns of models without a table."""
 
 from __future__ import annotations
 
+import csv
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from kernull.cli._errors import DataError, UsageError
-from kernull.cli._features import read_toml, views_of
-from kernull.cli._tables import FileFormat
+import numpy as np
 
-__all__ = ["Settings", "read_settings"]
+from kernull._typing import Array
+from kernull.cli._console import DataError, UsageError
+from kernull.cli._tables import FileFormat
+from kernull.tables.kinds import listed, match_columns
+from kernull.tables.table import Table
 
 _TEXT = ("dates", "missing", "label", "normal", "sep", "decimal", "encoding", "sheet", "scaling",
          "solver", "calibration", "decision", "storage")  # fmt: skip
 _NUMBERS = ("p", "delta", "false_alarm_rate", "contamination")
 _LISTS = ("kernel", "width", "drop", "encode", "empty")
 #: Options that the estimator takes, by the name of its parameter.
-_PARAMETERS = {"kernel": "kernels", "width": "widths"} | {
+PARAMETERS = {"kernel": "kernels", "width": "widths"} | {
     name: name for name in ("scaling", "p", "delta", "solver", "calibration", "decision",
                                "false_alarm_rate", "contamination", "storage")
 }  # fmt: skip
@@ -50,22 +56,17 @@ class Settings:
 
     def parameters(self) -> dict[str, Any]:
         """Parameters of the estimator."""
-        found = {_PARAMETERS[n]: v for n, v in self.given.items() if n in _PARAMETERS}
+        found = {PARAMETERS[n]: v for n, v in self.given.items() if n in PARAMETERS}
         if "widths" in found:
             found["widths"] = tuple(found["widths"])
         return {"false_alarm_rate": 0.05} | found
 
 
 def read_settings(file: str | None, options: dict[str, Any]) -> Settings:
-    """Options where they were given, and what the file says elsewhere.
+    """Options where they were given (None and empty are not), and what the file says elsewhere.
 
-    Parameters
-    ----------
-    file : str, optional
-        A TOML file: options by name, with underscores, at its top or under ``[fit]``; tables
-        ``[views]`` and ``[kinds]``.
-    options : dict
-        What the command line says; None and empty are not said.
+    The file is TOML: options by name, with underscores, at its top or under ``[fit]``; tables
+    ``[views]`` and ``[kinds]``.
     """
     said = {name: value for name, value in options.items() if value not in (None, [], {})}
     if file is None:
@@ -113,3 +114,149 @@ def _checked(name: str, value: Any, file: str) -> Any:
             f"{place}: no option {name!r}; expected some of {', '.join(sorted(known))}."
         )
     raise UsageError(f"{place}: {name} = {value!r} is not of the right type.")
+
+
+def matching(patterns: Sequence[str], names: Sequence[str], option: str) -> list[str]:
+    """Columns that match any of the patterns, in the order of the table; each must match one."""
+    try:
+        return match_columns(patterns, names, option)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+# -- models that were fitted on an array, or by a kernull without TableViews ------------------
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One input of a model: a column of numbers, or one category of a column (1 or 0)."""
+
+    column: str
+    category: str | None = None
+
+    def values(self, table: Table) -> Array:
+        """Values in the rows of a table."""
+        if self.category is None:
+            return table.numbers(self.column)
+        return np.array([cell == self.category for cell in table.text(self.column)], dtype=float)
+
+
+def matrix(table: Table, features: Sequence[Feature]) -> Array:
+    """The features of all rows of a table, of shape (rows, features)."""
+    bad, empty = [], []
+    for feature in features:
+        if feature.category is None:
+            _, missing, wrong = table.parse(feature.column)
+            bad += [(feature.column, wrong)] if wrong.any() else []
+            empty += [(feature.column, missing)] if missing.any() else []
+    if bad or empty:
+        raise table.error(bad or empty, empty=not bad)
+    return np.column_stack([feature.values(table) for feature in features])
+
+
+def features_of_model(
+    wanted: Sequence[str] | None, count: int, names: Sequence[str], label: str, drop: Sequence[str]
+) -> list[Feature]:
+    """Features that a fitted model asks for, found in a table by name."""
+    dropped = set(matching(drop, names, "--drop"))
+    there = [name for name in names if name not in dropped]
+    if wanted is None:  # fitted on an array without names: by position
+        if len(there) != count:
+            raise DataError(
+                f"{label}: has {len(there)} columns, the model was fitted on {count} without "
+                "names; leave the others out with --drop NAME."
+            )
+        return [Feature(name) for name in there]
+    known = set(there)
+    guesses = {name: _category_of(name, known) for name in wanted if name not in known}
+    # One category alone is a column whose own name has an "=": it is missing.
+    members = [guess.column for guess in guesses.values() if guess is not None]
+    missing = [
+        name for name, guess in guesses.items() if guess is None or members.count(guess.column) < 2
+    ]
+    if missing:
+        raise DataError(
+            f"{label}: lacks {listed(missing)}, which the model was fitted on; it has "
+            f"{listed(there)}."
+        )
+    return [guesses.get(name) or Feature(name) for name in wanted]
+
+
+def _category_of(name: str, known: set[str]) -> Feature | None:
+    for i, mark in enumerate(name):  # the column's own name may hold = too
+        if mark == "=" and name[:i] in known:
+            return Feature(name[:i], name[i + 1 :])
+    return None
+
+
+# -- views, kinds and settings -----------------------------------------------------------------
+
+
+def read_views(file: str | None, options: Sequence[str]) -> dict[str, list[str]] | str | None:
+    """Patterns of columns by view, from a TOML file and from ``name=pattern,pattern`` options.
+
+    Returns None where neither is given, and ``"features"`` where that word stands for the file.
+    """
+    if file == "features":
+        if options:
+            raise UsageError(
+                "--views features is one view per column; it takes no --view beside it."
+            )
+        return "features"
+    views: dict[str, list[str]] = {}
+    if file is not None:
+        content = read_toml(file, "--views")
+        views |= views_of(content.get("views", content), f"--views: {file}")
+    for option in options:
+        name, found, patterns = option.partition("=")
+        # As CSV, so that a name may hold a comma: 'size="width, mm",height'.
+        cells = next(csv.reader([patterns], skipinitialspace=True), [])
+        items = [item.strip() for item in cells if item.strip()]
+        if not found or not name.strip() or not items:
+            raise UsageError(
+                f"--view: got {option!r}; expected NAME=PATTERN, for example 'colour=col_*' or "
+                "'size=width,height'."
+            )
+        views.setdefault(name.strip(), []).extend(items)
+    return views or None
+
+
+def read_kinds(
+    options: Sequence[str], drop: Sequence[str], encode: Sequence[str]
+) -> dict[str, str]:
+    """Kinds of columns by pattern, from ``PATTERN=KIND`` options and the two short ones."""
+    kinds: dict[str, str] = {}
+    for option in options:
+        pattern, found, kind = option.rpartition("=")
+        if not found or not pattern or not kind:
+            raise UsageError(
+                f"--kind: got {option!r}; expected PATTERN=KIND, for example 'shift=category'."
+            )
+        kinds[pattern] = kind.strip()
+    return kinds | dict.fromkeys(encode, "category") | dict.fromkeys(drop, "left out")
+
+
+def read_toml(file: str, option: str) -> dict[str, Any]:
+    """The content of a TOML file."""
+    try:
+        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{option}: {file}: no such file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise DataError(f"{option}: {file}: is not a TOML file ({error}).") from None
+
+
+def views_of(table: Any, place: str) -> dict[str, list[str]]:
+    """Patterns of columns by view, from a table of a TOML file."""
+    views: dict[str, list[str]] = {}
+    for name, value in table.items() if isinstance(table, dict) else ():
+        items = [value] if isinstance(value, str) else value
+        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise DataError(
+                f"{place}: the view {name!r} must be a column name, a pattern, or a list "
+                f"of these; it is {value!r}."
+            )
+        views[name] = items
+    if not views:
+        raise DataError(f'{place}: names no view; expected [views] and colour = ["col_*"].')
+    return views

@@ -8,16 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from kernull.cli import _options as o
-from kernull.cli._console import print_json, progress, stdout
-from kernull.cli._errors import DataError, UsageError
-from kernull.cli._features import read_kinds, read_views
-from kernull.cli._judgement import evaluation
+from kernull.cli._console import DataError, UsageError, print_json, progress, stdout
 from kernull.cli._judging import judge
 from kernull.cli._models import Fitted, TrainingTable, labels, load_fitted, training
+from kernull.cli._rows import evaluation
+from kernull.cli._settings import read_kinds, read_views
 from kernull.cli._tables import FileFormat, open_table
 from kernull.tables.table import Table
-
-__all__ = ["compare", "demo", "reproduce"]
 
 
 def compare(

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernull.cli._console import note
-from kernull.cli._errors import DataError, UsageError
+from kernull.cli._console import DataError, UsageError, note
 
 if TYPE_CHECKING:
     from kernull.tables import Source, TextFormat
-
-__all__ = ["CHUNK_ROWS", "FileFormat", "open_table"]
 
 #: Rows read at once: a few megabytes of text for ordinary tables.
 CHUNK_ROWS = 20_000
