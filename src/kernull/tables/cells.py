@@ -51,20 +51,9 @@ def is_missing(cell: Any) -> bool:
 
 
 def as_numbers(cells: Sequence[Any], decimal: str = ".") -> tuple[Array, Mask, Mask]:
-    """Cells as numbers.
+    """Cells as numbers, NaN where there is none; masks of empty cells, and of all other such.
 
-    Parameters
-    ----------
-    cells : sequence
-    decimal : {".", ","}
-        Decimal mark of cells that are text.
-
-    Returns
-    -------
-    values : array of shape (n,)
-        NaN where there is no finite number.
-    missing, bad : boolean arrays of shape (n,)
-        Cells that are empty; cells that hold something else than a finite number.
+    ``decimal`` is the decimal mark of cells that are text.
 
     Examples
     --------

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -15,7 +16,7 @@ from kernull.errors import TableError
 from kernull.tables.cells import as_text, date_format
 from kernull.tables.table import Table
 
-__all__ = ["KINDS", "USED", "Column", "decide_kinds", "match_columns"]
+__all__ = ["KINDS", "USED", "Column", "decide_kinds", "match_columns", "summarise"]
 
 #: All kinds, and those that something is learned from (dates: on request).
 KINDS = ("number", "category", "date", "identifier", "constant", "copy", "left out")
@@ -100,22 +101,23 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
+def resembling(lacking: Sequence[str], names: Sequence[str]) -> str:
+    """What the table has instead: columns of similar names, or the first ones."""
+    lower = {name.lower(): name for name in reversed(names)}
+    close = {
+        lower[match]
+        for name in lacking[:20]
+        for match in get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
+    }
+    if close:
+        return f"; it has {listed([name for name in names if name in close])}"
+    return f"; it has {listed(names)}"
+
+
 def decide_kinds(
     table: Table, names: Sequence[str], asked: Mapping[str, str], max_categories: int
 ) -> list[Column]:
-    """The kind of each of these columns.
-
-    Parameters
-    ----------
-    table : Table
-        The training rows.
-    names : sequence of str
-        Columns to decide on.
-    asked : mapping of name -> kind
-        What the user said; it is taken as said.
-    max_categories : int
-        More values of text are a name.
-    """
+    """The kind of each of these columns; what the user ``asked`` for is taken as said."""
     bad: list[tuple[str, Mask]] = []
     columns = [_decide(table, name, asked.get(name), max_categories, bad) for name in names]
     if bad:
@@ -292,3 +294,38 @@ def _alike(Z: Array, M: Array) -> Array:
 def _unit(values: Array) -> Array:
     apart = values - values.mean()
     return np.asarray(apart / max(float(np.linalg.norm(apart)), 1e-300))
+
+
+#: Columns of one kind that are named.
+SHOWN = 12
+
+
+def summarise(columns: Sequence[Column], used: Sequence[str]) -> str:
+    """One line per kind: how many columns, their names, and what becomes of them.
+
+    Examples
+    --------
+    >>> print(summarise([Column("a", "number"), Column("b", "constant", "always 1")], ["a"]))
+    number    1  a
+    constant  1  b (always 1): left out
+    """
+    taken = set(used)
+    lines = []
+    for kind in KINDS:
+        members = [column for column in columns if column.kind == kind]
+        if not members:
+            continue
+        shown = ", ".join(_named(column) for column in members[:SHOWN])
+        more = "" if len(members) <= SHOWN else f" and {len(members) - SHOWN} more"
+        out = "" if any(c.name in taken for c in members) or kind == "left out" else ": left out"
+        lines.append((kind, str(len(members)), f"{shown}{more}{out}"))
+    wide = max(len(kind) for kind, _, _ in lines)
+    tall = max(len(count) for _, count, _ in lines)
+    return "\n".join(f"{kind:<{wide}}  {count:>{tall}}  {said}" for kind, count, said in lines)
+
+
+def _named(column: Column) -> str:
+    said = [f"{len(column.values)} values"] if column.values else []
+    said += [column.why] if column.why else []
+    said += [f"{column.missing:,} empty"] if column.missing else []
+    return f"{column.name} ({', '.join(said)})" if said else column.name

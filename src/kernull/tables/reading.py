@@ -80,23 +80,7 @@ def open_table(
     form: TextFormat | None = None,
     sheet: str | None = None,
 ) -> Source:
-    """Open a table to read it in chunks; see `read_table`.
-
-    Parameters
-    ----------
-    path : str
-        A file, or ``-``.
-    chunk_rows : int
-        Rows of a chunk.
-    form : TextFormat, optional
-        How text files are written.
-    sheet : str, optional
-        Of Excel files.
-
-    Returns
-    -------
-    Source
-    """
+    """Open a table to read it in chunks; see `read_table`."""
     form = form or TextFormat()
     if path == "-":
         return _open_stdin(chunk_rows, form, sheet)

@@ -21,6 +21,7 @@ import numpy as np
 from kernull._typing import Array
 from kernull._whole import write_whole
 from kernull.errors import ModelFileError
+from kernull.tables.encoder import Encoder
 from kernull.tables.gaps import MOST_COLUMNS, QUANTILES, GapFiller
 from kernull.tables.kinds import KINDS, USED, Column
 from kernull.tables.transformer import DATES, MISSING, TableViews
@@ -35,15 +36,9 @@ MAX_HEADER = 64 * 2**20
 def attach_views(
     table: TableViews, path: str | os.PathLike[str], steps: Sequence[str] = ()
 ) -> None:
-    """Add a fitted `TableViews` to a model file that `kernull.save` wrote.
+    """Add a fitted `TableViews` to a model file that `kernull.save` wrote, replaced as a whole.
 
-    Parameters
-    ----------
-    table : TableViews
-    path : path-like
-        The model file; it is replaced as a whole.
-    steps : sequence of str
-        Of a pipeline: the names of its two steps.
+    ``steps`` are the names of a pipeline's two steps.
     """
     file = Path(path)
     data = file.read_bytes()
@@ -126,7 +121,7 @@ def _state(table: TableViews) -> dict[str, Any]:
         "columns": [asdict(column) for column in table.columns_],
         "used": table.used_,
         "views": table.views_,
-        "places": {name: _pack(places) for name, places in table._places.items()},
+        "places": {name: _pack(places) for name, places in table._encoder.places.items()},
         "mean": _pack(filler.mean),
         "scale": _pack(filler.scale),
         # For ranges and drift, where seven digits do; without correlations the one gives the other.
@@ -152,17 +147,16 @@ def _restored(state: Any) -> TableViews:
     given = state.get("parameters")
     if given is not None:  # what a later fit would do
         table.set_params(**_parameters(given))
-    table.columns_, table._used = columns, used
+    table.columns_, table.n_features_in_ = columns, len(columns)
     table.used_ = [column.name for column in used]
-    table._named, table.n_features_in_ = True, len(columns)
     table.feature_names_in_ = np.array(names, dtype=object)
-    table._places = {
+    places = {
         c.name: _array(state["places"][c.name], (len(c.values), 1 if len(c.values) == 2 else 2))
         for c in used
         if c.kind == "category"
     }
-    table._blocks = table._positions()
-    d = sum(map(len, table._blocks.values()))
+    table._encoder = Encoder(used, places)
+    d = sum(map(len, table.blocks_))
     given = state["correlation"]
     _want(given is None or d <= MOST_COLUMNS, "too many columns")
     mean = _array(state["mean"], (d,))

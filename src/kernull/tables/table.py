@@ -193,18 +193,9 @@ class Source:
 
 
 def as_table(X: Any, label: str = "X") -> Table:
-    """A table from pandas, polars, pyarrow, a mapping of columns, or an array.
+    """A table from pandas, polars, pyarrow, a mapping of columns, records, or an array (n, d).
 
-    Parameters
-    ----------
-    X : Table, data frame, mapping of str -> sequence, or array of shape (n, d)
-    label : str
-        Its name in messages.
-
-    Returns
-    -------
-    Table
-        Columns of an array are called x0, x1 and so on.
+    Columns of an array are called x0, x1 and so on; ``label`` is its name in messages.
     """
     if isinstance(X, Table):
         return X

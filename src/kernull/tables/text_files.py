@@ -53,19 +53,7 @@ class TextFormat:
 
 
 def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int | None) -> Source:
-    """Open a text file as a table.
-
-    Parameters
-    ----------
-    label : str
-        Name of the file, for messages.
-    raw : binary file
-    form : TextFormat
-    chunk_rows : int
-        Rows of a chunk.
-    size : int, optional
-        Bytes of the file.
-    """
+    """Open a text file as a table; ``size`` is that of the file in bytes, where it is known."""
     notes: list[str] = []
     buffered = io.BufferedReader(raw, SAMPLE)
     try:
@@ -94,7 +82,8 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     before = [(head, lines.count)] if headless else []
     start = _guarded(label, lines, reader, chunk_rows - len(before), numbered=True)
     rows = [*before, *start]
-    if form.decimal is None and sep != "," and has_decimal_comma(list(zip(*_cells(rows)))):  # noqa: B905
+    columns = list(zip(*(row for row, _ in rows)))  # noqa: B905
+    if form.decimal is None and sep != "," and has_decimal_comma(columns):
         decimal = ","
         notes.append("numbers are read with a decimal comma (--decimal . if that is wrong)")
     chunks = _chunks(label, buffered, lines, reader, names, decimal, chunk_rows, rows)
@@ -186,16 +175,12 @@ def _chunks(
                     raise TableError(
                         f"{label}: line {line} has {len(row)} cells, the header has {width}."
                     )
-            cells = zip(*_cells(rows), strict=True)
+            cells = zip(*(row for row, _ in rows), strict=True)
             columns: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
             done = raw.tell() if raw.seekable() else start + len(rows)
             yield Table(label, start, columns, [line for _, line in rows], decimal), done
             start += len(rows)
             rows = _guarded(label, lines, reader, chunk_rows, numbered=True)
-
-
-def _cells(rows: list[tuple[list[str], int]]) -> list[list[str]]:
-    return [row for row, _ in rows]
 
 
 def _separator(line: str, label: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array, Mask
 from kernull.errors import GapsWarning, TableError
-from kernull.tables.categories import category_codes, category_places
-from kernull.tables.cells import as_dates, as_numbers, as_text
+from kernull.tables.cells import as_text
+from kernull.tables.encoder import Encoder, Reading
 from kernull.tables.gaps import GapFiller
 from kernull.tables.kinds import (
     KINDS,
@@ -24,10 +23,12 @@ from kernull.tables.kinds import (
     decide_kinds,
     listed,
     match_columns,
+    resembling,
+    summarise,
 )
 from kernull.tables.table import Table, as_table
 
-__all__ = ["Reading", "TableViews"]
+__all__ = ["TableViews"]
 
 MISSING = ("error", "impute", "flag")
 DATES = ("drop", "parts")
@@ -35,24 +36,6 @@ DATES = ("drop", "parts")
 FAR = 1e3
 #: A view with a larger share of empty cells in a row is left out for that row.
 MOST_MISSING = 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """New rows as a model takes them, and what was done to them.
-
-    Attributes
-    ----------
-    X : array of shape (m, d)
-        Numbers, without gaps.
-    missing, unseen : boolean arrays of shape (m, columns)
-        Cells that were empty, and cells with a category that no training row had; by column that
-        is learned from, see ``TableViews.used_``. Both were filled in from the other columns.
-    """
-
-    X: Array
-    missing: Mask
-    unseen: Mask
 
 
 class TableViews(TransformerMixin, BaseEstimator):
@@ -158,7 +141,9 @@ class TableViews(TransformerMixin, BaseEstimator):
         names = table.names if groups is None else _in_order(table.names, groups)
         columns = decide_kinds(table, names, asked, self.max_categories)
         decided = {column.name: column for column in columns}
-        taken = [c for c in columns if c.kind in USED and (c.kind != "date" or self._dates(c))]
+        parts = self.dates == "parts"
+        taken = [c for c in columns if c.kind in USED]
+        taken = [c for c in taken if c.kind != "date" or parts or c.why == "as asked"]
         if not taken:
             why = "; ".join(f"{c.name!r} is {c.why or 'a ' + c.kind}" for c in columns[:6])
             more = "; ..." if len(columns) > 6 else ""
@@ -167,13 +152,10 @@ class TableViews(TransformerMixin, BaseEstimator):
             decided.get(name, Column(name, "left out", "in no view")) for name in table.names
         ]
         self.used_ = [column.name for column in taken]
-        self._used = taken
-        self._named = not isinstance(X, np.ndarray)
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
-        self._places = self._learn_places(table)
-        self.filler_ = GapFiller.fit(self._numbers(table)[0])
-        self._blocks = self._positions()
+        self._encoder = Encoder.learn(taken, table)
+        self.filler_ = GapFiller.fit(self._encoder.numbers(table)[0])
         self.views_ = self._view_positions(groups)
         self._tell_views()
         self._tell_gaps(table)
@@ -213,39 +195,9 @@ class TableViews(TransformerMixin, BaseEstimator):
             for view, patterns in self.views.items()
         }
 
-    def _dates(self, column: Column) -> bool:
-        return self.dates == "parts" or column.why == "as asked"
-
-    def _learn_places(self, table: Table) -> dict[str, Array]:
-        blocks, codes = [], {}
-        if not any(column.kind == "category" for column in self._used):
-            return {}
-        for column in self._used:
-            if column.kind == "number":
-                values = table.parse(column.name)[0]
-                spread = np.nanstd(values) or 1.0
-                scaled = (values - np.nanmean(values)) / spread
-                blocks.append(np.nan_to_num(scaled)[:, None])
-            elif column.kind == "category":
-                found = category_codes(as_text(table.columns[column.name]), column.values)
-                codes[column.name] = found
-                hot = (found[:, None] == np.arange(len(column.values))).astype(float)
-                hot -= hot.mean(axis=0)
-                blocks.append(hot / (np.linalg.norm(hot) / np.sqrt(len(hot))))
-        places = {}
-        order = {c.name: i for i, c in enumerate(c for c in self._used if c.kind != "date")}
-        for column in self._used:
-            if column.kind == "category":
-                own = order[column.name]
-                others = np.hstack([np.zeros((len(table), 0)), *blocks[:own], *blocks[own + 1 :]])
-                places[column.name] = category_places(
-                    codes[column.name], len(column.values), others
-                )
-        return places
-
     def _tell_views(self) -> None:
         """Warn of views of nothing but categories: their kernels take few values."""
-        kinds = {column.name: column.kind for column in self._used}
+        kinds = {column.name: column.kind for column in self._encoder.columns}
         alone = [
             view
             for view, names in self._view_columns().items()
@@ -261,12 +213,13 @@ class TableViews(TransformerMixin, BaseEstimator):
             )
 
     def _tell_gaps(self, table: Table) -> None:
-        empty = sum(column.missing for column in self._used)
+        used = self._encoder.columns
+        empty = sum(column.missing for column in used)
         if not empty:
             return
         if self.missing == "error":
             raise self._gaps_error(table)
-        affected = [column.name for column in self._used if column.missing]
+        affected = [column.name for column in used if column.missing]
         warnings.warn(
             f"{table.source}: {empty:,} empty cells of the training rows (in {listed(affected)}) "
             "were filled in from the other columns.",
@@ -275,7 +228,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         )
 
     def _gaps_error(self, table: Table) -> TableError:
-        masks = [(c.name, _missing(table, c)) for c in self._used]
+        masks = [(c.name, _missing(table, c)) for c in self._encoder.columns]
         return table.error([item for item in masks if item[1].any()], empty=True)
 
     # -- new rows ----------------------------------------------------------------------------
@@ -310,10 +263,10 @@ class TableViews(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "columns_")
         table = as_table(X).emptied(self.empty)
         self._check_columns(X, table, absent)
-        values, missing, unseen = self._numbers(table, absent)
+        values, missing, unseen = self._encoder.numbers(table, absent)
         if self.missing == "error" and missing.any():
             raise self._gaps_error(table)
-        filled = self._snapped(self.filler_.fill(values), missing | unseen)
+        filled = self._encoder.snapped(self.filler_.fill(values), missing | unseen)
         if self.missing == "flag" and missing.any():
             filled[missing.any(axis=1)] = self.filler_.mean + FAR * self.filler_.scale
         return Reading(filled, missing, unseen)
@@ -321,20 +274,10 @@ class TableViews(TransformerMixin, BaseEstimator):
     def fill(self, X: Array) -> Array:
         """Numbers of `transform` without gaps, from such with NaN; categories get a value."""
         filled = self.filler_.fill(X)
-        if not self._places or filled is X:
+        if not self._encoder.places or filled is X:
             return filled
         gaps = np.column_stack([np.isnan(X[:, block]).any(axis=1) for block in self.blocks_])
-        return self._snapped(filled, gaps)
-
-    def _snapped(self, X: Array, filled: Mask) -> Array:
-        """Put categories that were filled in at the nearest value: between them lies nothing."""
-        for name, places in self._places.items():
-            rows = np.flatnonzero(filled[:, self.used_.index(name)])
-            if len(rows):
-                block = np.ix_(rows, np.array(self._blocks[name]))
-                apart = ((X[block][:, None] - places[None]) ** 2).sum(axis=2)
-                X[block] = places[apart.argmin(axis=1)]
-        return X
+        return self._encoder.snapped(filled, gaps)
 
     def missing_views(self, missing: Mask) -> dict[str, Mask]:
         """Views of which more than half of the cells are empty, as masks over the rows."""
@@ -348,42 +291,39 @@ class TableViews(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the columns that `transform` gives."""
         check_is_fitted(self, "columns_")
-        names: list[str] = []
-        for column in self._used:
-            names += self._out_names(column)
+        names = [name for column in self._encoder.columns for name in self._encoder.names(column)]
         return np.array(names, dtype=object)
 
     def column_of_output(self) -> list[str]:
         """Name of the table's column behind each column of `transform`."""
-        return [c.name for c in self._used for _ in self._out_names(c)]
+        return [name for name, block in self._encoder.blocks.items() for _ in block]
 
     @property
     def blocks_(self) -> list[list[int]]:
         """Positions in what `transform` gives, for each of ``used_``."""
-        return [self._blocks[name] for name in self.used_]
+        return list(self._encoder.blocks.values())
 
     def category_values(self, name: str) -> tuple[str, ...] | None:
         """Values of a category; None where the column is another kind."""
-        column = self._used[self.used_.index(name)]
+        column = self._encoder.columns[self.used_.index(name)]
         return column.values if column.kind == "category" else None
 
     def category_counts(self, name: str) -> tuple[int, ...]:
         """How many training rows have each of `category_values`."""
-        return self._used[self.used_.index(name)].counts
+        return self._encoder.columns[self.used_.index(name)].counts
 
     def expected_value(self, name: str, row: Array) -> str:
         """The value of a category that the other columns of a row (of `transform`) speak for."""
         gap = np.array(row, dtype=np.float64)[None]
-        gap[:, self._blocks[name]] = np.nan
-        place = self.filler_.fill(gap)[0, self._blocks[name]]
-        nearest = int(((self._places[name] - place) ** 2).sum(axis=1).argmin())
-        return self._used[self.used_.index(name)].values[nearest]
+        block = self._encoder.blocks[name]
+        gap[:, block] = np.nan
+        place = self.filler_.fill(gap)[0, block]
+        nearest = int(((self._encoder.places[name] - place) ** 2).sum(axis=1).argmin())
+        return self._encoder.columns[self.used_.index(name)].values[nearest]
 
     def summary(self) -> str:
         """What was decided, one line per kind."""
         check_is_fitted(self, "columns_")
-        from kernull.tables.summary import summarise
-
         return summarise(self.columns_, self.used_)
 
     def __sklearn_tags__(self) -> Any:
@@ -404,68 +344,20 @@ class TableViews(TransformerMixin, BaseEstimator):
         if lacking:
             raise TableError(
                 f"{table.source}: lacks {listed(lacking)}, which the model was fitted on"
-                f"{_resembling(lacking, table.names)}. To do without, add it as an empty column "
+                f"{resembling(lacking, table.names)}. To do without, add it as an empty column "
                 f"(at the command line: --drop {lacking[0]!r})."
             )
 
-    def _numbers(self, table: Table, absent: Sequence[str] = ()) -> tuple[Array, Mask, Mask]:
-        """Numbers with gaps; masks of empty and of unseen cells, by used column."""
-        blocks, empty, new, wrong = [], [], [], []
-        n, none, gone = len(table), np.zeros(len(table), dtype=bool), set(absent)
-        for column in self._used:
-            width = len(self._out_names(column))
-            if column.name not in table.columns or column.name in gone:
-                blocks.append(np.full((n, width), np.nan))
-                empty.append(~none)
-                new.append(none)
-                continue
-            cells = table.columns[column.name]
-            if column.kind == "number":
-                values, missing, bad = as_numbers(cells, table.decimal)
-                if bad.any():
-                    wrong.append((column.name, bad))
-                block, unseen = values[:, None], none
-            elif column.kind == "category":
-                codes = category_codes(as_text(cells), column.values)
-                missing, unseen = codes == -1, codes == -2
-                block = np.where((codes >= 0)[:, None], self._places[column.name][codes], np.nan)
-            else:
-                dates = as_dates(cells, column.form or "iso")
-                missing, unseen, block = np.isnat(dates), none, _date_parts(dates)
-            blocks.append(block)
-            empty.append(missing)
-            new.append(unseen)
-        if wrong:
-            raise table.error(wrong)
-        return np.hstack(blocks), np.column_stack(empty), np.column_stack(new)
-
     # -- where things are --------------------------------------------------------------------
-
-    def _out_names(self, column: Column) -> list[str]:
-        if column.kind == "number":
-            return [column.name]
-        if column.kind == "date":
-            return [f"{column.name} {part}" for part in ("hour 1", "hour 2", "day 1", "day 2")]
-        count = self._places[column.name].shape[1]
-        return [column.name] if count == 1 else [f"{column.name} {q + 1}" for q in range(count)]
-
-    def _positions(self) -> dict[str, list[int]]:
-        blocks: dict[str, list[int]] = {}
-        start = 0
-        for column in self._used:
-            width = len(self._out_names(column))
-            blocks[column.name] = list(range(start, start + width))
-            start += width
-        return blocks
 
     def _view_positions(self, groups: dict[str, list[str]] | None) -> dict[str, list[int]] | None:
         if groups is None:
             return None
-        views = {}
+        views, blocks = {}, self._encoder.blocks
         for view, names in groups.items():
-            columns = [name for name in names if name in self._blocks]
+            columns = [name for name in names if name in blocks]
             if columns:
-                views[view] = [i for name in columns for i in self._blocks[name]]
+                views[view] = [i for name in columns for i in blocks[name]]
             elif self.views != "features":
                 kinds = {c.name: c.kind for c in self.columns_}
                 said = ", ".join(f"{name!r} ({kinds[name]})" for name in names[:6])
@@ -478,21 +370,6 @@ class TableViews(TransformerMixin, BaseEstimator):
             return {"all": self.used_}
         of = self.column_of_output()
         return {view: list(dict.fromkeys(of[i] for i in at)) for view, at in self.views_.items()}
-
-
-def _resembling(lacking: Sequence[str], names: Sequence[str]) -> str:
-    """What the table has instead: columns of similar names, or the first ones."""
-    from difflib import get_close_matches
-
-    lower = {name.lower(): name for name in reversed(names)}
-    close = {
-        lower[match]
-        for name in lacking[:20]
-        for match in get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
-    }
-    if close:
-        return f"; it has {listed([name for name in names if name in close])}"
-    return f"; it has {listed(names)}"
 
 
 def _as_list(patterns: Any) -> list[str]:
@@ -508,13 +385,3 @@ def _missing(table: Table, column: Column) -> Mask:
     if column.kind == "number":
         return table.parse(column.name)[1]
     return np.array([text is None for text in as_text(table.columns[column.name])], dtype=bool)
-
-
-def _date_parts(dates: Array) -> Array:
-    """Hour of the day and day of the week, each as a place on a circle."""
-    seconds = dates.astype("datetime64[s]").astype(np.int64).astype(float)
-    day = 2 * np.pi * (seconds % 86_400) / 86_400
-    week = 2 * np.pi * ((seconds // 86_400) % 7) / 7
-    parts = np.column_stack([np.sin(day), np.cos(day), np.sin(week), np.cos(week)])
-    parts[np.isnat(dates)] = np.nan
-    return parts

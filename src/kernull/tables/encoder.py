@@ -1,0 +1,140 @@
+"""Columns of a table as columns of numbers, with gaps where cells are empty or new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from kernull._typing import Array, Mask
+from kernull.tables.categories import category_codes, category_places
+from kernull.tables.cells import as_dates, as_numbers, as_text
+from kernull.tables.kinds import Column
+from kernull.tables.table import Table
+
+__all__ = ["Encoder", "Reading"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """New rows as a model takes them, and what was done to them.
+
+    Attributes
+    ----------
+    X : array of shape (m, d)
+        Numbers, without gaps.
+    missing, unseen : boolean arrays of shape (m, columns)
+        Cells that were empty, and cells with a category that no training row had; by column that
+        is learned from, see ``TableViews.used_``. Both were filled in from the other columns.
+    """
+
+    X: Array
+    missing: Mask
+    unseen: Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """Columns that are learned from, and the places of the values of their categories."""
+
+    columns: list[Column]
+    places: dict[str, Array]
+
+    @classmethod
+    def learn(cls, columns: list[Column], table: Table) -> Encoder:
+        """Give the values of each category their places, by what the other columns say."""
+        blocks: dict[str, Array] = {}
+        codes = {}
+        categories = [column for column in columns if column.kind == "category"]
+        for column in columns if categories else ():
+            if column.kind == "number":
+                values = table.parse(column.name)[0]
+                spread = np.nanstd(values) or 1.0
+                scaled = (values - np.nanmean(values)) / spread
+                blocks[column.name] = np.nan_to_num(scaled)[:, None]
+            elif column.kind == "category":
+                found = category_codes(as_text(table.columns[column.name]), column.values)
+                codes[column.name] = found
+                hot = (found[:, None] == np.arange(len(column.values))).astype(float)
+                hot -= hot.mean(axis=0)
+                blocks[column.name] = hot / (np.linalg.norm(hot) / np.sqrt(len(hot)))
+        places = {}
+        for column in categories:
+            others = [block for name, block in blocks.items() if name != column.name]
+            others = [np.zeros((len(table), 0)), *others]
+            found = codes[column.name]
+            places[column.name] = category_places(found, len(column.values), np.hstack(others))
+        return cls(columns, places)
+
+    def names(self, column: Column) -> list[str]:
+        """Names of what one column becomes."""
+        if column.kind == "number":
+            return [column.name]
+        if column.kind == "date":
+            return [f"{column.name} {part}" for part in ("hour 1", "hour 2", "day 1", "day 2")]
+        count = self.places[column.name].shape[1]
+        return [column.name] if count == 1 else [f"{column.name} {q + 1}" for q in range(count)]
+
+    @cached_property
+    def blocks(self) -> dict[str, list[int]]:
+        """Positions of what each column becomes."""
+        blocks: dict[str, list[int]] = {}
+        start = 0
+        for column in self.columns:
+            width = len(self.names(column))
+            blocks[column.name] = list(range(start, start + width))
+            start += width
+        return blocks
+
+    def numbers(self, table: Table, absent: Sequence[str] = ()) -> tuple[Array, Mask, Mask]:
+        """Numbers with gaps; masks of empty and of unseen cells, by column."""
+        blocks, empty, new, wrong = [], [], [], []
+        n, none, gone = len(table), np.zeros(len(table), dtype=bool), set(absent)
+        for column in self.columns:
+            if column.name not in table.columns or column.name in gone:
+                blocks.append(np.full((n, len(self.names(column))), np.nan))
+                empty.append(~none)
+                new.append(none)
+                continue
+            cells = table.columns[column.name]
+            if column.kind == "number":
+                values, missing, bad = as_numbers(cells, table.decimal)
+                if bad.any():
+                    wrong.append((column.name, bad))
+                block, unseen = values[:, None], none
+            elif column.kind == "category":
+                codes = category_codes(as_text(cells), column.values)
+                missing, unseen = codes == -1, codes == -2
+                block = np.where((codes >= 0)[:, None], self.places[column.name][codes], np.nan)
+            else:
+                dates = as_dates(cells, column.form or "iso")
+                missing, unseen, block = np.isnat(dates), none, _date_parts(dates)
+            blocks.append(block)
+            empty.append(missing)
+            new.append(unseen)
+        if wrong:
+            raise table.error(wrong)
+        return np.hstack(blocks), np.column_stack(empty), np.column_stack(new)
+
+    def snapped(self, X: Array, filled: Mask) -> Array:
+        """Put categories that were filled in at the nearest value: between them lies nothing."""
+        names = [column.name for column in self.columns]
+        for name, places in self.places.items():
+            rows = np.flatnonzero(filled[:, names.index(name)])
+            if len(rows):
+                block = np.ix_(rows, np.array(self.blocks[name]))
+                apart = ((X[block][:, None] - places[None]) ** 2).sum(axis=2)
+                X[block] = places[apart.argmin(axis=1)]
+        return X
+
+
+def _date_parts(dates: Array) -> Array:
+    """Hour of the day and day of the week, each as a place on a circle."""
+    seconds = dates.astype("datetime64[s]").astype(np.int64).astype(float)
+    day = 2 * np.pi * (seconds % 86_400) / 86_400
+    week = 2 * np.pi * ((seconds // 86_400) % 7) / 7
+    parts = np.column_stack([np.sin(day), np.cos(day), np.sin(week), np.cos(week)])
+    parts[np.isnat(dates)] = np.nan
+    return parts
