@@ -42,10 +42,6 @@ class TestRegistry:
             assert {k: made[k] for k in params} == params
         assert method.make() is not method.make()
 
-    def test_seven_are_timed(self):
-        timed = [name for name in method_names() if get_method(name).timed]
-        assert len(timed) == 7
-
     def test_detectors_of_tables_leave_kernel_settings_aside(self):
         made = get_method("LocalOutlierFactor").make(views="features", widths=0.5, scaling="none")
         assert made.scaling == "none"

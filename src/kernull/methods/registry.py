@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 
@@ -73,8 +74,6 @@ class Method:
         What makes it this method; may be overridden all the same.
     kind : {"fused", "weights", "table", "tasks"}
         One fused kernel; learned kernel weights; a table instead of kernels; several tasks.
-    timed : bool
-        Whether the paper times it.
     """
 
     name: str
@@ -82,7 +81,6 @@ class Method:
     grid: Mapping[str, tuple[Any, ...]] = field(repr=False)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     kind: str = "weights"
-    timed: bool = False
 
     def make(self, **settings: Any) -> Any:
         """A new estimator.
@@ -106,93 +104,63 @@ class Method:
         return estimator.set_params(**settings)
 
 
-def _isolation_forest(**params: Any) -> TableDetector:
-    return TableDetector(IsolationForest(), **params)
+def _fused(name: str, build: Callable[..., Any], **grid: tuple[Any, ...]) -> list[Method]:
+    """A method of one kernel, by both ways to fuse several."""
+    return [
+        Method(
+            f"{name}-{fusion.capitalize()}",
+            build,
+            {"widths": WIDTHS, **grid},
+            {"fusion": fusion, **KERNELS},
+            "fused",
+        )
+        for fusion in ("average", "product")
+    ]
 
 
-def _local_outlier_factor(**params: Any) -> TableDetector:
-    return TableDetector(LocalOutlierFactor(novelty=True), **params)
+def _machine(name: str, build: Callable[..., Any], fixed: dict[str, Any]) -> list[Method]:
+    """A method of support vectors, and its slim variant."""
+    grid: dict[str, tuple[Any, ...]] = {"widths": WIDTHS, "nu": NUS}
+    slim = {**grid, "slim_lambda": SLIM_LAMBDAS}
+    return [
+        Method(f"MK-{name}", build, grid, fixed),
+        Method(f"Slim-MK-{name}", build, slim, {**fixed, "slim": True}),
+    ]
 
 
-def _entries() -> list[Method]:
-    out = []
-    for fusion in ("average", "product"):
-        suffix, fixed = fusion.capitalize(), {"fusion": fusion, **KERNELS}
-        out += [
-            Method(
-                f"FN-{suffix}",
-                FisherNull,
-                {"widths": WIDTHS, "delta": (0.0, *DELTAS)},
-                fixed,
-                "fused",
-            ),
-            Method(
-                f"GP-{suffix}",
-                GaussianProcessOneClass,
-                {"widths": WIDTHS, "noise": (1e-4, 1e-3, 1e-2, 1e-1, 1.0)},
-                fixed,
-                "fused",
-            ),
-            Method(
-                f"KPCA-{suffix}",
-                KernelPCANovelty,
-                {"widths": WIDTHS, "components": (0.5, 0.7, 0.9, 0.95, 0.99)},
-                fixed,
-                "fused",
-            ),
-        ]
-    out.sort(key=lambda m: ("FN", "GP", "KPCA").index(m.name.split("-")[0]))
-    for name, build in (("SVDD", MultiKernelSVDD), ("OCSVM", MultiKernelOneClassSVM)):
-        grid: dict[str, tuple[Any, ...]] = {"widths": WIDTHS, "nu": NUS}
-        fixed = KERNELS if name == "SVDD" else {**KERNELS, "p": 1.0}
-        out += [
-            Method(f"MK-{name}", build, grid, fixed, timed=True),
-            Method(
-                f"Slim-MK-{name}",
-                build,
-                {**grid, "slim_lambda": SLIM_LAMBDAS},
-                {**fixed, "slim": True},
-                timed=True,
-            ),
-        ]
+def _fisher(name: str, norms: tuple[float, ...] = PS, **fixed: Any) -> Method:
+    grid = {"widths": WIDTHS, "p": norms, "delta": DELTAS}
+    return Method(name, MultiKernelFisherNull, grid, {**PLAIN, **fixed})
+
+
+def _detector(detector: Any, fixed: dict[str, Any], **grid: tuple[Any, ...]) -> Method:
+    name = type(detector).__name__
+    return Method(name, lambda **p: TableDetector(clone(detector), **p), grid, fixed, "table")
+
+
+_ALL = [
+    *_fused("FN", FisherNull, delta=(0.0, *DELTAS)),
+    *_fused("GP", GaussianProcessOneClass, noise=(1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
+    *_fused("KPCA", KernelPCANovelty, components=(0.5, 0.7, 0.9, 0.95, 0.99)),
+    *_machine("SVDD", MultiKernelSVDD, KERNELS),
+    *_machine("OCSVM", MultiKernelOneClassSVM, {**KERNELS, "p": 1.0}),
+    _fisher("lp MK-FN"),
+    _fisher("lp MK-FN (Algorithm 1)", solver="paper"),
     # The dual of the gradient method is not smooth at p = 1.
-    solvers: list[tuple[str, dict[str, Any], tuple[float, ...]]] = [
-        ("lp MK-FN", {}, PS),
-        ("lp MK-FN (Algorithm 1)", {"solver": "paper"}, PS),
-        ("lp MK-FN-Grad", {"solver": "gradient", "tol": 1e-4}, PS[1:]),
-        ("lp MK-FN-CVX", {"solver": "paper-cvx", "tol": 1e-4}, PS),
-    ]
-    for name, solver, norms in solvers:
-        grid = {"widths": WIDTHS, "p": norms, "delta": DELTAS}
-        timed = "Algorithm" not in name
-        out.append(Method(name, MultiKernelFisherNull, grid, {**PLAIN, **solver}, timed=timed))
-    out += [
-        Method("OneClassSVM", AveragedOneClassSVM, {"widths": WIDTHS, "nu": NUS}, kind="fused"),
-        Method(
-            "IsolationForest",
-            _isolation_forest,
-            {"detector__n_estimators": (100, 300)},
-            {"random_state": 0},
-            "table",
-        ),
-        Method(
-            "LocalOutlierFactor",
-            _local_outlier_factor,
-            {"detector__n_neighbors": (5, 10, 20, 35)},
-            {},
-            "table",
-        ),
-    ]
-    return out
-
-
-_METHODS: Mapping[str, Method] = MappingProxyType({m.name: m for m in _entries()})
-
-
-def _joint() -> Method:
-    """The joint method."""
-    grid = {"widths": WIDTHS, "p": PS, "delta": DELTAS}
-    return Method("Joint lp MK-FN", JointMultiKernelFisherNull, grid, PLAIN, "tasks")
+    _fisher("lp MK-FN-Grad", PS[1:], solver="gradient", tol=1e-4),
+    _fisher("lp MK-FN-CVX", solver="paper-cvx", tol=1e-4),
+    Method("OneClassSVM", AveragedOneClassSVM, {"widths": WIDTHS, "nu": NUS}, kind="fused"),
+    _detector(IsolationForest(), {"random_state": 0}, detector__n_estimators=(100, 300)),
+    _detector(LocalOutlierFactor(novelty=True), {}, detector__n_neighbors=(5, 10, 20, 35)),
+    Method(
+        "Joint lp MK-FN",
+        JointMultiKernelFisherNull,
+        {"widths": WIDTHS, "p": PS, "delta": DELTAS},
+        PLAIN,
+        "tasks",
+    ),
+]
+_METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _ALL})
 
 
 def method_names() -> tuple[str, ...]:
@@ -203,7 +171,7 @@ def method_names() -> tuple[str, ...]:
     >>> "FN-Average" in method_names(), "Slim-MK-OCSVM" in method_names()
     (True, True)
     """
-    return (*_METHODS, _joint().name)
+    return tuple(_METHODS)
 
 
 def get_method(name: str) -> Method:
@@ -224,8 +192,6 @@ def get_method(name: str) -> Method:
     """
     if name in _METHODS:
         return _METHODS[name]
-    if name == "Joint lp MK-FN":
-        return _joint()
     if name.startswith("PyOD "):
         short = name.removeprefix("PyOD ")
         return Method(name, lambda **p: TableDetector(pyod_detector(short), **p), {}, {}, "table")
