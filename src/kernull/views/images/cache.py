@@ -45,14 +45,9 @@ _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'featu
 
 
 class FeatureCache:
-    """Features of one network under one preprocessing and region.
+    """Features of one network under one preprocessing and region, in a file of a folder.
 
-    Parameters
-    ----------
-    folder : path-like
-        Where the file lies; made when the first features are stored.
-    space : str
-        Everything but the image that the features depend on. Its hash names the file.
+    ``space`` is everything but the image that the features depend on; its hash names the file.
     """
 
     def __init__(self, folder: str | os.PathLike[str], space: str) -> None:
@@ -107,7 +102,9 @@ class FeatureCache:
         for attempt in range(2):
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                with contextlib.closing(self._open()) as connection:
+                file = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)
+                with contextlib.closing(file) as connection:
+                    connection.text_factory = bytes  # damaged text is no reason to fail
                     return action(connection)
             except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
                 if attempt == 0 and _is_damage(error):
@@ -121,11 +118,6 @@ class FeatureCache:
                     )
                 return None
         return None
-
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)
-        connection.text_factory = bytes  # damaged text is no reason to fail
-        return connection
 
     def _start_again(self, error: Exception) -> None:
         warnings.warn(

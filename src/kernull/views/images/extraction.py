@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from kernull.views.images.backbones import Backbone
 from kernull.views.images.cache import FeatureCache
+from kernull.views.images.preprocessing import Box, crop
 from kernull.views.images.reading import Image, need_pillow
-from kernull.views.images.regions import Box, crop
 
 __all__ = ["digest_all", "extract", "progress_bar"]
 
@@ -48,28 +48,10 @@ def extract(
     bad: dict[int, str],
     progress: Any = None,
 ) -> Features:
-    """Features of images; rows of bad images are NaN.
+    """Features (n, d) of images that are hashed already; rows of bad images are NaN.
 
-    Parameters
-    ----------
-    images : sequence of Image
-        Already hashed.
-    backbone : Backbone
-        The network.
-    box : (left, top, right, bottom)
-        Region of each image.
-    batch_size, threads : int
-        Images a batch; threads that read and prepare them.
-    cache : path-like or None
-        Folder of the cache.
-    bad : dict of int -> str
-        Images that cannot be read, by position, and why. Those found out here are added.
-    progress : callable, optional
-        Called with the number of images that are done, again and again.
-
-    Returns
-    -------
-    array of shape (n, d)
+    ``bad`` has the images that cannot be read, by position, and why: those found out here are
+    added. ``progress`` is called with the number of images that are done, again and again.
     """
     need_pillow()  # one clear error, rather than one for each image
     out = np.full((len(images), backbone.n_features), np.nan, dtype=np.float32)
@@ -125,10 +107,8 @@ def _ahead(
 
 def _space(backbone: Backbone, box: Box) -> str:
     """Everything that features depend on, but for the image."""
-    return (
-        f"weights {backbone.fingerprint} preprocessing {backbone.preprocessing.fingerprint()} "
-        + (f"region {box}")
-    )
+    preprocessing = backbone.preprocessing.fingerprint()
+    return f"weights {backbone.fingerprint} preprocessing {preprocessing} region {box}"
 
 
 def _reason(error: Exception) -> str:

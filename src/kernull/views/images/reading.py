@@ -67,18 +67,7 @@ class Image:
 
 
 def list_images(X: Any) -> list[Image]:
-    """The images of an array, a sequence or a folder, in order.
-
-    Parameters
-    ----------
-    X : array, sequence or path
-        Images as (n, H, W) or (n, H, W, C); a sequence of paths, arrays or Pillow images; or a
-        folder.
-
-    Returns
-    -------
-    list of Image
-    """
+    """The images of an array, a sequence or a folder, in order; see `BackboneFeatures`."""
     if isinstance(X, str | os.PathLike):
         return [Image(path, str(path)) for path in image_paths(X)]
     if hasattr(X, "__array__") and not _is_pillow(X):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -76,7 +77,7 @@ def _torchvision(torchvision: Any, name: str) -> tuple[Any, Preprocessing]:
         shorter=min(_sides(transforms.resize_size)),
         interpolation=_interpolation(transforms.interpolation),
     )
-    with _Download("torchvision", name):
+    with _download("torchvision", name):
         model = models.get_model(name, weights=weights)
     return _without_classifier(model, name), preprocessing
 
@@ -84,7 +85,7 @@ def _torchvision(torchvision: Any, name: str) -> tuple[Any, Preprocessing]:
 def _timm(timm: Any, name: str) -> tuple[Any, Preprocessing]:
     # Names may end in a tag that says which weights, as in "resnet50.a1_in1k".
     _check_name("timm", name.partition(".")[0], timm.list_models())
-    with _Download("timm", name):
+    with _download("timm", name):
         model = timm.create_model(name, pretrained=True, num_classes=0)
     wanted = timm.data.resolve_model_data_config(model)
     size = _sides(wanted["input_size"][1:])
@@ -116,22 +117,17 @@ def _without_classifier(model: Any, name: str) -> Any:
     )
 
 
-class _Download:
+@contextmanager
+def _download(library: str, name: str) -> Iterator[None]:
     """Turn the many errors of a failed download into one that says what to do."""
-
-    def __init__(self, library: str, name: str) -> None:
-        self.library, self.name = library, name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Exception):
-            raise MissingWeightsError(
-                f"backbone: {self.library} could not load the weights of {self.name!r} ({error}). "
-                "It downloads them once; without a network, bring its cache (TORCH_HOME for "
-                "torchvision, HF_HOME for timm) from a machine that has one."
-            ) from error
+    try:
+        yield
+    except Exception as error:
+        raise MissingWeightsError(
+            f"backbone: {library} could not load the weights of {name!r} ({error}). It downloads "
+            "them once; without a network, bring its cache (TORCH_HOME for torchvision, HF_HOME "
+            "for timm) from a machine that has one."
+        ) from error
 
 
 def _check_name(library: str, name: str, known: Sequence[str]) -> None:

@@ -15,8 +15,8 @@ from sklearn.utils import Tags
 from kernull.errors import BadImageError, BadImageWarning
 from kernull.views.images.backbones import Backbone, backbone_name, load_backbone, n_threads
 from kernull.views.images.extraction import digest_all, extract, progress_bar
+from kernull.views.images.preprocessing import resolve_region
 from kernull.views.images.reading import Image, list_images
-from kernull.views.images.regions import resolve_region
 
 __all__ = ["BackboneFeatures", "ImageViews"]
 
@@ -61,6 +61,47 @@ class _ImageTransformer(TransformerMixin, BaseEstimator):
             )
         if self.cache is not None and not isinstance(self.cache, str | os.PathLike):
             raise ValueError(f"cache: got {self.cache!r}; expected None or the path of a folder.")
+
+    def transform(self, X: Any) -> Features:
+        """Features of images; those of several networks side by side.
+
+        Parameters
+        ----------
+        X : array, sequence or path
+            Images of shape (n, H, W) or (n, H, W, C), as uint8, uint16 or floats from 0 to 1; a
+            sequence of paths, arrays or Pillow images; or a folder, whose images are taken in the
+            order of :func:`image_paths`.
+
+        Returns
+        -------
+        array of shape (n, d), float32
+
+        Raises
+        ------
+        BadImageError
+            With ``on_error="raise"``, after all others are done, if images cannot be read.
+        """
+        self._check()
+        return self._extract(X, self._parts())
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the features: the network's or the view's, and a number.
+
+        Parameters
+        ----------
+        input_features : ignored
+            Present for scikit-learn's interface.
+
+        Returns
+        -------
+        array of str
+        """
+        counts = [(name, backbone.n_features) for name, backbone, _ in self._parts()]
+        return np.array([f"{name}_{i}" for name, n in counts for i in range(n)], dtype=object)
+
+    def _parts(self) -> list[tuple[str, Backbone, Any]]:
+        """Name, network and region of each view."""
+        raise NotImplementedError
 
     def _load(self, backbone: Any) -> Backbone:
         return load_backbone(
@@ -192,46 +233,9 @@ class BackboneFeatures(_ImageTransformer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def transform(self, X: Any) -> Features:
-        """Features of images.
-
-        Parameters
-        ----------
-        X : array, sequence or path
-            Images of shape (n, H, W) or (n, H, W, C), as uint8, uint16 or floats from 0 to 1; a
-            sequence of paths, arrays or Pillow images; or a folder, whose images are taken in the
-            order of :func:`image_paths`.
-
-        Returns
-        -------
-        array of shape (n, d), float32
-
-        Raises
-        ------
-        BadImageError
-            With ``on_error="raise"``, after all others are done, if images cannot be read.
-        """
-        self._check()
-        network = self._load(self.backbone)
-        return self._extract(X, [(self._name, network, self.region)])
-
-    @property
-    def _name(self) -> str:
-        return backbone_name(self.backbone)
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the features: the network's, and a number.
-
-        Parameters
-        ----------
-        input_features : ignored
-            Present for scikit-learn's interface.
-
-        Returns
-        -------
-        array of str
-        """
-        return _feature_names({self._name: self._load(self.backbone).n_features})
+    def _parts(self) -> list[tuple[str, Backbone, Any]]:
+        network = self._load(self.backbone)  # which judges the name
+        return [(backbone_name(self.backbone), network, self.region)]
 
 
 class ImageViews(_ImageTransformer):
@@ -304,21 +308,6 @@ class ImageViews(_ImageTransformer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def transform(self, X: Any) -> Features:
-        """Features of images by all networks, side by side.
-
-        Parameters
-        ----------
-        X : array, sequence or path
-            Images; see :meth:`BackboneFeatures.transform`.
-
-        Returns
-        -------
-        array of shape (n, sum of d), float32
-        """
-        self._check()
-        return self._extract(X, self._parts())
-
     @property
     def views_(self) -> dict[str, slice]:
         """Columns of each view."""
@@ -328,22 +317,7 @@ class ImageViews(_ImageTransformer):
             start += backbone.n_features
         return views
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the features: the view's, and a number.
-
-        Parameters
-        ----------
-        input_features : ignored
-            Present for scikit-learn's interface.
-
-        Returns
-        -------
-        array of str
-        """
-        return _feature_names({name: backbone.n_features for name, backbone, _ in self._parts()})
-
     def _parts(self) -> list[tuple[str, Backbone, Any]]:
-        """Name, network and region of each view."""
         one = isinstance(self.backbones, str | os.PathLike)
         backbones = [self.backbones] if one else list(self.backbones)
         if not backbones:
@@ -377,8 +351,3 @@ def _named_regions(regions: Any) -> dict[str, Any]:
     for region in named.values():
         resolve_region(region)
     return named
-
-
-def _feature_names(counts: Mapping[str, int]) -> NDArray[np.object_]:
-    names = [f"{name}_{i}" for name, count in counts.items() for i in range(count)]
-    return np.array(names, dtype=object)
