@@ -5,12 +5,12 @@ repository), not of the installed package.
 """
 
 from kernull.datasets._bundled import (
+    MultiViewData,
     load_breast_cancer_views,
     load_digits_views,
     load_wine_views,
 )
 from kernull.datasets._line import LineData, make_line
-from kernull.datasets._types import MultiViewData
 
 __all__ = [
     "LineData",

@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LineData", "make_line"]
-
 #: What is measured of every part, by the instrument that measures it.
 VIEWS = {
     "drive": ("force", "power", "torque", "speed"),

@@ -1,8 +1,8 @@
 """Looking at models: explanations, and displays in scikit-learn's manner."""
 
-from kernull.inspection.boundary import BoundaryDisplay
 from kernull.inspection.columns import ColumnReason, column_reasons
 from kernull.inspection.displays import (
+    BoundaryDisplay,
     ContributionsDisplay,
     ConvergenceDisplay,
     ScoresDisplay,

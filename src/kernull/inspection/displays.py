@@ -1,4 +1,4 @@
-"""Displays of weights, convergence, scores and contributions.
+"""Displays of weights, convergence, scores, contributions and boundaries.
 
 Each is made by ``from_estimator`` (or from what it shows), keeps the data, and has
 ``plot(ax=None)``; afterwards ``ax_`` and ``figure_`` are the matplotlib objects.
@@ -11,16 +11,49 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
-from kernull.inspection._figures import GROUPS, NORMAL, OUTLIER, PALE, get_axes
+from kernull.errors import need
 from kernull.models.explanation import Explanation
 
-__all__ = ["ContributionsDisplay", "ConvergenceDisplay", "ScoresDisplay", "WeightsDisplay"]
+__all__ = [
+    "BoundaryDisplay",
+    "ContributionsDisplay",
+    "ConvergenceDisplay",
+    "ScoresDisplay",
+    "WeightsDisplay",
+]
+
+NORMAL = "#4878a8"
+OUTLIER = "#c0392b"
+PALE = "#9aa5b1"
+#: Colours of further groups.
+GROUPS = (NORMAL, "#d9952b", "#5d9b6a", "#8064a2")
+SURFACE: dict[str, Any] = {"plot_method": "contourf", "cmap": "Greys", "levels": 12, "alpha": 0.5}
 
 
-class WeightsDisplay:
+class Display:
+    """A picture, and the matplotlib objects that it is drawn on."""
+
+    ax_: Any
+    figure_: Any
+
+    def _drawn_on(self, ax: Any) -> Self:
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def get_axes(ax: Any, **figure: Any) -> Any:
+    """The axes given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    plt = need("matplotlib.pyplot", "displays need matplotlib: pip install kernull[plot].")
+    return plt.subplots(layout="tight", **figure)[1]
+
+
+class WeightsDisplay(Display):
     """Bars of the kernel weights.
 
     Parameters
@@ -36,9 +69,6 @@ class WeightsDisplay:
     ax_, figure_
         matplotlib axes and figure, after `plot`.
     """
-
-    ax_: Any
-    figure_: Any
 
     def __init__(self, weights: Array, names: Sequence[str], title: str | None = None) -> None:
         self.weights = np.asarray(weights, dtype=float)
@@ -78,11 +108,10 @@ class WeightsDisplay:
         ax.set_xlabel("weight b" if hidden <= 0 else f"weight b ({hidden} lighter ones not shown)")
         if self.title:
             ax.set_title(self.title, fontsize="medium", loc="left")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     """The certified relative gap by iteration, with the tolerance.
 
     Parameters
@@ -94,9 +123,6 @@ class ConvergenceDisplay:
     label : str, optional
         Name of the run, for comparisons on one pair of axes.
     """
-
-    ax_: Any
-    figure_: Any
 
     def __init__(self, gaps: Array, tol: float | None = None, label: str | None = None) -> None:
         self.gaps = np.asarray(gaps, dtype=float)
@@ -134,23 +160,17 @@ class ConvergenceDisplay:
         ax.set_yscale("log")
         if self.tol is not None:
             has_line = any(line.get_label() == "tolerance" for line in ax.get_lines())
-            ax.axhline(
-                self.tol,
-                color="0.5",
-                linewidth=1,
-                linestyle="--",
-                label="_" if has_line else "tolerance",
-            )
+            label = "_" if has_line else "tolerance"
+            ax.axhline(self.tol, color="0.5", linewidth=1, linestyle="--", label=label)
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_xlabel("iteration")
         ax.set_ylabel("relative duality gap")
         if self.label is not None or self.tol is not None:
             ax.legend(frameon=False, fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
-class ScoresDisplay:
+class ScoresDisplay(Display):
     """Histograms of scores with the threshold.
 
     Parameters
@@ -162,9 +182,6 @@ class ScoresDisplay:
     false_alarm_rate : float, optional
         The rate that the threshold stands for.
     """
-
-    ax_: Any
-    figure_: Any
 
     def __init__(
         self, groups: dict[str, Array], threshold: float, false_alarm_rate: float | None = None
@@ -230,11 +247,10 @@ class ScoresDisplay:
         ax.set_xlabel("score (higher is more normal)")
         ax.set_ylabel("share of the group")
         ax.legend(fontsize="small", framealpha=0.9, edgecolor="none")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
-class ContributionsDisplay:
+class ContributionsDisplay(Display):
     """Contributions of the views to one row's score, against normal rows.
 
     Parameters
@@ -244,9 +260,6 @@ class ContributionsDisplay:
     row : int
         Position of the row.
     """
-
-    ax_: Any
-    figure_: Any
 
     def __init__(self, explanation: Explanation, row: int = 0) -> None:
         self.explanation = explanation
@@ -277,6 +290,81 @@ class ContributionsDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw bars by view; red where lower than 95% of normal rows."""
-        self.ax_ = self.explanation.plot(self.row, ax=ax)
-        self.figure_ = self.ax_.figure
-        return self
+        return self._drawn_on(self.explanation.plot(self.row, ax=ax))
+
+
+class BoundaryDisplay(Display):
+    """The score over the plane, and the line of the threshold.
+
+    A thin layer over scikit-learn's ``DecisionBoundaryDisplay``: it draws the line at the
+    threshold, and the rows.
+
+    Parameters
+    ----------
+    surface : DecisionBoundaryDisplay
+        Of the estimator's decision function.
+    X : array of shape (m, 2)
+        Rows to draw.
+    y : array of +1 and -1, optional
+        What the rows are.
+    """
+
+    def __init__(self, surface: Any, X: Any, y: Any = None) -> None:
+        self.surface = surface
+        self.X = np.asarray(X, dtype=float)
+        self.y = None if y is None else np.asarray(y)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        grid_resolution: int = 150,
+        eps: float = 0.5,
+        ax: Any = None,
+    ) -> Self:
+        """Display a fitted estimator of two columns.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : table of shape (m, 2)
+            Rows to draw; they also set the limits.
+        y : array of +1 and -1, optional
+            What the rows are: +1 normal, -1 outliers.
+        grid_resolution : int
+            Points a side.
+        eps : float
+            Margin around the rows.
+        ax : matplotlib axes, optional
+        """
+        check_is_fitted(estimator)
+        if estimator.n_features_in_ != 2:
+            raise ValueError(
+                f"estimator: got a model of {estimator.n_features_in_} columns; a boundary can be "
+                "drawn for 2."
+            )
+        ax = get_axes(ax, figsize=(5.6, 4.4))
+        sizes = {"grid_resolution": grid_resolution, "eps": eps}
+        surface = DecisionBoundaryDisplay.from_estimator(
+            estimator, X, response_method="decision_function", ax=ax, **sizes, **SURFACE
+        )
+        return cls(surface, X, y).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the rows and the line where the score meets the threshold."""
+        ax = self.surface.ax_ if ax is None else ax
+        if ax is not self.surface.ax_:
+            self.surface.plot(ax=ax, **SURFACE)
+        places = self.surface.xx0, self.surface.xx1, self.surface.response
+        ax.contour(*places, levels=[0.0], colors="black", linewidths=1.4)
+        normal = np.ones(len(self.X), dtype=bool) if self.y is None else self.y == 1
+        for mask, colour, label in ((normal, NORMAL, "normal"), (~normal, OUTLIER, "outliers")):
+            if mask.any():
+                style = {"color": colour, "edgecolor": "white", "linewidth": 0.5, "label": label}
+                ax.scatter(*self.X[mask].T, s=16, **style)
+        ax.plot([], [], color="black", linewidth=1.4, label="threshold")
+        ax.legend(frameon=True, fontsize="small", loc="best")
+        return self._drawn_on(ax)
