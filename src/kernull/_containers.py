@@ -11,19 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 
-__all__ = [
-    "as_frame",
-    "as_numpy",
-    "cuda_device_of",
-    "frame_library",
-    "host",
-    "is_dask",
-    "is_tensor",
-    "map_rows",
-    "match_container",
-    "tensor_on",
-]
-
 
 def is_tensor(X: Any) -> bool:
     """Whether X is a torch tensor."""

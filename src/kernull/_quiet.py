@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["collected", "silenced", "warn"]
-
 _silenced: ContextVar[tuple[type[Warning], ...]] = ContextVar("silenced", default=())
 _collected: ContextVar[tuple[tuple[type[Warning], list[str]], ...]] = ContextVar(
     "collected", default=()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["visible"]
-
 #: The joiners that Persian, Indic scripts and emoji are written with.
 _KEPT = frozenset("\u200c\u200d")
 

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_threads", "in_threads", "one_blas_thread", "threads_for"]
-
 #: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
 FEW_ROWS = 300
 

@@ -15,8 +15,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernull._typing import Array, Indices
 
-__all__ = ["P_INF", "P_ONE", "Sphere", "minimise_on_sphere"]
-
 #: Below this distance from 1, or above this p, weights are those of the limit to double precision.
 P_ONE = 1.0 + 1e-8
 P_INF = 1e15

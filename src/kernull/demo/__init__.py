@@ -7,6 +7,7 @@ on data that ship with scikit-learn, and a report. Needs no file and no network.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from dataclasses import replace
@@ -39,14 +40,7 @@ SHOWN = 8
 
 
 class Findings:
-    """What the model found among the new parts of a line, the oddest first.
-
-    Parameters
-    ----------
-    line : LineData
-    folder : pathlib.Path
-        Where ``line.write`` put its tables.
-    """
+    """What the model found among the new parts that ``line.write`` put there, oddest first."""
 
     def __init__(self, line: LineData, folder: Path) -> None:
         started = time.perf_counter()
@@ -144,28 +138,8 @@ def _write_report(found: Findings, folder: Path) -> Path:
     )
 
 
-def _draw(found: Findings, folder: Path) -> Path | None:
-    try:
-        return draw_part(found, folder / "part.png")
-    except ImportError:  # the extra `plot` is not installed
-        return None
-
-
 def main(folder: str | Path = OUT, *, quiet: bool = False) -> int:
-    """Run the demo.
-
-    Parameters
-    ----------
-    folder : path-like
-        Where to put tables, model, picture and report.
-    quiet : bool
-        Whether to leave out the progress bar.
-
-    Returns
-    -------
-    int
-        The exit status.
-    """
+    """Run the demo: tables, model, picture and report go into a folder; gives the exit status."""
     console, out = Console(), Path(folder)
     results: dict[str, Any] = {}
     with (
@@ -178,10 +152,10 @@ def main(folder: str | Path = OUT, *, quiet: bool = False) -> int:
         task = bar.add_task("Comparing on data of scikit-learn", total=None)
         results = comparison(lambda done, of: bar.update(task, completed=done, total=of))
         console.print(comparison_grid(results))
-        page, path = _write_report(found, out), _draw(found, out)
-    console.print(
-        "Picture: " + (str(path) if path else "pip install 'kernull[plot]'"), markup=False
-    )
+        page, picture = _write_report(found, out), "pip install 'kernull[plot]'"
+        with contextlib.suppress(ImportError):
+            picture = str(draw_part(found, out / "part.png"))
+    console.print(f"Picture: {picture}", markup=False)
     console.print(f"Report: {page}", markup=False, soft_wrap=True)
     console.print(
         f"Go on: kernull explain {out}/line.kernull {out}/new.csv --id part --flagged",

@@ -85,15 +85,7 @@ def comparison(
 ) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """AUC and share of normal rows flagged, by problem and entrant, over some random halves.
 
-    Parameters
-    ----------
-    step : callable
-        Called with the number of halves that are done and of all.
-
-    Returns
-    -------
-    dict
-        By problem and entrant, pairs of AUC and realised false alarms.
+    ``step`` is called with the number of halves that are done, and of all.
     """
     out: dict[str, dict[str, list[tuple[float, float]]]] = {}
     todo = problems()

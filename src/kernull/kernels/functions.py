@@ -192,18 +192,7 @@ class FittedKernel:
 
 
 def parse_kernels(kernels: Any) -> list[KernelSpec]:
-    """Turn what a user passed as ``kernels`` into specifications.
-
-    Parameters
-    ----------
-    kernels : str, callable, or list of these
-        Names of `KERNELS`, functions ``f(X, Y) -> array of shape (len(X), len(Y))``, or a list
-        that mixes them.
-
-    Returns
-    -------
-    list of KernelSpec
-    """
+    """Specifications of names of `KERNELS`, functions f(X, Y), or a list that mixes them."""
     items = list(kernels) if isinstance(kernels, list | tuple) else [kernels]
     if not items:
         raise ValueError("kernels: got an empty list; expected at least one kernel.")
@@ -351,21 +340,8 @@ def neighbour_distance(
 ) -> float:
     r"""Median over rows of the distance to the nearest row that is not a copy of it.
 
-    A weight counts as that many copies of its row, so a row of weight 2 and two equal rows give
-    the same.
-
-    Parameters
-    ----------
-    X, metric, sample_weight
-        As in `mean_distance`.
-    random_state : int
-        Seed of the subsample of rows that is taken beyond ``NEIGHBOUR_ROWS``; their neighbours
-        are looked for among all rows.
-
-    Returns
-    -------
-    float
-        0.0 when all rows coincide.
+    Arguments as in `mean_distance`; beyond ``NEIGHBOUR_ROWS`` rows a subsample stands for all, and
+    its neighbours are looked for among all rows. 0 where all rows coincide.
 
     Examples
     --------
@@ -417,21 +393,7 @@ def auto_factor(
     the distance that one row usually has to the nearest other. A kernel should tell a row from its
     neighbours and still see some of them. In few dimensions neighbours are near (s is D/4 or
     less), in many dimensions all rows are nearly equally far from each other (s is close to D): no
-    one factor of D serves both.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        One view of the training rows, scaled.
-    mean : float
-        Its mean distance D.
-    metric, sample_weight
-        As in `mean_distance`.
-
-    Returns
-    -------
-    float
-        s / D, no less than 1/4 and no more than 2.
+    one factor of D serves both. Gives s / D, from `AUTO_RANGE`, of the scaled rows X of one view.
     """
     nearest = neighbour_distance(X, metric, sample_weight)
     low, high = AUTO_RANGE

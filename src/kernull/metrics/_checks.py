@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["OUTLIER", "TARGET", "checked", "checked_threshold", "split"]
-
 TARGET, OUTLIER = 1, -1
 
 

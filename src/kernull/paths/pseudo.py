@@ -32,21 +32,9 @@ Generator = Callable[[Array, int, np.random.Generator], PseudoRows]
 
 
 def draw_pseudo(kind: str, X: Array, count: int, rng: np.random.Generator) -> PseudoRows:
-    """Pseudo-rows of one of the kinds of `PSEUDO` around the targets X.
+    """So many pseudo-rows of one of the kinds of `PSEUDO` around the targets X, of shape (n, d).
 
-    Parameters
-    ----------
-    kind : str
-        A name of `PSEUDO`.
-    X : array of shape (n, d)
-        Targets.
-    count : int
-        Number of pseudo-outliers (``"shift"`` gives as many as it finds edge rows).
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    PseudoRows
+    ``"shift"`` gives as many as it finds edge rows.
 
     Examples
     --------

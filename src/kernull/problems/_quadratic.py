@@ -22,8 +22,6 @@ try:  # what OneClassSVM calls; below a few hundred rows its own checks take mos
 except ImportError:  # scikit-learn promises it to nobody
     _libsvm = None
 
-__all__ = ["CappedProblem", "check_nu", "curvature", "free_rows", "slack", "solve_capped"]
-
 #: libsvm's tolerance on gradients of about one; its single precision allows no less.
 _TOLERANCE = 1e-9
 #: libsvm's steps: on kernels of low rank its rounding keeps it from ever reaching the tolerance.
@@ -124,16 +122,8 @@ def curvature(K: Array, V: Array) -> Array:
 
     .. math:: P = K^{-1} - K^{-1} 1 1' K^{-1} / (1'K^{-1}1)
 
-    Parameters
-    ----------
-    K : array of shape (f, f)
-        Combined kernel of the free rows.
-    V : array of shape (f, J)
-        Change of the inner gradient at the free rows with each weight.
-
-    Returns
-    -------
-    array of shape (J, J)
+    with the combined kernel K of the free rows, of shape (f, f), and the change V of the inner
+    gradient there with each weight, of shape (f, J).
     """
     f, J = V.shape
     if f < 2:  # a single free row cannot move: the solution is locally constant

@@ -36,8 +36,6 @@ from kernull.report._model_card import (
 )
 from kernull.tables import TableViews, as_table
 
-__all__ = ["Content", "Judgement", "Reason", "Row", "can_explain", "gather"]
-
 #: Bins of the histogram of scores, and rates of the calibration table.
 BINS = 32
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -150,26 +148,7 @@ def gather(
     table: TableViews | None = None,
     judgement: Judgement | None = None,
 ) -> Content:
-    """Judge rows and collect what a report says about them.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    X : table of shape (m, d)
-        As the model takes it; as ``table`` takes it where that is given.
-    y : array of shape (m,), optional
-        +1 for rows that are normal, -1 for those that are not.
-    row_names : sequence of str, optional
-        Names of the rows; their numbers (from 1) by default.
-    column_names : sequence of str, optional
-        Names of the columns; the model's by default.
-    max_rows : int
-        Flagged rows that are listed, those with the lowest scores.
-    table : TableViews, optional
-        What the model reads tables by.
-    judgement : Judgement, optional
-        What was found out about the rows already.
-    """
+    """Judge rows and collect what a report says about them; see `render_report`."""
     rows = None if table is None else as_table(X)
     absent = () if judgement is None else judgement.absent
     reading = None if table is None or rows is None else table.read(rows, absent)

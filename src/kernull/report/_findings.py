@@ -15,8 +15,6 @@ from kernull.inspection.findings import plain_number
 from kernull.tables import GapFiller, Reading, Table, TableViews
 from kernull.tables.cells import as_dates, as_text
 
-__all__ = ["Drift", "Group", "TimeLine", "drifts", "groups_of", "reasons_of", "time_line"]
-
 #: Scores that may be evaluated for reasons by column; rows beyond have none.
 MAX_SCORES = 40_000
 #: Tables with more columns have no reasons by column.

@@ -17,17 +17,6 @@ from kernull.models.evidence import warn_of_views
 from kernull.models.explanation import Explanation
 from kernull.models.rules import EvidenceRule
 
-__all__ = [
-    "cautions",
-    "columns_of",
-    "kernels_of",
-    "names_of_columns",
-    "say_by_view",
-    "training_rows",
-    "versions",
-    "views_of",
-]
-
 #: Training rows that were set aside, of which so many are named.
 MAX_SUSPECTS = 10
 #: Views whose share in the decision a caution names.

@@ -19,8 +19,6 @@ from kernull.report._content import Content, Judgement, gather
 from kernull.report._svg import Line, bar_chart, histogram, line_chart, mini_chart, time_chart
 from kernull.tables import TableViews
 
-__all__ = ["render_report", "save_report"]
-
 #: Bars of the chart of weights; all are in the table beside it.
 MAX_BARS = 20
 #: Flagged rows that are shown at once.

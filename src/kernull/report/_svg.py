@@ -14,11 +14,6 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-__all__ = [
-    "Chart", "Line", "bar_chart", "histogram", "line_chart", "mini_chart", "nice_ticks",
-    "time_chart",
-]  # fmt: skip
-
 WIDTH, HEIGHT = 460, 270
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 44
 
@@ -56,6 +51,22 @@ class Chart:
         low, high = self.y_range
         inner = self.height - TOP - BOTTOM
         return TOP + inner - (value - low) / (high - low) * inner
+
+    def bar(self, x: float, y: float, w: float, h: float, css: str, tip: str) -> None:
+        """Append a bar that tells its values."""
+        self.add(
+            '<rect x="{x}" y="{y}" width="{w}" height="{h}" class="mark {c}" data-tip="{t}"/>',
+            x=x, y=y, w=w, h=h, c=css, t=tip,
+        )  # fmt: skip
+
+    def outline(self, edges: Sequence[float], values: Sequence[float]) -> None:
+        """Append the outline of a histogram."""
+        path = "".join(
+            f"{'L' if b else 'M'}{self.x(edges[b]):.1f} {self.y(value):.1f}"
+            f"H{self.x(edges[b + 1]):.1f}"
+            for b, value in enumerate(values)
+        )
+        self.add('<path d="{d}" class="outline"/>', d=path)
 
     def add(self, template: str, **values: object) -> None:
         """Append an element; values are escaped."""
@@ -185,19 +196,10 @@ def histogram(
             if values[b] > 0:
                 top, bottom = chart.y(base + values[b]), chart.y(base)
                 tip = f"{edges[b]:.3g} to {edges[b + 1]:.3g}: {100 * values[b]:.3g}% {name}"
-                chart.add(
-                    '<rect x="{x}" y="{y}" width="{w}" height="{h}" class="mark {c}" '
-                    'data-tip="{tip}"/>',
-                    x=x0 + 0.5, y=top, w=max(x1 - x0 - 1.0, 0.5), h=max(bottom - top, 0.5),
-                    c=css, tip=tip,
-                )  # fmt: skip
+                wide, high = max(x1 - x0 - 1.0, 0.5), max(bottom - top, 0.5)
+                chart.bar(x0 + 0.5, top, wide, high, css, tip)
                 base += values[b]
-    path = "".join(
-        f"{'L' if b else 'M'}{chart.x(edges[b]):.1f} {chart.y(outline[b]):.1f}"
-        f"H{chart.x(edges[b + 1]):.1f}"
-        for b in range(bins)
-    )
-    chart.add('<path d="{d}" class="outline"/>', d=path)
+    chart.outline(edges, outline)
     chart.add(
         '<line x1="{x}" x2="{x}" y1="{t}" y2="{b}" class="threshold"/>',
         x=chart.x(threshold), t=float(TOP), b=chart.y(0.0),
@@ -271,12 +273,9 @@ def time_chart(
     chart.x_axis([(float(i), labels[i]) for i in range(0, len(rows), step)], "", "start")
     for i, (share, f, n) in enumerate(zip(shares, flagged, rows, strict=True)):
         if f:
-            top = chart.y(share)
-            chart.add(
-                '<rect x="{x}" y="{y}" width="{w}" height="{h}" class="mark odd" data-tip="{t}"/>',
-                x=chart.x(i) + 1.0, y=top, w=max(chart.x(i + 1) - chart.x(i) - 2.0, 1.0),
-                h=max(chart.y(0.0) - top, 1.0), t=f"{labels[i]}: {f} of {n} rows flagged",
-            )  # fmt: skip
+            left, top, tip = chart.x(i), chart.y(share), f"{labels[i]}: {f} of {n} rows flagged"
+            wide, tall = max(chart.x(i + 1) - left - 2.0, 1.0), max(chart.y(0.0) - top, 1.0)
+            chart.bar(left + 1.0, top, wide, tall, "odd", tip)
     chart.add(
         '<line x1="{a}" x2="{b}" y1="{y}" y2="{y}" class="outline"/>',
         a=chart.x(0.0), b=chart.x(len(rows)), y=chart.y(usual),
@@ -300,16 +299,10 @@ def mini_chart(
     for b in range(bins):
         name = f"{edges[b]} to {edges[b + 1]}" if numbers else edges[b]
         tip = f"{name}: {new[b]:.1%} of new rows, {training[b]:.1%} in training"
-        chart.add(
-            '<rect x="{x}" y="{y}" width="{w}" height="{h}" class="mark normal" data-tip="{t}"/>',
-            x=chart.x(b) + 0.5, y=chart.y(new[b]), w=max(chart.x(b + 1) - chart.x(b) - 1.0, 1.0),
-            h=max(bottom - chart.y(new[b]), 0.5), t=tip,
-        )  # fmt: skip
-    path = "".join(
-        f"{'L' if b else 'M'}{chart.x(b):.1f} {chart.y(training[b]):.1f}H{chart.x(b + 1):.1f}"
-        for b in range(bins)
-    )
-    chart.add('<path d="{d}" class="outline"/>', d=path)
+        left, top = chart.x(b), chart.y(new[b])
+        wide, tall = max(chart.x(b + 1) - left - 1.0, 1.0), max(bottom - top, 0.5)
+        chart.bar(left + 0.5, top, wide, tall, "normal", tip)
+    chart.outline(range(bins + 1), training)
     if numbers:
         for at, text, anchor in ((0, edges[0], "start"), (bins, edges[-1], "end")):
             chart.text(chart.x(at), bottom + 16, text, anchor)

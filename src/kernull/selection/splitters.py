@@ -167,15 +167,7 @@ def one_class_splits(
 ) -> list[tuple[Indices, Indices]]:
     """Splits from whatever scikit-learn accepts as ``cv``, checked and without outliers in train.
 
-    Parameters
-    ----------
-    cv : None, int, splitter or iterable of (train, test)
-        None or a number: `OneClassKFold`.
-    labels : array of +1 / -1
-    need_outliers : bool
-        Whether each validation part must have outliers.
-    random_state : int, RandomState or None
-        Seed of `OneClassKFold`.
+    None or a number is `OneClassKFold`; ``need_outliers`` asks for some in each validation part.
     """
     if cv is None or (isinstance(cv, int | np.integer) and not isinstance(cv, bool)):
         cv = OneClassKFold(5 if cv is None else int(cv), random_state=random_state)
