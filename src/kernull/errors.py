@@ -7,30 +7,6 @@ from typing import Any
 
 from kernull._text import visible
 
-__all__ = [
-    "ApproximationWarning",
-    "BadImageError",
-    "BadImageWarning",
-    "CalibrationWarning",
-    "CannotFlagWarning",
-    "ClusterError",
-    "ConstantViewWarning",
-    "DominantViewWarning",
-    "EdgeOfGridWarning",
-    "GapsWarning",
-    "InvalidKernelError",
-    "MemoryLimitError",
-    "MissingCapabilityError",
-    "MissingDependencyError",
-    "MissingWeightsError",
-    "ModelFileError",
-    "NearCopiesWarning",
-    "TableError",
-    "TooFewRowsWarning",
-    "ZeroProjectionWarning",
-    "need",
-]
-
 
 class InvalidKernelError(ValueError):
     """A kernel stack is not a stack of symmetric positive semidefinite matrices."""

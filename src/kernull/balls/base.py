@@ -6,8 +6,6 @@ from typing import Any, Protocol
 
 from kernull._typing import Array
 
-__all__ = ["Ball", "ConvexBall", "KloftBall", "QuadraticBall"]
-
 
 class Ball(Protocol):
     """A convex set of weights b >= 0.

@@ -13,8 +13,6 @@ from kernull._typing import Array
 from kernull.balls._sphere import P_INF, P_ONE, Sphere, minimise_on_sphere
 from kernull.balls.simplex import minimise_on_simplex
 
-__all__ = ["LpBall"]
-
 
 class LpBall:
     r"""Weights with :math:`b \ge 0, \|b\|_p \le 1`.

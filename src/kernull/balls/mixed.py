@@ -11,8 +11,6 @@ from kernull._typing import Array
 from kernull.balls._sphere import P_INF, P_ONE, Sphere, minimise_on_sphere
 from kernull.balls.lp import LpBall
 
-__all__ = ["MixedBall"]
-
 
 class MixedBall:
     r"""Weights with :math:`b \ge 0, \|b\|_{r,p} \le 1`, in groups g.

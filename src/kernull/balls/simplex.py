@@ -8,8 +8,6 @@ import numpy as np
 
 from kernull._typing import Array
 
-__all__ = ["Simplex", "minimise_on_simplex"]
-
 
 class Simplex:
     """Weights that are non-negative and sum to one (an average of kernels)."""

@@ -28,8 +28,6 @@ from kernull.methods import pyod_detector
 from kernull.metrics import auc
 from kernull.views import join_views
 
-__all__ = ["OURS", "comparison", "comparison_grid"]
-
 REPEATS = 3
 #: Share of normal rows that everyone is asked to flag.
 RATE = 0.05

@@ -14,8 +14,6 @@ from kernull.models.explanation import one_in
 if TYPE_CHECKING:
     from kernull.demo import Findings
 
-__all__ = ["Drawn", "draw_part", "drawn"]
-
 INK, QUIET, PALE, BAND, ODD = "#1f2328", "#59636e", "#e4e8ec", "#9dc3e6", "#cf222e"
 SIZE = (10.0, 4.9)
 

@@ -22,8 +22,6 @@ import numpy as np
 from kernull._typing import Array, Mask
 from kernull.tables import GapFiller
 
-__all__ = ["ColumnReason", "column_reasons"]
-
 #: Rows that are scored at once.
 BLOCK = 20_000
 #: Of the distance to the threshold: a smaller gain is none.

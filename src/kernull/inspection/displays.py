@@ -18,14 +18,6 @@ from kernull._typing import Array
 from kernull.errors import need
 from kernull.models.explanation import Explanation
 
-__all__ = [
-    "BoundaryDisplay",
-    "ContributionsDisplay",
-    "ConvergenceDisplay",
-    "ScoresDisplay",
-    "WeightsDisplay",
-]
-
 NORMAL = "#4878a8"
 OUTLIER = "#c0392b"
 PALE = "#9aa5b1"

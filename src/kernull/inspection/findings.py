@@ -14,8 +14,6 @@ from kernull.inspection.columns import ColumnReason, column_reasons
 from kernull.tables import Reading, Table, TableViews, as_table
 from kernull.tables.cells import as_text
 
-__all__ = ["TableReason", "explain_columns", "plain_number", "table_reasons"]
-
 
 @dataclass(frozen=True)
 class TableReason:

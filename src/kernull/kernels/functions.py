@@ -25,19 +25,6 @@ from sklearn.metrics.pairwise import (
 from kernull._threads import in_threads
 from kernull._typing import Array
 
-__all__ = [
-    "BLOCK_ROWS",
-    "KERNELS",
-    "FittedKernel",
-    "KernelSpec",
-    "auto_factor",
-    "mean_distance",
-    "neighbour_distance",
-    "parse_kernels",
-    "squared_blocks",
-    "weighted_median",
-]
-
 KernelFunction = Callable[[Array, Array], Array]
 
 

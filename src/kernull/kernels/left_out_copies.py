@@ -18,8 +18,6 @@ import numpy as np
 from kernull._typing import Array
 from kernull.kernels.functions import squared_blocks
 
-__all__ = ["near_copy_share"]
-
 #: Share of independent rows that are called near copies.
 TOO_NEAR = 1e-3
 #: Neighbours that the nearest is compared with: groups up to this size are found.

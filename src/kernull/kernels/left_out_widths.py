@@ -29,8 +29,6 @@ from kernull.kernels.functions import (
     weighted_median,
 )
 
-__all__ = ["left_out_widths"]
-
 #: Rows beyond which one of them hardly moves a mean or a median.
 FEW_ROWS = 500
 

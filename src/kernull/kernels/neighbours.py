@@ -10,8 +10,6 @@ from sklearn.neighbors import KDTree, NearestNeighbors
 
 from kernull._typing import Array, Indices
 
-__all__ = ["nearest"]
-
 #: From this many columns on, trees are slower than looking at all rows (scikit-learn's rule).
 BRUTE_COLUMNS = 15
 

@@ -14,8 +14,6 @@ from kernull.errors import MissingDependencyError
 from kernull.methods.registry import KERNEL_SETTINGS, Method, get_method, method_names
 from kernull.metrics import auc
 
-__all__ = ["Row", "compare"]
-
 
 class Row(NamedTuple):
     """One method's line of a comparison."""

@@ -28,8 +28,6 @@ from kernull.models.model import calibrate
 from kernull.problems import check_nu
 from kernull.views import ViewScaler
 
-__all__ = ["AveragedOneClassSVM", "TableDetector", "pyod_detector"]
-
 
 class AveragedOneClassSVM(UnweightedEstimator):
     r"""scikit-learn's OneClassSVM on one fused kernel.

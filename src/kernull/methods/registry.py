@@ -23,17 +23,6 @@ from kernull.estimators import (
 from kernull.methods.peers import AveragedOneClassSVM, TableDetector, pyod_detector
 from kernull.paths import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS
 
-__all__ = [
-    "DELTAS",
-    "KERNEL_SETTINGS",
-    "NUS",
-    "PS",
-    "WIDTHS",
-    "Method",
-    "get_method",
-    "method_names",
-]
-
 #: The paper's grids of norms, of ridges relative to n, and of widths.
 PS, DELTAS, WIDTHS = PAPER_PS, PAPER_DELTAS, PAPER_WIDTHS
 #: Grid of the SVM methods' nu; the paper names none.

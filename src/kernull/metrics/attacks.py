@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernull.metrics._checks import OUTLIER, TARGET, checked, checked_threshold, split
 
-__all__ = ["AttackErrors", "acer", "apcer", "bpcer"]
-
 
 @dataclass(frozen=True)
 class AttackErrors:

@@ -10,8 +10,6 @@ from sklearn.metrics import roc_auc_score
 
 from kernull.metrics._checks import OUTLIER, TARGET, checked, split
 
-__all__ = ["EqualErrorRate", "auc", "eer", "threshold_at_eer"]
-
 
 @dataclass(frozen=True)
 class EqualErrorRate:

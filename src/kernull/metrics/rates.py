@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from kernull.metrics._checks import OUTLIER, TARGET, checked, checked_threshold, split
 from kernull.metrics.attacks import apcer, bpcer
 
-__all__ = ["bpcer_at_apcer", "g_mean", "hter"]
-
 
 def _errors(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> tuple[float, float]:
     """FAR and FRR at a threshold."""

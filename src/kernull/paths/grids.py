@@ -8,19 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "DELTAS",
-    "PAPER_DELTAS",
-    "PAPER_GRID",
-    "PAPER_PS",
-    "PAPER_WIDTHS",
-    "PS",
-    "WIDTHS",
-    "read_deltas",
-    "read_norms",
-    "read_widths",
-]
-
 #: The paper's norms; 10^6 stands for infinity there.
 PAPER_PS: tuple[float, ...] = (1.0, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 1e6)
 #: The paper's ridges, relative to n.

@@ -14,8 +14,6 @@ import numpy as np
 from kernull._typing import Array
 from kernull.kernels.neighbours import nearest
 
-__all__ = ["PSEUDO", "PseudoRows", "draw_pseudo"]
-
 #: How far beyond the data boxes and spheres reach (Tax and Duin take the data's own extent).
 MARGIN = 1.1
 

@@ -33,8 +33,6 @@ from kernull.stacks import DenseStack, Stack
 from kernull.stacks.planner import FEWEST_COLUMNS, basis_columns, parse_memory_limit
 from kernull.stacks.planner import MAX_COLUMNS as PLANNED_COLUMNS
 
-__all__ = ["Path", "Progress", "shared_path"]
-
 #: Below this many rows (on stacks that can be combined) the whole space is small enough.
 DIRECT_ROWS = 250
 #: On stacks that can be combined: beyond this share of n, finish what is left by factorisations.

@@ -25,8 +25,6 @@ from kernull._whole import write_whole
 from kernull.errors import ModelFileError
 from kernull.persistence.values import DTYPES, MAX_VALUES, check_size, decode, encode, entries
 
-__all__ = ["FORMAT_VERSION", "read_tree", "write_tree"]
-
 #: Version of the format that is written. Every version up to this one can be read.
 FORMAT_VERSION = 2
 #: Files above this size are not read unless asked for.

@@ -9,8 +9,6 @@ import numpy as np
 from kernull._typing import Array
 from kernull.errors import need
 
-__all__ = ["GraphBuilder"]
-
 #: Operator set of the graphs; every onnxruntime since 2022 runs it.
 OPSET = 17
 

@@ -17,8 +17,6 @@ import numpy as np
 
 from kernull.errors import ModelFileError
 
-__all__ = ["DTYPES", "MAX_VALUES", "Node", "check_size", "decode", "encode", "entries"]
-
 #: What a tensor of a model file may hold.
 DTYPES = frozenset(
     ["bool", "float16", "float32", "float64"]

@@ -8,8 +8,6 @@ from typing import Protocol
 
 from kernull._typing import Array
 
-__all__ = ["Evaluation", "Problem"]
-
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -23,8 +23,6 @@ from kernull.problems.base import Evaluation
 from kernull.stacks import DenseStack, Stack
 from kernull.stacks.dense import smallest_ritz_value
 
-__all__ = ["FisherProblem", "inverse_diagonal"]
-
 #: Squares of the coefficients, which are about 1 / ridge, must be numbers above 0.
 MAX_RIDGE = 1e140
 

@@ -18,8 +18,6 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from kernull._typing import Array, Indices
 from kernull.errors import InvalidKernelError
 
-__all__ = ["RidgeInverse"]
-
 
 @dataclass(frozen=True, eq=False)
 class RidgeInverse:

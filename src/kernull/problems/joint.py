@@ -17,8 +17,6 @@ from kernull.problems.base import Evaluation
 from kernull.problems.fisher import FisherProblem
 from kernull.stacks import BlockDiagonalStack
 
-__all__ = ["JointFisherProblem"]
-
 T = TypeVar("T")
 
 

@@ -22,8 +22,6 @@ from kernull.problems._quadratic import (
 )
 from kernull.problems.base import Evaluation
 
-__all__ = ["OneClassSVMProblem"]
-
 
 class OneClassSVMProblem(CappedProblem):
     r"""One-class SVM over a stack of kernels.

@@ -27,8 +27,6 @@ from kernull.problems.base import Evaluation
 from kernull.problems.ocsvm import boundary
 from kernull.stacks import DenseStack
 
-__all__ = ["SVDDProblem"]
-
 #: Squared radii below this share of the largest k(x, x) are rounding: the rows coincide.
 _ROUNDING = 1e-12
 

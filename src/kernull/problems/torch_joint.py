@@ -22,8 +22,6 @@ from kernull.problems.fisher import FisherProblem
 from kernull.problems.joint import JointFisherProblem
 from kernull.stacks.torch_tiled import TorchDenseStack
 
-__all__ = ["BatchedJointFisherProblem"]
-
 #: Tasks of at least this share of the largest one's rows join its batch.
 LIKE_SIZE = 0.8
 

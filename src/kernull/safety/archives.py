@@ -12,8 +12,6 @@ from typing import IO, Any
 
 import numpy as np
 
-__all__ = ["MAX_MEMBERS", "allowed", "check_npz", "read_file"]
-
 #: What a file may unpack to: so many bytes, or so many times its own size where that is more.
 MAX_UNPACKED = 2**30
 MAX_RATIO = 10

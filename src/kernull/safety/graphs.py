@@ -16,8 +16,6 @@ import numpy as np
 
 from kernull.errors import need
 
-__all__ = ["check_graph", "limit_memory", "run_limited"]
-
 #: Bytes of an ONNX file.
 MAX_FILE_BYTES = 2**31
 #: Nodes of a graph, those of its subgraphs and functions included.

@@ -11,8 +11,6 @@ from typing import Any
 
 from kernull.safety.archives import read_file
 
-__all__ = ["check_pixels", "decoding", "open_picture", "read_picture"]
-
 #: Kinds that Pillow decodes by itself. Others start programs (EPS), or few have ever attacked them.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 #: Files above this size are not read.

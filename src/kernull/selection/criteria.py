@@ -14,8 +14,6 @@ from kernull import metrics
 from kernull._typing import Array
 from kernull.paths.pseudo import PSEUDO, draw_pseudo
 
-__all__ = ["DEFAULT_CRITERION", "TARGETS_ONLY", "Criterion", "FoldView", "auc_of", "read_scoring"]
-
 #: Pseudo-outliers drawn a fold.
 PSEUDO_ROWS = 250
 #: The criterion used when there are no outliers; see docs/results/choosing.md.

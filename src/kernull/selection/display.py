@@ -10,8 +10,6 @@ import numpy as np
 from kernull._typing import Array
 from kernull.errors import need
 
-__all__ = ["SelectionDisplay"]
-
 
 class SelectionDisplay:
     """Scores of a (p, delta) grid, one panel a width, with the chosen model marked.

@@ -26,8 +26,6 @@ from kernull.stacks import DenseStack
 from kernull.stacks.given import read_precomputed
 from kernull.views import resolve_views
 
-__all__ = ["FoldTask", "Rows", "evaluate"]
-
 
 @dataclass(frozen=True)
 class Rows:

@@ -10,8 +10,6 @@ import numpy as np
 from kernull.paths import PAPER_DELTAS, PAPER_PS, Path, Progress, shared_path
 from kernull.stacks import DenseStack
 
-__all__ = ["path"]
-
 
 def path(
     stack: Any,

@@ -10,8 +10,6 @@ from scipy.stats import rankdata
 
 from kernull._typing import Array, Indices
 
-__all__ = ["best_index", "edges", "results_table"]
-
 #: From here on a norm counts as infinite: weights are uniform to many digits.
 NEARLY_INFINITE = 1e3
 

@@ -31,9 +31,6 @@ from kernull.selection.results import best_index, edges, results_table
 from kernull.selection.splitters import one_class_splits, read_labels
 from kernull.stacks.given import read_precomputed
 
-__all__ = ["MultiKernelFisherNullCV"]
-
-
 #: Parameters that models take as they are.
 PASSED: tuple[str, ...] = ("kernels", "scaling", "normalize", "decision", "score_type")
 PASSED += ("false_alarm_rate", "storage", "memory_limit", "dtype", "drop_constant")

@@ -16,8 +16,6 @@ from sklearn.utils.validation import _num_samples
 
 from kernull._typing import Indices
 
-__all__ = ["OneClassKFold", "OneClassShuffleSplit", "one_class_splits", "read_labels"]
-
 
 def read_labels(y: Any, n: int) -> Indices:
     """Labels +1 / -1 of n rows; None means that all are targets."""

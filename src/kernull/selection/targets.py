@@ -15,8 +15,6 @@ from kernull.selection.criteria import auc_of
 from kernull.selection.splitters import read_labels
 from kernull.stacks import DenseStack
 
-__all__ = ["TargetsOnly", "make_pseudo_scorer"]
-
 
 class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     """Train any one-class estimator on the targets (y = +1) among the rows it is given.

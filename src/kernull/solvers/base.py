@@ -24,19 +24,6 @@ from kernull.balls import Ball
 from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation, Problem
 
-__all__ = [
-    "SOLVERS",
-    "Record",
-    "Result",
-    "Solver",
-    "Tracker",
-    "iterations_shown",
-    "not_higher",
-    "relative_gap",
-    "solve",
-    "starting_weights",
-]
-
 #: What ``"auto"`` may stand for; see `pick`.
 AUTOMATIC = ("newton", "subspace", "cutting-plane", "frank-wolfe")
 

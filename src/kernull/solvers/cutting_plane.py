@@ -28,8 +28,6 @@ from kernull.problems import Evaluation, Problem
 from kernull.solvers import newton
 from kernull.solvers.base import Result, Tracker
 
-__all__ = ["solve"]
-
 #: Newton's steps at a time; where F is smooth it seldom needs more.
 NEWTON_STEPS = 15
 #: How far from the best point towards the programme's minimiser the next one lies.

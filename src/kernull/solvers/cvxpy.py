@@ -17,8 +17,6 @@ from kernull.errors import need
 from kernull.problems import FisherProblem
 from kernull.solvers.base import Result, Tracker
 
-__all__ = ["solve"]
-
 
 def solve(
     problem: FisherProblem, ball: ConvexBall, tracker: Tracker, weights: Array, max_iter: int

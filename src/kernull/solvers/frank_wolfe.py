@@ -14,8 +14,6 @@ from kernull.balls import Ball
 from kernull.problems import Evaluation, Problem
 from kernull.solvers.base import Result, Tracker, not_higher
 
-__all__ = ["solve"]
-
 #: The line search ends when the slope has fallen to this share of that at the start.
 SLOPE_CUT = 0.05
 

@@ -14,8 +14,6 @@ from kernull.balls import Ball
 from kernull.problems import FisherProblem
 from kernull.solvers.base import Result, Tracker
 
-__all__ = ["solve"]
-
 #: Steps of conjugate gradients spent on the coefficients that belong to given weights.
 START_STEPS = 30
 

@@ -11,8 +11,6 @@ from kernull.balls.base import KloftBall
 from kernull.problems import Problem
 from kernull.solvers.base import Result, Tracker
 
-__all__ = ["solve"]
-
 
 def solve(
     problem: Problem, ball: KloftBall, tracker: Tracker, weights: Array, max_iter: int

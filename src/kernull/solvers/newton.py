@@ -20,8 +20,6 @@ from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation, Problem
 from kernull.solvers.base import Result, Tracker, not_higher
 
-__all__ = ["solve"]
-
 #: An oracle step must cut the gap by this factor to be followed by another.
 ORACLE_CUT = 0.1
 #: From this p on the oracle's step is a contraction more often than not (always for p >= 3).

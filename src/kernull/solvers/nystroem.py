@@ -14,8 +14,6 @@ from scipy.linalg import cho_factor, cho_solve
 from kernull._typing import Array
 from kernull.problems import FisherProblem
 
-__all__ = ["NystroemPreconditioner"]
-
 
 class NystroemPreconditioner:
     """An approximate inverse of rho I + K_b for any weights b, from a few rows of the kernels.

@@ -17,8 +17,6 @@ from kernull.balls import Ball
 from kernull.problems import Problem
 from kernull.solvers.base import Result, Tracker
 
-__all__ = ["iterate", "solve"]
-
 
 def solve(problem: Problem, ball: Ball, tracker: Tracker, weights: Array, max_iter: int) -> Result:
     """Iterate the ball's oracle; see the module's text."""

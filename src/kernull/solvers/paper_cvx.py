@@ -19,8 +19,6 @@ from kernull.problems import Problem
 from kernull.solvers.base import Result, Tracker
 from kernull.solvers.paper import iterate
 
-__all__ = ["solve"]
-
 
 def solve(
     problem: Problem, ball: ConvexBall, tracker: Tracker, weights: Array, max_iter: int

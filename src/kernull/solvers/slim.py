@@ -29,8 +29,6 @@ from kernull.problems import Evaluation, Problem
 from kernull.solvers import newton
 from kernull.solvers.base import Result, Tracker
 
-__all__ = ["effective_share", "solve"]
-
 #: Steps that the line search looks at, as shares of the way to the model's minimiser.
 STEPS = tuple(0.5**k for k in range(8))
 

@@ -26,8 +26,6 @@ from kernull.solvers import newton
 from kernull.solvers.base import Result, Tracker
 from kernull.stacks.planner import FEWEST_COLUMNS, MAX_COLUMNS
 
-__all__ = ["Basis", "solve"]
-
 #: On stacks that can be combined, a basis of more columns than this share of n costs more than
 #: a few factorisations: Newton takes over from the weights found.
 HANDOVER_SHARE = 0.08

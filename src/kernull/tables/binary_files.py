@@ -13,8 +13,6 @@ from kernull.errors import TableError, need
 from kernull.safety import check_npz
 from kernull.tables.table import Source, Table, _check_names
 
-__all__ = ["open_arrow", "open_excel", "open_npz", "open_parquet"]
-
 #: Uncompressed content of an Excel file that is read at most.
 MAX_EXCEL = 2 * 2**30
 

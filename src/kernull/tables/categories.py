@@ -18,8 +18,6 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 
-__all__ = ["category_codes", "category_places"]
-
 #: No place is farther out than this, in standard deviations.
 FARTHEST = 3.0
 #: Rows that a value needs before its class mean counts by half.

@@ -11,8 +11,6 @@ import numpy as np
 
 from kernull._typing import Array, Mask
 
-__all__ = ["as_dates", "as_numbers", "as_text", "date_format", "has_decimal_comma", "is_missing"]
-
 #: Texts that stand for an empty cell, in lower case.
 MISSING = frozenset(
     [

@@ -14,8 +14,6 @@ from kernull.tables.cells import as_dates, as_numbers, as_text
 from kernull.tables.kinds import Column
 from kernull.tables.table import Table
 
-__all__ = ["Encoder", "Reading"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reading:

@@ -15,8 +15,6 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernull._typing import Array, Mask
 
-__all__ = ["GapFiller"]
-
 #: With more columns, gaps are filled with the mean: the covariance would be too large to keep.
 MOST_COLUMNS = 400
 #: Rounds of filling in the training rows and learning the covariance anew.

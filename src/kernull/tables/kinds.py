@@ -16,8 +16,6 @@ from kernull.errors import TableError
 from kernull.tables.cells import as_text, date_format
 from kernull.tables.table import Table
 
-__all__ = ["KINDS", "USED", "Column", "decide_kinds", "match_columns", "summarise"]
-
 #: All kinds, and those that something is learned from (dates: on request).
 KINDS = ("number", "category", "date", "identifier", "constant", "copy", "left out")
 USED = ("number", "category", "date")

@@ -17,8 +17,6 @@ from kernull.tables.binary_files import open_arrow, open_excel, open_npz, open_p
 from kernull.tables.table import Source, Table
 from kernull.tables.text_files import TextFormat, open_text
 
-__all__ = ["CHUNK_ROWS", "open_table", "read_table"]
-
 #: Rows read at once: a few megabytes of text for ordinary tables.
 CHUNK_ROWS = 20_000
 

@@ -26,8 +26,6 @@ from kernull.tables.gaps import MOST_COLUMNS, QUANTILES, GapFiller
 from kernull.tables.kinds import KINDS, USED, Column
 from kernull.tables.transformer import DATES, MISSING, TableViews
 
-__all__ = ["attach_views", "load_steps", "load_views"]
-
 ENTRY, HASH = "kernull-table", "kernull-table-sha256"
 STEPS = "kernull-pipeline"
 MAX_HEADER = 64 * 2**20

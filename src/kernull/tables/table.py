@@ -13,8 +13,6 @@ from kernull._typing import Array, Mask
 from kernull.errors import TableError, need
 from kernull.tables.cells import as_numbers, as_text, is_missing
 
-__all__ = ["Source", "Table", "as_table"]
-
 #: Bad cells that a message lists at most.
 LISTED = 10
 

@@ -18,8 +18,6 @@ from kernull.errors import TableError
 from kernull.tables.cells import as_numbers, has_decimal_comma, is_missing
 from kernull.tables.table import Source, Table, _check_names
 
-__all__ = ["TextFormat", "open_text"]
-
 #: Longer lines are no table: 16 million characters.
 MAX_LINE = 2**24
 #: Bytes that the encoding is judged by.

@@ -28,8 +28,6 @@ from kernull.tables.kinds import (
 )
 from kernull.tables.table import Table, as_table
 
-__all__ = ["TableViews"]
-
 MISSING = ("error", "impute", "flag")
 DATES = ("drop", "parts")
 #: What rows with gaps get under missing="flag": so many spreads from the mean.

@@ -11,16 +11,6 @@ from sklearn.utils import check_array
 
 from kernull._typing import Array
 
-__all__ = [
-    "column_names",
-    "date_columns",
-    "join_views",
-    "listed",
-    "not_finite",
-    "not_numeric",
-    "text_columns",
-]
-
 #: Columns that a message names at most.
 SHOWN = 8
 

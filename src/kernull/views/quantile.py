@@ -20,17 +20,6 @@ from scipy.special import ndtri
 
 from kernull._typing import Array, Indices
 
-__all__ = [
-    "Knots",
-    "Ranks",
-    "fit_knots",
-    "from_scores",
-    "ranked_columns",
-    "scores_of_knots",
-    "step_of_scores",
-    "to_scores",
-]
-
 #: Ranks beyond which the slope outside the training range is taken.
 OUTER = 0.1
 #: Cells whose ranks are found at a time.

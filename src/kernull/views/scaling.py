@@ -18,16 +18,6 @@ from kernull.views.quantile import (
     to_scores,
 )
 
-__all__ = [
-    "SCALINGS",
-    "ViewScaler",
-    "constant_columns",
-    "read_scalings",
-    "resolve_views",
-    "same_value",
-    "unseen_step",
-]
-
 #: The scalings known by name.
 SCALINGS = ("standard", "whiten", "whiten-raw", "quantile", "none")
 #: What ``"auto"`` stands for; docs/results/defaults.md has the comparison behind it.

@@ -18,8 +18,6 @@ from kernull.errors import MissingDependencyError, MissingWeightsError, need
 from kernull.safety import check_graph, graphs, limit_memory, read_file, run_limited
 from kernull.views.images.preprocessing import KNOWN, Preprocessing
 
-__all__ = ["Backbone", "backbone_name", "load_backbone", "n_threads"]
-
 Batch = NDArray[np.float32]
 
 #: Images that a network made for batches of one size may ask for at once.

@@ -21,8 +21,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FeatureCache"]
-
 Features = NDArray[np.float32]
 
 T = TypeVar("T")

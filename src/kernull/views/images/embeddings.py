@@ -16,8 +16,6 @@ from kernull.errors import need
 from kernull.safety import check_npz
 from kernull.views.columns import join_views
 
-__all__ = ["EmbeddingViews", "load_embeddings"]
-
 #: "clip_0", "clip.17", "clip/3": a name, and the number of one of its features.
 _NUMBERED = re.compile(r"(.*?)[._/\- ]?(\d+)")
 

@@ -16,8 +16,6 @@ from kernull.views.images.cache import FeatureCache
 from kernull.views.images.preprocessing import Box, crop
 from kernull.views.images.reading import Image, need_pillow
 
-__all__ = ["digest_all", "extract", "progress_bar"]
-
 Features = NDArray[np.float32]
 Prepared = tuple[bytes, Features]
 

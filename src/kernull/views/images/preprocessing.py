@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from kernull.safety import check_pixels
 from kernull.views.images.reading import Pixels, need_pillow
 
-__all__ = ["FACE_REGIONS", "KNOWN", "REGIONS", "Preprocessing", "crop", "resolve_region"]
-
 #: Sides of the input of a network, in pixels.
 MAX_SIDE = 4096
 _RESIZE = ("stretch", "crop", "pad")

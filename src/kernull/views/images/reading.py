@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from kernull.errors import need
 from kernull.safety import decoding, open_picture, read_picture
 
-__all__ = ["SUFFIXES", "Image", "Pixels", "image_paths", "list_images", "need_pillow"]
-
 #: 8-bit pixels, (H, W) grey or (H, W, 3) RGB.
 Pixels = NDArray[np.uint8]
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from kernull.errors import MissingDependencyError, MissingWeightsError, need
 from kernull.views.images.preprocessing import Preprocessing
 
-__all__ = ["TorchBackbone", "load_torch"]
-
 Batch = NDArray[np.float32]
 
 

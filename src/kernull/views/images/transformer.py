@@ -18,8 +18,6 @@ from kernull.views.images.extraction import digest_all, extract, progress_bar
 from kernull.views.images.preprocessing import resolve_region
 from kernull.views.images.reading import Image, list_images
 
-__all__ = ["BackboneFeatures", "ImageViews"]
-
 Features = NDArray[np.float32]
 
 
