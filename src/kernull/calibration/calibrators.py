@@ -235,25 +235,9 @@ def hold_out(
 ) -> tuple[Array, Indices]:
     """Draw the rows that a fit does not see, so that their scores are those of new rows.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    fraction : float in (0, 1) or int
-        Share of the rows to hold out, or their number.
-    random_state : int, RandomState or None
-        Seed of the draw.
-    sample_weight : array of shape (n,), optional
-        Weights of the rows; rows of weight zero are neither fitted nor held out.
-    groups : integer array of shape (n,), optional
-        Rows of a group are held out together: whole groups are drawn until there are enough rows.
-
-    Returns
-    -------
-    fit_weight : array of shape (n,)
-        The weights, zero for rows that are held out.
-    held : integer array
-        Positions of the rows held out, in increasing order.
+    ``fraction`` is a share of the n rows, or their number; rows of weight zero are neither fitted
+    nor held out; of ``groups`` whole ones are drawn until there are enough rows. Gives the weights
+    for the fit, zero for rows that are held out, and the positions of these, in increasing order.
 
     Examples
     --------
@@ -329,26 +313,9 @@ def leave_one_out(
     .. math:: y_i^{-i} = t_i - a_i / [(\rho I + K_b)^{-1}]_{ii}
 
     With row weights it is the same with :math:`(\rho W^{-1} + K_b)^{-1}`: a row is left out whole,
-    whatever its weight.
-
-    Parameters
-    ----------
-    problem : FisherProblem
-        The problem that was solved.
-    weights : array of shape (J,)
-        Kernel weights b, kept fixed.
-    coef : array of shape (n,)
-        The coefficients a at b; exact ones, for errors in them are not damped here.
-    target : array of shape (n,), optional
-        Right-hand side of the problem; ones by default.
-    row_weight : array of shape (n,), optional
-        The row weights of the problem.
-    inverse_diagonal : array of shape (n,), optional
-        What ``problem.inverse_diagonal(weights)`` gives, where it is already known.
-
-    Returns
-    -------
-    array of shape (n,)
+    whatever its weight. ``coef`` are the exact a at b, for errors in them are not damped here;
+    ``target`` and ``row_weight`` those of the problem, ones by default; ``inverse_diagonal`` what
+    ``problem.inverse_diagonal(weights)`` gives, where it is known.
     """
     inverse = problem.inverse_diagonal(weights) if inverse_diagonal is None else inverse_diagonal
     if row_weight is not None:  # from the scaled coordinates of the problem to those of the rows

@@ -24,25 +24,13 @@ def check_folds(folds: Any) -> int:
 
 
 def cross_scores(n: int, folds: int, score: Callable[[Indices, Indices], Array]) -> Array:
-    """Score each row by a model that saw only the other folds.
+    """Score each of n rows by a model that saw only the other folds.
 
-    Row i is in fold i mod K, K = min(folds, n): no randomness, and rows recorded in some order
-    are spread over all folds. Each model sees a share 1 - 1/K of the rows, so its scores are a
-    little lower than the final model's: thresholds err on the side of fewer alarms. ``score``
-    must put them on the final model's scale (its offset), or they cannot be compared at all.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    folds : int
-        Number of folds; one row each where there are not enough rows.
-    score : callable
-        From (rows to learn from, rows to score) to the scores of the latter.
-
-    Returns
-    -------
-    array of shape (n,)
+    Row i is in fold i mod K, K = min(folds, n): no randomness, and rows recorded in some order are
+    spread over all folds. Each model sees a share 1 - 1/K of the rows, so its scores are a little
+    lower than the final model's: thresholds err on the side of fewer alarms. ``score`` takes rows
+    to learn from and rows to score; it must put scores on the final model's scale (its offset), or
+    they cannot be compared at all.
 
     Examples
     --------

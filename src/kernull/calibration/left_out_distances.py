@@ -133,20 +133,8 @@ def left_out_distances(
 ) -> LeftOutDistances:
     """Squared distances under the scaling of one view fitted without each row.
 
-    Parameters
-    ----------
-    kind : str
-        One of `kernull.views.SCALINGS`.
-    X : array of shape (n, d)
-        The training rows of the view, not scaled.
-    sample_weight : array of shape (n,), optional
-        Positive weights; only their ratios matter.
-    groups : array of shape (n,), optional
-        Rows with equal labels are left out together.
-
-    Returns
-    -------
-    LeftOutDistances
+    X, of shape (n, d), is not scaled yet; of the weights, which are positive, only ratios matter;
+    rows with equal ``groups`` are left out together.
 
     Examples
     --------

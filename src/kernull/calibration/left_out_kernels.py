@@ -42,27 +42,14 @@ def left_out_kernel_rows(
 ) -> Callable[[Indices], Iterator[Array]]:
     """Kernel values of each row under scalings and widths that never saw it.
 
-    Rbf kernels take `left_out_distances` and `left_out_widths`. Kernels that are no function of
-    the euclidean distance (laplacian, linear, polynomial, cosine, callables) keep scaling and width
-    of all rows: see `leaves_scaling_out`.
+    Rbf kernels take `left_out_distances` and `left_out_widths`. Kernels that are no function of the
+    euclidean distance (laplacian, linear, polynomial, cosine, callables) keep scaling and width of
+    all rows: see `leaves_scaling_out`. ``table`` has the training rows, not scaled, and ``widths``
+    the factors that the kernels were fitted with: those of the fitted kernels by default, which
+    takes an automatic factor as a fixed one.
 
-    Parameters
-    ----------
-    kernels : KernelSet
-        The J fitted kernels.
-    table : array of shape (n, d)
-        The training rows that they were fitted to, not scaled.
-    sample_weight, groups : arrays of shape (n,), optional
-        Trust in each row, and labels of the rows that are left out together.
-    widths : sequence of numbers or "auto", optional
-        The factors that the kernels were fitted with; those of the fitted kernels by default, which
-        takes an automatic factor as a fixed one.
-
-    Returns
-    -------
-    callable
-        From r rows to J arrays of shape (r, n), one after the other, zero where a row would see
-        itself or its group.
+    Gives a function from r rows to J arrays of shape (r, n), one after the other, zero where a row
+    would see itself or its group.
     """
     group = read_groups(groups, len(table))
     single = int(group.max(initial=-1)) + 1 == len(table)

@@ -91,22 +91,9 @@ def _mirror(upper: Array) -> None:
 
 
 def left_out_coefficients(inverse: Array, coef: Array, rows: Any, groups: Any = None) -> Array:
-    """Coefficients of the models without each of some rows, or without their groups.
+    """Coefficients (r, n) of the models without each of r rows, or without their groups.
 
-    Parameters
-    ----------
-    inverse : array of shape (n, n)
-        G.
-    coef : array of shape (n,)
-        a = Gt.
-    rows : integer array of shape (r,)
-    groups : array of shape (n,), optional
-        Rows with equal labels are left out together.
-
-    Returns
-    -------
-    array of shape (r, n)
-        Zero where a row was left out.
+    From G, of shape (n, n), and a = Gt; zero where a row was left out.
     """
     rows = np.asarray(rows)
     if groups is None:
@@ -311,21 +298,11 @@ def left_out_view(
 ) -> tuple[Array, Array]:
     """Left-out values of both scores of each kernel of one view and scaling, in one pass.
 
-    Parameters
-    ----------
-    distances : LeftOutDistances
-        Of the view.
-    widths : array of shape (n, F)
-        Left-out widths of its F rbf kernels.
-    projections : sequence of F `KernelProjection`
-        Of the same kernels; each must have its inverse.
+    From the left-out widths (n, F) of its F rbf kernels and their projections, with inverses, to
 
-    Returns
-    -------
-    projected : array of shape (n, F)
-        m of each row by the kernel that never saw it, no higher than its own as a new row.
-    nearest2 : array of shape (n,)
-        Squared distance to the nearest row outside its group; `log_nearest` makes a score of it.
+    - m of each row by the kernel that never saw it, (n, F), no higher than its own as a new row;
+    - the squared distance (n,) to the nearest row outside its group, of which `log_nearest` makes
+      a score.
     """
     n = distances.n
     groups = None if len(np.unique(distances.group)) == n else distances.group
@@ -365,24 +342,12 @@ def beside_the_lowest(own: KernelProjection, left_out: Array) -> Array:
 
 
 def rows_of_products(kernel: FittedKernel, Z: Array, weight: Array) -> Array:
-    r"""Kernels of products, each row's as if the columns had been centred without it.
+    """Kernels (n, n) of products, each row's as if the columns had been centred without it.
 
     Centred columns add up to zero, so the others' products with a row add up to minus its own: a
     row that helped to centre looks unlike the rest, a new one does not. Without row i every row
-    moves by :math:`w_i z_i / (W - w_i)`. (The scale moves too, which matters less.)
-
-    Parameters
-    ----------
-    kernel : FittedKernel
-        Linear, polynomial or cosine.
-    Z : array of shape (n, d)
-        The scaled training rows.
-    weight : array of shape (n,)
-
-    Returns
-    -------
-    array of shape (n, n)
-        Row i: of row i with all others.
+    moves by :math:`w_i z_i / (W - w_i)`. (The scale moves too, which matters less.) Z are the
+    scaled training rows, the kernel linear, polynomial or cosine.
     """
     t = (weight / (weight.sum() - weight))[:, None]
     G = Z @ Z.T

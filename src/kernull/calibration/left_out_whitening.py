@@ -43,23 +43,11 @@ def _combine(noise: Array, norm2: Array, mean: Array, columns: Array, rows: floa
 
 
 def shrinkages_without(Z: Array, weight: Array, columns: Array) -> tuple[Array, Array]:
-    r"""Ledoit-Wolf shrinkage and mean variance of the other rows, for every row left out.
+    r"""Ledoit-Wolf shrinkage and mean variance (n,) of the other rows, for every row left out.
 
-    Sums over the others of :math:`|z_k + \omega z_i|^2` and of its square open up into moments
-    of all rows: O(n d min(n, d)), and no matrix of rows by rows where columns are few.
-
-    Parameters
-    ----------
-    Z : array of shape (n, d)
-        Centred rows.
-    weight : array of shape (n,)
-        Row weights of mean one.
-    columns : array of shape (n,)
-        Number of columns that vary without row i.
-
-    Returns
-    -------
-    shrinkage, mean_variance : arrays of shape (n,)
+    Sums over the others of :math:`|z_k + \omega z_i|^2` and of its square open up into moments of
+    all rows: O(n d min(n, d)), and no matrix of rows by rows where columns are few. Z are centred
+    rows, with weights of mean one; ``columns`` counts those that vary without row i.
     """
     (n, d), W = Z.shape, weight.sum()
     rest, q = W - weight, np.einsum("ij,ij->i", Z, Z)

@@ -35,28 +35,13 @@ CHUNK_BYTES = 64 * 2**20
 def leave_one_out_contributions(
     stack: Stack, weights: Array, inverse: RidgeInverse, target: Array | None = None
 ) -> Array:
-    r"""Contribution of each kernel to each training row's leave-one-out projection.
+    r"""Contribution of each kernel to each training row's leave-one-out projection: (n, J).
 
     .. math:: c_{ij}^{-i} = b_j \left[ (K_j a)_i - \kappa_i (K_j G)_{ii} \right]
 
-    Exact at fixed kernel weights; rows that this puts above their score as new rows are lowered to
-    it (`not_above_own`).
-
-    Parameters
-    ----------
-    stack : Stack
-        The J kernels of the fit.
-    weights : array of shape (J,)
-        Kernel weights b, kept fixed.
-    inverse : RidgeInverse
-        G, with the ridge and the row weights.
-    target : array of shape (n,), optional
-        Right-hand side of the problem; ones by default.
-
-    Returns
-    -------
-    array of shape (n, J)
-        Rows add up to the leave-one-out projections.
+    Exact at fixed kernel weights b; rows that this puts above their score as new rows are lowered
+    to it (`not_above_own`). Rows add up to the leave-one-out projections. ``target`` is the
+    right-hand side of the problem, ones by default.
     """
     G = inverse.inverse
     a = inverse.coef(target)
@@ -80,25 +65,8 @@ def attributed_contributions(
        \frac{b_j k_j(x_i, x_i)}{\sum_l b_l k_l(x_i, x_i)}
 
     What a row gives itself is shared out in proportion to b_j k_j(x_i, x_i). Sums are those given,
-    to rounding; the shares are exact to first order in 1/ridge, which is large (delta n) wherever
-    n is.
-
-    Parameters
-    ----------
-    stack : Stack
-        The J kernels of the fit.
-    weights : array of shape (J,)
-        Kernel weights b.
-    coef : array of shape (n,)
-        The coefficients a at b.
-    projections : array of shape (m,)
-        Leave-one-out projections of the rows.
-    rows : integer array of shape (m,)
-        The rows.
-
-    Returns
-    -------
-    array of shape (m, J)
+    to rounding; the shares are exact to first order in 1/ridge, which is large (delta n) wherever n
+    is. ``projections`` are those of the m ``rows``; the result has shape (m, J).
     """
     out = np.empty((len(rows), stack.J))
     own = np.empty((len(rows), stack.J))

@@ -26,33 +26,14 @@ def refit_by_fold(
     row_weight: Array | None = None,
     groups: Indices | None = None,
 ) -> Array | None:
-    r"""Contributions of each kernel to each row's projection, by models of the other folds.
+    r"""Contributions (n, J) of each kernel to each row's projection, by models of the other folds.
 
     .. math:: y_j(x_i) = b_j k_j^{(f)}(x_i)' a^{(f)}, \qquad f \text{ the fold of } i
 
-    Copies of a row lie in folds that follow each other, for a new row like them would find the
-    others there too, and share the mean of what these say. With groups, all rows of a group are in
-    one fold.
-
-    Parameters
-    ----------
-    table : array of shape (n, d)
-        The training rows; rows that are equal in all columns are copies.
-    weights : array of shape (J,)
-        Kernel weights b, which stay.
-    delta : float
-        Ridge, relative to the number of rows.
-    fit_bank : callable
-        From rows and their weights to the bank of J kernels fitted to them.
-    row_weight : array of shape (n,), optional
-        Trust in each row, of mean one.
-    groups : integer array of shape (n,), optional
-        Group of each row, from 0.
-
-    Returns
-    -------
-    array of shape (n, J), or None
-        None where there are fewer than `FEWEST` different rows, or groups, to make folds of.
+    Copies of a row (equal in all columns) lie in folds that follow each other, for a new row like
+    them would find the others there too, and share the mean of what these say. With ``groups``, all
+    rows of a group are in one fold. The kernel weights stay; ``fit_bank`` makes kernels from rows
+    and their weights. None where there are fewer than `FEWEST` different rows, or groups.
     """
     used, b = np.flatnonzero(weights > 0), weights[weights > 0]
     folds = FOLDS if len(table) <= MANY_ROWS else FOLDS_OF_MANY

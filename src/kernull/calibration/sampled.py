@@ -72,31 +72,9 @@ def sampled_leave_one_out(
 ) -> SampledProjections:
     """Projection of each row by the model fitted without it, at fixed kernel weights.
 
-    Parameters
-    ----------
-    problem : FisherProblem
-        The problem that was solved.
-    weights : array of shape (J,)
-        Kernel weights b, kept fixed.
-    coef : array of shape (n,)
-        The coefficients a at b.
-    basis : Basis, optional
-        The subspace of the solver's result, where it built one.
-    row_weight : array of shape (n,), optional
-        The row weights of the problem.
-    rows : int
-        Rows to sample (all, if there are fewer).
-    targets : int, optional
-        Sample among so many rows, from the first on; all by default.
-    tol : float
-        Relative accuracy of each G_ii to certify.
-    max_iter : int
-        Limit of conjugate-gradient steps.
-    random_state : int
-
-    Returns
-    -------
-    SampledProjections
+    ``coef`` are the coefficients at these weights, ``basis`` the subspace of the solver's result,
+    where it built one. So many ``rows`` are sampled among the first ``targets`` (among all by
+    default), each G_ii to a relative accuracy of ``tol`` by conjugate gradients.
     """
     n = problem.n
     basis = Basis(problem, np.stack([problem.target, coef])) if basis is None else basis

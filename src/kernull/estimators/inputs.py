@@ -119,17 +119,8 @@ def read_used_columns(
     """A table of which columns that no view reads may hold anything, or be absent when scoring.
 
     They are zero in what is returned. None where every column counts, or has no name: then
-    scikit-learn's own checks apply to all of them.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its ``views`` say what is read, and once it is fitted its ``bank_`` does.
-    X : table
-    reset : bool
-        Whether the columns of X are those to remember.
-    ignore : integer array, optional
-        Columns of the fit that need not be there.
+    scikit-learn's own checks apply to all of them. What is read say the ``views`` of the estimator,
+    and its ``bank_`` once it is fitted; ``ignore`` are columns of the fit that need not be there.
     """
     names = column_names(X)
     if names is None:

@@ -15,12 +15,8 @@ __all__ = ["Learned", "LearnedByTask"]
 class Learned:
     """A learned attribute, read from the fitted model; absent where the model has none.
 
-    Parameters
-    ----------
-    path : str
-        Where it is in ``model_``, such as ``"rule.weights"``.
-    tensor : bool
-        Whether it comes back as a tensor where the model was fitted on tensors.
+    ``path`` is where it is in ``model_``, such as ``"rule.weights"``; ``tensor`` asks for a tensor
+    where the model was fitted on tensors.
     """
 
     def __init__(self, path: str, *, tensor: bool = False) -> None:

@@ -17,16 +17,9 @@ __all__ = ["pipeline_of", "save_pipeline"]
 
 
 def save_pipeline(pipeline: Pipeline, path: str | os.PathLike[str], save: Any) -> None:
-    """Write a pipeline; see `kernull.save`.
+    """Write ``make_pipeline(TableViews(...), estimator)``, fitted; see `kernull.save`.
 
-    Parameters
-    ----------
-    pipeline : Pipeline
-        ``make_pipeline(TableViews(...), estimator)``, fitted. Other steps hold code of their own,
-        which a model file does not.
-    path : path-like
-    save : callable
-        What writes the estimator by itself.
+    Other steps hold code of their own, which a model file does not. ``save`` writes the estimator.
     """
     steps = [step for _, step in pipeline.steps]
     if len(steps) != 2 or type(steps[0]) is not TableViews:

@@ -29,19 +29,9 @@ FEWEST = 30
 
 
 def near_copy_share(Z: Array, random_state: int = 0) -> float:
-    """Share of rows that are near copies of another row, exact copies not counted.
+    """Share of scaled rows that are near copies of another row, exact copies not counted.
 
-    Parameters
-    ----------
-    Z : array of shape (n, d)
-        The training rows of one view, scaled.
-    random_state : int
-        Seed of the draw of `ROWS` rows where there are more.
-
-    Returns
-    -------
-    float
-        0.0 where there are too few different rows to say.
+    Of more than `ROWS` rows a random draw stands for all; 0 where too few rows differ to say.
 
     Examples
     --------

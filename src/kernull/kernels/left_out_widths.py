@@ -42,28 +42,12 @@ def left_out_widths(
     groups: Any = None,
     rescale: bool = True,
 ) -> Array:
-    """Width of each row's own left-out kernel, for each factor.
+    """Width of each row's own left-out kernel, for each factor: (n, factors).
 
-    Parameters
-    ----------
-    Z : array of shape (n, d)
-        The training rows of one view in the scaling of all of them.
-    factors : numbers or "auto"
-        As in `KernelSpec.fit`: factors of the mean distance, or the median distance to the
-        nearest neighbour.
-    metric : str
-        "euclidean" or "manhattan".
-    sample_weight : array of shape (n,), optional
-        Positive weights of mean one.
-    groups : array of shape (n,), optional
-        Rows with equal labels are left out together.
-    rescale : bool
-        False for the scaling "none", which knows no rows.
-
-    Returns
-    -------
-    array of shape (n, number of factors)
-        Beyond `FEW_ROWS` rows, where no single row matters, the width of all rows.
+    Z are the rows of one view in the scaling of all of them; ``rescale`` is False for the scaling
+    "none", which knows no rows. ``factors`` are those of the mean distance, or "auto", as in
+    `KernelSpec.fit`. Weights are positive, of mean one; rows of equal ``groups`` are left out
+    together. Beyond `FEW_ROWS` rows, where no single row matters, it is the width of all rows.
 
     Examples
     --------

@@ -55,14 +55,7 @@ def read_contamination(contamination: Any) -> float:
 
 
 def suspects(scores: Array, contamination: float) -> Indices:
-    """Rows with the lowest scores, as many as the share allows, in increasing order.
-
-    Parameters
-    ----------
-    scores : array of shape (n,)
-        Left-out scores; higher is more normal.
-    contamination : float
-        Share of rows that may be outliers.
+    """Rows with the lowest left-out scores, as many as the share allows, in increasing order.
 
     Examples
     --------
@@ -77,21 +70,7 @@ def suspects(scores: Array, contamination: float) -> Indices:
 def learn_contaminated(
     method: Method, rows: Rows, weight: Array | None, settings: Settings, contamination: float
 ) -> tuple[Fitted, Indices]:
-    """Fit a model to rows some of which are outliers.
-
-    Parameters
-    ----------
-    method, rows, weight, settings
-        As in `kernull.models.learn`.
-    contamination : float
-        Share of rows that may be outliers.
-
-    Returns
-    -------
-    fitted : Fitted
-    suspects : integer array
-        Rows that lost their weight.
-    """
+    """Fit a model to rows a share of which may be outliers; see `learn`. With the rows so found."""
     held = settings.calibrator.hold_out(rows.n, weight)[1]
     if held is not None:
         raise MissingCapabilityError(

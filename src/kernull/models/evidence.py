@@ -184,12 +184,6 @@ def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
     """Name views that take most of the weight, or hardly tell one row from another.
 
     Of V views, most is more than half and more than 1.5 / V. One view alone is not judged.
-
-    Parameters
-    ----------
-    rule : EvidenceRule
-    views : sequence of length J
-        The view of each kernel.
     """
     names, member = np.unique(np.asarray(views, dtype=str), return_inverse=True)
     if len(names) < 2:

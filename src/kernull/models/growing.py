@@ -48,15 +48,9 @@ FEW_ROWS = 30
 
 
 def growing(model: KernelModel, limit: int, stack: DenseStack | None = None) -> KernelModel:
-    """The model, just fitted or loaded, with the inverse that growing needs.
+    """The model, just fitted or loaded, with the inverse that growing needs, in so many bytes.
 
-    Parameters
-    ----------
-    model : KernelModel
-    limit : int
-        Bytes that may be taken.
-    stack : DenseStack, optional
-        The kernels given to fit, where they were given: the model does not keep them.
+    ``stack`` has the kernels given to fit, where they were given: the model does not keep them.
     """
     if model.rule.coef.ndim != 1:
         raise MissingCapabilityError(

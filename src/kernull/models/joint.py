@@ -128,29 +128,11 @@ def learn_tasks(
 ) -> tuple[JointModel, dict[Hashable, Array]]:
     """Learn the shared weights and every task; with the left-out scores of each task's rows.
 
-    Parameters
-    ----------
-    tasks : mapping of name -> TaskKernels
-    method : FisherMethod or EvidenceMethod
-        How weights are learned, and whether tasks decide by evidence.
-    rate : float
-        Share of normal rows that may be flagged, by task.
-    dtype : dtype
-        Of the kernels.
-    normalize : float in [0, 1]
-        Power of the mean off-diagonal entry that kernels of a new task are divided by.
-    views : mapping of name -> columns, optional
-        Kept for tasks that enrol.
-    n_jobs, device : optional
-        Threads, or a torch device, to solve tasks on.
-    init : array of shape (J,), optional
-        Weights to start from.
-
-    Returns
-    -------
-    model : JointModel
-    scores : dict of name -> array of shape (n_c,)
-        NaN for rows that the task's evidence was not learned from: they are as good as new.
+    ``method`` says how weights are learned, and whether tasks decide by evidence; ``rate`` is the
+    share of normal rows of a task that may be flagged. Kernels of new tasks are divided by their
+    mean off-diagonal entry to the power ``normalize``; ``views`` are kept for them. Tasks are
+    solved in ``n_jobs`` threads or on a torch ``device``, from the weights ``init``. Scores are NaN
+    for rows that the task's evidence was not learned from: they are as good as new.
     """
     own = method.weights if isinstance(method, EvidenceMethod) else method
     ready = {name: _ready(task, own, normalize, dtype, device) for name, task in tasks.items()}

@@ -32,13 +32,8 @@ class NullSpace:
 def null_space(K: Array, weight: Array | None = None, *, single: bool = False) -> NullSpace:
     """Solve K a = 1 in the least-squares sense, with the shortest a.
 
-    Parameters
-    ----------
-    K : array of shape (n, n)
-    weight : array of shape (n,), optional
-        Number of copies of each row.
-    single : bool
-        Whether K was kept in single precision, which raises the cut-off of eigenvalues.
+    A row of weight w counts as w copies; ``single`` says that K was kept in single precision, which
+    raises the cut-off of eigenvalues.
     """
     root = np.ones(len(K)) if weight is None else np.sqrt(weight)
     values, vectors = eigh(K * root[:, None] * root, check_finite=False)

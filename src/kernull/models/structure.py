@@ -44,15 +44,7 @@ def with_structure(
 ) -> EvidenceRule:
     """The rule with the structure of its views, as the rows of a table show it.
 
-    Parameters
-    ----------
-    rule : EvidenceRule
-    kernels : KernelSet
-        The model's kernels.
-    table : array of shape (n, d)
-        The rows that the rule was learned from.
-    own : bool
-        Whether these are the very rows that the rule compares new ones with.
+    The rule was learned from these rows; ``own`` says that it compares new ones with them, too.
     """
     names = [view.name for view in kernels.views for _ in view.kernels]
     _, member = np.unique(np.asarray(names, dtype=str), return_inverse=True)
@@ -94,14 +86,8 @@ def _mixed_pair(view: ScaledView, table: Array, cells: Indices) -> tuple[Any, An
 def view_structure(left_out: Array, mixed: Array, member: Indices) -> Array:
     """Structure of each view, between `LEAST` and 1.
 
-    Parameters
-    ----------
-    left_out : array of shape (n, 2J)
-        Evidence of training rows left out: projections, then distances.
-    mixed : array of shape (m, 2J)
-        Evidence of mixed rows.
-    member : integer array of shape (J,)
-        The view of each kernel.
+    From the evidence of training rows left out, (n, 2J), projections before distances, and of mixed
+    rows, (m, 2J); ``member`` is the view of each kernel.
     """
     n, m = len(left_out), len(mixed)
     ranks = rankdata(np.vstack([left_out, mixed]), axis=0)

@@ -176,24 +176,10 @@ def table_tasks(
     pooled: bool,
     **options: Any,
 ) -> dict[Hashable, TaskKernels]:
-    """Tasks of the rows of a table, with scaling and widths of their own or in common.
+    """Tasks of the rows of a table, with scaling and widths of their own or ``pooled``.
 
-    Parameters
-    ----------
-    table : array of shape (n, d)
-    rows : mapping of name -> integer array
-        The rows of each task, all of positive weight.
-    weight : array of shape (n,), optional
-        Trust in each row, of mean one within its task.
-    views : mapping of name -> columns
-    pooled : bool
-        Whether scaling and widths are learned from all tasks together.
-    **options
-        ``kernels``, ``widths`` and ``scaling``.
-
-    Returns
-    -------
-    dict of name -> TaskKernels
+    ``rows`` has those of each task, all of positive weight; weights have mean one within a task;
+    ``options`` are ``kernels``, ``widths`` and ``scaling``.
     """
     weights = {name: None if weight is None else weight[index] for name, index in rows.items()}
     if pooled:

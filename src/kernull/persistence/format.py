@@ -36,16 +36,10 @@ MAX_TENSORS = 250_000
 
 
 def write_tree(tree: Any, path: str | os.PathLike[str]) -> None:
-    """Write a tree of plain values and arrays, all of it or nothing.
+    """Write a tree of values (see `kernull.persistence.values`), all of it or nothing.
 
-    The bytes go to a temporary file in the same folder, are flushed to the disk, and take the
-    final name in one step: whatever happens, ``path`` is the old file or the new one.
-
-    Parameters
-    ----------
-    tree : values as described in `kernull.persistence.values`
-    path : path-like
-        Where to write; an existing file is replaced.
+    The bytes go to a temporary file in the same folder, are flushed to the disk, and take the final
+    name in one step: whatever happens, ``path`` is the old file or the new one.
     """
     tensors: list[np.ndarray[Any, Any]] = []
     values = encode(tree, tensors)
@@ -65,23 +59,8 @@ def write_tree(tree: Any, path: str | os.PathLike[str]) -> None:
 def read_tree(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Any:
     """Read a tree back from a file that anybody may have written.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    max_bytes : int
-        Larger files are refused.
-
-    Returns
-    -------
-    The tree.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged, not of this format, of a newer version, or too large.
-    FileNotFoundError, PermissionError, IsADirectoryError
-        If there is no such file to read.
+    A file that is damaged, not of this format, of a newer version, or above ``max_bytes`` is a
+    `ModelFileError`.
     """
     name = os.fspath(path)
     try:

@@ -59,18 +59,9 @@ def own_scores_of(
 ) -> tuple[Array, Array]:
     """K_j a_j for every j, and the squared distance to the nearest training row of its view.
 
-    Parameters
-    ----------
-    views : sequence of (kernels, rows, train)
-        Of each view its kernels, a function from a slice to new rows, scaled, and the n training
-        rows. Where all kernels are rbf, any coordinates with the same distances will do.
-    m : int
-        Number of new rows.
-    coef : array of shape (J, n)
-
-    Returns
-    -------
-    projected, nearest2 : arrays of shape (J, m)
+    Each of the ``views`` has its kernels, a function from a slice to new rows, scaled, and the n
+    training rows; where all kernels are rbf, any coordinates with the same distances will do. Of m
+    new rows and ``coef`` of shape (J, n): two arrays of shape (J, m).
     """
     projected, nearest2 = np.empty((len(coef), m)), np.empty((len(coef), m))
     centres = [train.mean(axis=0) for _, _, train in views]
@@ -140,17 +131,8 @@ class CrossKernels(KernelSetShape):
     def own_scores(self, coef: Array, diagonal: Array | None = None) -> tuple[Array, Array]:
         """K_j a_j for every j, and the squared distance to the nearest training row of its view.
 
-        Kernels are taken as they are, without their factors.
-
-        Parameters
-        ----------
-        coef : array of shape (J, n)
-        diagonal : ignored
-            For stacks that know kernels only.
-
-        Returns
-        -------
-        projected, nearest2 : arrays of shape (J, m)
+        Kernels are taken as they are, without their factors; ``diagonal`` is for stacks that know
+        kernels only. From (J, n) to two arrays of shape (J, m).
         """
         pairs = [
             (view.kernels, partial(_transformed, view, self.X), view.train)

@@ -161,17 +161,9 @@ class DenseStack:
     def own_scores(self, coef: Array, diagonal: Array | None = None) -> tuple[Array, Array]:
         """K_j a_j for every j, and the squared distance to the nearest column in feature space.
 
-        Kernels are taken as they are, without their factors.
-
-        Parameters
-        ----------
-        coef : array of shape (J, n)
-        diagonal : array of shape (J,), optional
-            k_j(x, x) where it is the same for all rows: the distance is 2 k(x, x) - 2 k(x, y).
-
-        Returns
-        -------
-        projected, nearest2 : arrays of shape (J, m)
+        Kernels are taken as they are, without their factors. With ``diagonal``, k_j(x, x) where it
+        is the same for all rows, the distance is 2 k(x, x) - 2 k(x, y). From (J, n) to two arrays
+        (J, m).
         """
         projected = np.stack([K @ a for K, a in zip(self.kernels, coef, strict=True)])
         own = np.zeros(self.J) if diagonal is None else diagonal

@@ -19,24 +19,8 @@ def fit_and_combine(
     r"""Fit scaling and widths, and return :math:`K_b = \sum_j b_j K_j` of the rows with the bank.
 
     The distances that give a view its width give its kernels too, so that they are computed once;
-    those of one view at a time are kept. Equal to ``KernelSet.fit`` followed by ``combine``.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Training rows, all of positive weight.
-    views : mapping of name -> columns
-    weights : array of shape (J,)
-        Kernel weights b, in the order of the bank's kernels.
-    names : sequence of length J
-        Names of the kernels.
-    **options
-        Of `KernelSet.fit`; no view is dropped.
-
-    Returns
-    -------
-    bank : KernelSet
-    kernel : array of shape (n, n)
+    those of one view at a time are kept. Equal to ``KernelSet.fit`` followed by ``combine``, for
+    rows of positive weight, kernels of these ``names`` and no view dropped.
 
     Examples
     --------

@@ -182,22 +182,11 @@ def _factorise_on_device(landmarks: Any, jitter: float) -> Any:
 def choose_landmarks(
     bank: KernelSet, count: int, method: str = "kmeans++", random_state: int = 0
 ) -> Indices:
-    """Rows to serve as landmarks.
+    """Rows to serve as landmarks, in increasing order.
 
-    Parameters
-    ----------
-    bank : KernelSet
-    count : int
-        Number of landmarks.
-    method : {"kmeans++", "leverage", "uniform"}
-        ``"kmeans++"`` spreads them by squared distance in the joined views; ``"leverage"``
-        draws rows by how badly a uniform pilot sample explains them; both look at a random
-        subset of candidates.
-    random_state : int
-
-    Returns
-    -------
-    integer array of shape (count,), increasing
+    ``"kmeans++"`` spreads them by squared distance in the joined views; ``"leverage"`` draws rows
+    by how badly a uniform pilot sample explains them; both look at a random subset of candidates.
+    ``"uniform"`` draws them from all.
     """
     if method not in LANDMARKS:
         raise ValueError(f"landmarks: got {method!r}; expected one of {LANDMARKS}.")

@@ -51,17 +51,6 @@ def off_diagonal_means(stack: Any, row_weight: Array | None = None) -> Array:
 
     A weight counts as that many copies of a row, each of which meets the others, as in the mean
     distance; with unit weights this is the plain mean.
-
-    Parameters
-    ----------
-    stack : Stack
-        J kernels over n rows.
-    row_weight : array of shape (n,), optional
-        Number of copies that each row stands for.
-
-    Returns
-    -------
-    array of shape (J,)
     """
     w = np.ones(stack.n) if row_weight is None else np.asarray(row_weight, dtype=float)
     own = np.minimum(w, 1.0)
@@ -70,20 +59,9 @@ def off_diagonal_means(stack: Any, row_weight: Array | None = None) -> Array:
 
 
 def normalising_factors(stack: Any, exponent: float, row_weight: Array | None = None) -> Array:
-    """What to multiply each kernel by, of shape (J,); ones where the exponent is zero.
+    """What to multiply each kernel by, of shape (J,): its mean off-diagonal entry to minus a power.
 
-    Parameters
-    ----------
-    stack : Stack
-        J kernels over n rows.
-    exponent : float in [0, 1]
-        1 divides by the mean of the off-diagonal entries.
-    row_weight : array of shape (n,), optional
-        Number of copies that each row stands for.
-
-    Returns
-    -------
-    array of shape (J,)
+    The exponent is in [0, 1]; 0 leaves kernels as they are. Weights are numbers of copies.
 
     Examples
     --------

@@ -108,31 +108,14 @@ def plan_storage(
     prefers_dense: bool = False,
     speed: float = 1.0,
 ) -> Plan:
-    """Choose a storage.
+    """Choose a storage for J kernels of n rows that keeps within a limit of bytes.
 
     ``"auto"`` is dense up to `DENSE_ROWS` rows where J n^2 fits the limit; beyond, the quicker of
     dense and tiled (where the basis of the subspace solver fits), and Nystroem where that would
-    still take longer than `PATIENCE`.
-
-    Parameters
-    ----------
-    storage : {"auto", "dense", "tiled", "nystroem", "dask"}
-    J, n, itemsize : int
-        Kernels, rows, and bytes of a stored value.
-    limit : int
-        Bytes.
-    matrix_free : bool
-        Whether the method at hand can work without n x n matrices.
-    columns : int
-        Columns of the widest view.
-    prefers_dense : bool
-        Whether something that was asked for needs n x n matrices, or they are quicker.
-    speed : float
-        How much faster than the cores of this machine kernels are evaluated.
-
-    Returns
-    -------
-    Plan
+    still take longer than `PATIENCE`. ``matrix_free`` says whether the method can work without n x
+    n matrices, ``prefers_dense`` whether they are needed or quicker; ``columns`` are those of the
+    widest view, and ``speed`` is how much faster than the cores of this machine kernels are
+    evaluated.
 
     Examples
     --------

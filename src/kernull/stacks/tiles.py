@@ -52,14 +52,7 @@ class Side:
 
 
 class Tiles:
-    """Evaluates tiles of all kernels of a bank.
-
-    Parameters
-    ----------
-    bank : KernelSet
-    dtype : type
-        Type in which tiles are evaluated; products are summed in float64.
-    """
+    """Evaluates tiles of all kernels of a bank in a type; products are summed in float64."""
 
     def __init__(self, bank: KernelSet, dtype: Any = np.float64) -> None:
         self.bank = bank
@@ -145,25 +138,12 @@ def tile_products(
     weights: Array | None = None,
     n_jobs: int | None = -1,
 ) -> Array:
-    """K_j V for every j, or sum_j b_j K_j V, in one sweep over the tiles by all cores.
+    """K_j V for every j, (J, m, k), or sum_j b_j K_j V, in one sweep over the tiles by all cores.
 
-    Parameters
-    ----------
-    tiles : Tiles
-    left, right : Side
-        Rows (m) and columns (n) of the kernels; the same rows when ``symmetric``, and then every
-        tile above the diagonal serves twice.
-    V : array of shape (n, k), or (J, n, k)
-        The same vectors for every kernel, or each kernel's own.
-    weights : array of shape (J,), optional
-        Kernel weights b: sum the kernels tile by tile before they meet V, which costs a J-th of
-        the multiplications when k is large.
-    n_jobs : int, optional
-        Threads, as in joblib; -1 for all cores.
-
-    Returns
-    -------
-    array of shape (J, m, k), or (m, k) with weights
+    V has shape (n, k), or (J, n, k) where each kernel has its own. Where it is ``symmetric``, left
+    and right are the same rows and every tile above the diagonal serves twice. With ``weights``
+    kernels are summed tile by tile before they meet V, which costs a J-th of the multiplications
+    when k is large.
     """
     height = min(tiles.size, len(left))
     width = height if symmetric else tiles.size**2 // height  # few rows: long tiles

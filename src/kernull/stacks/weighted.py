@@ -17,13 +17,7 @@ __all__ = ["WeightedSum"]
 
 
 class WeightedSum:
-    r""":math:`\sum_j b_j K_j` of n training rows, to which views are added one by one.
-
-    Parameters
-    ----------
-    n : int
-        Number of training rows.
-    """
+    r""":math:`\sum_j b_j K_j` of n training rows, to which views are added one by one."""
 
     def __init__(self, n: int) -> None:
         self._out = np.zeros((n, n))

@@ -42,11 +42,7 @@ class Knots(NamedTuple):
 def fit_knots(X: Array, sample_weight: Array | None = None) -> Knots:
     """Normal scores of the training values; constant columns have one knot and slope zero.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    sample_weight : array of shape (n,), optional
-        How much each row counts; only ratios matter.
+    Of weights only ratios matter.
 
     Examples
     --------
