@@ -32,7 +32,13 @@ def visible(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if _shows(c) or c in keep else _escaped(c) for c in text)
+    escaped = {c: c.encode("unicode_escape").decode("ascii") for c in set(text)}
+    return "".join(c if _shows(c) or c in keep else escaped[c] for c in text)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line; its kind where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
 
 
 def _shows(character: str) -> bool:
@@ -41,7 +47,3 @@ def _shows(character: str) -> bool:
         or character in _KEPT
         or unicodedata.category(character) == "Zs"  # no-break spaces and the like
     )
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

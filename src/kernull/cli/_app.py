@@ -40,21 +40,17 @@ def root(
     """Learn what normal looks like from several views, and find what is not."""
 
 
-def _register() -> None:
-    examples: dict[Callable[..., None], str] = {
-        _learn.fit: "kernull fit train.csv -o model.kernull --view 'colour=col_*'",
-        _rows.score: "kernull score model.kernull new.csv -o scores.csv",
-        _rows.explain: "kernull explain model.kernull new.csv --row 17",
-        _rows.report: "kernull report model.kernull new.csv -o report.html",
-        _rows.evaluate: "kernull evaluate model.kernull test.csv --label class --normal good",
-        _watching.watch: "kernull watch model.kernull growing.csv",
-        _studies.compare: "kernull compare train.csv --test test.csv --label class --normal good",
-        _learn.info: "kernull info model.kernull --json",
-        _studies.demo: "kernull demo",
-        _studies.reproduce: "kernull reproduce",
-    }
-    for function, example in examples.items():
-        app.command(epilog=f"Example: {example}")(command(function))
-
-
-_register()
+_EXAMPLES: dict[Callable[..., None], str] = {
+    _learn.fit: "kernull fit train.csv -o model.kernull --view 'colour=col_*'",
+    _rows.score: "kernull score model.kernull new.csv -o scores.csv",
+    _rows.explain: "kernull explain model.kernull new.csv --row 17",
+    _rows.report: "kernull report model.kernull new.csv -o report.html",
+    _rows.evaluate: "kernull evaluate model.kernull test.csv --label class --normal good",
+    _watching.watch: "kernull watch model.kernull growing.csv",
+    _studies.compare: "kernull compare train.csv --test test.csv --label class --normal good",
+    _learn.info: "kernull info model.kernull --json",
+    _studies.demo: "kernull demo",
+    _studies.reproduce: "kernull reproduce",
+}
+for _function, _example in _EXAMPLES.items():
+    app.command(epilog=f"Example: {_example}")(command(_function))

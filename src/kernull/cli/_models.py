@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,16 +89,12 @@ def training(
         reader.fit(learned)
     except ValueError as error:
         raise _told(error) from None
-    note(f"Columns of {source.label}:\n{_indented(reader.summary())}", quiet)
+    note(f"Columns of {source.label}:\n{indent(reader.summary(), '  ')}", quiet)
     codes = [c.name for c in reader.columns_ if c.kind == "number" and c.why.endswith("numbers")]
     if codes:
         shown = ", ".join(codes[:6]) + (", ..." if len(codes) > 6 else "")
         note(f"Codes, not amounts? Of {shown}, say so: --kind '{codes[0]}=category'.", quiet)
     return TrainingTable(reader.transform(rows), reader, y)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
 
 
 def _told(error: ValueError) -> Exception:

@@ -134,17 +134,14 @@ class Path:
         columns = np.ascontiguousarray(self.coef.reshape(P * D, -1).T)
         out = np.empty((P * D, cross.shape[0]))
         # Stacks that come in pieces are scored piece by piece: J m models numbers would not fit.
-        for rows, piece in _pieces(cross):
+        pieces = cross.blocks() if hasattr(cross, "chunks") else [(slice(None), cross)]
+        for rows, piece in pieces:
             if self.projected is None:
                 products = piece.products(columns)
             else:  # every kernel has coefficients of its own
                 products = piece.rows(slice(None)) @ self.projected
             out[:, rows] = np.einsum("kj,jmk->km", weights, products, optimize=True)
         return out.reshape(P, D, -1)
-
-
-def _pieces(cross: Any) -> Any:
-    return cross.blocks() if hasattr(cross, "chunks") else [(slice(None), cross)]
 
 
 def shared_path(
@@ -276,7 +273,8 @@ class _Grid:
         solutions: list[tuple[Array, Array]] = []
         for p, d in models:
             problem = FisherProblem(small, self.problems[d].ridge, target)
-            tol = 0.1 * self.tol if exact else self._inner_tol(p, d)
+            share = 0.0 if exact else INNER_SHARE * float(self.gaps[p, d])
+            tol = max(share, 0.1 * self.tol)
             # The certificate in the full space speaks for the whole.
             ball, known = self.balls[p], self.start(p, d)
             weights = ball.uniform(problem.J) if known is None else ball.normalise(known)
@@ -291,7 +289,8 @@ class _Grid:
             for i, (p, d) in enumerate(models[part]):
                 weights, problem = solutions[first + i][0], self.problems[d]
                 point = problem.certify(weights, A[i], KA[:, i])
-                self._keep(p, d, point.weights, point.coef, point.value, self._gap(point, p))
+                gap = float(relative_gap(point, self.balls[p].support(point.u)))
+                self._keep(p, d, point.weights, point.coef, point.value, gap)
                 if self.gaps[p, d] > self.tol:
                     rest = problem.target - problem.ridge * A[i] - weights @ KA[:, i]
                     if rest @ rest > 0.05 * self.tol * problem.ridge * point.value:
@@ -307,12 +306,6 @@ class _Grid:
             return self.problems[smallest].factorise(weights)
         except InvalidKernelError:  # rounding ate the ridge: certificates can do without
             return None
-
-    def _inner_tol(self, p: int, d: int) -> float:
-        return max(INNER_SHARE * float(self.gaps[p, d]), 0.1 * self.tol)
-
-    def _gap(self, point: Any, p: int) -> float:
-        return float(relative_gap(point, self.balls[p].support(point.u)))
 
     def _keep(self, p: int, d: int, weights: Array, coef: Array, value: float, gap: float) -> None:
         self.weights[p, d], self.coef[p, d] = weights, coef

@@ -179,6 +179,9 @@ def gather(
     columns = reasons_of(model, numbers, shown, flagged, labelled, table, reading, rows)
     some = labels[judged] if labels is not None else None
     edges, series, outline = _distribution(model, scores[judged], flagged[judged], some)
+    p_values = judgement.p_values[judged]
+    levels = np.unique(p_values)
+    shares = np.searchsorted(np.sort(p_values), levels, side="right") / len(p_values)
     history = getattr(model, "history_", ())
     gap = getattr(model, "gap_", None)
     times = None if table is None or rows is None else first_time(table, rows)
@@ -206,8 +209,8 @@ def gather(
         else groups_of(columns_for_groups(table, rows), flagged),
         times=None if times is None else time_line(*times, flagged),
         drifts=() if table is None or rows is None else drifts(table, rows, absent),
-        p_curve=_curve(*_p_curve(judgement.p_values[judged])),
-        rates=_rates(model, judgement.p_values[judged]),
+        p_curve=_curve(levels, shares),
+        rates=_rates(model, p_values),
         calibration_rows=round(model.calibration_.total),
         held_out=getattr(model, "calibration", "loo") == "split",
         labels=None if some is None else _labelled(some, scores[judged], flagged[judged]),
@@ -310,12 +313,6 @@ def _rows(
             )
         )
     return tuple(rows)
-
-
-def _p_curve(p_values: Array) -> tuple[Array, Array]:
-    """Share of rows with a p-value up to each level."""
-    levels = np.unique(p_values)
-    return levels, np.searchsorted(np.sort(p_values), levels, side="right") / len(p_values)
 
 
 def _curve(xs: Array, ys: Array) -> tuple[tuple[float, float], ...]:

@@ -33,11 +33,12 @@ def cautions(model: Any) -> tuple[str, ...]:
             warn_of_views(rule, bank.kernel_views)
         say = sorted(say_by_view(model).items(), key=lambda item: -item[1])[:MAX_SAID]
         shares = ", ".join(f"{name} {share:.0%}" for name, share in say)
-        said += [
-            f"{_sentence(message.removeprefix('views: '))} In the decision, a view whose "
-            f"columns say little about each other counts less; most say: {shares}."
-            for message in found
-        ]
+        for message in found:
+            text = message.removeprefix("views: ")
+            said.append(
+                f"{text[:1].upper()}{text[1:]} In the decision, a view whose columns say little "
+                f"about each other counts less; most say: {shares}."
+            )
     share = getattr(model, "contamination", None)
     if share is not None:
         suspects = getattr(model, "suspects_", None)
@@ -50,10 +51,6 @@ def cautions(model: Any) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def training_rows(model: Any) -> int:
     bank = getattr(model, "bank_", None)
     rows = int(model._stack_shape[1] if bank is None else bank.n)
@@ -61,17 +58,13 @@ def training_rows(model: Any) -> int:
     return rows - (getattr(model, "_n_reference", 0) if of_rows else 0)
 
 
-def _view_of_kernel(model: Any) -> tuple[str, ...]:
-    bank = getattr(model, "bank_", None)
-    return tuple(map(str, model.kernel_names_ if bank is None else bank.kernel_views))
-
-
 def kernels_of(model: Any) -> tuple[tuple[str, str, float], ...]:
     weights = getattr(model, "weights_", None)
     if weights is None:
         return ()
-    names = map(str, model.kernel_names_)
-    return tuple(zip(names, _view_of_kernel(model), map(float, weights), strict=True))
+    bank, names = getattr(model, "bank_", None), model.kernel_names_
+    views = names if bank is None else bank.kernel_views
+    return tuple(zip(map(str, names), map(str, views), map(float, weights), strict=True))
 
 
 def views_of(model: Any, why: Explanation | None) -> tuple[tuple[str, float, float], ...]:

@@ -112,7 +112,9 @@ class SelectionDisplay:
             if values:
                 self._write(ax, i, low, high)
             if i == self.best[0]:
-                ax.add_patch(self._mark(plt))
+                x, y = self.best[1] - 0.5, self.best[2] - 0.5
+                frame = plt.Rectangle((x, y), 1, 1, fill=False, edgecolor="red", linewidth=2)
+                ax.add_patch(frame)
         axes[0].set_ylabel("delta")
         figure.colorbar(image, ax=list(axes), label=self.scoring, extend="min")
         self.figure_, self.axes_ = figure, axes
@@ -125,10 +127,6 @@ class SelectionDisplay:
             ax.text(
                 x, y, f"{score:.2f}".lstrip("0"), ha="center", va="center", color=colour, size=6.5
             )
-
-    def _mark(self, plt: Any) -> Any:
-        x, y = self.best[1], self.best[2]
-        return plt.Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor="red", linewidth=2)
 
     def __str__(self) -> str:
         """The grid as text, one block per width: delta down, p across, the choice in brackets."""

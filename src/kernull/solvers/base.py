@@ -271,19 +271,15 @@ def solve(
             f"solver={name!r} needs {', '.join(missing)}, which {type(problem).__name__} on "
             f"{ball!r} does not offer; try solver='auto'."
         )
-    limit = entry.max_iter if max_iter is None else _whole_number(max_iter)
+    limit = entry.max_iter if max_iter is None else max_iter
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
+        raise ValueError(f"max_iter: got {max_iter!r}; expected a whole number, at least 1.")
     module = import_module(f"{__package__}.{name.replace('-', '_')}")
     tracker, before = Tracker(ball, tol, callback), problem.n_evaluations
     known = init is not None
     weights = starting_weights(ball, problem.J, init) if known else ball.uniform(problem.J)
-    result: Result = module.solve(problem, ball, tracker, weights, limit, **options)
+    result: Result = module.solve(problem, ball, tracker, weights, int(limit), **options)
     return replace(result, n_evaluations=problem.n_evaluations - before)
-
-
-def _whole_number(max_iter: Any) -> int:
-    if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
-        raise ValueError(f"max_iter: got {max_iter!r}; expected a whole number, at least 1.")
-    return int(max_iter)
 
 
 #: Every iteration of every fit is told to this logger, at level INFO.

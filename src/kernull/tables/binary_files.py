@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernull._text import first_line
 from kernull.errors import TableError, need
 from kernull.safety import check_npz
 from kernull.tables.table import Source, Table, _check_names
@@ -23,7 +24,7 @@ def open_parquet(label: str, file: Any, chunk_rows: int) -> Source:
     try:
         opened = pyarrow.parquet.ParquetFile(file)
     except (pyarrow.ArrowException, OSError) as error:
-        raise TableError(f"{label}: is not a Parquet file ({_first_line(error)}).") from None
+        raise TableError(f"{label}: is not a Parquet file ({first_line(error)}).") from None
     batches = opened.iter_batches(batch_size=chunk_rows)
     return _of_batches(label, opened.schema_arrow.names, batches, opened.metadata.num_rows)
 
@@ -40,7 +41,7 @@ def open_arrow(label: str, file: Any, chunk_rows: int) -> Source:
             opened = pyarrow.ipc.open_stream(file)
             batches = iter(opened)
     except (pyarrow.ArrowException, OSError) as error:
-        raise TableError(f"{label}: is not an Arrow file ({_first_line(error)}).") from None
+        raise TableError(f"{label}: is not an Arrow file ({first_line(error)}).") from None
     small = (
         batch.slice(i, chunk_rows) for batch in batches for i in range(0, len(batch), chunk_rows)
     )
@@ -69,7 +70,7 @@ def _of_batches(label: str, names: list[str], batches: Any, size: int | None) ->
                 yield Table(label, start, columns), start + len(batch)
                 start += len(batch)
         except OSError as error:
-            raise TableError(f"{label}: cannot be read ({_first_line(error)}).") from None
+            raise TableError(f"{label}: cannot be read ({first_line(error)}).") from None
 
     return Source(label, tuple(names), chunks(), size)
 
@@ -83,7 +84,7 @@ def open_npz(label: str, file: Any, chunk_rows: int) -> Source:
     except (ValueError, OSError, EOFError, KeyError) as error:
         raise TableError(f"{label}: is not an NPZ file of plain arrays ({error}).") from None
     except Exception as error:  # zipfile has errors of its own
-        raise TableError(f"{label}: is not an NPZ file ({_first_line(error)}).") from None
+        raise TableError(f"{label}: is not an NPZ file ({first_line(error)}).") from None
     columns: dict[str, Any] = {}
     for name, array in arrays.items():
         if array.ndim not in (1, 2):
@@ -119,7 +120,7 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
     except TableError:
         raise
     except Exception as error:  # zipfile's, openpyxl's and the XML parser's own
-        raise TableError(f"{label}: is not an Excel file ({_first_line(error)}).") from None
+        raise TableError(f"{label}: is not an Excel file ({first_line(error)}).") from None
     if sheet is not None and sheet not in book.sheetnames:
         raise TableError(f"{label}: has no sheet {sheet!r}; it has {', '.join(book.sheetnames)}.")
     page = book[sheet] if sheet is not None else book.worksheets[0]
@@ -162,7 +163,3 @@ def _sheet(
         }
         yield Table(label, start, columns), start + len(part)
         start += len(part)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -136,7 +136,8 @@ class TableViews(TransformerMixin, BaseEstimator):
             )
         asked = self._asked(table.names)
         groups = self._groups(table.names)
-        names = table.names if groups is None else _in_order(table.names, groups)
+        seen = table.names if groups is None else {n for ns in groups.values() for n in ns}
+        names = [name for name in table.names if name in seen]
         columns = decide_kinds(table, names, asked, self.max_categories)
         decided = {column.name: column for column in columns}
         parts = self.dates == "parts"
@@ -188,10 +189,11 @@ class TableViews(TransformerMixin, BaseEstimator):
                 f"views: got {self.views!r}; expected None, 'features' or a mapping of name -> "
                 "column patterns."
             )
-        return {
-            str(view): match_columns(_as_list(patterns), names, f"view {view!r}")
-            for view, patterns in self.views.items()
-        }
+        groups = {}
+        for view, patterns in self.views.items():
+            wanted = [patterns] if isinstance(patterns, str) else [str(p) for p in patterns]
+            groups[str(view)] = match_columns(wanted, names, f"view {view!r}")
+        return groups
 
     def _tell_views(self) -> None:
         """Warn of views of nothing but categories: their kernels take few values."""
@@ -368,15 +370,6 @@ class TableViews(TransformerMixin, BaseEstimator):
             return {"all": self.used_}
         of = self.column_of_output()
         return {view: list(dict.fromkeys(of[i] for i in at)) for view, at in self.views_.items()}
-
-
-def _as_list(patterns: Any) -> list[str]:
-    return [patterns] if isinstance(patterns, str) else [str(p) for p in patterns]
-
-
-def _in_order(names: Sequence[str], groups: dict[str, list[str]]) -> list[str]:
-    taken = {name for members in groups.values() for name in members}
-    return [name for name in names if name in taken]
 
 
 def _missing(table: Table, column: Column) -> Mask:

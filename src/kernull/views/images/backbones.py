@@ -14,6 +14,7 @@ import numpy as np
 from joblib import cpu_count
 from numpy.typing import NDArray
 
+from kernull._text import first_line
 from kernull.errors import MissingDependencyError, MissingWeightsError, need
 from kernull.safety import check_graph, graphs, limit_memory, read_file, run_limited
 from kernull.views.images.preprocessing import KNOWN, Preprocessing
@@ -174,7 +175,7 @@ def _open_onnx(
         raise
     except Exception as error:  # onnxruntime's own classes, one for each of its states
         raise ValueError(
-            f"backbone: onnxruntime cannot open {str(path)!r}: {_first_line(error)}."
+            f"backbone: onnxruntime cannot open {str(path)!r}: {first_line(error)}."
         ) from error
     if device.startswith("cuda") and "CUDAExecutionProvider" not in session.get_providers():
         raise MissingDependencyError(
@@ -300,7 +301,3 @@ class OnnxBackbone:
                 f"{self._path.name + '.json'!r} beside it."
             )
         return count
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

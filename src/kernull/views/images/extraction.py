@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernull._text import first_line
 from kernull.views.images.backbones import Backbone
 from kernull.views.images.cache import FeatureCache
 from kernull.views.images.preprocessing import Box, crop
@@ -27,7 +28,7 @@ def digest_all(images: Sequence[Image], threads: int) -> dict[int, str]:
         try:
             image.digest()
         except Exception as error:
-            return _reason(error)
+            return first_line(error)
         return None
 
     with ThreadPoolExecutor(threads) as pool:
@@ -53,7 +54,10 @@ def extract(
     """
     need_pillow()  # one clear error, rather than one for each image
     out = np.full((len(images), backbone.n_features), np.nan, dtype=np.float32)
-    store = None if cache is None else FeatureCache(cache, _space(backbone, box))
+    # Everything that features depend on, but for the image.
+    preprocessing = backbone.preprocessing.fingerprint()
+    space = f"weights {backbone.fingerprint} preprocessing {preprocessing} region {box}"
+    store = None if cache is None else FeatureCache(cache, space)
     rows: dict[bytes, list[int]] = {}  # equal images are computed once
     for i, image in enumerate(images):
         if i not in bad:
@@ -79,7 +83,7 @@ def extract(
                 try:
                     ready.append((positions, future.result()))
                 except Exception as error:
-                    bad.update(dict.fromkeys(positions, _reason(error)))
+                    bad.update(dict.fromkeys(positions, first_line(error)))
             if ready:
                 features = backbone.run(np.stack([values for _, (_, values) in ready]))
                 if store is not None:
@@ -101,17 +105,6 @@ def _ahead(
         if len(queue) == 2:
             yield queue.popleft()
     yield from queue
-
-
-def _space(backbone: Backbone, box: Box) -> str:
-    """Everything that features depend on, but for the image."""
-    preprocessing = backbone.preprocessing.fingerprint()
-    return f"weights {backbone.fingerprint} preprocessing {preprocessing} region {box}"
-
-
-def _reason(error: Exception) -> str:
-    text = (str(error).splitlines() or [""])[0]
-    return text or type(error).__name__
 
 
 @contextmanager
