@@ -11,8 +11,6 @@ from typing import Any
 
 from kernull.errors import need
 
-__all__ = ["to_monitor", "to_nonconform"]
-
 POLARITY = "higher_is_normal"
 
 

@@ -20,23 +20,6 @@ from kernull.calibration.left_out_scores import lower_ties
 from kernull.errors import CalibrationWarning, MissingCapabilityError
 from kernull.problems import FisherProblem
 
-__all__ = [
-    "Auto",
-    "Calibrator",
-    "Folds",
-    "Leak",
-    "LeaveOneOut",
-    "LeftOut",
-    "Split",
-    "check_seed",
-    "hold_out",
-    "leaking_view",
-    "leave_one_out",
-    "left_out_projections",
-    "read_calibration",
-    "warn_of_leak",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:

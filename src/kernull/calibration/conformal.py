@@ -12,8 +12,6 @@ from scipy.stats import false_discovery_control
 from kernull._typing import Array, Mask
 from kernull.errors import TooFewRowsWarning
 
-__all__ = ["Calibration", "discoveries", "minus_rounding"]
-
 #: Relative size of differences between scores, and between rates, that are taken for rounding.
 SLACK = 1e-12
 #: What a row that scores as a calibration row does lies above it, in ranks: it is not below it.

@@ -9,8 +9,6 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 
-__all__ = ["check_folds", "cross_scores"]
-
 
 def check_folds(folds: Any) -> int:
     """A number of folds, or an error that names the parameter."""

@@ -41,8 +41,6 @@ from kernull.views.scaling import (
     unseen_step,
 )
 
-__all__ = ["LeftOutDistances", "left_out_distances", "read_groups", "trust"]
-
 #: Bytes that a block of distances may take.
 BLOCK_BYTES = 32 * 2**20
 #: Share of a row's largest squared distance that is rounding.

@@ -8,8 +8,6 @@ import numpy as np
 
 from kernull._typing import Array
 
-__all__ = ["inverses", "near_inverses"]
-
 #: Relative error of an inverse up to which Newton's iteration improves it.
 FAR = 1e-2
 

@@ -15,8 +15,6 @@ from kernull._typing import Array, Indices
 from kernull.views.quantile import OUTER, Ranks, ranked_columns
 from kernull.views.scaling import constant_columns, unseen_step
 
-__all__ = ["quantile_rows"]
-
 #: Entries (rows x rows x columns) up to which others' ranks are shifted one by one.
 EXACT_CELLS = 5 * 10**6
 EXACT_CELLS_WEIGHTED = 2 * 10**6

@@ -29,21 +29,6 @@ from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
 from kernull.kernels import FittedKernel
 
-__all__ = [
-    "OF_PRODUCTS",
-    "KernelProjection",
-    "beside_the_lowest",
-    "inverse_of_factor",
-    "left_out_coefficients",
-    "left_out_contributions",
-    "left_out_view",
-    "log_nearest",
-    "lower_ties",
-    "nearest_floor",
-    "not_above_own",
-    "rows_of_products",
-]
-
 #: Kernel values that a thread holds at once: what its cache holds.
 BLOCK_VALUES = 2**18
 #: Rows at a time, at most: few rows are for two threads too.

@@ -12,8 +12,6 @@ from kernull.errors import CannotFlagWarning, NearCopiesWarning
 from kernull.kernels.left_out_copies import near_copy_share
 from kernull.stacks.kernel_set import KernelSet
 
-__all__ = ["warn_of_near_copies", "warn_where_nothing_is_flagged"]
-
 #: Share of near copies from which a threshold is no longer to be trusted. Discrete tables have
 #: neighbours at a few distances only, of which some are far nearer than others.
 MANY = 0.5

@@ -17,8 +17,6 @@ from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_inverses import inverses, near_inverses
 from kernull.views.scaling import unseen_step
 
-__all__ = ["shrinkages_without", "whiten_raw_rows", "whiten_rows"]
-
 #: Columns up to which "whiten" is exact: distances cost n^2 d^2 / 2.
 SMALL = 32
 #: Share of a column's variance that one row must hold to be treated exactly beyond that.

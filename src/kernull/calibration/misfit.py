@@ -33,8 +33,6 @@ from kernull._threads import one_blas_thread
 from kernull._typing import Array, Indices
 from kernull.views import ViewScaler
 
-__all__ = ["ViewPredictor", "witness_rows"]
-
 #: Bytes of similarities held at once.
 CHUNK_BYTES = 32 * 2**20
 #: Training rows that stand as witnesses: enough to know how views go together, and few enough

@@ -26,8 +26,6 @@ from kernull.calibration.left_out_scores import not_above_own
 from kernull.problems import RidgeInverse
 from kernull.stacks import Stack
 
-__all__ = ["attributed_contributions", "leave_one_out_contributions"]
-
 #: Bytes of kernel rows held at once.
 CHUNK_BYTES = 64 * 2**20
 

@@ -10,8 +10,6 @@ from scipy.linalg import cho_factor, cho_solve
 from kernull._typing import Array, Indices
 from kernull.stacks import KernelSet
 
-__all__ = ["refit_by_fold"]
-
 #: Folds: more lie closer to the final model, which matters where rows are few.
 FOLDS, FOLDS_OF_MANY, MANY_ROWS = 10, 5, 1000
 #: Different rows below which a fold would learn from a single one.

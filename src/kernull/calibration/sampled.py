@@ -29,8 +29,6 @@ from kernull.calibration.calibrators import left_out_projections
 from kernull.problems import FisherProblem
 from kernull.solvers.subspace import Basis
 
-__all__ = ["SampledProjections", "sampled_leave_one_out"]
-
 #: Rows in the sample: the threshold's rate is then known to within a percent or so.
 SAMPLE_ROWS = 500
 #: Certified relative accuracy of each G_ii (the bounds' distance; the true one is far less), well

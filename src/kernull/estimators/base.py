@@ -49,14 +49,6 @@ from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
 from kernull.views import resolve_views
 
-__all__ = [
-    "AdditiveEstimator",
-    "KernelEstimator",
-    "OneClassKernelEstimator",
-    "UnweightedEstimator",
-]
-
-
 #: Parameters that settings take as they are.
 SHARED: tuple[str, ...] = ("kernels", "widths", "scaling", "drop_constant", "normalize")
 SHARED += ("reference", "random_state", "storage", "landmarks", "false_alarm_rate")

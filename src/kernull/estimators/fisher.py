@@ -42,8 +42,6 @@ from kernull.models.growing import relearn as relearned
 from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
 
-__all__ = ["PAPER", "MultiKernelFisherNull"]
-
 #: The paper's setting: ``MultiKernelFisherNull(**kernull.PAPER)``. Its p, delta and width are
 #: chosen on a validation set; these stand in the middle of its grids.
 PAPER: dict[str, Any] = {

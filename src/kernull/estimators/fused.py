@@ -13,8 +13,6 @@ from kernull.estimators.learned import Learned
 from kernull.estimators.parameters import documented, keep
 from kernull.models.fused import FusedFisher, GaussianProcess
 
-__all__ = ["FisherNull", "GaussianProcessOneClass"]
-
 
 @documented
 class FisherNull(OneClassKernelEstimator):

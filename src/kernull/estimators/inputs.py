@@ -25,19 +25,6 @@ from kernull.views.columns import (
     text_columns,
 )
 
-__all__ = [
-    "by_evidence",
-    "check_number",
-    "read_decision",
-    "read_dtype",
-    "read_partial_table",
-    "read_table",
-    "read_used_columns",
-    "read_weights",
-    "read_weights_method",
-    "rollback_on_error",
-]
-
 
 def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
     """A float64 table from arrays, pandas or polars, with scikit-learn's checks."""

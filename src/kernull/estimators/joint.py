@@ -37,8 +37,6 @@ from kernull.models.joint import JointModel, enrolled, learn_tasks, relearn_task
 from kernull.models.tasks import read_task_labels
 from kernull.stacks.normalise import read_normalisation
 
-__all__ = ["JointMultiKernelFisherNull"]
-
 
 @documented
 class JointMultiKernelFisherNull(KernelEstimator):

@@ -12,8 +12,6 @@ from kernull.estimators.learned import Learned
 from kernull.estimators.parameters import documented, keep
 from kernull.models.fused import Principals
 
-__all__ = ["KernelPCANovelty"]
-
 
 @documented
 class KernelPCANovelty(UnweightedEstimator):

@@ -9,8 +9,6 @@ from sklearn.exceptions import NotFittedError
 
 from kernull._containers import tensor_on
 
-__all__ = ["Learned", "LearnedByTask"]
-
 
 class Learned:
     """A learned attribute, read from the fitted model; absent where the model has none.

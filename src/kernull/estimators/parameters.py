@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, TypeVar
 
-__all__ = ["documented", "keep"]
-
 T = TypeVar("T", bound=type)
 
 #: Parameters and learned attributes that mean the same wherever they are found, in numpydoc's form.

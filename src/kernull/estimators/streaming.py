@@ -12,8 +12,6 @@ from kernull.stacks.planner import check_landmarks
 from kernull.stacks.sources import open_source
 from kernull.views import resolve_views
 
-__all__ = ["fit_stream"]
-
 
 def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNull:
     """Fit a model to rows that do not fit memory, by Nystroem in two sweeps over them.

@@ -14,8 +14,6 @@ from kernull.estimators.learned import Learned
 from kernull.estimators.parameters import documented, keep
 from kernull.models.support import SupportMethod
 
-__all__ = ["MultiKernelOneClassSVM", "MultiKernelSVDD"]
-
 
 class _SupportVectorEstimator(UnweightedEstimator):
     """What the two share: learning weights, and calibration by cross-scores."""

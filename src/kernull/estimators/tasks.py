@@ -29,14 +29,6 @@ from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
 from kernull.stacks.normalise import read_normalisation
 from kernull.views import resolve_views
 
-__all__ = [
-    "check_room",
-    "read_given_tasks",
-    "read_new_task",
-    "read_table_tasks",
-    "tasks_asked",
-]
-
 
 def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) -> Any:
     """Tasks of a table, the rows of each, and the views that they share."""

@@ -26,8 +26,6 @@ from kernull.models.kernels import Rows, Settings
 from kernull.models.learning import Method, learn
 from kernull.models.model import Fitted
 
-__all__ = ["WIDE", "learn_contaminated", "read_contamination", "suspects"]
-
 #: What defaults stand for where rows are not clean: one standardised kernel per view with a quarter
 #: of the mean distance as width, as it is, a ridge of a tenth of the number of rows, and the sum.
 WIDE: dict[str, Any] = {

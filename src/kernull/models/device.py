@@ -12,8 +12,6 @@ from kernull._typing import Array, Indices
 if TYPE_CHECKING:
     from kernull.stacks.torch_kernel_set import TorchKernelSet
 
-__all__ = ["fit_on_device"]
-
 
 def fit_on_device(
     settings: Any,

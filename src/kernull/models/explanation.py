@@ -12,8 +12,6 @@ from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import need
 
-__all__ = ["Explanation", "in_words", "n_std", "one_in"]
-
 #: Contributions below this share of the typical one count as none.
 FLOOR = 1e-12
 TINY = np.finfo(float).tiny

@@ -28,8 +28,6 @@ from kernull.solvers import Result, solve
 from kernull.solvers.base import iterations_shown
 from kernull.stacks import DenseStack
 
-__all__ = ["FisherFit", "FisherMethod", "weight_ball"]
-
 
 @dataclass(frozen=True)
 class FisherMethod:

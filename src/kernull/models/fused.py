@@ -26,17 +26,6 @@ from kernull.models.rules import check_score_type
 from kernull.problems import FisherProblem
 from kernull.stacks import DenseStack
 
-__all__ = [
-    "FusedFisher",
-    "FusedFisherRule",
-    "GaussianProcess",
-    "GaussianRule",
-    "PrincipalRule",
-    "Principals",
-    "fuse",
-    "project",
-]
-
 _ONE = np.ones(1)
 
 

@@ -12,15 +12,6 @@ from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 from kernull.stacks import CrossKernels, DenseStack
 
-__all__ = [
-    "check_fusion",
-    "constant_diagonal",
-    "fuse_square",
-    "fused_blocks",
-    "fused_diagonal",
-    "self_similarity",
-]
-
 
 def check_fusion(fusion: Any) -> None:
     """Refuse what is not a fusion, with the choices."""

@@ -16,8 +16,6 @@ from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.paths import Path
 from kernull.problems import FisherProblem
 
-__all__ = ["at_grid_point", "evidence_on_grid", "left_out_at", "scores_by_evidence"]
-
 
 def evidence_on_grid(training: Training, path: Path, method: EvidenceMethod) -> EvidenceRule:
     """Each kernel's own evidence, with weights of one: it is the same for every p and delta."""

@@ -28,21 +28,6 @@ from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack, check_memory
 from kernull.stacks.given import normalised, read_precomputed, with_scale
 
-__all__ = [
-    "check_growing",
-    "check_relearning",
-    "drop",
-    "drop_least_useful",
-    "grow",
-    "growing",
-    "read_budget",
-    "read_new_weights",
-    "relearn",
-    "row_positions",
-    "warn_beyond_budget",
-    "warn_of_few",
-]
-
 #: A first batch below this says little about scales: their standard error is above 13 percent.
 FEW_ROWS = 30
 

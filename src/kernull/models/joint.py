@@ -35,8 +35,6 @@ from kernull.problems import FisherProblem, JointFisherProblem, RidgeInverse
 from kernull.solvers import solve
 from kernull.stacks.normalise import normalising_factors
 
-__all__ = ["JointModel", "TaskKernels", "enrolled", "learn_tasks", "relearn_tasks"]
-
 
 @dataclass(frozen=True, eq=False)
 class TaskKernels:

@@ -30,17 +30,6 @@ from kernull.stacks.given import (
 )
 from kernull.stacks.normalise import normalising_factors, read_normalisation
 
-__all__ = [
-    "GivenKernels",
-    "GivenRows",
-    "ModelKernels",
-    "Rows",
-    "Settings",
-    "TableKernels",
-    "TableRows",
-    "Training",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class TableKernels:

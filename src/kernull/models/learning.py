@@ -23,8 +23,6 @@ from kernull.models.kernels import Rows, Settings, TableKernels, TableRows, Trai
 from kernull.models.model import Certificate, Fitted, KernelModel, RidgeSystem
 from kernull.models.rules import FisherRule
 
-__all__ = ["Method", "MethodFit", "learn"]
-
 
 class MethodFit(Protocol):
     """What a method makes of a stack."""

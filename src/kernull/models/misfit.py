@@ -12,8 +12,6 @@ from kernull.calibration import ViewPredictor, witness_rows
 from kernull.models.kernels import TableKernels
 from kernull.stacks.kernel_set import ScaledView
 
-__all__ = ["ViewMisfit"]
-
 #: Rows below which nothing can be said of how views go together.
 FEWEST = 5
 #: Weight, of the largest, that an interior solver leaves where there should be none.

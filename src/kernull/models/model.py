@@ -19,16 +19,6 @@ from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.problems import RidgeInverse
 from kernull.solvers import Record, Result
 
-__all__ = [
-    "Certificate",
-    "Fitted",
-    "Growth",
-    "KernelModel",
-    "RidgeSystem",
-    "calibrate",
-    "view_names",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Certificate:

@@ -9,8 +9,6 @@ from scipy.linalg import eigh
 
 from kernull._typing import Array
 
-__all__ = ["NullSpace", "null_space", "null_space_leave_one_out"]
-
 #: A share of a row outside the range of the kernel that is more than rounding.
 _OUTSIDE = 1e-8
 

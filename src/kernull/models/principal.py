@@ -7,8 +7,6 @@ from scipy.linalg import eigh
 
 from kernull._typing import Array
 
-__all__ = ["principal_directions", "reconstruction"]
-
 
 def principal_directions(K: Array) -> tuple[Array, Array]:
     """Positive eigenvalues of the centred kernel, largest first, and their eigenvectors."""

@@ -12,8 +12,6 @@ from kernull.calibration.evidence import Tails, combine, rarity
 from kernull.calibration.left_out_scores import log_nearest
 from kernull.stacks import CrossKernels, KernelSet
 
-__all__ = ["EvidenceRule", "FisherRule", "Rule", "check_score_type"]
-
 
 class Rule(Protocol):
     """What a method has learned."""

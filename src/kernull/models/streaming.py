@@ -23,8 +23,6 @@ from kernull.stacks.normalise import normalising_factors, read_normalisation
 from kernull.stacks.planner import check_stream_memory
 from kernull.stacks.sources import Source, sample_rows
 
-__all__ = ["stream"]
-
 #: Rows of the pilot that say what kernels are divided by.
 NORMALISING_ROWS = 1000
 

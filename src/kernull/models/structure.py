@@ -27,8 +27,6 @@ from kernull.stacks import CrossKernels, KernelSet
 from kernull.stacks.cross import own_scores_of
 from kernull.stacks.kernel_set import ScaledView
 
-__all__ = ["mixed_cells", "mixed_rows", "view_structure", "with_structure"]
-
 #: Structure is never taken for less.
 LEAST = 0.15
 #: Fewest and most rows that are mixed.

@@ -19,8 +19,6 @@ from kernull.problems import OneClassSVMProblem, SVDDProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
 
-__all__ = ["SupportMethod", "SupportRule"]
-
 _ONE = np.ones(1)
 
 

@@ -19,16 +19,6 @@ from kernull.models.joint import TaskKernels
 from kernull.models.kernels import TableKernels
 from kernull.stacks import KernelSet
 
-__all__ = [
-    "check_sizes",
-    "group_rows",
-    "pooled_kernels",
-    "read_task_labels",
-    "table_tasks",
-    "trusted",
-    "varying_views",
-]
-
 #: The name of the only task where no groups are given.
 ONLY = "all"
 
