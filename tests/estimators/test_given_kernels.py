@@ -1,5 +1,7 @@
 """Kernels given as matrices: their diagonals and scales, at fit and in scores."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -215,3 +217,49 @@ class TestNames:
         ):
             with pytest.raises(InvalidKernelError, match=r"names: got \['bent', 'straight'\]"):
                 wrong()
+
+
+def rbf_kernels(rng, n=40):
+    X = rng.normal(size=(n, 4))
+    squared = ((X[:, None] - X[None]) ** 2).sum(axis=-1)
+    return np.stack([np.exp(-squared / s) for s in (2.0, 8.0, 32.0)])
+
+
+def test_left_out_contributions_are_those_of_refits(rng):
+    """Asked for after the fit, from the kernels that were given."""
+    K = rbf_kernels(rng)
+    model = MultiKernelFisherNull("precomputed", decision="sum", normalize="none").fit(K)
+    scores, parts = model.calibration_.scores, model.calibration_contributions_
+    n, b = K.shape[1], model.weights_
+    truth = np.empty((n, 3))
+    for i in range(n):
+        others = np.arange(n) != i
+        A = np.tensordot(b, K, axes=1)[np.ix_(others, others)] + model.ridge_ * np.eye(n - 1)
+        truth[i] = b * (K[:, i, others] @ np.linalg.solve(A, np.ones(n - 1)))
+    low = truth.sum(axis=1) < 1.0 - model.ridge_ * model.coef_  # not lowered to their own score
+    np.testing.assert_allclose(parts[low], truth[low], atol=1e-10)
+    np.testing.assert_allclose(np.sort(parts.sum(axis=1)), scores, atol=1e-10)
+
+
+def test_left_out_contributions_travel_with_copies(rng):
+    K = rbf_kernels(rng)
+    model = MultiKernelFisherNull("precomputed", decision="sum").fit(K)
+    copy = pickle.loads(pickle.dumps(model))
+    K[:] = np.eye(K.shape[1])  # the kernels of the user, used for something else
+    parts = copy.calibration_contributions_
+    np.testing.assert_array_equal(parts, model.calibration_contributions_)  # known by then
+
+
+def test_kernels_that_changed_after_the_fit_are_told(rng):
+    K = rbf_kernels(rng)
+    model = MultiKernelFisherNull("precomputed", decision="sum").fit(K)
+    K[1] = np.eye(K.shape[1])
+    with pytest.raises(InvalidKernelError, match="have changed since"):
+        model.explain(K)
+
+
+def test_fit_leaves_the_factors_of_a_stack_alone(rng):
+    stack = KernelStack(rbf_kernels(rng))
+    model = MultiKernelFisherNull("precomputed").fit(stack)
+    np.testing.assert_array_equal(stack.scale, np.ones(3))
+    assert (model.score_samples(stack[:5]) == model.score_samples(stack.kernels[:, :5])).all()

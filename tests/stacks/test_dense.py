@@ -189,3 +189,23 @@ def test_complex_tensors_are_refused():
     K = torch.eye(5)[None] * (1 + 0.5j)
     with pytest.raises(InvalidKernelError, match="expected real numbers"):
         kernull.MultiKernelFisherNull("precomputed").fit(K)
+
+
+@pytest.mark.parametrize("size", [1e-7, 1e-3])
+def test_one_entry_off_is_found(size, rng):
+    """By a random product, whose rounding is far below."""
+    A = rng.normal(size=(300, 300))
+    K = (A @ A.T)[None]
+    DenseStack(K).validate()
+    K[0, 7, 230] += size * np.abs(K).max()
+    with pytest.raises(InvalidKernelError, match="kernel 0 is not symmetric"):
+        DenseStack(K).validate()
+
+
+def test_one_triangle_serves_products_of_symmetric_kernels(rng):
+    K = np.stack([A @ A.T for A in rng.normal(size=(3, 50, 60))])
+    checked, plain = DenseStack(K, [1.0, 2.0, 3.0]).validate(), DenseStack(K, [1.0, 2.0, 3.0])
+    assert checked.symmetric
+    assert not plain.symmetric
+    for v in (rng.normal(size=50), rng.normal(size=(50, 1)), rng.normal(size=(50, 3))):
+        np.testing.assert_allclose(checked.products(v), plain.products(v), rtol=1e-12, atol=1e-12)

@@ -9,7 +9,9 @@ to each row, so that training rows look far more normal than new ones ever will 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +23,23 @@ from kernull.errors import CalibrationWarning, MissingCapabilityError
 from kernull.problems import FisherProblem
 
 
+class Later:
+    """Contributions to the scores of so many rows: computed when first asked for, then kept."""
+
+    def __init__(self, rows: int, compute: Callable[[], Array]) -> None:
+        self._rows, self._compute = rows, compute
+
+    def __len__(self) -> int:
+        return self._rows
+
+    @cached_property
+    def values(self) -> Array:
+        """They, of shape (m, J)."""
+        compute = self._compute
+        del self._compute  # what it holds is needed no longer
+        return compute()
+
+
 @dataclass(frozen=True, eq=False)
 class LeftOut:
     """Scores of rows by models that did not see them."""
@@ -29,8 +48,8 @@ class LeftOut:
     """Of the calibration rows, of shape (m,)."""
     weight: Array | None = None
     """Their weights; None where all are one."""
-    contributions: Array | None = None
-    """What each kernel contributed, of shape (m, J), where that is known already."""
+    contributions: Array | Later | None = None
+    """What each kernel contributed, of shape (m, J), where that is known or will be."""
     smooth: bool = True
     """Whether p-values may interpolate: rows held out have a bound to keep, others none."""
     every: Array | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,19 @@ import numpy as np
 from kernull._typing import Array, Indices
 from kernull.balls import LpBall, MixedBall
 from kernull.calibration import LeftOut, attributed_contributions, sampled_leave_one_out
+from kernull.calibration.calibrators import Later
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
 from kernull.calibration.left_out_scores import (
     inverse_of_factor,
     left_out_contributions,
     not_above_own,
 )
-from kernull.errors import MissingCapabilityError, ZeroProjectionWarning
-from kernull.models.kernels import ModelKernels, TableKernels, Training
+from kernull.errors import InvalidKernelError, MissingCapabilityError, ZeroProjectionWarning
+from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, RidgeSystem
 from kernull.models.rules import FisherRule
 from kernull.problems import FisherProblem
+from kernull.problems.fisher import inverse_diagonal
 from kernull.solvers import Result, solve
 from kernull.solvers.base import iterations_shown
 from kernull.stacks import DenseStack
@@ -153,16 +155,29 @@ class FisherFit:
         coef = stack.project(self.coef) if hasattr(stack, "project") else self.coef
         return FisherRule(self.result.weights, coef, self.score_type)
 
-    def leave_one_out(self) -> LeftOut:
+    def leave_one_out(self, *, whole: bool = False) -> LeftOut:
         """Scores at fixed kernel weights: in closed form, or certified on a sample of rows.
 
-        Rows are left out of their own scaling and width wherever that has a closed form.
+        Rows are left out of their own scaling and width wherever that has a closed form. What each
+        kernel contributed is known at once where it is needed for the scores, or on demand.
         """
         if self._factor is None:
             return self._sampled()
-        b, ridge, weight = self.result.weights, self.system.ridge, self.system.row_weight
-        stack: Any = self.problem.stack
         coef, factor = self.coef, vars(self).pop("_factor")  # used up: made anew if asked for again
+        b, weight, stack = self.result.weights, self.system.row_weight, self.problem.stack
+        index = np.arange(self.problem.n - self.training.n_reference)
+        own = None if weight is None else weight[index]
+        residual = self.system.ridge * coef[index]
+        as_new = 1.0 - (residual if own is None else residual / own)
+        plain = isinstance(stack, DenseStack) and not self.leaves_out_scaling
+        if plain and self.groups is None and not whole:
+            # The diagonal of the inverse tells all but what each kernel contributed.
+            diagonal = inverse_diagonal(factor)[index]
+            left_out = 1.0 - coef[index] / (diagonal if own is None else own * diagonal)
+            y = not_above_own(left_out[:, None], as_new)[:, 0]
+            given = isinstance(self.training.kernels, GivenKernels)
+            later = Later(len(y), partial(self._later, y)) if given else None  # tables are kept
+            return LeftOut(self.rule.projection_to_score(y), own, later)
         inverse = inverse_of_factor(factor, self.problem.row_scale, overwrite=True)
         rows: Any = stack.rows
         if self.leaves_out_scaling:
@@ -171,12 +186,20 @@ class FisherFit:
             b = b if kernels.factors is None else b * kernels.factors
         elif isinstance(stack, DenseStack):
             rows, b = stack.raw_rows, b * stack.scale
-        index = np.arange(stack.n - self.training.n_reference)
         found = left_out_contributions(rows, b, inverse, coef, rows=index, groups=self.groups)
-        residual = ridge * coef if weight is None else ridge * coef / weight
-        parts = not_above_own(found, 1.0 - residual[index])
-        own = None if weight is None else weight[index]
+        parts = not_above_own(found, as_new)
         return LeftOut(self.rule.projection_to_score(parts.sum(axis=1)), own, parts)
+
+    def _later(self, known: Array) -> Array:
+        """The contributions from kernels that the user still holds, and must not have changed."""
+        parts: Any = self.leave_one_out(whole=True).contributions
+        if not np.allclose(parts.sum(axis=1), known, rtol=0.0, atol=1e-6):
+            raise InvalidKernelError(
+                "kernels: the kernels given to fit have changed since, so it can no longer be told "
+                "what each contributed to rows left out. Leave them as they are, fit on a copy, or "
+                "ask for calibration_contributions_ (or save the model) before."
+            )
+        return np.asarray(parts)
 
     def _sampled(self) -> LeftOut:
         """Where no n x n matrix can be had."""

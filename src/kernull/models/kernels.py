@@ -8,6 +8,7 @@ their ``training`` makes the kernels, and the stack to learn from.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -292,7 +293,8 @@ class GivenRows:
                 "reference: precomputed kernels know no rows but those given; leave it None, "
                 "or fit on a table."
             )
-        stack = self.stack if weight is None else self.stack[np.ix_(rows, rows)]
+        # A copy, which shares the kernels: factors of the normalisation are the model's alone.
+        stack = copy(self.stack) if weight is None else self.stack[np.ix_(rows, rows)]
         given_scale = stack.scale
         counts = None if weight is None else weight[rows]
         factors = None

@@ -11,6 +11,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, LeftOut, minus_rounding
+from kernull.calibration.calibrators import Later
 from kernull.calibration.parts import leave_one_out_contributions
 from kernull.models.explanation import Explanation
 from kernull.models.kernels import ModelKernels, TableKernels
@@ -99,7 +100,7 @@ class KernelModel:
     threshold: float
     false_alarm_rate: float
     calibration_weight: Array | None = None
-    left_out: Array | None = None
+    left_out: Array | Later | None = None
     certificate: Certificate | None = None
     system: RidgeSystem | None = None
     growth: Growth | None = None
@@ -155,6 +156,8 @@ class KernelModel:
 
         Computed when first asked for: it costs about as much as a factorisation.
         """
+        if isinstance(self.left_out, Later):
+            return self.left_out.values
         if self.left_out is not None or not self.knows_contributions:
             return self.left_out
         stack, n = self.kernels.training_stack(), self.kernels.n - self.kernels.n_reference
@@ -280,6 +283,8 @@ class KernelModel:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
+        if isinstance(self.left_out, Later):  # from kernels that no copy will have
+            state["left_out"] = self.left_out.values
         state.pop("view_misfit", None)  # quick to learn again
         grown = isinstance(self.kernels, TableKernels) and self.growth is not None
         if grown and self.growth is not None:  # it can be rebuilt, and is the bulk of the model
