@@ -14,9 +14,8 @@ BPCER is FRR on bona fide presentations and APCER is FAR on the attacks of one i
 
 from __future__ import annotations
 
-from kernull.metrics.attacks import AttackErrors, acer, apcer, bpcer
+from kernull.metrics.attacks import AttackErrors, acer, apcer, bpcer, bpcer_at_apcer, g_mean, hter
 from kernull.metrics.curves import EqualErrorRate, auc, eer, threshold_at_eer
-from kernull.metrics.rates import bpcer_at_apcer, g_mean, hter
 
 __all__ = [
     "AttackErrors",

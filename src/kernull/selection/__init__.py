@@ -5,8 +5,12 @@ from kernull.selection.criteria import TARGETS_ONLY
 from kernull.selection.display import SelectionDisplay
 from kernull.selection.grid_path import path
 from kernull.selection.search import MultiKernelFisherNullCV
-from kernull.selection.splitters import OneClassKFold, OneClassShuffleSplit
-from kernull.selection.targets import TargetsOnly, make_pseudo_scorer
+from kernull.selection.splitters import (
+    OneClassKFold,
+    OneClassShuffleSplit,
+    TargetsOnly,
+    make_pseudo_scorer,
+)
 
 __all__ = [
     "PAPER_DELTAS",
