@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from kernull._typing import Array
 from kernull.errors import need
 
 
+@dataclass(eq=False, repr=False)
 class SelectionDisplay:
     """Scores of a (p, delta) grid, one panel a width, with the chosen model marked.
 
@@ -32,15 +34,12 @@ class SelectionDisplay:
         One a width.
     """
 
-    def __init__(
-        self, scores: Array, ps: Any, deltas: Any, widths: Any, best: Any, scoring: str = "score"
-    ) -> None:
-        self.scores = scores
-        self.ps = ps
-        self.deltas = deltas
-        self.widths = widths
-        self.best = best
-        self.scoring = scoring
+    scores: Array
+    ps: Any
+    deltas: Any
+    widths: Any
+    best: Any
+    scoring: str = "score"
 
     @classmethod
     def from_estimator(cls, search: Any, **plot_params: Any) -> Self:
