@@ -33,13 +33,7 @@ import numpy as np
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_quantile import quantile_rows
 from kernull.calibration.left_out_whitening import SMALL, whiten_raw_rows, whiten_rows
-from kernull.views.scaling import (
-    ROUNDING,
-    SCALINGS,
-    ViewScaler,
-    constant_columns,
-    unseen_step,
-)
+from kernull.views.scaling import ROUNDING, SCALINGS, ViewScaler, constant_columns, unseen_step
 
 #: Bytes that a block of distances may take.
 BLOCK_BYTES = 32 * 2**20

@@ -60,8 +60,7 @@ Sheet = Annotated[
     str | None, typer.Option("--sheet", metavar="NAME", help="Of Excel files; the first one.")
 ]
 Missing = Annotated[
-    str | None,
-    typer.Option("--missing", metavar="HOW", help="Empty cells: impute, error or flag."),
+    str | None, typer.Option("--missing", metavar="HOW", help="Empty cells: impute, error or flag.")
 ]
 Empty = Annotated[
     list[str] | None,

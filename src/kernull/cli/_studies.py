@@ -30,8 +30,7 @@ def compare(
         ),
     ] = None,
     model: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="MODEL", help="A saved model. Repeat it."),
+        list[str] | None, typer.Option("--model", metavar="MODEL", help="A saved model. Repeat it.")
     ] = None,
     views: o.Views = None,
     view: o.View = None,

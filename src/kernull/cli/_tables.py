@@ -36,10 +36,7 @@ class FileFormat:
 
 
 def open_table(
-    path: str,
-    form: FileFormat | None = None,
-    chunk_rows: int = CHUNK_ROWS,
-    quiet: bool = False,
+    path: str, form: FileFormat | None = None, chunk_rows: int = CHUNK_ROWS, quiet: bool = False
 ) -> Source:
     """Open a table, and say what was guessed about it."""
     from kernull.errors import MissingDependencyError, TableError

@@ -142,10 +142,7 @@ def main(folder: str | Path = OUT, *, quiet: bool = False) -> int:
     """Run the demo: tables, model, picture and report go into a folder; gives the exit status."""
     console, out = Console(), Path(folder)
     results: dict[str, Any] = {}
-    with (
-        warnings.catch_warnings(),
-        Progress(console=console, transient=True, disable=quiet) as bar,
-    ):
+    with warnings.catch_warnings(), Progress(console=console, transient=True, disable=quiet) as bar:
         warnings.simplefilter("ignore")
         found = find(out)
         bar.console.print(found.words(), found.grid(), "")

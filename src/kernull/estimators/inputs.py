@@ -42,11 +42,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
     try:
         return np.asarray(
             validate_data(
-                estimator,
-                X,
-                reset=reset,
-                dtype=np.float64,
-                ensure_min_samples=2 if reset else 1,
+                estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
             )
         )
     except (ValueError, TypeError) as error:

@@ -36,11 +36,7 @@ class AttackErrors:
 
 
 def apcer(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    threshold: float,
-    *,
-    instruments: ArrayLike | None = None,
+    y_true: ArrayLike, scores: ArrayLike, threshold: float, *, instruments: ArrayLike | None = None
 ) -> AttackErrors:
     r"""Attack presentation classification error rate, by attack instrument.
 
@@ -125,11 +121,7 @@ def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
 
 def acer(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    threshold: float,
-    *,
-    instruments: ArrayLike | None = None,
+    y_true: ArrayLike, scores: ArrayLike, threshold: float, *, instruments: ArrayLike | None = None
 ) -> float:
     r"""Average classification error rate, with the worst instrument counted.
 
@@ -253,11 +245,7 @@ def g_mean(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
 
 def bpcer_at_apcer(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    level: float,
-    *,
-    instruments: ArrayLike | None = None,
+    y_true: ArrayLike, scores: ArrayLike, level: float, *, instruments: ArrayLike | None = None
 ) -> float:
     r"""BPCER at the lowest threshold whose APCER is no more than a fixed level.
 

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def fit_on_device(
-    settings: Any,
-    X: Any,
-    views: Mapping[str, Indices],
-    weight: Array | None,
-    rows: Any,
+    settings: Any, X: Any, views: Mapping[str, Indices], weight: Array | None, rows: Any
 ) -> TorchKernelSet | None:
     """The bank of the rows of X that have weight, fitted on X's device; None where it cannot be.
 

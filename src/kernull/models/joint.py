@@ -12,11 +12,7 @@ import numpy as np
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, left_out_projections
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
-from kernull.calibration.left_out_scores import (
-    left_out_contributions,
-    lower_ties,
-    not_above_own,
-)
+from kernull.calibration.left_out_scores import left_out_contributions, lower_ties, not_above_own
 from kernull.models.evidence import (
     EvidenceMethod,
     evidence_of,

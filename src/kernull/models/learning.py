@@ -14,10 +14,7 @@ from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, minus_rounding, refit_by_fold
 from kernull.calibration.calibrators import Folds, Leak
 from kernull.calibration.left_out_distances import read_groups, trust
-from kernull.calibration.left_out_warnings import (
-    warn_of_near_copies,
-    warn_where_nothing_is_flagged,
-)
+from kernull.calibration.left_out_warnings import warn_of_near_copies, warn_where_nothing_is_flagged
 from kernull.errors import MissingCapabilityError
 from kernull.models.kernels import Rows, Settings, TableKernels, TableRows, Training
 from kernull.models.model import Certificate, Fitted, KernelModel, RidgeSystem

@@ -87,12 +87,7 @@ class SupportMethod:
         stack = training.stack
         problem = self.problem(stack)
         result = solve(
-            problem,
-            self.ball,
-            self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            **self.options,
+            problem, self.ball, self.solver, tol=self.tol, max_iter=self.max_iter, **self.options
         )
         b, a = result.weights, result.coef
         description = problem.sphere(b, a) if self.p is None else (problem.offset(b, a),)

@@ -19,9 +19,7 @@ PS: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 4.0)
 DELTAS: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
 WIDTHS: tuple[float | str, ...] = ("auto", 0.25, 0.5, 1.0)
 #: All three, ready for ``MultiKernelFisherNullCV(**kernull.selection.PAPER_GRID)``.
-PAPER_GRID = MappingProxyType(
-    {"ps": PAPER_PS, "deltas": PAPER_DELTAS, "widths": PAPER_WIDTHS},
-)
+PAPER_GRID = MappingProxyType({"ps": PAPER_PS, "deltas": PAPER_DELTAS, "widths": PAPER_WIDTHS})
 
 
 def read_norms(ps: Any) -> tuple[float, ...]:

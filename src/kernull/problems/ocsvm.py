@@ -13,13 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernull._typing import Array
-from kernull.problems._quadratic import (
-    CappedProblem,
-    curvature,
-    free_rows,
-    slack,
-    solve_capped,
-)
+from kernull.problems._quadratic import CappedProblem, curvature, free_rows, slack, solve_capped
 from kernull.problems.base import Evaluation
 
 

@@ -16,13 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.problems._quadratic import (
-    CappedProblem,
-    curvature,
-    free_rows,
-    slack,
-    solve_capped,
-)
+from kernull.problems._quadratic import CappedProblem, curvature, free_rows, slack, solve_capped
 from kernull.problems.base import Evaluation
 from kernull.problems.ocsvm import boundary
 from kernull.stacks import DenseStack

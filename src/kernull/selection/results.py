@@ -56,10 +56,7 @@ def _neighbourhood(scores: Array, index: Indices) -> float:
 
 
 def edges(
-    scores: Array,
-    index: tuple[int, ...],
-    widths: Sequence[float | str],
-    ps: Sequence[float],
+    scores: Array, index: tuple[int, ...], widths: Sequence[float | str], ps: Sequence[float]
 ) -> list[str]:
     """Axes of (width, p, delta) on whose edge the choice lies although it matters there.
 

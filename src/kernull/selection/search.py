@@ -17,14 +17,7 @@ from kernull._typing import Array, Indices, Mask
 from kernull.errors import EdgeOfGridWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
 from kernull.estimators.parameters import documented, keep
-from kernull.paths.grids import (
-    DELTAS,
-    PS,
-    WIDTHS,
-    read_deltas,
-    read_norms,
-    read_widths,
-)
+from kernull.paths.grids import DELTAS, PS, WIDTHS, read_deltas, read_norms, read_widths
 from kernull.selection.criteria import read_scoring
 from kernull.selection.folds import FoldTask, Rows, evaluate
 from kernull.selection.results import best_index, edges, results_table

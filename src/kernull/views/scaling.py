@@ -10,13 +10,7 @@ import numpy as np
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernull._typing import Array, Indices, Mask
-from kernull.views.quantile import (
-    Knots,
-    from_scores,
-    scores_of_knots,
-    step_of_scores,
-    to_scores,
-)
+from kernull.views.quantile import Knots, from_scores, scores_of_knots, step_of_scores, to_scores
 
 #: The scalings known by name.
 SCALINGS = ("standard", "whiten", "whiten-raw", "quantile", "none")
