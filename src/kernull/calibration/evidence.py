@@ -111,9 +111,10 @@ class Tails:
         own = np.empty((n, J))
         edge = np.full(J, -np.inf) if edges is None else 0.25 * np.asarray(edges, dtype=float)
         for j in range(J):
-            ordered[:, j], counts[:, j], tau[j], distinct[j] = _column(S[:, j], weight, share)
+            column = _column(S[:, j], weight, share)
+            ordered[:, j], counts[:, j], tau[j], distinct[j] = column
             known = None if beside is None or np.isnan(beside[j]).any() else 0.25 * beside[j]
-            own[:, j] = _among_others(S[:, j], weight, group, share, edge[j], known)
+            own[:, j] = _among_others(S[:, j], weight, group, share, column, edge[j], known)
         return cls(ordered, counts, tau, distinct, own, edge)
 
     @property
@@ -204,11 +205,12 @@ def _among_others(
     weight: Array,
     group: Indices,
     share: float,
+    column: tuple[Array, Array, float, int],
     edge: float = -np.inf,
     beside: Array | None = None,
 ) -> Array:
-    """Evidence of each score among those outside its group."""
-    ordered, counts, tau, _ = _column(S, weight, share)
+    """Evidence of each score among those outside its group; ``column`` is that of all of them."""
+    ordered, counts, tau, _ = column
     # New rows meet a tail if all rows together have one; so does a row that is left out.
     fewest = 2 if np.isfinite(tau) else len(S) + 1
     total = counts[-1]
@@ -242,7 +244,8 @@ def _step_to_next(S: Array, weight: Array) -> Array:
     c = S[order]
     out = np.zeros(len(S))
     if len(S) > 2:
-        lower, upper = _raised(c[:-2], c), _raised(c[1:-1], c)
+        raised = _raised(c[:-1], c)
+        lower, upper = raised[:-1], raised[1:]
         alone = (c[1:-1] > lower) & (c[2:] > upper)  # a copy counts as much as its kind
         step = np.divide(c[1:-1] - lower, c[2:] - lower, out=np.zeros(len(c) - 2), where=alone)
         out[order[1:-1]] = step * weight[order[2:]]

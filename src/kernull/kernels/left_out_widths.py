@@ -99,13 +99,18 @@ def _of_single_rows(
     first, second, owner = nearest
     mean = (totals.sum() - 2.0 * totals) / max((n - 1.0) * (n - 2.0), 1.0) * size
     mean = np.where(mean > 0, mean, 1.0)
-    values = np.tile(first, (n, 1))
-    values[owner, np.arange(n)] = second
-    np.fill_diagonal(values, np.inf)  # the last in order: the median is that of the others
-    known = np.isfinite(values).sum(axis=1) == n - 1
     low, high = (n - 2) // 2, (n - 1) // 2
+    # A row that is nobody's nearest takes one value away from those in order, and changes none.
+    ordered, place = np.sort(first), np.empty(n, dtype=np.intp)
+    place[np.argsort(first, kind="stable")] = np.arange(n)
+    middle = ordered[low + (place <= low)] / 2 + ordered[high + (place <= high)] / 2
+    some = np.unique(owner) if np.isfinite(first).all() else np.arange(n)
+    values = np.tile(first, (len(some), 1))
+    values[np.searchsorted(some, owner), np.arange(n)] = second
+    values[np.arange(len(some)), some] = np.inf  # the last in order: the median is the others'
+    known = np.isfinite(values).sum(axis=1) == n - 1
     values.partition((low, high), axis=1)
-    middle = np.where(known, values[:, low], 0.0) / 2 + np.where(known, values[:, high], 0.0) / 2
+    middle[some] = np.where(known, values[:, low] / 2 + values[:, high] / 2, 0.0)
     middle = middle * size
     automatic = np.clip(middle, AUTO_RANGE[0] * mean, AUTO_RANGE[1] * mean)
     return np.column_stack([automatic if isinstance(f, str) else mean * f for f in factors])
