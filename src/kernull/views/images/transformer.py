@@ -248,22 +248,8 @@ class ImageViews(_ImageTransformer):
         The networks; see :class:`BackboneFeatures`.
     regions : sequence of regions, or mapping of name -> region, optional
         Regions of each image; see :class:`BackboneFeatures`. By default the whole image.
-    weights : path-like, optional
-        Folder of the ONNX files; by default the environment variable ``KERNULL_WEIGHTS``.
-    batch_size : int, default 32
-        Images that go through a network, and into the cache, at once.
-    device : {"auto", "cpu", "cuda", "cuda:<n>"}
-        Where the networks run.
-    cache : path-like, optional
-        Folder in which features are kept.
-    on_error : {"raise", "nan"}
-        What becomes of images that cannot be read, when all others are done.
-    preprocessing : mapping, optional
-        Entries of every network's preprocessing to replace, such as ``{"resize": "crop"}``.
-    n_jobs : int, optional
-        Threads that read images and run ONNX networks; None and -1 mean all cores.
-    verbose : int, default 0
-        Whether to show progress.
+    weights, batch_size, device, cache, on_error, preprocessing, n_jobs, verbose
+        Those of every network; see :class:`BackboneFeatures`.
 
     Attributes
     ----------
