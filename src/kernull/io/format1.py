@@ -30,8 +30,6 @@ from kernull.stacks import DenseStack, KernelSet
 from kernull.stacks.kernel_set import ScaledView
 from kernull.views import ViewScaler
 
-__all__ = ["read_format_1"]
-
 #: Records that attributes of estimators held, by their names at the time.
 RECORDS: dict[str, Any] = {
     "KernelBank": KernelSet,

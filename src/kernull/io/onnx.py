@@ -12,8 +12,6 @@ from kernull.estimators.fisher import MultiKernelFisherNull
 from kernull.kernels import FittedKernel
 from kernull.persistence.onnx_graph import GraphBuilder
 
-__all__ = ["to_onnx"]
-
 #: Kernels that have a graph.
 SUPPORTED = ("linear", "polynomial", "rbf")
 

@@ -13,8 +13,6 @@ from kernull.errors import ModelFileError
 from kernull.tables import TableViews
 from kernull.tables.stored import attach_views, load_steps, load_views
 
-__all__ = ["pipeline_of", "save_pipeline"]
-
 
 def save_pipeline(pipeline: Pipeline, path: str | os.PathLike[str], save: Any) -> None:
     """Write ``make_pipeline(TableViews(...), estimator)``, fitted; see `kernull.save`.

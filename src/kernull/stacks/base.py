@@ -6,8 +6,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from kernull._typing import Array
 
-__all__ = ["Stack"]
-
 
 @runtime_checkable
 class Stack(Protocol):

@@ -12,8 +12,6 @@ from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 from kernull.stacks.base import Stack
 
-__all__ = ["BlockDiagonalStack"]
-
 
 class BlockDiagonalStack:
     """Kernels K_j = diag(K^1_j, ..., K^C_j) over the rows of C tasks, never formed whole.

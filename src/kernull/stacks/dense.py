@@ -12,8 +12,6 @@ from kernull._threads import blas_threads, in_threads
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 
-__all__ = ["DenseStack", "smallest_ritz_value"]
-
 #: Steps of Lanczos spent on finding a negative eigenvalue of a kernel given by the user.
 LANCZOS_STEPS = 12
 #: Rows beyond which so many of them, drawn at random, stand for all.

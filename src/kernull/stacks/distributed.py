@@ -21,8 +21,6 @@ from kernull.stacks.kernel_set import KernelSet, KernelSetShape
 from kernull.stacks.tiled import TiledStack
 from kernull.stacks.tiles import Side, Tiles, blocks_of, tile_pair, tile_products
 
-__all__ = ["DistributedStack"]
-
 #: Tasks a thread of the cluster: enough to balance, few enough to keep the network idle.
 TASKS_A_THREAD = 16
 #: Rows below which a block is not worth a task.

@@ -10,8 +10,6 @@ from kernull.stacks.kernel_set import KernelSet, ScaledView
 from kernull.stacks.weighted import WeightedSum
 from kernull.views import read_scalings
 
-__all__ = ["fit_and_combine"]
-
 
 def fit_and_combine(
     X: Array, views: Mapping[str, Indices], weights: Array, names: Any, **options: Any

@@ -18,8 +18,6 @@ from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.lowrank import JITTER
 from kernull.stacks.tiled import TiledStack
 
-__all__ = ["FeatureGram", "Features"]
-
 #: Directions of the Gram matrix with a smaller share of the largest eigenvalue are rounding.
 RANK_TOLERANCE = 1e-13
 

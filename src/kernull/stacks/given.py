@@ -11,15 +11,6 @@ from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 from kernull.stacks.dense import DenseStack
 
-__all__ = [
-    "check_names",
-    "names_of_kernels",
-    "normalised",
-    "read_precomputed",
-    "with_diagonal",
-    "with_scale",
-]
-
 
 def read_precomputed(
     X: Any, *, n: int | None = None, J: int | None = None, dtype: Any = np.float64

@@ -17,8 +17,6 @@ import numpy as np
 
 from kernull._typing import Array
 
-__all__ = ["NORMALISATIONS", "normalising_factors", "off_diagonal_means", "read_normalisation"]
-
 #: Exponents by name.
 NORMALISATIONS = {"none": 0.0, "offdiagonal": 1.0}
 #: Means below this share of the diagonal count as this much: a kernel so narrow that it finds no

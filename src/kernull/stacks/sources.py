@@ -15,8 +15,6 @@ import numpy as np
 from kernull._typing import Array, Indices
 from kernull.errors import need
 
-__all__ = ["ArraySource", "ParquetSource", "Source", "open_source", "sample_rows"]
-
 #: Rows of a block.
 BLOCK_ROWS = 8192
 

@@ -27,8 +27,6 @@ from kernull._typing import Array
 from kernull.kernels import FittedKernel
 from kernull.stacks.kernel_set import KernelSet
 
-__all__ = ["Side", "Tiles", "blocks_of", "tile_pair", "tile_products"]
-
 #: Bytes of a tile: about what one core's second-level cache holds.
 TILE_BYTES = 2**20
 #: Below so many kernel values a second thread costs more than it saves.

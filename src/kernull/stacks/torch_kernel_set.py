@@ -16,8 +16,6 @@ from kernull.stacks.kernel_set import KernelSet, ScaledView, parse_widths, repor
 from kernull.stacks.torch_tiled import TorchTiledStack
 from kernull.views import ViewScaler
 
-__all__ = ["SCALINGS_ON_DEVICE", "TorchKernelSet"]
-
 #: Scalings that are fitted on the device; whitening needs the host's estimators.
 SCALINGS_ON_DEVICE = ("standard", "none")
 

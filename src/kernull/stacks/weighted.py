@@ -13,8 +13,6 @@ from kernull.kernels.functions import BLOCK_ROWS, squared_blocks
 if TYPE_CHECKING:
     from kernull.stacks.kernel_set import ScaledView
 
-__all__ = ["WeightedSum"]
-
 
 class WeightedSum:
     r""":math:`\sum_j b_j K_j` of n training rows, to which views are added one by one."""
