@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,12 @@ def test_only_the_publisher_may_prove_who_it_is():
     for name, job in RELEASE.items():
         expected = {"id-token": "write"} if name == "publish" else {"contents": "read"}
         assert job["permissions"] == expected
+
+
+def test_every_dependency_has_a_lower_bound():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    needs = [need for group in groups for need in group if not need.startswith("kernull")]
+    assert {"pillow", "onnx", "onnxruntime"} <= {re.match(r"[\w-]+", need)[0] for need in needs}
+    for need in needs:
+        assert re.match(r"[\w-]+(\[[\w,]+\])?(>=|==)\d", need), need

@@ -73,17 +73,23 @@ def _parameter(name: str, value: Any) -> Maker:
     return _changed(change)
 
 
-def _array(name: str, field: str, change: Callable[[Any], Any], which: int = 0) -> Maker:
-    """Other values in an array of every object of this name that has it."""
+def _array(
+    name: str, field: str, change: Callable[[Any], Any], which: int = 0, *, first: bool = False
+) -> Maker:
+    """Other values in an array of every object of this name that has it, or of the first."""
 
     def apply(tree: dict[str, Any], tensors: list[Any]) -> None:
         found = [fields[field]["tensor"] for fields in find(tree, name) if field in fields]
         if not found:
             raise LookupError(f"no array {field!r} of {name!r} in the file: see the corpus")
-        for tensor in found:
+        for tensor in found[:1] if first else found:
             tensors[tensor] = change(tensors[tensor]).astype(tensors[tensor].dtype)
 
     return _changed(apply, which)
+
+
+def _one_large(values: Any) -> Any:
+    return np.append(values[:-1], 1e308)
 
 
 def _names(count: int) -> dict[str, Any]:
@@ -100,6 +106,21 @@ def _many_tasks(originals: list[bytes]) -> bytes:
     fields = find(tree, "joint")[0]
     fields["tasks"] += [["task", 0]] * 100_000
     return pack(json.dumps(tree), tensors, header["__metadata__"]["kernull-format"])
+
+
+def _without_reasons(tree: dict[str, Any], tensors: list[Any]) -> None:
+    """What explanations need is not there, and cannot be computed."""
+    del find(tree, "model")[0]["left_out"]
+    for kernel in find(tree, "kernel"):
+        tensors[kernel["centre"]["tensor"]] = np.full_like(
+            tensors[kernel["centre"]["tensor"]], 1e200
+        )
+
+
+def _without_reference(tree: dict[str, Any], _: list[Any]) -> None:
+    """Of a weighted model, what explanations compute with is of more rows than its weights."""
+    find(tree, "table-kernels")[0]["n_reference"] = 0
+    del find(tree, "model")[0]["left_out"]
 
 
 _PADDED = {"$": "strings", "dtype": "str", "shape": [3000], "values": ["a" * 3000] + [""] * 2999}
@@ -138,6 +159,11 @@ MODELS: dict[str, Maker] = {
     "means too large": _array("scaler", "mean", lambda a: a + 1e200),
     "rows too large": _array("view", "train", lambda a: a * 1e200),
     "directions turned round": _array("scaler", "gains", lambda a: a - 1e9, which=1),
+    "a gain without end": _array("scaler", "gains", _one_large, which=5, first=True),
+    "more rows of reference than rows": _set("table-kernels", n_reference=10**12),
+    "weights that are all zero": _array("model", "calibration_weight", lambda a: 0 * a, which=12),
+    "reasons that cannot be computed": _changed(_without_reasons, 4),
+    "weights of other rows": _changed(_without_reference, 12),
     "knots that fall": _array("scaler", "knot_values", lambda a: a[::-1]),
     "weights below zero": _array("fisher", "weights", lambda a: -a),
     "a width of zero": _set("kernel", width=0.0),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -159,8 +160,9 @@ def _read(tree: Any) -> tuple[Any, bool]:
     node = tree.get("model") if isinstance(tree, dict) else None
     if not isinstance(node, Node) or node.name not in ESTIMATORS:
         raise ModelFileError("it does not hold an estimator")
-    # Through the schema of today, which looks at everything.
-    return _unpack_estimator(_pack_estimator(read_format_1(node, ESTIMATORS))), True
+    # Through the schema of today, which looks at everything: before that, nothing is computed.
+    old = _pack_estimator(read_format_1(node, ESTIMATORS), _pack_as_it_is)
+    return _unpack_estimator(old), True
 
 
 def _about(model: Any) -> dict[str, Any]:
@@ -183,22 +185,6 @@ def _about(model: Any) -> dict[str, Any]:
 # -- from estimators to nodes ------------------------------------------------------------------
 
 
-def _pack_estimator(model: Any) -> Node:
-    content: dict[str, Any] = {"parameters": model.get_params(deep=False)}
-    if hasattr(model, "n_features_in_"):
-        content["n_features"] = int(model.n_features_in_)
-    if hasattr(model, "feature_names_in_"):
-        content["feature_names"] = tuple(str(name) for name in model.feature_names_in_)
-    if isinstance(model, MultiKernelFisherNullCV):
-        found = {name: getattr(model, name) for name in SEARCHED}
-        content |= {"found": found, "best": _pack_estimator(model.best_estimator_)}
-    elif isinstance(model.model_, JointModel):
-        content["model"] = _pack_joint(model.model_)
-    else:
-        content["model"] = _pack_model(model.model_)
-    return Node(type(model).__name__, content)
-
-
 def _pack_model(model: KernelModel) -> Any:
     if model.can_explain and not model.decides_by_evidence:
         found = model.left_out_contributions
@@ -211,8 +197,28 @@ def _pack_model(model: KernelModel) -> Any:
     return pack(model, SCHEMA)
 
 
-def _pack_joint(model: JointModel) -> Node:
-    tasks = [[name, _pack_model(task)] for name, task in model.tasks.items()]
+def _pack_as_it_is(model: KernelModel) -> Any:
+    return pack(model, SCHEMA)
+
+
+def _pack_estimator(model: Any, pack_model: Callable[[KernelModel], Any] = _pack_model) -> Node:
+    content: dict[str, Any] = {"parameters": model.get_params(deep=False)}
+    if hasattr(model, "n_features_in_"):
+        content["n_features"] = int(model.n_features_in_)
+    if hasattr(model, "feature_names_in_"):
+        content["feature_names"] = tuple(str(name) for name in model.feature_names_in_)
+    if isinstance(model, MultiKernelFisherNullCV):
+        found = {name: getattr(model, name) for name in SEARCHED}
+        content |= {"found": found, "best": _pack_estimator(model.best_estimator_, pack_model)}
+    elif isinstance(model.model_, JointModel):
+        content["model"] = _pack_joint(model.model_, pack_model)
+    else:
+        content["model"] = pack_model(model.model_)
+    return Node(type(model).__name__, content)
+
+
+def _pack_joint(model: JointModel, pack_model: Callable[[KernelModel], Any]) -> Node:
+    tasks = [[name, pack_model(task)] for name, task in model.tasks.items()]
     content = {"tasks": tasks, "certificate": pack(model.certificate, SCHEMA)}
     if model.views is not None:
         content["views"] = dict(model.views)
@@ -350,6 +356,15 @@ def _try_estimator(model: Any, numbers: int) -> None:
             scores = fitted.score(cross)
             if scores.shape != (1,) or fitted.calibration.p_values(scores).shape != (1,):
                 raise ModelFileError("scores that are no number for a row")
+            _try_reasons(fitted)
+
+
+def _try_reasons(fitted: KernelModel) -> None:
+    """Compute what explanations need where the file does not hold it: old ones, and forged ones."""
+    if fitted.left_out is None and fitted.can_explain and not fitted.decides_by_evidence:
+        found = fitted.left_out_contributions
+        if found is None or not np.isfinite(found).all():
+            raise ModelFileError("kernels and coefficients that no row follows from")
 
 
 def _cross_of_zeros(model: Any, fitted: KernelModel, numbers: int) -> Any:

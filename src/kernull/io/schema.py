@@ -39,13 +39,14 @@ LARGEST = float(np.finfo(float).max)
 class Arrays:
     """An array: kind of its values ("f" floats, "i" whole numbers, "b" flags), possible shapes.
 
-    Values are finite unless ``finite`` is false, and never below ``low``.
+    Values are finite unless ``finite`` is false, and never below ``low`` or above ``high``.
     """
 
     kind: str
     shapes: tuple[tuple[str | int, ...], ...]
     finite: bool = True
     low: float = -np.inf
+    high: float = np.inf
 
     def check(self, value: Any, sizes: Sizes) -> Any:
         """The array, or an error that says what is wrong."""
@@ -59,6 +60,8 @@ class Arrays:
             raise ModelFileError("holds values that are no numbers")
         if self.low > -np.inf and not (value >= self.low).all():
             raise ModelFileError(f"holds values that are not {_words(self.low)}")
+        if self.high < np.inf and not (value <= self.high).all():
+            raise ModelFileError(f"holds values above {self.high:g}")
         return value
 
 

@@ -32,10 +32,16 @@ from kernull.views import SCALINGS, ViewScaler
 
 __all__ = ["RULES", "SCHEMA"]
 
+#: Of values that a fit takes (up to 1e-140), in directions of a hundred-thousandth of them, the
+#: gain is 1e145; times the largest value, this is still a number.
+LARGEST_GAIN = 1e150
 
-def floats(*shape: str | int, finite: bool = True, low: float = -np.inf) -> Arrays:
+
+def floats(
+    *shape: str | int, finite: bool = True, low: float = -np.inf, high: float = np.inf
+) -> Arrays:
     """An array of floating-point numbers."""
-    return Arrays("f", (shape,), finite, low)
+    return Arrays("f", (shape,), finite, low, high)
 
 
 def whole(*shape: str | int) -> Arrays:
@@ -108,6 +114,8 @@ def _kernel_set(kernels: KernelSet, sizes: dict[str, int]) -> str | None:
 def _view(view: ScaledView, sizes: dict[str, int]) -> str | None:
     if not view.kernels:
         return f"the view {view.name[:40]!r} has no kernels"
+    if not view.train.size:
+        return f"the view {view.name[:40]!r} has no rows or no columns"
     if (view.columns < 0).any() or len(np.unique(view.columns)) < len(view.columns):
         return "columns that cannot be"
     if view.scaler.mean is not None and len(view.scaler.mean) != len(view.columns):
@@ -186,12 +194,28 @@ def _calibration(calibration: Calibration, sizes: dict[str, int]) -> str | None:
     return "counts that do not grow" if (np.diff(counts, prepend=0.0) <= 0).any() else None
 
 
+def _has_weights(model: KernelModel) -> bool:
+    """Whether weights have a mean, and are of those rows that explanations compute with."""
+    weight, n = model.calibration_weight, model.kernels.n - model.kernels.n_reference
+    if weight is None:
+        return True
+    if not 0 < weight.sum() < np.inf:
+        return False
+    if len(weight) == n or model.decides_by_evidence:
+        return True
+    return model.left_out is not None or not model.knows_contributions
+
+
 def _model(model: KernelModel, sizes: dict[str, int]) -> str | None:
     if not model.calibration.is_threshold(model.threshold, model.false_alarm_rate):
         return "a threshold that contradicts its calibration"
     J, n = len(model.kernels.names), model.kernels.n
     if sizes.get("J", J) != J or sizes.get("n", n) != n:
         return "kernels and coefficients that do not fit together"
+    if model.kernels.n_reference >= n:  # so there is a row
+        return "rows of reference alone"
+    if not _has_weights(model):
+        return "weights of other rows, or of none"
     if model.learned is not None and (
         len(model.learned) != n or model.learned.max(initial=0) >= model.n_given
     ):
@@ -277,9 +301,9 @@ SCHEMA: dict[str, Section] = {
             "kind": Text(SCALINGS),
             "mean": floats("_d"),
             "scale": floats("_d", low=POSITIVE),
-            "directions": floats("_d", "_r"),
-            "gains": floats("_r"),
-            "base_gain": Number(POSITIVE),
+            "directions": floats("_d", "_r", low=-2.0, high=2.0),  # of length one, but for rounding
+            "gains": floats("_r", low=-LARGEST_GAIN, high=LARGEST_GAIN),
+            "base_gain": Number(POSITIVE, LARGEST_GAIN),
             "steps": floats("_d", low=0.0),
             "knot_values": floats("_knots"),
             "knot_scores": floats("_knots"),
@@ -295,7 +319,7 @@ SCHEMA: dict[str, Section] = {
             "kind": Text(tuple(KERNELS)),
             "width": Number(POSITIVE),
             "factor": Number(POSITIVE),
-            "centre": floats("_d"),
+            "centre": floats("_d", low=-2 * LARGEST, high=2 * LARGEST),
             "params": Parameters(),
             "function": Text(),  # a function is refused when it is written
         },

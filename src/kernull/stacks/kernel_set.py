@@ -39,7 +39,13 @@ class ScaledView:
 
     def transform(self, X: Array) -> Array:
         """New rows of this view, scaled; what is too far to be squared is brought nearer."""
-        return self.scaler.transform(np.clip(X[:, self.columns], -LARGEST, LARGEST))
+        mean, unit = self.scaler.mean, self.scaler.scale
+        if mean is None or unit is None:
+            near = np.clip(X[:, self.columns], -LARGEST, LARGEST)
+        else:
+            far = LARGEST * np.minimum(unit, 1.0)
+            near = np.clip(X[:, self.columns], mean - far, mean + far)
+        return np.clip(self.scaler.transform(near), -LARGEST, LARGEST)
 
 
 @dataclass(frozen=True)
