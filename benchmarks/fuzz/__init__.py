@@ -3,6 +3,7 @@
     python -m benchmarks.fuzz                         # ten minutes over all targets
     python -m benchmarks.fuzz --minutes 2 --seed 7
     python -m benchmarks.fuzz --target models --seed 7 --case 1234   # one case again
+    python -m benchmarks.fuzz.sweep   # every single change of every field of a model file: hours
 
 A target makes cases from a seed: what cannot be used must be refused in plain words; what is taken
 must hold together. Anything else is a finding: another exception, a warning, a program started or
