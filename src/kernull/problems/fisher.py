@@ -11,6 +11,7 @@ with t = 1 for the paper's problem. F is convex and falls in every b_j: its grad
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,16 @@ class FisherProblem:
         """S V, where rows have weights."""
         assert self.row_scale is not None
         return np.asarray(self.row_scale.reshape(-1, *[1] * (V.ndim - 1)) * V)
+
+    def on(self, stack: Stack) -> FisherProblem:
+        """The same problem with other kernels of the same rows."""
+        other = copy.copy(self)
+        other.stack, other.n_evaluations = stack, 0
+        return other
+
+    def scaled_coefficients(self, coef: Array) -> Array:
+        """Coefficients in the scaled coordinates, from those of rows as they are."""
+        return coef if self.row_scale is None else np.asarray(coef / self.row_scale)
 
     def products(self, V: Array) -> Array:
         """K_j V for all j in one pass over the kernels: (n, k) -> (J, n, k)."""

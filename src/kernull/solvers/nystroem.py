@@ -8,6 +8,8 @@ r"""A Nystroem preconditioner for the subspace solver: fewer passes at small rid
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
@@ -22,7 +24,7 @@ class NystroemPreconditioner:
     ----------
     problem : FisherProblem
     landmarks : int
-        Rows to draw; memory is J x landmarks x n.
+        Rows to draw; memory is J x landmarks x n, on devices landmarks x n.
     random_state : int
 
     Examples
@@ -39,6 +41,12 @@ class NystroemPreconditioner:
     def __init__(self, problem: FisherProblem, landmarks: int = 200, random_state: int = 0) -> None:
         rng = np.random.default_rng(random_state)
         self.index = np.sort(rng.choice(problem.n, min(landmarks, problem.n), replace=False))
+        #: On a device, where the stack knows how.
+        self._there: Any = None
+        on_device: Any = getattr(problem.stack, "landmark_inverse", None)
+        if on_device is not None:
+            self._there = on_device(self.index, problem.ridge, problem.row_scale)
+            return
         rows = problem.stack.rows(self.index)
         if problem.row_scale is not None:
             rows *= problem.row_scale
@@ -48,6 +56,8 @@ class NystroemPreconditioner:
 
     def __call__(self, weights: Array, residual: Array) -> Array:
         """A direction that nearly solves (rho I + K_b) x = residual."""
+        if self._there is not None:
+            return np.asarray(self._there(weights, residual))
         C = np.tensordot(weights, self._rows, axes=1)  # (l, n)
         core = self.ridge * C[:, self.index] + C @ C.T
         core.flat[:: len(core) + 1] += 1e-12 * np.trace(core)

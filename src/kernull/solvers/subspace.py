@@ -16,14 +16,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from kernull._quiet import silenced
 from kernull._typing import Array
 from kernull.balls.base import QuadraticBall
+from kernull.errors import InvalidKernelError
 from kernull.problems import Evaluation, FisherProblem
 from kernull.solvers import newton
 from kernull.solvers.base import Result, Tracker
+from kernull.solvers.nystroem import NystroemPreconditioner
 from kernull.stacks.planner import FEWEST_COLUMNS, MAX_COLUMNS
 
 #: On stacks that can be combined, a basis of more columns than this share of n costs more than
@@ -33,6 +38,8 @@ HANDOVER_SHARE = 0.08
 KEEP_SHARE = 0.4
 #: The reduced problem is solved to this share of the gap outside the subspace.
 INNER_SHARE = 0.03
+#: Iterations on a coarse stack: what it cannot do in so many is left to the finer one.
+COARSE_ITER = 100
 
 
 class Basis:
@@ -160,7 +167,9 @@ def solve(
 
     Beyond the arguments of every solver: ``basis``, of an earlier result, to start from;
     ``max_columns``, a limit of the basis; ``preconditioner``, a function of weights and residual
-    that gives a better direction than the residual (`NystroemPreconditioner`).
+    that gives a better direction than the residual (`NystroemPreconditioner`, and by default one of
+    ``preconditioner_rows`` rows of a stack that was built with so many). A stack that knows a
+    cheaper one that is nearly the same (``coarse()``) has the problem solved there first.
     """
     tol = tracker.tol
     # A stack that was built under a memory limit says how many columns fit.
@@ -168,7 +177,20 @@ def solve(
     limit = max(planned if max_columns is None else max_columns, FEWEST_COLUMNS)
     # A new subspace is poor, so its problem is solved roughly; one handed on may be good enough.
     gap = 1.0 if basis is None else 0.0
-    basis = Basis(problem, problem.target) if basis is None else basis.for_problem(problem)
+    landmarks: int = getattr(problem.stack, "preconditioner_rows", 0)
+    if preconditioner is None and landmarks:
+        preconditioner = NystroemPreconditioner(problem, landmarks)
+    if basis is None:
+        columns = [problem.target]
+        coarse = _solve_coarse(problem, ball, tol, weights)
+        if coarse is not None:
+            weights, gap = coarse.weights, coarse.gap
+            columns.append(problem.scaled_coefficients(coarse.coef))
+        elif preconditioner is not None:
+            columns.append(preconditioner(weights, problem.target))
+        basis = Basis(problem, np.array(columns))
+    else:
+        basis = basis.for_problem(problem)
     basis.max_columns = limit
     can_combine = hasattr(problem.stack, "combine")
     exhausted = False
@@ -191,6 +213,23 @@ def solve(
         # With nothing to add, what is left of the gap is the reduced problem's own.
         exhausted = not basis.append(direction)
     return replace(tracker.result("subspace"), basis=basis)
+
+
+def _solve_coarse(
+    problem: FisherProblem, ball: QuadraticBall, tol: float, weights: Array
+) -> Result | None:
+    """The solution on a stack that is nearly the problem's own, if it has one."""
+    stack: Any = problem.stack
+    near = stack.coarse() if hasattr(stack, "coarse") else None
+    if near is None:
+        return None
+    near.max_columns = getattr(stack, "max_columns", MAX_COLUMNS)
+    try:
+        with silenced(ConvergenceWarning):
+            own = Tracker(ball, max(0.3 * tol, 1e-9))
+            return solve(problem.on(near), ball, own, weights, COARSE_ITER)
+    except InvalidKernelError:  # lost in the rounding of the coarser type
+        return None
 
 
 def _hand_over(

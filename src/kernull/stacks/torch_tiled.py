@@ -1,4 +1,4 @@
-"""Stacks on torch, CPU or CUDA: tiled (nothing n x n is stored) and dense.
+"""The tiled stack on torch, CPU or CUDA: nothing n x n is stored.
 
 The device is that of the rows. Products come back as NumPy arrays in float64: the solvers work on
 n x m blocks that cost nothing next to a pass. On CUDA in float32, rbf products with a few vectors
@@ -8,15 +8,19 @@ run in one fused kernel (`kernull.stacks.triton_rbf`); everything else is plain 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from kernull._typing import Array
+from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
 from kernull.kernels import FittedKernel
 from kernull.stacks.kernel_set import KernelSet
+from kernull.stacks.torch_dense import TorchDenseStack, TorchStack
+from kernull.stacks.torch_landmarks import TorchLandmarks
+from kernull.stacks.torch_packed import Packed, unit_of
 
 try:
     from kernull.stacks import triton_rbf
@@ -27,76 +31,14 @@ __all__ = ["TorchDenseStack", "TorchTiledStack"]
 
 #: Bytes of a band of kernel values in the plain path, by device.
 BAND_BYTES = {"cuda": 2**29, "cpu": 2**24}
+#: Rows from which the solver has a preconditioner, its landmarks, and numbers that it may keep.
+MANY_ROWS, LANDMARKS, LANDMARK_NUMBERS = 20_000, 1000, 2 * 10**9
 
 Rows = Sequence[Any]
 """One tensor of scaled rows per view."""
 
 
-class _TorchStack:
-    """What both stacks share: shapes, and NumPy at the border."""
-
-    scale: Array
-    device: Any
-    dtype: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        raise NotImplementedError
-
-    @property
-    def n(self) -> int:
-        """Number of training rows."""
-        return self.shape[1]
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return len(self.scale)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __repr__(self) -> str:
-        name, where = type(self).__name__, self.device
-        return f"{name}(J={self.J}, shape={self.shape}, dtype={self.dtype}, device={where})"
-
-    def products(self, V: Any) -> Array:
-        """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
-        V = self._tensor(V)
-        out = self._numpy(self._products(V.reshape(self.n, -1)))
-        out *= self.scale[:, None, None]
-        return out.reshape(self.J, len(self), *V.shape[1:])
-
-    def products_each(self, V: Any) -> Array:
-        """K_j V_j for every j: (J, n) -> (J, m), (J, n, k) -> (J, m, k)."""
-        V = self._tensor(V)
-        out = self._numpy(self._products(V.reshape(self.J, self.n, -1)))
-        out *= self.scale[:, None, None]
-        return out.reshape(self.J, len(self), *V.shape[2:])
-
-    def combined_products(self, weights: Array, V: Any) -> Array:
-        """Sum of b_j K_j V in one pass: (n,) -> (m,), (n, k) -> (m, k)."""
-        V = self._tensor(V)
-        scaled = np.asarray(weights) * self.scale
-        return self._numpy(self._combined(scaled, V.reshape(self.n, -1))).reshape(
-            len(self), *V.shape[1:]
-        )
-
-    def _products(self, V: Any) -> Any:
-        raise NotImplementedError
-
-    def _combined(self, weights: Array, V: Any) -> Any:
-        raise NotImplementedError
-
-    def _tensor(self, V: Any) -> Any:
-        return torch.as_tensor(V).to(device=self.device, dtype=self.dtype)
-
-    def _numpy(self, values: Any) -> Array:
-        return np.asarray(values.double().cpu().numpy())
-
-
-class TorchTiledStack(_TorchStack):
+class TorchTiledStack(TorchStack):
     r"""J kernels between rows on a torch device, none of them ever formed.
 
     Parameters
@@ -145,7 +87,8 @@ class TorchTiledStack(_TorchStack):
         self.device, self.dtype = self.rows_[0].device, self.rows_[0].dtype
         can_fuse = self.device.type == "cuda" and self.dtype == torch.float32
         self.fused = (can_fuse and triton_rbf is not None) if fused is None else fused
-        self._packed: dict[tuple[int, bool], Any] = {}
+        self._packed: dict[int, tuple[Any, Any]] = {}
+        self._centres: dict[int, Any] = {}
 
     @classmethod
     def from_kernel_set(
@@ -169,6 +112,13 @@ class TorchTiledStack(_TorchStack):
     def shape(self) -> tuple[int, int]:
         """(m, n)."""
         return len(self._lefts[0]), len(self.rows_[0])
+
+    @property
+    def preconditioner_rows(self) -> int:
+        """Landmarks that the solver's preconditioner should have: 0 where passes are short."""
+        if self.left_ is not None or self.n < MANY_ROWS:
+            return 0
+        return min(LANDMARKS, LANDMARK_NUMBERS // self.n)
 
     @property
     def _lefts(self) -> Rows:
@@ -246,26 +196,50 @@ class TorchTiledStack(_TorchStack):
             if self._can_fuse(ks, V.shape[-1]):
                 self._fused(v, ks, V if V.ndim == 2 else V[mine], out[mine])
                 continue
-            for i, band, K in self._view_bands(v):
-                out[mine][i, band] = (K @ (V if V.ndim == 2 else V[mine][i])).double()
+            self._plain(v, V if V.ndim == 2 else V[mine], out[mine])
         return out
 
     def _combined(self, weights: Array, V: Any) -> Any:
         out = torch.zeros((len(self), V.shape[1]), dtype=torch.float64, device=self.device)
+        for band, K in self.combined_bands(weights):
+            out[band] = (K @ V).double()
+        return out
+
+    def combined_bands(self, weights: Array) -> Iterator[tuple[slice, Any]]:
+        """The sum of b_j K_j, without the factors of the kernels, in bands of rows."""
         for band in self._band_slices():
             total = None
             for j, K in self._band_kernels(band):
                 total = K.mul_(weights[j]) if total is None else total.add_(K, alpha=weights[j])
-            out[band] = (total @ V).double()
-        return out
+            yield band, total
+
+    def coarse(self) -> TorchTiledStack | None:
+        """Nearly the same stack, for a first solution: in float32, where that is fused; or None."""
+        rbf = all(kernel.kind == "rbf" for ks in self.kernels for kernel in ks)
+        if self.left_ is not None or self.dtype != torch.float64 or not rbf:
+            return None
+        if triton_rbf is None or self.device.type != "cuda":
+            return None
+        # Rows far from the origin are centred before they lose digits.
+        rows = [(part - self._centre(v)).float() for v, part in enumerate(self.rows_)]
+        kernels = [[replace(kernel, centre=None) for kernel in ks] for ks in self.kernels]
+        return TorchTiledStack(rows, kernels, scale=self.scale)
+
+    def landmark_inverse(
+        self, index: Indices, ridge: float, row_scale: Array | None = None
+    ) -> TorchLandmarks:
+        """A function that nearly applies the inverse of rho I + K_b; see `TorchLandmarks`."""
+        at = torch.as_tensor(index, device=self.device)
+        few = [part[at] for part in self.rows_]
+        columns = TorchTiledStack(few, self.kernels, left=self.rows_, scale=self.scale, fused=False)
+        return TorchLandmarks(columns, index, ridge, row_scale)
 
     def _can_fuse(self, kernels: Sequence[FittedKernel], k: int) -> bool:
         few = k * len(kernels) <= triton_rbf.MAX_VECTORS if self.fused else False
         return few and all(kernel.kind == "rbf" for kernel in kernels)
 
     def _fused(self, v: int, kernels: Sequence[FittedKernel], V: Any, out: Any) -> None:
-        right = self._pack(v, kernels, left=False)
-        left = right if self.left_ is None else self._pack(v, kernels, left=True, unit=right.unit)
+        left, right = self._pack(v, kernels)
         symmetric = self.left_ is None
         inverse = [_inverse_square(kernel) for kernel in kernels]
         if V.ndim == 2:
@@ -274,15 +248,32 @@ class TorchTiledStack(_TorchStack):
         for i, c in enumerate(inverse):
             out[i] = triton_rbf.rbf_products(left, right, [c], V[i], symmetric=symmetric)[0]
 
-    def _pack(
-        self, v: int, kernels: Sequence[FittedKernel], left: bool, unit: float | None = None
-    ) -> Any:
-        if (v, left) not in self._packed:
-            part = (self._lefts if left else self.rows_)[v]
-            self._packed[v, left] = triton_rbf.Packed.of(_centred(part, kernels[0]), unit)
-        return self._packed[v, left]
+    def _pack(self, v: int, kernels: Sequence[FittedKernel]) -> tuple[Any, Any]:
+        """Rows on the left and on the right of one view, as the fused kernel takes them."""
+        if v not in self._packed:
+            right, pack = self.rows_[v] - self._centre(v), Packed.of
+            if self.left_ is None:
+                self._packed[v] = (pack(right),) * 2
+            else:
+                # What is farther from every row than fifteen widths has kernel values of nought.
+                far = float(right.abs().max()) + 15.0 * max(k.width or 0.0 for k in kernels)
+                left = (self.left_[v] - self._centre(v)).clamp(-far, far)
+                unit = unit_of(left, right)
+                self._packed[v] = pack(left, unit), pack(right, unit)
+        return self._packed[v]
 
     # -- plain torch -------------------------------------------------------------------------
+
+    def _plain(self, v: int, V: Any, out: Any) -> None:
+        """Products of one view's kernels, band by band: half of the values where symmetric."""
+        symmetric = self.left_ is None
+        for band in self._band_slices():
+            end = band.stop if symmetric else None
+            for i, K in self._values(v, band, end):
+                own = V if V.ndim == 2 else V[i]
+                out[i, band] += (K @ own[:end]).double()
+                if symmetric and band.start:
+                    out[i, : band.start] += (K[:, : band.start].T @ own[band]).double()
 
     def _band_slices(self) -> Iterator[slice]:
         room = BAND_BYTES.get(self.device.type, BAND_BYTES["cpu"])
@@ -299,58 +290,25 @@ class TorchTiledStack(_TorchStack):
     def _band_kernels(self, band: slice) -> Iterator[tuple[int, Any]]:
         j = 0
         for v, ks in enumerate(self.kernels):
-            for i, K in _evaluate(ks, self._lefts[v][band], self.rows_[v]):
+            for i, K in self._values(v, band):
                 yield j + i, K
             j += len(ks)
 
+    def _values(self, v: int, band: slice, end: int | None = None) -> Iterator[tuple[int, Any]]:
+        left, right = self._lefts[v][band], self.rows_[v][:end]
+        return _evaluate(self.kernels[v], left, right, self._centre(v))
+
+    def _centre(self, v: int) -> Any:
+        """Where rbf kernels of one view see its rows from, so that distances keep their digits."""
+        if v not in self._centres:
+            found = (k.centre for k in self.kernels[v] if k.kind == "rbf" and k.centre is not None)
+            self._centres[v] = torch.as_tensor(next(found, 0.0)).to(self.device, self.dtype)
+        return self._centres[v]
+
     def _view_bands(self, v: int) -> Iterator[tuple[int, slice, Any]]:
         for band in self._band_slices():
-            for i, K in _evaluate(self.kernels[v], self._lefts[v][band], self.rows_[v]):
+            for i, K in self._values(v, band):
                 yield i, band, K
-
-
-class TorchDenseStack(_TorchStack):
-    """J kernel matrices stored in one tensor of shape (J, m, n) on its device."""
-
-    def __init__(self, kernels: Any, scale: Array | None = None) -> None:
-        self.kernels = kernels
-        self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
-        self.device, self.dtype = kernels.device, kernels.dtype
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        return int(self.kernels.shape[1]), int(self.kernels.shape[2])
-
-    def __getitem__(self, index: Any) -> TorchDenseStack:
-        """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
-        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
-        i, j = (
-            torch.as_tensor(np.arange(s)[x].ravel(), device=self.device)
-            for s, x in zip(self.shape, (rows, columns), strict=True)
-        )
-        return TorchDenseStack(self.kernels[:, i][:, :, j], self.scale)
-
-    def select(self, kernels: Any) -> TorchDenseStack:
-        """The stack of some of the kernels."""
-        mask = np.zeros(self.J, dtype=bool)
-        mask[kernels] = True
-        return TorchDenseStack(self.kernels[torch.as_tensor(mask)], self.scale[mask])
-
-    def diagonal(self) -> Array:
-        """k_j(x_i, x_i), of shape (J, n); for square stacks."""
-        return self._numpy(self.kernels.diagonal(dim1=1, dim2=2)) * self.scale[:, None]
-
-    def rows(self, index: Any) -> Array:
-        """Rows of every kernel, of shape (J, len(index), n)."""
-        return self._numpy(self.kernels[:, index]) * self.scale[:, None, None]
-
-    def _products(self, V: Any) -> Any:
-        return torch.matmul(self.kernels, V)
-
-    def _combined(self, weights: Array, V: Any) -> Any:
-        images = torch.matmul(self.kernels, V).double()
-        return torch.einsum("j,jmk->mk", torch.as_tensor(weights, device=self.device), images)
 
 
 def _inverse_square(kernel: FittedKernel) -> float:
@@ -358,25 +316,32 @@ def _inverse_square(kernel: FittedKernel) -> float:
     return float(kernel.width**-2.0)
 
 
-def _centred(rows: Any, kernel: FittedKernel) -> Any:
-    if kernel.centre is None:
-        return rows
-    return rows - torch.as_tensor(kernel.centre, device=rows.device).to(rows.dtype)
-
-
-def _evaluate(kernels: Sequence[FittedKernel], x: Any, y: Any) -> Iterator[tuple[int, Any]]:
+def _evaluate(
+    kernels: Sequence[FittedKernel], x: Any, y: Any, centre: Any
+) -> Iterator[tuple[int, Any]]:
     """Yield (i, K_i) between rows x and y of one view, each a tensor of its own."""
+    rbf = [i for i, kernel in enumerate(kernels) if kernel.kind == "rbf"]
+    # One kernel alone has its width in the rows already: one sweep over the values less.
+    factors = {i: _inverse_square(kernels[i]) for i in rbf}
+    unit = factors[rbf[0]] if len(rbf) == 1 else 1.0
     exponents = None
     for i, kernel in enumerate(kernels):
-        if kernel.kind == "rbf":
-            if exponents is None:
-                a, b = _centred(x, kernel), _centred(y, kernel)
-                exponents = torch.addmm(-0.5 * b.square().sum(1), a, b.T)
-                exponents -= 0.5 * a.square().sum(1)[:, None]
-                exponents.clamp_(max=0.0)
-            yield i, (exponents * _inverse_square(kernel)).exp_()
-        else:
+        if i not in factors:
             yield i, _other(kernel, x, y)
+            continue
+        if exponents is None:
+            exponents = _exponents(x - centre, y - centre, unit)
+        last = i == rbf[-1]
+        K = exponents if last else exponents.clone()
+        yield i, (K if factors[i] == unit else K.mul_(factors[i] / unit)).exp_()
+
+
+def _exponents(a: Any, b: Any, unit: float) -> Any:
+    """-|a - b|^2 / 2 times a unit, from one matrix product."""
+    one = torch.ones_like(a[:, :1]), torch.ones_like(b[:, :1])
+    norms = tuple(-0.5 * rows.square().sum(1, keepdim=True) for rows in (a, b))
+    a = torch.cat([a, norms[0], one[0]], dim=1).mul_(unit)
+    return a @ torch.cat([b, one[1], norms[1]], dim=1).T
 
 
 def _other(kernel: FittedKernel, x: Any, y: Any) -> Any:

@@ -1,181 +1,264 @@
 r"""Products of rbf kernels with a few vectors, fused into one Triton kernel (CUDA only).
 
-Each program walks along a row of tiles. A tile's exponents come from the matrix units, its
-exponential and its products with the vectors stay in registers: no kernel value is ever written.
+Each program keeps a block of rows and walks along the others, tile by tile. A tile's exponents come
+from the matrix units, its exponential and its products with the vectors stay in registers: no
+kernel value is ever written, and each serves its row and its column.
 
-Accuracy of float32 at the speed of float16: with x = h + l/2048, h and l in float16,
+Accuracy of float32 at the speed of float16: with x = h + l, h and l in float16,
 
-.. math:: x'y \approx h_x'h_y + (h_x'l_y + l_x'h_y) / 2048
+.. math:: x'y \approx h_x'l_y + l_x'h_y + h_x'h_y
 
 leaves out only a term of relative size 2^-22. Sums over tiles are added up in float64.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-__all__ = ["MAX_VECTORS", "Packed", "rbf_products"]
+from kernull.stacks.torch_packed import WHOLE_ROWS, Packed
 
-#: Vectors that one launch serves; for more, plain torch (which stores tiles) is as fast.
-MAX_VECTORS = 8
-#: Tile edge, warps and pipeline stages.
-LAUNCH = {"BLOCK": 128, "num_warps": 8, "num_stages": 2}
-#: Features beyond which a tile's exponents are summed chunk by chunk.
-MAX_FEATURES_AT_ONCE = 128
-_CHUNK = 64
-_LOW = 2048.0
+__all__ = ["MAX_VECTORS", "rbf_products"]
+
+#: Vectors times widths for which the fused kernel is the faster way.
+MAX_VECTORS = 64
+#: Vectors times widths that one launch serves: two vectors, or two widths of one vector.
+SLOTS = 2
+#: Rows of a tile, its columns, warps and pipeline stages.
+LAUNCH = {"BM": 64, "BN": WHOLE_ROWS, "num_warps": 4, "num_stages": 2}
+#: Tiles that one program walks along at most: as many are summed up in float32.
+LONGEST = 128
+#: Programs that fill the card.
+PROGRAMS = 2048
+#: Norms, in powers of two, up to which a factor 2^norm can be taken out of a kernel value.
+_FOLDED = 100.0
 _LOG2_E = 1.4426950408889634
-
-
-@dataclass(frozen=True)
-class Packed:
-    """Rows of one view, split in two float16 parts, padded to whole tiles."""
-
-    high: Any  # (rows padded, features padded), float16
-    low: Any
-    norms: Any  # -|x|^2/2, float32; -inf-like in the padding, so its kernel values vanish
-    n: int
-    unit: float  # what features were divided by, so that float16 holds them
-
-    @classmethod
-    def of(cls, rows: Any, unit: float | None = None) -> Packed:
-        """Pack the centred rows of a view; ``unit`` is that of the rows they will meet."""
-        n, d = rows.shape
-        block = int(LAUNCH["BLOCK"])
-        if unit is None:
-            unit = float(rows.abs().max().clamp_min(1e-30))
-        padded = (-(-n // block) * block, _padded_features(d))
-        x = (rows / unit).to(torch.float32)
-        high = torch.zeros(padded, dtype=torch.float16, device=rows.device)
-        low = torch.zeros_like(high)
-        high[:n, :d] = x
-        low[:n, :d] = (x - high[:n, :d].float()) * _LOW
-        norms = torch.full((padded[0],), -1e30, dtype=torch.float32, device=rows.device)
-        norms[:n] = -0.5 * x.double().square().sum(1)
-        return cls(high, low, norms, n, unit)
-
-
-def _padded_features(d: int) -> int:
-    if d > MAX_FEATURES_AT_ONCE:
-        return -(-d // _CHUNK) * _CHUNK
-    return max(16, 1 << (d - 1).bit_length())
 
 
 def rbf_products(
     left: Packed, right: Packed, inverse_squares: list[float], V: Any, *, symmetric: bool
 ) -> Any:
     """exp(-|x - y|^2 / (2 s_w^2)) V for every width s_w: (n, k) -> float64 (W, m, k)."""
+    W, k = len(inverse_squares), V.shape[1]
+    out = torch.zeros((W, k, len(left.parts)), dtype=torch.float64, device=V.device)
+    widths = min(W, SLOTS)
+    vectors = SLOTS // widths
+    for w in range(0, W, widths):
+        for v in range(0, k, vectors):
+            some = out[w : w + widths, v : v + vectors]
+            part = some if some.is_contiguous() else torch.zeros(some.shape).to(some)
+            _launch(left, right, inverse_squares[w : w + widths], V[:, v : v + vectors], part,
+                    symmetric)  # fmt: skip
+            if part is not some:
+                some.copy_(part)
+    return out[:, :, : left.n].transpose(1, 2)
+
+
+def _launch(
+    left: Packed, right: Packed, inverse_squares: list[float], V: Any, out: Any, symmetric: bool
+) -> None:
     W, (n, k) = len(inverse_squares), V.shape
-    block = int(LAUNCH["BLOCK"])
-    down, across = len(left.high) // block, len(right.high) // block
-    device = V.device
-    coefficients = torch.tensor(inverse_squares, device=device, dtype=torch.float64)
-    coefficients = (coefficients * (_LOG2_E * right.unit**2)).float()
-    vectors = torch.zeros((k, len(right.high)), dtype=torch.float32, device=device)
+    device, unit2 = V.device, right.unit**2
+    scales = [c * _LOG2_E * unit2 for c in inverse_squares]  # exponents of two
+    # The rows that programs keep have their sums in registers; the others walk past.
+    kept, passing = (-side.norms * scales[0] for side in (left, right))
+    folded = max(scales) * left.largest <= _FOLDED
+    vectors = torch.zeros((k, len(right.parts)), dtype=torch.float32, device=device)
     vectors[:, :n] = V.T
-    out = torch.zeros((W * k, len(left.high)), dtype=torch.float64, device=device)
-    # Enough programs to fill the card whatever the shape, few enough to keep sums in registers.
-    splits = max(1, min(across, 2048 // max(down, 1)))
-    per = -(-across // splits)
-    features = left.high.shape[1]
-    _walk[(down, splits)](
-        left.high,
-        left.low,
-        left.norms,
-        right.high,
-        right.low,
-        right.norms,
+    # What the kept rows hold for their partners: 2^norm times their vectors, where that is safe.
+    gains = torch.stack([torch.exp2(kept * (c / scales[0])) for c in scales])
+    own = vectors
+    if symmetric and folded:
+        own = (gains[:, None] * vectors).reshape(W * k, -1).float()
+    elif symmetric:
+        own = vectors.repeat(W, 1)
+    coefficients = torch.tensor([scales[0], scales[-1] / scales[0]], device=device).float()
+    across, down = len(left.parts) // LAUNCH["BN"], len(right.parts) // LAUNCH["BM"]
+    tiles = across * down // (2 if symmetric else 1)
+    per = max(1, min(LONGEST, tiles // PROGRAMS))
+    pieces = right.pieces
+    _walk[(across, -(-down // per))](
+        right.parts,
+        left.parts,
+        passing.clamp_min(-1e30).float(),
+        kept.clamp_min(-1e30).float(),
         coefficients,
         vectors,
+        own,
+        gains.float(),
         out,
-        len(left.high),
-        len(right.high),
-        across,
+        len(left.parts),
+        len(right.parts),
+        down,
         per,
+        S=pieces.width,
+        P0=pieces.sizes[0],
+        P1=pieces.sizes[1],
+        P2=pieces.sizes[2],
+        REST=pieces.rest,
+        CHUNKS=pieces.chunks,
         W=W,
         K=k,
-        P=1 << (W * k - 1).bit_length(),
-        FEATURES=features,
-        CHUNK=features if features <= MAX_FEATURES_AT_ONCE else _CHUNK,
+        WARPS=LAUNCH["num_warps"],
         SYMMETRIC=symmetric,
+        FOLDED=folded,
         **LAUNCH,
     )
-    return out[:, : left.n].reshape(W, k, left.n).transpose(1, 2)
 
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def _block(B, rows, at: tl.constexpr, P: tl.constexpr, S: tl.constexpr):  # type: ignore[no-untyped-def]
+    return tl.load(B + rows[:, None].to(tl.int64) * S + (at + tl.arange(0, P))[None, :])
+
+
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def _down(  # type: ignore[no-untyped-def]
+    kernel, V, rows, first_below, WARPS: tl.constexpr
+):
+    """Sums down the columns, as far as one thread's rows go: no exchange between threads."""
+    v = tl.load(V + rows, mask=rows >= first_below, other=0.0)
+    part = kernel * v[:, None]
+    BM: tl.constexpr = part.shape[0]
+    BN: tl.constexpr = part.shape[1]
+    part = tl.reshape(part, (BM // (16 * WARPS), WARPS, 2, 8, BN))
+    return tl.sum(tl.sum(part, axis=2), axis=0)
+
+
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def _along(kernel, V, columns, OUT, rows):  # type: ignore[no-untyped-def]
+    """Sums along the rows, added to what other programs found."""
+    v = tl.load(V + columns)
+    total = tl.sum(kernel * v[None, :], axis=1)
+    tl.atomic_add(OUT + rows, total.to(tl.float64), sem="relaxed")
+
+
+@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+def _finish(total, G, OUT, columns, FOLDED: tl.constexpr):  # type: ignore[no-untyped-def]
+    total = tl.sum(tl.sum(total, axis=0), axis=0).to(tl.float64)
+    if FOLDED:
+        total = total * tl.load(G + columns)
+    tl.atomic_add(OUT + columns, total, sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["columns_padded", "rows_padded", "down", "per"])  # type: ignore[untyped-decorator,unused-ignore]
 def _walk(  # type: ignore[no-untyped-def]
-    XH,
-    XL,
+    X,
+    Y,
     XN,
-    YH,
-    YL,
     YN,
     C,
     V,
+    OWN,
+    G,
     OUT,
-    rows_padded,
     columns_padded,
-    across,
+    rows_padded,
+    down,
     per,
+    S: tl.constexpr,
+    P0: tl.constexpr,
+    P1: tl.constexpr,
+    P2: tl.constexpr,
+    REST: tl.constexpr,
+    CHUNKS: tl.constexpr,
     W: tl.constexpr,
     K: tl.constexpr,
-    P: tl.constexpr,
-    FEATURES: tl.constexpr,
-    CHUNK: tl.constexpr,
+    WARPS: tl.constexpr,
     SYMMETRIC: tl.constexpr,
-    BLOCK: tl.constexpr,
+    FOLDED: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
 ):
-    # Long rows of the triangle first, so that the card is busy to the end.
-    i = tl.num_programs(0) - 1 - tl.program_id(0)
+    """Rows of Y, the columns of the tiles, are kept; those of X pass.
+
+    In the symmetric case tiles on and below the diagonal are walked. The square on the diagonal is
+    summed along its rows alone.
+    """
+    c = tl.program_id(0)
     first = tl.program_id(1) * per
-    last = tl.minimum(first + per, across)
+    last = tl.minimum(first + per, down)
     if SYMMETRIC:
-        last = tl.minimum(last, i + 1)
-    lanes = tl.arange(0, BLOCK)
-    f = tl.arange(0, CHUNK)
-    rows = i * BLOCK + lanes
-    x_at = rows[:, None].to(tl.int64) * FEATURES + f[None, :]
-    xn = tl.load(XN + rows)
-    slot = tl.arange(0, P)
-    sums = tl.zeros((BLOCK, P), dtype=tl.float32)
-    xh = tl.load(XH + x_at)
-    xl = tl.load(XL + x_at)
+        first = tl.maximum(first, c * (BN // BM))
+    below = (c + 1) * BN if SYMMETRIC else 0
+    columns = c * BN + tl.arange(0, BN)
+    A1: tl.constexpr = 2 * P0
+    A2: tl.constexpr = A1 + 2 * P1
+    AR: tl.constexpr = A2 + 2 * P2
+    if CHUNKS == 0:
+        yh0 = _block(Y, columns, 0, P0, S)
+        yl0 = _block(Y, columns, P0, P0, S)
+        if P1 > 0:
+            yh1 = _block(Y, columns, A1, P1, S)
+            yl1 = _block(Y, columns, A1 + P1, P1, S)
+        if P2 > 0:
+            yh2 = _block(Y, columns, A2, P2, S)
+            yl2 = _block(Y, columns, A2 + P2, P2, S)
+        if REST > 0:
+            yr = _block(Y, columns, AR + REST, REST, S)
+    yn = tl.load(YN + columns)
+    c0 = tl.load(C)
+    acc0 = tl.zeros((WARPS, 8, BN), dtype=tl.float32)
+    if W * K > 1:
+        acc1 = tl.zeros((WARPS, 8, BN), dtype=tl.float32)
     for t in range(first, last):
-        columns = t * BLOCK + lanes
-        y_at = columns[:, None].to(tl.int64) * FEATURES + f[None, :]
-        yh = tl.load(YH + y_at)
-        yl = tl.load(YL + y_at)
-        e = tl.dot(xh, tl.trans(yl))
-        e = tl.dot(xl, tl.trans(yh), e)
-        if FEATURES == CHUNK:
-            e = e * (1.0 / 2048.0)
-            e = tl.dot(xh, tl.trans(yh), e)
+        rows = t * BM + tl.arange(0, BM)
+        if CHUNKS > 0:
+            e = tl.zeros((BM, BN), dtype=tl.float32)
+            for chunk in range(CHUNKS):
+                at = chunk * (2 * P0)
+                xh = _block(X + at, rows, 0, P0, S)
+                xl = _block(X + at, rows, P0, P0, S)
+                yh = _block(Y + at, columns, 0, P0, S)
+                yl = _block(Y + at, columns, P0, P0, S)
+                e = tl.dot(xh, tl.trans(yl), e)
+                e = tl.dot(xl, tl.trans(yh), e)
+                e = tl.dot(xh, tl.trans(yh), e)
         else:
-            for start in range(CHUNK, FEATURES, CHUNK):
-                e = tl.dot(tl.load(XH + x_at + start), tl.trans(tl.load(YL + y_at + start)), e)
-                e = tl.dot(tl.load(XL + x_at + start), tl.trans(tl.load(YH + y_at + start)), e)
-            e = e * (1.0 / 2048.0)
-            for start in range(0, FEATURES, CHUNK):
-                e = tl.dot(tl.load(XH + x_at + start), tl.trans(tl.load(YH + y_at + start)), e)
-        yn = tl.load(YN + columns)
-        e = tl.minimum(e + xn[:, None] + yn[None, :], 0.0)
-        for w in tl.static_range(W):
-            kernel = tl.exp2(e * tl.load(C + w))
-            for k in tl.static_range(K):
-                vy = tl.load(V + k * columns_padded + columns)
-                row_sum = tl.sum(kernel * vy[None, :], axis=1)
-                sums += tl.where(slot[None, :] == w * K + k, row_sum[:, None], 0.0)
-                if SYMMETRIC and t != i:
-                    vx = tl.load(V + k * columns_padded + rows)
-                    column_sum = tl.sum(kernel * vx[:, None], axis=0)
-                    at = OUT + (w * K + k) * rows_padded + columns
-                    tl.atomic_add(at, column_sum.to(tl.float64))
+            xh0 = _block(X, rows, 0, P0, S)
+            xl0 = _block(X, rows, P0, P0, S)
+            # What is small is added up first.
+            e = tl.dot(xh0, tl.trans(yl0))
+            e = tl.dot(xl0, tl.trans(yh0), e)
+            if P1 > 0:
+                xh1 = _block(X, rows, A1, P1, S)
+                xl1 = _block(X, rows, A1 + P1, P1, S)
+                e = tl.dot(xh1, tl.trans(yl1), e)
+                e = tl.dot(xl1, tl.trans(yh1), e)
+            if P2 > 0:
+                xh2 = _block(X, rows, A2, P2, S)
+                xl2 = _block(X, rows, A2 + P2, P2, S)
+                e = tl.dot(xh2, tl.trans(yl2), e)
+                e = tl.dot(xl2, tl.trans(yh2), e)
+            if REST > 0:
+                xr = _block(X, rows, AR, REST, S)
+                e = tl.dot(xr, tl.trans(yr), e)
+            e = tl.dot(xh0, tl.trans(yh0), e)
+            if P1 > 0:
+                e = tl.dot(xh1, tl.trans(yh1), e)
+            if P2 > 0:
+                e = tl.dot(xh2, tl.trans(yh2), e)
+        xn = tl.load(XN + rows)
+        if FOLDED:
+            e = e * c0 + xn[:, None]
+        else:
+            e = tl.minimum(e * c0 + (xn[:, None] + yn[None, :]), 0.0)
+            if SYMMETRIC:  # large norms do not cancel to the last digit
+                e = tl.where(rows[:, None] == columns[None, :], 0.0, e)
+        kernel = tl.exp2(e)
+        acc0 += _down(kernel, V, rows, below, WARPS)
+        if SYMMETRIC:
+            _along(kernel, OWN, columns, OUT, rows)
+        if W * K > 1:
+            if W > 1:  # another width; else another vector
+                kernel = tl.exp2(e * tl.load(C + 1))
+            acc1 += _down(kernel, V + (K - 1) * rows_padded, rows, below, WARPS)
+            if SYMMETRIC:
+                _along(kernel, OWN + columns_padded, columns, OUT + columns_padded, rows)
     if first < last:
-        at = OUT + slot[None, :].to(tl.int64) * rows_padded + rows[:, None]
-        tl.atomic_add(at, sums.to(tl.float64), mask=slot[None, :] < W * K)
+        _finish(acc0, G, OUT, columns, FOLDED)
+        if W * K > 1:
+            at = (W - 1) * columns_padded
+            _finish(acc1, G + at, OUT + columns_padded, columns, FOLDED)

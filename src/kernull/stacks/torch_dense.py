@@ -1,0 +1,118 @@
+"""Stacks on torch, CPU or CUDA: what they share, and the dense one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernull._typing import Array
+
+
+class TorchStack:
+    """What stacks on torch share: shapes, and NumPy at the border."""
+
+    scale: Array
+    device: Any
+    dtype: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        raise NotImplementedError
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        return self.shape[1]
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return len(self.scale)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        name, where = type(self).__name__, self.device
+        return f"{name}(J={self.J}, shape={self.shape}, dtype={self.dtype}, device={where})"
+
+    def products(self, V: Any) -> Array:
+        """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
+        V = self._tensor(V)
+        out = self._numpy(self._products(V.reshape(self.n, -1)))
+        out *= self.scale[:, None, None]
+        return out.reshape(self.J, len(self), *V.shape[1:])
+
+    def products_each(self, V: Any) -> Array:
+        """K_j V_j for every j: (J, n) -> (J, m), (J, n, k) -> (J, m, k)."""
+        V = self._tensor(V)
+        out = self._numpy(self._products(V.reshape(self.J, self.n, -1)))
+        out *= self.scale[:, None, None]
+        return out.reshape(self.J, len(self), *V.shape[2:])
+
+    def combined_products(self, weights: Array, V: Any) -> Array:
+        """Sum of b_j K_j V in one pass: (n,) -> (m,), (n, k) -> (m, k)."""
+        V = self._tensor(V)
+        scaled = np.asarray(weights) * self.scale
+        return self._numpy(self._combined(scaled, V.reshape(self.n, -1))).reshape(
+            len(self), *V.shape[1:]
+        )
+
+    def _products(self, V: Any) -> Any:
+        raise NotImplementedError
+
+    def _combined(self, weights: Array, V: Any) -> Any:
+        raise NotImplementedError
+
+    def _tensor(self, V: Any) -> Any:
+        return torch.as_tensor(V).to(device=self.device, dtype=self.dtype)
+
+    def _numpy(self, values: Any) -> Array:
+        return np.asarray(values.double().cpu().numpy())
+
+
+class TorchDenseStack(TorchStack):
+    """J kernel matrices stored in one tensor of shape (J, m, n) on its device."""
+
+    def __init__(self, kernels: Any, scale: Array | None = None) -> None:
+        self.kernels = kernels
+        self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
+        self.device, self.dtype = kernels.device, kernels.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return int(self.kernels.shape[1]), int(self.kernels.shape[2])
+
+    def __getitem__(self, index: Any) -> TorchDenseStack:
+        """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
+        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
+        i, j = (
+            torch.as_tensor(np.arange(s)[x].ravel(), device=self.device)
+            for s, x in zip(self.shape, (rows, columns), strict=True)
+        )
+        return TorchDenseStack(self.kernels[:, i][:, :, j], self.scale)
+
+    def select(self, kernels: Any) -> TorchDenseStack:
+        """The stack of some of the kernels."""
+        mask = np.zeros(self.J, dtype=bool)
+        mask[kernels] = True
+        return TorchDenseStack(self.kernels[torch.as_tensor(mask)], self.scale[mask])
+
+    def diagonal(self) -> Array:
+        """k_j(x_i, x_i), of shape (J, n); for square stacks."""
+        return self._numpy(self.kernels.diagonal(dim1=1, dim2=2)) * self.scale[:, None]
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n)."""
+        return self._numpy(self.kernels[:, index]) * self.scale[:, None, None]
+
+    def _products(self, V: Any) -> Any:
+        return torch.matmul(self.kernels, V)
+
+    def _combined(self, weights: Array, V: Any) -> Any:
+        images = torch.matmul(self.kernels, V).double()
+        return torch.einsum("j,jmk->mk", torch.as_tensor(weights, device=self.device), images)
