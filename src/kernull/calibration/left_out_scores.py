@@ -262,18 +262,35 @@ class KernelProjection:
 
     @classmethod
     def fit(
-        cls, kernel: Array, sample_weight: Any = None, delta: float = OWN_DELTA
+        cls,
+        kernel: Array,
+        sample_weight: Any = None,
+        delta: float = OWN_DELTA,
+        device: Any = None,
     ) -> KernelProjection:
-        """From the n x n kernel, by one factorisation."""
+        """From the n x n kernel, by one factorisation, on a torch device if there is one."""
         n = len(kernel)
         ridge = delta * n / trust(sample_weight, n)
         A = np.array(kernel, dtype=float)
         A.flat[:: n + 1] += ridge
-        # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
-        factor = cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)
-        inverse = inverse_of_factor(factor, overwrite=True)
+        if device is not None:
+            inverse = _inverse_on_device(A, device)
+        else:
+            # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
+            factor = cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)
+            inverse = inverse_of_factor(factor, overwrite=True)
         coef = inverse @ np.ones(n)
         return cls(coef, 1.0 - ridge * coef, inverse)
+
+
+def _inverse_on_device(A: Array, device: Any) -> Array:
+    import torch
+
+    try:
+        factor = torch.linalg.cholesky(torch.as_tensor(A, device=device))
+    except torch.linalg.LinAlgError as error:
+        raise LinAlgError(str(error)) from None
+    return np.asarray(torch.cholesky_inverse(factor).cpu().numpy())
 
 
 def left_out_view(

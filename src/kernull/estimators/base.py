@@ -323,9 +323,7 @@ class OneClassKernelEstimator(KernelEstimator):
         self, model: KernelModel, X: Any, missing: tuple[str, ...] = ()
     ) -> tuple[Any, Array | None]:
         """Kernels between new rows and those of the model; and the rows, checked, of a table."""
-        # Evidence is computed on the host, and stacks on a GPU offer no dense algebra.
-        on_device = self._matrix_free and not model.decides_by_evidence
-        device = cuda_device_of(X) if on_device else None
+        device = cuda_device_of(X) if self._matrix_free else None
         X, kernels = as_numpy(X), model.kernels
         dtype = read_dtype(self.dtype)
         if isinstance(kernels, TableKernels):

@@ -150,18 +150,19 @@ def evidence_of(
         return _of_stack(stack, projection, row_weight, max_rows)
     if projection.coef.ndim != 1:  # the model keeps landmarks: other rows calibrate it
         return evidence_of_landmarks(kernels.set, projection, table)
+    device = getattr(stack, "device", None)
     rows = _sample(len(table), max_rows)
     some = slice(None) if rows is None else rows
     own = None if row_weight is None else row_weight[some]
     together = None if groups is None else groups[some]
     if rows is None:
         known = _matrices(stack)
-        rule = _of_table(kernels.set, projection, table, own, None, together, known)
+        rule = _of_table(kernels.set, projection, table, own, None, together, known, device)
     else:
         # A scaling by more rows than are left out would not be the one that they are left out of:
         # the sample has scaling and widths of its own.
         sample = _refitted(kernels.set, table[rows], own)
-        rule = _of_table(sample, projection, table[rows], own, rows, together)
+        rule = _of_table(sample, projection, table[rows], own, rows, together, device=device)
         rule = replace(rule, sample=sample)
     same = rows is not None or len(table) == kernels.set.n  # none of reference
     return with_total(with_structure(rule, kernels.set, table[some], own=same), own)
@@ -259,6 +260,7 @@ def _of_table(
     rows: Indices | None,
     groups: Indices | None = None,
     matrices: Array | None = None,
+    device: Any = None,
 ) -> EvidenceRule:
     """``matrices`` are the kernels of the rows, (J, n, n), where they are in memory already."""
     J, n = kernels.J, kernels.n
@@ -271,7 +273,7 @@ def _of_table(
         here = slice(j, j + len(view.kernels))
         known = None if matrices is None else matrices[here]
         coef[here], left_out[:, here], nearest2, beside[here] = own_of_view(
-            view, table, weight, groups, known
+            view, table, weight, groups, known, device
         )
         floors[here] = nearest_floor(nearest2)
         left_out[:, J + j : J + j + len(view.kernels)] = log_nearest(nearest2, floors[j])[:, None]

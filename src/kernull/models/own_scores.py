@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from kernull._typing import Array, Indices
@@ -30,6 +32,7 @@ def own_of_view(
     weight: Array,
     groups: Indices | None,
     matrices: Array | None = None,
+    device: Any = None,
 ) -> tuple[Array, Array, Array, Array]:
     """Coefficients (F, n) of a view's kernels alone, left-out projections (n, F), distances.
 
@@ -43,7 +46,7 @@ def own_of_view(
         return _hardly_any_rows(view, weight)
     distances = left_out_distances(kind, given, None if equal else weight, groups)
     known = matrices if matrices is not None else (kernel(view.train) for kernel in view.kernels)
-    own = [own_projection(K, weight) for K in known]
+    own = [own_projection(K, weight, device) for K in known]
     coef = np.stack([projection.coef for projection in own])
     projected = np.empty((n, len(own)))
     rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
@@ -77,10 +80,11 @@ def _hardly_any_rows(view: ScaledView, weight: Array) -> tuple[Array, Array, Arr
     return coef, left_out, nearest2, np.full_like(coef, np.nan)
 
 
-def own_projection(K: Array, weight: Array | None = None) -> KernelProjection:
+def own_projection(K: Array, weight: Array | None = None, device: Any = None) -> KernelProjection:
     """The projection of one kernel alone, with a ridge in the kernel's own unit."""
     size = float(np.diagonal(K).mean())
-    return KernelProjection.fit(K, weight, delta=OWN_DELTA * (size if size > 0 else 1.0))
+    delta = OWN_DELTA * (size if size > 0 else 1.0)
+    return KernelProjection.fit(K, weight, delta, device)
 
 
 def _widths(

@@ -10,7 +10,7 @@ import numpy as np
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.evidence import Tails, combine, rarity
 from kernull.calibration.left_out_scores import log_nearest
-from kernull.stacks import CrossKernels, KernelSet
+from kernull.stacks import KernelSet
 
 
 class Rule(Protocol):
@@ -153,7 +153,7 @@ class EvidenceRule:
     def own_scores(self, cross: Any) -> Array:
         """Both scores of each kernel, of shape (m, 2J): projections, then distances."""
         if self.sample is not None:
-            some: Any = CrossKernels(self.sample, cross.X)
+            some: Any = cross.against(self.sample)
         else:
             some = cross if self.rows is None else cross.columns(self.rows)
         return self.scores_of(*some.own_scores(self.own_coef, self.diagonal))

@@ -28,19 +28,14 @@ FARTHEST = 1e140
 
 def device_cross(
     bank: KernelSet, X: Array, device: Any, dtype: Any = np.float64, scale: Array | None = None
-) -> Any:
+) -> CrossKernels:
     """The stack between new rows and a bank's training rows on a torch device."""
-    import torch
+    from kernull.stacks.torch_cross import DeviceCross
 
-    from kernull.stacks.torch_tiled import TorchTiledStack
-
-    kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
-    left = [torch.as_tensor(view.transform(X)).to(device, kind) for view in bank.views]
-    rows = [torch.as_tensor(view.train).to(device, kind) for view in bank.views]
-    return TorchTiledStack(rows, [view.kernels for view in bank.views], left=left, scale=scale)
+    return DeviceCross(bank, X, scale, device, dtype)
 
 
-def _bounded(Z: Array) -> Array:
+def bounded(Z: Array) -> Array:
     """Values whose squares can be added up: what is farther, or no number, is as far as can be."""
     return np.nan_to_num(Z, nan=FARTHEST, posinf=FARTHEST, neginf=-FARTHEST).clip(
         -FARTHEST, FARTHEST
@@ -66,14 +61,14 @@ def own_scores_of(
     projected, nearest2 = np.empty((len(coef), m)), np.empty((len(coef), m))
     centres = [train.mean(axis=0) for _, _, train in views]
     with np.errstate(over="ignore", invalid="ignore"):
-        trains = [_bounded(v[2] - c) for v, c in zip(views, centres, strict=True)]
+        trains = [bounded(v[2] - c) for v, c in zip(views, centres, strict=True)]
     squares = [np.einsum("ij,ij->i", train, train)[None] for train in trains]
 
     def work(rows: slice) -> None:
         j = 0
         for v, (kernels, new_rows, own) in enumerate(views):
             with np.errstate(over="ignore", invalid="ignore"):
-                Z = _bounded(new_rows(rows) - centres[v])
+                Z = bounded(new_rows(rows) - centres[v])
                 squared = np.asarray(
                     euclidean_distances(Z, trains[v], Y_norm_squared=squares[v], squared=True)
                 )
@@ -143,6 +138,10 @@ class CrossKernels(KernelSetShape):
     def columns(self, index: Any) -> CrossKernels:
         """The stack against some of the training rows."""
         return CrossKernels(self.bank.take(index), self.X, self.scale)
+
+    def against(self, bank: KernelSet) -> CrossKernels:
+        """The same new rows against the rows of another set."""
+        return CrossKernels(bank, self.X)
 
     def combine(self, weights: Array) -> Array:
         """Sum of b_j K_j, of shape (m, n): meant for few new rows."""
