@@ -201,6 +201,8 @@ def parse_kernels(kernels: Any) -> list[KernelSpec]:
 #: standard error is then well below one percent, and a width needs no more.
 EXACT_ROWS = 4000
 BLOCK_ROWS = 128
+#: Distances of a block that a thread works on, where rows are many.
+BLOCK_CELLS = 2**22
 #: Rows whose neighbours are looked for (among all rows) to learn how far they usually are.
 NEIGHBOUR_ROWS = 1000
 #: Factors of the mean distance that the automatic width keeps within. In one or two dimensions
@@ -347,10 +349,19 @@ def neighbour_distance(
     euclidean = metric == "euclidean"
     block_of, floor = (squared_blocks(X), copy**2) if euclidean else (_blocks(X, metric), copy)
     nearest = np.empty(len(pick))
-    for start in range(0, len(pick), BLOCK_ROWS):
-        block = block_of(pick[start : start + BLOCK_ROWS], slice(None))
+
+    def work(some: slice) -> None:
+        block = block_of(pick[some], slice(None))
         block[block <= floor] = np.inf
-        nearest[start : start + BLOCK_ROWS] = block.min(axis=1)
+        nearest[some] = block.min(axis=1)
+
+    step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(len(X), 1)))
+    parts = [slice(start, start + step) for start in range(0, len(pick), step)]
+    if step < BLOCK_ROWS:
+        in_threads(work, parts)
+    else:
+        for part in parts:
+            work(part)
     nearest = np.sqrt(nearest) if euclidean else nearest
     if not np.isfinite(nearest).all():  # all rows are copies of one
         return 0.0

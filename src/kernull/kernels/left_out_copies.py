@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernull._typing import Array
-from kernull.kernels.functions import squared_blocks
+from kernull._threads import in_threads
+from kernull._typing import Array, Indices
+from kernull.kernels.functions import BLOCK_CELLS, squared_blocks
 
 #: Share of independent rows that are called near copies.
 TOO_NEAR = 1e-3
@@ -55,8 +56,16 @@ def near_copy_share(Z: Array, random_state: int = 0) -> float:
     far = min(2 * NEIGHBOURS, n // 3)
     near = far // 2
     # The trees of scikit-learn reset the warning filters of the process.
-    squared = squared_blocks(rows - rows.mean(axis=0))(pick, slice(None))
-    found = np.sqrt(np.sort(np.partition(squared, far, axis=1)[:, : far + 1], axis=1))
+    block_of = squared_blocks(rows - rows.mean(axis=0))
+
+    def work(some: Indices) -> Array:
+        squared = block_of(some, slice(None))
+        squared.partition(far, axis=1)
+        return np.sqrt(np.sort(squared[:, : far + 1], axis=1))
+
+    # Where rows are many, few distances at a time.
+    parts = np.array_split(pick, max(1, len(pick) * n // BLOCK_CELLS))
+    found = np.concatenate(in_threads(work, parts))
     first, middle, last = found[:, 1], found[:, near], found[:, far]
     # Between neighbours number k and 2k the mean of log(r_2k / r_k) is (H_2k-1 - H_k-1) / D.
     steps = np.log(np.maximum(last, 1e-300) / np.maximum(middle, 1e-300))

@@ -11,19 +11,23 @@ is far away, in whatever unit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
+from kernull._threads import in_threads
 from kernull._typing import Array, Indices
+
+Found = TypeVar("Found")
 
 #: Ranks beyond which the slope outside the training range is taken.
 OUTER = 0.1
 #: Cells whose ranks are found at a time.
 RANKED_CELLS = 2**16
+#: Cells from which columns are worked on in threads.
+MANY_CELLS = 2**20
 
 
 class Knots(NamedTuple):
@@ -56,12 +60,17 @@ def fit_knots(X: Array, sample_weight: Array | None = None) -> Knots:
 
 def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots, Array]:
     """The knots of `fit_knots`, and the scores of the rows themselves, of shape (n, d)."""
-    parts, own = [], np.empty(X.shape)
-    for columns, ranks in ranked_columns(X, sample_weight):
-        parts.append(_knots_of_ranks(ranks))
+    own = np.empty(X.shape)
+
+    def work(columns: slice) -> tuple[Array, Array, Indices, Array]:
+        ranks = _ranks(np.ascontiguousarray(X[:, columns].T), sample_weight)
+        knots = _knots_of_ranks(ranks)
         # Every entry has the score of its run.
         runs = np.cumsum((ranks.starts == np.arange(len(X))).ravel()) - 1
-        own[:, columns] = ranks.by_row(parts[-1][1][runs].reshape(ranks.values.shape))
+        own[:, columns] = ranks.by_row(knots[1][runs].reshape(ranks.values.shape))
+        return knots
+
+    parts = _for_columns(work, _few_columns(X), X.size)
     counts = np.concatenate([part[2] for part in parts] or [np.empty(0, dtype=np.intp)])
     knots = Knots(
         np.concatenate([part[0] for part in parts] or [np.empty(0)]),
@@ -101,10 +110,18 @@ class Ranks(NamedTuple):
 
 def ranked_columns(X: Array, sample_weight: Array | None = None) -> Iterator[tuple[slice, Ranks]]:
     """Ranks of a table's columns, a few columns at a time, as many as stay in cache."""
-    step = max(1, RANKED_CELLS // max(len(X), 1))
-    for first in range(0, X.shape[1], step):
-        columns = slice(first, min(first + step, X.shape[1]))
+    for columns in _few_columns(X):
         yield columns, _ranks(np.ascontiguousarray(X[:, columns].T), sample_weight)
+
+
+def _few_columns(X: Array) -> list[slice]:
+    d, step = X.shape[1], max(1, RANKED_CELLS // max(len(X), 1))
+    return [slice(first, min(first + step, d)) for first in range(0, d, step)]
+
+
+def _for_columns(work: Callable[[Any], Found], parts: Sequence[Any], cells: int) -> list[Found]:
+    """Each part of some work on so many cells, in threads where there are many."""
+    return in_threads(work, parts) if cells >= MANY_CELLS else [work(part) for part in parts]
 
 
 def _ranks(columns: Array, sample_weight: Array | None) -> Ranks:
@@ -164,8 +181,12 @@ def from_scores(Z: Array, knots: Knots) -> Array:
 def _map(X: Array, left: Array, right: Array, starts: Indices, slopes: Array) -> Array:
     columns = np.ascontiguousarray(X.T)
     out = np.empty(columns.shape)
-    for c, (a, b) in enumerate(pairwise(starts.tolist())):
+
+    def work(c: int) -> None:
+        a, b = starts[c], starts[c + 1]
         out[c] = np.interp(columns[c], left[a:b], right[a:b])
+
+    _for_columns(work, range(len(columns)), X.size)
     lowest, highest = left[starts[:-1]][:, None], left[starts[1:] - 1][:, None]
     out += slopes[:, :1] * np.minimum(columns - lowest, 0.0)
     out += slopes[:, 1:] * np.maximum(columns - highest, 0.0)
