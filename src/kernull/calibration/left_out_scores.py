@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.lapack import dpotri
 
+from kernull._containers import is_tensor
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
@@ -262,20 +263,16 @@ class KernelProjection:
 
     @classmethod
     def fit(
-        cls,
-        kernel: Array,
-        sample_weight: Any = None,
-        delta: float = OWN_DELTA,
-        device: Any = None,
+        cls, kernel: Any, sample_weight: Any = None, delta: float = OWN_DELTA
     ) -> KernelProjection:
-        """From the n x n kernel, by one factorisation, on a torch device if there is one."""
+        """From the n x n kernel, by one factorisation, where it is if it is a torch tensor."""
         n = len(kernel)
         ridge = delta * n / trust(sample_weight, n)
-        A = np.array(kernel, dtype=float)
-        A.flat[:: n + 1] += ridge
-        if device is not None:
-            inverse = _inverse_on_device(A, device)
+        if is_tensor(kernel):
+            inverse = _inverse_on_device(kernel, ridge)
         else:
+            A = np.array(kernel, dtype=float)
+            A.flat[:: n + 1] += ridge
             # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
             factor = cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)
             inverse = inverse_of_factor(factor, overwrite=True)
@@ -283,11 +280,12 @@ class KernelProjection:
         return cls(coef, 1.0 - ridge * coef, inverse)
 
 
-def _inverse_on_device(A: Array, device: Any) -> Array:
+def _inverse_on_device(kernel: Any, ridge: Array) -> Array:
     import torch
 
+    A = kernel + torch.diag(torch.as_tensor(ridge, device=kernel.device))
     try:
-        factor = torch.linalg.cholesky(torch.as_tensor(A, device=device))
+        factor = torch.linalg.cholesky(A)
     except torch.linalg.LinAlgError as error:
         raise LinAlgError(str(error)) from None
     return np.asarray(torch.cholesky_inverse(factor).cpu().numpy())

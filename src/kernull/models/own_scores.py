@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,8 @@ def own_of_view(
     if n < FEWEST_ROWS:
         return _hardly_any_rows(view, weight)
     distances = left_out_distances(kind, given, None if equal else weight, groups)
-    known = matrices if matrices is not None else (kernel(view.train) for kernel in view.kernels)
-    own = [own_projection(K, weight, device) for K in known]
+    known = matrices if matrices is not None else _kernels_of(view, device)
+    own = [own_projection(K, weight) for K in known]
     coef = np.stack([projection.coef for projection in own])
     projected = np.empty((n, len(own)))
     rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
@@ -80,11 +81,25 @@ def _hardly_any_rows(view: ScaledView, weight: Array) -> tuple[Array, Array, Arr
     return coef, left_out, nearest2, np.full_like(coef, np.nan)
 
 
-def own_projection(K: Array, weight: Array | None = None, device: Any = None) -> KernelProjection:
+def _kernels_of(view: ScaledView, device: Any) -> Iterator[Any]:
+    """The kernels of a view's rows, on a torch device if there is one and it knows them."""
+    if device is None or any(kernel.kind != "rbf" for kernel in view.kernels):
+        yield from (kernel(view.train) for kernel in view.kernels)
+        return
+    import torch
+
+    from kernull.stacks.torch_tiled import TorchTiledStack
+
+    rows = torch.as_tensor(view.train, dtype=torch.float64, device=device)
+    for kernel in view.kernels:
+        yield TorchTiledStack([rows], [[kernel]]).dense().kernels[0]
+
+
+def own_projection(K: Any, weight: Array | None = None) -> KernelProjection:
     """The projection of one kernel alone, with a ridge in the kernel's own unit."""
-    size = float(np.diagonal(K).mean())
+    size = float(K.diagonal().mean())
     delta = OWN_DELTA * (size if size > 0 else 1.0)
-    return KernelProjection.fit(K, weight, delta, device)
+    return KernelProjection.fit(K, weight, delta)
 
 
 def _widths(
