@@ -74,7 +74,11 @@ FIXTURES = {"delft_home": "data", "real_weights": "weights"}
 #: No other module may: see tests/test_needs.py.
 MODULES = {
     "src/kernull/problems/torch_joint.py": "torch",
+    "src/kernull/stacks/torch_cross.py": "torch",
+    "src/kernull/stacks/torch_dense.py": "torch",
     "src/kernull/stacks/torch_kernel_set.py": "torch",
+    "src/kernull/stacks/torch_landmarks.py": "torch",
+    "src/kernull/stacks/torch_packed.py": "torch",
     "src/kernull/stacks/torch_tiled.py": "torch",
     "src/kernull/stacks/triton_rbf.py": "cuda",
 }
