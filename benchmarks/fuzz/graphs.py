@@ -114,6 +114,10 @@ class Graphs:
         }.items():
             data = model.SerializeToString()
             yield name, lambda data=data: try_network(data, folder)  # type: ignore[misc]
+        named = network()
+        named.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "unread"
+        data = named.SerializeToString().replace(b"unread", b"\x89nread")
+        yield "a size whose name is no text", lambda: try_network(data, folder)
 
 
 def change(model: Any, rng: np.random.Generator) -> None:

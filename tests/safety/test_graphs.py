@@ -79,6 +79,12 @@ BAD = {
         graph([h.make_node("ConstantOfShape", ["s"], ["y"])], weights={"s": np.array([2**31])}),
         "makes an array",
     ),
+    "a name that is no text": (
+        graph([h.make_node("Relu", ["x"], ["unread"])], outputs=["unread"])
+        .SerializeToString()
+        .replace(b"unread", b"\x89nread"),
+        "a name that is no text",
+    ),
     "junk": (b"\xff" * 40, "no ONNX file"),
     "empty": (b"", "no input"),
 }

@@ -58,6 +58,7 @@ def check_graph(content: bytes, image: tuple[int, int] | None = None) -> None:
         raise ValueError("is no ONNX file, or is cut short") from error
     if not model.graph.input or not model.graph.output:
         raise ValueError("has no input or no output")
+    _check_names(model)
     nodes = 0
     for graph, depth in _graphs(onnx, model):
         nodes += len(graph.node)
@@ -71,6 +72,15 @@ def check_graph(content: bytes, image: tuple[int, int] | None = None) -> None:
     _check_form(onnx, model)
     if image is not None:
         _check_sizes(onnx, model, image)
+
+
+def _check_names(model: Any) -> None:
+    """Refuse inputs and outputs whose names, or those of their sizes, are no text: UTF-8."""
+    values = (*model.graph.input, *model.graph.output)
+    sizes = (size for value in values for size in value.type.tensor_type.shape.dim)
+    names = (*(value.name for value in values), *(size.dim_param for size in sizes))
+    if not all(isinstance(name, str) for name in names):  # protobuf gives bytes
+        raise ValueError("has an input or an output with a name that is no text")
 
 
 def _graphs(onnx: Any, model: Any) -> Iterator[tuple[Any, int]]:
