@@ -53,7 +53,7 @@ def score_error(X):
     kernels = kernels_of(X)
     b = np.full(kernels.J, 1.0 / kernels.J)
     inverse = RidgeInverse.of(kernels.combine(b), DELTA * n)
-    rows = left_out_kernel_rows(kernels, X, widths=["auto"])
+    rows = left_out_kernel_rows(kernels, X)
     found = left_out_contributions(rows, b, inverse.inverse, inverse.coef()).sum(axis=1)
     truth = np.empty(n)
     for i in range(n):

@@ -7,8 +7,10 @@ import pytest
 
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
 from kernull.calibration.left_out_scores import left_out_contributions, lower_ties
+from kernull.kernels.left_out_widths import left_out_widths
 from kernull.problems import RidgeInverse
 from kernull.stacks.kernel_set import KernelSet
+from kernull.views import ViewScaler
 from tests.calibration.left_out_tables import tables
 
 VIEWS = {"a": np.arange(3), "b": np.arange(2, 5)}
@@ -20,22 +22,28 @@ def kernel_set(X, weight=None, **options):
 
 @pytest.mark.parametrize("scaling", ["none", "standard", "whiten", "quantile"])
 @pytest.mark.parametrize("widths", ["auto", [0.25, 1.0]])
-def test_rows_are_the_kernels_of_refitted_sets(scaling, widths):
-    """Exact but for the width, which is near unless the scaling knows no rows."""
+def test_rows_are_the_kernels_of_refitted_scalings(scaling, widths):
+    """Under widths that grow as the distances of the others do; whitening and quantiles are near."""
     X = tables(30, 5)["factors"]
-    rows = left_out_kernel_rows(
-        kernel_set(X, scaling=scaling, widths=widths),
-        X,
-        widths=["auto"] if widths == "auto" else widths,
-    )
+    kernels = kernel_set(X, scaling=scaling, widths=widths)
     index = np.array([4, 17])
-    found = np.stack(list(rows(index)))
+    found = left_out_kernel_rows(kernels, X)(index)
+    found = np.stack(list(found))
     for r, i in enumerate(index):
-        others = np.arange(30) != i
-        refit = kernel_set(X[others], scaling=scaling, widths=widths)
-        truth = np.stack([K[0] for _, K in refit.matrices(X[i : i + 1])])
-        limit = {"none": 1e-8, "quantile": 0.15}.get(scaling, 0.03)
-        np.testing.assert_allclose(found[:, r, others], truth, atol=limit)
+        others, j = np.arange(30) != i, 0
+        for view in kernels.views:
+            columns = np.asarray(view.columns)
+            scaler = ViewScaler.fit(view.scaler.kind, X[others][:, columns])
+            Z = scaler.transform(X[:, columns])
+            squared = ((Z[others] - Z[i]) ** 2).sum(axis=1)
+            for kernel in view.kernels:
+                c = 1.0
+                if scaling != "none":
+                    c = left_out_widths(view.train, [1.0])[i, 0]
+                truth = np.exp(-squared / (2.0 * (c * kernel.width) ** 2))
+                limit = {"none": 1e-9, "standard": 1e-9, "quantile": 0.15}.get(scaling, 1e-3)
+                np.testing.assert_allclose(found[j, r, others], truth, atol=limit)
+                j += 1
         assert (found[:, r, i] == 0.0).all()
 
 
@@ -69,7 +77,7 @@ def test_scores_follow_refits_of_everything(name):
     options = {"scaling": ("standard", "whiten"), "widths": "auto"}
     kernels = kernel_set(X, **options)
     inverse = RidgeInverse.of(kernels.combine(b), delta * 40)
-    rows = left_out_kernel_rows(kernels, X, widths=["auto"])
+    rows = left_out_kernel_rows(kernels, X)
     found = left_out_contributions(rows, b, inverse.inverse, inverse.coef()).sum(axis=1)
     truth = []
     for i in range(40):
@@ -77,8 +85,8 @@ def test_scores_follow_refits_of_everything(name):
         refit = kernel_set(X[others], **options)
         a = np.linalg.solve(refit.combine(b) + delta * 40 * np.eye(39), np.ones(39))
         truth.append((refit.combine(b, X[i : i + 1]) @ a)[0])
-    assert np.corrcoef(found, truth)[0, 1] > 0.98
-    assert np.abs(found - truth).max() < 0.15
+    assert np.corrcoef(found, truth)[0, 1] > 0.995
+    assert np.abs(found - truth).max() < (0.15 if name == "lognormal" else 0.06)
 
 
 def test_only_scores_that_tie_are_lowered(rng):

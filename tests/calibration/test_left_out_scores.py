@@ -19,8 +19,8 @@ from kernull.calibration.left_out_scores import (
     not_above_own,
     rows_of_products,
 )
+from kernull.kernels import mean_distance
 from kernull.kernels.functions import KernelSpec
-from kernull.kernels.left_out_widths import left_out_widths
 from kernull.problems import RidgeInverse
 from kernull.views import ViewScaler
 from tests.calibration.left_out_tables import tables
@@ -84,7 +84,7 @@ def fitted(X, kind, delta, weight=None):
     n = len(X)
     scaler = ViewScaler.fit(kind, X, weight)
     Z = scaler.transform(X)
-    width = left_out_widths(Z, [0.5])[0, 0] or 1.0
+    width = 0.5 * mean_distance(Z) or 1.0
     w = trust(weight, n)
     inverse = RidgeInverse.of(rbf(Z, Z, width), delta * n, w)
     coef = inverse.coef()

@@ -6,62 +6,45 @@ import numpy as np
 import pytest
 
 from kernull.kernels import mean_distance
-from kernull.kernels.functions import auto_factor
 from kernull.kernels.left_out_copies import near_copy_share
 from kernull.kernels.left_out_widths import left_out_widths
 from kernull.views import ViewScaler
 
 
-def refitted(Z, factor, metric="euclidean", weight=None, groups=None):
-    groups = np.arange(len(Z)) if groups is None else groups
-    out = []
-    for i in range(len(Z)):
-        others = groups != groups[i]
-        w = None if weight is None else weight[others] / weight[others].mean()
-        D = mean_distance(Z[others], metric, w)
-        out.append(D * (auto_factor(Z[others], D, metric, w) if factor == "auto" else factor))
-    return np.array(out)
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
-@pytest.mark.parametrize("factor", ["auto", 0.5])
 @pytest.mark.parametrize("how", ["plain", "weighted", "grouped"])
-def test_widths_of_the_others(metric, factor, how, rng):
-    """Exact where the scaling knows no rows; copies included."""
-    Z = np.vstack([rng.standard_t(3, size=(28, 3)), np.zeros((4, 3))])
-    weight = rng.uniform(0.5, 2.0, 32) if how == "weighted" else None
-    groups = np.arange(32) // 3 if how == "grouped" else None
+def test_widths_grow_as_the_mean_squared_distance_of_the_others_falls(how, rng):
+    """By a loop over the others, in whichever unit and place the rows are."""
+    Z = 3.0 + np.vstack([rng.standard_t(3, size=(28, 3)), np.zeros((4, 3))])
+    w = rng.uniform(0.5, 2.0, 32) if how == "weighted" else np.ones(32)
+    groups = np.arange(32) // 3 if how == "grouped" else np.arange(32)
+
+    def mean_squared(rows):
+        apart = ((Z[rows][:, None] - Z[rows][None]) ** 2).sum(axis=-1)
+        return w[rows] @ apart @ w[rows] / w[rows].sum() ** 2
+
     found = left_out_widths(
-        Z, [factor], metric=metric, sample_weight=weight, groups=groups, rescale=False
+        Z,
+        [0.5, 2.0],
+        sample_weight=None if how == "plain" else w,
+        groups=groups if how == "grouped" else None,
     )
-    truth = refitted(Z, factor, metric, weight, groups)
-    np.testing.assert_allclose(found[:, 0], truth, rtol=1e-7)
+    whole = mean_squared(np.arange(32))
+    for i in range(32):
+        c = np.sqrt(whole / mean_squared(np.flatnonzero(groups != groups[i])))
+        np.testing.assert_allclose(found[i], [0.5 * c, 2.0 * c], rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["standard", "whiten"])
-@pytest.mark.parametrize("table", ["gauss", "lognormal"])
-def test_widths_of_refitted_scalings_are_near(kind, table, rng):
-    X = rng.normal(size=(50, 5)) if table == "gauss" else rng.lognormal(0.0, 1.5, (50, 5))
-    found = left_out_widths(ViewScaler.fit(kind, X).transform(X), ["auto", 0.5])
-    for f, factor in enumerate(["auto", 0.5]):
-        truth = []
-        for i in range(50):
-            rest = np.delete(X, i, axis=0)
-            Z = ViewScaler.fit(kind, rest).transform(rest)
-            D = mean_distance(Z)
-            truth.append(D * (auto_factor(Z, D) if factor == "auto" else factor))
-        limit = 0.05 if table == "gauss" else 0.25  # one row may set the unit of a column
-        assert np.abs(found[:, f] / truth - 1).max() < limit
-        assert np.median(np.abs(found[:, f] / truth - 1)) < 0.01
-
-
-def test_many_rows_share_one_width(rng, monkeypatch):
-    Z = rng.normal(size=(60, 3))
-    monkeypatch.setattr("kernull.kernels.left_out_widths.FEW_ROWS", 50)
-    found = left_out_widths(Z, ["auto"])
-    assert np.ptp(found) == 0.0
-    D = mean_distance(Z)
-    assert found[0, 0] == pytest.approx(D * auto_factor(Z, D), rel=1e-9)
+@pytest.mark.parametrize("kind", ["standard", "whiten", "quantile"])
+def test_distances_of_the_others_grow_as_their_widths_do(kind, rng):
+    """So that what the others are to each other stays as it is in the plain scaling."""
+    X = rng.normal(size=(60, 5))
+    X[0] = 4.0
+    widths = left_out_widths(ViewScaler.fit(kind, X).transform(X), [1.0])[:, 0]
+    for i in (0, 7):
+        rest = np.delete(X, i, axis=0)
+        plain = mean_distance(ViewScaler.fit(kind, X).transform(rest))
+        refit = mean_distance(ViewScaler.fit(kind, rest).transform(rest))
+        assert abs(widths[i] * plain / refit - 1) < 0.01
 
 
 def test_rows_that_are_all_equal():

@@ -13,7 +13,12 @@ distance, with the size of the sample as the edge: a row ten times as far away a
 rows has log 10 more.)
 
 Rows count by their weights, of mean one. A training row is ranked among the others, those of its
-group left out; if it lies below them all, minimum and tail are theirs.
+group left out; if it lies below them all, minimum and tail are theirs. So much for rows that are
+left out. But a threshold compares them with a new row, which all n of them judge, and by rights it
+would be there when they are judged: else the second lowest row, with the lowest away, looks as odd
+as the lowest one, and small samples flag too few. The new rows that matter stand out: in one of V
+views, by one of its two scores, they lie below all others, and a training row has one row more
+below it. Its evidence is the mean of both, this one with weight 1/(2V).
 """
 
 from __future__ import annotations
@@ -93,12 +98,14 @@ class Tails:
         share: float = TAIL_SHARE,
         edges: Array | None = None,
         beside: Array | None = None,
+        views: int = 1,
     ) -> Tails:
         """From left-out scores, of shape (n, J) or (n,); higher is more normal.
 
         Scores of a kind without a tail add evidence below the kind's edge, if there is one.
         ``beside``, of shape (J, n), are the scores with the lowest row of each kind gone as well,
-        which that row is compared with; NaN where it makes no difference.
+        which that row is compared with; NaN where it makes no difference. ``views`` is the number
+        of views that the kinds belong to.
 
         Scores that tie are lowered first, by `lower_ties`.
         """
@@ -114,7 +121,7 @@ class Tails:
             column = _column(S[:, j], weight, share)
             ordered[:, j], counts[:, j], tau[j], distinct[j] = column
             known = None if beside is None or np.isnan(beside[j]).any() else 0.25 * beside[j]
-            own[:, j] = _among_others(S[:, j], weight, group, share, column, edge[j], known)
+            own[:, j] = _among_others(S[:, j], weight, group, share, column, edge[j], known, views)
         return cls(ordered, counts, tau, distinct, own, edge)
 
     @property
@@ -208,8 +215,12 @@ def _among_others(
     column: tuple[Array, Array, float, int],
     edge: float = -np.inf,
     beside: Array | None = None,
+    views: int = 1,
 ) -> Array:
-    """Evidence of each score among those outside its group; ``column`` is that of all of them."""
+    """Evidence of each score among those outside its group, and now and then a new one.
+
+    ``column`` is that of all of them.
+    """
     ordered, counts, tau, _ = column
     # New rows meet a tail if all rows together have one; so does a row that is left out.
     fewest = 2 if np.isfinite(tau) else len(S) + 1
@@ -228,14 +239,17 @@ def _among_others(
     scale = others / (total - held[group])  # their weights have mean one too
     count = np.maximum(below - mine, 0.0) * scale
     lowest = np.flatnonzero(count < 1e-9)
-    count += _step_to_next(S, weight) * scale
+    step = _step_to_next(S, weight) * scale
+    step[lowest] = 0.0  # what is next below the others is of its own group
+    count += step
+    with_new = -np.log(np.minimum((2.0 + count) / (others + 2.0), 1.0))
     out = -np.log(np.minimum((1.0 + count) / (others + 1.0), 1.0))
     for g in np.unique(group[lowest]):
         rows, rest = lowest[group[lowest] == g], group != g
         known = S if beside is None else np.minimum(S, beside)
         c, n_c, tau, _ = _column(known[rest], trust(weight[rest], int(rest.sum())), share, fewest)
         out[rows] = _evidence(S[rows], c, n_c, tau, edge)
-    return np.asarray(np.maximum(out, 0.0))
+    return np.asarray(np.maximum(out + (with_new - out) / (2.0 * views), 0.0))
 
 
 def _step_to_next(S: Array, weight: Array) -> Array:

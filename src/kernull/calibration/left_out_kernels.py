@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from kernull.calibration.left_out_distances import (
     left_out_distances,
     read_groups,
 )
-from kernull.kernels.left_out_widths import FEW_ROWS, left_out_widths
+from kernull.kernels.left_out_widths import left_out_widths
 from kernull.stacks.kernel_set import KernelSet, ScaledView
 
 __all__ = ["leaves_scaling_out", "left_out_kernel_rows"]
@@ -38,24 +38,19 @@ def left_out_kernel_rows(
     table: Array,
     sample_weight: Any = None,
     groups: Any = None,
-    widths: Sequence[float | str] | None = None,
 ) -> Callable[[Indices], Iterator[Array]]:
     """Kernel values of each row under scalings and widths that never saw it.
 
     Rbf kernels take `left_out_distances` and `left_out_widths`. Kernels that are no function of the
     euclidean distance (laplacian, linear, polynomial, cosine, callables) keep scaling and width of
-    all rows: see `leaves_scaling_out`. ``table`` has the training rows, not scaled, and ``widths``
-    the factors that the kernels were fitted with: those of the fitted kernels by default, which
-    takes an automatic factor as a fixed one.
+    all rows: see `leaves_scaling_out`. ``table`` has the training rows, not scaled.
 
     Gives a function from r rows to J arrays of shape (r, n), one after the other, zero where a row
     would see itself or its group.
     """
     group = read_groups(groups, len(table))
     single = int(group.max(initial=-1)) + 1 == len(table)
-    views = [
-        (view, *_prepared(view, table, sample_weight, groups, widths)) for view in kernels.views
-    ]
+    views = [(view, *_prepared(view, table, sample_weight, groups)) for view in kernels.views]
 
     def rows(index: Indices) -> Iterator[Array]:
         own = np.arange(len(index)), index
@@ -83,23 +78,15 @@ def left_out_kernel_rows(
 
 
 def _prepared(
-    view: ScaledView,
-    table: Array,
-    sample_weight: Any,
-    groups: Any,
-    widths: Sequence[float | str] | None,
+    view: ScaledView, table: Array, sample_weight: Any, groups: Any
 ) -> tuple[LeftOutDistances | None, Array]:
     """Distances and widths of the rbf kernels of one view."""
-    rbf = [kernel for kernel in view.kernels if kernel.kind == "rbf"]
-    if not rbf:
+    widths = [float(kernel.width or 1.0) for kernel in view.kernels if kernel.kind == "rbf"]
+    if not widths:
         return None, np.empty((len(table), 0))
     kind = view.scaler.kind
     distances = left_out_distances(kind, table[:, view.columns], sample_weight, groups)
-    if len(table) > FEW_ROWS:  # no single row matters
-        return distances, np.tile([float(kernel.width or 1.0) for kernel in rbf], (len(table), 1))
-    fitted = [kernel.factor if kernel.factor is not None else 1.0 for kernel in rbf]
-    factors = fitted if widths is None else [*widths]
-    scale = left_out_widths(
-        view.train, factors, sample_weight=sample_weight, groups=groups, rescale=kind != "none"
-    )
-    return distances, scale
+    if kind == "none":
+        return distances, np.tile(widths, (len(table), 1))
+    own = left_out_widths(view.train, widths, sample_weight=sample_weight, groups=groups)
+    return distances, own

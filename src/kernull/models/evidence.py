@@ -280,7 +280,8 @@ def _of_table(
         j += len(view.kernels)
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
     own_weight = None if row_weight is None else weight
-    tails = Tails.fit(left_out, own_weight, groups, edges=edges, beside=beside)
+    views = len({view.name for view in kernels.views})
+    tails = Tails.fit(left_out, own_weight, groups, edges=edges, beside=beside, views=views)
     return _finished(projection, coef, floors, tails, rows, row_weight)
 
 
@@ -337,7 +338,8 @@ def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Arr
     floors = np.array([nearest_floor(row) for row in nearest2[:, new]])
     distances = np.stack([log_nearest(nearest2[j, new], floors[j]) for j in range(J)])
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
-    tails = Tails.fit(np.vstack([projected[:, new], distances]).T, edges=edges)
+    left_out = np.vstack([projected[:, new], distances]).T
+    tails = Tails.fit(left_out, edges=edges, views=len({view.name for view in kernels.views}))
     rule = _finished(projection, coef, floors, tails, None)
     return with_total(with_structure(rule, kernels, table[draw[new]]), None)
 
@@ -375,6 +377,6 @@ def _of_stack(
             left_out[:, J + j] = log_nearest(nearest2, floors[j])
         else:
             left_out[:, J + j] = -np.abs(1.0 - left_out[:, j])
-    tails = Tails.fit(left_out, some)
+    tails = Tails.fit(left_out, some, views=J)  # each may be a view of its own
     rule = _finished(projection, coef, floors, tails, rows, some)
     return replace(rule, diagonal=diagonal.mean(axis=1))

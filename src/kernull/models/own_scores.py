@@ -18,7 +18,7 @@ from kernull.calibration.left_out_scores import (
     left_out_view,
     rows_of_products,
 )
-from kernull.kernels.left_out_widths import FEW_ROWS, left_out_widths
+from kernull.kernels.left_out_widths import left_out_widths
 from kernull.stacks.kernel_set import ScaledView
 
 __all__ = ["own_of_view", "own_projection", "plain_left_out"]
@@ -51,9 +51,7 @@ def own_of_view(
     coef = np.stack([projection.coef for projection in own])
     projected = np.empty((n, len(own)))
     rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
-    # A scaling that is not that of these rows has widths that are not theirs either.
-    fixed = table is None or n > FEW_ROWS
-    widths = _widths(view, rbf, weight, groups, fixed=fixed)
+    widths = _widths(view, rbf, weight, groups, fixed=table is None)
     if rbf:
         projected[:, rbf], nearest2 = left_out_view(distances, widths, [own[f] for f in rbf])
     else:
@@ -105,14 +103,10 @@ def own_projection(K: Any, weight: Array | None = None) -> KernelProjection:
 def _widths(
     view: ScaledView, rbf: list[int], weight: Array, groups: Indices | None, *, fixed: bool
 ) -> Array:
-    n, kernels = len(view.train), [view.kernels[f] for f in rbf]
-    if fixed or not kernels:
-        return np.tile([kernel.width or 1.0 for kernel in kernels], (n, 1))
-    factors = [kernel.factor or 1.0 for kernel in kernels]
-    rescale = view.scaler.kind != "none"
-    return left_out_widths(
-        view.train, factors, sample_weight=weight, groups=groups, rescale=rescale
-    )
+    widths = [view.kernels[f].width or 1.0 for f in rbf]
+    if fixed or not widths or view.scaler.kind == "none":
+        return np.tile(widths, (len(view.train), 1))
+    return left_out_widths(view.train, widths, sample_weight=weight, groups=groups)
 
 
 def plain_left_out(own: KernelProjection, groups: Indices | None = None) -> Array:
