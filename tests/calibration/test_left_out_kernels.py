@@ -23,7 +23,7 @@ def kernel_set(X, weight=None, **options):
 @pytest.mark.parametrize("scaling", ["none", "standard", "whiten", "quantile"])
 @pytest.mark.parametrize("widths", ["auto", [0.25, 1.0]])
 def test_rows_are_the_kernels_of_refitted_scalings(scaling, widths):
-    """Under widths that grow as the distances of the others do; whitening and quantiles are near."""
+    """Under widths that grow as distances of the others do; whitening and quantiles are near."""
     X = tables(30, 5)["factors"]
     kernels = kernel_set(X, scaling=scaling, widths=widths)
     index = np.array([4, 17])

@@ -67,7 +67,8 @@ class Findings:
 
     def grid(self, most: int = SHOWN) -> Grid:
         """The first findings as a table."""
-        grid = Grid(title=f"The {most} parts that stand out most", box=SIMPLE_HEAD, pad_edge=False)
+        title = f"The {most} parts that stand out most"
+        grid = Grid(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         grid.add_column("part")
         grid.add_column("1 good part in", justify="right", no_wrap=True)
         grid.add_column("view")
