@@ -84,7 +84,9 @@ class KernelSet:
         dropped: list[str] = []
         for name, columns in views.items():
             part = X[:, columns]
-            _check_size(name, part, columns)
+            largest = float(np.abs(part).max(initial=0.0))
+            if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
+                raise _no_squares(name, part, columns)
             if drop_constant and constant_columns(part).all():
                 dropped.append(name)
                 continue
@@ -242,16 +244,14 @@ def report_dropped(dropped: Sequence[str], kept: int) -> None:
         )
 
 
-def _check_size(name: str, X: Array, columns: Indices) -> None:
-    """Refuse values whose squares are no numbers, or all zero: distances could not be told."""
-    size = np.abs(X)
-    i, j = np.unravel_index(int(np.argmax(size)), size.shape)
-    if size[i, j] > LARGEST or 0.0 < size[i, j] < 1.0 / LARGEST:
-        raise ValueError(
-            f"X: the largest value of the view {name!r} is {X[i, j]:.3g} (row {i}, column "
-            f"{columns[j]}); expected between {1 / LARGEST:g} and {LARGEST:g}, so that it can be "
-            "squared. Use another unit, or leave out that row."
-        )
+def _no_squares(name: str, X: Array, columns: Indices) -> ValueError:
+    """Squares of values would be no numbers, or all zero: distances could not be told."""
+    i, j = np.unravel_index(int(np.argmax(np.abs(X))), X.shape)
+    return ValueError(
+        f"X: the largest value of the view {name!r} is {X[i, j]:.3g} (row {i}, column "
+        f"{columns[j]}); expected between {1 / LARGEST:g} and {LARGEST:g}, so that it can be "
+        "squared. Use another unit, or leave out that row."
+    )
 
 
 def _weighted_sum(
