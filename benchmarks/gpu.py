@@ -161,9 +161,7 @@ def ten_thousand(rates: dict[str, float]) -> None:
 
 
 def matrix_free(n: int, rates: dict[str, float], deltas: tuple[float, ...]) -> None:
-    TorchKernelSet.fit(rows_like_the_papers(1000), VIEWS, widths=(0.5,)).stack().products(
-        np.ones((1000, 2))
-    )  # compiles
+    fit(TorchKernelSet.fit(rows_like_the_papers(20_000), VIEWS, widths=(0.5,)).stack())  # compiles
     X = rows_like_the_papers(n)
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
