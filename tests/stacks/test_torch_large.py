@@ -120,7 +120,8 @@ def test_a_coarse_stack_leaves_one_exact_pass(problem, monkeypatch):
         problem.stack, "products", lambda V: (passes.append(V.shape), original(V))[1]
     )
     quick = solve(problem, LpBall(2), "subspace", tol=1e-6)
-    assert passes == [(500, 2)]
+    assert len(passes) == 1
+    assert quick.basis.m == passes[0][1] > 2  # the whole subspace: leaving rows out needs it
     assert quick.gap <= 1e-6
     assert quick.value == pytest.approx(plain.value, rel=2e-6)
 

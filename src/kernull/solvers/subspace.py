@@ -40,6 +40,8 @@ KEEP_SHARE = 0.4
 INNER_SHARE = 0.03
 #: Iterations on a coarse stack: what it cannot do in so many is left to the finer one.
 COARSE_ITER = 100
+#: Columns that are taken over from it at most; of more, the solution alone.
+COARSE_COLUMNS = 64
 
 
 class Basis:
@@ -186,6 +188,9 @@ def solve(
         if coarse is not None:
             weights, gap = coarse.weights, coarse.gap
             columns.append(problem.scaled_coefficients(coarse.coef))
+            # All of its columns cost one pass as well, and leaving rows out needs them.
+            if coarse.basis is not None and coarse.basis.m <= min(limit, COARSE_COLUMNS):
+                columns = [*coarse.basis.Q]
         elif preconditioner is not None:
             columns.append(preconditioner(weights, problem.target))
         basis = Basis(problem, np.array(columns))

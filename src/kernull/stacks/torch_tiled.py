@@ -31,8 +31,9 @@ __all__ = ["TorchDenseStack", "TorchTiledStack"]
 
 #: Bytes of a band of kernel values in the plain path, by device.
 BAND_BYTES = {"cuda": 2**29, "cpu": 2**24}
-#: Rows from which the solver has a preconditioner, its landmarks, and numbers that it may keep.
-MANY_ROWS, LANDMARKS, LANDMARK_NUMBERS = 20_000, 1000, 2 * 10**9
+#: Rows from which the solver has a preconditioner, its landmarks, and numbers that it may keep. Of
+#: fewer rows passes are short, and leaving rows out is well served by a basis of many columns.
+MANY_ROWS, LANDMARKS, LANDMARK_NUMBERS = 500_000, 1000, 2 * 10**9
 
 Rows = Sequence[Any]
 """One tensor of scaled rows per view."""
