@@ -35,6 +35,24 @@ class TestLowRank(StackContract):
         return LowRankStack.from_kernel_set(some_bank(), self.index)
 
 
+class TestKeptFeatures(TestLowRank):
+    @pytest.fixture
+    def stack(self):
+        return LowRankStack.from_kernel_set(some_bank(), self.index, keep_bytes=10**9)
+
+
+def test_kept_features_give_the_coefficients_of_the_landmarks():
+    bank, index = some_bank(40), np.arange(0, 40, 3)
+    kept = LowRankStack.from_kernel_set(bank, index, keep_bytes=10**9)
+    V = np.random.default_rng(0).normal(size=(40, 3))
+    plain = LowRankStack.from_kernel_set(bank, index)
+    for v in (V, V[:, 0]):
+        np.testing.assert_allclose(kept.project(v), plain.project(v), rtol=1e-6, atol=1e-8)
+    too_little = LowRankStack.from_kernel_set(bank, index, keep_bytes=8 * 4 * 40 * len(index) - 1)
+    assert kept._kept
+    assert not too_little._kept
+
+
 def test_every_row_a_landmark_is_exact():
     bank = some_bank(60)
     low = LowRankStack.from_kernel_set(bank, np.arange(60))

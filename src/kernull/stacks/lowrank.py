@@ -2,16 +2,20 @@ r"""The Nystroem stack: each kernel is replaced by its best approximation from l
 
 .. math:: \tilde K_j = C_j W_j^{-1} C_j', \qquad C_j = k_j(X, L), \quad W_j = k_j(L, L)
 
-A product costs two sweeps over n x l kernel values instead of n x n; nothing larger than the l x l
-factors is stored. All kernels share the landmark rows L.
+A product costs two sweeps over n x l kernel values instead of n x n. Where memory allows, the
+features :math:`\Phi_j = C_j L_j^{-\top}` (:math:`W_j = L_j L_j'`) are kept, so that
+:math:`\tilde K_j = \Phi_j \Phi_j'` and nothing is evaluated twice; elsewhere nothing larger than the
+l x l factors is stored. All kernels share the landmark rows L.
 """
 
 from __future__ import annotations
 
+import sys
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from sklearn.cluster import kmeans_plusplus
 
 from kernull._typing import Array, Indices
@@ -24,6 +28,8 @@ __all__ = ["LowRankStack", "choose_landmarks", "factorise_landmarks"]
 JITTER = {"float64": 1e-10, "float32": 1e-5}
 #: Candidates that k-means++ and leverage sampling look at, as a multiple of the landmarks.
 CANDIDATES = 10
+#: Rows whose features are made at a time.
+FEATURE_ROWS = 4096
 LANDMARKS = ("kmeans++", "leverage", "uniform")
 
 
@@ -40,6 +46,8 @@ class LowRankStack:
         Kernels between landmarks.
     scale : array of shape (J,), optional
         One factor per kernel; 1 by default.
+    keep_bytes : int
+        Bytes that the features may take; where they would take more, they are not kept.
 
     Examples
     --------
@@ -52,23 +60,35 @@ class LowRankStack:
     """
 
     def __init__(
-        self, forward: Any, backward: Any, landmarks: Any, scale: Array | None = None
+        self,
+        forward: Any,
+        backward: Any,
+        landmarks: Any,
+        scale: Array | None = None,
+        keep_bytes: int = 0,
     ) -> None:
         self.forward = forward
         self.backward = backward
         self.landmarks = landmarks
         self.scale = np.ones(forward.J) if scale is None else np.asarray(scale, dtype=float)
-        self._solve = factorise_landmarks(landmarks)
+        self._solve, self._factors = factorise_landmarks(landmarks)
+        size = 8 * self.J * self.n * landmarks.n
+        single = "32" in str(landmarks.dtype)
+        self._kept = bool(self._factors) and not single and size <= keep_bytes
+        self._diagonal: Array | None = None
         self.landmark_rows: Indices = np.empty(0, dtype=np.intp)
 
     @classmethod
-    def from_kernel_set(cls, bank: KernelSet, index: Indices, **options: Any) -> LowRankStack:
+    def from_kernel_set(
+        cls, bank: KernelSet, index: Indices, keep_bytes: int = 0, **options: Any
+    ) -> LowRankStack:
         """The stack of a set's rows with the landmarks at ``index``, on the CPU."""
         few = bank.take(index)
         low = cls(
             TiledStack(few, left=bank, **options),
             TiledStack(bank, left=few, **options),
             TiledStack(few, **options),
+            keep_bytes=keep_bytes,
         )
         low.landmark_rows = index
         return low
@@ -102,23 +122,54 @@ class LowRankStack:
     def __repr__(self) -> str:
         return f"LowRankStack(J={self.J}, n={self.n}, landmarks={self.landmarks.n})"
 
+    @cached_property
+    def _features(self) -> Array:
+        """C_j L_j^-T, of shape (J, n, l)."""
+        out = self.forward.rows(slice(None))
+        for C, factor in zip(out, self._factors, strict=True):
+            for start in range(0, self.n, FEATURE_ROWS):
+                part = C[start : start + FEATURE_ROWS]
+                part[:] = solve_triangular(factor, part.T, lower=True, check_finite=False).T
+        return np.asarray(out)
+
     def project(self, V: Array) -> Array:
         """W_j^-1 C_j' V, the coefficients of the landmarks: (n,) -> (J, l), (n, k) -> (J, l, k)."""
-        return np.asarray(self._solve(self.backward.products(V)))
+        if not self._kept:
+            return np.asarray(self._solve(self.backward.products(V)))
+        along = [F.T @ V for F in self._features]
+        solved = [
+            solve_triangular(factor, part, lower=True, trans=1, check_finite=False)
+            for factor, part in zip(self._factors, along, strict=True)
+        ]
+        return np.stack(solved)
 
     def products(self, V: Array) -> Array:
         """K_j V for every j: (n,) -> (J, n), (n, k) -> (J, n, k)."""
-        out = self.forward.products_each(self.project(np.asarray(V)))
-        return np.asarray(out * self.scale.reshape(-1, *[1] * np.ndim(V)))
+        V = np.asarray(V)
+        if self._kept:
+            out = np.stack([F @ (F.T @ V) for F in self._features])
+        else:
+            out = self.forward.products_each(self.project(V))
+        return np.asarray(out * self.scale.reshape(-1, *[1] * V.ndim))
 
     def rows(self, index: Any) -> Array:
         """Rows of every kernel, of shape (J, len(index), n)."""
+        if self._kept:
+            across = np.stack([np.atleast_2d(F[index]) @ F.T for F in self._features])
+            return np.asarray(across * self.scale[:, None, None])
         some = self.forward[np.atleast_1d(np.arange(self.n)[index])].rows(slice(None))
         across = self.forward.products_each(self._solve(some.transpose(0, 2, 1)))
         return np.asarray(across.transpose(0, 2, 1) * self.scale[:, None, None])
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i), of shape (J, n)."""
+        if self._diagonal is None:
+            self._diagonal = self._own_values()
+        return self._diagonal * self.scale[:, None]
+
+    def _own_values(self) -> Array:
+        if self._kept:
+            return np.stack([np.einsum("il,il->i", F, F) for F in self._features])
         out = np.empty((self.J, self.n))
         step = max(1, 2**24 // (self.J * self.landmarks.n))
         for start in range(0, self.n, step):
@@ -126,7 +177,7 @@ class LowRankStack:
             out[:, start : start + step] = np.einsum(
                 "jil,jli->ji", C, self._solve(C.transpose(0, 2, 1))
             )
-        return out * self.scale[:, None]
+        return out
 
     def diagonal_bound(self) -> Array:
         """The diagonal of the kernels that are approximated, no smaller than `diagonal`."""
@@ -142,26 +193,30 @@ class LowRankStack:
             self.backward.select(mask),
             self.landmarks.select(mask),
             self.scale[mask],
+            sys.maxsize if self._kept else 0,
         )
 
 
-def factorise_landmarks(landmarks: Any) -> Any:
-    """A function that applies W_j^-1 to arrays of shape (J, l) or (J, l, k)."""
+def factorise_landmarks(landmarks: Any) -> tuple[Any, list[Array]]:
+    """A function that applies W_j^-1 to arrays of shape (J, l) or (J, l, k), and the factors.
+
+    These are the lower Cholesky factors of W_j; there are none on a device.
+    """
     jitter = JITTER[str(landmarks.dtype).removeprefix("torch.")]
     if hasattr(landmarks, "device"):
-        return _factorise_on_device(landmarks, jitter)
+        return _factorise_on_device(landmarks, jitter), []
     W = landmarks.rows(slice(None))
     factors = []
     for matrix in W:
         matrix.flat[:: len(matrix) + 1] += jitter * np.trace(matrix) / len(matrix)
-        factors.append(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False))
+        factors.append(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
 
     def solve(V: Array) -> Array:
         return np.stack(
-            [cho_solve(f, v, check_finite=False) for f, v in zip(factors, V, strict=True)]
+            [cho_solve((f, True), v, check_finite=False) for f, v in zip(factors, V, strict=True)]
         )
 
-    return solve
+    return solve, factors
 
 
 def _factorise_on_device(landmarks: Any, jitter: float) -> Any:

@@ -9,7 +9,7 @@ import contextlib
 import math
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ __all__ = [
     "format_bytes",
     "parse_memory_limit",
     "plan_storage",
+    "preconditioner_rows",
     "predicted_seconds",
 ]
 
@@ -44,10 +45,12 @@ STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
 SECONDS_A_VALUE, SECONDS_A_COLUMN = 2.4e-9, 0.1e-9
 #: Seconds that a core needs to read a kernel value in memory, and for a step of a factorisation.
 SECONDS_A_READ, SECONDS_A_FLOP = 1.0e-9, 4.0e-11
-#: Passes over the kernels that a fit is planned with, and the seconds that it may take under "auto"
-#: before landmark rows stand for all.
-PLANNED_PASSES = 16
+#: Passes over the kernels that a fit is planned with, those of tiled kernels with the help of a
+#: preconditioner, and the seconds that it may take under "auto" before landmark rows stand for all.
+PLANNED_PASSES, PRECONDITIONED_PASSES = 20, 8
 PATIENCE = 90.0
+#: Rows of the preconditioner: at most, at least, and the share of the memory that they may take.
+PRECONDITIONER_ROWS, FEWEST_PRECONDITIONER_ROWS, PRECONDITIONER_SHARE = 500, 50, 0.25
 #: How much faster one GPU evaluates kernels than two cores do.
 GPU_SPEED = 500.0
 #: Rows up to which dense kernels are always the choice: every row can be left out of everything.
@@ -84,6 +87,16 @@ def basis_bytes(J: int, n: int, columns: int) -> float:
     return 1.5 * columns * 8.0 * n * (J + 1)
 
 
+def preconditioner_rows(J: int, n: int, limit: int) -> int:
+    """Rows of a Nystroem preconditioner that are worth their memory; 0 where none are.
+
+    It keeps them for every kernel, and their weighted sum.
+    """
+    fits = int(PRECONDITIONER_SHARE * limit / (8.0 * n * (J + 1)))
+    rows = min(PRECONDITIONER_ROWS, n // 8, fits)
+    return rows if rows >= FEWEST_PRECONDITIONER_ROWS else 0
+
+
 def predicted_seconds(storage: str, J: int, n: int, columns: int = 20) -> float:
     """What learning weights and coefficients is thought to take on all cores of this machine."""
     value = SECONDS_A_VALUE + SECONDS_A_COLUMN * columns
@@ -92,7 +105,7 @@ def predicted_seconds(storage: str, J: int, n: int, columns: int = 20) -> float:
         read = PLANNED_PASSES * 2 * half * SECONDS_A_READ
         total = half * value + read + float(n) ** 3 * SECONDS_A_FLOP
     else:
-        total = PLANNED_PASSES * half * value
+        total = PRECONDITIONED_PASSES * half * value
     return float(total / effective_n_jobs(-1))
 
 
@@ -228,10 +241,17 @@ def build_stack(
         from kernull.stacks.tiled import TiledStack
 
         stack = TiledStack(bank, dtype=dtype, memory_limit=limit)
+        rows = preconditioner_rows(bank.J, bank.n, limit)
+        left = basis_columns(bank.J, bank.n, int(limit - 8 * rows * bank.n * (bank.J + 1)))
+        if left >= MIN_COLUMNS:
+            stack.preconditioner_rows = rows
+            plan = replace(plan, max_columns=min(plan.max_columns, left))
     else:
         from kernull.stacks.lowrank import LowRankStack
 
-        stack = LowRankStack.from_kernel_set(bank, _landmarks(bank, landmarks), dtype=dtype)
+        room = int(limit - basis_bytes(bank.J, bank.n, plan.max_columns))
+        index = _landmarks(bank, landmarks)
+        stack = LowRankStack.from_kernel_set(bank, index, keep_bytes=room, dtype=dtype)
     stack.max_columns, stack.plan_note = plan.max_columns, plan.note
     return stack
 

@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
+from kernull._threads import in_threads
 from kernull._typing import Array
 from kernull.errors import MemoryLimitError
 from kernull.stacks.kernel_set import KernelSet, KernelSetShape
 from kernull.stacks.planner import format_bytes
-from kernull.stacks.tiles import Tiles, tile_products
+from kernull.stacks.tiles import FEW_VALUES, Tiles, blocks_of, tile_products
 
 __all__ = ["TiledStack"]
+
+
+#: Parts that the rows of kernels are evaluated in, by threads.
+PARTS = 16
 
 
 class TiledStack(KernelSetShape):
@@ -65,6 +70,8 @@ class TiledStack(KernelSetShape):
         self.dtype = np.dtype(dtype)
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
+        #: Rows that a preconditioner of the solver may keep; none unless a plan allows for them.
+        self.preconditioner_rows = 0
         self._row_sums: Array | None = None
         self._tiles = Tiles(bank, dtype)
         self._right = self._tiles.right()
@@ -184,12 +191,17 @@ class TiledStack(KernelSetShape):
         tiles = Tiles(self.bank, self.dtype)
         left = Tiles(picked, self.dtype).left()
         out = np.empty((self.J, len(left), self.n))
-        buffers = tiles.buffers()
-        step = tiles.size
-        for r in range(0, len(left), step):
-            for c in range(0, self.n, step):
-                rows, columns = slice(r, r + step), slice(c, c + step)
+        height = max(1, min(tiles.size, len(left)))
+        down, across = blocks_of(len(left), height), blocks_of(self.n, tiles.size**2 // height)
+        todo = [(r, c) for r in down for c in across]
+
+        def work(share: list[tuple[slice, slice]]) -> None:
+            buffers = tiles.buffers()
+            for rows, columns in share:
                 for j, K in tiles.tile(left, rows, self._right, columns, buffers):
-                    out[j, rows, columns] = K
-        out *= self.scale[:, None, None]
+                    np.multiply(K, self.scale[j], out=out[j, rows, columns])
+
+        few = out.size < FEW_VALUES
+        parts = 1 if few else min(len(todo), PARTS)
+        in_threads(work, [todo[part::parts] for part in range(parts)])
         return out
