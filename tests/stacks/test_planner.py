@@ -19,7 +19,7 @@ GB = 10**9
         (4, 4_000, 2 * GB, "dense"),
         (4, 20_000, 2 * GB, "tiled"),
         (4, 20_000, 23 * GB, "tiled"),  # dense fits, but would take longer
-        (60, 6_000, 23 * GB, "dense"),  # many kernels: passes over tiles would take longer
+        (60, 6_000, 23 * GB, "tiled"),
         (3, 100_000, 23 * GB, "nystroem"),
         (4, 1_000_000, 20 * GB, "nystroem"),  # fits, but takes too long
         (100, 100_000, GB, "nystroem"),  # the basis does not fit
@@ -27,6 +27,10 @@ GB = 10**9
 )
 def test_auto(J, n, limit, storage):
     assert plan_storage("auto", J, n, 8, limit).storage == storage
+
+
+def test_auto_is_dense_where_values_are_dear():
+    assert plan_storage("auto", 60, 6_000, 8, 23 * GB, columns=100).storage == "dense"
 
 
 @pytest.mark.parametrize(

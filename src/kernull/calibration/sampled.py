@@ -18,7 +18,9 @@ rows in one pass per iteration; for any x with residual r = e_i - Ax,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,8 @@ SAMPLE_ROWS = 500
 TOLERANCE = 1e-2
 #: Bytes of the blocks in work.
 WORK_BYTES = 2**28
+
+Precondition = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -134,8 +138,11 @@ class _Span:
             share,
         )
 
-    def from_above(self, index: Indices, units: Array) -> Array:
-        """Upper bounds of G_ii by the Nystroem kernel of Q and the rows of the index."""
+    def from_above(self, index: Indices, units: Array) -> tuple[Array, Precondition]:
+        """Upper bounds of G_ii by the Nystroem kernel N of Q and the rows of the index.
+
+        And the function that multiplies rows by rho (rho I + N)^-1, which is near rho A^-1.
+        """
         ridge, m = self.problem.ridge, len(self.Q)
         C = np.concatenate([self.AQ - ridge * self.Q, units])
         C[m + np.arange(len(index)), index] -= ridge
@@ -149,8 +156,11 @@ class _Span:
                 factor = cho_factor(core)
             except LinAlgError:
                 continue
-            return np.asarray((1.0 - np.einsum("pi,pi->i", c, cho_solve(factor, c))) / ridge)
-        return np.full(len(index), 1.0 / ridge)
+            bound = (1.0 - np.einsum("pi,pi->i", c, cho_solve(factor, c))) / ridge
+            if self.problem.n <= SAMPLE_ROWS:  # few rows need no help
+                return bound, np.copy
+            return bound, partial(_nystroem_inverse, factor, C)
+        return np.full(len(index), 1.0 / ridge), np.copy
 
     def unit_images(self, index: Indices) -> Array:
         """A e_i for the rows of the index, of shape (len(index), n)."""
@@ -177,18 +187,24 @@ class _Span:
         return np.asarray(problem.ridge * X + (KX if scale is None else KX * scale))
 
 
+def _nystroem_inverse(factor: Any, C: Array, R: Array) -> Array:
+    """R - R C'(CC' + rho P'K_bP)^-1 C, from the factor of what is inverted."""
+    return np.asarray(R - cho_solve(factor, C @ R.T).T @ C)
+
+
 def _inverse_entries(span: _Span, index: Indices, tol: float, max_iter: int) -> tuple[Array, Array]:
     """G_ii of some rows, and what they may be off by."""
     units = span.unit_images(index)
     lower, y, share = span.best(index, units[np.arange(len(index)), index])
-    value = np.maximum(span.from_above(index, units), lower)
+    upper, precondition = span.from_above(index, units)
+    value = np.maximum(upper, lower)
     slack = value - lower
     todo = np.flatnonzero(slack > tol * lower)
     # In pieces: conjugate gradients keep four blocks of the size of ``units``.
     for part in np.array_split(todo, max(1, -(-4 * len(todo) // len(index)))):
         if len(part):
             value[part], slack[part] = _refine(
-                span, index[part], units[part], y[:, part], share[part], tol, max_iter
+                span, index[part], units[part], y[:, part], share[part], tol, max_iter, precondition
             )
     return value, slack
 
@@ -201,6 +217,7 @@ def _refine(
     share: Array,
     tol: float,
     max_iter: int,
+    precondition: Precondition,
 ) -> tuple[Array, Array]:
     """Conjugate gradients from Qy + s e_i: lower bounds, and what they may fall short by."""
     ridge, c = span.problem.ridge, np.arange(len(index))
@@ -208,7 +225,8 @@ def _refine(
     R[c, index] += 1.0
     X = y.T @ span.Q
     X[c, index] += share
-    P, rr = R.copy(), np.einsum("in,in->i", R, R)
+    P, rr = precondition(R), np.einsum("in,in->i", R, R)
+    rz = np.einsum("in,in->i", R, P)
     for _ in range(max_iter):
         lower = X[c, index] + np.einsum("in,in->i", X, R)
         todo = rr > tol * ridge * lower
@@ -216,10 +234,11 @@ def _refine(
             break
         # Rows that are done stand still.
         AP = span.images(P[todo])
-        alpha = rr[todo] / np.einsum("in,in->i", P[todo], AP)
+        alpha = rz[todo] / np.einsum("in,in->i", P[todo], AP)
         X[todo] += alpha[:, None] * P[todo]
         R[todo] -= alpha[:, None] * AP
-        now = np.einsum("in,in->i", R, R)
-        P[todo] = R[todo] + (now / rr)[todo, None] * P[todo]
-        rr = now
+        rr[todo] = np.einsum("in,in->i", R[todo], R[todo])
+        Z, before = precondition(R[todo]), rz[todo]
+        rz[todo] = np.einsum("in,in->i", R[todo], Z)
+        P[todo] = Z + (rz[todo] / before)[:, None] * P[todo]
     return X[c, index] + np.einsum("in,in->i", X, R), rr / ridge

@@ -4,8 +4,8 @@ r"""The Nystroem stack: each kernel is replaced by its best approximation from l
 
 A product costs two sweeps over n x l kernel values instead of n x n. Where memory allows, the
 features :math:`\Phi_j = C_j L_j^{-\top}` (:math:`W_j = L_j L_j'`) are kept, so that
-:math:`\tilde K_j = \Phi_j \Phi_j'` and nothing is evaluated twice; elsewhere nothing larger than the
-l x l factors is stored. All kernels share the landmark rows L.
+:math:`\tilde K_j = \Phi_j \Phi_j'` and nothing is evaluated twice; elsewhere nothing larger than
+the l x l factors is stored. All kernels share the landmark rows L.
 """
 
 from __future__ import annotations

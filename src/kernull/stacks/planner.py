@@ -47,7 +47,7 @@ SECONDS_A_VALUE, SECONDS_A_COLUMN = 2.4e-9, 0.1e-9
 SECONDS_A_READ, SECONDS_A_FLOP = 1.0e-9, 4.0e-11
 #: Passes over the kernels that a fit is planned with, those of tiled kernels with the help of a
 #: preconditioner, and the seconds that it may take under "auto" before landmark rows stand for all.
-PLANNED_PASSES, PRECONDITIONED_PASSES = 20, 8
+PLANNED_PASSES, PRECONDITIONED_PASSES = 16, 8
 PATIENCE = 90.0
 #: Rows of the preconditioner: at most, at least, and the share of the memory that they may take.
 PRECONDITIONER_ROWS, FEWEST_PRECONDITIONER_ROWS, PRECONDITIONER_SHARE = 500, 50, 0.25
