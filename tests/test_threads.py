@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks import soak
 from benchmarks import threads as many_threads
-from kernull import LpBall, Simplex, solve
+from kernull import LpBall, Simplex, _threads, solve
 from kernull._threads import one_blas_thread
 from kernull.paths import shared_path
-from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, _quadratic
+from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, _quadratic, fisher
 from kernull.stacks import DenseStack, KernelSet, tiles
 
 
@@ -184,3 +184,19 @@ def test_a_model_that_is_killed_and_restarted_loses_nothing():
     assert found["findings"] == []
     assert found["kills"] > 0
     assert found["steps"] > 0
+
+
+@pytest.mark.parametrize("rows", [20, 40])
+def test_large_matrices_are_factorised_by_one_thread(rows, monkeypatch, two_blas_threads):
+    """OpenBLAS's threads end the process there; 30 rows stand for the many it takes."""
+    monkeypatch.setattr(_threads, "SAFE_ROWS", 30)
+    seen, plain = [], fisher.cholesky
+
+    def spy(*args, **options):
+        seen.append(max(blas_threads().values()))
+        return plain(*args, **options)
+
+    monkeypatch.setattr(fisher, "cholesky", spy)
+    FisherProblem(DenseStack(np.eye(rows)[None]), 1.0).factorise(np.ones(1))
+    assert blas_threads() == two_blas_threads
+    assert seen == [1 if rows > 30 else 2]

@@ -17,6 +17,9 @@ from threadpoolctl import ThreadpoolController
 
 #: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
 FEW_ROWS = 300
+#: Beyond, OpenBLAS's threads overrun their buffers in dpotrf: two of them end the process at 16,000
+#: rows (0.3.30, that of SciPy 1.17; a matrix of nothing but a diagonal will do).
+SAFE_ROWS = 10_000
 
 Part = TypeVar("Part")
 Found = TypeVar("Found")
@@ -47,6 +50,11 @@ def one_blas_thread() -> Iterator[None]:
 def threads_for(rows: int) -> AbstractContextManager[None]:
     """One BLAS thread where there are few rows to work on, and no change elsewhere."""
     return one_blas_thread() if rows <= FEW_ROWS else nullcontext()
+
+
+def threads_of_lapack(rows: int) -> AbstractContextManager[None]:
+    """One BLAS thread to factorise or invert a matrix of so many rows, where more would crash."""
+    return one_blas_thread() if rows > SAFE_ROWS else nullcontext()
 
 
 def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:

@@ -25,7 +25,7 @@ from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.lapack import dpotri
 
 from kernull._containers import is_tensor
-from kernull._threads import in_threads
+from kernull._threads import in_threads, threads_of_lapack
 from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
 from kernull.kernels import FittedKernel
@@ -56,7 +56,8 @@ def inverse_of_factor(
     ``row_scale`` is the diagonal of S, the square roots of the row weights. The factor is kept
     unless it may be overwritten.
     """
-    lower, info = dpotri(factor, lower=1, overwrite_c=overwrite)
+    with threads_of_lapack(len(factor)):
+        lower, info = dpotri(factor, lower=1, overwrite_c=overwrite)
     if info != 0:  # cannot happen after a successful factorisation
         raise LinAlgError(f"dpotri failed with code {info}")
     full = np.asarray(lower).T

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
+from kernull._threads import threads_of_lapack
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError, MissingCapabilityError
 from kernull.problems.base import Evaluation
@@ -33,7 +34,8 @@ def inverse_diagonal(factor: Array) -> Array:
 
     It holds the squared norms of the columns of L^-1: half the work of the inverse itself.
     """
-    inverse, info = dtrtri(factor, lower=1, overwrite_c=1)
+    with threads_of_lapack(len(factor)):
+        inverse, info = dtrtri(factor, lower=1, overwrite_c=1)
     if info != 0:  # cannot happen after a successful factorisation
         raise LinAlgError(f"dtrtri failed with code {info}")
     columns = np.asarray(inverse).T
@@ -155,7 +157,8 @@ class FisherProblem:
         self.n_evaluations += 1
         try:
             # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
-            return np.asarray(cholesky(A.T, lower=True, overwrite_a=True, check_finite=False))
+            with threads_of_lapack(self.n):
+                return np.asarray(cholesky(A.T, lower=True, overwrite_a=True, check_finite=False))
         except LinAlgError:
             raise self._indefinite(weights) from None
 

@@ -15,6 +15,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dgemm, dsyr
 from scipy.linalg.lapack import dpotrf, dpotri
 
+from kernull._threads import threads_of_lapack
 from kernull._typing import Array, Indices
 from kernull.errors import InvalidKernelError
 
@@ -157,7 +158,8 @@ def _factorise(kernel: Array, ridge: float, row_weight: Array) -> Array:
     """Lower factor of rho W^-1 + K_b, in place."""
     kernel.flat[:: len(kernel) + 1] += ridge / row_weight
     # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
-    factor, info = dpotrf(kernel.T, lower=1, overwrite_a=1)
+    with threads_of_lapack(len(kernel)):
+        factor, info = dpotrf(kernel.T, lower=1, overwrite_a=1)
     if info != 0:
         raise InvalidKernelError(
             "kernels: the weighted sum of the kernels plus the ridge is not positive definite; "
@@ -168,7 +170,8 @@ def _factorise(kernel: Array, ridge: float, row_weight: Array) -> Array:
 
 def _inverted(factor: Array) -> Array:
     """Lower triangle of the inverse from the lower factor, in place."""
-    inverse, info = dpotri(factor, lower=1, overwrite_c=1)
+    with threads_of_lapack(len(factor)):
+        inverse, info = dpotri(factor, lower=1, overwrite_c=1)
     if info != 0:  # cannot happen after a successful factorisation
         raise LinAlgError(f"dpotri failed with code {info}")
     return np.asarray(inverse)
