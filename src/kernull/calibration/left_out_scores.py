@@ -30,8 +30,9 @@ from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
 from kernull.kernels import FittedKernel
 
-#: Kernel values that a thread holds at once: what its cache holds.
-BLOCK_VALUES = 2**18
+#: Kernel values that a thread holds at once: what its caches hold. With fewer, products of many
+#: columns would be of too few rows to be fast.
+BLOCK_VALUES = 2**19
 #: Rows at a time, at most: few rows are for two threads too.
 BLOCK_ROWS = 128
 #: Rows and columns of a block that is mirrored at once.
