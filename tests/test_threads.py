@@ -200,3 +200,20 @@ def test_large_matrices_are_factorised_by_one_thread(rows, monkeypatch, two_blas
     FisherProblem(DenseStack(np.eye(rows)[None]), 1.0).factorise(np.ones(1))
     assert blas_threads() == two_blas_threads
     assert seen == [1 if rows > 30 else 2]
+
+
+@pytest.mark.parametrize(("rows", "blas", "own"), [(10, 1, 1), (1000, 1, 2), (10**6, 2, 2)])
+def test_few_rows_take_few_threads(rows, blas, own, two_blas_threads):
+    """BLAS works in one thread up to some rows, and so do we up to few."""
+    seen, meet = [], threading.Barrier(own)
+
+    def work(part):
+        seen.append((threading.get_ident(), _threads.blas_threads()))
+        meet.wait(5)
+
+    with _threads.threads_for(rows):
+        assert _threads.blas_threads() == blas
+        _threads.in_threads(work, [0, 1])
+    assert blas_threads() == two_blas_threads
+    assert len({thread for thread, _ in seen}) == own
+    assert all(number == 1 for _, number in seen)

@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 #: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
-FEW_ROWS = 300
+FEW_ROWS = 600
+#: Up to so many rows, this holds for those of BLAS, not for our own, which meet less often.
+SOME_ROWS = 1500
 #: Beyond, OpenBLAS's threads overrun their buffers in dpotrf: two of them end the process at 16,000
 #: rows (0.3.30, that of SciPy 1.17; a matrix of nothing but a diagonal will do).
 SAFE_ROWS = 10_000
@@ -28,6 +30,7 @@ _lock = threading.Lock()
 _controller: ThreadpoolController | None = None
 _limit: Any = None
 _inside = 0
+_own = threading.local()
 
 
 @contextmanager
@@ -47,9 +50,23 @@ def one_blas_thread() -> Iterator[None]:
                 _in_passing(_restore)
 
 
-def threads_for(rows: int) -> AbstractContextManager[None]:
-    """One BLAS thread where there are few rows to work on, and no change elsewhere."""
-    return one_blas_thread() if rows <= FEW_ROWS else nullcontext()
+@contextmanager
+def threads_for(rows: int) -> Iterator[None]:
+    """One BLAS thread where there are few rows to work on, and no change elsewhere.
+
+    Threads of our own stay as many where they pay: BLAS threads, those of numpy and those of scipy,
+    spin for a while when their work is done, in the way of whoever is next.
+    """
+    if rows > SOME_ROWS:
+        yield
+        return
+    before, usual = getattr(_own, "threads", 0), blas_threads()
+    with one_blas_thread():
+        _own.threads = usual if rows > FEW_ROWS else 1
+        try:
+            yield
+        finally:
+            _own.threads = before
 
 
 def threads_of_lapack(rows: int) -> AbstractContextManager[None]:
@@ -62,7 +79,7 @@ def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Fou
 
     An exception, an interrupt among them, leaves out the parts that were not begun.
     """
-    threads = min(blas_threads(), len(parts))
+    threads = min(getattr(_own, "threads", 0) or blas_threads(), len(parts))
     if threads <= 1:
         return [work(part) for part in parts]
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
