@@ -20,8 +20,8 @@
   at most 0.3 of the latter.
 - Shifted constant columns are reported apart: a value never seen is no false alarm.
 
-Quick: n <= 1000, d <= 300, 60 seeds. (With 20 the mean of some cells of a hundred rows or fewer is
-uncertain by 0.6 points and more, and a cell was judged by its luck: 40 more of the same kind are
+Quick: n <= 1000, d <= 300, 50 seeds. (With 20 the mean of some cells of a hundred rows or fewer is
+uncertain by 0.6 points and more, and a cell was judged by its luck: 30 more of the same kind are
 added to the 20, none taken away.) Full: quick, and n = 2000 and 5000, d = 200 to 2000, five seeds.
 """
 
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 RATES = (0.10, 0.05, 0.01)
 CALIBRATIONS = ("auto", "split")
-SEEDS, FULL_SEEDS = 60, 5
+SEEDS, FULL_SEEDS = 50, 5
 TEST_ROWS, OUTLIERS, FDR_NORMAL, FDR = 1000, 100, 900, 0.1
 #: Allowed distance from the attainable rate, or three standard errors if that is more.
 WITHIN = {0.10: 0.025, 0.05: 0.015}
