@@ -95,6 +95,9 @@ class Calibrator(Protocol):
 class LeaveOneOut:
     """Every row by a model without it: in closed form, on a sample, or as the method can."""
 
+    folds: bool = False
+    """Whether to refit by folds where leaving a row out of the model does not leave it out."""
+
     def hold_out(
         self, n: int, weight: Array | None, groups: Indices | None = None
     ) -> tuple[Array | None, Indices | None]:
@@ -102,8 +105,13 @@ class LeaveOneOut:
         return weight, None
 
     def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
-        """Leave-one-out scores; warns where the scaling remembers rows."""
-        warn_of_leak(learned.leaking_view)
+        """Leave-one-out scores; those by refits, or a warning, where the scaling remembers rows."""
+        leak = learned.leaking_view
+        if leak is not None:
+            by_folds = learned.by_folds() if self.folds else None
+            if by_folds is not None:
+                return by_folds
+            warn_of_leak(leak)
         found = learned.leave_one_out()
         every = found.scores if found.every is None else found.every
         return replace(found, scores=lower_ties(found.scores), every=every)
@@ -122,21 +130,6 @@ class Folds(LeaveOneOut):
                 "different rows, kernels in memory and no reference; use 'loo' or 'split'."
             )
         return found
-
-
-@dataclass(frozen=True)
-class Auto(LeaveOneOut):
-    """Leave-one-out, or folds where leaving a row out of the model does not leave it out."""
-
-    def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
-        """Leave-one-out scores, or scores by refits."""
-        leak = learned.leaking_view
-        if leak is not None:
-            found = learned.by_folds()
-            if found is not None:
-                return found
-            warn_of_leak(leak)
-        return learned.leave_one_out()
 
 
 @dataclass(frozen=True)
@@ -164,7 +157,7 @@ def read_calibration(
     """The calibrator that ``calibration`` stands for; ``refits`` where a method offers folds."""
     check_seed(random_state)
     known: dict[str, Calibrator] = {
-        "auto": Auto() if refits else LeaveOneOut(),
+        "auto": LeaveOneOut(folds=refits),
         "loo": LeaveOneOut(),
         "split": Split(fraction, random_state),
     }

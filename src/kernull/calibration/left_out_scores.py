@@ -42,7 +42,7 @@ OWN_DELTA = 1e-4
 #: Kernels that are functions of the product of two rows.
 OF_PRODUCTS = ("linear", "polynomial", "cosine")
 #: Scores that tie are lowered by so many parts in n of the spread.
-TIED = 3.0
+TIED = 5.0
 #: Relative size of differences that come from solving the same system in two ways.
 ROUNDING = 1e-9
 #: Distances below this share of the median distance to the nearest row count as this much.
@@ -200,7 +200,7 @@ def lower_ties(scores: Array, rows: float = TIED) -> Array:
     In discrete data many rows are equally odd: their left-out scores tie. A new row that is odd in
     the same way is scored by a model of n rows, not n - 1, and its score differs by about one part
     in n: if it is lower, all such rows are flagged at once, however many there are. Scores that
-    another row has too are therefore lowered by 3/n of the spread of all scores. Where scores are
+    another row has too are therefore lowered by 5/n of the spread of all scores. Where scores are
     continuous nothing ties and nothing changes.
 
     Parameters
