@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kernull
 from kernull.calibration import Calibration, minus_rounding
 from kernull.calibration.left_out_distances import left_out_distances, trust
 from kernull.calibration.left_out_scores import (
@@ -185,3 +186,12 @@ def test_kernels_of_products_are_those_of_columns_centred_without_the_row(kind, 
         centred = X - w[others] @ X[others] / w[others].sum()
         truth = kernel(centred[[i]], centred)[0]
         np.testing.assert_allclose(found[i, others], truth[others], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("calibration", ["auto", "loo"])
+def test_categories_never_seen_rank_with_those_seen_once(calibration):
+    """Of a hundred one-hot columns a third is new in new rows, as it is to rows left out."""
+    rng = np.random.default_rng(0)
+    X, new = (np.eye(100)[rng.integers(0, 100, n)] for n in (100, 1000))
+    model = kernull.MultiKernelFisherNull(decision="sum", calibration=calibration).fit(X)
+    assert (model.predict(new) < 0).mean() < 0.05
