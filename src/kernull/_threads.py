@@ -51,7 +51,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @contextmanager
-def threads_for(rows: int) -> Iterator[None]:
+def threads_for(rows: float) -> Iterator[None]:
     """One BLAS thread where there are few rows to work on, and no change elsewhere.
 
     Threads of our own stay as many where they pay: BLAS threads, those of numpy and those of scipy,

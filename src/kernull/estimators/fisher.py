@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, match_container
+from kernull._threads import threads_for
 from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator
@@ -373,7 +374,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
         given = self._pairwise
         check_growing(self.calibration, self.reference, "partial_fit")
         limit, dtype = parse_memory_limit(self.memory_limit), read_dtype(self.dtype)
-        with rollback_on_error(self):
+        held = self.model_.kernels.n if hasattr(self, "model_") else np.inf  # a fit sees to itself
+        with rollback_on_error(self), threads_for(held):
             if not hasattr(self, "model_"):
                 self._fit(X, sample_weight, growing=True)
                 stack = read_precomputed(as_numpy(X), dtype=dtype) if given else None
@@ -415,7 +417,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
         check_is_fitted(self)
         self._check_clean("forget")
         check_growing(self.calibration, self.reference, "forget")
-        model = growing(self.model_, parse_memory_limit(self.memory_limit))
-        rows = row_positions(as_numpy(indices), model.kernels.n)
-        self.model_ = drop(model, rows, self.false_alarm_rate)
+        with threads_for(self.model_.kernels.n):
+            model = growing(self.model_, parse_memory_limit(self.memory_limit))
+            rows = row_positions(as_numpy(indices), model.kernels.n)
+            self.model_ = drop(model, rows, self.false_alarm_rate)
         return self
