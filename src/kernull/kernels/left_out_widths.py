@@ -37,7 +37,7 @@ def left_out_widths(
     >>> import numpy as np
     >>> Z = np.array([[-1.0], [0.0], [1.0], [8.0]])
     >>> left_out_widths(Z, [0.5])[:, 0].round(2)  # the last row makes up most of the unit
-    array([0.45, 0.48, 0.51, 2.18])
+    array([0.5 , 0.46, 0.44, 2.17])
     """
     n = len(Z)
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)

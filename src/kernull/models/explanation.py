@@ -77,7 +77,7 @@ class Explanation:
     >>> why.by_view.shape
     (48, 3)
     >>> print(why.words(0, most=1))
-    flagged: about 1 in 6,200 normal rows is as unusual (p = 0.017).
+    flagged: about 1 in 15,000 normal rows is as unusual (p = 0.017).
     look gives 45% of the evidence (5.6 standard deviations out of line).
     """
 
