@@ -341,3 +341,14 @@ def test_forged_tables_are_refused(stored, change, monkeypatch):
     attach_views(table, path)
     with pytest.raises(ModelFileError, match="cannot be used"):
         load_views(path)
+
+
+def test_a_column_given_up_is_no_gap():
+    """Under missing="error" too; gaps of the others are told as ever."""
+    rng = np.random.default_rng(0)
+    reader = TableViews(missing="error").fit({k: rng.normal(size=60) for k in "abc"})
+    assert reader.read({"a": [0.1], "b": [0.2]}, absent=["c"]).missing.tolist() == [
+        [False, False, True]
+    ]
+    with pytest.raises(TableError, match="column 'a', row 2"):
+        reader.read({"a": [0.1, np.nan], "b": [0.2, 0.3]}, absent=["c"])

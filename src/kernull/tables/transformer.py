@@ -227,8 +227,9 @@ class TableViews(TransformerMixin, BaseEstimator):
             stacklevel=3,
         )
 
-    def _gaps_error(self, table: Table) -> TableError:
-        masks = [(c.name, _missing(table, c)) for c in self._encoder.columns]
+    def _gaps_error(self, table: Table, absent: Sequence[str] = ()) -> TableError:
+        columns = [c for c in self._encoder.columns if c.name not in absent]
+        masks = [(c.name, _missing(table, c)) for c in columns]
         return table.error([item for item in masks if item[1].any()], empty=True)
 
     # -- new rows ----------------------------------------------------------------------------
@@ -264,8 +265,9 @@ class TableViews(TransformerMixin, BaseEstimator):
         table = as_table(X).emptied(self.empty)
         self._check_columns(X, table, absent)
         values, missing, unseen = self._encoder.numbers(table, absent)
-        if self.missing == "error" and missing.any():
-            raise self._gaps_error(table)
+        given_up = [column.name in absent for column in self._encoder.columns]
+        if self.missing == "error" and missing[:, np.logical_not(given_up)].any():
+            raise self._gaps_error(table, absent)
         filled = self._encoder.snapped(self.filler_.fill(values), missing | unseen)
         if self.missing == "flag" and missing.any():
             filled[missing.any(axis=1)] = self.filler_.mean + FAR * self.filler_.scale
