@@ -188,10 +188,14 @@ def test_kernels_of_products_are_those_of_columns_centred_without_the_row(kind, 
         np.testing.assert_allclose(found[i, others], truth[others], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("calibration", ["auto", "loo"])
-def test_categories_never_seen_rank_with_those_seen_once(calibration):
-    """Of a hundred one-hot columns a third is new in new rows, as it is to rows left out."""
+@pytest.mark.parametrize(
+    ("decision", "calibration", "n", "d"),
+    [("sum", "auto", 100, 100), ("sum", "loo", 100, 100), ("evidence", "auto", 500, 2000)],
+)
+@pytest.mark.filterwarnings("ignore::kernull.errors.NearCopiesWarning")  # rows of one category
+def test_categories_never_seen_rank_with_those_seen_once(decision, calibration, n, d):
+    """A third, or three quarters, of new rows have one that is new; so have rows left out."""
     rng = np.random.default_rng(0)
-    X, new = (np.eye(100)[rng.integers(0, 100, n)] for n in (100, 1000))
-    model = kernull.MultiKernelFisherNull(decision="sum", calibration=calibration).fit(X)
+    X, new = (np.eye(d)[rng.integers(0, d, k)] for k in (n, 1000))
+    model = kernull.MultiKernelFisherNull(decision=decision, calibration=calibration).fit(X)
     assert (model.predict(new) < 0).mean() < 0.05

@@ -42,8 +42,8 @@ LEAST_TAU = 1e-3
 FEWEST_VALUES = 20
 #: Scores of one kernel that tie are lowered by so many n-ths of their spread, at least and at most,
 #: and by no more than this share of it: with a ridge that is small, the projection of a row that is
-#: alone in its column moves by fourteen n-ths with one row more.
-TIED, TIED_SHARE = (3.0, 20.0), 0.03
+#: alone in its column moves by nineteen n-ths with one row more.
+TIED, TIED_SHARE = (3.0, 25.0), 0.05
 #: Differences of this relative size are rounding.
 SLACK = 1e-9
 #: Tail steps up to which evidence is linear; beyond, it grows with the fourth root, so that no
