@@ -43,15 +43,10 @@ ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in RULES}
     "MultiKernelFisherNullCV": MultiKernelFisherNullCV
 }
 #: What a search has learned, beside its best estimator.
-SEARCHED: tuple[str, ...] = (
-    "best_params_",
-    "best_score_",
-    "best_index_",
-    "cv_results_",
-    "scores_",
-    "ps_",
-)
-SEARCHED += ("deltas_", "widths_", "scoring_", "n_splits_", "target_rows_", "n_rows_")
+SEARCHED = (
+    "best_params_", "best_score_", "best_index_", "cv_results_", "scores_", "ps_", "deltas_",
+    "widths_", "scoring_", "n_splits_", "target_rows_", "n_rows_",
+)  # fmt: skip
 #: Columns behind the last that a view has, at most.
 MOST_UNUSED = 100_000
 #: Tasks that a joint model in a file may have, and how many of them score a row when it is loaded.

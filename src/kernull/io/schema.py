@@ -9,25 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from kernull.errors import ModelFileError
 from kernull.persistence.values import Node
-
-__all__ = [
-    "POSITIVE",
-    "Arrays",
-    "Count",
-    "Flag",
-    "Number",
-    "Section",
-    "Sections",
-    "Text",
-    "pack",
-    "unpack",
-]
 
 Sizes = dict[str, int]
 #: The least number above zero, and the largest that is finite.
@@ -153,13 +142,16 @@ class Section:
 
     make: Any
     fields: Mapping[str, Any]
-    optional: frozenset[str] = field(default_factory=frozenset)
     relation: Callable[[Any, Sizes], str | None] | None = None
     """What is wrong with an object that was read, or None."""
-    skipped: frozenset[str] = field(default_factory=frozenset)
-    """Fields that files never hold."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Attributes that fields are read from, where their names differ."""
+
+    @cached_property
+    def optional(self) -> set[str]:
+        """Fields that a file may lack: those that are None unless the class is told otherwise."""
+        taken = signature(self.make).parameters
+        return {name for name in self.fields if taken[name].default is None}
 
 
 def pack(value: Any, schema: Mapping[str, Section]) -> Any:
@@ -204,23 +196,17 @@ def unpack(node: Any, names: tuple[str, ...], schema: Mapping[str, Section], siz
         if value is None:
             if key not in section.optional:
                 raise ModelFileError(f"{node.name} lacks {key}")
-            content[key] = None
             continue
         try:
             content[key] = _read(value, spec, schema, own)
         except ModelFileError as error:
             raise ModelFileError(f"{node.name}.{key} {error}") from None
     sizes.update({name: size for name, size in own.items() if not name.startswith("_")})
-    made = section.make(**_without_defaults(section, content))
+    made = section.make(**content)
     wrong = None if section.relation is None else section.relation(made, own)
     if wrong is not None:
         raise ModelFileError(f"{node.name}: {wrong}")
     return made
-
-
-def _without_defaults(section: Section, content: dict[str, Any]) -> dict[str, Any]:
-    """What was in the file: fields that were not keep the defaults of the class."""
-    return {k: v for k, v in content.items() if v is not None or k not in section.optional}
 
 
 def _read(value: Any, spec: Any, schema: Mapping[str, Section], sizes: Sizes) -> Any:

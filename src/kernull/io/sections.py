@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,6 @@ from kernull.solvers import Record
 from kernull.stacks import DenseStack, KernelSet
 from kernull.stacks.kernel_set import LARGEST, ScaledView
 from kernull.views import SCALINGS, ViewScaler
-
-__all__ = ["RULES", "SCHEMA"]
 
 #: Of values that a fit takes (up to 1e-140), in directions of a hundred-thousandth of them, the
 #: gain is 1e145; times the largest value, this is still a number.
@@ -223,225 +221,102 @@ def _model(model: KernelModel, sizes: dict[str, int]) -> str | None:
     return None
 
 
-_SCALER_ARRAYS = frozenset(f.name for f in fields(ViewScaler)) - {"kind", "base_gain"}
 _RULES = ("fisher", "evidence", "fused-fisher", "gaussian", "principal", "support")
-#: Every section by name; names of classes are not in files.
+_FUSION = Text(("average", "product"))
+_FACTORS = floats("J", low=0.0)
+#: Every section by name; names of classes are not in files. What a class takes as None by default
+#: may be lacking.
 SCHEMA: dict[str, Section] = {
-    "model": Section(
-        KernelModel,
-        {
-            "kernels": Sections(("table-kernels", "given-kernels")),
-            "rule": Sections(_RULES),
-            "calibration": Sections(("calibration",)),
-            "threshold": Number(),
-            "false_alarm_rate": Number(0.0, 1.0),
-            "calibration_weight": floats("m", low=0.0),
-            "left_out": floats("m", "J"),
-            "certificate": Sections(("certificate",)),
-            "system": Sections(("ridge-system",)),
-            "growth": Sections(("growth",)),
-            "learned": whole("_learned"),
-            "n_given": Count(),
-        },
-        frozenset(
-            ["calibration_weight", "left_out", "certificate", "system", "growth", "learned"]
-        ),
-        _model,
-        skipped=frozenset(["device"]),
-    ),
-    "table-kernels": Section(
-        TableKernels,
-        {"set": Sections(("kernel-set",)), "factors": floats("J", low=0.0), "n_reference": Count()},
-        frozenset(["factors"]),
-    ),
-    "given-kernels": Section(
-        GivenKernels,
-        {
-            "names": Names("J"),
-            "given_scale": floats("J", low=0.0),
-            "n": Count("n"),
-            "n_given": Count(),
-            "learned": whole("_learned"),
-            "factors": floats("J", low=0.0),
-            "square": Sections(("stack",)),
-            "n_reference": Count(),
-        },
-        frozenset(["learned", "factors", "square"]),
-    ),
-    "stack": Section(
-        DenseStack,
-        {
-            "kernels": Arrays("f", (("J", "n", "n"),)),
-            "scale": floats("J", low=0.0),
-            "diagonal": floats("J", "n"),
-            "names": Names("J"),
-        },
-        frozenset(["diagonal", "names"]),
-        attributes={"diagonal": "own_diagonal"},
-    ),
-    "kernel-set": Section(
-        KernelSet,
-        {"views": Sections(("view",), several=True), "kernel_names": Names("J")},
-        relation=_kernel_set,
-    ),
-    "view": Section(
-        ScaledView,
-        {
-            "name": Text(),
-            "columns": whole("_d"),
-            "scaler": Sections(("scaler",)),
-            "train": floats("_rows", "_d"),  # as many as coefficients; see _model
-            "kernels": Sections(("kernel",), several=True),
-        },
-        relation=_view,
-    ),
-    "scaler": Section(
-        ViewScaler,
-        {
-            "kind": Text(SCALINGS),
-            "mean": floats("_d"),
-            "scale": floats("_d", low=POSITIVE),
-            "directions": floats("_d", "_r", low=-2.0, high=2.0),  # of length one, but for rounding
-            "gains": floats("_r", low=-LARGEST_GAIN, high=LARGEST_GAIN),
-            "base_gain": Number(POSITIVE, LARGEST_GAIN),
-            "steps": floats("_d", low=0.0),
-            "knot_values": floats("_knots"),
-            "knot_scores": floats("_knots"),
-            "knot_starts": whole("_starts"),
-            "knot_slopes": floats("_d", 2, low=0.0),
-        },
-        _SCALER_ARRAYS,
-        _scaler,
-    ),
-    "kernel": Section(
-        FittedKernel,
-        {
-            "kind": Text(tuple(KERNELS)),
-            "width": Number(POSITIVE),
-            "factor": Number(POSITIVE),
-            "centre": floats("_d", low=-2 * LARGEST, high=2 * LARGEST),
-            "params": Parameters(),
-            "function": Text(),  # a function is refused when it is written
-        },
-        frozenset(["width", "factor", "centre", "function"]),
-        _kernel,
-    ),
-    "fisher": Section(
-        FisherRule,
-        {
-            "weights": floats("J", low=0.0),
-            "coef": Arrays("f", (("n",), ("J", "n"))),
-            "score_type": Text(("projection", "distance")),
-        },
-        skipped=frozenset(["kept", "centre"]),
-    ),
-    "evidence": Section(
-        EvidenceRule,
-        {
-            "projection": Sections(("fisher",)),
-            "own_coef": floats("J", "_r"),
-            "floors": floats("J", finite=False, low=POSITIVE),
-            "tails": Sections(("tails",)),
-            "total": Sections(("tails",)),
-            "rows": whole("_r"),
-            "diagonal": floats("J"),
-            "sample": Sections(("kernel-set",)),
-            "structure": floats("J"),
-            "member": whole("J"),
-        },
-        frozenset(["rows", "diagonal", "sample", "structure", "member"]),
-        _evidence,
-        skipped=frozenset(["kept"]),
-    ),
-    "tails": Section(
-        Tails,
-        {
-            "ordered": floats("_rows", "_kinds"),
-            "counts": floats("_rows", "_kinds"),
-            "tau": floats("_kinds", finite=False, low=POSITIVE),
-            "distinct": whole("_kinds"),
-            "own": floats("_rows", "_kinds", low=0.0),
-            "edges": floats("_kinds", finite=False),
-        },
-        relation=_tails,
-    ),
-    "fused-fisher": Section(
-        FusedFisherRule,
-        {
-            "fusion": Text(("average", "product")),
-            "coef": floats("n"),
-            "score_type": Text(("projection", "distance", "null-space")),
-            "rank": Count(),
-        },
-        frozenset(["rank"]),
-    ),
-    "gaussian": Section(
-        GaussianRule,
-        {
-            "fusion": Text(("average", "product")),
-            "coef": floats("n"),
-            "root": floats("n"),
-            "factor": floats("n", "n"),
-            "noise": Number(0.0),
-            "score_type": Text(("mean", "variance", "log_density", "ratio")),
-            "constant_diagonal": floats("J"),
-        },
-        frozenset(["constant_diagonal"]),
-    ),
-    "principal": Section(
-        PrincipalRule,
-        {
-            "fusion": Text(("average", "product")),
-            "coef": floats("n", "_m"),
-            "means": floats("n"),
-            "eigenvalues": floats("_m"),
-            "constant_diagonal": floats("J"),
-        },
-        frozenset(["constant_diagonal"]),
-    ),
-    "support": Section(
-        SupportRule,
-        {
-            "weights": floats("J", low=0.0),
-            "coef": floats("n"),
-            "description": Numbers((1, 2)),
-            "constant_diagonal": floats("J"),
-        },
-        frozenset(["constant_diagonal"]),
-    ),
-    "calibration": Section(
-        Calibration, {"scores": floats("m"), "counts": floats("m"), "smooth": Flag()},
-        relation=_calibration,
-    ),
-    "certificate": Section(
-        Certificate,
-        {"gap": Number(-np.inf, np.inf), "n_iter": Count(), "solver": Text(), "history": History()},
-    ),
-    "ridge-system": Section(
-        RidgeSystem,
-        {
-            "p": Number(1.0, np.inf),
-            "delta": Number(0.0),
-            "ridge": Number(0.0),
-            # Models of landmarks keep the weights of all rows.
-            "row_weight": Arrays("f", (("n",), ("_rows",))),
-        },
-        frozenset(["row_weight"]),
-    ),
-    "growth": Section(
-        Growth,
-        {
-            "indices": whole("n"),
-            "n_seen": Count(),
-            "inverse": Sections(("ridge-inverse",)),
-            "n_updates": Count(),
-        },
-        frozenset(["inverse"]),
-    ),
-    "ridge-inverse": Section(
-        RidgeInverse,
-        {"inverse": floats("n", "n"), "ridge": Number(0.0), "row_weight": floats("n")},
-    ),
+    "model": Section(KernelModel, {
+        "kernels": Sections(("table-kernels", "given-kernels")), "rule": Sections(_RULES),
+        "calibration": Sections(("calibration",)), "threshold": Number(),
+        "false_alarm_rate": Number(0.0, 1.0), "calibration_weight": floats("m", low=0.0),
+        "left_out": floats("m", "J"), "certificate": Sections(("certificate",)),
+        "system": Sections(("ridge-system",)), "growth": Sections(("growth",)),
+        "learned": whole("_learned"), "n_given": Count(),
+    }, _model),
+    "table-kernels": Section(TableKernels, {
+        "set": Sections(("kernel-set",)), "factors": _FACTORS, "n_reference": Count(),
+    }),
+    "given-kernels": Section(GivenKernels, {
+        "names": Names("J"), "given_scale": _FACTORS, "n": Count("n"), "n_given": Count(),
+        "learned": whole("_learned"), "factors": _FACTORS, "square": Sections(("stack",)),
+        "n_reference": Count(),
+    }),
+    "stack": Section(DenseStack, {
+        "kernels": floats("J", "n", "n"), "scale": _FACTORS, "diagonal": floats("J", "n"),
+        "names": Names("J"),
+    }, attributes={"diagonal": "own_diagonal"}),
+    "kernel-set": Section(KernelSet, {
+        "views": Sections(("view",), several=True), "kernel_names": Names("J"),
+    }, _kernel_set),
+    "view": Section(ScaledView, {
+        "name": Text(), "columns": whole("_d"), "scaler": Sections(("scaler",)),
+        "train": floats("_rows", "_d"),  # as many as coefficients; see _model
+        "kernels": Sections(("kernel",), several=True),
+    }, _view),
+    "scaler": Section(ViewScaler, {
+        "kind": Text(SCALINGS), "mean": floats("_d"), "scale": floats("_d", low=POSITIVE),
+        "directions": floats("_d", "_r", low=-2.0, high=2.0),  # of length one, but for rounding
+        "gains": floats("_r", low=-LARGEST_GAIN, high=LARGEST_GAIN),
+        "base_gain": Number(POSITIVE, LARGEST_GAIN), "steps": floats("_d", low=0.0),
+        "knot_values": floats("_knots"), "knot_scores": floats("_knots"),
+        "knot_starts": whole("_starts"), "knot_slopes": floats("_d", 2, low=0.0),
+    }, _scaler),
+    "kernel": Section(FittedKernel, {
+        "kind": Text(tuple(KERNELS)), "width": Number(POSITIVE), "factor": Number(POSITIVE),
+        "centre": floats("_d", low=-2 * LARGEST, high=2 * LARGEST), "params": Parameters(),
+        "function": Text(),  # a function is refused when it is written
+    }, _kernel),
+    "fisher": Section(FisherRule, {
+        "weights": _FACTORS, "coef": Arrays("f", (("n",), ("J", "n"))),
+        "score_type": Text(("projection", "distance")),
+    }),
+    "evidence": Section(EvidenceRule, {
+        "projection": Sections(("fisher",)), "own_coef": floats("J", "_r"),
+        "floors": floats("J", finite=False, low=POSITIVE), "tails": Sections(("tails",)),
+        "total": Sections(("tails",)), "rows": whole("_r"), "diagonal": floats("J"),
+        "sample": Sections(("kernel-set",)), "structure": floats("J"), "member": whole("J"),
+    }, _evidence),
+    "tails": Section(Tails, {
+        "ordered": floats("_rows", "_kinds"), "counts": floats("_rows", "_kinds"),
+        "tau": floats("_kinds", finite=False, low=POSITIVE), "distinct": whole("_kinds"),
+        "own": floats("_rows", "_kinds", low=0.0), "edges": floats("_kinds", finite=False),
+    }, _tails),
+    "fused-fisher": Section(FusedFisherRule, {
+        "fusion": _FUSION, "coef": floats("n"),
+        "score_type": Text(("projection", "distance", "null-space")), "rank": Count(),
+    }),
+    "gaussian": Section(GaussianRule, {
+        "fusion": _FUSION, "coef": floats("n"), "root": floats("n"), "factor": floats("n", "n"),
+        "noise": Number(0.0), "score_type": Text(("mean", "variance", "log_density", "ratio")),
+        "constant_diagonal": floats("J"),
+    }),
+    "principal": Section(PrincipalRule, {
+        "fusion": _FUSION, "coef": floats("n", "_m"), "means": floats("n"),
+        "eigenvalues": floats("_m"), "constant_diagonal": floats("J"),
+    }),
+    "support": Section(SupportRule, {
+        "weights": _FACTORS, "coef": floats("n"), "description": Numbers((1, 2)),
+        "constant_diagonal": floats("J"),
+    }),
+    "calibration": Section(Calibration, {
+        "scores": floats("m"), "counts": floats("m"), "smooth": Flag(),
+    }, _calibration),
+    "certificate": Section(Certificate, {
+        "gap": Number(-np.inf, np.inf), "n_iter": Count(), "solver": Text(), "history": History(),
+    }),
+    "ridge-system": Section(RidgeSystem, {
+        "p": Number(1.0, np.inf), "delta": Number(0.0), "ridge": Number(0.0),
+        "row_weight": Arrays("f", (("n",), ("_rows",))),  # of landmarks: of all rows
+    }),
+    "growth": Section(Growth, {
+        "indices": whole("n"), "n_seen": Count(), "inverse": Sections(("ridge-inverse",)),
+        "n_updates": Count(),
+    }),
+    "ridge-inverse": Section(RidgeInverse, {
+        "inverse": floats("n", "n"), "ridge": Number(0.0), "row_weight": floats("n"),
+    }),
 }  # fmt: skip
 
 #: The rules that each estimator may have learned.
