@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T", bound=type)
+from kernull._text import with_shared
 
 #: Parameters and learned attributes that mean the same wherever they are found, in numpydoc's form.
-SHARED = r"""
+documented = with_shared(r"""
 kernels : str, callable, list of these, or "precomputed", default="rbf"
     ``"rbf"``, ``"laplacian"``, ``"linear"``, ``"polynomial"``, ``"cosine"``, a function
     f(X, Y) -> (len(X), len(Y)), or a list: each view gets each of them. With
@@ -99,37 +98,7 @@ kernel_names_ : array of shape (J,)
     Names of the kernels.
 solver_ : str
     The solver that was used.
-"""
-_ENTRIES = {
-    re.match(r"\w+", entry).group(): entry.rstrip()  # type: ignore[union-attr]
-    for entry in re.split(r"\n(?=\w)", SHARED.strip())
-}
-
-
-def documented(cls: T) -> T:
-    """Fill in the text of shared parameters where a docstring has a line ``{name, name}``.
-
-    Examples
-    --------
-    >>> @documented
-    ... class Model:
-    ...     '''A model.
-    ...
-    ...     Parameters
-    ...     ----------
-    ...     {tol, max_iter}
-    ...     '''
-    >>> print(Model.__doc__.splitlines()[4])
-        tol : float, default=1e-6
-    """
-
-    def fill(found: re.Match[str]) -> str:
-        margin, names = found.groups()
-        lines = "\n".join(_ENTRIES[name] for name in names.split(", ")).splitlines()
-        return "\n".join(margin + line if line else "" for line in lines)
-
-    cls.__doc__ = re.sub(r"^( *)\{(\w+(?:, \w+)*)\}$", fill, cls.__doc__ or "", flags=re.MULTILINE)
-    return cls
+""")
 
 
 def keep(estimator: Any, arguments: dict[str, Any]) -> None:

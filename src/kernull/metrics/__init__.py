@@ -18,15 +18,6 @@ from kernull.metrics.attacks import AttackErrors, acer, apcer, bpcer, bpcer_at_a
 from kernull.metrics.curves import EqualErrorRate, auc, eer, threshold_at_eer
 
 __all__ = [
-    "AttackErrors",
-    "EqualErrorRate",
-    "acer",
-    "apcer",
-    "auc",
-    "bpcer",
-    "bpcer_at_apcer",
-    "eer",
-    "g_mean",
-    "hter",
-    "threshold_at_eer",
-]
+    "AttackErrors", "EqualErrorRate", "acer", "apcer", "auc", "bpcer", "bpcer_at_apcer", "eer",
+    "g_mean", "hter", "threshold_at_eer",
+]  # fmt: skip

@@ -7,7 +7,22 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernull._text import with_shared
+
 TARGET, OUTLIER = 1, -1
+#: What all metrics take.
+documented = with_shared("""
+y_true : array-like of shape (n,)
+    Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
+scores : array-like of shape (n,)
+    Scores; higher is more normal.
+threshold : float
+    Rows are accepted where ``score >= threshold``; set it on a development set, for example by
+    `threshold_at_eer`.
+instruments : array-like of shape (n,), optional
+    The instrument of each row (a printer, a display, ...); entries of bona fide rows are
+    ignored. Without it all attacks count as one instrument named ``"attack"``.
+""")
 
 
 def checked(y_true: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernull.metrics._checks import OUTLIER, TARGET, checked, checked_threshold, split
+from kernull.metrics._checks import OUTLIER, TARGET, checked, checked_threshold, documented, split
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class AttackErrors:
         return max(self.by_instrument, key=self.by_instrument.__getitem__)
 
 
+@documented
 def apcer(
     y_true: ArrayLike, scores: ArrayLike, threshold: float, *, instruments: ArrayLike | None = None
 ) -> AttackErrors:
@@ -48,15 +49,7 @@ def apcer(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 bona fide, -1 attack. At least one attack must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
-    threshold : float
-        Attacks scoring at least this are accepted, which is the error counted here.
-    instruments : array-like of shape (n,), optional
-        The instrument of each row (a printer, a display, ...); entries of bona fide rows are
-        ignored. Without it all attacks count as one instrument named ``"attack"``.
+    {y_true, scores, threshold, instruments}
 
     Returns
     -------
@@ -81,15 +74,13 @@ def apcer(
     split(y, s, need=(OUTLIER,))
     t = checked_threshold(threshold)
     names = _checked_instruments(instruments, y)
-    attempts: dict[Hashable, int] = {}
-    accepted: dict[Hashable, int] = {}
+    accepted: dict[Hashable, list[bool]] = {}
     for row in np.flatnonzero(y == OUTLIER):
-        name = names[row]
-        attempts[name] = attempts.get(name, 0) + 1
-        accepted[name] = accepted.get(name, 0) + int(s[row] >= t)
-    return AttackErrors({name: accepted[name] / count for name, count in attempts.items()})
+        accepted.setdefault(names[row], []).append(bool(s[row] >= t))
+    return AttackErrors({name: sum(each) / len(each) for name, each in accepted.items()})
 
 
+@documented
 def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     r"""Bona fide presentation classification error rate.
 
@@ -97,12 +88,7 @@ def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 bona fide, -1 attack. At least one bona fide row must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
-    threshold : float
-        Bona fide rows scoring below this are rejected, which is the error counted here.
+    {y_true, scores, threshold}
 
     Returns
     -------
@@ -120,6 +106,7 @@ def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     return float(np.count_nonzero(targets < checked_threshold(threshold)) / targets.size)
 
 
+@documented
 def acer(
     y_true: ArrayLike, scores: ArrayLike, threshold: float, *, instruments: ArrayLike | None = None
 ) -> float:
@@ -131,14 +118,7 @@ def acer(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 bona fide, -1 attack. Both must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
-    threshold : float
-        Accept where ``score >= threshold``; from a development set, see :func:`threshold_at_eer`.
-    instruments : array-like of shape (n,), optional
-        The instrument of each row, as for :func:`apcer`.
+    {y_true, scores, threshold, instruments}
 
     Returns
     -------
@@ -184,6 +164,7 @@ def _errors(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> tuple[flo
     return float(np.mean(outliers >= t)), float(np.mean(targets < t))
 
 
+@documented
 def hter(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     r"""Half total error rate.
 
@@ -193,12 +174,7 @@ def hter(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 target, -1 outlier; both must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
-    threshold : float
-        Rows scoring at least this are accepted.
+    {y_true, scores, threshold}
 
     Returns
     -------
@@ -215,6 +191,7 @@ def hter(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     return (far + frr) / 2
 
 
+@documented
 def g_mean(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     r"""Geometric mean of the shares of targets accepted and of outliers rejected.
 
@@ -222,12 +199,7 @@ def g_mean(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 target, -1 outlier; both must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
-    threshold : float
-        Rows scoring at least this are accepted.
+    {y_true, scores, threshold}
 
     Returns
     -------
@@ -244,6 +216,7 @@ def g_mean(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     return float(np.sqrt((1 - frr) * (1 - far)))
 
 
+@documented
 def bpcer_at_apcer(
     y_true: ArrayLike, scores: ArrayLike, level: float, *, instruments: ArrayLike | None = None
 ) -> float:
@@ -253,14 +226,10 @@ def bpcer_at_apcer(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 bona fide, -1 attack; both must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
+    {y_true, scores}
     level : float
         The APCER allowed, in [0, 1]; 0.05 gives what is often called BPCER20.
-    instruments : array-like of shape (n,), optional
-        As in `apcer`: the largest rate over the instruments must stay at the level.
+    {instruments}
 
     Returns
     -------

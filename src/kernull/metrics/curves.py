@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_auc_score
 
-from kernull.metrics._checks import OUTLIER, TARGET, checked, split
+from kernull.metrics._checks import OUTLIER, TARGET, checked, documented, split
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class EqualErrorRate:
     false_reject: float
 
 
+@documented
 def auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     r"""Area under the ROC curve, targets against outliers.
 
@@ -43,10 +44,7 @@ def auc(y_true: ArrayLike, scores: ArrayLike) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 target, -1 outlier. Both must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
+    {y_true, scores}
 
     Returns
     -------
@@ -64,6 +62,7 @@ def auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     return float(roc_auc_score(y == TARGET, s))
 
 
+@documented
 def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
     r"""Equal error rate: where FAR and FRR meet.
 
@@ -87,10 +86,7 @@ def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 target, -1 outlier. Both must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
+    {y_true, scores}
 
     Returns
     -------
@@ -128,6 +124,7 @@ def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
     )
 
 
+@documented
 def threshold_at_eer(y_true: ArrayLike, scores: ArrayLike) -> float:
     """Threshold at equal error, to be set on a development set and used on a test set.
 
@@ -136,10 +133,7 @@ def threshold_at_eer(y_true: ArrayLike, scores: ArrayLike) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of the development set: +1 target, -1 outlier. Both must occur.
-    scores : array-like of shape (n,)
-        Scores of the development set; higher is more normal.
+    {y_true, scores}
 
     Returns
     -------
