@@ -9,6 +9,7 @@ import typer
 
 from kernull.cli import _learn, _rows, _studies, _watching
 from kernull.cli._console import command
+from kernull.cli._options import ungrouped
 
 app = typer.Typer(
     name="kernull",
@@ -53,4 +54,4 @@ _EXAMPLES: dict[Callable[..., None], str] = {
     _studies.reproduce: "kernull reproduce",
 }
 for _function, _example in _EXAMPLES.items():
-    app.command(epilog=f"Example: {_example}")(command(_function))
+    app.command(epilog=f"Example: {_example}")(command(ungrouped(_function)))

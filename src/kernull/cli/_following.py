@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernull.cli._console import DataError, note
-from kernull.cli._tables import CHUNK_ROWS, FileFormat
+from kernull.cli._options import TextForm
+from kernull.tables.reading import CHUNK_ROWS
 from kernull.tables.table import Table
 
 #: A line that is longer is no row.
@@ -24,7 +25,7 @@ class Follower:
     """Reads what is new in a CSV file, or ``-``; lines that are not ended yet wait."""
 
     path: str
-    form: FileFormat
+    form: TextForm
     until_end: bool
     interval: float
     quiet: bool
@@ -102,7 +103,7 @@ def _is_header(lines: bytes) -> bool:
     return bool(last) and not comment and last.strip(b'"')[:4].lower() != b"sep="
 
 
-def _tables(label: str, content: bytes, form: FileFormat, quiet: bool) -> Iterator[Table]:
+def _tables(label: str, content: bytes, form: TextForm, quiet: bool) -> Iterator[Table]:
     from kernull.errors import TableError
     from kernull.tables.text_files import open_text
 

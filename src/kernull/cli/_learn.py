@@ -12,60 +12,19 @@ from kernull.cli._console import DataError, UsageError, note, print_json, stdout
 from kernull.cli._learning import cores, learning
 from kernull.cli._models import TrainingTable, load_fitted, training
 from kernull.cli._output import check_writable
-from kernull.cli._settings import PARAMETERS, read_kinds, read_settings, read_views
+from kernull.cli._settings import PARAMETERS, read_columns, read_settings
 
 
 def fit(
     data: o.DataFile,
+    *,
     out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Model file to write.")],
     config: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="TOML file with any of these options; see the guide."),
     ] = None,
-    views: o.Views = None,
-    view: o.View = None,
-    kind: o.Kind = None,
-    drop: o.Drop = None,
-    encode: o.Encode = None,
-    dates: o.Dates = None,
-    missing: o.Missing = None,
-    p: Annotated[
-        float | None, typer.Option(min=1.0, help="Norm of the weights: 1 sparse, inf uniform.")
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="Ridge relative to the number of rows.")
-    ] = None,
-    width: Annotated[
-        list[float] | None, typer.Option(help="Kernel width against the mean distance. Repeat it.")
-    ] = None,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(help="rbf, laplacian, linear, polynomial, cosine. Repeat it."),
-    ] = None,
-    scaling: Annotated[
-        str | None, typer.Option(help="standard, whiten, whiten-raw, none, auto.")
-    ] = None,
-    solver: Annotated[str | None, typer.Option(help="Solver of the weights.")] = None,
-    decision: Annotated[
-        str | None, typer.Option(help="evidence (each kernel calibrated), or sum.")
-    ] = None,
-    false_alarm_rate: Annotated[
-        float | None, typer.Option(help="Share of normal rows that may be flagged: 0.05.")
-    ] = None,
-    calibration: Annotated[
-        str | None,
-        typer.Option(help="loo (all rows), folds (refits), split (rows held out), auto."),
-    ] = None,
-    contamination: Annotated[
-        float | None,
-        typer.Option(help="Share of the training rows that may not be normal; they hardly count."),
-    ] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=2, help="Learn from so many rows, drawn at random.")
-    ] = None,
-    storage: Annotated[
-        str | None, typer.Option(help="Kernels: dense, tiled (on the fly), nystroem, auto.")
-    ] = None,
+    columns: o.Columns,
+    method: o.Learning,
     jobs: Annotated[int | None, typer.Option(min=1, help="Cores to work on: all.")] = None,
     select: Annotated[
         bool, typer.Option("--select", help="Choose p, delta and width by cross-validation.")
@@ -73,10 +32,7 @@ def fit(
     label: o.Label = None,
     normal: o.Normal = None,
     empty: o.Empty = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
-    sheet: o.Sheet = None,
+    form: o.FileForm,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -89,30 +45,19 @@ def fit(
     if out == "-":
         raise UsageError("--out: a model is written to a file; expected a name.")
     check_writable(out, inputs=[data])
-    settings = read_settings(
-        config,
-        {
-            "views": read_views(views, view or []),
-            "kinds": read_kinds(kind or [], drop or [], encode or []),
-            "dates": dates, "missing": missing, "empty": empty, "label": label, "normal": normal,
-            "sep": sep, "decimal": decimal, "encoding": encoding, "sheet": sheet, "kernel": kernel,
-            "scaling": scaling, "width": width, "p": p, "delta": delta, "solver": solver,
-            "calibration": calibration, "decision": decision, "false_alarm_rate": false_alarm_rate,
-            "contamination": contamination, "sample": sample, "storage": storage,
-            "select": select or None,
-        },
-    )  # fmt: skip
+    said = {**read_columns(columns), **vars(method), **vars(form)}
+    said |= {"empty": empty, "label": label, "normal": normal, "select": select or None}
+    settings = read_settings(config, said)
+    given = settings.given
     table = training(
-        data, settings.views, settings.kinds, settings.text("label"), settings.text("normal"),
-        quiet, form=settings.form, dates=settings.text("dates") or "drop",
-        missing=settings.text("missing") or "impute", empty=settings.given.get("empty", ()),
-    )  # fmt: skip
-    table = table.sample(settings.given.get("sample"))
+        data, settings.form, given.get("label"), given.get("normal"), quiet, **settings.table()
+    )
+    table = table.sample(given.get("sample"))
     parameters = settings.parameters() | {"views": table.table.views_}
     with learning(f"Learning from {len(table.normal):,} rows", quiet), cores(jobs):
         try:
-            chosen = settings.given.get("select", False)
-            model = _selected(table, parameters) if chosen else _fitted(table, parameters)
+            fit_model = _selected if given.get("select") else _fitted
+            model = fit_model(table, parameters)
         except ValueError as error:
             raise _by_option(error) from None
     _save(model, table, out)

@@ -12,8 +12,9 @@ import numpy as np
 
 from kernull._typing import Array, Mask
 from kernull.cli._console import DataError, UsageError, note
+from kernull.cli._options import NO_GAPS, FileForm, Gaps
 from kernull.cli._settings import Feature, features_of_model, matching, matrix
-from kernull.cli._tables import FileFormat, open_table
+from kernull.tables.reading import CHUNK_ROWS
 from kernull.tables.table import Source, Table
 
 if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
@@ -48,30 +49,40 @@ class TrainingTable:
         return replace(self, X=self.X[kept], y=None if self.y is None else self.y[kept])
 
 
+def open_table(path: str, form: FileForm, quiet: bool, chunk_rows: int = CHUNK_ROWS) -> Source:
+    """Open a table, and say what was guessed about it."""
+    from kernull.errors import MissingDependencyError, TableError
+    from kernull.tables import open_table as open_
+
+    text = form.text()
+    try:
+        source = open_(path, chunk_rows, text, form.sheet)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UsageError(str(error)) from None
+    except (TableError, MissingDependencyError) as error:
+        raise DataError(str(error)) from None
+    for said in source.notes:
+        note(f"{source.label}: {said}", quiet)
+    return source
+
+
 def training(
-    path: str,
-    views: dict[str, list[str]] | str | None,
-    kinds: dict[str, str],
-    label: str | None,
-    normal: str | None,
-    quiet: bool,
-    *,
-    form: FileFormat | None = None,
-    dates: str = "drop",
-    missing: str = "impute",
-    empty: Sequence[str] = (),
-    label_optional: bool = False,
-) -> TrainingTable:
-    """Read a table to learn from, and say what its columns are."""
+    path: str, form: FileForm, label: str | None, normal: str | None, quiet: bool,
+    *, label_optional: bool = False, **parameters: Any,
+) -> TrainingTable:  # fmt: skip
+    """Read a table to learn from, and say what its columns are.
+
+    ``parameters`` are those of `kernull.tables.TableViews`; where they are None, its own hold.
+    """
     from kernull.tables import TableViews
 
     check_labels(label, normal)
-    source = open_table(path, form, quiet=quiet)
+    source = open_table(path, form, quiet)
     if label_optional and label not in source.names:
         label = None
     if label is not None and label not in source.names:
         raise UsageError(f"--label: {source.label} has no column {label!r}.")
-    for pattern in kinds:
+    for pattern in parameters.get("kinds") or ():
         matching([pattern], source.names, "--kind, --drop or --encode")
     table = source.read()
     y = None if label is None else labels(table, label, normal)
@@ -84,7 +95,7 @@ def training(
         raise DataError(f"{path}: no row is labelled normal.")
     if len(learned) < 2:
         raise DataError(f"{path}: {len(learned)} normal row to learn from; expected at least 2.")
-    reader = TableViews(views, kinds=kinds, dates=dates, missing=missing, empty=tuple(empty))
+    reader = TableViews(**{name: value for name, value in parameters.items() if value is not None})
     try:
         reader.fit(learned)
     except ValueError as error:
@@ -234,16 +245,22 @@ class Fitted:
         return list(dict.fromkeys(map(str, self.model.bank_.kernel_views)))
 
 
-def load_fitted(
-    path: str,
-    missing_views: Sequence[str] = (),
-    missing: str | None = None,
-    empty: Sequence[str] | None = None,
-) -> Fitted:
+def open_rows(
+    model: str, data: str, missing_views: Sequence[str] | None, gaps: Gaps, form: FileForm,
+    quiet: bool, chunk_rows: int = CHUNK_ROWS,
+) -> tuple[Fitted, Source]:  # fmt: skip
+    """A model, ready to judge the rows of a table, and the table."""
+    fitted = load_fitted(model, missing_views or (), gaps)
+    source = open_table(data, form, quiet, chunk_rows)
+    return fitted.for_source(source, gaps.drop or ()), source
+
+
+def load_fitted(path: str, missing_views: Sequence[str] = (), gaps: Gaps = NO_GAPS) -> Fitted:
     """Load a model file with its table.
 
-    ``missing`` replaces what the model was fitted with; texts of ``empty`` join those.
+    ``gaps.missing`` replaces what the model was fitted with; texts of ``gaps.empty`` join those.
     """
+    missing, empty = gaps.missing, gaps.empty
     from kernull.errors import ModelFileError
     from kernull.tables import load_views
 

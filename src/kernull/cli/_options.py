@@ -1,88 +1,189 @@
-"""Options that several commands share."""
+"""Options that several commands share, one by one and in groups.
+
+A group is a dataclass, and a command takes it as one argument: `ungrouped` shows its fields to
+typer as options of their own.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model file.")]
+from kernull.cli._console import UsageError
+
+if TYPE_CHECKING:
+    from kernull.tables import TextFormat
+
+ModelFile = Annotated[str, Argument(metavar="MODEL", help="A model file.")]
 DataFile = Annotated[
-    str,
-    typer.Argument(metavar="DATA", help="CSV, Excel, Parquet, Arrow or NPZ; - for standard input."),
+    str, Argument(metavar="DATA", help="CSV, Excel, Parquet, Arrow or NPZ; - for standard input.")
 ]
-Views = Annotated[
-    str | None,
-    typer.Option(
-        "--views",
-        metavar="FILE",
-        help='TOML file with \\[views] and lines such as colour = \\["col_*"]; or the word '
-        "'features' for one view per column.",
-    ),
+RowNames = Annotated[
+    str | None, Option("--id", metavar="COLUMN", help="Column that names the rows.")
 ]
-View = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--view", metavar="NAME=PATTERN", help="A view by name patterns: 'colour=col_*'. Repeat it."
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option("--drop", metavar="PATTERN", help="Columns to leave out. Repeat it."),
-]
-Encode = Annotated[
-    list[str] | None,
-    typer.Option("--encode", metavar="PATTERN", help="Columns to take as categories. Repeat it."),
-]
-Label = Annotated[
-    str | None, typer.Option("--label", metavar="COLUMN", help="Column that says what is normal.")
-]
+Label = Annotated[str | None, Option(metavar="COLUMN", help="Column that says what is normal.")]
 Normal = Annotated[
-    str | None,
-    typer.Option(
-        "--normal", metavar="VALUE", help="The label of normal rows (default: 1 of 1/-1)."
-    ),
+    str | None, Option(metavar="VALUE", help="The label of normal rows (default: 1 of 1/-1).")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results and errors.")]
-Sep = Annotated[
-    str | None,
-    typer.Option("--sep", metavar="CHAR", help="What separates cells: ',' ';' tab. Found out."),
+MissingView = Annotated[
+    list[str] | None, Option(metavar="VIEW", help="A view to do without. Repeat it.")
 ]
-Decimal = Annotated[
-    str | None, typer.Option("--decimal", metavar="CHAR", help="Decimal mark: '.' or ','.")
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option("--encoding", metavar="NAME", help="Of text files: utf-8, cp1252, ... Found out."),
-]
-Sheet = Annotated[
-    str | None, typer.Option("--sheet", metavar="NAME", help="Of Excel files; the first one.")
-]
-Missing = Annotated[
-    str | None, typer.Option("--missing", metavar="HOW", help="Empty cells: impute, error or flag.")
-]
+Missing = Annotated[str | None, Option(metavar="HOW", help="Empty cells: impute, error or flag.")]
 Empty = Annotated[
     list[str] | None,
-    typer.Option(
-        "--empty",
+    Option(
         metavar="TEXT",
         help="A text or number that stands for an empty cell, beside NA, n/a, - and so on. "
         "Repeat it.",
     ),
 ]
-Kind = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--kind",
-        metavar="PATTERN=KIND",
-        help="What columns are: number, category, date, identifier, left out. Repeat it.",
-    ),
+Drop = Annotated[
+    list[str] | None, Option(metavar="PATTERN", help="Columns to leave out. Repeat it.")
 ]
-Dates = Annotated[
-    str | None, typer.Option(help="Dates: drop, or parts (hour of day, day of week).")
-]
-MissingView = Annotated[
-    list[str] | None,
-    typer.Option("--missing-view", metavar="VIEW", help="A view to do without. Repeat it."),
-]
+Json = Annotated[bool, Option("--json", help="Print JSON on standard output.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Say nothing but results and errors.")]
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How text files are written."""
+
+    sep: Annotated[
+        str | None, Option(metavar="CHAR", help="What separates cells: ',' ';' tab. Found out.")
+    ] = None
+    decimal: Annotated[str | None, Option(metavar="CHAR", help="Decimal mark: '.' or ','.")] = None
+    encoding: Annotated[
+        str | None, Option(metavar="NAME", help="Of text files: utf-8, cp1252, ... Found out.")
+    ] = None
+
+    def text(self) -> TextFormat:
+        """The same for `kernull.tables`, where "tab" is a tab."""
+        # Imported here: `kernull --help` should not pull in NumPy.
+        from kernull.tables import TextFormat
+
+        sep = {"tab": "\t", "\\t": "\t"}.get(self.sep or "", self.sep)
+        try:
+            return TextFormat(sep, self.decimal, self.encoding)
+        except ValueError as error:
+            raise UsageError(f"--{error}") from None
+
+
+@dataclass(frozen=True)
+class FileForm(TextForm):
+    """How files are written."""
+
+    sheet: Annotated[str | None, Option(metavar="NAME", help="Of Excel files; the first one.")] = (
+        None
+    )
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """What may be lacking in new rows."""
+
+    missing: Missing = None
+    empty: Empty = None
+    drop: Drop = None
+
+
+NO_GAPS = Gaps()
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a table to learn from are."""
+
+    views: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            help='TOML file with \\[views] and lines such as colour = \\["col_*"]; or the word '
+            "'features' for one view per column.",
+        ),
+    ] = None
+    view: Annotated[
+        list[str] | None,
+        Option(metavar="NAME=PATTERN", help="A view by name patterns: 'colour=col_*'. Repeat it."),
+    ] = None
+    kind: Annotated[
+        list[str] | None,
+        Option(
+            metavar="PATTERN=KIND",
+            help="What columns are: number, category, date, identifier, left out. Repeat it.",
+        ),
+    ] = None
+    drop: Drop = None
+    encode: Annotated[
+        list[str] | None,
+        Option(metavar="PATTERN", help="Columns to take as categories. Repeat it."),
+    ] = None
+    dates: Annotated[
+        str | None, Option(help="Dates: drop, or parts (hour of day, day of week).")
+    ] = None
+    missing: Missing = None
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Parameters of the estimator, and how many rows it sees."""
+
+    p: Annotated[
+        float | None, Option(min=1.0, help="Norm of the weights: 1 sparse, inf uniform.")
+    ] = None
+    delta: Annotated[float | None, Option(help="Ridge relative to the number of rows.")] = None
+    width: Annotated[
+        list[float] | None, Option(help="Kernel width against the mean distance. Repeat it.")
+    ] = None
+    kernel: Annotated[
+        list[str] | None, Option(help="rbf, laplacian, linear, polynomial, cosine. Repeat it.")
+    ] = None
+    scaling: Annotated[str | None, Option(help="standard, whiten, whiten-raw, none, auto.")] = None
+    solver: Annotated[str | None, Option(help="Solver of the weights.")] = None
+    decision: Annotated[str | None, Option(help="evidence (each kernel calibrated), or sum.")] = (
+        None
+    )
+    false_alarm_rate: Annotated[
+        float | None, Option(help="Share of normal rows that may be flagged: 0.05.")
+    ] = None
+    calibration: Annotated[
+        str | None, Option(help="loo (all rows), folds (refits), split (rows held out), auto.")
+    ] = None
+    contamination: Annotated[
+        float | None,
+        Option(help="Share of the training rows that may not be normal; they hardly count."),
+    ] = None
+    sample: Annotated[
+        int | None, Option(min=2, help="Learn from so many rows, drawn at random.")
+    ] = None
+    storage: Annotated[
+        str | None, Option(help="Kernels: dense, tiled (on the fly), nystroem, auto.")
+    ] = None
+
+
+def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer takes it, with the options of its groups one by one."""
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {}
+    options: list[inspect.Parameter] = []
+    for name, option in signature.parameters.items():
+        if is_dataclass(option.annotation):
+            groups[name] = option.annotation
+            options += inspect.signature(groups[name], eval_str=True).parameters.values()
+        else:
+            options.append(option)
+
+    @functools.wraps(command)
+    def call(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    by_name = [option.replace(kind=option.KEYWORD_ONLY) for option in options]
+    call.__signature__ = signature.replace(parameters=by_name)  # type: ignore[attr-defined]
+    call.__annotations__ = {option.name: option.annotation for option in by_name}
+    return call

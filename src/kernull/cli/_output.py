@@ -161,7 +161,7 @@ class _CollectedWriter:
 
 
 @contextlib.contextmanager
-def open_rows(
+def row_writer(
     path: str, names: Sequence[str], as_json: bool = False, formulas: bool = False
 ) -> Iterator[RowWriter | _CollectedWriter]:
     """A writer for rows, by the suffix of a file or for standard output (``-``)."""

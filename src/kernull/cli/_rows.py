@@ -13,15 +13,16 @@ from kernull._whole import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, print_json, progress, stdout
 from kernull.cli._judging import extra_names, judge
-from kernull.cli._models import check_labels, labels, load_fitted
-from kernull.cli._output import SUFFIXES, check_writable, finite, open_rows
+from kernull.cli._models import check_labels, labels, open_rows
+from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
 from kernull.cli._settings import matching
-from kernull.cli._tables import CHUNK_ROWS, FileFormat, open_table
+from kernull.tables.reading import CHUNK_ROWS
 
 
 def score(
     model: o.ModelFile,
     data: o.DataFile,
+    *,
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - for stdout.")
     ] = "-",
@@ -30,13 +31,8 @@ def score(
         typer.Option(metavar="PATTERN", help="Columns to copy to the output. Repeat it."),
     ] = None,
     missing_view: o.MissingView = None,
-    missing: o.Missing = None,
-    empty: o.Empty = None,
-    drop: o.Drop = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
-    sheet: o.Sheet = None,
+    gaps: o.Gaps,
+    form: o.FileForm,
     chunk_rows: Annotated[int, typer.Option(min=1, help="Rows read at once.")] = CHUNK_ROWS,
     leave_formulas: Annotated[
         bool,
@@ -58,13 +54,11 @@ def score(
     check_writable(out, () if out == "-" else SUFFIXES, inputs=[model, data])
     from kernull.report import can_explain
 
-    fitted = load_fitted(model, missing_view or [], missing, empty)
-    source = open_table(data, FileFormat(sep, decimal, encoding, sheet), chunk_rows, quiet)
-    fitted = fitted.for_source(source, drop or [])
+    fitted, source = open_rows(model, data, missing_view, gaps, form, quiet, chunk_rows)
     kept = matching(keep or [], source.names, "--keep")
     explained = can_explain(fitted.model)
-    more = extra_names(fitted)
-    own = ["score", "p_value", "flag", *more, *(["top_view"] if explained else []), "remarks"]
+    extra = extra_names(fitted)
+    own = ["score", "p_value", "flag", *extra, *(["top_view"] if explained else []), "remarks"]
     taken = [name for name in kept if name in ("row", *own)]
     if taken:
         raise UsageError(
@@ -72,7 +66,7 @@ def score(
         )
     names = ["row", *kept, *own]
     rows = flagged = noted = 0
-    with progress(quiet) as bar, open_rows(out, names, json, leave_formulas) as writer:
+    with progress(quiet) as bar, row_writer(out, names, json, leave_formulas) as writer:
         task = bar.add_task("Scoring", total=source.size)
         for raw, done in source.chunks():
             chunk = fitted.see(raw)
@@ -81,7 +75,7 @@ def score(
             copied = [chunk.text(name) for name in kept]
             top = [] if judged.top_view is None else [judged.top_view]
             flags = judged.flagged.astype(int)
-            found = [judged.extra.get(name, [float("nan")] * len(chunk)) for name in more]
+            found = [judged.extra.get(name, [float("nan")] * len(chunk)) for name in extra]
             judgement = [judged.scores, judged.p_values, flags, *found, *top, judged.notes]
             writer.write([numbers, *copied, *judgement])
             rows, flagged = rows + len(chunk), flagged + int(flags.sum())
@@ -91,20 +85,19 @@ def score(
         print_json({"rows": rows, "flagged": flagged, "noted": noted, "out": out})
     else:
         place = "" if out == "-" else f" Saved {out}."
-        gaps = f" {noted:,} with empty cells or new values: see remarks." if noted else ""
-        note(f"{flagged:,} of {rows:,} rows flagged ({flagged / rows:.1%}).{gaps}{place}", quiet)
+        more = f" {noted:,} with empty cells or new values: see remarks." if noted else ""
+        note(f"{flagged:,} of {rows:,} rows flagged ({flagged / rows:.1%}).{more}{place}", quiet)
 
 
 def explain(
     model: o.ModelFile,
     data: o.DataFile,
+    *,
     row: Annotated[
         list[str] | None,
         typer.Option(help="Number of a row, from 1, or its name with --id. Repeat it."),
     ] = None,
-    names: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")
-    ] = None,
+    names: o.RowNames = None,
     flagged: Annotated[
         bool, typer.Option("--flagged", help="Rows that are flagged, and no others.")
     ] = False,
@@ -112,13 +105,8 @@ def explain(
         int | None, typer.Option(min=1, help="So many of the lowest scores: 5 without --flagged.")
     ] = None,
     missing_view: o.MissingView = None,
-    missing: o.Missing = None,
-    empty: o.Empty = None,
-    drop: o.Drop = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
-    sheet: o.Sheet = None,
+    gaps: o.Gaps,
+    form: o.FileForm,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -129,9 +117,7 @@ def explain(
     """
     from kernull.cli._judging import Explainer
 
-    fitted = load_fitted(model, missing_view or [], missing, empty)
-    source = open_table(data, FileFormat(sep, decimal, encoding, sheet), quiet=quiet)
-    fitted = fitted.for_source(source, drop or [])
+    fitted, source = open_rows(model, data, missing_view, gaps, form, quiet)
     if names is not None and names not in source.names:
         raise UsageError(f"--id: {source.label} has no column {names!r}.")
     explainer = Explainer(fitted, row or [], names, flagged, top)
@@ -156,33 +142,25 @@ def explain(
 def report(
     model: o.ModelFile,
     data: o.DataFile,
+    *,
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write; - for stdout.")
     ] = "report.html",
     label: o.Label = None,
     normal: o.Normal = None,
-    names: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")
-    ] = None,
+    names: o.RowNames = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Flagged rows to list.")] = 500,
     missing_view: o.MissingView = None,
-    missing: o.Missing = None,
-    empty: o.Empty = None,
-    drop: o.Drop = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
-    sheet: o.Sheet = None,
+    gaps: o.Gaps,
+    form: o.FileForm,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Write a report: one HTML page with the findings, their reasons, drift and the model."""
     check_writable(out, inputs=[model, data])
     check_labels(label, normal)
-    fitted = load_fitted(model, missing_view or [], missing, empty)
-    source = open_table(data, FileFormat(sep, decimal, encoding, sheet), quiet=quiet)
-    fitted = fitted.for_source(source, drop or [])
+    fitted, source = open_rows(model, data, missing_view, gaps, form, quiet)
     if names is not None and names not in source.names:
         raise UsageError(f"--id: {source.label} has no column {names!r}.")
     with progress(quiet) as bar:
@@ -223,6 +201,7 @@ def report(
 def evaluate(
     model: o.ModelFile,
     data: o.DataFile,
+    *,
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Column that says what is normal.")],
     normal: o.Normal = None,
     curves: Annotated[
@@ -230,22 +209,15 @@ def evaluate(
         typer.Option(metavar="FILE", help="Write the curves: false alarms, caught, precision."),
     ] = None,
     missing_view: o.MissingView = None,
-    missing: o.Missing = None,
-    empty: o.Empty = None,
-    drop: o.Drop = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
-    sheet: o.Sheet = None,
+    gaps: o.Gaps,
+    form: o.FileForm,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Judge a model by labelled rows: AUC, average precision, and what its threshold does."""
     if curves is not None:
         check_writable(curves, (".csv", ".tsv", ".jsonl", ".parquet"), inputs=[model, data])
-    fitted = load_fitted(model, missing_view or [], missing, empty)
-    source = open_table(data, FileFormat(sep, decimal, encoding, sheet), quiet=quiet)
-    fitted = fitted.for_source(source, drop or [])
+    fitted, source = open_rows(model, data, missing_view, gaps, form, quiet)
     with progress(quiet) as bar:
         task = bar.add_task("Judging", total=source.size)
         rows = fitted.see(source.read())
@@ -306,7 +278,7 @@ def _write_curves(scores: Array, y: Array, path: str) -> None:
     ends = np.append(np.flatnonzero(np.diff(ranked) != 0), len(ranked) - 1)
     caught, false = np.cumsum(odd)[ends], np.cumsum(~odd)[ends]
     names = ["threshold", "false_alarms", "caught", "precision"]
-    with open_rows(path, names) as writer:
+    with row_writer(path, names) as writer:
         writer.write(
             [ranked[ends], false / (~odd).sum(), caught / odd.sum(), caught / (caught + false)]
         )

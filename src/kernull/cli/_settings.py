@@ -5,22 +5,25 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from kernull._typing import Array
 from kernull.cli._console import DataError, UsageError
-from kernull.cli._tables import FileFormat
+from kernull.cli._options import Columns, FileForm, Learning
 from kernull.tables.kinds import listed, match_columns
 from kernull.tables.table import Table
 
-_TEXT = ("dates", "missing", "label", "normal", "sep", "decimal", "encoding", "sheet", "scaling",
-         "solver", "calibration", "decision", "storage")  # fmt: skip
-_NUMBERS = ("p", "delta", "false_alarm_rate", "contamination")
-_LISTS = ("kernel", "width", "drop", "encode", "empty")
+#: Options that a file may have, with their types; views and kinds are tables of their own.
+_TYPES: dict[str, Any] = {
+    **get_type_hints(Learning), **get_type_hints(FileForm),
+    "dates": str | None, "missing": str | None, "label": str | None, "normal": str | None,
+    "drop": list[str] | None, "encode": list[str] | None, "empty": list[str] | None,
+    "select": bool, "views": dict, "kinds": dict,
+}  # fmt: skip
 #: Options that the estimator takes, by the name of its parameter.
 PARAMETERS = {"kernel": "kernels", "width": "widths"} | {
     name: name for name in ("scaling", "p", "delta", "solver", "calibration", "decision",
@@ -35,24 +38,17 @@ class Settings:
     given: dict[str, Any]
 
     @property
-    def views(self) -> dict[str, list[str]] | str | None:
-        """Patterns of columns by view."""
-        return self.given.get("views")
-
-    @property
-    def kinds(self) -> dict[str, str]:
-        """Kinds by pattern of columns."""
-        return self.given.get("kinds") or {}
-
-    @property
-    def form(self) -> FileFormat:
+    def form(self) -> FileForm:
         """How files are written."""
-        return FileFormat(*(self.given.get(n) for n in ("sep", "decimal", "encoding", "sheet")))
+        return FileForm(**{field.name: self.given.get(field.name) for field in fields(FileForm)})
 
-    def text(self, name: str) -> str | None:
-        """One option that is text."""
-        value = self.given.get(name)
-        return None if value is None else str(value)
+    def table(self) -> dict[str, Any]:
+        """Parameters of `kernull.tables.TableViews`."""
+        return {
+            n: self.given[n]
+            for n in ("views", "kinds", "dates", "missing", "empty")
+            if n in self.given
+        }
 
     def parameters(self) -> dict[str, Any]:
         """Parameters of the estimator."""
@@ -94,24 +90,23 @@ def _checked(name: str, value: Any, file: str) -> Any:
         if isinstance(value, dict) and all(isinstance(kind, str) for kind in value.values()):
             return value
         raise DataError(f"{place}: kinds must be a table such as shift = 'category'.")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if name in _TEXT and (isinstance(value, str) or (name == "normal" and number)):
+    kind, number = _TYPES.get(name), isinstance(value, int | float) and not isinstance(value, bool)
+    if kind == (str | None) and (isinstance(value, str) or (name == "normal" and number)):
         return str(value)
-    if name in _NUMBERS and number:
+    if kind == (float | None) and number:
         return float(value)
-    if name == "sample" and isinstance(value, int) and number and value >= 2:
+    if kind == (int | None) and isinstance(value, int) and number and value >= 2:
         return value
-    if name in _LISTS:
+    if kind is bool and isinstance(value, bool):
+        return value
+    if kind in (list[str] | None, list[float] | None):
         items = value if isinstance(value, list) else [value]
-        kind: Any = int | float if name == "width" else str
-        if items and all(isinstance(item, kind) for item in items):
+        each: Any = int | float if kind == (list[float] | None) else str
+        if items and all(isinstance(item, each) for item in items):
             return items
-    if name == "select" and isinstance(value, bool):
-        return value
-    known = {*_TEXT, *_NUMBERS, *_LISTS, "sample", "select", "views", "kinds"}
-    if name not in known:
+    if kind is None:
         raise UsageError(
-            f"{place}: no option {name!r}; expected some of {', '.join(sorted(known))}."
+            f"{place}: no option {name!r}; expected some of {', '.join(sorted(_TYPES))}."
         )
     raise UsageError(f"{place}: {name} = {value!r} is not of the right type.")
 
@@ -219,6 +214,13 @@ def read_views(file: str | None, options: Sequence[str]) -> dict[str, list[str]]
             )
         views.setdefault(name.strip(), []).extend(items)
     return views or None
+
+
+def read_columns(columns: Columns) -> dict[str, Any]:
+    """Parameters of `kernull.tables.TableViews`; None, or nothing, where nothing was said."""
+    kinds = read_kinds(columns.kind or [], columns.drop or [], columns.encode or [])
+    views = read_views(columns.views, columns.view or [])
+    return {"views": views, "kinds": kinds, "dates": columns.dates, "missing": columns.missing}
 
 
 def read_kinds(

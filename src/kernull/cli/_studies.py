@@ -10,15 +10,15 @@ import typer
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, print_json, progress, stdout
 from kernull.cli._judging import judge
-from kernull.cli._models import Fitted, TrainingTable, labels, load_fitted, training
+from kernull.cli._models import Fitted, TrainingTable, labels, load_fitted, open_table, training
 from kernull.cli._rows import evaluation
-from kernull.cli._settings import read_kinds, read_views
-from kernull.cli._tables import FileFormat, open_table
+from kernull.cli._settings import read_columns
 from kernull.tables.table import Table
 
 
 def compare(
     data: o.DataFile,
+    *,
     test: Annotated[str, typer.Option(metavar="FILE", help="Labelled rows to judge by.")],
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Column that says what is normal.")],
     normal: o.Normal = None,
@@ -32,18 +32,9 @@ def compare(
     model: Annotated[
         list[str] | None, typer.Option("--model", metavar="MODEL", help="A saved model. Repeat it.")
     ] = None,
-    views: o.Views = None,
-    view: o.View = None,
-    kind: o.Kind = None,
-    drop: o.Drop = None,
-    encode: o.Encode = None,
-    dates: o.Dates = None,
-    missing: o.Missing = None,
+    columns: o.Columns,
     empty: o.Empty = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
-    sheet: o.Sheet = None,
+    form: o.FileForm,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -54,14 +45,11 @@ def compare(
     fit; 'default' is.
     """
     chosen = _chosen(method, model)
-    saved = [(path, load_fitted(path, empty=empty)) for path in model or []]
-    form = FileFormat(sep, decimal, encoding, sheet)
+    saved = [(path, load_fitted(path, gaps=o.Gaps(empty=empty))) for path in model or []]
     table = training(
-        data, read_views(views, view or []), read_kinds(kind or [], drop or [], encode or []),
-        label, normal, quiet, form=form, dates=dates or "drop", missing=missing or "impute",
-        empty=empty or (), label_optional=True,
-    )  # fmt: skip
-    source = open_table(test, form, quiet=quiet)
+        data, form, label, normal, quiet, label_optional=True, empty=empty, **read_columns(columns)
+    )
+    source = open_table(test, form, quiet)
     judged = source.read()
     y = labels(judged, label, normal)
     if len(set(y.tolist())) < 2:

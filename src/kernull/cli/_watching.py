@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,19 +20,14 @@ from kernull.cli._console import DataError, UsageError, note, stdout
 from kernull.cli._following import Follower
 from kernull.cli._models import Fitted, load_fitted
 from kernull.cli._output import check_writable
-from kernull.cli._tables import FileFormat
 from kernull.tables.table import Table
-
-if TYPE_CHECKING:
-    from kernull.cli._following import Follower
 
 
 def watch(
     model: o.ModelFile,
     data: Annotated[str, typer.Argument(metavar="DATA", help="A growing CSV file; - for stdin.")],
-    names: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")
-    ] = None,
+    *,
+    names: o.RowNames = None,
     alarm_every: Annotated[
         float,
         typer.Option(min=100, help="Drift: at most one false alarm in so many rows on average."),
@@ -51,12 +46,8 @@ def watch(
             help="Keep here how far it came and what the drift test knows, and go on from there.",
         ),
     ] = None,
-    missing: o.Missing = None,
-    empty: o.Empty = None,
-    drop: o.Drop = None,
-    sep: o.Sep = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
+    gaps: o.Gaps,
+    form: o.TextForm,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -67,13 +58,12 @@ def watch(
     --state, a later call goes on where this one ended, with the drift test as it was; without, it
     starts at the first row.
     """
-    fitted = load_fitted(model, (), missing, empty)
+    fitted = load_fitted(model, gaps=gaps)
     if data != "-" and not Path(data).is_file():
         raise UsageError(f"{data}: no such file; watch follows a CSV file, or - for stdin.")
     if Path(data).suffix.lower() not in ("", ".csv", ".tsv", ".txt", ".log"):
         raise UsageError(f"{data}: watch follows CSV files only; use score for other formats.")
-    watcher = Watcher(fitted, names, alarm_every, every_row, json, drop or [])
-    form = FileFormat(sep, decimal, encoding)
+    watcher = Watcher(fitted, names, alarm_every, every_row, json, gaps.drop or [])
     follower = Follower(data, form, until_end, interval, quiet)
     keeper = None if state is None else WatchState(state, model, watcher, follower)
     if keeper is not None and keeper.resume():
