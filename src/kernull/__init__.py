@@ -20,7 +20,7 @@ _PUBLIC = {
     "KernelPCANovelty": "kernull.estimators",
     "MultiKernelOneClassSVM": "kernull.estimators",
     "MultiKernelSVDD": "kernull.estimators",
-    "PAPER": "kernull.estimators.fisher",
+    "PAPER": "kernull.estimators.parameters",
     "Explanation": "kernull.inspection",
     "explain_columns": "kernull.inspection",
     "load": "kernull.io",

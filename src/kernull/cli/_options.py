@@ -184,6 +184,6 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     by_name = [option.replace(kind=option.KEYWORD_ONLY) for option in options]
-    call.__signature__ = signature.replace(parameters=by_name)  # type: ignore[attr-defined]
+    vars(call)["__signature__"] = signature.replace(parameters=by_name)  # typer asks for it
     call.__annotations__ = {option.name: option.annotation for option in by_name}
     return call

@@ -1,9 +1,8 @@
 """Estimators with scikit-learn's interface."""
 
 from kernull.estimators.fisher import MultiKernelFisherNull
-from kernull.estimators.fused import FisherNull, GaussianProcessOneClass
+from kernull.estimators.fused import FisherNull, GaussianProcessOneClass, KernelPCANovelty
 from kernull.estimators.joint import JointMultiKernelFisherNull
-from kernull.estimators.kpca import KernelPCANovelty
 from kernull.estimators.svm import MultiKernelOneClassSVM, MultiKernelSVDD
 
 __all__ = [

@@ -32,7 +32,7 @@ from kernull.estimators.inputs import (
     read_weights,
     rollback_on_error,
 )
-from kernull.estimators.learned import Learned
+from kernull.estimators.parameters import Learned
 from kernull.models import (
     Explanation,
     Fitted,
@@ -279,12 +279,10 @@ class OneClassKernelEstimator(KernelEstimator):
 
         Parameters
         ----------
-        X : table of shape (m, d), or kernels of shape (J, m, n)
-            The rows to judge together.
+        X, missing_views
+            Rows to judge together, and views to do without, as in `score_samples`.
         fdr : float in (0, 1), default=0.1
             Bound of the expected share of normal rows among those flagged.
-        missing_views : str or list of str, optional
-            Views to do without; see `score_samples`.
 
         Returns
         -------

@@ -21,8 +21,7 @@ from kernull.estimators.inputs import (
     read_weights_method,
     rollback_on_error,
 )
-from kernull.estimators.learned import Learned
-from kernull.estimators.parameters import documented, keep
+from kernull.estimators.parameters import Learned, documented, keep
 from kernull.models import Fitted, TableKernels, view_names
 from kernull.models.contamination import WIDE, learn_contaminated, read_contamination
 from kernull.models.evidence import EvidenceMethod
@@ -42,21 +41,6 @@ from kernull.models.growing import (
 from kernull.models.growing import relearn as relearned
 from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
-
-#: The paper's setting: ``MultiKernelFisherNull(**kernull.PAPER)``. Its p, delta and width are
-#: chosen on a validation set; these stand in the middle of its grids.
-PAPER: dict[str, Any] = {
-    "decision": "sum",
-    "kernels": "rbf",
-    "scaling": "standard",
-    "widths": 0.5,
-    "normalize": "none",
-    "reference": None,
-    "p": 2.0,
-    "delta": 1e-3,
-    "solver": "paper",
-    "score_type": "projection",
-}
 
 
 @documented
@@ -108,9 +92,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
     ----------
     {weights_}
     coef_ : array of shape (n,)
-        Coefficients a of the training rows (of those with positive weight). Under
+        Coefficients a of the training rows of positive weight, then of the rows of reference. Under
         ``storage="nystroem"``, of shape (J, landmarks): those of the landmark rows, by kernel.
-        Those of the rows of reference come last.
     scaling_ : dict of str to list of str
         The scalings of each view (tables only).
     widths_ : dict of str to list of float
@@ -191,6 +174,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
 
     contamination: float | None
     decision: str
+    suspects_: Indices
 
     _matrix_free = True
     _offers_refits = True
@@ -246,7 +230,6 @@ class MultiKernelFisherNull(AdditiveEstimator):
             Training rows, all taken to be normal; a stack of kernels when
             ``kernels="precomputed"``. Torch tensors on a GPU are solved on that GPU.
         y : ignored
-            Present for scikit-learn's interface.
         sample_weight : array of shape (n,), optional
             Trust in each row, against the others: only ratios matter, so a constant weight changes
             nothing. A row that is trusted less may be missed by the model and counts less in ranks.
@@ -264,8 +247,6 @@ class MultiKernelFisherNull(AdditiveEstimator):
         """
         self._fit(X, sample_weight, client, groups)
         return self
-
-    suspects_: Indices
 
     def _learn(self, rows: Any, weight: Any, client: Any, groups: Any = None) -> Fitted:
         if hasattr(self, "suspects_"):
@@ -302,18 +283,17 @@ class MultiKernelFisherNull(AdditiveEstimator):
 
         Parameters
         ----------
-        X : table of shape (m, d), or kernels of shape (J, m, n)
+        X, missing_views
+            Rows, and views to do without, as in `score_samples`.
         by : {"kernel", "view"}, default="kernel"
             One column per kernel, or per view in the order of ``views``.
-        missing_views : str or list of str, optional
-            Views to do without; see `score_samples`.
 
         Returns
         -------
         array of shape (m, J) or (m, V)
         """
         model = self._without(missing_views)
-        cross, _ = self._cross(model, X, view_names(missing_views))
+        cross = self._cross(model, X, view_names(missing_views))[0]
         return match_container(model.evidence(cross, by), X)  # type: ignore[no-any-return]
 
     @available_if(by_evidence)  # type: ignore[untyped-decorator]
@@ -351,7 +331,6 @@ class MultiKernelFisherNull(AdditiveEstimator):
             New rows; with precomputed kernels, between them and the rows of the model followed
             by themselves.
         y : ignored
-            Present for scikit-learn's interface.
         sample_weight : array of shape (k,), optional
             Trust in each new row, as in `fit`.
         relearn : bool, default=False
@@ -370,8 +349,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         ``sample_indices_`` tells which of all rows seen are still there.
         """
         self._check_clean("partial_fit")
-        budget, rate = read_budget(self.max_samples), self.false_alarm_rate
-        given = self._pairwise
+        budget, rate, given = read_budget(self.max_samples), self.false_alarm_rate, self._pairwise
         check_growing(self.calibration, self.reference, "partial_fit")
         limit, dtype = parse_memory_limit(self.memory_limit), read_dtype(self.dtype)
         held = self.model_.kernels.n if hasattr(self, "model_") else np.inf  # a fit sees to itself
@@ -385,9 +363,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
             else:
                 if relearn:
                     check_relearning(self.model_)
-                model, rows = growing(self.model_, limit), as_numpy(X)
-                if not given:
-                    rows = read_table(self, rows, reset=False)
+                model = growing(self.model_, limit)
+                rows = as_numpy(X) if given else read_table(self, as_numpy(X), reset=False)
                 # rows of a table, or of kernels (J, k, n + k)
                 k = np.shape(rows)[-2] if np.ndim(rows) >= 2 else 0
                 weight = read_new_weights(as_numpy(sample_weight), k)
@@ -395,11 +372,9 @@ class MultiKernelFisherNull(AdditiveEstimator):
             excess = 0 if budget is None else model.kernels.n - budget
             if excess > 0:
                 model = drop_least_useful(model, excess, rate)
-            self.model_ = (
-                relearned(model, read_weights_method(self), rate, dtype, limit)
-                if relearn
-                else model
-            )
+            if relearn:
+                model = relearned(model, read_weights_method(self), rate, dtype, limit)
+            self.model_ = model
         return self
 
     def forget(self, indices: Any) -> Self:

@@ -21,8 +21,7 @@ from kernull.estimators.inputs import (
     read_weights,
     rollback_on_error,
 )
-from kernull.estimators.learned import Learned, LearnedByTask
-from kernull.estimators.parameters import documented, keep
+from kernull.estimators.parameters import Learned, LearnedByTask, documented, keep
 from kernull.estimators.tasks import (
     check_room,
     read_given_tasks,
@@ -172,7 +171,6 @@ class JointMultiKernelFisherNull(KernelEstimator):
         X : table of shape (n, d), or precomputed kernels (see the notes of the class)
             Training rows of all tasks, all taken to be normal for their task.
         y : ignored
-            Present for scikit-learn's interface.
         sample_weight : array of shape (n,), optional
             Trust in each row, as in `MultiKernelFisherNull`.
         groups : array of shape (n,), optional
@@ -302,11 +300,11 @@ class JointMultiKernelFisherNull(KernelEstimator):
         -------
         array of shape (m,), or a mapping of these where X is one
         """
-        return self._by_task(X, groups, lambda task, cross, _: task.score(cross))
+        return self._by_task(X, groups, lambda task, cross: task.score(cross))
 
     def decision_function(self, X: Any, groups: Any = None) -> Any:
         """Score minus the threshold of the row's task: negative where a row is flagged."""
-        return self._by_task(X, groups, lambda task, cross, _: task.score(cross) - task.threshold)
+        return self._by_task(X, groups, lambda task, cross: task.score(cross) - task.threshold)
 
     def predict(self, X: Any, groups: Any = None) -> Any:
         """+1 for rows that are normal for their task, -1 for flagged ones."""
@@ -317,24 +315,22 @@ class JointMultiKernelFisherNull(KernelEstimator):
 
     def contributions(self, X: Any, groups: Any = None) -> Any:
         """Contribution of each kernel to the projection of each row, of shape (m, J)."""
-        return self._by_task(X, groups, lambda task, cross, _: task.rule.contributions(cross))
+        return self._by_task(X, groups, lambda task, cross: task.rule.contributions(cross))
 
     @available_if(by_evidence)  # type: ignore[untyped-decorator]
     def evidence(self, X: Any, groups: Any = None, *, by: str = "kernel") -> Any:
         """Evidence against each row by its task, in nats; see `MultiKernelFisherNull.evidence`."""
-        return self._by_task(X, groups, lambda task, cross, _: task.evidence(cross, by))
+        return self._by_task(X, groups, lambda task, cross: task.evidence(cross, by))
 
     @available_if(by_evidence)  # type: ignore[untyped-decorator]
     def rarity(self, X: Any, groups: Any = None) -> Any:
         """One in so many normal rows of its task is as unusual as each row."""
-        return self._by_task(
-            X, groups, lambda task, cross, _: task.rule.rarity(-task.score(cross))[0]
-        )
+        return self._by_task(X, groups, lambda task, cross: task.rule.rarity(-task.score(cross))[0])
 
     def p_values(self, X: Any, groups: Any = None) -> Any:
         """Conformal p-value of each row among the leave-one-out scores of its task."""
         return self._by_task(
-            X, groups, lambda task, cross, _: task.calibration.p_values(task.score(cross))
+            X, groups, lambda task, cross: task.calibration.p_values(task.score(cross))
         )
 
     def detect(self, X: Any, fdr: float = 0.1, groups: Any = None) -> Any:
@@ -364,9 +360,9 @@ class JointMultiKernelFisherNull(KernelEstimator):
         }
 
     def _by_task(self, X: Any, groups: Any, call: Any) -> Any:
-        """What ``call(task, cross, table)`` gives for each row, in the order of the rows."""
+        """What ``call(task, cross)`` gives for each row, in the order of the rows."""
         asked = tasks_asked(self, X, groups)
-        parts = {name: call(task, cross, table) for name, (task, cross, table, _) in asked.items()}
+        parts = {name: call(task, cross) for name, (task, cross, _, _) in asked.items()}
         if isinstance(X, Mapping) and not hasattr(X, "shape"):
             return parts
         if not parts:

@@ -10,8 +10,7 @@ from kernull._typing import Indices
 from kernull.calibration import check_folds
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import check_number
-from kernull.estimators.learned import Learned
-from kernull.estimators.parameters import documented, keep
+from kernull.estimators.parameters import Learned, documented, keep
 from kernull.models.support import SupportMethod
 
 

@@ -19,8 +19,7 @@ from kernull.calibration import LeftOut, check_folds, cross_scores
 from kernull.errors import need
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import read_table
-from kernull.estimators.learned import Learned
-from kernull.estimators.parameters import keep
+from kernull.estimators.parameters import Learned, keep
 from kernull.models.fused import fuse
 from kernull.models.fusion import fused_blocks
 from kernull.models.kernels import Training
@@ -209,7 +208,6 @@ class TableDetector(OutlierMixin, BaseEstimator):
         X : table of shape (n, d)
             Training rows, all taken to be normal.
         y : ignored
-            Present for scikit-learn's interface.
 
         Returns
         -------
