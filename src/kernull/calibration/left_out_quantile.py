@@ -13,7 +13,7 @@ from scipy.special import ndtri
 
 from kernull._typing import Array, Indices
 from kernull.views.quantile import OUTER, Ranks, ranked_columns
-from kernull.views.scaling import constant_columns, unseen_step
+from kernull.views.scaling import ROUNDING, unseen_step
 
 #: Entries (rows x rows x columns) up to which others' ranks are shifted one by one.
 EXACT_CELLS = 5 * 10**6
@@ -25,15 +25,18 @@ Rows = Callable[[Indices], Array]
 def quantile_rows(X: Array, weight: Array) -> Rows:
     """Each row by the ranks of the others; their own scores move by one rank towards it."""
     n, d = X.shape
-    U, Y, up, down, moves = _scores_without(X, weight)
     weighted = bool((weight != weight[0]).any())
-    if n * n * d > (EXACT_CELLS_WEIGHTED if weighted else EXACT_CELLS):
+    near = n * n * d > (EXACT_CELLS_WEIGHTED if weighted else EXACT_CELLS)
+    U, Y, *moved = _scores_without(X, weight, near=near)
+    if near:
+        (moves,) = moved
         # (|t| - m)^2 = t^2 - 2|t|m + ..., m the mean move of row k, and |t| is about t^2 / u.
         closing = 1.0 - np.minimum(2.0 * moves, 0.5)
         constant = np.einsum("ij,ij,ij->i", closing, Y, Y)
         left = np.column_stack([U**2, -2.0 * U, np.ones(n)])
         right = np.column_stack([closing, closing * Y, constant]).T
         return lambda index: np.asarray(left[index] @ right)
+    up, down = moved
 
     def rows(index: Indices) -> Array:
         out = np.zeros((len(index), n))
@@ -84,13 +87,14 @@ def _score(share: Array) -> Array:
     return np.asarray(ndtri(np.clip(share, 1e-300, 1 - 1e-16)))
 
 
-def _scores_without(X: Array, weight: Array) -> tuple[Array, Array, Array, Array, Array]:
+def _scores_without(X: Array, weight: Array, *, near: bool) -> list[Array]:
     """Each row's scores without itself, all rows' scores, and how far others move.
 
     The moves are those of a row when one of unit weight above it (up), or below it (down), is left
-    out; and their mean, as a share of the column's usual difference of two scores.
+    out; or, if ``near`` will do, their mean as a share of the column's usual difference of two
+    scores.
     """
-    found = tuple(np.empty(X.shape) for _ in range(5))
+    found = [np.empty(X.shape) for _ in range(3 if near else 4)]
     W, score = float(weight.sum()), _Scores(weight)
     for columns, ranks in ranked_columns(X, None if score.unit else weight):
         middle, first = ranks.middle, ranks.starts == 0
@@ -99,13 +103,13 @@ def _scores_without(X: Array, weight: Array) -> tuple[Array, Array, Array, Array
         lower = np.where(first, middle, np.maximum(middle - 1.0, 1e-9))
         down = np.where(first, 0.0, usual - score(lower, W - 1.0))
         # where the value is seen again, then where it is not
-        own = weight[ranks.order]
-        without = score(middle - own / 2, W - own)
+        own = np.ones((1, len(X))) if score.unit else weight[ranks.order]
+        without = score(middle - own / 2, W - own) + np.zeros(ranks.values.shape)
         _set_alone(without, ranks, own, W, score)
-        moves = _mean_moves(ranks, own, W, usual, up, down)
-        for out, entries in zip(found, (without, usual, up, down, moves), strict=True):
+        moves = [_mean_moves(ranks, own, W, usual, up, down)] if near else [up, down]
+        for out, entries in zip(found, [without, usual, *moves], strict=True):
             out[:, columns] = ranks.by_row(entries)
-    return found  # type: ignore[return-value]
+    return found
 
 
 def _mean_moves(ranks: Ranks, weight: Array, W: float, Y: Array, up: Array, down: Array) -> Array:
@@ -128,33 +132,34 @@ def _set_alone(out: Array, ranks: Ranks, weight: Array, W: float, score: _Scores
     run = values[:, after] - values[:, before]
     rise = values[:, own] - values[:, before]
     part = np.divide(rise, run, out=np.zeros_like(run), where=single[:, own])
-    out[:, own] = np.where(single[:, own], left + part * (right - left), out[:, own])
+    np.copyto(out[:, own], left + part * (right - left), where=single[:, own])
     for at, others in ((0, slice(1, None)), (n - 1, slice(None, -1))):
-        column = np.flatnonzero(single[:, at])
+        column = np.flatnonzero(np.broadcast_to(single[:, at], len(values)))
         rest = values[column, others]
         step = np.sign(values[column, at] - rest[:, 0]) * unseen_step("quantile", n)
-        constant = constant_columns(rest.T)
+        constant = rest[:, -1] - rest[:, 0] <= ROUNDING * np.abs(rest[:, [0, -1]]).max(axis=1)
         out[column, at] = np.where(constant, step, _beyond(ranks, weight, W, column, at))
 
 
 def _beyond(ranks: Ranks, weight: Array, W: float, column: Indices, at: int) -> Array:
     """Scores of rows beyond all others, the first (at = 0) or last, by the slope of those."""
-    values, middle = ranks.values[column], ranks.middle[column]
-    pick, n = np.arange(len(column)), values.shape[1]
-    w = weight[column, at]
+    values, n = ranks.values[column], ranks.values.shape[1]
+    known = ranks.middle, ranks.starts, ranks.ends, weight
+    middle, starts, ends, weight = (a if len(a) == 1 else a[column] for a in known)
+    w, pick = weight[:, [at]], np.arange(len(middle))
     if at == 0:
-        share = (middle - w[:, None]) / (W - w)[:, None]
+        share = (middle - w) / (W - w)
         share[:, 0] = -np.inf
         end, other = 1, (share >= OUTER).argmax(axis=1)  # the outer tenth ends here
-        beside = np.minimum(ranks.ends[column, 1] + 1, n - 1)
-        other = np.where(ranks.starts[column, other] <= 1, beside, other)
+        beside = np.minimum(ends[:, 1] + 1, n - 1)
+        other = np.where(starts[pick, other] <= 1, beside, other)
     else:
-        share = middle / (W - w)[:, None]
+        share = middle / (W - w)
         share[:, -1] = np.inf
         end, other = n - 2, np.maximum((share <= 1 - OUTER).sum(axis=1) - 1, 0)
-        beside = np.maximum(ranks.starts[column, n - 2] - 1, 0)
-        other = np.where(ranks.ends[column, other] >= n - 2, beside, other)
-    scores = _score(np.stack([share[pick, end], share[pick, other]]))
-    run = values[pick, other] - values[:, end]
+        beside = np.maximum(starts[:, n - 2] - 1, 0)
+        other = np.where(ends[pick, other] >= n - 2, beside, other)
+    scores = _score(np.stack([share[:, end], share[pick, other]]))
+    run = values[np.arange(len(values)), other] - values[:, end]
     slope = np.divide(scores[1] - scores[0], run, out=np.zeros(len(column)), where=run != 0)
     return np.asarray(scores[0] + slope * (values[:, at] - values[:, end]))

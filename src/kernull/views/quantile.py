@@ -64,11 +64,12 @@ def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots
 
     def work(columns: slice) -> tuple[Array, Array, Indices, Array]:
         ranks = _ranks(np.ascontiguousarray(X[:, columns].T), sample_weight)
-        knots = _knots_of_ranks(ranks)
-        # Every entry has the score of its run.
-        runs = np.cumsum((ranks.starts == np.arange(len(X))).ravel()) - 1
-        own[:, columns] = ranks.by_row(knots[1][runs].reshape(ranks.values.shape))
-        return knots
+        share = ranks.middle / (ranks.below[:, -1:] + ranks.at[:, -1:])
+        scores, values = ndtri(share), ranks.values
+        own[:, columns] = ranks.by_row(scores)
+        first = np.broadcast_to(ranks.starts == np.arange(len(X)), values.shape)
+        scores = np.broadcast_to(scores, values.shape)
+        return values[first], scores[first], first.sum(axis=1), _slopes(ranks, share, scores)
 
     parts = _for_columns(work, _few_columns(X), X.size)
     counts = np.concatenate([part[2] for part in parts] or [np.empty(0, dtype=np.intp)])
@@ -82,7 +83,10 @@ def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots
 
 
 class Ranks(NamedTuple):
-    """Some columns in increasing order, each a row; runs are entries of equal value."""
+    """Some columns in increasing order, each a row; runs are entries of equal value.
+
+    What says where runs are is one row, of shape (1, n), where no column has ties nor rows weights.
+    """
 
     order: Indices
     """Which row each entry comes from, of shape (d, n), as are all others."""
@@ -102,8 +106,8 @@ class Ranks(NamedTuple):
         return self.below + self.at / 2
 
     def by_row(self, entries: Array) -> Array:
-        """From entries in order to those of the rows: (d, n) -> (n, d)."""
-        out = np.empty(entries.shape[::-1])
+        """From entries in order to those of the rows: (d, n) or (1, n) -> (n, d)."""
+        out = np.empty(self.order.shape[::-1])
         np.put_along_axis(out, self.order.T, entries.T, axis=0)
         return out
 
@@ -125,46 +129,43 @@ def _for_columns(work: Callable[[Any], Found], parts: Sequence[Any], cells: int)
 
 
 def _ranks(columns: Array, sample_weight: Array | None) -> Ranks:
-    order = np.argsort(columns, axis=1, kind="stable")
+    order = np.argsort(columns, axis=1)
     values = np.take_along_axis(columns, order, axis=1)
     d, n = values.shape
-    first = np.ones((d, n), dtype=bool)
-    first[:, 1:] = values[:, 1:] != values[:, :-1]
-    last = np.ones((d, n), dtype=bool)
-    last[:, :-1] = first[:, 1:]
-    place = np.arange(n)
-    starts = np.maximum.accumulate(np.where(first, place, 0), axis=1)
-    ends = np.minimum.accumulate(np.where(last, place, n)[:, ::-1], axis=1)[:, ::-1]
+    place, other = np.arange(n)[None], values[:, 1:] != values[:, :-1]
+    starts = ends = place
+    if not other.all():
+        edge = np.ones((d, 1), dtype=bool)
+        first, last = np.hstack([edge, other]), np.hstack([other, edge])
+        starts = np.maximum.accumulate(np.where(first, place, 0), axis=1)
+        ends = np.minimum.accumulate(np.where(last, place, n)[:, ::-1], axis=1)[:, ::-1]
     if sample_weight is None:
         below, at = starts.astype(float), (ends - starts + 1).astype(float)
     else:
         total = np.zeros((d, n + 1))
         np.cumsum(np.asarray(sample_weight, dtype=float)[order], axis=1, out=total[:, 1:])
+        starts, ends = np.broadcast_to(starts, (d, n)), np.broadcast_to(ends, (d, n))
         below = np.take_along_axis(total, starts, axis=1)
         at = np.take_along_axis(total, ends + 1, axis=1) - below
     return Ranks(order, values, starts, ends, below, at)
 
 
-def _knots_of_ranks(ranks: Ranks) -> tuple[Array, Array, Indices, Array]:
-    """Values and scores of the knots, number of them by column, and slopes beyond the ends."""
-    d, n = ranks.values.shape
-    first = ranks.starts == np.arange(n)
-    counts = first.sum(axis=1)
-    values = ranks.values[first]
-    share = ranks.middle[first] / np.repeat(ranks.below[:, -1] + ranks.at[:, -1], counts)
-    scores = ndtri(share)
-    begin = np.cumsum(counts) - counts
-    if not len(values):
-        return values, scores, counts, np.zeros((d, 2))
-    low = np.add.reduceat(share < OUTER, begin, dtype=np.intp)
-    high = np.add.reduceat(share <= 1 - OUTER, begin, dtype=np.intp) - 1
-    low = begin + np.minimum(np.maximum(low, 1), counts - 1)
-    high = begin + np.maximum(np.minimum(high, counts - 2), 0)
-    end = begin + counts - 1
-    rise = np.column_stack([scores[low] - scores[begin], scores[end] - scores[high]])
-    run = np.column_stack([values[low] - values[begin], values[end] - values[high]])
-    slopes = np.divide(rise, run, out=np.zeros((d, 2)), where=(counts > 1)[:, None])
-    return values, scores, counts, slopes
+def _slopes(ranks: Ranks, share: Array, scores: Array) -> Array:
+    """Slopes below and above the values of each column, of shape (d, 2): 0 where it has but one."""
+    (d, n), ends, starts = ranks.values.shape, ranks.ends[:, :1], ranks.starts[:, -1:]
+    if not n:
+        return np.zeros((d, 2))
+    # From the ends to the first values beyond the outer tenth, or to the next ones.
+    low = np.maximum((share < OUTER).sum(axis=1, keepdims=True), ends + 1)
+    high = np.minimum((share <= 1 - OUTER).sum(axis=1, keepdims=True), starts) - 1
+    low, high = np.minimum(low, n - 1), np.maximum(high, 0)
+    at = np.hstack([low, high]) + np.zeros((d, 1), dtype=np.intp)
+
+    def steps(entries: Array) -> Array:
+        return (np.take_along_axis(entries, at, axis=1) - entries[:, [0, -1]]) * [1.0, -1.0]
+
+    rise, run = steps(scores), steps(ranks.values)
+    return np.divide(rise, run, out=np.zeros((d, 2)), where=starts > 0)
 
 
 def to_scores(X: Array, knots: Knots) -> Array:
