@@ -144,8 +144,8 @@ def _set_alone(out: Array, ranks: Ranks, weight: Array, W: float, score: _Scores
 def _beyond(ranks: Ranks, weight: Array, W: float, column: Indices, at: int) -> Array:
     """Scores of rows beyond all others, the first (at = 0) or last, by the slope of those."""
     values, n = ranks.values[column], ranks.values.shape[1]
-    known = ranks.middle, ranks.starts, ranks.ends, weight
-    middle, starts, ends, weight = (a if len(a) == 1 else a[column] for a in known)
+    middle, weight = (a if len(a) == 1 else a[column] for a in (ranks.middle, weight))
+    starts, ends = (a if len(a) == 1 else a[column] for a in (ranks.starts, ranks.ends))
     w, pick = weight[:, [at]], np.arange(len(middle))
     if at == 0:
         share = (middle - w) / (W - w)

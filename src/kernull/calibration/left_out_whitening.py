@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.linalg.lapack import dpotrf, dtrtrs
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_inverses import inverses, near_inverses
@@ -280,8 +281,9 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
     if d > n and large.sum(axis=1).max() > n:  # no more than n of them, the largest
         bar = -np.partition(-(squares + np.where(alone, np.inf, 0.0)), n - 1, axis=1)[:, n - 1]
         large &= squares >= bar[:, None]
-    counts = large.sum(axis=1)
-    Y, among = _whitened(Z, weight, g, float(counts @ counts))
+    plain = ~large.any(axis=1)
+    Y, among = _whitened(Z, weight, g)
+    columns = np.ascontiguousarray(Y.T)
     small = np.where(large, 0.0, g * omega[:, None] * squares)
     moves = _shrinkage_moves(X, Z, weight, alone, g)
     step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
@@ -301,10 +303,9 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
             moved = out - (yy[index][:, None] + yy - 2.0 * Y[index] @ Y.T)
             out += (moves[index] / (1 - g))[:, None] * moved
         gap = own[index][:, None] - cross
-        plain = counts[index] == 0
-        rank_one = np.where(plain, 1.0 / (1.0 / b[index] - own[index]), 0.0)
+        rank_one = np.where(plain[index], 1.0 / (1.0 / b[index] - own[index]), 0.0)
         out += rank_one[:, None] * gap**2
-        for place in np.flatnonzero(~plain):
+        for place in np.flatnonzero(~plain[index]):
             i = index[place]
             B = np.flatnonzero(large[i])
             entries = g * omega[i] * squares[i, B]
@@ -312,13 +313,11 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
                 jump2 = squares[i, B] * (W / rest[i]) ** 2
                 entries = np.where(alone[i, B], g - rest[i] / W * jump2 / step, entries)
             entries = np.where(np.abs(entries) < 1e-12, 1e-12, entries)
-            # Transposes of what LAPACK takes, so that it works in place.
-            v = np.empty((n, len(B) + 1))
-            np.subtract(Y[i, B], Y[:, B], out=v[:, :-1])
-            v[:, -1] = gap[place]
+            y = columns[B]
+            v = np.vstack([y[:, [i]] - y, gap[place]])
             inner = np.empty((len(B) + 1, len(B) + 1))
             np.negative(among(B), out=inner[:-1, :-1])
-            inner[-1, :-1] = inner[:-1, -1] = -Y[i, B]
+            inner[-1, :-1] = inner[:-1, -1] = -y[:, i]
             inner[-1, -1] = -own[i]
             inner.flat[:: len(B) + 2] += 1.0 / np.append(entries, b[i])
             out[place] += _quadratic_forms(inner, v)
@@ -329,13 +328,13 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
 
 
 def _quadratic_forms(A: Array, V: Array) -> Array:
-    """v'A^-1 v of every row of V, of shape (n,), for a symmetric A: definite as a rule."""
+    """v'A^-1 v of every column of V, of shape (n,), for a symmetric A: definite as a rule."""
+    # Transposes are what LAPACK takes, and works on in place.
     factor, info = dpotrf(A.T, lower=1, clean=0)
-    if info == 0:
-        solved, info = dtrtrs(factor, V.T, lower=1)
-        if info == 0:
-            return np.asarray(np.einsum("kj,kj->j", solved, solved))
-    return np.asarray(np.einsum("kj,kj->j", np.linalg.solve(A, V.T), V.T))
+    if info == 0 and factor.diagonal().all():
+        V = dtrsm(1.0, factor, V.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+        return np.asarray(np.einsum("kj,kj->j", V, V))
+    return np.asarray(np.einsum("kj,kj->j", np.linalg.solve(A, V), V))
 
 
 def _shrinkage_moves(X: Array, Z: Array, weight: Array, alone: Mask, g: float) -> Array:
@@ -356,13 +355,11 @@ def _whole_shrinkage(Z: Array, weight: Array) -> float:
     return float(_combine(weight @ q**2 / n, norm2, np.ones(()), np.asarray(d), n))
 
 
-def _whitened(
-    Z: Array, weight: Array, g: float, asked: float
-) -> tuple[Array, Callable[[Indices], Array]]:
+def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Callable[[Indices], Array]]:
     r"""Z P with P = S^-1, and the function that gives P among some columns.
 
     With more columns than rows, :math:`(\beta R'R + gI)^{-1} R' = R' (\beta RR' + gI)^{-1}`: all
-    is n x n but the rows themselves. ``asked`` is how many entries of P will be asked for.
+    is n x n but the rows themselves.
     """
     n, d = Z.shape
     root = np.sqrt(weight / weight.sum())[:, None]
@@ -372,18 +369,17 @@ def _whitened(
         S.flat[:: d + 1] += g
         P = cho_solve(cho_factor(S), np.eye(d))
         return Z @ P, lambda B: P[np.ix_(B, B)]
-    A = (1 - g) * rooted @ rooted.T
+    A = (1 - g) * (rooted @ rooted.T)
     A.flat[:: n + 1] += g
-    T = cho_solve(cho_factor(A, overwrite_a=True), rooted)
-    Y = T / root
-    if asked > d * d:  # one product, where the many small ones together are more
-        P = (1 - g) * rooted.T @ T
-        np.negative(P, out=P)
-        P.flat[:: d + 1] += 1.0
-        P /= g
-        return Y, lambda B: P[np.ix_(B, B)]
+    # Products with its inverse take a fraction of the time of as many solutions.
+    factor = solve_triangular(cholesky(A, lower=True), np.eye(n), lower=True)
+    half = factor @ rooted
+    columns = np.ascontiguousarray(half.T) * np.sqrt(1 - g)
 
     def among(B: Indices) -> Array:
-        return np.asarray((np.eye(len(B)) - (1 - g) * rooted[:, B].T @ T[:, B]) / g)
+        some = columns[B]
+        P = some @ some.T / -g
+        P.flat[:: len(B) + 1] += 1.0 / g
+        return np.asarray(P)
 
-    return Y, among
+    return factor.T @ half / root, among
