@@ -49,29 +49,43 @@ def with_structure(
     if member.max() == 0:  # one view alone
         return rule
     columns = {view.name: np.asarray(view.columns) for view in kernels.views}
-    cells = mixed_cells(table, list(columns.values()))
-    if own and len(cells) >= len(table):
+    order, drawn = mixed_cells(table, list(columns.values()))
+    m = drawn.shape[1]
+    if own and m >= len(table):
         views = kernels.views if rule.sample is None else rule.sample.views
-        pairs = [_mixed_pair(view, table, cells) for view in views]
-        scores = rule.scores_of(*own_scores_of(pairs, len(cells), rule.own_coef))
+        cells = {name: _Cells(order[some], drawn[some]) for name, some in columns.items()}
+        pairs = [_mixed_pair(view, table, cells[view.name]) for view in views]
+        scores = rule.scores_of(*own_scores_of(pairs, m, rule.own_coef))
     else:
-        rows = np.take_along_axis(table, cells, axis=0)
+        rows = _Cells(order, drawn).of(table)
         scores = rule.own_scores(CrossKernels(kernels, rows))
     structure = view_structure(rule.tails.left_out(), rule.tails.evidence(scores), member)
     return replace(rule, structure=structure[member], member=member)
 
 
-def _mixed_pair(view: ScaledView, table: Array, cells: Indices) -> tuple[Any, Any, Array]:
+class _Cells:
+    """Cells of m mixed rows, from an order of n rows by column and places in it."""
+
+    def __init__(self, order: Indices, drawn: Indices) -> None:
+        self.order = order
+        self.places = drawn + order.shape[1] * np.arange(len(order))[:, None]
+
+    def of(self, table: Array) -> Array:
+        """Mixed rows of a table of these columns, (n, d) -> (m, d)."""
+        in_order = np.take_along_axis(np.ascontiguousarray(table.T), self.order, axis=1)
+        return np.asarray(in_order.ravel().take(self.places).T)
+
+
+def _mixed_pair(view: ScaledView, table: Array, cells: _Cells) -> tuple[Any, Any, Array]:
     """Kernels of a view, mixed rows and training rows, both scaled.
 
     Scalings that take columns one by one give mixed rows the cells of the scaled training rows.
     """
-    scaler, here = view.scaler, cells[:, view.columns]
+    scaler = view.scaler
     if scaler.directions is None:
-        mixed = np.take_along_axis(view.train, here, axis=0)
-        return view.kernels, mixed.__getitem__, view.train
+        return view.kernels, cells.of(view.train).__getitem__, view.train
     Z = scaler.by_column(table[:, view.columns])
-    mixed = np.take_along_axis(Z, here, axis=0)
+    mixed = cells.of(Z)
     n, d = Z.shape
     if d > n and all(kernel.kind == "rbf" for kernel in view.kernels):
         train = scaler.principal(Z)
@@ -107,25 +121,23 @@ def mixed_rows(table: Array, columns: Sequence[Indices]) -> Array:
     >>> rows.shape, bool((rows[:, 0] == rows[:, 1]).mean() < 0.1)
     ((500, 2), True)
     """
-    return np.asarray(np.take_along_axis(table, mixed_cells(table, columns), axis=0))
+    return _Cells(*mixed_cells(table, columns)).of(table)
 
 
-def mixed_cells(table: Array, columns: Sequence[Indices]) -> Indices:
-    """The row of the table that each cell of the mixed rows comes from, of shape (m, d)."""
+def mixed_cells(table: Array, columns: Sequence[Indices]) -> tuple[Indices, Indices]:
+    """An order of the rows in each column, (d, n), and where in it mixed rows draw, (d, m)."""
     n, d = table.shape
     rng = np.random.default_rng(0)  # the same rows give the same model
-    drawn = rng.integers(n, size=(int(np.clip(n, *MIXED_ROWS)), d))
+    drawn = np.ascontiguousarray(rng.integers(n, size=(int(np.clip(n, *MIXED_ROWS)), d)).T)
     by_column = np.ascontiguousarray(table.T)
     order = np.argsort(by_column, axis=1)  # in whichever order rows come
     values = np.take_along_axis(by_column, order, axis=1)
     counts = 1 + (values[:, 1:] != values[:, :-1]).sum(axis=1)
-    out = np.take_along_axis(order.T, drawn, axis=0)
     for view in columns:
         for block in _inseparable(table[:, view], counts[view]):
             mine = view[block]
-            together = np.lexsort(table[:, mine].T)
-            out[:, mine] = together[drawn[:, mine[0]]][:, None]
-    return np.asarray(out)
+            order[mine], drawn[mine] = np.lexsort(table[:, mine].T), drawn[mine[0]]
+    return order, drawn
 
 
 def _inseparable(X: Array, counts: Indices) -> list[Indices]:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import euclidean_distances
 
 from kernull._threads import in_threads
 from kernull._typing import Array, Mask
@@ -37,6 +36,8 @@ def device_cross(
 
 def bounded(Z: Array) -> Array:
     """Values whose squares can be added up: what is farther, or no number, is as far as can be."""
+    if not Z.size or (Z.max() <= FARTHEST and Z.min() >= -FARTHEST):
+        return Z
     return np.nan_to_num(Z, nan=FARTHEST, posinf=FARTHEST, neginf=-FARTHEST).clip(
         -FARTHEST, FARTHEST
     )
@@ -62,16 +63,17 @@ def own_scores_of(
     centres = [train.mean(axis=0) for _, _, train in views]
     with np.errstate(over="ignore", invalid="ignore"):
         trains = [bounded(v[2] - c) for v, c in zip(views, centres, strict=True)]
-    squares = [np.einsum("ij,ij->i", train, train)[None] for train in trains]
+    squares = [np.einsum("ij,ij->i", train, train) for train in trains]
 
     def work(rows: slice) -> None:
         j = 0
         for v, (kernels, new_rows, own) in enumerate(views):
             with np.errstate(over="ignore", invalid="ignore"):
                 Z = bounded(new_rows(rows) - centres[v])
-                squared = np.asarray(
-                    euclidean_distances(Z, trains[v], Y_norm_squared=squares[v], squared=True)
-                )
+                squared = -2.0 * (Z @ trains[v].T)
+                squared += np.einsum("ij,ij->i", Z, Z)[:, None]
+                squared += squares[v]
+                np.maximum(squared, 0.0, out=squared)
                 # What overflows is farther than anything.
                 squared[np.isnan(squared)] = np.inf
             nearest = squared.min(axis=1)
