@@ -192,7 +192,7 @@ def test_kernels_of_products_are_those_of_columns_centred_without_the_row(kind, 
     ("decision", "calibration", "n", "d"),
     [("sum", "auto", 100, 100), ("sum", "loo", 100, 100), ("evidence", "auto", 500, 2000)],
 )
-@pytest.mark.filterwarnings("ignore::kernull.errors.NearCopiesWarning")  # rows of one category
+@pytest.mark.filterwarnings("error::kernull.errors.NearCopiesWarning")  # rows of one category
 def test_categories_never_seen_rank_with_those_seen_once(decision, calibration, n, d):
     """A third, or three quarters, of new rows have one that is new; so have rows left out."""
     rng = np.random.default_rng(0)

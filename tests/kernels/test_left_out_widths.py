@@ -71,3 +71,16 @@ def test_near_copies_are_found(times, d, rng):
     assert near_copy_share(rows + 1e-4 * rng.normal(size=rows.shape)) > 0.8
     assert near_copy_share(rows) < 0.05  # exact copies are another matter
     assert near_copy_share(rows[:10]) == 0.0
+
+
+@pytest.mark.parametrize(("n", "d", "seeds"), [(100, 100, 50), (500, 2000, 2)])
+def test_categories_are_no_near_copies(n, d, seeds):
+    """Standardised, those of equal frequency are equally far from each other."""
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        rows = np.eye(d)[rng.integers(0, d, n)]
+        rows = rows[:, rows.any(axis=0)]
+        rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+        assert near_copy_share(rows) < 0.05
+    twice = np.repeat(rows, 2, axis=0)
+    assert near_copy_share(twice + 1e-4 * rng.normal(size=twice.shape)) > 0.8

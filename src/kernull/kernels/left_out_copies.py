@@ -25,6 +25,8 @@ TOO_NEAR = 1e-3
 NEIGHBOURS = 10
 #: Rows that are looked at, among all rows.
 ROWS = 300
+#: Relative difference of two distances that tie, up to rounding.
+TIED = 1e-9
 #: Fewest rows to say anything.
 FEWEST = 30
 
@@ -32,7 +34,8 @@ FEWEST = 30
 def near_copy_share(Z: Array, random_state: int = 0) -> float:
     """Share of scaled rows that are near copies of another row, exact copies not counted.
 
-    Of more than `ROWS` rows a random draw stands for all; 0 where too few rows differ to say.
+    Of more than `ROWS` rows a random draw stands for all; 0 where too few rows differ to say, or
+    most have many neighbours at the same distance, as in a table of categories.
 
     Examples
     --------
@@ -69,7 +72,9 @@ def near_copy_share(Z: Array, random_state: int = 0) -> float:
     first, middle, last = found[:, 1], found[:, near], found[:, far]
     # Between neighbours number k and 2k the mean of log(r_2k / r_k) is (H_2k-1 - H_k-1) / D.
     steps = np.log(np.maximum(last, 1e-300) / np.maximum(middle, 1e-300))
-    harmonic = float(np.sum(1.0 / np.arange(near, far)))
-    dimension = np.clip(harmonic / max(float(np.median(steps)), 1e-12), 1.0, Z.shape[1])
+    step, harmonic = float(np.median(steps)), float(np.sum(1.0 / np.arange(near, far)))
+    if step <= TIED:  # categories, equally far from each other, fill no dimension
+        return 0.0
+    dimension = np.clip(harmonic / step, 1.0, Z.shape[1])
     ratio = np.log(np.maximum(first, 1e-300) / np.maximum(middle, 1e-300)) * dimension
     return float(np.mean(ratio < np.log(TOO_NEAR / (near - 1))))
