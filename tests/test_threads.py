@@ -217,3 +217,27 @@ def test_few_rows_take_few_threads(rows, blas, own, two_blas_threads):
     assert blas_threads() == two_blas_threads
     assert len({thread for thread, _ in seen}) == own
     assert all(number == 1 for _, number in seen)
+
+
+def test_parts_come_back_in_order_and_share_out_nothing_again(two_blas_threads):
+    def work(part):
+        inner = _threads.in_threads(lambda _: threading.get_ident(), range(4))
+        return part, set(inner) == {threading.get_ident()}
+
+    assert _threads.in_threads(work, range(20)) == [(part, True) for part in range(20)]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_what_fails_leaves_out_parts_that_were_not_begun(error, two_blas_threads):
+    begun = []
+
+    def work(part):
+        begun.append(part)
+        if part == 3:
+            raise error
+        threading.Event().wait(0.01)
+
+    with pytest.raises(error):
+        _threads.in_threads(work, range(1000))
+    assert len(begun) < 100
+    assert blas_threads() == two_blas_threads

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 #: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
 FEW_ROWS = 600
 #: Up to so many rows, this holds for those of BLAS, not for our own, which meet less often.
-SOME_ROWS = 1500
+SOME_ROWS = 3000
 #: Beyond, OpenBLAS's threads overrun their buffers in dpotrf: two of them end the process at 16,000
 #: rows (0.3.30, that of SciPy 1.17; a matrix of nothing but a diagonal will do).
 SAFE_ROWS = 10_000
@@ -75,19 +74,43 @@ def threads_of_lapack(rows: int) -> AbstractContextManager[None]:
 
 
 def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
-    """Do each part of some work, in as many threads as BLAS would take.
+    """Do each part of some work, in as many threads as BLAS would take, this one among them.
 
-    An exception, an interrupt among them, leaves out the parts that were not begun.
+    Work that is shared out again within a part is done in its thread. An exception, an interrupt
+    among them, leaves out the parts that were not begun.
     """
-    threads = min(getattr(_own, "threads", 0) or blas_threads(), len(parts))
+    before = getattr(_own, "threads", 0)
+    threads = min(before or blas_threads(), len(parts))
     if threads <= 1:
         return [work(part) for part in parts]
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+    todo, found, failed = iter(enumerate(parts)), dict[int, Found](), list[BaseException]()
+
+    def take_turns() -> None:
+        _own.threads = 1
         try:
-            return list(pool.map(work, parts))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            for number, part in todo:
+                found[number] = work(part)
+                if failed:
+                    return
+        except BaseException as error:
+            failed.append(error)
+
+    # A pool would start one thread more, and take longer to hand out parts than some of them take.
+    others = [threading.Thread(target=take_turns) for _ in range(threads - 1)]
+    with one_blas_thread():
+        for thread in others:
+            thread.start()
+        try:
+            take_turns()
+            for thread in others:
+                thread.join()
+        except BaseException as error:  # an interrupt of the waiting
+            failed.append(error)
+        finally:
+            _own.threads = before
+    if failed:
+        raise failed[0]
+    return [found[number] for number in range(len(parts))]
 
 
 def blas_threads() -> int:

@@ -268,16 +268,20 @@ def _of_table(
     coef, floors = np.empty((J, n)), np.empty(J)
     left_out = np.empty((n, 2 * J))
     beside = np.full((2 * J, n), np.nan)
-    j = 0
-    for view in kernels.views:
-        here = slice(j, j + len(view.kernels))
+    ends = np.cumsum([len(view.kernels) for view in kernels.views])
+
+    def work(v: int) -> None:
+        view, here = kernels.views[v], slice(ends[v] - len(kernels.views[v].kernels), ends[v])
         known = None if matrices is None else matrices[here]
         coef[here], left_out[:, here], nearest2, beside[here] = own_of_view(
             view, table, weight, groups, known, device
         )
         floors[here] = nearest_floor(nearest2)
-        left_out[:, J + j : J + j + len(view.kernels)] = log_nearest(nearest2, floors[j])[:, None]
-        j += len(view.kernels)
+        distances = slice(J + here.start, J + here.stop)
+        left_out[:, distances] = log_nearest(nearest2, floors[here.start])[:, None]
+
+    # A thread for each view: those of BLAS gain less by factorising one matrix together.
+    in_threads(work, range(len(ends)))
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
     own_weight = None if row_weight is None else weight
     views = len({view.name for view in kernels.views})
