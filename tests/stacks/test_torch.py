@@ -104,16 +104,46 @@ def test_a_low_rank_stack_on_torch_equals_that_on_numpy():
     np.testing.assert_allclose(there.rows([3, 4]), here.rows([3, 4]), rtol=1e-6, atol=1e-8)
 
 
-def test_a_bank_fitted_on_the_device_is_that_of_the_host():
-    X = np.random.default_rng(0).normal(size=(4200, 5)) * 4 + 30  # beyond the exact mean distance
-    here = KernelSet.fit(X, VIEWS, widths=(0.5, 1.0))
-    there = TorchKernelSet.fit(torch.as_tensor(X), VIEWS, widths=(0.5, 1.0)).to_bank()
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(
+    ("n", "scaling", "widths"),  # beyond the exact mean distance, beyond all neighbours
+    [(4200, "standard", (0.5, 1.0)), (1100, "none", "auto"), (1100, "auto", "auto")],
+)
+def test_a_bank_fitted_on_the_device_is_that_of_the_host(n, scaling, widths, constant):
+    X = np.random.default_rng(0).normal(size=(n, 5)) * 4 + 30
+    X[:50] = X[50:100]  # copies are no neighbours
+    if constant:
+        X[:, 1] = 7.0
+    options = {"widths": widths, "scaling": scaling}
+    here = KernelSet.fit(X, VIEWS, **options)
+    there = TorchKernelSet.fit(torch.as_tensor(X), VIEWS, **options).to_bank()
     assert there.kernel_names == here.kernel_names
+    new = X[:3] + np.eye(3, 5)  # off the constant column too
     for a, b in zip(there.views, here.views, strict=True):
+        assert a.scaler.kind == b.scaler.kind
         np.testing.assert_allclose(a.train, b.train, atol=1e-12)
-        np.testing.assert_allclose(a.transform(X[:3]), b.transform(X[:3]), atol=1e-12)
+        np.testing.assert_allclose(a.transform(new), b.transform(new), atol=1e-12)
         for k, m in zip(a.kernels, b.kernels, strict=True):
             assert k.width == pytest.approx(m.width, rel=1e-10)
+            assert k.factor == pytest.approx(m.factor, rel=1e-10)
+            np.testing.assert_allclose(k.centre, m.centre, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_rows_that_are_all_copies_have_a_width_on_the_device_too(value):
+    X = np.full((30, 2), value)
+    options = {"widths": "auto", "scaling": "none", "drop_constant": False}
+    views = {"all": np.arange(2)}
+    here = KernelSet.fit(X, views, **options).views[0].kernels[0]
+    there = TorchKernelSet.fit(torch.as_tensor(X), views, **options).kernels[0][0]
+    assert there.width == here.width
+
+
+def test_values_that_cannot_be_squared_are_refused_on_the_device_too():
+    X = np.ones((30, 2))
+    X[3, 1] = 1e200
+    with pytest.raises(ValueError, match=r"'all' is 1e\+200 \(row 3, column 1\)"):
+        TorchKernelSet.fit(torch.as_tensor(X), {"all": np.arange(2)})
 
 
 def test_functions_cannot_run_on_torch():

@@ -19,6 +19,8 @@ A row is left out whole, whatever its weight.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from kernull._typing import Array, Indices
@@ -66,8 +68,18 @@ def attributed_contributions(
     to rounding; the shares are exact to first order in 1/ridge, which is large (delta n) wherever n
     is. ``projections`` are those of the m ``rows``; the result has shape (m, J).
     """
-    out = np.empty((len(rows), stack.J))
-    own = np.empty((len(rows), stack.J))
+    out, own = _with_own(stack, coef, rows)
+    out = out * weights
+    own = np.maximum(own * weights, np.finfo(float).tiny)
+    surplus = out.sum(axis=1) - projections
+    return np.asarray(out - surplus[:, None] * own / own.sum(axis=1, keepdims=True))
+
+
+def _with_own(stack: Any, coef: Array, rows: Indices) -> tuple[Array, Array]:
+    """(K_j a)_i and k_j(x_i, x_i) of some rows, both of shape (m, J)."""
+    if hasattr(stack, "combined_there"):  # kernels stay on their device
+        return stack[rows].products(coef).T, stack.diagonal()[:, rows].T
+    out, own = np.empty((len(rows), stack.J)), np.empty((len(rows), stack.J))
     place = 0
     for part in _chunks(rows, stack):
         K = stack.rows(part)
@@ -75,10 +87,7 @@ def attributed_contributions(
         out[place:end] = (K @ coef).T
         own[place:end] = K[:, np.arange(len(part)), part].T
         place = end
-    out *= weights
-    own = np.maximum(own * weights, np.finfo(float).tiny)
-    surplus = out.sum(axis=1) - projections
-    return np.asarray(out - surplus[:, None] * own / own.sum(axis=1, keepdims=True))
+    return out, own
 
 
 def _chunks(rows: Indices, stack: Stack) -> list[Indices]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,10 @@ SAMPLE_ROWS = 500
 #: Certified relative accuracy of each G_ii (the bounds' distance; the true one is far less), well
 #: below what 500 rows can tell apart.
 TOLERANCE = 1e-2
-#: Bytes of the blocks in work.
-WORK_BYTES = 2**28
+#: Bytes of the blocks in work, on the host and on a device.
+WORK_BYTES, WORK_BYTES_THERE = 2**28, 2**29
 
-Precondition = Callable[[Array], Array]
+Precondition = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def sampled_leave_one_out(
     )
     inverse = span.estimate()
     error = np.empty(len(index))
-    step = max(1, int(WORK_BYTES // (8 * n)))
+    step = max(1, int((WORK_BYTES_THERE if span.there else WORK_BYTES) // (8 * n)))
     for start in range(0, len(index), step):
         part = index[start : start + step]
         found, slack = _inverse_entries(span, part, tol, max_iter)
@@ -100,7 +100,14 @@ def sampled_leave_one_out(
 
 
 class _Span:
-    """The basis seen from fixed weights."""
+    """The basis seen from fixed weights.
+
+    Blocks of rows of length n are tensors where the stack is one of a device: they never leave it.
+    """
+
+    xp: Any = np
+    """NumPy or torch: what blocks are worked on with."""
+    there = False
 
     def __init__(self, problem: FisherProblem, weights: Array, basis: Basis) -> None:
         self.problem = problem
@@ -110,6 +117,28 @@ class _Span:
         self.factor = cho_factor(
             problem.ridge * np.eye(basis.m) + np.tensordot(weights, basis.T, axes=1)
         )
+        stack: Any = problem.stack
+        if hasattr(stack, "combined_there"):
+            import torch
+
+            self.there, self.xp, self._device = True, torch, stack.device
+
+    def put(self, values: Any) -> Any:
+        """An array where the blocks are."""
+        return self.xp.as_tensor(values, device=self._device) if self.there else values
+
+    def get(self, values: Any) -> Array:
+        """A result on the host."""
+        return np.asarray(values.cpu().numpy() if self.there else values)
+
+    def along(self, A: Any, B: Any) -> Array:
+        """Products of the rows of two blocks, row by row."""
+        return self.get(self.xp.einsum("in,in->i", A, B))
+
+    @cached_property
+    def blocks(self) -> tuple[Any, Any]:
+        """Q and AQ where the blocks are."""
+        return self.put(self.Q), self.put(self.AQ)
 
     def estimate(self) -> Array:
         """G_ii of every row from below, by the best point of span{Q, e_i}: no pass."""
@@ -138,18 +167,19 @@ class _Span:
             share,
         )
 
-    def from_above(self, index: Indices, units: Array) -> tuple[Array, Precondition]:
+    def from_above(self, index: Indices, units: Any) -> tuple[Array, Precondition]:
         """Upper bounds of G_ii by the Nystroem kernel N of Q and the rows of the index.
 
         And the function that multiplies rows by rho (rho I + N)^-1, which is near rho A^-1.
         """
-        ridge, m = self.problem.ridge, len(self.Q)
-        C = np.concatenate([self.AQ - ridge * self.Q, units])
-        C[m + np.arange(len(index)), index] -= ridge
+        ridge, (Q, AQ), xp = self.problem.ridge, self.blocks, self.xp
+        C = xp.concatenate([AQ - ridge * Q, units])
+        C[self.put(len(Q) + np.arange(len(index))), self.put(index)] -= ridge
+        picked = C[:, self.put(index)]
         # P'K_bP by the rows of C, then rho P'K_bP + CC'; too large a core keeps the bound valid.
-        core = np.concatenate([C @ self.Q.T, C[:, index]], axis=1) * ridge + C @ C.T
+        core = self.get(xp.concatenate([C @ Q.T, picked], 1) * ridge + C @ C.T)
         core = (core + core.T) / 2
-        c, size = C[:, index], float(np.trace(core))
+        c, size = self.get(picked), float(np.trace(core))
         for jitter in (1e-14, 1e-12, 1e-10, 1e-8, 1e-6):  # kernels in float32 need the larger
             core.flat[:: len(core) + 1] += jitter * size
             try:
@@ -158,53 +188,69 @@ class _Span:
                 continue
             bound = (1.0 - np.einsum("pi,pi->i", c, cho_solve(factor, c))) / ridge
             if self.problem.n <= SAMPLE_ROWS:  # few rows need no help
-                return bound, np.copy
-            return bound, partial(_nystroem_inverse, factor, C)
-        return np.full(len(index), 1.0 / ridge), np.copy
+                return bound, _copy
+            return bound, partial(self._nystroem_inverse, factor, C)
+        return np.full(len(index), 1.0 / ridge), _copy
 
-    def unit_images(self, index: Indices) -> Array:
+    def _nystroem_inverse(self, factor: Any, C: Any, R: Any) -> Any:
+        """R - R C'(CC' + rho P'K_bP)^-1 C, from the factor of what is inverted."""
+        return R - self.put(cho_solve(factor, self.get(C @ R.T)).T) @ C
+
+    def unit_images(self, index: Indices) -> Any:
         """A e_i for the rows of the index, of shape (len(index), n)."""
         problem = self.problem
-        out = np.empty((len(index), problem.n))
-        for start in range(0, len(index), 32):  # a few at a time: rows come for every kernel
-            part = problem.stack.rows(index[start : start + 32])
-            out[start : start + 32] = np.tensordot(self.weights, part, axes=1)
+        out = self._kernel_rows(index)
         if problem.row_scale is not None:
-            out *= problem.row_scale
-            out *= problem.row_scale[index][:, None]
-        out[np.arange(len(index)), index] += problem.ridge
-        return np.asarray(out)
+            out *= self.put(problem.row_scale)
+            out *= self.put(problem.row_scale[index][:, None])
+        out[self.put(np.arange(len(index))), self.put(index)] += problem.ridge
+        return out
 
-    def images(self, X: Array) -> Array:
+    def _kernel_rows(self, index: Indices) -> Any:
+        stack: Any = self.problem.stack
+        if self.there:
+            return stack.combined_rows_there(self.weights, index)
+        out = np.empty((len(index), self.problem.n))
+        for start in range(0, len(index), 32):  # a few at a time: rows come for every kernel
+            part = stack.rows(index[start : start + 32])
+            out[start : start + 32] = np.tensordot(self.weights, part, axes=1)
+        return out
+
+    def images(self, X: Any) -> Any:
         """A x for every row x of X: one pass."""
-        problem, scale = self.problem, self.problem.row_scale
-        V = np.ascontiguousarray((X if scale is None else X * scale).T)
-        combined = getattr(problem.stack, "combined_products", None)
-        if combined is not None:
-            KX = combined(self.weights, V).T
+        problem, stack = self.problem, self.problem.stack
+        scale = None if problem.row_scale is None else self.put(problem.row_scale)
+        V = (X if scale is None else X * scale).T
+        if self.there:
+            KX = stack.combined_there(self.weights, V).T  # type: ignore[attr-defined]
+        elif hasattr(stack, "combined_products"):
+            KX = stack.combined_products(self.weights, np.ascontiguousarray(V)).T
         else:
-            KX = np.tensordot(self.weights, problem.stack.products(V), axes=1).T
-        return np.asarray(problem.ridge * X + (KX if scale is None else KX * scale))
+            KX = np.tensordot(self.weights, stack.products(np.ascontiguousarray(V)), axes=1).T
+        return problem.ridge * X + (KX if scale is None else KX * scale)
 
 
-def _nystroem_inverse(factor: Any, C: Array, R: Array) -> Array:
-    """R - R C'(CC' + rho P'K_bP)^-1 C, from the factor of what is inverted."""
-    return np.asarray(R - cho_solve(factor, C @ R.T).T @ C)
+def _copy(R: Any) -> Any:
+    return 1.0 * R
 
 
 def _inverse_entries(span: _Span, index: Indices, tol: float, max_iter: int) -> tuple[Array, Array]:
     """G_ii of some rows, and what they may be off by."""
     units = span.unit_images(index)
-    lower, y, share = span.best(index, units[np.arange(len(index)), index])
+    place = span.put(np.arange(len(index))), span.put(index)
+    lower, y, share = span.best(index, span.get(units[place]))
     upper, precondition = span.from_above(index, units)
     value = np.maximum(upper, lower)
     slack = value - lower
     todo = np.flatnonzero(slack > tol * lower)
-    # In pieces: conjugate gradients keep four blocks of the size of ``units``.
-    for part in np.array_split(todo, max(1, -(-4 * len(todo) // len(index)))):
+    # In pieces: conjugate gradients keep four blocks of the size of ``units``. Not on a device,
+    # where a pass takes nearly as long for few rows.
+    pieces = 1 if span.there else max(1, -(-4 * len(todo) // len(index)))
+    for part in np.array_split(todo, pieces):
         if len(part):
+            some = units[span.put(part)]
             value[part], slack[part] = _refine(
-                span, index[part], units[part], y[:, part], share[part], tol, max_iter, precondition
+                span, index[part], some, y[:, part], share[part], tol, max_iter, precondition
             )
     return value, slack
 
@@ -212,7 +258,7 @@ def _inverse_entries(span: _Span, index: Indices, tol: float, max_iter: int) -> 
 def _refine(
     span: _Span,
     index: Indices,
-    units: Array,
+    units: Any,
     y: Array,
     share: Array,
     tol: float,
@@ -220,25 +266,27 @@ def _refine(
     precondition: Precondition,
 ) -> tuple[Array, Array]:
     """Conjugate gradients from Qy + s e_i: lower bounds, and what they may fall short by."""
-    ridge, c = span.problem.ridge, np.arange(len(index))
-    R = -(y.T @ span.AQ) - share[:, None] * units
-    R[c, index] += 1.0
-    X = y.T @ span.Q
-    X[c, index] += share
-    P, rr = precondition(R), np.einsum("in,in->i", R, R)
-    rz = np.einsum("in,in->i", R, P)
+    ridge, (Q, AQ), put, along = span.problem.ridge, span.blocks, span.put, span.along
+    own = put(np.arange(len(index))), put(index)
+    R = -(put(y.T) @ AQ) - put(share[:, None]) * units
+    R[own] += 1.0
+    X = put(y.T) @ Q
+    X[own] += put(share)
+    P, rr = precondition(R), along(R, R)
+    rz = along(R, P)
     for _ in range(max_iter):
-        lower = X[c, index] + np.einsum("in,in->i", X, R)
-        todo = rr > tol * ridge * lower
-        if not todo.any():
+        lower = span.get(X[own]) + along(X, R)
+        todo = np.flatnonzero(rr > tol * ridge * lower)
+        if not len(todo):
             break
         # Rows that are done stand still.
-        AP = span.images(P[todo])
-        alpha = rz[todo] / np.einsum("in,in->i", P[todo], AP)
-        X[todo] += alpha[:, None] * P[todo]
-        R[todo] -= alpha[:, None] * AP
-        rr[todo] = np.einsum("in,in->i", R[todo], R[todo])
-        Z, before = precondition(R[todo]), rz[todo]
-        rz[todo] = np.einsum("in,in->i", R[todo], Z)
-        P[todo] = Z + (rz[todo] / before)[:, None] * P[todo]
-    return X[c, index] + np.einsum("in,in->i", X, R), rr / ridge
+        here = put(todo)
+        AP = span.images(P[here])
+        alpha = put((rz[todo] / along(P[here], AP))[:, None])
+        X[here] += alpha * P[here]
+        R[here] -= alpha * AP
+        rr[todo] = along(R[here], R[here])
+        Z, before = precondition(R[here]), rz[todo]
+        rz[todo] = along(R[here], Z)
+        P[here] = Z + put((rz[todo] / before)[:, None]) * P[here]
+    return span.get(X[own]) + along(X, R), rr / ridge

@@ -18,8 +18,8 @@ def fit_on_device(
 ) -> TorchKernelSet | None:
     """The bank of the rows of X that have weight, fitted on X's device; None where it cannot be.
 
-    Whitening, automatic widths, rows of reference, kernels other than rbf, and rows that count
-    differently are fitted on the host; their kernels are evaluated on the device all the same.
+    Rows of reference, kernels other than rbf, and rows that count differently are fitted on the
+    host; their kernels are evaluated on the device all the same.
     """
     import torch
 
@@ -29,9 +29,8 @@ def fit_on_device(
         # Rows held out have weight zero, and the others one: that is a choice of rows.
         weight = None if (weight[rows] == 1.0).all() else weight
         X = X[torch.as_tensor(rows, device=X.device)]
-    by_rule = isinstance(settings.widths, str)
-    simple = settings.reference is None and not by_rule
-    if not simple or not TorchKernelSet.can_fit(settings.kernels, settings.scaling, weight):
+    rbf = isinstance(settings.kernels, str) and settings.kernels == "rbf"
+    if not rbf or weight is not None or settings.reference is not None:
         return None
     return TorchKernelSet.fit(
         X.detach(),

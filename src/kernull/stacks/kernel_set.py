@@ -21,7 +21,14 @@ from kernull.stacks.weighted import WeightedSum
 from kernull.views import ViewScaler, read_scalings
 from kernull.views.scaling import constant_columns
 
-__all__ = ["KernelSet", "KernelSetShape", "ScaledView", "parse_widths", "report_dropped"]
+__all__ = [
+    "KernelSet",
+    "KernelSetShape",
+    "ScaledView",
+    "no_squares",
+    "parse_widths",
+    "report_dropped",
+]
 
 #: Values of a view; their squares, and sums of these over all columns, must be numbers.
 LARGEST = 1e140
@@ -86,7 +93,7 @@ class KernelSet:
             part = X[:, columns]
             largest = float(np.abs(part).max(initial=0.0))
             if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
-                raise _no_squares(name, part, columns)
+                raise no_squares(name, part, columns)
             if drop_constant and constant_columns(part).all():
                 dropped.append(name)
                 continue
@@ -244,7 +251,7 @@ def report_dropped(dropped: Sequence[str], kept: int) -> None:
         )
 
 
-def _no_squares(name: str, X: Array, columns: Indices) -> ValueError:
+def no_squares(name: str, X: Array, columns: Indices) -> ValueError:
     """Squares of values would be no numbers, or all zero: distances could not be told."""
     i, j = np.unravel_index(int(np.argmax(np.abs(X))), X.shape)
     return ValueError(

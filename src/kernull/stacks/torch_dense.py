@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernull._typing import Array
+from kernull._typing import Array, Indices
 
 
 class TorchStack:
@@ -61,10 +61,21 @@ class TorchStack:
             len(self), *V.shape[1:]
         )
 
+    def combined_there(self, weights: Array, V: Any) -> Any:
+        """`combined_products` of a tensor (n, k) that stays on the device, in float64."""
+        return self._combined(np.asarray(weights) * self.scale, V.to(self.dtype))
+
+    def combined_rows_there(self, weights: Array, index: Indices) -> Any:
+        """Some rows of the sum of b_j K_j, of shape (len(index), n), on the device in float64."""
+        return self._combined_rows(np.asarray(weights) * self.scale, index)
+
     def _products(self, V: Any) -> Any:
         raise NotImplementedError
 
     def _combined(self, weights: Array, V: Any) -> Any:
+        raise NotImplementedError
+
+    def _combined_rows(self, weights: Array, index: Indices) -> Any:
         raise NotImplementedError
 
     def _tensor(self, V: Any) -> Any:
@@ -116,3 +127,7 @@ class TorchDenseStack(TorchStack):
     def _combined(self, weights: Array, V: Any) -> Any:
         images = torch.matmul(self.kernels, V).double()
         return torch.einsum("j,jmk->mk", torch.as_tensor(weights, device=self.device), images)
+
+    def _combined_rows(self, weights: Array, index: Indices) -> Any:
+        some = self.kernels[:, torch.as_tensor(index, device=self.device)].double()
+        return torch.einsum("j,jmn->mn", torch.as_tensor(weights, device=self.device), some)

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from kernull._typing import Indices
+from kernull._typing import Array, Indices
 from kernull.kernels import FittedKernel
-from kernull.kernels.functions import EXACT_ROWS
-from kernull.stacks.kernel_set import KernelSet, ScaledView, parse_widths, report_dropped
+from kernull.kernels.functions import AUTO_RANGE, EXACT_ROWS, NEIGHBOUR_ROWS
+from kernull.stacks.kernel_set import (
+    LARGEST,
+    KernelSet,
+    ScaledView,
+    no_squares,
+    parse_widths,
+    report_dropped,
+)
 from kernull.stacks.torch_tiled import TorchTiledStack
-from kernull.views import ViewScaler
+from kernull.views import ViewScaler, read_scalings
 
-#: Scalings that are fitted on the device; whitening needs the host's estimators.
+#: Scalings that are fitted on the device, where no column is constant; others on the host.
 SCALINGS_ON_DEVICE = ("standard", "none")
+#: Rows that neighbours are looked for among at a time.
+BLOCK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
 class TorchKernelSet:
-    """Rbf kernels on standardised (or raw) views of rows that live on a device.
+    """Rbf kernels on scaled views of rows that live on a device.
 
-    The same scaling, widths and subsample as `KernelSet.fit`, computed where the rows are.
+    The same scaling, widths and subsample as `KernelSet.fit`, computed where the rows are; of
+    whitened views and normal scores, the scaling alone comes from the host.
 
     Examples
     --------
@@ -41,6 +51,8 @@ class TorchKernelSet:
     scalers: tuple[ViewScaler, ...]
     rows: tuple[Any, ...]
     kernels: tuple[tuple[FittedKernel, ...], ...]
+    at_host: tuple[Array | None, ...]
+    """The rows of views that the host scaled; None of others."""
 
     @classmethod
     def fit(
@@ -53,54 +65,34 @@ class TorchKernelSet:
         drop_constant: bool = True,
         dtype: Any = None,
     ) -> TorchKernelSet:
-        """Fit scaling and widths of every view on the device of X; drop constant views."""
-        if scaling not in SCALINGS_ON_DEVICE:
-            raise ValueError(f"scaling: got {scaling!r}; a device fits {SCALINGS_ON_DEVICE}.")
-        factors = [f for f in parse_widths(widths) if not isinstance(f, str)]
-        if not factors:
-            raise ValueError(f"widths: got {widths!r}; a device fits factors, not rules.")
+        """Fit scaling and widths of every view; drop constant views with a warning."""
+        factors = parse_widths(widths)
         names, picked, scalers, rows, kernels = [], [], [], [], []
-        dropped = []
+        at_host, dropped = [], []
         for name, columns in views.items():
             part = X[:, torch.as_tensor(columns, device=X.device)]
             if not part.is_floating_point() or part.dtype.itemsize < 4:
                 part = part.to(dtype or torch.float64)
             if dtype is not None and dtype.itemsize > part.dtype.itemsize:
                 part = part.to(dtype)  # scaled in the better of the two types
-            if drop_constant and _constant(part):
+            largest = float(part.abs().max())
+            if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
+                raise no_squares(name, part.double().cpu().numpy(), columns)
+            constant = _constant_columns(part)
+            if drop_constant and bool(constant.all()):
                 dropped.append(name)
                 continue
-            if scaling == "standard":
-                mean, scale = _mean_and_scale(part)
-                part = (part - mean.to(part.dtype)) / scale.to(part.dtype)
-                scaler = ViewScaler("standard", mean.cpu().numpy(), scale.cpu().numpy())
-            else:
-                scaler = ViewScaler("none")
-            part = part.to(dtype or part.dtype)
-            distance = _mean_distance(part) or 1.0
-            centre = part.double().mean(dim=0).cpu().numpy()
-            kernels.append(
-                tuple(
-                    FittedKernel("rbf", width=f * distance, factor=f, centre=centre)
-                    for f in factors
-                )
-            )
-            names.append(name)
-            picked.append(columns)
-            scalers.append(scaler)
-            rows.append(part)
+            kinds = read_scalings(scaling, len(columns))
+            for scaler, scaled, own in _scaled(part, kinds, bool(constant.any())):
+                kernels.append(_fitted(scaled, factors))
+                names.append(name)
+                picked.append(columns)
+                scalers.append(scaler)
+                rows.append(scaled.to(dtype or scaled.dtype))
+                at_host.append(own)
         report_dropped(dropped, len(names))
-        return cls(tuple(names), tuple(picked), tuple(scalers), tuple(rows), tuple(kernels))
-
-    @staticmethod
-    def can_fit(kernels: Any, scaling: Any, sample_weight: Any) -> bool:
-        """Whether a device can do all of this: rbf kernels, no whitening, rows that count alike."""
-        return (
-            isinstance(kernels, str)
-            and kernels == "rbf"
-            and isinstance(scaling, str)
-            and scaling in SCALINGS_ON_DEVICE
-            and sample_weight is None
+        return cls(
+            tuple(names), tuple(picked), tuple(scalers), tuple(rows), tuple(kernels), tuple(at_host)
         )
 
     def stack(self, **options: Any) -> TorchTiledStack:
@@ -109,35 +101,91 @@ class TorchKernelSet:
 
     def to_bank(self) -> KernelSet:
         """The same bank with its rows on the host, for scoring there and for files."""
-        parts = zip(self.names, self.columns, self.scalers, self.rows, self.kernels, strict=True)
-        return KernelSet.of_views(
-            ScaledView(name, columns, scaler, rows.double().cpu().numpy(), kernels)
-            for name, columns, scaler, rows, kernels in parts
+        parts = zip(
+            self.names, self.columns, self.scalers, self._at_host(), self.kernels, strict=True
         )
+        return KernelSet.of_views(ScaledView(*part) for part in parts)
+
+    def _at_host(self) -> Iterator[Array]:
+        for rows, own in zip(self.rows, self.at_host, strict=True):
+            yield rows.double().cpu().numpy() if own is None else own
 
 
-def _constant(part: Any) -> bool:
-    """Whether every column is constant up to the rounding of its values."""
+def _scaled(
+    part: Any, kinds: tuple[str, ...], has_constant: bool
+) -> Iterator[tuple[ViewScaler, Any, Array | None]]:
+    """Each scaling of a view, its rows on the device, and at the host where they were scaled."""
+    if has_constant or not set(kinds) <= set(SCALINGS_ON_DEVICE):
+        for scaler, own in ViewScaler.fit_transform(kinds, part.double().cpu().numpy()):
+            yield scaler, torch.as_tensor(own, device=part.device), own
+        return
+    for kind in kinds:
+        if kind == "none":
+            yield ViewScaler("none"), part, None
+            continue
+        mean, scale = _mean_and_scale(part)
+        scaler = ViewScaler("standard", mean.cpu().numpy(), scale.cpu().numpy())
+        yield scaler, (part - mean.to(part.dtype)) / scale.to(part.dtype), None
+
+
+def _fitted(rows: Any, factors: tuple[float | str, ...]) -> tuple[FittedKernel, ...]:
+    """Kernels with the widths that `KernelSpec.fit` would give them on the host."""
+    mean = _mean_distance(rows) or 1.0
+    centre = rows.mean(dim=0, dtype=torch.float64).cpu().numpy()
+    numbers = [
+        float(np.clip(_neighbour_distance(rows) / mean, *AUTO_RANGE)) if isinstance(f, str) else f
+        for f in factors
+    ]
+    return tuple(FittedKernel("rbf", width=f * mean, factor=f, centre=centre) for f in numbers)
+
+
+def _constant_columns(part: Any) -> Any:
+    """Columns that are constant up to the rounding of their values."""
     spread = (part.amax(dim=0) - part.amin(dim=0)).double()
-    return bool((spread <= 10 * np.finfo(float).eps * part.abs().amax(dim=0).double()).all())
+    return spread <= 10 * np.finfo(float).eps * part.abs().amax(dim=0).double()
 
 
 def _mean_and_scale(part: Any) -> tuple[Any, Any]:
-    """Mean and population deviation of each column in float64; 1 where a column is constant."""
+    """Mean and population deviation of each column in float64."""
     mean = part.mean(dim=0, dtype=torch.float64)
     step = max(1, 2**26 // part.shape[1])
     squares = sum(
         ((part[i : i + step].double() - mean) ** 2).sum(dim=0) for i in range(0, len(part), step)
     )
     scale = (squares / len(part)).sqrt()
-    scale[scale <= 10 * np.finfo(float).eps * mean.abs()] = 1.0
+    scale[scale == 0.0] = 1.0  # of values too small to be squared
     return mean, scale
 
 
-def _mean_distance(part: Any) -> float:
-    if len(part) > EXACT_ROWS:  # the same rows as on the host
-        pick = np.random.default_rng(0).choice(len(part), EXACT_ROWS, replace=False)
-        part = part[torch.as_tensor(pick, device=part.device)]
-    part = part.double() - part.double().mean(dim=0)
-    distances = torch.cdist(part, part).fill_diagonal_(0.0)  # rounding leaves about 1e-8 there
-    return float(distances.sum()) / (len(part) * (len(part) - 1))
+def _picked(rows: Any, most: int) -> Any:
+    """The rows that the host would draw where there are more than ``most``."""
+    if len(rows) <= most:
+        return rows
+    pick = np.random.default_rng(0).choice(len(rows), most, replace=False)
+    return rows[torch.as_tensor(pick, device=rows.device)]
+
+
+def _mean_distance(rows: Any) -> float:
+    """That of `kernull.kernels.functions.mean_distance`."""
+    some = _picked(rows, EXACT_ROWS).double()
+    some = some - some.mean(dim=0)
+    distances = torch.cdist(some, some).fill_diagonal_(0.0)  # rounding leaves about 1e-8 there
+    return float(distances.sum()) / (len(some) * (len(some) - 1))
+
+
+def _neighbour_distance(rows: Any) -> float:
+    """That of `kernull.kernels.functions.neighbour_distance`."""
+    mean = rows.mean(dim=0, dtype=torch.float64)
+    blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, len(rows), BLOCK_ROWS)]
+    squares = torch.cat([(rows[i].double() - mean).square().sum(1) for i in blocks])
+    floor = 1e-14 * squares.max()  # copies come out at the rounding of |x|^2 + |y|^2 - 2x'y
+    some = _picked(rows, NEIGHBOUR_ROWS).double() - mean
+    own = some.square().sum(1, keepdim=True)
+    nearest = torch.full_like(own[:, 0], torch.inf)
+    for i in blocks:
+        apart = torch.addmm(squares[i], some, (rows[i].double() - mean).T, alpha=-2.0).add_(own)
+        apart.masked_fill_(apart <= floor, torch.inf)
+        nearest = torch.minimum(nearest, apart.amin(dim=1))
+    if not bool(torch.isfinite(nearest).all()):  # all rows are copies of one
+        return 0.0
+    return float(np.median(nearest.sqrt().cpu().numpy()))

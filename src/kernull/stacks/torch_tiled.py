@@ -31,9 +31,8 @@ __all__ = ["TorchDenseStack", "TorchTiledStack"]
 
 #: Bytes of a band of kernel values in the plain path, by device.
 BAND_BYTES = {"cuda": 2**29, "cpu": 2**24}
-#: Rows from which the solver has a preconditioner, its landmarks, and numbers that it may keep. Of
-#: fewer rows passes are short, and leaving rows out is well served by a basis of many columns.
-MANY_ROWS, LANDMARKS, LANDMARK_NUMBERS = 500_000, 1000, 2 * 10**9
+#: Rows from which the solver has a preconditioner, its landmarks, and numbers that it may keep.
+MANY_ROWS, LANDMARKS, LANDMARK_NUMBERS = 50_000, 1000, 2 * 10**9
 
 Rows = Sequence[Any]
 """One tensor of scaled rows per view."""
@@ -202,17 +201,31 @@ class TorchTiledStack(TorchStack):
 
     def _combined(self, weights: Array, V: Any) -> Any:
         out = torch.zeros((len(self), V.shape[1]), dtype=torch.float64, device=self.device)
-        for band, K in self.combined_bands(weights):
-            out[band] = (K @ V).double()
+        symmetric = self.left_ is None
+        for band, K in self.combined_bands(weights, half=symmetric):
+            out[band] += (K @ V[: K.shape[1]]).double()
+            if symmetric and band.start:
+                out[: band.start] += (K[:, : band.start].T @ V[band]).double()
         return out
 
-    def combined_bands(self, weights: Array) -> Iterator[tuple[slice, Any]]:
-        """The sum of b_j K_j, without the factors of the kernels, in bands of rows."""
+    def combined_bands(self, weights: Array, *, half: bool = False) -> Iterator[tuple[slice, Any]]:
+        """The sum of b_j K_j, without the factors of the kernels, in bands of rows.
+
+        ``half`` of a symmetric stack: of each band, the columns up to its own last row.
+        """
+        rights = [self._right(v) for v in range(len(self.kernels))]
         for band in self._band_slices():
-            total = None
-            for j, K in self._band_kernels(band):
-                total = K.mul_(weights[j]) if total is None else total.add_(K, alpha=weights[j])
+            total, j = None, 0
+            for v, ks in enumerate(self.kernels):
+                for i, K in self._values(v, band, rights[v], band.stop if half else None):
+                    b = weights[j + i]
+                    total = K.mul_(b) if total is None else total.add_(K, alpha=b)
+                j += len(ks)
             yield band, total
+
+    def _combined_rows(self, weights: Array, index: Indices) -> Any:
+        some = self[index]
+        return torch.cat([K for _, K in some.combined_bands(weights)]).double()
 
     def coarse(self) -> TorchTiledStack | None:
         """Nearly the same stack, for a first solution: in float32, where that is fused; or None."""
@@ -267,10 +280,10 @@ class TorchTiledStack(TorchStack):
 
     def _plain(self, v: int, V: Any, out: Any) -> None:
         """Products of one view's kernels, band by band: half of the values where symmetric."""
-        symmetric = self.left_ is None
+        symmetric, right = self.left_ is None, self._right(v)
         for band in self._band_slices():
             end = band.stop if symmetric else None
-            for i, K in self._values(v, band, end):
+            for i, K in self._values(v, band, right, end):
                 own = V if V.ndim == 2 else V[i]
                 out[i, band] += (K @ own[:end]).double()
                 if symmetric and band.start:
@@ -288,16 +301,20 @@ class TorchTiledStack(TorchStack):
                 yield j + i, band, K
             j += len(ks)
 
-    def _band_kernels(self, band: slice) -> Iterator[tuple[int, Any]]:
-        j = 0
-        for v, ks in enumerate(self.kernels):
-            for i, K in self._values(v, band):
-                yield j + i, K
-            j += len(ks)
+    def _values(
+        self, v: int, band: slice, right: Any, end: int | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Kernels of one view between a band of rows and the first ones; ``right`` is `_right`."""
+        left, rows = self._lefts[v][band], self.rows_[v][:end]
+        known = right if right is None else right[:end]
+        return _evaluate(self.kernels[v], left, rows, self._centre(v), known)
 
-    def _values(self, v: int, band: slice, end: int | None = None) -> Iterator[tuple[int, Any]]:
-        left, right = self._lefts[v][band], self.rows_[v][:end]
-        return _evaluate(self.kernels[v], left, right, self._centre(v))
+    def _right(self, v: int) -> Any:
+        """The training rows of a view as rbf kernels take them, once for all bands; or None."""
+        if not any(kernel.kind == "rbf" for kernel in self.kernels[v]):
+            return None
+        b = self.rows_[v] - self._centre(v)
+        return torch.cat([b, torch.ones_like(b[:, :1]), _half_norms(b)], dim=1)
 
     def _centre(self, v: int) -> Any:
         """Where rbf kernels of one view see its rows from, so that distances keep their digits."""
@@ -307,8 +324,9 @@ class TorchTiledStack(TorchStack):
         return self._centres[v]
 
     def _view_bands(self, v: int) -> Iterator[tuple[int, slice, Any]]:
+        right = self._right(v)
         for band in self._band_slices():
-            for i, K in self._values(v, band):
+            for i, K in self._values(v, band, right):
                 yield i, band, K
 
 
@@ -318,7 +336,7 @@ def _inverse_square(kernel: FittedKernel) -> float:
 
 
 def _evaluate(
-    kernels: Sequence[FittedKernel], x: Any, y: Any, centre: Any
+    kernels: Sequence[FittedKernel], x: Any, y: Any, centre: Any, right: Any
 ) -> Iterator[tuple[int, Any]]:
     """Yield (i, K_i) between rows x and y of one view, each a tensor of its own."""
     rbf = [i for i, kernel in enumerate(kernels) if kernel.kind == "rbf"]
@@ -331,18 +349,21 @@ def _evaluate(
             yield i, _other(kernel, x, y)
             continue
         if exponents is None:
-            exponents = _exponents(x - centre, y - centre, unit)
+            exponents = _exponents(x - centre, right, unit)
         last = i == rbf[-1]
         K = exponents if last else exponents.clone()
         yield i, (K if factors[i] == unit else K.mul_(factors[i] / unit)).exp_()
 
 
-def _exponents(a: Any, b: Any, unit: float) -> Any:
-    """-|a - b|^2 / 2 times a unit, from one matrix product."""
-    one = torch.ones_like(a[:, :1]), torch.ones_like(b[:, :1])
-    norms = tuple(-0.5 * rows.square().sum(1, keepdim=True) for rows in (a, b))
-    a = torch.cat([a, norms[0], one[0]], dim=1).mul_(unit)
-    return a @ torch.cat([b, one[1], norms[1]], dim=1).T
+def _half_norms(rows: Any) -> Any:
+    """-|x|^2 / 2 of each row, of shape (n, 1)."""
+    return -0.5 * rows.square().sum(1, keepdim=True)
+
+
+def _exponents(a: Any, right: Any, unit: float) -> Any:
+    """-|a - b|^2 / 2 times a unit, from one product with the rows (b, 1, -|b|^2 / 2)."""
+    a = torch.cat([a, _half_norms(a), torch.ones_like(a[:, :1])], dim=1).mul_(unit)
+    return a @ right.T
 
 
 def _other(kernel: FittedKernel, x: Any, y: Any) -> Any:
