@@ -79,7 +79,7 @@ class TorchStack:
         raise NotImplementedError
 
     def _tensor(self, V: Any) -> Any:
-        return torch.as_tensor(V).to(device=self.device, dtype=self.dtype)
+        return torch.as_tensor(V).to(self.device).to(self.dtype)  # converted on the device
 
     def _numpy(self, values: Any) -> Array:
         return np.asarray(values.double().cpu().numpy())
