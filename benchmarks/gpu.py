@@ -241,7 +241,7 @@ def default_estimator(_: dict[str, float]) -> None:
     for decision in ("evidence", "sum"):
         for dtype in ("float64", "float32"):
             model = MultiKernelFisherNull(decision=decision, dtype=dtype)
-            fitting, _ = seconds(lambda model=model: model.fit(X), 1)
+            fitting, _ = seconds(lambda model=model: model.fit(X), 3)
             scoring, _ = seconds(lambda model=model: model.score_samples(new), 5)
             report(
                 f"n=100,000 x 30, {decision}, {dtype}",

@@ -22,6 +22,9 @@ SOME_ROWS = 3000
 #: rows (0.3.30, that of SciPy 1.17; a matrix of nothing but a diagonal will do).
 SAFE_ROWS = 10_000
 
+#: Threads of our own beside a GPU.
+BESIDE_GPU = 8
+
 Part = TypeVar("Part")
 Found = TypeVar("Found")
 
@@ -50,18 +53,19 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @contextmanager
-def threads_for(rows: float) -> Iterator[None]:
+def threads_for(rows: float, *, beside_gpu: bool = False) -> Iterator[None]:
     """One BLAS thread where there are few rows to work on, and no change elsewhere.
 
     Threads of our own stay as many where they pay: BLAS threads, those of numpy and those of scipy,
-    spin for a while when their work is done, in the way of whoever is next.
+    spin for a while when their work is done, in the way of whoever is next. Beside a GPU, BLAS has
+    little to work on whatever the number of rows, and few threads of our own serve best.
     """
-    if rows > SOME_ROWS:
+    if rows > SOME_ROWS and not beside_gpu:
         yield
         return
     before, usual = getattr(_own, "threads", 0), blas_threads()
     with one_blas_thread():
-        _own.threads = usual if rows > FEW_ROWS else 1
+        _own.threads = 1 if rows <= FEW_ROWS else min(usual, BESIDE_GPU) if beside_gpu else usual
         try:
             yield
         finally:

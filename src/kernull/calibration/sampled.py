@@ -218,11 +218,12 @@ class _Span:
 
     def images(self, X: Any) -> Any:
         """A x for every row x of X: one pass."""
-        problem, stack = self.problem, self.problem.stack
+        problem = self.problem
+        stack: Any = problem.stack
         scale = None if problem.row_scale is None else self.put(problem.row_scale)
         V = (X if scale is None else X * scale).T
         if self.there:
-            KX = stack.combined_there(self.weights, V).T  # type: ignore[attr-defined]
+            KX = stack.combined_there(self.weights, V).T
         elif hasattr(stack, "combined_products"):
             KX = stack.combined_products(self.weights, np.ascontiguousarray(V)).T
         else:

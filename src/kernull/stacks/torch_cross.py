@@ -31,8 +31,9 @@ class DeviceCross(CrossKernels):
     def _stack(self) -> TorchTiledStack:
         kind = torch.float32 if np.dtype(self.dtype) == np.float32 else torch.float64
         views = self.bank.views
-        left = [torch.as_tensor(view.transform(self.X)).to(self.device, kind) for view in views]
-        rows = [torch.as_tensor(view.train).to(self.device, kind) for view in views]
+        # converted on the device
+        left = [torch.as_tensor(view.transform(self.X)).to(self.device).to(kind) for view in views]
+        rows = [torch.as_tensor(view.train).to(self.device).to(kind) for view in views]
         kernels = [view.kernels for view in views]
         return TorchTiledStack(rows, kernels, left=left, scale=self.scale)
 

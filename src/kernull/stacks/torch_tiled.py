@@ -103,7 +103,7 @@ class TorchTiledStack(TorchStack):
         dtype = torch.float64 if dtype is None else dtype
 
         def tensors(source: KernelSet) -> list[Any]:
-            return [torch.as_tensor(v.train).to(device, dtype) for v in source.views]
+            return [torch.as_tensor(v.train).to(device).to(dtype) for v in source.views]
 
         kernels = [view.kernels for view in bank.views]
         return cls(tensors(bank), kernels, left=None if left is None else tensors(left), **options)
