@@ -165,7 +165,8 @@ class OneClassKernelEstimator(KernelEstimator):
             weight = None if sample_weight is None else read_weights(as_numpy(sample_weight), X)
             rows = self._rows(X)
             together = None if groups is None else read_groups(as_numpy(groups), rows.n)
-            there = getattr(rows, "X_on_device", None) is not None
+            # Landmarks leave much of the work to the host, in whichever place their kernels are.
+            there = getattr(rows, "X_on_device", None) is not None and self.storage != "nystroem"
             with threads_for(rows.n, beside_gpu=there):
                 fitted = self._learn(rows, weight, client, together)
             device = str(X.device) if is_tensor(X) else None
