@@ -241,3 +241,21 @@ def test_what_fails_leaves_out_parts_that_were_not_begun(error, two_blas_threads
         _threads.in_threads(work, range(1000))
     assert len(begun) < 100
     assert blas_threads() == two_blas_threads
+
+
+def test_beside_a_gpu_many_rows_have_one_blas_thread_and_few_of_our_own(
+    two_blas_threads, monkeypatch
+):
+    for most, own in ((1, 1), (8, 2)):
+        monkeypatch.setattr(_threads, "BESIDE_GPU", most)
+        meet, seen = threading.Barrier(own), set()
+
+        def work(_: int, meet=meet, seen=seen) -> None:
+            seen.add(threading.get_ident())
+            meet.wait(5)
+
+        with _threads.threads_for(10**5, beside_gpu=True):
+            assert _threads.blas_threads() == 1
+            _threads.in_threads(work, [0, 1])
+        assert len(seen) == own
+    assert blas_threads() == two_blas_threads
