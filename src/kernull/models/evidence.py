@@ -280,8 +280,13 @@ def _of_table(
         distances = slice(J + here.start, J + here.stop)
         left_out[:, distances] = log_nearest(nearest2, floors[here.start])[:, None]
 
-    # A thread for each view: those of BLAS gain less by factorising one matrix together.
-    in_threads(work, range(len(ends)))
+    # A thread for each view: those of BLAS gain less by factorising one matrix together. A GPU works
+    # on one at a time, and threads share out what each leaves to the host.
+    if device is None:
+        in_threads(work, range(len(ends)))
+    else:
+        for v in range(len(ends)):
+            work(v)
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
     own_weight = None if row_weight is None else weight
     views = len({view.name for view in kernels.views})
