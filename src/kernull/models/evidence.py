@@ -280,8 +280,8 @@ def _of_table(
         distances = slice(J + here.start, J + here.stop)
         left_out[:, distances] = log_nearest(nearest2, floors[here.start])[:, None]
 
-    # A thread for each view: those of BLAS gain less by factorising one matrix together. A GPU works
-    # on one at a time, and threads share out what each leaves to the host.
+    # A thread for each view: those of BLAS gain less by factorising one matrix together. A GPU
+    # works on one at a time, and threads share out what each leaves to the host.
     if device is None:
         in_threads(work, range(len(ends)))
     else:
