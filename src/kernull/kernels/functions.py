@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from sklearn.metrics.pairwise import (
 )
 
 from kernull._threads import in_threads
-from kernull._typing import Array
+from kernull._typing import Array, Indices
 
 KernelFunction = Callable[[Array, Array], Array]
 
@@ -77,10 +78,13 @@ class KernelSpec:
         # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
         blocks = None if distances_out is None else distances_out.setdefault(metric, [])
         blocks = None if blocks else blocks  # another kernel of this metric was here before
-        mean = mean_distance(X, metric, sample_weight, distances_out=blocks) or 1.0
+        factors, near = tuple(factors), None
+        if "auto" in factors and len(X) <= EXACT_ROWS:
+            near = np.full(len(X), np.inf)
+        mean = mean_distance(X, metric, sample_weight, distances_out=blocks, near_out=near) or 1.0
         centre = X.mean(axis=0)
         numbers = [
-            auto_factor(X, mean, metric, sample_weight) if isinstance(f, str) else f
+            auto_factor(X, mean, metric, sample_weight, near) if isinstance(f, str) else f
             for f in factors
         ]
         return [FittedKernel(self.kind, width=f * mean, factor=f, centre=centre) for f in numbers]
@@ -216,6 +220,7 @@ def mean_distance(
     sample_weight: Array | None = None,
     random_state: int = 0,
     distances_out: list[Array] | None = None,
+    near_out: Array | None = None,
 ) -> float:
     r"""Mean distance over pairs of different rows.
 
@@ -243,6 +248,9 @@ def mean_distance(
         Receives the distances that were computed, for whoever needs them next: block by block of
         ``BLOCK_ROWS`` rows against themselves and all later ones, squared where the metric is
         euclidean. Stays empty beyond ``EXACT_ROWS`` rows.
+    near_out : array of shape (n,), optional
+        Infinities, lowered to the distance to the nearest other row, squared where the metric is
+        euclidean. For no more than ``EXACT_ROWS`` rows.
 
     Returns
     -------
@@ -257,10 +265,17 @@ def mean_distance(
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
     X = X - X.mean(axis=0)
     block_of = squared_blocks(X) if metric == "euclidean" else _blocks(X, metric)
+    lock = Lock()
 
     def work(start: int) -> tuple[float, Array | None]:
         rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
         block = block_of(rows, rest)
+        if near_out is not None:
+            np.fill_diagonal(block, np.inf)
+            least = block.min(axis=0)
+            least[: len(block)] = np.minimum(least[: len(block)], block.min(axis=1))
+            with lock:
+                np.minimum(near_out[rest], least, out=near_out[rest])
         np.fill_diagonal(block, 0.0)
         kept = None if distances_out is None else block
         if metric == "euclidean":
@@ -326,11 +341,13 @@ def neighbour_distance(
     metric: str = "euclidean",
     sample_weight: Array | None = None,
     random_state: int = 0,
+    near: Array | None = None,
 ) -> float:
     r"""Median over rows of the distance to the nearest row that is not a copy of it.
 
     Arguments as in `mean_distance`; beyond ``NEIGHBOUR_ROWS`` rows a subsample stands for all, and
-    its neighbours are looked for among all rows. 0 where all rows coincide.
+    its neighbours are looked for among all rows. 0 where all rows coincide. ``near``, of shape
+    (n,), is what `mean_distance` found, for rows that have no copies.
 
     Examples
     --------
@@ -347,21 +364,20 @@ def neighbour_distance(
     if len(X) > NEIGHBOUR_ROWS:
         pick = np.random.default_rng(random_state).choice(len(X), NEIGHBOUR_ROWS, replace=False)
     euclidean = metric == "euclidean"
-    block_of, floor = (squared_blocks(X), copy**2) if euclidean else (_blocks(X, metric), copy)
-    nearest = np.empty(len(pick))
+    floor = copy**2 if euclidean else copy
+    nearest = np.zeros(len(pick)) if near is None else near[pick]
 
-    def work(some: slice) -> None:
+    copied = np.flatnonzero(nearest <= floor)
+
+    def work(some: Indices) -> None:
         block = block_of(pick[some], slice(None))
         block[block <= floor] = np.inf
         nearest[some] = block.min(axis=1)
 
-    step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(len(X), 1)))
-    parts = [slice(start, start + step) for start in range(0, len(pick), step)]
-    if step < BLOCK_ROWS:
-        in_threads(work, parts)
-    else:
-        for part in parts:
-            work(part)
+    if len(copied):
+        block_of = squared_blocks(X) if euclidean else _blocks(X, metric)
+        step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // len(X)))
+        in_threads(work, [copied[start : start + step] for start in range(0, len(copied), step)])
     nearest = np.sqrt(nearest) if euclidean else nearest
     if not np.isfinite(nearest).all():  # all rows are copies of one
         return 0.0
@@ -382,7 +398,11 @@ def weighted_median(values: Array, weights: Array) -> float:
 
 
 def auto_factor(
-    X: Array, mean: float, metric: str = "euclidean", sample_weight: Array | None = None
+    X: Array,
+    mean: float,
+    metric: str = "euclidean",
+    sample_weight: Array | None = None,
+    near: Array | None = None,
 ) -> float:
     r"""The width ``"auto"``, as a factor of the mean distance D.
 
@@ -393,6 +413,6 @@ def auto_factor(
     less), in many dimensions all rows are nearly equally far from each other (s is close to D): no
     one factor of D serves both. Gives s / D, from `AUTO_RANGE`, of the scaled rows X of one view.
     """
-    nearest = neighbour_distance(X, metric, sample_weight)
+    nearest = neighbour_distance(X, metric, sample_weight, near=near)
     low, high = AUTO_RANGE
     return float(np.clip(nearest / mean, low, high))
