@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernull import MultiKernelFisherNull, TableViews, load, load_views, save
 from kernull.errors import GapsWarning, ModelFileError, TableError
 from kernull.tables import GapFiller, attach_views
-from kernull.tables.categories import FARTHEST, category_places
 from kernull.tables.cells import as_numbers
+from kernull.tables.encoder import FARTHEST, category_places
 
 
 def factory(n: int, seed: int = 0) -> dict[str, list]:

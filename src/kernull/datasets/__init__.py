@@ -13,10 +13,6 @@ from kernull.datasets._bundled import (
 from kernull.datasets._line import LineData, make_line
 
 __all__ = [
-    "LineData",
-    "MultiViewData",
-    "load_breast_cancer_views",
-    "load_digits_views",
-    "load_wine_views",
-    "make_line",
-]
+    "LineData", "MultiViewData", "load_breast_cancer_views", "load_digits_views",
+    "load_wine_views", "make_line",
+]  # fmt: skip

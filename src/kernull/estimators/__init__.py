@@ -6,11 +6,6 @@ from kernull.estimators.joint import JointMultiKernelFisherNull
 from kernull.estimators.svm import MultiKernelOneClassSVM, MultiKernelSVDD
 
 __all__ = [
-    "FisherNull",
-    "GaussianProcessOneClass",
-    "JointMultiKernelFisherNull",
-    "KernelPCANovelty",
-    "MultiKernelFisherNull",
-    "MultiKernelOneClassSVM",
-    "MultiKernelSVDD",
-]
+    "FisherNull", "GaussianProcessOneClass", "JointMultiKernelFisherNull", "KernelPCANovelty",
+    "MultiKernelFisherNull", "MultiKernelOneClassSVM", "MultiKernelSVDD",
+]  # fmt: skip

@@ -12,15 +12,7 @@ from kernull.inspection.findings import TableReason, explain_columns, table_reas
 from kernull.models.explanation import Explanation
 
 __all__ = [
-    "BoundaryDisplay",
-    "ColumnReason",
-    "ContributionsDisplay",
-    "ConvergenceDisplay",
-    "Explanation",
-    "ScoresDisplay",
-    "TableReason",
-    "WeightsDisplay",
-    "column_reasons",
-    "explain_columns",
-    "table_reasons",
-]
+    "BoundaryDisplay", "ColumnReason", "ContributionsDisplay", "ConvergenceDisplay",
+    "Explanation", "ScoresDisplay", "TableReason", "WeightsDisplay", "column_reasons",
+    "explain_columns", "table_reasons",
+]  # fmt: skip

@@ -5,16 +5,6 @@ from kernull.methods.peers import AveragedOneClassSVM, TableDetector, pyod_detec
 from kernull.methods.registry import DELTAS, NUS, PS, WIDTHS, Method, get_method, method_names
 
 __all__ = [
-    "DELTAS",
-    "NUS",
-    "PS",
-    "WIDTHS",
-    "AveragedOneClassSVM",
-    "Method",
-    "Row",
-    "TableDetector",
-    "compare",
-    "get_method",
-    "method_names",
-    "pyod_detector",
-]
+    "DELTAS", "NUS", "PS", "WIDTHS", "AveragedOneClassSVM", "Method", "Row", "TableDetector",
+    "compare", "get_method", "method_names", "pyod_detector",
+]  # fmt: skip

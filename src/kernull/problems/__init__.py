@@ -9,12 +9,6 @@ from kernull.problems.ocsvm import OneClassSVMProblem
 from kernull.problems.svdd import SVDDProblem
 
 __all__ = [
-    "Evaluation",
-    "FisherProblem",
-    "JointFisherProblem",
-    "OneClassSVMProblem",
-    "Problem",
-    "RidgeInverse",
-    "SVDDProblem",
-    "check_nu",
-]
+    "Evaluation", "FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "Problem",
+    "RidgeInverse", "SVDDProblem", "check_nu",
+]  # fmt: skip

@@ -9,13 +9,6 @@ from kernull.safety.graphs import check_graph, limit_memory, run_limited
 from kernull.safety.pictures import check_pixels, decoding, open_picture, read_picture
 
 __all__ = [
-    "check_graph",
-    "check_npz",
-    "check_pixels",
-    "decoding",
-    "limit_memory",
-    "open_picture",
-    "read_file",
-    "read_picture",
-    "run_limited",
-]
+    "check_graph", "check_npz", "check_pixels", "decoding", "limit_memory", "open_picture",
+    "read_file", "read_picture", "run_limited",
+]  # fmt: skip

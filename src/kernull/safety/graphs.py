@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Iterator, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -98,21 +99,14 @@ def _graphs(onnx: Any, model: Any) -> Iterator[tuple[Any, int]]:
 def _check_order(graph: Any) -> None:
     """Refuse a graph in which a node waits for what follows from it."""
     made_by = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
-    needs = [{made_by[n] for n in node.input if n in made_by} for node in graph.node]
-    users: list[list[int]] = [[] for _ in needs]
-    for i, needed in enumerate(needs):
-        for j in needed:
-            users[j].append(i)
-    left = [len(needed) for needed in needs]
-    ready, done = [i for i, count in enumerate(left) if not count], 0
-    while ready:
-        done += 1
-        for user in users[ready.pop()]:
-            left[user] -= 1
-            if not left[user]:
-                ready.append(user)
-    if done < len(needs):
-        raise ValueError("has a cycle: a node waits for what follows from it")
+    needs = {
+        i: {made_by[name] for name in node.input if name in made_by}
+        for i, node in enumerate(graph.node)
+    }
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError:
+        raise ValueError("has a cycle: a node waits for what follows from it") from None
 
 
 def _check_loops(onnx: Any, graph: Any, depth: int) -> None:
@@ -227,19 +221,16 @@ def _check_sizes(onnx: Any, model: Any, image: tuple[int, int]) -> None:
     except Exception:  # what it cannot foretell is limited while it runs
         return
     for graph, _ in _graphs(onnx, inferred):
+        weights = {tensor.name for tensor in getattr(graph, "initializer", ())}
         for value in (*graph.value_info, *getattr(graph, "output", ())):
             kind = value.type.tensor_type
             sizes = [d.dim_value for d in kind.shape.dim]
             # Sizes that are unknown are 0 here, and so is what they are multiplied with.
-            if 8 * math.prod(sizes) > MAX_ARRAY_BYTES and value.name not in _weights(graph):
+            if 8 * math.prod(sizes) > MAX_ARRAY_BYTES and value.name not in weights:
                 raise ValueError(
                     f"makes an array of shape {sizes} from one image, above {MAX_ARRAY_BYTES:,} "
                     "bytes"
                 )
-
-
-def _weights(graph: Any) -> set[str]:
-    return {tensor.name for tensor in getattr(graph, "initializer", ())}
 
 
 # -- while it runs ---------------------------------------------------------------------------

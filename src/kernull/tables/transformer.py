@@ -40,7 +40,7 @@ class TableViews(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, text, dates and gaps into numbers for an estimator.
 
     Each column gets a kind when it is fitted: numbers stay, categories become places in one or
-    two dimensions that weigh as much as a column of numbers (`kernull.tables.categories`), dates
+    two dimensions that weigh as much as a column of numbers (`kernull.tables.encoder`), dates
     are left out unless asked for, and identifiers, constants and copies of other columns are left
     out. ``summary()`` says what was decided, and why.
 
