@@ -43,10 +43,7 @@ class Node:
 def encode(value: Any, tensors: list[np.ndarray[Any, Any]], path: str = "") -> Any:
     """Turn a tree into JSON values; its arrays of numbers are appended to ``tensors``.
 
-    Raises
-    ------
-    TypeError
-        For values of any other kind; it says where the value sits.
+    For values of any other kind there is a TypeError, which says where the value sits.
     """
     if value is None or isinstance(value, bool | str):
         return value
@@ -111,10 +108,8 @@ def _encode_array(value: np.ndarray[Any, Any], tensors: list[Any], path: str) ->
 class Decoder:
     """Turns JSON values back into a tree, and counts what that takes.
 
-    Parameters
-    ----------
-    tensors : list of arrays
-        Those that the values refer to by number.
+    ``tensors`` are the arrays that the values refer to by number. A method ``_KIND`` reads what has
+    that kind under ``"$"``.
     """
 
     def __init__(self, tensors: list[np.ndarray[Any, Any]]) -> None:
@@ -135,10 +130,9 @@ class Decoder:
         if isinstance(value, list):
             return [self.decode(item, depth + 1) for item in value]
         kind = value.get("$") if isinstance(value, dict) else None
-        reader = _READERS.get(kind) if isinstance(kind, str) else None
-        if reader is None:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ModelFileError(f"unknown kind of value {str(kind)[:40]!r}")
-        return reader(value, self, depth + 1)
+        return getattr(self, f"_{kind}")(value, depth + 1)
 
     def count(self, values: int) -> None:
         """Account for so many values."""
@@ -152,111 +146,99 @@ class Decoder:
         if self.text > MAX_TEXT:
             raise ModelFileError(f"it holds more than {MAX_TEXT:,} characters of text")
 
+    def _int(self, value: dict[str, Any], depth: int) -> int:
+        text = _part(value, "value", str)
+        if len(text) > 1000 or not text.removeprefix("-").isdecimal():
+            raise ModelFileError("an integer that is none")
+        return int(text)
 
-def decode(value: Any, tensors: list[np.ndarray[Any, Any]]) -> Any:
-    """Turn JSON values back into a tree; the inverse of `encode`, for untrusted input.
+    def _float(self, value: dict[str, Any], depth: int) -> float:
+        text = _part(value, "value", str)
+        if text not in ("inf", "-inf", "nan"):
+            raise ModelFileError("a number that is none")
+        return float(text)
 
-    Raises
-    ------
-    ModelFileError
-        For anything that `encode` would not have written, and for more than a model can need.
-    """
-    return Decoder(tensors).decode(value)
+    def _tuple(self, value: dict[str, Any], depth: int) -> tuple[Any, ...]:
+        return tuple(self.decode(item, depth) for item in _part(value, "items", list))
 
+    def _slice(self, value: dict[str, Any], depth: int) -> slice:
+        ends = self._tuple(value, depth)
+        if len(ends) != 3 or not all(end is None or isinstance(end, int | str) for end in ends):
+            raise ModelFileError("a slice that is none")
+        return slice(*ends)
 
-def check_size(value: Any, tensors: list[np.ndarray[Any, Any]]) -> None:
-    """Refuse to write what `decode` would refuse to read.
+    def _dict(self, value: dict[str, Any], depth: int) -> dict[Any, Any]:
+        out: dict[Any, Any] = {}
+        for pair in _part(value, "items", list):
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise ModelFileError("a dictionary whose items are not pairs")
+            key = self.decode(pair[0], depth)
+            parts = key if isinstance(key, tuple) else (key,)
+            if not all(p is None or isinstance(p, str | int | float | np.generic) for p in parts):
+                raise ModelFileError("a dictionary key that is neither text nor a number")
+            if key in out:
+                raise ModelFileError(f"a dictionary with two entries {str(key)[:40]!r}")
+            out[key] = self.decode(pair[1], depth)
+        return out
 
-    Raises
-    ------
-    ValueError
-    """
-    try:
-        decode(value, tensors)
-    except ModelFileError as error:
-        raise ValueError(f"the model cannot be written to a file that can be read: {error}.") from (
-            error
-        )
+    def _dtype(self, value: dict[str, Any], depth: int) -> Any:
+        name = _part(value, "value", str)
+        if name not in DTYPES:
+            raise ModelFileError(f"unknown dtype {name[:40]!r}")
+        return np.dtype(name)
 
+    def _array(self, value: dict[str, Any], depth: int) -> Any:
+        at = value.get("tensor")
+        if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < len(self.tensors):
+            raise ModelFileError("an array that is not in the file")
+        return self.tensors[at].T if value.get("order") == "F" else self.tensors[at]
 
-def _items(value: dict[str, Any], key: str = "items") -> list[Any]:
-    items = value.get(key)
-    if not isinstance(items, list):
-        raise ModelFileError(f"a {value['$']} without its {key}")
-    return items
+    def _scalar(self, value: dict[str, Any], depth: int) -> Any:
+        inner = value.get("value")
+        is_array = isinstance(inner, dict) and inner.get("$") in ("array", "strings")
+        array = self.decode(inner, depth) if is_array else None
+        if array is None or array.shape != ():
+            raise ModelFileError("a scalar that is none")
+        return array[()]
 
+    def _strings(self, value: dict[str, Any], depth: int) -> Any:
+        shape, values = _part(value, "shape", list), _part(value, "values", list)
+        sizes_ok = all(isinstance(s, int) and not isinstance(s, bool) and s >= 0 for s in shape)
+        fits = sizes_ok and len(shape) <= 8 and math.prod(shape) == len(values)
+        if not fits or not all(isinstance(item, str) for item in values):
+            raise ModelFileError("an array of text that is none")
+        self.count(entries(shape))
+        if value.get("dtype") == "object":
+            self.take(sum(map(len, values)))
+            out = np.empty(len(values), dtype=object)
+            out[:] = values
+            return out.reshape(shape)
+        # One long string pads all the others.
+        self.take(len(values) * max(map(len, values), default=0))
+        return np.array(values, dtype=str).reshape(shape)
 
-def _text(value: dict[str, Any], key: str = "value") -> str:
-    text = value.get(key)
-    if not isinstance(text, str):
-        raise ModelFileError(f"a {value['$']} whose {key} is not text")
-    return text
-
-
-def _read_int(value: dict[str, Any], decoder: Decoder, depth: int) -> int:
-    text = _text(value)
-    if len(text) > 1000 or not text.removeprefix("-").isdecimal():
-        raise ModelFileError("an integer that is none")
-    return int(text)
-
-
-def _read_float(value: dict[str, Any], decoder: Decoder, depth: int) -> float:
-    text = _text(value)
-    if text not in ("inf", "-inf", "nan"):
-        raise ModelFileError("a number that is none")
-    return float(text)
-
-
-def _read_tuple(value: dict[str, Any], decoder: Decoder, depth: int) -> tuple[Any, ...]:
-    return tuple(decoder.decode(item, depth) for item in _items(value))
-
-
-def _read_slice(value: dict[str, Any], decoder: Decoder, depth: int) -> slice:
-    ends = [decoder.decode(item, depth) for item in _items(value)]
-    if len(ends) != 3 or not all(end is None or isinstance(end, int | str) for end in ends):
-        raise ModelFileError("a slice that is none")
-    return slice(*ends)
-
-
-def _read_dict(value: dict[str, Any], decoder: Decoder, depth: int) -> dict[Any, Any]:
-    out: dict[Any, Any] = {}
-    for pair in _items(value):
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise ModelFileError("a dictionary whose items are not pairs")
-        key = decoder.decode(pair[0], depth)
-        parts = key if isinstance(key, tuple) else (key,)
-        if not all(
-            part is None or isinstance(part, str | int | float | np.generic) for part in parts
-        ):
-            raise ModelFileError("a dictionary key that is neither text nor a number")
-        if key in out:
-            raise ModelFileError(f"a dictionary with two entries {str(key)[:40]!r}")
-        out[key] = decoder.decode(pair[1], depth)
-    return out
-
-
-def _read_dtype(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
-    name = _text(value)
-    if name not in DTYPES:
-        raise ModelFileError(f"unknown dtype {name[:40]!r}")
-    return np.dtype(name)
+    def _node(self, value: dict[str, Any], depth: int) -> Node:
+        name, fields = _part(value, "name", str), value.get("fields")
+        if not isinstance(fields, dict):
+            raise ModelFileError("an object without its fields")
+        if max(map(len, (name, *fields))) > MAX_NAME:
+            raise ModelFileError(
+                f"an object or a field whose name has more than {MAX_NAME} characters"
+            )
+        return Node(name, {key: self.decode(item, depth) for key, item in fields.items()})
 
 
-def _read_array(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
-    index, tensors = value.get("tensor"), decoder.tensors
-    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(tensors):
-        raise ModelFileError("an array that is not in the file")
-    return tensors[index].T if value.get("order") == "F" else tensors[index]
+#: What stands under ``"$"``.
+KINDS = frozenset("int float tuple slice dict dtype array scalar strings node".split())
 
 
-def _read_scalar(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
-    inner = value.get("value")
-    if not isinstance(inner, dict) or inner.get("$") not in ("array", "strings"):
-        raise ModelFileError("a scalar that is none")
-    array = decoder.decode(inner, depth)
-    if array.shape != ():
-        raise ModelFileError("a scalar that is none")
-    return array[()]
+def _part(value: dict[str, Any], key: str, kind: type) -> Any:
+    """A text, or a list, that an entry of the file must have."""
+    found = value.get(key)
+    if not isinstance(found, kind):
+        whose = f"whose {key} is not text" if kind is str else f"without its {key}"
+        raise ModelFileError(f"a {value['$']} {whose}")
+    return found
 
 
 def entries(shape: Sequence[int]) -> int:
@@ -264,45 +246,19 @@ def entries(shape: Sequence[int]) -> int:
     return math.prod(max(size, 1) for size in shape)
 
 
-def _read_strings(value: dict[str, Any], decoder: Decoder, depth: int) -> Any:
-    shape, values = _items(value, "shape"), _items(value, "values")
-    sizes_ok = all(isinstance(s, int) and not isinstance(s, bool) and s >= 0 for s in shape)
-    if (
-        not sizes_ok
-        or len(shape) > 8
-        or math.prod(shape) != len(values)
-        or not all(isinstance(item, str) for item in values)
-    ):
-        raise ModelFileError("an array of text that is none")
-    decoder.count(entries(shape))
-    if value.get("dtype") == "object":
-        decoder.take(sum(map(len, values)))
-        out = np.empty(len(values), dtype=object)
-        out[:] = values
-        return out.reshape(shape)
-    # One long string pads all the others.
-    decoder.take(len(values) * max(map(len, values), default=0))
-    return np.array(values, dtype=str).reshape(shape)
+def decode(value: Any, tensors: list[np.ndarray[Any, Any]]) -> Any:
+    """Turn JSON values back into a tree; the inverse of `encode`, for untrusted input.
+
+    Whatever `encode` would not have written, or is more than a model can need, is a
+    `ModelFileError`.
+    """
+    return Decoder(tensors).decode(value)
 
 
-def _read_node(value: dict[str, Any], decoder: Decoder, depth: int) -> Node:
-    name, fields = _text(value, "name"), value.get("fields")
-    if not isinstance(fields, dict):
-        raise ModelFileError("an object without its fields")
-    if max(map(len, (name, *fields))) > MAX_NAME:
-        raise ModelFileError(f"an object or a field whose name has more than {MAX_NAME} characters")
-    return Node(name, {key: decoder.decode(item, depth) for key, item in fields.items()})
-
-
-_READERS: dict[str, Any] = {
-    "int": _read_int,
-    "float": _read_float,
-    "tuple": _read_tuple,
-    "slice": _read_slice,
-    "dict": _read_dict,
-    "dtype": _read_dtype,
-    "array": _read_array,
-    "scalar": _read_scalar,
-    "strings": _read_strings,
-    "node": _read_node,
-}
+def check_size(value: Any, tensors: list[np.ndarray[Any, Any]]) -> None:
+    """Refuse, by a ValueError, to write what `decode` would refuse to read."""
+    try:
+        decode(value, tensors)
+    except ModelFileError as error:
+        said = f"the model cannot be written to a file that can be read: {error}."
+        raise ValueError(said) from error
