@@ -229,7 +229,7 @@ class Decoder:
 
 
 #: What stands under ``"$"``.
-KINDS = frozenset("int float tuple slice dict dtype array scalar strings node".split())
+KINDS = ("int", "float", "tuple", "slice", "dict", "dtype", "array", "scalar", "strings", "node")
 
 
 def _part(value: dict[str, Any], key: str, kind: type) -> Any:
