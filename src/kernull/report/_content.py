@@ -13,17 +13,7 @@ from kernull._typing import Array, Mask
 from kernull.inspection import TableReason
 from kernull.metrics import auc
 from kernull.models.explanation import Explanation, n_std, one_in
-from kernull.report._findings import (
-    Drift,
-    Group,
-    TimeLine,
-    columns_for_groups,
-    drifts,
-    first_time,
-    groups_of,
-    reasons_of,
-    time_line,
-)
+from kernull.report._findings import Drift, Group, TimeLine, reasons_of, table_findings
 from kernull.report._model_card import (
     cautions,
     columns_of,
@@ -63,7 +53,6 @@ class Row:
     name: str
     score: float
     p_value: float
-    flagged: bool
     label: str | None
     reasons: tuple[Reason, ...]
     columns: tuple[TableReason, ...] = ()
@@ -184,7 +173,11 @@ def gather(
     shares = np.searchsorted(np.sort(p_values), levels, side="right") / len(p_values)
     history = getattr(model, "history_", ())
     gap = getattr(model, "gap_", None)
-    times = None if table is None or rows is None else first_time(table, rows)
+    groups, times, drifted = (
+        ((), None, ())
+        if table is None or rows is None
+        else table_findings(table, rows, flagged, absent)
+    )
     return Content(
         estimator=type(model).__name__,
         n_rows=len(numbers),
@@ -204,11 +197,9 @@ def gather(
         series=series,
         outline=outline,
         rows=_rows(order, names, judgement, labels, why, columns),
-        groups=()
-        if table is None or rows is None
-        else groups_of(columns_for_groups(table, rows), flagged),
-        times=None if times is None else time_line(*times, flagged),
-        drifts=() if table is None or rows is None else drifts(table, rows, absent),
+        groups=groups,
+        times=times,
+        drifts=drifted,
         p_curve=_curve(levels, shares),
         rates=_rates(model, p_values),
         calibration_rows=round(model.calibration_.total),
@@ -259,14 +250,12 @@ def _distribution(
         return tuple((np.bincount(bins, minlength=BINS) / max(total, 1)).tolist())
 
     m = len(scores)
-    if labels is None:
-        groups = [("flagged", "odd", scores[flagged]), ("not flagged", "normal", scores[~flagged])]
-    else:
-        groups = [
-            ("labelled not normal", "odd", scores[labels == -1]),
-            ("labelled normal", "normal", scores[labels == 1]),
-        ]
-    series = tuple((name, css, shares(values, m)) for name, css, values in groups)
+    odd = flagged if labels is None else labels == -1
+    names = ("flagged", "not flagged")
+    names = names if labels is None else ("labelled not normal", "labelled normal")
+    series = (
+        (names[0], "odd", shares(scores[odd], m)), (names[1], "normal", shares(scores[~odd], m))
+    )  # fmt: skip
     return tuple(edges.tolist()), series, shares(calibration, len(calibration))
 
 
@@ -279,39 +268,28 @@ def _rows(
     columns: dict[int, list[TableReason]],
 ) -> tuple[Row, ...]:
     reasons: list[tuple[Reason, ...]] = [()] * len(order)
+    rare = [""] * len(order)
     if why is not None:
         # What an explanation gives is computed for all its rows: once, not row by row.
         differences, surprise = why.differences, why.surprise
         largest = float(np.abs(differences).max(initial=0.0)) or 1.0
         for k in range(len(why)):
             first = np.argsort(surprise[k], kind="stable")[:3]
+            each = zip(first, differences[k, first].tolist(), surprise[k, first], strict=True)
             reasons[k] = tuple(
-                Reason(
-                    why.view_names[v],
-                    d := float(differences[k, v]),
-                    abs(d) / largest,
-                    n_std(float(surprise[k, v])),
-                )
-                for v in first
+                Reason(why.view_names[v], d, abs(d) / largest, n_std(float(s))) for v, d, s in each
             )
+            rare[k] = "" if why.rarity is None else f"1 in {one_in(why.rarity[k])}"
     rows = []
-    rarity = None if why is None else why.rarity
     for k, i in enumerate(order.tolist()):
+        score, p_value = float(judgement.scores[i]), float(judgement.p_values[i])
         label = None if labels is None else ("normal" if labels[i] == 1 else "not normal")
         rows.append(
             Row(
-                position=i + 1,
-                name=names[i],
-                score=float(judgement.scores[i]),
-                p_value=float(judgement.p_values[i]),
-                flagged=bool(judgement.flagged[i]),
-                label=label,
-                reasons=reasons[k],
-                columns=tuple(columns.get(i, ())),
-                remarks=judgement.remarks[i],
-                rare="" if rarity is None or k >= len(rarity) else f"1 in {one_in(rarity[k])}",
+                i + 1, names[i], score, p_value, label, reasons[k], tuple(columns.get(i, ())),
+                judgement.remarks[i], rare[k],
             )
-        )
+        )  # fmt: skip
     return tuple(rows)
 
 

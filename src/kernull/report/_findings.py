@@ -97,6 +97,15 @@ def reasons_of(
     }  # fmt: skip
 
 
+def table_findings(
+    table: TableViews, rows: Table, flagged: Mask, absent: Sequence[str]
+) -> tuple[tuple[Group, ...], TimeLine | None, tuple[Drift, ...]]:
+    """What a table tells: groups of flagged rows, when they came, and columns that drifted."""
+    times = first_time(table, rows)
+    line = None if times is None else time_line(*times, flagged)
+    return groups_of(columns_for_groups(table, rows), flagged), line, drifts(table, rows, absent)
+
+
 def groups_of(columns: Mapping[str, Sequence[str]], flagged: Mask) -> tuple[Group, ...]:
     """Flagged rows by the values of some columns; those with few values only."""
     found = []
@@ -145,11 +154,10 @@ def drifts(table: TableViews, rows: Table, absent: Sequence[str] = ()) -> tuple[
             continue
         if values is None:
             j = table.blocks_[table.used_.index(column)]
-            if len(j) == 1:
-                new = rows.parse(column)[0]
-                drift = _number_drift(column, table.filler_, j[0], new[np.isfinite(new)])
-            else:  # a date
-                drift = None
+            if len(j) > 1:  # a date
+                continue
+            new = rows.parse(column)[0]
+            drift = _number_drift(column, table.filler_, j[0], new[np.isfinite(new)])
         else:
             drift = _category_drift(table, column, values, as_text(rows.columns[column]))
         if drift is not None:

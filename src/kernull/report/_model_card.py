@@ -81,10 +81,8 @@ def views_of(model: Any, why: Explanation | None) -> tuple[tuple[str, float, flo
 
 def say_by_view(model: Any) -> dict[str, float]:
     """The share of each view in what evidence is multiplied by; empty for other decisions."""
-    rule, bank = (
-        getattr(getattr(model, "model_", None), "rule", None),
-        getattr(model, "bank_", None),
-    )
+    rule = getattr(getattr(model, "model_", None), "rule", None)
+    bank = getattr(model, "bank_", None)
     if not isinstance(rule, EvidenceRule) or bank is None:
         return {}
     say = rule.relative_weights()

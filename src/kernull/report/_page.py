@@ -83,29 +83,16 @@ def render_report(
     """
     content = gather(model, X, y, row_names, column_names, max_rows, table, judgement)
     environment = Environment(
-        autoescape=True,
-        loader=FunctionLoader(_asset),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["thousands"] = lambda number: f"{number:,}"
-    environment.filters["pyrepr"] = repr
+        autoescape=True, loader=FunctionLoader(_asset), undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"thousands": lambda number: f"{number:,}", "pyrepr": repr}
     page = environment.get_template("report.html.jinja").render(
-        c=content,
-        title=title,
-        subtitle=subtitle,
-        charts=_charts(content),
-        sections=_sections(content),
-        versions=dict(content.versions),
-        model_path=model_path,
-        max_bars=MAX_BARS,
-        gauge=gauge,
-        page_rows=PAGE_ROWS,
-        data=Markup(_data(content)),
-        style=Markup(_asset("style.css")),
-        script=Markup(_asset("script.js")),
-    )
+        c=content, title=title, subtitle=subtitle, model_path=model_path,
+        charts=_charts(content), sections=_sections(content), versions=dict(content.versions),
+        max_bars=MAX_BARS, page_rows=PAGE_ROWS, gauge=gauge, data=Markup(_data(content)),
+        style=Markup(_asset("style.css")), script=Markup(_asset("script.js")),
+    )  # fmt: skip
     # Markup in names is escaped by Jinja; here what would turn text around, or act in a terminal.
     return visible(page, keep="\n\t")
 
@@ -200,13 +187,10 @@ def _charts(content: Content) -> dict[str, Markup]:
     if len(content.gaps) > 1:
         charts["gap"] = _gap_chart(content)
     if content.times is not None:
+        times, title = content.times, f"Flagged rows by {content.times.column}"
+        text = f"{content.n_flagged} flagged rows from {times.labels[0]} on."
         charts["times"] = time_chart(
-            f"Flagged rows by {content.times.column}",
-            f"{content.n_flagged} flagged rows from {content.times.labels[0]} on.",
-            content.times.labels,
-            content.times.rows,
-            content.times.flagged,
-            content.rate,
+            title, text, times.labels, times.rows, times.flagged, content.rate
         )
     for drift in content.drifts:
         charts[f"drift {drift.column}"] = mini_chart(
@@ -246,25 +230,15 @@ def _charts(content: Content) -> dict[str, Markup]:
 
 
 def _gap_chart(content: Content) -> Markup:
-    steps = range(1, len(content.gaps) + 1)
-    tol = content.tol or 1e-6
+    gaps, tol = content.gaps, content.tol or 1e-6
+    points = [(float(i), gap) for i, gap in enumerate(gaps, start=1)]
+    tips = [f"{gap:.2e} after iteration {i}" for i, gap in enumerate(gaps, start=1)]
     lines = [
-        Line("tolerance", "soft", [(1.0, tol), (float(len(content.gaps)), tol)]),
-        Line(
-            "gap",
-            "normal",
-            list(zip(map(float, steps), content.gaps, strict=True)),
-            [f"{gap:.2e} after iteration {i}" for i, gap in zip(steps, content.gaps, strict=True)],
-        ),
+        Line("tolerance", "soft", [(1.0, tol), (float(len(gaps)), tol)]),
+        Line("gap", "normal", points, tips),
     ]
-    return line_chart(
-        "Duality gap by iteration",
-        f"The gap falls from {content.gaps[0]:.1e} to {content.gaps[-1]:.1e} in "
-        f"{len(content.gaps)} iterations.",
-        lines,
-        x_label="iteration",
-        log_y=True,
-    )
+    text = f"The gap falls from {gaps[0]:.1e} to {gaps[-1]:.1e} in {len(gaps)} iterations."
+    return line_chart("Duality gap by iteration", text, lines, x_label="iteration")
 
 
 def _square(

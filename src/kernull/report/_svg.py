@@ -59,6 +59,11 @@ class Chart:
             x=x, y=y, w=w, h=h, c=css, t=tip,
         )  # fmt: skip
 
+    def line(self, x1: float, x2: float, y1: float, y2: float, css: str) -> None:
+        """Append a straight line."""
+        ends = {"x1": float(x1), "x2": float(x2), "y1": float(y1), "y2": float(y2)}
+        self.add('<line x1="{x1}" x2="{x2}" y1="{y1}" y2="{y2}" class="{c}"/>', **ends, c=css)
+
     def outline(self, edges: Sequence[float], values: Sequence[float]) -> None:
         """Append the outline of a histogram."""
         path = "".join(
@@ -86,38 +91,28 @@ class Chart:
         """Draw ticks with their labels below the plot, and the axis's name."""
         bottom = self.height - BOTTOM
         for value, text in ticks:
-            self.add(
-                '<line x1="{x}" x2="{x}" y1="{t}" y2="{b}" class="grid"/>',
-                x=self.x(value), t=float(TOP), b=float(bottom),
-            )  # fmt: skip
+            self.line(self.x(value), self.x(value), TOP, bottom, "grid")
             self.text(self.x(value), bottom + 16, text, anchor, "x-tick")
         self.text((self.left + self.width - RIGHT) / 2, self.height - 6, label, css="axis-name")
 
     def y_axis(self, ticks: Sequence[tuple[float, str]]) -> None:
         """Draw ticks with their labels left of the plot."""
         for value, text in ticks:
-            self.add(
-                '<line x1="{l}" x2="{r}" y1="{y}" y2="{y}" class="grid"/>',
-                l=float(self.left), r=float(self.width - RIGHT), y=self.y(value),
-            )  # fmt: skip
+            self.line(self.left, self.width - RIGHT, self.y(value), self.y(value), "grid")
             self.text(self.left - 6, self.y(value) + 4, text, "end")
 
     def render(self) -> Markup:
         """The SVG element."""
         number = re.sub(r"\W+", "-", self.title.lower())
-        return Markup(
+        frame = Markup(
             '<svg viewBox="0 0 {w} {h}" role="img" tabindex="0" '
             'aria-labelledby="chart-{n}-title chart-{n}-text">'
             '<title id="chart-{n}-title">{title}</title>'
             '<desc id="chart-{n}-text">{text}</desc>{parts}</svg>'
-        ).format(
-            w=f"{self.width:g}",
-            h=f"{self.height:g}",
-            n=number,
-            title=self.title,
-            text=self.description,
-            parts=Markup("").join(self.parts),
         )
+        size = {"w": f"{self.width:g}", "h": f"{self.height:g}"}
+        words = {"n": number, "title": self.title, "text": self.description}
+        return frame.format(**size, **words, parts=Markup("").join(self.parts))
 
 
 def nice_ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -200,46 +195,33 @@ def histogram(
                 chart.bar(x0 + 0.5, top, wide, high, css, tip)
                 base += values[b]
     chart.outline(edges, outline)
-    chart.add(
-        '<line x1="{x}" x2="{x}" y1="{t}" y2="{b}" class="threshold"/>',
-        x=chart.x(threshold), t=float(TOP), b=chart.y(0.0),
-    )  # fmt: skip
-    side = "start" if chart.x(threshold) < chart.width * 0.6 else "end"
-    shift = 5 if side == "start" else -5
-    chart.text(chart.x(threshold) + shift, TOP + 10, f"threshold {threshold:.3g}", side, "halo")
+    at = chart.x(threshold)
+    chart.line(at, at, TOP, chart.y(0.0), "threshold")
+    side, shift = ("start", 5) if at < chart.width * 0.6 else ("end", -5)
+    chart.text(at + shift, TOP + 10, f"threshold {threshold:.3g}", side, "halo")
     return chart.render()
 
 
 def line_chart(
-    title: str,
-    description: str,
-    lines: Sequence[Line],
-    *,
-    x_label: str,
-    log_y: bool = False,
-    unit_square: bool = False,
+    title: str, description: str, lines: Sequence[Line], *, x_label: str, unit_square: bool = False
 ) -> Markup:
-    """Lines with points; on a logarithmic vertical axis, or on the unit square."""
-    lines = [_to_log(line) if log_y else line for line in lines]
-    xs = [x for line in lines for x, _ in line.points]
-    ys = [y for line in lines for _, y in line.points]
+    """Lines with points on the unit square; or by whole numbers, on a logarithmic vertical axis."""
     if unit_square:
-        x_range = y_range = (0.0, 1.0)
+        chart = Chart(title, description)
+        ticks = _percent(nice_ticks(0.0, 1.0, 5))
+        chart.y_axis(ticks)
+        chart.x_axis(ticks, x_label)
     else:
+        lines = [_to_log(line) for line in lines]
+        xs, ys = zip(*(point for line in lines for point in line.points), strict=True)
         x_range = (min(xs), max(xs)) if max(xs) > min(xs) else (min(xs) - 1.0, max(xs) + 1.0)
-        y_range = (math.floor(min(ys)), math.ceil(max(ys)))
-        y_range = y_range if y_range[0] < y_range[1] else (y_range[0] - 1, y_range[1] + 1)
-    chart = Chart(title, description, x_range=x_range, y_range=y_range)
-    y_ticks = nice_ticks(*y_range, 5)
-    if log_y:
-        whole = sorted({round(tick) for tick in y_ticks})
-        chart.y_axis([(tick, f"1e{tick}" if tick else "1") for tick in whole])
-    else:
-        chart.y_axis(_percent(y_ticks) if unit_square else _labels(y_ticks))
-    x_ticks = nice_ticks(*x_range, 5)
-    if not unit_square:  # iterations are whole
-        x_ticks = [tick for tick in x_ticks if tick == round(tick)]
-    chart.x_axis(_percent(x_ticks) if unit_square else _labels(x_ticks), x_label)
+        low, high = math.floor(min(ys)), math.ceil(max(ys))
+        y_range = (low, high) if low < high else (low - 1, high + 1)
+        chart = Chart(title, description, x_range=x_range, y_range=y_range)
+        powers = sorted({round(tick) for tick in nice_ticks(*y_range, 5)})
+        chart.y_axis([(power, f"1e{power}" if power else "1") for power in powers])
+        whole = [tick for tick in nice_ticks(*x_range, 5) if tick == round(tick)]
+        chart.x_axis(_labels(whole), x_label)
     for line in lines:
         path = "".join(
             f"{'L' if i else 'M'}{chart.x(x):.1f} {chart.y(y):.1f}"
@@ -276,10 +258,7 @@ def time_chart(
             left, top, tip = chart.x(i), chart.y(share), f"{labels[i]}: {f} of {n} rows flagged"
             wide, tall = max(chart.x(i + 1) - left - 2.0, 1.0), max(chart.y(0.0) - top, 1.0)
             chart.bar(left + 1.0, top, wide, tall, "odd", tip)
-    chart.add(
-        '<line x1="{a}" x2="{b}" y1="{y}" y2="{y}" class="outline"/>',
-        a=chart.x(0.0), b=chart.x(len(rows)), y=chart.y(usual),
-    )  # fmt: skip
+    chart.line(chart.x(0.0), chart.x(len(rows)), chart.y(usual), chart.y(usual), "outline")
     return chart.render()
 
 
