@@ -55,24 +55,31 @@ def _pyarrow(label: str) -> Any:
 
 
 def _of_batches(label: str, names: list[str], batches: Any, size: int | None) -> Source:
+    pieces = (
+        dict(zip(names, (c.to_numpy(zero_copy_only=False) for c in batch.columns), strict=True))
+        for batch in batches
+    )
+    return _source(label, names, pieces, size)
+
+
+def _source(
+    label: str, names: Sequence[str], pieces: Iterator[Any], size: int | None, notes: Any = ()
+) -> Source:
+    """Rows that come in pieces, by column."""
     _check_names(label, names)
 
     def chunks() -> Iterator[tuple[Table, int]]:
         start = 0
         try:
-            for batch in batches:
-                if not len(batch):
-                    continue
-                columns = {
-                    name: column.to_numpy(zero_copy_only=False)
-                    for name, column in zip(names, batch.columns, strict=True)
-                }
-                yield Table(label, start, columns), start + len(batch)
-                start += len(batch)
+            for columns in pieces:
+                rows = Table(label, start, columns)
+                start += len(rows)
+                if len(rows):
+                    yield rows, start
         except OSError as error:
             raise TableError(f"{label}: cannot be read ({first_line(error)}).") from None
 
-    return Source(label, tuple(names), chunks(), size)
+    return Source(label, tuple(names), chunks(), size, notes=list(notes))
 
 
 def open_npz(label: str, file: Any, chunk_rows: int) -> Source:
@@ -97,13 +104,11 @@ def open_npz(label: str, file: Any, chunk_rows: int) -> Source:
     if len(rows) != 1:
         raise TableError(f"{label}: arrays must have the same number of rows; got {sorted(rows)}.")
     n = rows.pop()
-
-    def chunks() -> Iterator[tuple[Table, int]]:
-        for i in range(0, n, chunk_rows):
-            part = {name: column[i : i + chunk_rows] for name, column in columns.items()}
-            yield Table(label, i, part), min(i + chunk_rows, n)
-
-    return Source(label, tuple(columns), chunks(), n)
+    pieces = (
+        {name: column[i : i + chunk_rows] for name, column in columns.items()}
+        for i in range(0, n, chunk_rows)
+    )
+    return _source(label, list(columns), pieces, n)
 
 
 def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None) -> Source:
@@ -134,13 +139,12 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
     head, rows = start[titles], chain(start[titles + 1 :], rows)
     width = max(i + 1 for i, cell in enumerate(head) if cell is not None)
     names = ["" if cell is None else " ".join(str(cell).split()) for cell in head[:width]]
-    _check_names(label, names)
     notes = []
     if titles:
         notes.append(f"titles before the header are skipped (rows: {titles})")
     if sheet is None and len(book.sheetnames) > 1:
         notes.append(f"the sheet {page.title!r} is read, of {len(book.sheetnames)} (--sheet)")
-    return Source(label, tuple(names), _sheet(label, names, rows, chunk_rows), None, notes=notes)
+    return _source(label, names, _pieces(names, rows, chunk_rows), None, notes)
 
 
 def _titles(rows: Sequence[Any]) -> int:
@@ -151,15 +155,8 @@ def _titles(rows: Sequence[Any]) -> int:
     return next(i for i, count in enumerate(filled) if count > 1)
 
 
-def _sheet(
-    label: str, names: Sequence[str], rows: Iterator[Any], chunk_rows: int
-) -> Iterator[tuple[Table, int]]:
-    start, width = 0, len(names)
-    while part := [
-        (*row[:width], *[None] * (width - len(row))) for row in islice(rows, chunk_rows)
-    ]:
-        columns = {
-            name: list(cells) for name, cells in zip(names, zip(*part, strict=True), strict=True)
-        }
-        yield Table(label, start, columns), start + len(part)
-        start += len(part)
+def _pieces(names: Sequence[str], rows: Iterator[Any], count: int) -> Iterator[dict[str, Any]]:
+    """Rows of a sheet by column, so many at a time; rows that end early have empty cells."""
+    width = len(names)
+    while part := [(*row[:width], *[None] * (width - len(row))) for row in islice(rows, count)]:
+        yield {name: list(cells) for name, cells in zip(names, zip(*part), strict=True)}  # noqa: B905

@@ -66,7 +66,7 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
         raise TableError(f"{label}: has empty lines only; expected a header line and rows.")
     sep = form.sep or said or _separator(first, label)
     reader = csv.reader(chain([first], lines), delimiter=sep)
-    head = _guarded(label, lines, reader, 1, header=True)[0]
+    head = _rows(lines, reader, 1, "the header")[0][0]
     if not any(cell.strip() for cell in head):
         raise TableError(f"{label}: the first line is empty; expected a header line and rows.")
     decimal = form.decimal or "."
@@ -78,13 +78,12 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
         names = [" ".join(cell.split()) for cell in head]
     _check_names(label, names)
     before = [(head, lines.count)] if headless else []
-    start = _guarded(label, lines, reader, chunk_rows - len(before), numbered=True)
-    rows = [*before, *start]
+    rows = [*before, *_rows(lines, reader, chunk_rows - len(before))]
     columns = list(zip(*(row for row, _ in rows)))  # noqa: B905
     if form.decimal is None and sep != "," and has_decimal_comma(columns):
         decimal = ","
         notes.append("numbers are read with a decimal comma (--decimal . if that is wrong)")
-    chunks = _chunks(label, buffered, lines, reader, names, decimal, chunk_rows, rows)
+    chunks = _chunks(buffered, lines, reader, names, decimal, chunk_rows, rows)
     return Source(label, tuple(names), chunks, size, "bytes", notes)
 
 
@@ -140,45 +139,34 @@ class _Lines:
         return line
 
 
-def _guarded(
-    label: str, lines: _Lines, reader: Any, count: int, header: bool = False, numbered: bool = False
-) -> list[Any]:
-    """So many rows; with their lines where asked for. Blank lines count as lines, not as rows."""
-    found: list[Any] = []
+def _rows(lines: _Lines, reader: Any, count: int, what: str = "") -> list[tuple[list[str], int]]:
+    """So many rows with their lines. Blank lines count as lines, not as rows."""
     try:
-        for row in islice(filter(None, reader), max(count, 0)):
-            found.append((row, lines.count) if numbered else row)
+        return [(row, lines.count) for row in islice(filter(None, reader), max(count, 0))]
     except csv.Error as error:
-        place = "the header" if header else f"line {lines.count}"
+        place = what or f"line {lines.count}"
         quote = " (is a quote not closed?)" if "field larger" in str(error) else ""
-        raise TableError(f"{label}: cannot be read near {place}: {error}{quote}.") from None
-    return found
+        raise TableError(f"{lines.label}: cannot be read near {place}: {error}{quote}.") from None
 
 
 def _chunks(
-    label: str,
-    raw: Any,
-    lines: _Lines,
-    reader: Any,
-    names: list[str],
-    decimal: str,
-    chunk_rows: int,
+    raw: Any, lines: _Lines, reader: Any, names: list[str], decimal: str, chunk_rows: int,
     rows: list[tuple[list[str], int]],
-) -> Iterator[tuple[Table, int]]:
+) -> Iterator[tuple[Table, int]]:  # fmt: skip
     start, width = 0, len(names)
     with lines.text:
         while rows:
             for row, line in rows:
                 if len(row) != width:
                     raise TableError(
-                        f"{label}: line {line} has {len(row)} cells, the header has {width}."
+                        f"{lines.label}: line {line} has {len(row)} cells, the header has {width}."
                     )
             cells = zip(*(row for row, _ in rows), strict=True)
             columns: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
             done = raw.tell() if raw.seekable() else start + len(rows)
-            yield Table(label, start, columns, [line for _, line in rows], decimal), done
+            yield Table(lines.label, start, columns, [line for _, line in rows], decimal), done
             start += len(rows)
-            rows = _guarded(label, lines, reader, chunk_rows, numbered=True)
+            rows = _rows(lines, reader, chunk_rows)
 
 
 def _separator(line: str, label: str) -> str:
