@@ -97,16 +97,11 @@ def _fitted(table: TrainingTable, parameters: dict[str, Any]) -> Any:
 def _selected(table: TrainingTable, parameters: dict[str, Any]) -> Any:
     from kernull.selection import MultiKernelFisherNullCV
 
-    fixed = {"p": "ps", "delta": "deltas", "widths": "widths"}  # what is given is not searched
-    settings: dict[str, Any] = {
-        fixed.get(name, name): [value] if name in ("p", "delta") else value
-        for name, value in parameters.items()
-    }
-    extra: dict[str, Any] = {
-        name: settings.pop(name)
-        for name in ("solver", "calibration", "decision", "storage")
-        if name in settings
-    }
+    settings = dict(parameters)
+    for name in {"p", "delta"} & set(settings):  # what is given is not searched
+        settings[f"{name}s"] = [settings.pop(name)]
+    passed_on = {"solver", "calibration", "decision", "storage"} & set(settings)
+    extra = {name: settings.pop(name) for name in passed_on}
     search = MultiKernelFisherNullCV(**settings, model_params=extra or None)
     return _named(search.fit(table.X, table.y).best_estimator_, table)
 
@@ -129,24 +124,19 @@ def _summary(model: Any) -> dict[str, Any]:
         value = getattr(model, name, None)
         return None if value is None else float(value)
 
-    weights = getattr(model, "weights_", ())
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    weights = zip(model.kernel_names_, getattr(model, "weights_", ()), strict=False)
+    given = model.get_params().items()
     return {
         "estimator": type(model).__name__,
         "training_rows": int(model.bank_.n),
-        "features": [str(n) for n in getattr(model, "feature_names_in_", ())]
-        or int(model.n_features_in_),
-        "weights": {
-            str(name): float(weight)
-            for name, weight in zip(model.kernel_names_, weights, strict=False)
-        },
+        "features": names or int(model.n_features_in_),
+        "weights": {str(name): float(weight) for name, weight in weights},
         "gap": number("gap_"),
         "iterations": getattr(model, "n_iter_", None),
         "threshold": number("threshold_"),
         "false_alarm_rate": number("false_alarm_rate_"),
-        "parameters": {
-            name: value if _is_plain(value) else repr(value)
-            for name, value in model.get_params().items()
-        },
+        "parameters": {name: v if _is_plain(v) else repr(v) for name, v in given},
     }
 
 

@@ -170,10 +170,8 @@ def report(
         chunk = fitted.see(source.read())
         judged = judge(fitted, chunk, reasons=False)
         # A row without a score that could be judged: its values are too large, which is told.
-        overflow = any(
-            not np.isfinite(score) and "not judged" not in said
-            for score, said in zip(judged.scores.tolist(), judged.notes, strict=True)
-        )
+        lost = np.flatnonzero(~np.isfinite(judged.scores))
+        overflow = any("not judged" not in judged.notes[i] for i in lost)
         found = Judgement(
             judged.scores, judged.p_values, judged.flagged, judged.notes, fitted.absent
         )

@@ -164,6 +164,8 @@ class Watcher:
 #: Seconds between two times that the file is written while rows come.
 EVERY = 5.0
 LARGEST = 2**26
+#: What a watcher counts.
+COUNTS = ("rows", "flagged", "alarms")
 
 
 class WatchState:
@@ -210,24 +212,18 @@ class WatchState:
     def save(self) -> None:
         """Write the file."""
         watcher, follower = self.watcher, self.follower
-        state: dict[str, Any] = {
-            "kernull-watch": 1,
-            "model": self.model,
-            "data": follower.path,
-            "header": base64.b64encode(follower.header).decode(),
-            "place": follower.place,
-            "rows": watcher.rows,
-            "flagged": watcher.flagged,
-            "alarms": watcher.alarms,
-            "drift": watcher.test.state(),
-        }
+        header = base64.b64encode(follower.header).decode()
+        place = {"data": follower.path, "header": header, "place": follower.place}
+        counts = {name: getattr(watcher, name) for name in COUNTS}
+        state = {"kernull-watch": 1, "model": self.model, **place, **counts}
+        state["drift"] = watcher.test.state()
         write_whole(json.dumps(state).encode(), self.path)
         self.saved = time.monotonic()
 
     def _restore(self, found: dict[str, Any]) -> None:
         watcher, follower = self.watcher, self.follower
-        watcher.rows, watcher.flagged = int(found["rows"]), int(found["flagged"])
-        watcher.alarms = int(found["alarms"])
+        for name in COUNTS:
+            setattr(watcher, name, int(found[name]))
         watcher.test.restore(found["drift"])
         header = base64.b64decode(found["header"], validate=True)
         if follower.path == "-" or found["data"] != follower.path or not header:

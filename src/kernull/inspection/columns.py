@@ -183,14 +183,7 @@ def _choose(
 def _reason(
     g: int, j: int, row: Array, new: Array, filler: GapFiller, before: float, after: float
 ) -> ColumnReason:
-    low, high = filler.usual_range(j)
-    return ColumnReason(
-        g,
-        float(row[j]),
-        float(new[j]),
-        float(new[j] + low),
-        float(new[j] + high),
-        filler.share_as_far(j, float(row[j] - new[j])),
-        float(before),
-        float(after),
-    )
+    value, expected, (low, high) = float(row[j]), float(new[j]), filler.usual_range(j)
+    share = filler.share_as_far(j, value - expected)
+    span = (expected + low, expected + high)
+    return ColumnReason(g, value, expected, *span, share, float(before), float(after))

@@ -206,10 +206,8 @@ class ScoresDisplay(Display):
             if y is None:
                 groups["new rows"] = scores
             else:
-                groups |= {
-                    "normal": scores[np.asarray(y) == 1],
-                    "outliers": scores[np.asarray(y) == -1],
-                }
+                labels = np.asarray(y)
+                groups |= {"normal": scores[labels == 1], "outliers": scores[labels == -1]}
         shown = cls(groups, estimator.threshold_, estimator.false_alarm_rate_)
         return shown.plot(ax=ax, bins=bins)
 
@@ -226,14 +224,8 @@ class ScoresDisplay(Display):
             style: dict[str, Any] = {"histtype": "stepfilled", "alpha": 0.55}
             if name == "calibration":
                 style = {"histtype": "step", "linewidth": 1.6}
-            ax.hist(
-                scores,
-                bins=edges,
-                weights=np.full(len(scores), 1.0 / len(scores)),
-                color=colours[name],
-                label=f"{name} ({len(scores)})",
-                **style,
-            )
+            style |= {"color": colours[name], "label": f"{name} ({len(scores)})"}
+            ax.hist(scores, bins=edges, weights=np.full(len(scores), 1.0 / len(scores)), **style)
         rate = "" if self.false_alarm_rate is None else f" at {self.false_alarm_rate:.1%}"
         ax.axvline(self.threshold, color="black", linewidth=1.2, label=f"threshold{rate}")
         ax.set_xlabel("score (higher is more normal)")

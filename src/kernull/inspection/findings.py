@@ -142,16 +142,11 @@ def table_reasons(
     def score(X: Array) -> Array:
         return np.asarray(model.score_samples(X, **options))
 
-    found = column_reasons(
-        score,
-        reading.X[picked],
-        table.filler_,
-        threshold=None if missing_views else float(model.threshold_),
-        blocks=table.blocks_,
-        gaps=(reading.missing | reading.unseen)[picked],
-        fill=table.fill,
-        most=most,
-    )
+    threshold = None if missing_views else float(model.threshold_)
+    gaps = (reading.missing | reading.unseen)[picked]
+    cells: dict[str, Any] = {"blocks": table.blocks_, "gaps": gaps, "fill": table.fill}
+    X, filler = reading.X[picked], table.filler_
+    found = column_reasons(score, X, filler, threshold=threshold, most=most, **cells)
     out = []
     for i, reasons in zip(picked.tolist(), found, strict=True):
         told = [_told(table, rows, reading, i, reason) for reason in reasons]
@@ -228,17 +223,9 @@ def _told(
     n = table.filler_.rows
     values = table.category_values(name)
     if values is None:
-        value = plain_number(reason.value)
-        return TableReason(
-            name,
-            value,
-            plain_number(reason.expected),
-            reason.low,
-            reason.high,
-            *rest,
-            reason.value,
-            n,
-        )
+        value, expected = plain_number(reason.value), plain_number(reason.expected)
+        span = (reason.low, reason.high)
+        return TableReason(name, value, expected, *span, *rest, reason.value, n)
     expected = table.expected_value(name, reading.X[i])
     value = as_text([rows.columns[name][i]])[0] or ""
     counts = dict(zip(values, table.category_counts(name), strict=True))

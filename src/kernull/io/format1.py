@@ -32,17 +32,10 @@ from kernull.views import ViewScaler
 
 #: Records that attributes of estimators held, by their names at the time.
 RECORDS: dict[str, Any] = {
-    "KernelBank": KernelSet,
-    "BankView": ScaledView,
-    "DenseStack": DenseStack,
-    "ViewScaler": ViewScaler,
-    "FittedKernel": FittedKernel,
-    "Calibration": Calibration,
-    "Record": Record,
-    "RidgeInverse": RidgeInverse,
-    "Task": dict,
-    "history": None,
-}
+    "KernelBank": KernelSet, "BankView": ScaledView, "DenseStack": DenseStack,
+    "ViewScaler": ViewScaler, "FittedKernel": FittedKernel, "Calibration": Calibration,
+    "Record": Record, "RidgeInverse": RidgeInverse, "Task": dict, "history": None,
+}  # fmt: skip
 
 
 def read_format_1(node: Node, estimators: Mapping[str, Any]) -> Any:
@@ -124,28 +117,19 @@ def _kernels(state: dict[str, Any]) -> ModelKernels:
 
 
 def _rule(name: str, state: dict[str, Any]) -> Any:
-    diagonal = state.get("_constant_diagonal")
+    kind: Any = state.get("score_type")
+    coef, diagonal = state["coef_"], state.get("_constant_diagonal")
     if name == "MultiKernelFisherNull":
-        return FisherRule(state["weights_"], state["coef_"], state["score_type"])
+        return FisherRule(state["weights_"], coef, kind)
     if name == "FisherNull":
-        return FusedFisherRule(
-            state["fusion"], state["coef_"], state["score_type"], state.get("rank_")
-        )
+        return FusedFisherRule(state["fusion"], coef, kind, state.get("rank_"))
     if name == "GaussianProcessOneClass":
-        return GaussianRule(
-            state["fusion"],
-            state["coef_"],
-            state["_root"],
-            state["_factor"],
-            float(state["noise"]),
-            state["score_type"],
-            diagonal,
-        )
+        root, factor, noise = state["_root"], state["_factor"], float(state["noise"])
+        return GaussianRule(state["fusion"], coef, root, factor, noise, kind, diagonal)
     if name == "KernelPCANovelty":
-        return PrincipalRule(
-            state["fusion"], state["coef_"], state["_means"], state["eigenvalues_"], diagonal
-        )
-    return SupportRule(state["weights_"], state["coef_"], state["description_"], diagonal)
+        means, values = state["_means"], state["eigenvalues_"]
+        return PrincipalRule(state["fusion"], coef, means, values, diagonal)
+    return SupportRule(state["weights_"], coef, state["description_"], diagonal)
 
 
 def _certificate(state: dict[str, Any]) -> Certificate | None:

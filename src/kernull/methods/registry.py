@@ -25,8 +25,11 @@ from kernull.paths import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS
 
 #: The paper's grids of norms, of ridges relative to n, and of widths.
 PS, DELTAS, WIDTHS = PAPER_PS, PAPER_DELTAS, PAPER_WIDTHS
+FISHER_GRID: dict[str, tuple[Any, ...]] = {"widths": WIDTHS, "p": PS, "delta": DELTAS}
 #: Grid of the SVM methods' nu; the paper names none.
 NUS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+#: Ways to make one kernel of several.
+FUSIONS = ("average", "product")
 #: Grid of the strength of the slim variants.
 SLIM_LAMBDAS = (0.0, 0.1, 0.3, 1.0, 3.0)
 
@@ -37,14 +40,8 @@ PLAIN |= {"normalize": "none", "decision": "sum"}
 
 #: Settings of kernels that mean nothing to a detector that takes a table.
 KERNEL_SETTINGS = (
-    "kernels",
-    "views",
-    "widths",
-    "storage",
-    "memory_limit",
-    "dtype",
-    "drop_constant",
-)
+    "kernels", "views", "widths", "storage", "memory_limit", "dtype", "drop_constant",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,16 +92,9 @@ class Method:
 
 def _fused(name: str, build: Callable[..., Any], **grid: tuple[Any, ...]) -> list[Method]:
     """A method of one kernel, by both ways to fuse several."""
-    return [
-        Method(
-            f"{name}-{fusion.capitalize()}",
-            build,
-            {"widths": WIDTHS, **grid},
-            {"fusion": fusion, **KERNELS},
-            "fused",
-        )
-        for fusion in ("average", "product")
-    ]
+    grid = {"widths": WIDTHS, **grid}
+    both = {f"{name}-{how.capitalize()}": {"fusion": how, **KERNELS} for how in FUSIONS}
+    return [Method(full, build, grid, fixed, "fused") for full, fixed in both.items()]
 
 
 def _machine(name: str, build: Callable[..., Any], fixed: dict[str, Any]) -> list[Method]:
@@ -118,8 +108,7 @@ def _machine(name: str, build: Callable[..., Any], fixed: dict[str, Any]) -> lis
 
 
 def _fisher(name: str, norms: tuple[float, ...] = PS, **fixed: Any) -> Method:
-    grid = {"widths": WIDTHS, "p": norms, "delta": DELTAS}
-    return Method(name, MultiKernelFisherNull, grid, {**PLAIN, **fixed})
+    return Method(name, MultiKernelFisherNull, {**FISHER_GRID, "p": norms}, {**PLAIN, **fixed})
 
 
 def _detector(detector: Any, fixed: dict[str, Any], **grid: tuple[Any, ...]) -> Method:
@@ -141,13 +130,7 @@ _ALL = [
     Method("OneClassSVM", AveragedOneClassSVM, {"widths": WIDTHS, "nu": NUS}, kind="fused"),
     _detector(IsolationForest(), {"random_state": 0}, detector__n_estimators=(100, 300)),
     _detector(LocalOutlierFactor(novelty=True), {}, detector__n_neighbors=(5, 10, 20, 35)),
-    Method(
-        "Joint lp MK-FN",
-        JointMultiKernelFisherNull,
-        {"widths": WIDTHS, "p": PS, "delta": DELTAS},
-        PLAIN,
-        "tasks",
-    ),
+    Method("Joint lp MK-FN", JointMultiKernelFisherNull, FISHER_GRID, PLAIN, "tasks"),
 ]
 _METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _ALL})
 

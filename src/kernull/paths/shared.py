@@ -228,18 +228,9 @@ def shared_path(
         grid.grow(min(int(share * stack.n), column_limit(stack)), precondition=can_combine)
     columns = grid.n_columns or stack.n
     finished = grid.finish("newton" if can_combine else "subspace")
-    return Path(
-        norms,
-        ridges,
-        grid.weights,
-        grid.coef,
-        grid.values,
-        grid.gaps,
-        n_columns=columns,
-        n_passes=grid.n_passes,
-        n_finished=finished if grid.n_passes else 0,
-        projected=_project(stack, grid.coef),
-    )
+    models = (grid.weights, grid.coef, grid.values, grid.gaps)
+    counts = (columns, grid.n_passes, finished if grid.n_passes else 0)
+    return Path(norms, ridges, *models, *counts, projected=_project(stack, grid.coef))
 
 
 def column_limit(stack: Any) -> int:
@@ -264,11 +255,7 @@ class _Grid:
     """Weights, coefficients and certificates of all models while they are being solved."""
 
     def __init__(
-        self,
-        problems: list[FisherProblem],
-        balls: list[Any],
-        tol: float,
-        callback: Callable[[Progress], None] | None,
+        self, problems: list[FisherProblem], balls: list[Any], tol: float, callback: Any
     ) -> None:
         self.problems, self.balls, self.tol, self.callback = problems, balls, tol, callback
         P, D = len(balls), len(problems)

@@ -93,23 +93,13 @@ class GraphBuilder:
         helper, types = self.onnx.helper, self.onnx.TensorProto
         floating = types.DOUBLE if self.dtype == np.float64 else types.FLOAT
         kinds = {"float": floating, "int": types.INT64}
-        graph = helper.make_graph(
-            self.nodes,
-            name,
-            [helper.make_tensor_value_info("X", floating, ["m", n_features])],
-            [
-                helper.make_tensor_value_info(output, kinds[kind], ["m"])
-                for output, kind in outputs.items()
-            ],
-            self.constants,
-        )
-        model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-            ir_version=8,
-            producer_name="kernull",
-            doc_string=about,
-        )
+        value = helper.make_tensor_value_info
+        given = [value("X", floating, ["m", n_features])]
+        made = [value(output, kinds[kind], ["m"]) for output, kind in outputs.items()]
+        graph = helper.make_graph(self.nodes, name, given, made, self.constants)
+        about_it = {"ir_version": 8, "producer_name": "kernull", "doc_string": about}
+        version = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(graph, opset_imports=version, **about_it)
         self.onnx.checker.check_model(model)
         return model
 

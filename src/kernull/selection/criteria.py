@@ -118,30 +118,25 @@ class SklearnScorer(_Plain):
 
 @dataclass(frozen=True)
 class PseudoOutliers(_Plain):
-    """AUC of held-out targets (or of pseudo-targets) against pseudo-outliers."""
+    """AUC of held-out targets (or of pseudo-targets) against pseudo-outliers.
 
-    kind: str
-    needs_table = True
+    Of several kinds, the mean: where one fails, another may not.
+    """
 
-    def of_fold(self, view: FoldView) -> Array:
-        """AUC of every model."""
-        assert view.train_rows is not None
-        rng = np.random.default_rng(view.seed)
-        rows = draw_pseudo(self.kind, view.train_rows, PSEUDO_ROWS, rng)
-        high = view.held_out if rows.targets is None else view.score_rows(rows.targets)
-        return auc_of(high, view.score_rows(rows.outliers))[..., None]
-
-
-@dataclass(frozen=True)
-class Several(_Plain):
-    """The mean of several kinds of pseudo-outliers: where one fails, another may not."""
-
-    parts: tuple[PseudoOutliers, ...]
+    kinds: list[str]
     needs_table = True
 
     def of_fold(self, view: FoldView) -> Array:
         """Mean AUC of every model."""
-        return np.asarray(np.mean([part.of_fold(view) for part in self.parts], axis=0))
+        found = [self._of_kind(kind, view) for kind in self.kinds]
+        return np.asarray(np.mean(found, axis=0))[..., None]
+
+    def _of_kind(self, kind: str, view: FoldView) -> Array:
+        assert view.train_rows is not None
+        rng = np.random.default_rng(view.seed)
+        rows = draw_pseudo(kind, view.train_rows, PSEUDO_ROWS, rng)
+        high = view.held_out if rows.targets is None else view.score_rows(rows.targets)
+        return auc_of(high, view.score_rows(rows.outliers))
 
 
 @dataclass(frozen=True)
@@ -194,7 +189,7 @@ def read_scoring(scoring: Any, *, has_outliers: bool) -> tuple[str, Criterion]:
     elif name == "consistency":
         criterion = Consistency()
     elif all(kind in PSEUDO for kind in name.split("+")):
-        criterion = Several(tuple(PseudoOutliers(kind) for kind in name.split("+")))
+        criterion = PseudoOutliers(name.split("+"))
     elif callable(scoring) or name in get_scorer_names():
         criterion = SklearnScorer(check_scoring(scoring=scoring, estimator=_Scored()))
     else:

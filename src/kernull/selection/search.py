@@ -197,19 +197,9 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         splits = self._splits(labels, criterion.needs_outliers)
         self.n_splits_ = len(splits)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(splits))
+        grid = (self.ps_, self.deltas_, self.tol, self._leave_one_out, self.n_features_in_)
         tasks = [
-            FoldTask(
-                estimator=self._model(width, rows.views),
-                train=train,
-                test=test,
-                labels=labels,
-                seed=int(seed),
-                ps=self.ps_,
-                deltas=self.deltas_,
-                tol=self.tol,
-                leave_one_out=self._leave_one_out,
-                n_features=self.n_features_in_,
-            )
+            FoldTask(self._model(width, rows.views), train, test, labels, int(seed), *grid)
             for width in self.widths_
             for (train, test), seed in zip(splits, seeds, strict=True)
         ]
