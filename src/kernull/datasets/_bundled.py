@@ -42,18 +42,7 @@ class MultiViewData:
     feature_names: dict[str, tuple[str, ...]]
 
     def one_class(self, target: int) -> NDArray[np.int64]:
-        """Return +1 where the class is `target` and -1 elsewhere.
-
-        Parameters
-        ----------
-        target : int
-            A class that occurs in ``y``.
-
-        Returns
-        -------
-        ndarray of shape (n,), int64
-            The one-class labels.
-        """
+        """Labels: +1 where the class is ``target``, which must occur in ``y``, and -1 elsewhere."""
         is_target = self.y == target
         if not is_target.any():
             known = ", ".join(str(value) for value in np.unique(self.y))
@@ -90,15 +79,11 @@ def load_wine_views() -> MultiViewData:
     """
     bunch: Any = load_wine()
     column = {name: i for i, name in enumerate(bunch.feature_names)}
-    return MultiViewData(
-        views={
-            view: np.asarray(bunch.data[:, [column[name] for name in names]], dtype=np.float64)
-            for view, names in WINE_VIEWS.items()
-        },
-        y=np.asarray(bunch.target, dtype=np.int64),
-        name="wine",
-        feature_names=dict(WINE_VIEWS),
-    )
+    views = {
+        view: np.asarray(bunch.data[:, [column[name] for name in names]], dtype=np.float64)
+        for view, names in WINE_VIEWS.items()
+    }
+    return MultiViewData(views, np.asarray(bunch.target, np.int64), "wine", dict(WINE_VIEWS))
 
 
 def load_breast_cancer_views() -> MultiViewData:
@@ -122,14 +107,9 @@ def load_breast_cancer_views() -> MultiViewData:
     bunch: Any = load_breast_cancer()
     names = tuple(str(name) for name in bunch.feature_names)
     blocks = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
-    return MultiViewData(
-        views={
-            view: np.array(bunch.data[:, block], dtype=np.float64) for view, block in blocks.items()
-        },
-        y=np.asarray(bunch.target, dtype=np.int64),
-        name="breast cancer",
-        feature_names={view: names[block] for view, block in blocks.items()},
-    )
+    views = {view: np.array(bunch.data[:, block], np.float64) for view, block in blocks.items()}
+    by_view = {view: names[block] for view, block in blocks.items()}
+    return MultiViewData(views, np.asarray(bunch.target, np.int64), "breast cancer", by_view)
 
 
 def load_digits_views() -> MultiViewData:
@@ -154,18 +134,14 @@ def load_digits_views() -> MultiViewData:
     bunch: Any = load_digits()
     images: NDArray[np.float64] = np.asarray(bunch.images, dtype=np.float64)
     n = len(images)
-    fourier = np.abs(np.fft.rfft2(images))  # shape (n, 8, 5)
-    return MultiViewData(
-        views={
-            "pixels": images.reshape(n, -1),
-            "profiles": np.hstack([images.sum(axis=2), images.sum(axis=1)]),
-            "fourier": fourier.reshape(n, -1),
-        },
-        y=np.asarray(bunch.target, dtype=np.int64),
-        name="digits",
-        feature_names={
-            "pixels": tuple(f"pixel_{r}_{c}" for r in range(8) for c in range(8)),
-            "profiles": tuple(f"{axis}_{i}" for axis in ("row", "column") for i in range(8)),
-            "fourier": tuple(f"fourier_{k}_{m}" for k in range(8) for m in range(5)),
-        },
-    )
+    views = {
+        "pixels": images.reshape(n, -1),
+        "profiles": np.hstack([images.sum(axis=2), images.sum(axis=1)]),
+        "fourier": np.abs(np.fft.rfft2(images)).reshape(n, -1),  # 8 x 5 of each image
+    }
+    names = {
+        "pixels": tuple(f"pixel_{r}_{c}" for r in range(8) for c in range(8)),
+        "profiles": tuple(f"{axis}_{i}" for axis in ("row", "column") for i in range(8)),
+        "fourier": tuple(f"fourier_{k}_{m}" for k in range(8) for m in range(5)),
+    }
+    return MultiViewData(views, np.asarray(bunch.target, np.int64), "digits", names)

@@ -67,31 +67,18 @@ class LineData:
     def write(self, folder: str | os.PathLike[str]) -> Path:
         """Write ``good.csv``, ``new.csv`` (with the inspector's finding) and ``views.toml``.
 
-        Parameters
-        ----------
-        folder : path-like
-            Made if it is not there.
-
-        Returns
-        -------
-        pathlib.Path
-            The folder.
+        The folder is made if it is not there, and returned.
         """
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
-        tables = {
-            "good.csv": [["part", *self.columns]]
-            + [[f"P{i + 1:04d}", *row] for i, row in enumerate(self.good.tolist())],
-            "new.csv": [["part", *self.columns, "verdict"]]
-            + [
-                [part, *row, verdict]
-                for part, row, verdict in zip(
-                    self.parts, self.new.tolist(), self.verdict, strict=True
-                )
-            ],
-        }
-        for name, rows in tables.items():
-            with (out / name).open("w", newline="", encoding="utf-8") as file:
+        good = [[f"P{i + 1:04d}", *row] for i, row in enumerate(self.good.tolist())]
+        new = [
+            [part, *row, verdict]
+            for part, row, verdict in zip(self.parts, self.new.tolist(), self.verdict, strict=True)
+        ]
+        head = ["part", *self.columns]
+        for name, rows in (("good", [head, *good]), ("new", [[*head, "verdict"], *new])):
+            with (out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file, lineterminator="\n").writerows(rows)
         lines = [f"{view} = {list(names)}".replace("'", '"') for view, names in self.views.items()]
         (out / "views.toml").write_text("\n".join(["[views]", *lines, ""]), encoding="utf-8")

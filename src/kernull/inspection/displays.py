@@ -55,11 +55,6 @@ class WeightsDisplay(Display):
     names : sequence of str
         Names of the kernels.
     title : str, optional
-
-    Attributes
-    ----------
-    ax_, figure_
-        matplotlib axes and figure, after `plot`.
     """
 
     def __init__(self, weights: Array, names: Sequence[str], title: str | None = None) -> None:
@@ -69,15 +64,7 @@ class WeightsDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, most: int = 40) -> Self:
-        """Display the weights of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : fitted estimator with ``weights_`` and ``kernel_names_``
-        ax : matplotlib axes, optional
-        most : int
-            Kernels to show, the heaviest first.
-        """
+        """Display the weights of a fitted estimator: so many kernels, the heaviest first."""
         check_is_fitted(estimator)
         p = getattr(estimator, "p_", getattr(estimator, "p", None))  # "auto" has become a number
         title = None if p is None else f"{type(estimator).__name__}, p = {p:g}"
@@ -123,15 +110,7 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, label: str | None = None) -> Self:
-        """Display the history of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : fitted estimator with ``history_``
-        ax : matplotlib axes, optional
-        label : str, optional
-            Name of the run; the solver by default.
-        """
+        """Display the history of a fitted estimator; ``label`` is the solver by default."""
         check_is_fitted(estimator)
         label = getattr(estimator, "solver_", None) if label is None else label
         return cls.from_history(estimator.history_, getattr(estimator, "tol", None), label, ax=ax)
@@ -186,18 +165,9 @@ class ScoresDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any = None, y: Any = None, *, ax: Any = None, bins: int = 30
     ) -> Self:
-        """Display calibration scores of a fitted estimator, and scores of new rows.
+        """Display calibration scores of a fitted estimator, and scores of new rows X.
 
-        Parameters
-        ----------
-        estimator : fitted estimator
-        X : table, optional
-            New rows.
-        y : array of +1 and -1, optional
-            What the new rows are: +1 normal, -1 outliers.
-        ax : matplotlib axes, optional
-        bins : int
-            Number of bins.
+        With y, of +1 (normal) and -1 (outliers), there is a histogram for each of the two.
         """
         check_is_fitted(estimator)
         groups = {"calibration": estimator.calibration_.scores}
@@ -253,17 +223,7 @@ class ContributionsDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, *, row: int = 0, missing_views: Any = None, ax: Any = None
     ) -> Self:
-        """Display one row of a table.
-
-        Parameters
-        ----------
-        estimator : fitted estimator with ``explain``
-        X : table
-        row : int
-            Position of the row in X.
-        missing_views : str or list of str, optional
-        ax : matplotlib axes, optional
-        """
+        """Display one row of a table by a fitted estimator that has ``explain``."""
         explanation = estimator.explain(X, missing_views=missing_views)
         return cls.from_explanation(explanation, row=row, ax=ax)
 
@@ -311,18 +271,8 @@ class BoundaryDisplay(Display):
     ) -> Self:
         """Display a fitted estimator of two columns.
 
-        Parameters
-        ----------
-        estimator : fitted estimator
-        X : table of shape (m, 2)
-            Rows to draw; they also set the limits.
-        y : array of +1 and -1, optional
-            What the rows are: +1 normal, -1 outliers.
-        grid_resolution : int
-            Points a side.
-        eps : float
-            Margin around the rows.
-        ax : matplotlib axes, optional
+        The rows of X are drawn, normal where y is +1, and set the limits, with a margin ``eps``;
+        the score is evaluated at ``grid_resolution`` points a side.
         """
         check_is_fitted(estimator)
         if estimator.n_features_in_ != 2:

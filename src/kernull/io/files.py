@@ -156,7 +156,7 @@ def _read(tree: Any) -> tuple[Any, bool]:
     if not isinstance(node, Node) or node.name not in ESTIMATORS:
         raise ModelFileError("it does not hold an estimator")
     # Through the schema of today, which looks at everything: before that, nothing is computed.
-    old = _pack_estimator(read_format_1(node, ESTIMATORS), _pack_as_it_is)
+    old = _pack_estimator(read_format_1(node, ESTIMATORS), lambda model: pack(model, SCHEMA))
     return _unpack_estimator(old), True
 
 
@@ -168,13 +168,10 @@ def _about(model: Any) -> dict[str, Any]:
         "kernels": [str(name) for name in getattr(model, "kernel_names_", ())],
         "weights": [float(weight) for weight in np.ravel(getattr(model, "weights_", ()))],
         "versions": {
-            "kernull": __version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-            "python": platform.python_version(),
+            "kernull": __version__, "numpy": np.__version__, "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__, "python": platform.python_version(),
         },
-    }
+    }  # fmt: skip
 
 
 # -- from estimators to nodes ------------------------------------------------------------------
@@ -189,10 +186,6 @@ def _pack_model(model: KernelModel) -> Any:
     if model.growth is not None and isinstance(model.kernels, TableKernels):
         # It can be computed again, and is the bulk of the model.
         model = replace(model, growth=replace(model.growth, inverse=None))
-    return pack(model, SCHEMA)
-
-
-def _pack_as_it_is(model: KernelModel) -> Any:
     return pack(model, SCHEMA)
 
 

@@ -164,25 +164,18 @@ def _joint(state: dict[str, Any]) -> JointModel:
     tasks = {}
     for name, task in state["_tasks"].items():
         kernels: ModelKernels
+        weight = task["row_weight"]
         if task["bank"] is not None:
             kernels = TableKernels(task["bank"])
         else:
             stack = task["stack"]
-            kernels = GivenKernels(
-                names, stack.scale, stack.n, total, learned=task["columns"], square=stack
-            )
-        system = RidgeSystem(
-            float(state["p"]), float(state["delta"]), float(task["ridge"]), task["row_weight"]
-        )
+            given = {"learned": task["columns"], "square": stack}
+            kernels = GivenKernels(names, stack.scale, stack.n, total, **given)
+        rule = FisherRule(state["weights_"], task["coef"], state["score_type"])
+        decision = (task["calibration"], float(task["threshold"]), float(task["false_alarm_rate"]))
+        ridge = (float(state["p"]), float(state["delta"]), float(task["ridge"]))
         tasks[name] = KernelModel(
-            kernels,
-            FisherRule(state["weights_"], task["coef"], state["score_type"]),
-            task["calibration"],
-            float(task["threshold"]),
-            float(task["false_alarm_rate"]),
-            calibration_weight=task["row_weight"],
-            certificate=certificate,
-            system=system,
-            n_given=kernels.n,
-        )
+            kernels, rule, *decision, calibration_weight=weight, certificate=certificate,
+            system=RidgeSystem(*ridge, weight), n_given=kernels.n,
+        )  # fmt: skip
     return JointModel(tasks, certificate, state.get("_views"))

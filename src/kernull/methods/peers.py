@@ -201,18 +201,7 @@ class TableDetector(OutlierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit scaling and detector, and calibrate by cross-scores.
-
-        Parameters
-        ----------
-        X : table of shape (n, d)
-            Training rows, all taken to be normal.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
+        """Fit scaling and detector to a table (n, d) of normal rows; calibrate by cross-scores."""
         folds = check_folds(self.calibration_folds)
         table = read_table(self, X, reset=True)
         self.scaler_ = ViewScaler.fit(self.scaling, table)
@@ -222,12 +211,10 @@ class TableDetector(OutlierMixin, BaseEstimator):
         def score(seen: Indices, held: Indices) -> Array:
             return _scores(self._new_detector(len(seen)).fit(rows[seen]), rows[held])
 
-        # Rows of detectors that cannot be fitted to a single row are judged by the final one.
-        scores = (
-            cross_scores(len(rows), folds, score)
-            if len(rows) > 2
-            else _scores(self.detector_, rows)
-        )
+        if len(rows) > 2:
+            scores = cross_scores(len(rows), folds, score)
+        else:  # detectors cannot be fitted to a single row: the final one judges
+            scores = _scores(self.detector_, rows)
         self.cross_scores_ = scores
         self.calibration_, self.offset_, self.false_alarm_rate_ = calibrate(
             LeftOut(scores), self.false_alarm_rate

@@ -110,16 +110,10 @@ class Path:
         return len(self.ps) * len(self.deltas)
 
     def scores(self, cross: Any) -> Array:
-        r"""Projections :math:`y(x) = \sum_j b_j k_j(x)'a` by every model, in one pass.
+        r"""Projections :math:`y(x) = \sum_j b_j k_j(x)'a` by every model, in one pass: (P, D, m).
 
-        Parameters
-        ----------
-        cross : Stack or array of shape (J, m, n)
-            Kernels between m rows and the n training rows.
-
-        Returns
-        -------
-        array of shape (P, D, m)
+        ``cross`` has the kernels between m rows and the n training rows: a Stack, or an array of
+        shape (J, m, n).
         """
         if isinstance(cross, np.ndarray):
             cross = DenseStack(cross)

@@ -220,10 +220,6 @@ def can_explain(model: Any) -> bool:
     Parameters
     ----------
     model : fitted estimator
-
-    Returns
-    -------
-    bool
     """
     # Asked of the model, which knows it: what is usual may take a factorisation to compute.
     learned = getattr(getattr(model, "best_estimator_", model), "model_", None)

@@ -43,19 +43,7 @@ class SelectionDisplay:
 
     @classmethod
     def from_estimator(cls, search: Any, **plot_params: Any) -> Self:
-        """Draw the grid of a fitted `MultiKernelFisherNullCV`.
-
-        Parameters
-        ----------
-        search : MultiKernelFisherNullCV
-            Fitted.
-        **plot_params
-            Passed to `plot`.
-
-        Returns
-        -------
-        SelectionDisplay
-        """
+        """Draw the grid of a fitted `MultiKernelFisherNullCV`, with parameters of `plot`."""
         best = np.unravel_index(search.best_index_, search.scores_.shape)
         display = cls(
             search.scores_, search.ps_, search.deltas_, search.widths_, best, search.scoring_
@@ -65,28 +53,13 @@ class SelectionDisplay:
     def plot(
         self, *, axes: Any = None, cmap: str = "viridis", values: bool = True, vmin: Any = None
     ) -> Self:
-        """Draw; needs matplotlib.
+        """Draw, with one of the ``axes`` per width; ``values`` writes each score into its cell.
 
-        Parameters
-        ----------
-        axes : array of matplotlib Axes, optional
-            One a width.
-        cmap : str
-            Name of a colour map.
-        values : bool
-            Write each score into its cell.
-        vmin : float, optional
-            Score at the dark end; by default the tenth percentile, so that one bad corner does
-            not swallow the contrast.
-
-        Returns
-        -------
-        self
+        ``vmin`` is the score at the dark end of ``cmap``; by default the tenth percentile, so that
+        one bad corner does not swallow the contrast.
         """
-        plt = need(
-            "matplotlib.pyplot",
-            "SelectionDisplay.plot needs matplotlib: pip install 'kernull[plot]'.",
-        )
+        how = "SelectionDisplay.plot needs matplotlib: pip install 'kernull[plot]'."
+        plt = need("matplotlib.pyplot", how)
         count = len(self.widths)
         if axes is None:
             size = (0.55 * len(self.ps) * count + 2.2, 0.42 * len(self.deltas) + 1.6)

@@ -57,16 +57,8 @@ def load_views(path: str | os.PathLike[str]) -> TableViews | None:
     Parameters
     ----------
     path : path-like
-        A model file, such as ``kernull fit`` writes.
-
-    Returns
-    -------
-    TableViews or None
-
-    Raises
-    ------
-    ModelFileError
-        If the entry is damaged or does not make sense.
+        A model file, such as ``kernull fit`` writes. It is a `ModelFileError` if what it says of
+        its table is damaged or does not make sense.
     """
     head = _header(path)
     try:
@@ -157,17 +149,14 @@ def _restored(state: Any) -> TableViews:
     d = sum(map(len, table.blocks_))
     given = state["correlation"]
     _want(given is None or d <= MOST_COLUMNS, "too many columns")
-    mean = _array(state["mean"], (d,))
+    mean, scale = _array(state["mean"], (d,)), _array(state["scale"], (d,))
     quantiles = _array(state["quantiles"], (QUANTILES, d), "<f4")
-    left = state["residuals"]
-    table.filler_ = GapFiller(
-        mean,
-        _array(state["scale"], (d,)),
-        None if given is None else _array(given, (d, d)),
-        quantiles - mean if left is None else _array(left, (QUANTILES, d), "<f4"),
-        quantiles,
-        int(state["rows"]),
-    )
+    left, correlation = quantiles - mean, None
+    if state["residuals"] is not None:
+        left = _array(state["residuals"], (QUANTILES, d), "<f4")
+    if given is not None:
+        correlation = _array(given, (d, d))
+    table.filler_ = GapFiller(mean, scale, correlation, left, quantiles, int(state["rows"]))
     table.views_ = _views(state["views"], d)
     return table
 

@@ -117,15 +117,8 @@ class TableViews(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Decide what each column is, and learn how to fill gaps.
 
-        Parameters
-        ----------
-        X : Table, data frame, mapping of columns, or array of shape (n, d)
-            Training rows.
-        y : ignored
-
-        Returns
-        -------
-        self
+        X has the training rows: a Table, data frame, mapping of columns, or array of shape (n, d);
+        y is ignored.
         """
         self._check_parameters()
         table = as_table(X).emptied(self.empty)
@@ -163,9 +156,8 @@ class TableViews(TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         if isinstance(self.empty, str):
             raise ValueError(f"empty: got {self.empty!r}; expected a list of texts.")
-        for name, value, known in (
-            ("missing", self.missing, MISSING), ("dates", self.dates, DATES),
-        ):  # fmt: skip
+        for name, known in (("missing", MISSING), ("dates", DATES)):
+            value = getattr(self, name)
             if value not in known:
                 raise ValueError(f"{name}: got {value!r}; expected one of {', '.join(known)}.")
 
@@ -197,12 +189,8 @@ class TableViews(TransformerMixin, BaseEstimator):
 
     def _tell_views(self) -> None:
         """Warn of views of nothing but categories: their kernels take few values."""
-        kinds = {column.name: column.kind for column in self._encoder.columns}
-        alone = [
-            view
-            for view, names in self._view_columns().items()
-            if all(kinds[name] == "category" for name in names)
-        ]
+        categories = {c.name for c in self._encoder.columns if c.kind == "category"}
+        alone = [v for v, names in self._view_columns().items() if categories.issuperset(names)]
         if alone and self.views_ is not None:
             warnings.warn(
                 f"views: nothing but categories in {listed(alone)}. They say little by themselves, "
@@ -235,31 +223,16 @@ class TableViews(TransformerMixin, BaseEstimator):
     # -- new rows ----------------------------------------------------------------------------
 
     def transform(self, X: Any) -> Array:
-        """Numbers for an estimator.
+        """Numbers for an estimator, of shape (m, d).
 
-        Parameters
-        ----------
-        X : Table, data frame, mapping of columns, or array
-            Columns are found by name; those that are not learned from may be absent.
-
-        Returns
-        -------
-        array of shape (m, d)
+        Columns of X are found by name; those that are not learned from may be absent.
         """
         return self.read(X).X
 
     def read(self, X: Any, absent: Sequence[str] = ()) -> Reading:
         """Numbers for an estimator, and which cells were empty or new.
 
-        Parameters
-        ----------
-        X : Table, data frame, mapping of columns, or array
-        absent : sequence of str
-            Columns that need not be there: all their cells count as empty.
-
-        Returns
-        -------
-        Reading
+        Columns that are called ``absent`` need not be there: all their cells count as empty.
         """
         check_is_fitted(self, "columns_")
         table = as_table(X).emptied(self.empty)
