@@ -10,46 +10,29 @@ from typing import Any
 
 from kernull._version import __version__
 
-_PUBLIC = {
-    "fit_stream": "kernull.estimators.streaming",
-    "JointMultiKernelFisherNull": "kernull.estimators",
-    "MultiKernelFisherNull": "kernull.estimators",
-    "MultiKernelFisherNullCV": "kernull.selection",
-    "FisherNull": "kernull.estimators",
-    "GaussianProcessOneClass": "kernull.estimators",
-    "KernelPCANovelty": "kernull.estimators",
-    "MultiKernelOneClassSVM": "kernull.estimators",
-    "MultiKernelSVDD": "kernull.estimators",
-    "PAPER": "kernull.estimators.parameters",
-    "Explanation": "kernull.inspection",
-    "explain_columns": "kernull.inspection",
-    "load": "kernull.io",
-    "save": "kernull.io",
-    "to_onnx": "kernull.io",
-    "to_monitor": "kernull.calibration",
-    "to_nonconform": "kernull.calibration",
-    "BoundaryDisplay": "kernull.inspection",
-    "ContributionsDisplay": "kernull.inspection",
-    "ConvergenceDisplay": "kernull.inspection",
-    "ScoresDisplay": "kernull.inspection",
-    "WeightsDisplay": "kernull.inspection",
-    "BackboneFeatures": "kernull.views.images",
-    "ImageViews": "kernull.views.images",
-    "load_embeddings": "kernull.views.images",
-    "TableViews": "kernull.tables",
-    "load_views": "kernull.tables",
-    "read_table": "kernull.tables",
-    "KernelStack": "kernull.stacks",
-    "join_views": "kernull.views",
-    "solve": "kernull.solvers",
-    "FisherProblem": "kernull.problems",
-    "JointFisherProblem": "kernull.problems",
-    "OneClassSVMProblem": "kernull.problems",
-    "SVDDProblem": "kernull.problems",
-    "LpBall": "kernull.balls",
-    "MixedBall": "kernull.balls",
-    "Simplex": "kernull.balls",
-}
+_HOMES = {
+    "balls": ("LpBall", "MixedBall", "Simplex"),
+    "calibration": ("to_monitor", "to_nonconform"),
+    "estimators": (
+        "FisherNull", "GaussianProcessOneClass", "JointMultiKernelFisherNull", "KernelPCANovelty",
+        "MultiKernelFisherNull", "MultiKernelOneClassSVM", "MultiKernelSVDD",
+    ),
+    "estimators.parameters": ("PAPER",),
+    "estimators.streaming": ("fit_stream",),
+    "inspection": (
+        "BoundaryDisplay", "ContributionsDisplay", "ConvergenceDisplay", "Explanation",
+        "ScoresDisplay", "WeightsDisplay", "explain_columns",
+    ),
+    "io": ("load", "save", "to_onnx"),
+    "problems": ("FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "SVDDProblem"),
+    "selection": ("MultiKernelFisherNullCV",),
+    "solvers": ("solve",),
+    "stacks": ("KernelStack",),
+    "tables": ("TableViews", "load_views", "read_table"),
+    "views": ("join_views",),
+    "views.images": ("BackboneFeatures", "ImageViews", "load_embeddings"),
+}  # fmt: skip
+_PUBLIC = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = ["__version__", *sorted(_PUBLIC)]
 
@@ -57,7 +40,7 @@ __all__ = ["__version__", *sorted(_PUBLIC)]
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'kernull' has no attribute {name!r}")
-    value = getattr(import_module(_PUBLIC[name]), name)
+    value = getattr(import_module(f"kernull.{_PUBLIC[name]}"), name)
     globals()[name] = value
     return value
 

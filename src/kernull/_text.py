@@ -20,16 +20,10 @@ def visible(text: str, keep: str = "") -> str:
     written. A terminal obeys control characters in them (set the title, fill the clipboard, move
     the cursor up and overwrite what was there), and marks of direction make text read as another.
 
-    Parameters
-    ----------
-    text : str
-        What to show.
-    keep : str
-        Characters that are left as they are, such as line ends in a text of ours.
+    Characters of ``keep``, such as line ends in a text of ours, are left as they are.
 
     Examples
     --------
-    >>> from kernull._text import visible
     >>> print(visible("a\x1b]0;title\x07 b"))
     a\x1b]0;title\x07 b
     >>> print(visible("größe (日本) in µm"))

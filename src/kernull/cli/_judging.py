@@ -73,9 +73,7 @@ def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
         if missing is None:
             continue
         found = _judge(fitted.model, reading.X[index], missing or None, reasons)
-        scores[index], p_values[index], threshold, names = found
-        # A score that overflows is no number, and not normal.
-        flagged[index] = ~(scores[index] >= threshold)
+        scores[index], p_values[index], flagged[index], names = found
         for i, name in zip(index, names, strict=True):
             top[i] = name
         if extra:
@@ -87,23 +85,23 @@ def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
 
 def _judge(
     model: Any, X: Array, missing: list[str] | None, reasons: bool
-) -> tuple[Array, Array, float, list[str]]:
+) -> tuple[Array, Array, Mask, list[str]]:
+    """Scores, p-values, flags and top views; a score that overflows is no number, and flagged."""
+    top = [""] * len(X)
     if reasons:
         why = model.explain(X, missing_views=missing)
-        names = why.view_names
         first = np.argmin(why.surprise if why.rarity is None else -why.shares, axis=1)
-        top = [names[v] for v in first]
-        return why.scores, why.p_values, why.threshold, top
+        top = [why.view_names[v] for v in first]
+        return why.scores, why.p_values, ~(why.scores >= why.threshold), top
     if missing is None:
         scores = model.score_samples(X)
         p_values = model.calibration_.p_values(scores)
-        return scores, p_values, float(model.threshold_), [""] * len(X)
-    scores = model.score_samples(X, missing_views=missing)
-    p_values = model.p_values(X, missing_views=missing)
-    flags = model.predict(X, missing_views=missing) == -1
-    # One number cannot say where the threshold lies; between the two groups is as good.
-    passed = scores[~flags].min(initial=np.inf)
-    return scores, p_values, float(passed), [""] * len(X)
+        return scores, p_values, ~(scores >= model.threshold_), top
+    scores, p_values, labels = (
+        judge(X, missing_views=missing)
+        for judge in (model.score_samples, model.p_values, model.predict)
+    )
+    return scores, p_values, labels == -1, top
 
 
 def notes_of(fitted: Fitted, rows: Table, reading: Reading, new_values: bool = True) -> list[str]:

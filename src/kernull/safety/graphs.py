@@ -38,17 +38,8 @@ _ONE_LINE = "Write it as one file with onnx.save(onnx.load(path), path) if you t
 def check_graph(content: bytes, image: tuple[int, int] | None = None) -> None:
     """Refuse an ONNX file that is none, reads other files, or may not end.
 
-    Parameters
-    ----------
-    content : bytes
-        The file.
-    image : (height, width), optional
-        With it, the sizes of all arrays are foretold for one image and limited.
-
-    Raises
-    ------
-    ValueError
-        It says what is wrong, to be put behind the name of the file.
+    With ``image`` (height, width), the sizes of all arrays are foretold for one and limited. The
+    ValueError says what is wrong, to be put behind the name of the file.
     """
     wanted = "ONNX networks are checked by onnx; install it with `pip install kernull[vision]`."
     onnx = need("onnx", wanted)

@@ -169,22 +169,11 @@ def category_codes(texts: list[str | None], values: tuple[str, ...]) -> Indices:
 
 
 def category_places(codes: Indices, n_values: int, others: Array) -> Array:
-    """Places of the values of one column.
+    """Places of the K values of one column, of shape (K, q): q = 1 for two values, 2 for more.
 
-    Parameters
-    ----------
-    codes : integer array of shape (n,)
-        Value of each training row, negative where it has none.
-    n_values : int
-        Number of values, K.
-    others : array of shape (n, m)
-        The other columns, standardised, without gaps.
-
-    Returns
-    -------
-    array of shape (K, q)
-        With q = 1 for two values and 2 for more; each column has mean 0 and variance 1 over the
-        rows, but for what was cut.
+    Each of the q columns has mean 0 and variance 1 over the rows, but for what was cut. ``codes``
+    has the value of each of the n training rows, negative where it has none; ``others``, of shape
+    (n, m), the other columns, standardised, without gaps.
 
     Examples
     --------
