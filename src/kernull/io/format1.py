@@ -7,19 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from kernull import models
 from kernull.calibration import Calibration
 from kernull.errors import ModelFileError
 from kernull.kernels import FittedKernel
-from kernull.models import (
-    Certificate,
-    FisherRule,
-    GivenKernels,
-    Growth,
-    KernelModel,
-    ModelKernels,
-    RidgeSystem,
-    TableKernels,
-)
 from kernull.models.fused import FusedFisherRule, GaussianRule, PrincipalRule
 from kernull.models.joint import JointModel
 from kernull.models.support import SupportRule
@@ -82,9 +73,9 @@ def _thaw(value: Any, estimators: Mapping[str, Any]) -> Any:
     return value
 
 
-def _model(name: str, state: dict[str, Any]) -> KernelModel:
+def _model(name: str, state: dict[str, Any]) -> models.KernelModel:
     learned = state.get("_learned_rows")
-    return KernelModel(
+    return models.KernelModel(
         kernels=_kernels(state),
         rule=_rule(name, state),
         calibration=state["calibration_"],
@@ -100,13 +91,13 @@ def _model(name: str, state: dict[str, Any]) -> KernelModel:
     )
 
 
-def _kernels(state: dict[str, Any]) -> ModelKernels:
+def _kernels(state: dict[str, Any]) -> models.ModelKernels:
     kernels, factors = state.get("bank_"), state.get("_kernel_factors")
     if kernels is not None:
-        return TableKernels(kernels, factors, int(state.get("_n_reference_kept", 0)))
+        return models.TableKernels(kernels, factors, int(state.get("_n_reference_kept", 0)))
     J, n = state["_stack_shape"]
     scale = state.get("_given_scale")
-    return GivenKernels(
+    return models.GivenKernels(
         names=tuple(str(name) for name in state["kernel_names_"]),
         given_scale=np.ones(J) if scale is None else np.asarray(scale, dtype=float),
         n=int(n),
@@ -120,7 +111,7 @@ def _rule(name: str, state: dict[str, Any]) -> Any:
     kind: Any = state.get("score_type")
     coef, diagonal = state["coef_"], state.get("_constant_diagonal")
     if name == "MultiKernelFisherNull":
-        return FisherRule(state["weights_"], coef, kind)
+        return models.FisherRule(state["weights_"], coef, kind)
     if name == "FisherNull":
         return FusedFisherRule(state["fusion"], coef, kind, state.get("rank_"))
     if name == "GaussianProcessOneClass":
@@ -132,28 +123,28 @@ def _rule(name: str, state: dict[str, Any]) -> Any:
     return SupportRule(state["weights_"], coef, state["description_"], diagonal)
 
 
-def _certificate(state: dict[str, Any]) -> Certificate | None:
+def _certificate(state: dict[str, Any]) -> models.Certificate | None:
     if "gap_" not in state:
         return None
-    return Certificate(
+    return models.Certificate(
         float(state["gap_"]), int(state["n_iter_"]), str(state["solver_"]), state["history_"]
     )
 
 
-def _system(state: dict[str, Any]) -> RidgeSystem | None:
+def _system(state: dict[str, Any]) -> models.RidgeSystem | None:
     if "ridge_" not in state or "p_" not in state:
         return None
-    return RidgeSystem(
+    return models.RidgeSystem(
         float(state["p_"]), float(state["delta_"]), float(state["ridge_"]), state.get("_row_weight")
     )
 
 
-def _growth(state: dict[str, Any]) -> Growth | None:
+def _growth(state: dict[str, Any]) -> models.Growth | None:
     if "sample_indices_" not in state:
         return None
     updates = int(state.get("_n_updates", 0))
     inverse = state.get("_inverse")
-    return Growth(state["sample_indices_"], int(state["n_samples_seen_"]), inverse, updates)
+    return models.Growth(state["sample_indices_"], int(state["n_samples_seen_"]), inverse, updates)
 
 
 def _joint(state: dict[str, Any]) -> JointModel:
@@ -163,19 +154,19 @@ def _joint(state: dict[str, Any]) -> JointModel:
     total = int(state["_fitted_stack_rows"])
     tasks = {}
     for name, task in state["_tasks"].items():
-        kernels: ModelKernels
+        kernels: models.ModelKernels
         weight = task["row_weight"]
         if task["bank"] is not None:
-            kernels = TableKernels(task["bank"])
+            kernels = models.TableKernels(task["bank"])
         else:
             stack = task["stack"]
             given = {"learned": task["columns"], "square": stack}
-            kernels = GivenKernels(names, stack.scale, stack.n, total, **given)
-        rule = FisherRule(state["weights_"], task["coef"], state["score_type"])
+            kernels = models.GivenKernels(names, stack.scale, stack.n, total, **given)
+        rule = models.FisherRule(state["weights_"], task["coef"], state["score_type"])
         decision = (task["calibration"], float(task["threshold"]), float(task["false_alarm_rate"]))
         ridge = (float(state["p"]), float(state["delta"]), float(task["ridge"]))
-        tasks[name] = KernelModel(
+        tasks[name] = models.KernelModel(
             kernels, rule, *decision, calibration_weight=weight, certificate=certificate,
-            system=RidgeSystem(*ridge, weight), n_given=kernels.n,
+            system=models.RidgeSystem(*ridge, weight), n_given=kernels.n,
         )  # fmt: skip
     return JointModel(tasks, certificate, state.get("_views"))

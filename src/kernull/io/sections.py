@@ -7,20 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from kernull import models
 from kernull.calibration import Calibration
 from kernull.calibration.evidence import Tails
 from kernull.errors import ModelFileError
 from kernull.io.schema import POSITIVE, Arrays, Count, Flag, Number, Section, Sections, Text
 from kernull.kernels import KERNELS, FittedKernel
-from kernull.models import (
-    Certificate,
-    FisherRule,
-    GivenKernels,
-    Growth,
-    KernelModel,
-    RidgeSystem,
-    TableKernels,
-)
 from kernull.models.fused import FusedFisherRule, GaussianRule, PrincipalRule
 from kernull.models.rules import EvidenceRule
 from kernull.models.support import SupportRule
@@ -192,7 +184,7 @@ def _calibration(calibration: Calibration, sizes: dict[str, int]) -> str | None:
     return "counts that do not grow" if (np.diff(counts, prepend=0.0) <= 0).any() else None
 
 
-def _has_weights(model: KernelModel) -> bool:
+def _has_weights(model: models.KernelModel) -> bool:
     """Whether weights have a mean, and are of those rows that explanations compute with."""
     weight, n = model.calibration_weight, model.kernels.n - model.kernels.n_reference
     if weight is None:
@@ -204,7 +196,7 @@ def _has_weights(model: KernelModel) -> bool:
     return model.left_out is not None or not model.knows_contributions
 
 
-def _model(model: KernelModel, sizes: dict[str, int]) -> str | None:
+def _model(model: models.KernelModel, sizes: dict[str, int]) -> str | None:
     if not model.calibration.is_threshold(model.threshold, model.false_alarm_rate):
         return "a threshold that contradicts its calibration"
     J, n = len(model.kernels.names), model.kernels.n
@@ -227,7 +219,7 @@ _FACTORS = floats("J", low=0.0)
 #: Every section by name; names of classes are not in files. What a class takes as None by default
 #: may be lacking.
 SCHEMA: dict[str, Section] = {
-    "model": Section(KernelModel, {
+    "model": Section(models.KernelModel, {
         "kernels": Sections(("table-kernels", "given-kernels")), "rule": Sections(_RULES),
         "calibration": Sections(("calibration",)), "threshold": Number(),
         "false_alarm_rate": Number(0.0, 1.0), "calibration_weight": floats("m", low=0.0),
@@ -235,10 +227,10 @@ SCHEMA: dict[str, Section] = {
         "system": Sections(("ridge-system",)), "growth": Sections(("growth",)),
         "learned": whole("_learned"), "n_given": Count(),
     }, _model),
-    "table-kernels": Section(TableKernels, {
+    "table-kernels": Section(models.TableKernels, {
         "set": Sections(("kernel-set",)), "factors": _FACTORS, "n_reference": Count(),
     }),
-    "given-kernels": Section(GivenKernels, {
+    "given-kernels": Section(models.GivenKernels, {
         "names": Names("J"), "given_scale": _FACTORS, "n": Count("n"), "n_given": Count(),
         "learned": whole("_learned"), "factors": _FACTORS, "square": Sections(("stack",)),
         "n_reference": Count(),
@@ -268,7 +260,7 @@ SCHEMA: dict[str, Section] = {
         "centre": floats("_d", low=-2 * LARGEST, high=2 * LARGEST), "params": Parameters(),
         "function": Text(),  # a function is refused when it is written
     }, _kernel),
-    "fisher": Section(FisherRule, {
+    "fisher": Section(models.FisherRule, {
         "weights": _FACTORS, "coef": Arrays("f", (("n",), ("J", "n"))),
         "score_type": Text(("projection", "distance")),
     }),
@@ -303,14 +295,14 @@ SCHEMA: dict[str, Section] = {
     "calibration": Section(Calibration, {
         "scores": floats("m"), "counts": floats("m"), "smooth": Flag(),
     }, _calibration),
-    "certificate": Section(Certificate, {
+    "certificate": Section(models.Certificate, {
         "gap": Number(-np.inf, np.inf), "n_iter": Count(), "solver": Text(), "history": History(),
     }),
-    "ridge-system": Section(RidgeSystem, {
+    "ridge-system": Section(models.RidgeSystem, {
         "p": Number(1.0, np.inf), "delta": Number(0.0), "ridge": Number(0.0),
         "row_weight": Arrays("f", (("n",), ("_rows",))),  # of landmarks: of all rows
     }),
-    "growth": Section(Growth, {
+    "growth": Section(models.Growth, {
         "indices": whole("n"), "n_seen": Count(), "inverse": Sections(("ridge-inverse",)),
         "n_updates": Count(),
     }),

@@ -11,15 +11,7 @@ from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 
-from kernull.estimators import (
-    FisherNull,
-    GaussianProcessOneClass,
-    JointMultiKernelFisherNull,
-    KernelPCANovelty,
-    MultiKernelFisherNull,
-    MultiKernelOneClassSVM,
-    MultiKernelSVDD,
-)
+from kernull import estimators
 from kernull.methods.peers import AveragedOneClassSVM, TableDetector, pyod_detector
 from kernull.paths import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS
 
@@ -108,7 +100,9 @@ def _machine(name: str, build: Callable[..., Any], fixed: dict[str, Any]) -> lis
 
 
 def _fisher(name: str, norms: tuple[float, ...] = PS, **fixed: Any) -> Method:
-    return Method(name, MultiKernelFisherNull, {**FISHER_GRID, "p": norms}, {**PLAIN, **fixed})
+    return Method(
+        name, estimators.MultiKernelFisherNull, {**FISHER_GRID, "p": norms}, {**PLAIN, **fixed}
+    )
 
 
 def _detector(detector: Any, fixed: dict[str, Any], **grid: tuple[Any, ...]) -> Method:
@@ -117,11 +111,11 @@ def _detector(detector: Any, fixed: dict[str, Any], **grid: tuple[Any, ...]) -> 
 
 
 _ALL = [
-    *_fused("FN", FisherNull, delta=(0.0, *DELTAS)),
-    *_fused("GP", GaussianProcessOneClass, noise=(1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
-    *_fused("KPCA", KernelPCANovelty, components=(0.5, 0.7, 0.9, 0.95, 0.99)),
-    *_machine("SVDD", MultiKernelSVDD, KERNELS),
-    *_machine("OCSVM", MultiKernelOneClassSVM, {**KERNELS, "p": 1.0}),
+    *_fused("FN", estimators.FisherNull, delta=(0.0, *DELTAS)),
+    *_fused("GP", estimators.GaussianProcessOneClass, noise=(1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
+    *_fused("KPCA", estimators.KernelPCANovelty, components=(0.5, 0.7, 0.9, 0.95, 0.99)),
+    *_machine("SVDD", estimators.MultiKernelSVDD, KERNELS),
+    *_machine("OCSVM", estimators.MultiKernelOneClassSVM, {**KERNELS, "p": 1.0}),
     _fisher("lp MK-FN"),
     _fisher("lp MK-FN (Algorithm 1)", solver="paper"),
     # The dual of the gradient method is not smooth at p = 1.
@@ -130,7 +124,7 @@ _ALL = [
     Method("OneClassSVM", AveragedOneClassSVM, {"widths": WIDTHS, "nu": NUS}, kind="fused"),
     _detector(IsolationForest(), {"random_state": 0}, detector__n_estimators=(100, 300)),
     _detector(LocalOutlierFactor(novelty=True), {}, detector__n_neighbors=(5, 10, 20, 35)),
-    Method("Joint lp MK-FN", JointMultiKernelFisherNull, FISHER_GRID, PLAIN, "tasks"),
+    Method("Joint lp MK-FN", estimators.JointMultiKernelFisherNull, FISHER_GRID, PLAIN, "tasks"),
 ]
 _METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _ALL})
 

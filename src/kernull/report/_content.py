@@ -13,17 +13,8 @@ from kernull._typing import Array, Mask
 from kernull.inspection import TableReason
 from kernull.metrics import auc
 from kernull.models.explanation import Explanation, n_std, one_in
+from kernull.report import _model_card as card
 from kernull.report._findings import Drift, Group, TimeLine, reasons_of, table_findings
-from kernull.report._model_card import (
-    cautions,
-    columns_of,
-    kernels_of,
-    names_of_columns,
-    say_by_view,
-    training_rows,
-    versions,
-    views_of,
-)
 from kernull.tables import TableViews, as_table
 
 #: Bins of the histogram of scores, and rates of the calibration table.
@@ -164,7 +155,7 @@ def gather(
     order = order[flagged[order]][:max_rows]
     shown = order[judged[order]]
     why = model.explain(numbers[shown]) if can_explain(model) and len(shown) else None
-    labelled = names_of_columns(model, column_names)
+    labelled = card.names_of_columns(model, column_names)
     columns = reasons_of(model, numbers, shown, flagged, labelled, table, reading, rows)
     some = labels[judged] if labels is not None else None
     edges, series, outline = _distribution(model, scores[judged], flagged[judged], some)
@@ -181,13 +172,13 @@ def gather(
     return Content(
         estimator=type(model).__name__,
         n_rows=len(numbers),
-        n_train=training_rows(model),
+        n_train=card.training_rows(model),
         n_features=int(model.n_features_in_),
         n_flagged=int(flagged.sum()),
         rate=float(model.false_alarm_rate_),
         threshold=float(model.threshold_),
-        views=views_of(model, why),
-        kernels=kernels_of(model),
+        views=card.views_of(model, why),
+        kernels=card.kernels_of(model),
         gap=None if gap is None else float(gap),
         tol=None if gap is None else float(getattr(model, "tol", 1e-6)),
         gaps=tuple(float(record.gap) for record in history),
@@ -206,10 +197,10 @@ def gather(
         held_out=getattr(model, "calibration", "loo") == "split",
         labels=None if some is None else _labelled(some, scores[judged], flagged[judged]),
         parameters=tuple((k, repr(v)) for k, v in sorted(model.get_params().items())),
-        versions=versions(),
-        columns=columns_of(model, column_names),
-        cautions=cautions(model),
-        by_evidence=bool(say_by_view(model)),
+        versions=card.versions(),
+        columns=card.columns_of(model, column_names),
+        cautions=card.cautions(model),
+        by_evidence=bool(card.say_by_view(model)),
         reads_table=table is not None,
     )
 
