@@ -12,7 +12,7 @@ from kernull.cli._console import DataError, UsageError, note, print_json, stdout
 from kernull.cli._learning import cores, learning
 from kernull.cli._models import TrainingTable, load_fitted, training
 from kernull.cli._output import check_writable
-from kernull.cli._settings import PARAMETERS, read_columns, read_settings
+from kernull.cli._settings import PARAMETERS, estimator_parameters, read_columns, read_settings
 
 
 def fit(
@@ -47,13 +47,12 @@ def fit(
     check_writable(out, inputs=[data])
     said = {**read_columns(columns), **vars(method), **vars(form)}
     said |= {"empty": empty, "label": label, "normal": normal, "select": select or None}
-    settings = read_settings(config, said)
-    given = settings.given
-    table = training(
-        data, settings.form, given.get("label"), given.get("normal"), quiet, **settings.table()
-    )
+    given = read_settings(config, said)
+    form = o.FileForm(**{name: given.get(name) for name in vars(form)})
+    of_table = {n: given.get(n) for n in ("views", "kinds", "dates", "missing", "empty")}
+    table = training(data, form, given.get("label"), given.get("normal"), quiet, **of_table)
     table = table.sample(given.get("sample"))
-    parameters = settings.parameters() | {"views": table.table.views_}
+    parameters = estimator_parameters(given) | {"views": table.table.views_}
     with learning(f"Learning from {len(table.normal):,} rows", quiet), cores(jobs):
         try:
             fit_model = _selected if given.get("select") else _fitted

@@ -25,40 +25,19 @@ _TYPES: dict[str, Any] = {
     "select": bool, "views": dict, "kinds": dict,
 }  # fmt: skip
 #: Options that the estimator takes, by the name of its parameter.
-PARAMETERS = {"kernel": "kernels", "width": "widths"} | {
-    name: name for name in ("scaling", "p", "delta", "solver", "calibration", "decision",
-                               "false_alarm_rate", "contamination", "storage")
-}  # fmt: skip
+PARAMETERS = {field.name: field.name for field in fields(Learning) if field.name != "sample"}
+PARAMETERS |= {"kernel": "kernels", "width": "widths"}
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What was asked for, whoever said it."""
-
-    given: dict[str, Any]
-
-    @property
-    def form(self) -> FileForm:
-        """How files are written."""
-        return FileForm(**{field.name: self.given.get(field.name) for field in fields(FileForm)})
-
-    def table(self) -> dict[str, Any]:
-        """Parameters of `kernull.tables.TableViews`."""
-        return {
-            n: self.given[n]
-            for n in ("views", "kinds", "dates", "missing", "empty")
-            if n in self.given
-        }
-
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of the estimator."""
-        found = {PARAMETERS[n]: v for n, v in self.given.items() if n in PARAMETERS}
-        if "widths" in found:
-            found["widths"] = tuple(found["widths"])
-        return {"false_alarm_rate": 0.05} | found
+def estimator_parameters(given: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of the estimator, of all that was asked for."""
+    found = {PARAMETERS[name]: value for name, value in given.items() if name in PARAMETERS}
+    if "widths" in found:
+        found["widths"] = tuple(found["widths"])
+    return {"false_alarm_rate": 0.05} | found
 
 
-def read_settings(file: str | None, options: dict[str, Any]) -> Settings:
+def read_settings(file: str | None, options: dict[str, Any]) -> dict[str, Any]:
     """Options where they were given (None and empty are not), and what the file says elsewhere.
 
     The file is TOML: options by name, with underscores, at its top or under ``[fit]``; tables
@@ -66,20 +45,15 @@ def read_settings(file: str | None, options: dict[str, Any]) -> Settings:
     """
     said = {name: value for name, value in options.items() if value not in (None, [], {})}
     if file is None:
-        return Settings(said)
-    content = read_toml(file, "--config")
-    flat = {**{k: v for k, v in content.items() if k != "fit"}, **_table(content.get("fit", {}))}
-    found: dict[str, Any] = {}
-    for name, value in flat.items():
-        found[name] = _checked(name, value, file)
+        return said
+    flat = read_toml(file, "--config")
+    section = flat.pop("fit", {})
+    flat |= section if isinstance(section, dict) else {}
+    found = {name: _checked(name, value, file) for name, value in flat.items()}
     kinds = dict.fromkeys(found.pop("encode", []), "category")
     kinds |= dict.fromkeys(found.pop("drop", []), "left out") | found.pop("kinds", {})
     merged = kinds | said.pop("kinds", {})
-    return Settings({**found, **said, **({"kinds": merged} if merged else {})})
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return {**found, **said, "kinds": merged}
 
 
 def _checked(name: str, value: Any, file: str) -> Any:

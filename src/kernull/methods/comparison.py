@@ -77,8 +77,11 @@ def compare(
     (['FN-Average', 'MK-SVDD'], True)
     """
     precomputed = isinstance(settings.get("kernels"), str) and settings["kernels"] == "precomputed"
-    names = list(_runnable(precomputed) if methods is None else methods)
-    chosen = [get_method(name) for name in names]  # wrong names are told before any work
+    # Wrong names are told before any work.
+    chosen = [get_method(name) for name in (method_names() if methods is None else methods)]
+    if methods is None:
+        takes = {"fused", "weights"} if precomputed else {"fused", "weights", "table"}
+        chosen = [method for method in chosen if method.kind in takes]
     _check_settings(chosen, settings)
     rows = []
     for method in chosen:
@@ -87,12 +90,6 @@ def compare(
         if callback is not None:
             callback(row)
     return rows
-
-
-def _runnable(precomputed: bool) -> list[str]:
-    """Methods that take one class, and kernels where that is what is given."""
-    kinds = {"fused", "weights"} if precomputed else {"fused", "weights", "table"}
-    return [name for name in method_names() if get_method(name).kind in kinds]
 
 
 def _run(method: Method, X: Any, X_test: Any, y_test: Any, settings: dict[str, Any]) -> Row:

@@ -39,7 +39,21 @@ def read_labels(y: Any, n: int) -> Indices:
     return labels.astype(np.intp)
 
 
-class OneClassKFold(BaseCrossValidator):
+class _OneClassSplitter(BaseCrossValidator):
+    """What the splitters share: their number, and targets and outliers by position."""
+
+    n_splits: int
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of splits."""
+        return int(self.n_splits)
+
+    def _targets_and_outliers(self, X: Any, y: Any) -> tuple[Indices, Indices]:
+        labels = read_labels(y, _num_samples(X))
+        return np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
+
+
+class OneClassKFold(_OneClassSplitter):
     """K folds of the targets; each outlier is in the validation part of exactly one fold.
 
     Parameters
@@ -68,16 +82,11 @@ class OneClassKFold(BaseCrossValidator):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of folds."""
-        return int(self.n_splits)
-
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
         """Yield (train, test) indices: train holds targets only."""
-        labels = read_labels(y, _num_samples(X))
+        targets, outliers = self._targets_and_outliers(X, y)
         if isinstance(self.n_splits, bool) or not int(self.n_splits) >= 2:
             raise ValueError(f"n_splits: got {self.n_splits!r}; expected an integer of 2 or more.")
-        targets, outliers = np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
         for name, rows in (("target", targets), ("outlier", outliers)):
             if 0 < len(rows) < self.n_splits:
                 raise ValueError(
@@ -95,7 +104,7 @@ class OneClassKFold(BaseCrossValidator):
             yield np.sort(np.setdiff1d(targets, inner)), np.sort(np.concatenate([inner, outer]))
 
 
-class OneClassShuffleSplit(BaseCrossValidator):
+class OneClassShuffleSplit(_OneClassSplitter):
     """Random splits of the targets; a random share of the outliers joins each validation part.
 
     Parameters
@@ -134,20 +143,15 @@ class OneClassShuffleSplit(BaseCrossValidator):
         self.outlier_size = outlier_size
         self.random_state = random_state
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of splits."""
-        return int(self.n_splits)
-
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
         """Yield (train, test) indices: train holds targets only."""
-        labels = read_labels(y, _num_samples(X))
+        targets, outliers = self._targets_and_outliers(X, y)
         sizes = (self.train_size, self.test_size, self.outlier_size)
         if not all(0 < size <= 1 for size in sizes) or self.train_size + self.test_size > 1 + 1e-9:
             raise ValueError(
                 f"train_size, test_size, outlier_size: got {sizes}; expected shares in (0, 1], of "
                 "which the first two add up to at most 1."
             )
-        targets, outliers = np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
         rng = check_random_state(self.random_state)
         n_train = round(self.train_size * len(targets))
         n_test = max(1, round(self.test_size * len(targets)))
