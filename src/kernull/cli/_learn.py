@@ -49,7 +49,9 @@ def fit(
     said |= {"empty": empty, "label": label, "normal": normal, "select": select or None}
     given = read_settings(config, said)
     form = o.FileForm(**{name: given.get(name) for name in vars(form)})
-    of_table = {n: given.get(n) for n in ("views", "kinds", "dates", "missing", "empty")}
+    of_table: dict[str, Any] = {
+        n: given.get(n) for n in ("views", "kinds", "dates", "missing", "empty")
+    }
     table = training(data, form, given.get("label"), given.get("normal"), quiet, **of_table)
     table = table.sample(given.get("sample"))
     parameters = estimator_parameters(given) | {"views": table.table.views_}
