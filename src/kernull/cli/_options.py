@@ -19,32 +19,31 @@ from kernull.cli._console import UsageError
 if TYPE_CHECKING:
     from kernull.tables import TextFormat
 
+#: What an option holds that may be left out: a text, several, or a number.
+Text = str | None
+Texts = list[str] | None
+Real = float | None
+
 ModelFile = Annotated[str, Argument(metavar="MODEL", help="A model file.")]
 DataFile = Annotated[
     str, Argument(metavar="DATA", help="CSV, Excel, Parquet, Arrow or NPZ; - for standard input.")
 ]
-RowNames = Annotated[
-    str | None, Option("--id", metavar="COLUMN", help="Column that names the rows.")
-]
-Label = Annotated[str | None, Option(metavar="COLUMN", help="Column that says what is normal.")]
+RowNames = Annotated[Text, Option("--id", metavar="COLUMN", help="Column that names the rows.")]
+Label = Annotated[Text, Option(metavar="COLUMN", help="Column that says what is normal.")]
 Normal = Annotated[
-    str | None, Option(metavar="VALUE", help="The label of normal rows (default: 1 of 1/-1).")
+    Text, Option(metavar="VALUE", help="The label of normal rows (default: 1 of 1/-1).")
 ]
-MissingView = Annotated[
-    list[str] | None, Option(metavar="VIEW", help="A view to do without. Repeat it.")
-]
-Missing = Annotated[str | None, Option(metavar="HOW", help="Empty cells: impute, error or flag.")]
+MissingView = Annotated[Texts, Option(metavar="VIEW", help="A view to do without. Repeat it.")]
+Missing = Annotated[Text, Option(metavar="HOW", help="Empty cells: impute, error or flag.")]
 Empty = Annotated[
-    list[str] | None,
+    Texts,
     Option(
         metavar="TEXT",
         help="A text or number that stands for an empty cell, beside NA, n/a, - and so on. "
         "Repeat it.",
     ),
 ]
-Drop = Annotated[
-    list[str] | None, Option(metavar="PATTERN", help="Columns to leave out. Repeat it.")
-]
+Drop = Annotated[Texts, Option(metavar="PATTERN", help="Columns to leave out. Repeat it.")]
 Json = Annotated[bool, Option("--json", help="Print JSON on standard output.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Say nothing but results and errors.")]
 
@@ -54,11 +53,11 @@ class TextForm:
     """How text files are written."""
 
     sep: Annotated[
-        str | None, Option(metavar="CHAR", help="What separates cells: ',' ';' tab. Found out.")
+        Text, Option(metavar="CHAR", help="What separates cells: ',' ';' tab. Found out.")
     ] = None
-    decimal: Annotated[str | None, Option(metavar="CHAR", help="Decimal mark: '.' or ','.")] = None
+    decimal: Annotated[Text, Option(metavar="CHAR", help="Decimal mark: '.' or ','.")] = None
     encoding: Annotated[
-        str | None, Option(metavar="NAME", help="Of text files: utf-8, cp1252, ... Found out.")
+        Text, Option(metavar="NAME", help="Of text files: utf-8, cp1252, ... Found out.")
     ] = None
 
     def text(self) -> TextFormat:
@@ -77,9 +76,7 @@ class TextForm:
 class FileForm(TextForm):
     """How files are written."""
 
-    sheet: Annotated[str | None, Option(metavar="NAME", help="Of Excel files; the first one.")] = (
-        None
-    )
+    sheet: Annotated[Text, Option(metavar="NAME", help="Of Excel files; the first one.")] = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ class Columns:
     """What the columns of a table to learn from are."""
 
     views: Annotated[
-        str | None,
+        Text,
         Option(
             metavar="FILE",
             help='TOML file with \\[views] and lines such as colour = \\["col_*"]; or the word '
@@ -107,11 +104,11 @@ class Columns:
         ),
     ] = None
     view: Annotated[
-        list[str] | None,
+        Texts,
         Option(metavar="NAME=PATTERN", help="A view by name patterns: 'colour=col_*'. Repeat it."),
     ] = None
     kind: Annotated[
-        list[str] | None,
+        Texts,
         Option(
             metavar="PATTERN=KIND",
             help="What columns are: number, category, date, identifier, left out. Repeat it.",
@@ -119,12 +116,9 @@ class Columns:
     ] = None
     drop: Drop = None
     encode: Annotated[
-        list[str] | None,
-        Option(metavar="PATTERN", help="Columns to take as categories. Repeat it."),
+        Texts, Option(metavar="PATTERN", help="Columns to take as categories. Repeat it.")
     ] = None
-    dates: Annotated[
-        str | None, Option(help="Dates: drop, or parts (hour of day, day of week).")
-    ] = None
+    dates: Annotated[Text, Option(help="Dates: drop, or parts (hour of day, day of week).")] = None
     missing: Missing = None
 
 
@@ -132,37 +126,32 @@ class Columns:
 class Learning:
     """Parameters of the estimator, and how many rows it sees."""
 
-    p: Annotated[
-        float | None, Option(min=1.0, help="Norm of the weights: 1 sparse, inf uniform.")
-    ] = None
-    delta: Annotated[float | None, Option(help="Ridge relative to the number of rows.")] = None
+    p: Annotated[Real, Option(min=1.0, help="Norm of the weights: 1 sparse, inf uniform.")] = None
+    delta: Annotated[Real, Option(help="Ridge relative to the number of rows.")] = None
     width: Annotated[
         list[float] | None, Option(help="Kernel width against the mean distance. Repeat it.")
     ] = None
     kernel: Annotated[
-        list[str] | None, Option(help="rbf, laplacian, linear, polynomial, cosine. Repeat it.")
+        Texts, Option(help="rbf, laplacian, linear, polynomial, cosine. Repeat it.")
     ] = None
-    scaling: Annotated[str | None, Option(help="standard, whiten, whiten-raw, none, auto.")] = None
-    solver: Annotated[str | None, Option(help="Solver of the weights.")] = None
-    decision: Annotated[str | None, Option(help="evidence (each kernel calibrated), or sum.")] = (
-        None
-    )
+    scaling: Annotated[Text, Option(help="standard, whiten, whiten-raw, none, auto.")] = None
+    solver: Annotated[Text, Option(help="Solver of the weights.")] = None
+    decision: Annotated[Text, Option(help="evidence (each kernel calibrated), or sum.")] = None
     false_alarm_rate: Annotated[
-        float | None, Option(help="Share of normal rows that may be flagged: 0.05.")
+        Real, Option(help="Share of normal rows that may be flagged: 0.05.")
     ] = None
     calibration: Annotated[
-        str | None, Option(help="loo (all rows), folds (refits), split (rows held out), auto.")
+        Text, Option(help="loo (all rows), folds (refits), split (rows held out), auto.")
     ] = None
     contamination: Annotated[
-        float | None,
-        Option(help="Share of the training rows that may not be normal; they hardly count."),
+        Real, Option(help="Share of the training rows that may not be normal; they hardly count.")
     ] = None
     sample: Annotated[
         int | None, Option(min=2, help="Learn from so many rows, drawn at random.")
     ] = None
-    storage: Annotated[
-        str | None, Option(help="Kernels: dense, tiled (on the fly), nystroem, auto.")
-    ] = None
+    storage: Annotated[Text, Option(help="Kernels: dense, tiled (on the fly), nystroem, auto.")] = (
+        None
+    )
 
 
 def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
