@@ -2,7 +2,8 @@
 
 A section is an object by its name and its fields. Sizes are named: wherever ``n`` stands, it is the
 same number throughout a model; a name that begins with ``_`` is a size within one section.
-Fields that are None are left out, so that later versions can add some.
+Fields that are None are left out, and those that a class has a default for may be lacking: later
+versions can add some.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -149,9 +150,9 @@ class Section:
 
     @cached_property
     def optional(self) -> set[str]:
-        """Fields that a file may lack: those that are None unless the class is told otherwise."""
+        """Fields that a file may lack: those that the class has a default for."""
         taken = signature(self.make).parameters
-        return {name for name in self.fields if taken[name].default is None}
+        return {name for name in self.fields if taken[name].default is not Parameter.empty}
 
 
 def pack(value: Any, schema: Mapping[str, Section]) -> Any:

@@ -216,8 +216,8 @@ def _model(model: models.KernelModel, sizes: dict[str, int]) -> str | None:
 _RULES = ("fisher", "evidence", "fused-fisher", "gaussian", "principal", "support")
 _FUSION = Text(("average", "product"))
 _FACTORS = floats("J", low=0.0)
-#: Every section by name; names of classes are not in files. What a class takes as None by default
-#: may be lacking.
+#: Every section by name; names of classes are not in files. What a class has a default for may be
+#: lacking.
 SCHEMA: dict[str, Section] = {
     "model": Section(models.KernelModel, {
         "kernels": Sections(("table-kernels", "given-kernels")), "rule": Sections(_RULES),

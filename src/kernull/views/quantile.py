@@ -45,23 +45,18 @@ class Knots(NamedTuple):
     """Slope below and above the training range of each column, of shape (d, 2)."""
 
 
-def fit_knots(X: Array, sample_weight: Array | None = None) -> Knots:
-    """Normal scores of the training values; constant columns have one knot and slope zero.
+def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots, Array]:
+    """Normal scores of the training values, and of the rows themselves, of shape (n, d).
 
-    Of weights only ratios matter.
+    Constant columns have one knot and slope zero. Of weights only ratios matter.
 
     Examples
     --------
     >>> import numpy as np
-    >>> knots = fit_knots(np.array([[1.0], [2.0], [2.0], [9.0]]))
+    >>> knots, _ = scores_of_knots(np.array([[1.0], [2.0], [2.0], [9.0]]))
     >>> knots.values, np.round(knots.scores, 2)
-    (array([1., 2., 9.]), array([-1.15, 0. , 1.15]))
+    (array([1., 2., 9.]), array([-1.15,  0.  ,  1.15]))
     """
-    return scores_of_knots(X, sample_weight)[0]
-
-
-def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots, Array]:
-    """The knots of `fit_knots`, and the scores of the rows themselves, of shape (n, d)."""
     own = np.empty(X.shape)
 
     def work(columns: slice) -> tuple[Array, Array, Indices, Array]:
