@@ -16,6 +16,9 @@ from scipy.linalg import cho_factor, cho_solve
 from kernull._typing import Array
 from kernull.problems import FisherProblem
 
+#: Change of the weights, relative to the largest, from which on it is factorised anew.
+MOVED = 0.1
+
 
 class NystroemPreconditioner:
     """An approximate inverse of rho I + K_b for any weights b, from a few rows of the kernels.
@@ -52,13 +55,18 @@ class NystroemPreconditioner:
             rows *= problem.row_scale
             rows *= problem.row_scale[self.index][:, None]
         self._rows = rows
+        self._last: tuple[Array, Array, Any] | None = None
         self.ridge = problem.ridge
 
     def __call__(self, weights: Array, residual: Array) -> Array:
         """A direction that nearly solves (rho I + K_b) x = residual."""
         if self._there is not None:
             return np.asarray(self._there(weights, residual))
-        C = np.tensordot(weights, self._rows, axes=1)  # (l, n)
-        core = self.ridge * C[:, self.index] + C @ C.T
-        core.flat[:: len(core) + 1] += 1e-12 * np.trace(core)
-        return np.asarray(residual - cho_solve(cho_factor(core), C @ residual) @ C)
+        # For weights that are nearly those of the last time, its factor is as good.
+        if self._last is None or np.abs(weights - self._last[0]).max() > MOVED * weights.max():
+            C = np.tensordot(weights, self._rows, axes=1)  # (l, n)
+            core = self.ridge * C[:, self.index] + C @ C.T
+            core.flat[:: len(core) + 1] += 1e-12 * np.trace(core)
+            self._last = weights.copy(), C, cho_factor(core, overwrite_a=True)
+        _, C, factor = self._last
+        return np.asarray(residual - cho_solve(factor, C @ residual) @ C)

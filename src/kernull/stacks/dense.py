@@ -105,6 +105,8 @@ class DenseStack:
         self.names = None if names is None else _check_names(names, len(kernels))
         #: Whether each kernel is known to equal its transpose, entry by entry.
         self.symmetric = False
+        #: Rows of the solver's preconditioner.
+        self.preconditioner_rows = 0
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -187,6 +187,7 @@ class KernelSet:
             stack.validate()
         # The halves of rbf kernels are copies of each other; other kernels may differ by rounding.
         stack.symmetric = all(k.kind == "rbf" for view in self.views for k in view.kernels)
+        stack.preconditioner_rows = min(200, n // 20)  # half of the passes, for the price of two
         return stack
 
     def take(self, index: Any) -> KernelSet:
