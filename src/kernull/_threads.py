@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 #: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
-FEW_ROWS = 600
+FEW_ROWS = 300
 #: Up to so many rows, this holds for those of BLAS, not for our own, which meet less often.
 SOME_ROWS = 3000
 #: Beyond, OpenBLAS's threads overrun their buffers in dpotrf: two of them end the process at 16,000
@@ -115,6 +115,14 @@ def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Fou
     if failed:
         raise failed[0]
     return [found[number] for number in range(len(parts))]
+
+
+def side_by_side(call: Callable[[], Part], other: Callable[[], Found]) -> tuple[Part, Found]:
+    """What two calls give: in a thread each, unless BLAS has threads that the longer one needs."""
+    if blas_threads() > 1:
+        return call(), other()
+    found: list[Any] = in_threads(lambda one: one(), [call, other])
+    return found[0], found[1]
 
 
 def blas_threads() -> int:

@@ -10,6 +10,8 @@ from kernull._typing import Array
 
 #: Relative error of an inverse up to which Newton's iteration improves it.
 FAR = 1e-2
+#: Residual of an inverse from which one more step is the last: what is then left is its square.
+CLOSE = 1e-6
 
 
 def near_inverses(C: Array, g: float) -> Callable[..., Array]:
@@ -47,11 +49,14 @@ def inverses(A: Array, near: Array) -> Array:
     size = np.sqrt(np.einsum("rij,rij->r", R, R))
     far = ~(size <= FAR)
     R[far] = 0.0
-    out = near + near @ R
-    error = float(size[~far].max(initial=0.0))
-    while error > 1e-8:  # that of the inverses is its square
-        R = R @ R
-        out += out @ R
-        error *= error
+    out = near @ R
+    out += near
+    left = np.flatnonzero(~far & (size > CLOSE))
+    R, size = R[left], size[left]
+    while len(left):
+        R, size = R @ R, size * size
+        out[left] += out[left] @ R
+        still = size > CLOSE
+        left, R, size = left[still], R[still], size[still]
     out[far] = np.linalg.inv(A[far])
     return np.asarray(out)

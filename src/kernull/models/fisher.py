@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from kernull._threads import side_by_side
 from kernull._typing import Array, Indices
 from kernull.balls import LpBall, MixedBall
 from kernull.calibration import LeftOut, attributed_contributions, sampled_leave_one_out
@@ -178,14 +179,17 @@ class FisherFit:
             given = isinstance(self.training.kernels, GivenKernels)
             later = Later(len(y), partial(self._later, y)) if given else None  # tables are kept
             return LeftOut(self.rule.projection_to_score(y), own, later)
-        inverse = inverse_of_factor(factor, self.problem.row_scale, overwrite=True)
+        invert = partial(inverse_of_factor, factor, self.problem.row_scale, overwrite=True)
         rows: Any = stack.rows
         if self.leaves_out_scaling:
             kernels, _, _, table = self.training
-            rows = left_out_kernel_rows(kernels.set, table, weight, self.groups)  # type: ignore
+            prepare = partial(left_out_kernel_rows, kernels.set, table, weight, self.groups)  # type: ignore
+            inverse, rows = side_by_side(invert, prepare)
             b = b if kernels.factors is None else b * kernels.factors
-        elif isinstance(stack, DenseStack):
-            rows, b = stack.raw_rows, b * stack.scale
+        else:
+            inverse = invert()
+            if isinstance(stack, DenseStack):
+                rows, b = stack.raw_rows, b * stack.scale
         found = left_out_contributions(rows, b, inverse, coef, rows=index, groups=self.groups)
         parts = not_above_own(found, as_new)
         return LeftOut(self.rule.projection_to_score(parts.sum(axis=1)), own, parts)
