@@ -142,11 +142,16 @@ def table_reasons(
     def score(X: Array) -> Array:
         return np.asarray(model.score_samples(X, **options))
 
-    threshold = None if missing_views else float(model.threshold_)
-    gaps = (reading.missing | reading.unseen)[picked]
-    cells: dict[str, Any] = {"blocks": table.blocks_, "gaps": gaps, "fill": table.fill}
-    X, filler = reading.X[picked], table.filler_
-    found = column_reasons(score, X, filler, threshold=threshold, most=most, **cells)
+    found = column_reasons(
+        score,
+        reading.X[picked],
+        table.filler_,
+        threshold=None if missing_views else float(model.threshold_),
+        blocks=table.blocks_,
+        gaps=(reading.missing | reading.unseen)[picked],
+        fill=table.fill,
+        most=most,
+    )
     out = []
     for i, reasons in zip(picked.tolist(), found, strict=True):
         told = [_told(table, rows, reading, i, reason) for reason in reasons]

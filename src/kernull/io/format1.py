@@ -160,8 +160,9 @@ def _joint(state: dict[str, Any]) -> JointModel:
             kernels = models.TableKernels(task["bank"])
         else:
             stack = task["stack"]
-            given = {"learned": task["columns"], "square": stack}
-            kernels = models.GivenKernels(names, stack.scale, stack.n, total, **given)
+            kernels = models.GivenKernels(
+                names, stack.scale, stack.n, total, learned=task["columns"], square=stack
+            )
         rule = models.FisherRule(state["weights_"], task["coef"], state["score_type"])
         decision = (task["calibration"], float(task["threshold"]), float(task["false_alarm_rate"]))
         ridge = (float(state["p"]), float(state["delta"]), float(task["ridge"]))

@@ -97,9 +97,10 @@ class GraphBuilder:
         given = [value("X", floating, ["m", n_features])]
         made = [value(output, kinds[kind], ["m"]) for output, kind in outputs.items()]
         graph = helper.make_graph(self.nodes, name, given, made, self.constants)
-        about_it = {"ir_version": 8, "producer_name": "kernull", "doc_string": about}
         version = [helper.make_opsetid("", OPSET)]
-        model = helper.make_model(graph, opset_imports=version, **about_it)
+        model = helper.make_model(
+            graph, opset_imports=version, ir_version=8, producer_name="kernull", doc_string=about
+        )
         self.onnx.checker.check_model(model)
         return model
 

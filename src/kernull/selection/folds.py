@@ -57,10 +57,6 @@ class Rows:
         assert self.stack is not None
         return self.stack
 
-    def training(self, rows: Indices) -> Any:
-        """What an estimator is fitted on."""
-        return self._kernels[np.ix_(rows, rows)] if self.table is None else self.table[rows]
-
     def to_learn(self, rows: Indices) -> TableRows | GivenRows:
         """The same for `kernull.models.learn`."""
         if self.table is None:
@@ -68,14 +64,14 @@ class Rows:
         return TableRows(self.table[rows], self.views)
 
     def against(self, rows: Indices, train: Indices) -> Any:
-        """What an estimator fitted on ``train`` scores."""
+        """What an estimator fitted on ``train`` scores; of these rows themselves, is fitted on."""
         return self._kernels[np.ix_(rows, train)] if self.table is None else self.table[rows]
 
     def original(self, X: Any, mask: Mask) -> Any:
         """Some rows of what the user gave, with their column names."""
         rows = np.flatnonzero(mask)
         named = self.table is not None and hasattr(X, "columns")
-        return _safe_indexing(X, rows) if named else self.training(rows)
+        return _safe_indexing(X, rows) if named else self.against(rows, rows)
 
 
 @dataclass(frozen=True)
