@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, print_json, stdout
@@ -18,16 +18,15 @@ from kernull.cli._settings import PARAMETERS, estimator_parameters, read_columns
 def fit(
     data: o.DataFile,
     *,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Model file to write.")],
+    out: Annotated[str, Option("--out", "-o", metavar="MODEL", help="Model file to write.")],
     config: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="TOML file with any of these options; see the guide."),
+        o.Text, Option(metavar="FILE", help="TOML file with any of these options; see the guide.")
     ] = None,
     columns: o.Columns,
     method: o.Learning,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Cores to work on: all.")] = None,
+    jobs: Annotated[int | None, Option(min=1, help="Cores to work on: all.")] = None,
     select: Annotated[
-        bool, typer.Option("--select", help="Choose p, delta and width by cross-validation.")
+        bool, Option("--select", help="Choose p, delta and width by cross-validation.")
     ] = False,
     label: o.Label = None,
     normal: o.Normal = None,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from typer import Option
 
 from kernull._typing import Array, Mask
 from kernull._whole import write_whole
@@ -24,19 +25,17 @@ def score(
     data: o.DataFile,
     *,
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="Where to write; - for stdout.")
+        str, Option("--out", "-o", metavar="FILE", help="Where to write; - for stdout.")
     ] = "-",
     keep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATTERN", help="Columns to copy to the output. Repeat it."),
+        o.Texts, Option(metavar="PATTERN", help="Columns to copy to the output. Repeat it.")
     ] = None,
     missing_view: o.MissingView = None,
     gaps: o.Gaps,
     form: o.FileForm,
-    chunk_rows: Annotated[int, typer.Option(min=1, help="Rows read at once.")] = CHUNK_ROWS,
+    chunk_rows: Annotated[int, Option(min=1, help="Rows read at once.")] = CHUNK_ROWS,
     leave_formulas: Annotated[
-        bool,
-        typer.Option("--leave-formulas", help="Copy cells such as =A1 as they are (CSV, TSV)."),
+        bool, Option("--leave-formulas", help="Copy cells such as =A1 as they are (CSV, TSV).")
     ] = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -94,15 +93,14 @@ def explain(
     data: o.DataFile,
     *,
     row: Annotated[
-        list[str] | None,
-        typer.Option(help="Number of a row, from 1, or its name with --id. Repeat it."),
+        o.Texts, Option(help="Number of a row, from 1, or its name with --id. Repeat it.")
     ] = None,
     names: o.RowNames = None,
     flagged: Annotated[
-        bool, typer.Option("--flagged", help="Rows that are flagged, and no others.")
+        bool, Option("--flagged", help="Rows that are flagged, and no others.")
     ] = False,
     top: Annotated[
-        int | None, typer.Option(min=1, help="So many of the lowest scores: 5 without --flagged.")
+        int | None, Option(min=1, help="So many of the lowest scores: 5 without --flagged.")
     ] = None,
     missing_view: o.MissingView = None,
     gaps: o.Gaps,
@@ -144,13 +142,13 @@ def report(
     data: o.DataFile,
     *,
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write; - for stdout.")
+        str, Option("--out", "-o", metavar="FILE", help="HTML file to write; - for stdout.")
     ] = "report.html",
     label: o.Label = None,
     normal: o.Normal = None,
     names: o.RowNames = None,
-    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
-    max_rows: Annotated[int, typer.Option(min=1, help="Flagged rows to list.")] = 500,
+    title: Annotated[o.Text, Option(help="Heading of the page.")] = None,
+    max_rows: Annotated[int, Option(min=1, help="Flagged rows to list.")] = 500,
     missing_view: o.MissingView = None,
     gaps: o.Gaps,
     form: o.FileForm,
@@ -200,11 +198,10 @@ def evaluate(
     model: o.ModelFile,
     data: o.DataFile,
     *,
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column that says what is normal.")],
+    label: Annotated[str, Option(metavar="COLUMN", help="Column that says what is normal.")],
     normal: o.Normal = None,
     curves: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write the curves: false alarms, caught, precision."),
+        o.Text, Option(metavar="FILE", help="Write the curves: false alarms, caught, precision.")
     ] = None,
     missing_view: o.MissingView = None,
     gaps: o.Gaps,

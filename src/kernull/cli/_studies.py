@@ -6,6 +6,7 @@ import time
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, print_json, progress, stdout
@@ -19,18 +20,18 @@ from kernull.tables.table import Table
 def compare(
     data: o.DataFile,
     *,
-    test: Annotated[str, typer.Option(metavar="FILE", help="Labelled rows to judge by.")],
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="Column that says what is normal.")],
+    test: Annotated[str, Option(metavar="FILE", help="Labelled rows to judge by.")],
+    label: Annotated[str, Option(metavar="COLUMN", help="Column that says what is normal.")],
     normal: o.Normal = None,
     method: Annotated[
-        list[str] | None,
-        typer.Option(
+        o.Texts,
+        Option(
             help="'default' (what a plain fit makes), a method by name, or a detector of PyOD such "
             "as 'PyOD ECOD'; all but PyOD by default. Repeat it."
         ),
     ] = None,
     model: Annotated[
-        list[str] | None, typer.Option("--model", metavar="MODEL", help="A saved model. Repeat it.")
+        o.Texts, Option("--model", metavar="MODEL", help="A saved model. Repeat it.")
     ] = None,
     columns: o.Columns,
     empty: o.Empty = None,
@@ -148,7 +149,7 @@ def _comparison(rows: list[Any], n: int, m: int) -> Any:
 
 
 def demo(
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder of tables and report.")] = "demo",
+    out: Annotated[str, Option("--out", "-o", help="Folder of tables and report.")] = "demo",
     quiet: o.Quiet = False,
 ) -> None:
     """Find the odd parts of a production line, compare on scikit-learn's data, write a report."""
@@ -158,7 +159,7 @@ def demo(
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments (E1, E2, ...).")] = None,
+    names: Annotated[o.Texts, Argument(help="Experiments (E1, E2, ...).")] = None,
 ) -> None:
     """Say how to run the experiments of the paper: they come with the repository."""
     chosen = " ".join(names or ["all"])

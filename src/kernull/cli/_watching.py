@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from kernull._whole import write_whole
 from kernull.cli import _options as o
@@ -25,23 +25,20 @@ from kernull.tables.table import Table
 
 def watch(
     model: o.ModelFile,
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A growing CSV file; - for stdin.")],
+    data: Annotated[str, Argument(metavar="DATA", help="A growing CSV file; - for stdin.")],
     *,
     names: o.RowNames = None,
     alarm_every: Annotated[
-        float,
-        typer.Option(min=100, help="Drift: at most one false alarm in so many rows on average."),
+        float, Option(min=100, help="Drift: at most one false alarm in so many rows on average.")
     ] = 100_000,
-    until_end: Annotated[
-        bool, typer.Option("--until-end", help="Stop at the end of the file.")
-    ] = False,
-    interval: Annotated[float, typer.Option(min=0.01, help="Seconds between looks.")] = 1.0,
+    until_end: Annotated[bool, Option("--until-end", help="Stop at the end of the file.")] = False,
+    interval: Annotated[float, Option(min=0.01, help="Seconds between looks.")] = 1.0,
     every_row: Annotated[
-        bool, typer.Option("--every-row", help="Print all rows, not only flagged ones.")
+        bool, Option("--every-row", help="Print all rows, not only flagged ones.")
     ] = False,
     state: Annotated[
-        str | None,
-        typer.Option(
+        o.Text,
+        Option(
             metavar="FILE",
             help="Keep here how far it came and what the drift test knows, and go on from there.",
         ),
