@@ -136,17 +136,9 @@ class OneClassKernelEstimator(KernelEstimator):
     # -- fitting -----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn what normal looks like.
+        """Learn what normal looks like from rows (n, d), or their kernels (J, n, n); y is ignored.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            Training rows (n, d), or their kernels (J, n, n); ignored; and trust in each row, as in
-            `MultiKernelFisherNull.fit`.
-
-        Returns
-        -------
-        self
+        ``sample_weight`` is the trust in each row, as in `MultiKernelFisherNull.fit`.
         """
         self._fit(X, sample_weight)
         return self
