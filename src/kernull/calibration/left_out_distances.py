@@ -246,16 +246,18 @@ def variances_without(X: Array, weight: Array, group: Indices) -> Array:
     difference is lost in rounding and the variance is computed from the other rows.
     """
     Z = X - weight @ X / weight.sum()
-    groups = int(group.max()) + 1
-    sums, squares = np.zeros((groups, X.shape[1])), np.zeros((groups, X.shape[1]))
-    if groups == len(X):  # group is a permutation: np.add.at would take ten times as long
-        sums[group], squares[group] = weight[:, None] * Z, weight[:, None] * Z**2
+    squares, groups = weight[:, None] * Z**2, int(group.max()) + 1
+    rest, total = (weight.sum() - np.bincount(group, weight))[:, None], squares.sum(axis=0)
+    if groups == len(X):  # one row each: its sum is known from its square
+        V = np.empty(X.shape)
+        V[group] = squares
+        V *= 1.0 + np.bincount(group, weight)[:, None] / rest
     else:
+        V, sums = np.zeros((groups, X.shape[1])), np.zeros((groups, X.shape[1]))
+        np.add.at(V, group, squares)
         np.add.at(sums, group, weight[:, None] * Z)
-        np.add.at(squares, group, weight[:, None] * Z**2)
-    rest = (weight.sum() - np.bincount(group, weight))[:, None]
-    total = squares.sum(axis=0)
-    V = np.maximum((total - squares) / rest - (sums / rest) ** 2, 0.0)
+        V += sums**2 / rest
+    V = np.maximum((total - V) / rest, 0.0)
     for g, c in zip(*np.nonzero(V * weight.sum() < 1e-6 * total), strict=True):
         others = group != g
         mean = np.average(X[others, c], weights=weight[others])

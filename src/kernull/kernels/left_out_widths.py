@@ -44,17 +44,17 @@ def left_out_widths(
     group = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
     count = int(group.max()) + 1
     Z = Z - weight @ Z / weight.sum()
-    own = np.bincount(group, weight, count)
-    squares = np.bincount(group, weight * np.einsum("ij,ij->i", Z, Z), count)
+    own, sizes = np.bincount(group, weight, count), np.einsum("ij,ij->i", Z, Z)
+    squares = np.bincount(group, weight * sizes, count)
     if count == n:
-        outside = np.empty_like(Z)
-        outside[group] = weight[:, None] * Z
+        outside2 = np.bincount(group, weight**2 * sizes, count)
     else:
         outside = np.zeros((count, Z.shape[1]))
         np.add.at(outside, group, weight[:, None] * Z)
+        outside2 = np.einsum("ij,ij->i", outside, outside)
     total, rest = weight.sum(), np.maximum(weight.sum() - own, 1e-300)
     # Sums of all rows are zero: those of the others are minus the group's own.
-    spread = (squares.sum() - squares) / rest - np.einsum("ij,ij->i", outside, outside) / rest**2
+    spread = (squares.sum() - squares) / rest - outside2 / rest**2
     whole = squares.sum() / total
     ratio = np.divide(whole, spread, out=np.ones(count), where=spread > 1e-12 * whole)
     return np.asarray(np.sqrt(ratio)[group][:, None] * np.asarray(widths, dtype=float))

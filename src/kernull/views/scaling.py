@@ -54,7 +54,8 @@ def constant_columns(X: Array) -> Mask:
     """Columns that hold one value, up to its rounding: of shape (d,)."""
     if not len(X):
         return np.ones(X.shape[1], dtype=bool)
-    return np.asarray(np.ptp(X, axis=0) <= ROUNDING * np.abs(X).max(axis=0))
+    low, high = X.min(axis=0), X.max(axis=0)
+    return np.asarray(high - low <= ROUNDING * np.maximum(high, -low))
 
 
 def unseen_step(kind: str, n: int) -> float:
