@@ -72,7 +72,7 @@ class EdgeOfGridWarning(UserWarning):
 
 
 class NearCopiesWarning(UserWarning):
-    """Most rows have a neighbour far closer than the rest of the data explains."""
+    """Rows have a neighbour far closer than the data explain, or it is the one next to them."""
 
 
 class TooFewRowsWarning(UserWarning):

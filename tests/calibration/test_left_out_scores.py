@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +22,7 @@ from kernull.calibration.left_out_scores import (
     not_above_own,
     rows_of_products,
 )
+from kernull.errors import NearCopiesWarning
 from kernull.kernels import mean_distance
 from kernull.kernels.functions import KernelSpec
 from kernull.problems import RidgeInverse
@@ -199,3 +202,37 @@ def test_categories_never_seen_rank_with_those_seen_once(decision, calibration, 
     X, new = (np.eye(d)[rng.integers(0, d, k)] for k in (n, 1000))
     model = kernull.MultiKernelFisherNull(decision=decision, calibration=calibration).fit(X)
     assert (model.predict(new) < 0).mean() < 0.05
+
+
+def readings(n, phi, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n + 200, d))
+    for t in range(1, len(X)):
+        X[t] = phi * X[t - 1] + rng.normal(size=d)
+    return X[200:]
+
+
+def test_readings_in_time_are_warned_of_with_groups_that_help():
+    past, future = np.split(readings(900, 0.95, 8), [400])
+    with pytest.warns(NearCopiesWarning, match="one to the next") as said:
+        alone = kernull.MultiKernelFisherNull().fit(past)
+    stretch = int(re.search(r"// (\d+)", str(said[0].message)).group(1))
+    groups = np.arange(len(past)) // stretch
+    together = kernull.MultiKernelFisherNull().fit(past, groups=groups)
+    assert (alone.predict(future) < 0).mean() > 0.5
+    assert (together.predict(future) < 0).mean() < 0.15
+
+
+@pytest.mark.filterwarnings("error::kernull.errors.NearCopiesWarning")
+@pytest.mark.parametrize("name", ["independent", "sorted", "classes", "constant", "few"])
+def test_rows_in_no_order_or_merely_sorted_are_not_taken_for_readings(name):
+    X = np.random.default_rng(1).normal(size=(300, 8))
+    if name == "sorted":
+        X = X[np.argsort(X[:, 0])]
+    elif name == "classes":  # three, far apart, one after the other
+        X += 10 * np.repeat(np.arange(3), 100)[:, None]
+    elif name == "constant":
+        X[:, 1:] = 1.0
+    elif name == "few":
+        X = readings(9, 0.9, 8)
+    kernull.MultiKernelFisherNull(false_alarm_rate=0.1).fit(X)

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 
+import numpy as np
 import pytest
 
 from kernull.cli import _learning
@@ -23,6 +24,26 @@ def test_a_sample_a_storage_and_cores(tables, tmp_path):
     said = json.loads(result.stdout)
     assert said["training_rows"] == 40
     assert said["parameters"]["storage"] == "tiled"
+
+
+def test_rows_in_time_are_left_out_by_stretches(tmp_path):
+    rows, x = ["a,b,c,d"], np.zeros(4)
+    rng = np.random.default_rng(0)
+    for _ in range(240):
+        x = 0.9 * x + rng.normal(size=4)
+        rows.append(",".join(f"{value:.4f}" for value in x))
+    (tmp_path / "log.csv").write_text("\n".join(rows))
+    thresholds = []
+    for more in ([], ["--stretch", "40"]):
+        result = kernull("fit", "log.csv", "-o", "m.kernull", "--json", *more, cwd=tmp_path)
+        assert ("--stretch" in result.stderr) == (not more), result.stderr
+        thresholds.append(json.loads(result.stdout)["threshold"])
+    assert thresholds[1] < thresholds[0]
+    refused = kernull(
+        "fit", "log.csv", "-o", "m.kernull", "--stretch", "40", "--sample", "90", cwd=tmp_path
+    )
+    assert refused.returncode == 2
+    assert "--sample" in refused.stderr
 
 
 def test_a_file_of_options_may_say_how_many_rows(tables, tmp_path):

@@ -69,3 +69,14 @@ def test_words_of_categories_claim_no_more_than_is_known():
     )
     odd = TableReason("mould", "B", "A", None, None, 1 / 400, -7.0, -5.0)
     assert odd.words == "mould is 'B', as in 1 in 400 normal rows; rows like this have 'A'."
+
+
+def test_rows_flagged_for_their_gaps_say_so_and_nothing_else():
+    rng = np.random.default_rng(0)
+    normal = dict(zip("abcd", rng.normal(size=(4, 200)), strict=True))
+    model = make_pipeline(TableViews(missing="flag"), MultiKernelFisherNull()).fit(normal)
+    new = {"a": [0.0, 0.0, 9.0], "b": [0.0] * 3, "c": [0.0] * 3, "d": [np.nan, 0.0, 0.0]}
+    found = explain_columns(model, new)
+    assert [(reason["row"], reason["column"]) for reason in found] == [(0, "d"), (2, "a")]
+    assert found[0]["words"] == "d is empty; rows with gaps are flagged here."
+    assert found[1]["value"] == "9"

@@ -9,18 +9,25 @@ import numpy as np
 
 from kernull.calibration.conformal import Calibration
 from kernull.errors import CannotFlagWarning, NearCopiesWarning
-from kernull.kernels.left_out_copies import near_copy_share
+from kernull.kernels.left_out_copies import near_copy_share, next_is_nearest_share
 from kernull.stacks.kernel_set import KernelSet
 
 #: Share of near copies from which a threshold is no longer to be trusted. Discrete tables have
 #: neighbours at a few distances only, of which some are far nearer than others.
 MANY = 0.5
+#: Correlation from one row to the next, and share of rows whose nearest is next to them, from which
+#: rows are taken for readings in time; the share is also this many times what chance gives.
+SERIAL, NEXT, TIMES_CHANCE = 0.6, 0.1, 3.0
 
 
 def warn_of_near_copies(kernels: KernelSet) -> None:
-    """Warn where most rows have a neighbour far closer than the rest of the data explains."""
+    """Warn where most rows have a neighbour far closer than the rest of the data explains.
+
+    Or where that neighbour is the row before or after, as in readings that follow each other.
+    """
     first = {view.name: view.train for view in reversed(kernels.views)}
-    share = near_copy_share(np.hstack(list(first.values())))
+    Z = np.hstack(list(first.values()))
+    share = near_copy_share(Z)
     if share > MANY:
         warnings.warn(
             f"X: {share:.0%} of the rows are near copies of another row. Left out one by one, each "
@@ -29,6 +36,26 @@ def warn_of_near_copies(kernels: KernelSet) -> None:
             NearCopiesWarning,
             stacklevel=4,
         )
+        return
+    n, centred = len(Z), Z - Z.mean(axis=0)
+    size = np.einsum("nd,nd->d", centred, centred)
+    steps = np.einsum("nd,nd->d", centred[1:], centred[:-1])
+    serial = float(np.median(steps[size > 0] / size[size > 0])) if (size > 0).any() else 0.0
+    if serial < SERIAL or n < 10:
+        return
+    share, chance = next_is_nearest_share(Z)
+    if share < max(NEXT, TIMES_CHANCE * chance):
+        return
+    stretch = min(10 * int(np.ceil(0.5 / (1.0 - min(serial, 0.99)))), n // 5)
+    warnings.warn(
+        f"X: rows next to each other are alike (correlation {serial:.2f} from one to the next), as "
+        "readings in time are. Left out one by one, each still has its neighbours in time, so more "
+        "new rows will be flagged than false_alarm_rate says. Pass groups= to fit, one label for "
+        f"each stretch of time: np.arange({n}) // {stretch}, say; on the command line --stretch "
+        f"{stretch}. If the rows were merely sorted, shuffle them.",
+        NearCopiesWarning,
+        stacklevel=4,
+    )
 
 
 def warn_where_nothing_is_flagged(

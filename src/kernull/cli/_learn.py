@@ -54,10 +54,18 @@ def fit(
     table = training(data, form, given.get("label"), given.get("normal"), quiet, **of_table)
     table = table.sample(given.get("sample"))
     parameters = estimator_parameters(given) | {"views": table.table.views_}
+    stretch = given.get("stretch")
+    if stretch and (given.get("select") or given.get("sample")):
+        raise UsageError(
+            "--stretch: rows of a stretch are learned from together, in their order; leave out "
+            "--select and --sample."
+        )
     with learning(f"Learning from {len(table.normal):,} rows", quiet), cores(jobs):
         try:
-            fit_model = _selected if given.get("select") else _fitted
-            model = fit_model(table, parameters)
+            if given.get("select"):
+                model = _selected(table, parameters)
+            else:
+                model = _fitted(table, parameters, stretch)
         except ValueError as error:
             raise _by_option(error) from None
     _save(model, table, out)
@@ -88,10 +96,13 @@ def _by_option(error: ValueError) -> Exception:
     return UsageError(f"--{options[name].replace('_', '-')}:{rest}") if name in options else error
 
 
-def _fitted(table: TrainingTable, parameters: dict[str, Any]) -> Any:
+def _fitted(table: TrainingTable, parameters: dict[str, Any], stretch: int | None) -> Any:
+    import numpy as np
+
     from kernull import MultiKernelFisherNull
 
-    return _named(MultiKernelFisherNull(**parameters).fit(table.normal), table)
+    groups = None if stretch is None else np.arange(len(table.normal)) // stretch
+    return _named(MultiKernelFisherNull(**parameters).fit(table.normal, groups=groups), table)
 
 
 def _selected(table: TrainingTable, parameters: dict[str, Any]) -> Any:

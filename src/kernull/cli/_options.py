@@ -149,6 +149,10 @@ class Learning:
     sample: Annotated[
         int | None, Option(min=2, help="Learn from so many rows, drawn at random.")
     ] = None
+    stretch: Annotated[
+        int | None,
+        Option(min=2, help="Rows follow each other in time: leave so many in a row out together."),
+    ] = None
     storage: Annotated[Text, Option(help="Kernels: dense, tiled (on the fly), nystroem, auto.")] = (
         None
     )

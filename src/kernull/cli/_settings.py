@@ -25,7 +25,9 @@ _TYPES: dict[str, Any] = {
     "select": bool, "views": dict, "kinds": dict,
 }  # fmt: skip
 #: Options that the estimator takes, by the name of its parameter.
-PARAMETERS = {field.name: field.name for field in fields(Learning) if field.name != "sample"}
+PARAMETERS = {
+    field.name: field.name for field in fields(Learning) if field.name not in ("sample", "stretch")
+}
 PARAMETERS |= {"kernel": "kernels", "width": "widths"}
 
 

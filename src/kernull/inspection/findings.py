@@ -63,6 +63,8 @@ class TableReason:
         'vib_y is 5.1; 2.4 to 4.1 is usual for rows like this; 1 in 400 is as far off.'
         """
         if self.low is None or self.high is None:
+            if not self.value:
+                return f"{self.column} is empty; rows with gaps are flagged here."
             if not self.expected:
                 return f"{self.column} is {self.value!r}, which no training row has."
             said = f"{self.column} is {self.value!r}, as in {_percent(self.share)} normal rows"
@@ -134,36 +136,39 @@ def table_reasons(
     Returns
     -------
     list of list of TableReason
-        One list per position; categories that no training row had come last.
+        One list per position; categories that no training row had come last. Where rows with
+        gaps are flagged (``missing="flag"``) their empty cells are the reasons, and no others.
     """
     picked = np.asarray(index, dtype=np.intp)
+    by_gaps = np.asarray(reading.missing.any(axis=1) & (table.missing == "flag"))
+    judged = picked[~by_gaps[picked]]
     options = {"missing_views": missing_views} if missing_views else {}
 
     def score(X: Array) -> Array:
         return np.asarray(model.score_samples(X, **options))
 
-    found = column_reasons(
-        score,
-        reading.X[picked],
-        table.filler_,
-        threshold=None if missing_views else float(model.threshold_),
-        blocks=table.blocks_,
-        gaps=(reading.missing | reading.unseen)[picked],
-        fill=table.fill,
-        most=most,
-    )
+    threshold = None if missing_views else float(model.threshold_)
+    gaps = (reading.missing | reading.unseen)[judged]
+    cells: dict[str, Any] = {"blocks": table.blocks_, "gaps": gaps, "fill": table.fill}
+    X, filler = reading.X[judged], table.filler_
+    found = column_reasons(score, X, filler, threshold=threshold, most=most, **cells)
+    by_columns = dict(zip(judged.tolist(), found, strict=True))
     out = []
-    for i, reasons in zip(picked.tolist(), found, strict=True):
-        told = [_told(table, rows, reading, i, reason) for reason in reasons]
-        told += [
-            TableReason(
-                table.used_[c], str(rows.columns[table.used_[c]][i]), "", None, None,
-                1.0 / (table.filler_.rows + 1.0), float("nan"), float("nan"),
-            )
-            for c in np.flatnonzero(reading.unseen[i])
-        ]  # fmt: skip
+    for i in picked.tolist():
+        told = [_told(table, rows, reading, i, reason) for reason in by_columns.get(i, ())]
+        if by_gaps[i]:
+            empty = [table.used_[c] for c in np.flatnonzero(reading.missing[i])]
+            told += [_never_seen(table, name, "") for name in empty[:most]]
+        new = [table.used_[c] for c in np.flatnonzero(reading.unseen[i])]
+        told += [_never_seen(table, name, str(rows.columns[name][i])) for name in new]
         out.append(told)
     return out
+
+
+def _never_seen(table: TableViews, column: str, value: str) -> TableReason:
+    """A cell unlike all that was learned from: a new category, or an empty one."""
+    share = 1.0 / (table.filler_.rows + 1.0)
+    return TableReason(column, value, "", None, None, share, float("nan"), float("nan"))
 
 
 def explain_columns(model: Any, X: Any, *, table: TableViews | None = None, most: int = 3) -> Any:

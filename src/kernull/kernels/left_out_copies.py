@@ -23,6 +23,8 @@ from kernull.kernels.functions import BLOCK_CELLS, squared_blocks
 TOO_NEAR = 1e-3
 #: Neighbours that the nearest is compared with: groups up to this size are found.
 NEIGHBOURS = 10
+#: Rows this near in the table are next to each other.
+NEXT = 2
 #: Rows that are looked at, among all rows.
 ROWS = 300
 #: Relative difference of two distances that tie, up to rounding.
@@ -78,3 +80,26 @@ def near_copy_share(Z: Array, random_state: int = 0) -> float:
     dimension = np.clip(harmonic / step, 1.0, Z.shape[1])
     ratio = np.log(np.maximum(first, 1e-300) / np.maximum(middle, 1e-300)) * dimension
     return float(np.mean(ratio < np.log(TOO_NEAR / (near - 1))))
+
+
+def next_is_nearest_share(Z: Array, random_state: int = 0) -> tuple[float, float]:
+    """Share of rows whose nearest one is at most two rows away in the table, and by chance.
+
+    Of more than `ROWS` rows a random draw stands for all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> walk = np.cumsum(np.random.default_rng(0).normal(size=(200, 8)), axis=0)
+    >>> share, chance = next_is_nearest_share(walk)
+    >>> share > 0.9, round(chance, 2)
+    (True, 0.02)
+    """
+    n = len(Z)
+    pick = np.arange(n)
+    if n > ROWS:
+        pick = np.random.default_rng(random_state).choice(n, ROWS, replace=False)
+    squared = squared_blocks(Z - Z.mean(axis=0))(pick, slice(None))
+    squared[np.arange(len(pick)), pick] = np.inf
+    lag = np.abs(squared.argmin(axis=1) - pick)
+    return float(np.mean(lag <= NEXT)), min(2.0 * NEXT / (n - 1), 1.0)
