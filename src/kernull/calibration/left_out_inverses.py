@@ -10,7 +10,7 @@ from kernull._typing import Array
 
 #: Relative error of an inverse up to which Newton's iteration improves it.
 FAR = 1e-2
-#: Residual of an inverse from which one more step is the last: what is then left is its square.
+#: Residual of an inverse that needs no more than the one step: that of the result is its square.
 CLOSE = 1e-6
 
 
@@ -23,16 +23,16 @@ def near_inverses(C: Array, g: float) -> Callable[..., Array]:
     """
     d = len(C)
     T = np.linalg.inv((1 - g) * C + g * np.eye(d))
-    # T E T of diagonal E, and the change with g: each a matrix as a row.
-    parts = np.vstack([(T[:, :, None] * T[:, None, :]).reshape(d, d * d),
+    # T itself, T E T of diagonal E, and the change with g: each a matrix as a row.
+    parts = np.vstack([T.reshape(1, d * d), (T[:, :, None] * T[:, None, :]).reshape(d, d * d),
                        (T @ (C - np.eye(d)) @ T).reshape(1, d * d)])  # fmt: skip
 
     def near(z: Array, b: Array, own: Array, omega: Array) -> Array:
-        moves = np.column_stack([(own * omega)[:, None] * z**2, own - g])
-        out = T + (moves @ parts).reshape(len(z), d, d)
+        moves = np.column_stack([np.ones(len(z)), (own * omega)[:, None] * z**2, own - g])
+        out = (moves @ parts).reshape(len(z), d, d)
         y = np.matmul(out, z[:, :, None])[:, :, 0]
         gain = b / np.maximum(1.0 - b * (y * z).sum(axis=1), 1e-3)
-        out += (gain[:, None] * y)[:, :, None] * y[:, None, :]
+        out += np.einsum("ri,rj->rij", gain[:, None] * y, y)
         return np.asarray(out)
 
     return near
@@ -51,12 +51,10 @@ def inverses(A: Array, near: Array) -> Array:
     R[far] = 0.0
     out = near @ R
     out += near
-    left = np.flatnonzero(~far & (size > CLOSE))
-    R, size = R[left], size[left]
-    while len(left):
-        R, size = R @ R, size * size
-        out[left] += out[left] @ R
-        still = size > CLOSE
-        left, R, size = left[still], R[still], size[still]
+    error = float(size[~far].max(initial=0.0))
+    while error > CLOSE:
+        R = R @ R
+        out += out @ R
+        error *= error
     out[far] = np.linalg.inv(A[far])
     return np.asarray(out)

@@ -71,11 +71,14 @@ def inverse_of_factor(
 
 def _mirror(upper: Array) -> None:
     """Fill the lower triangle from the upper one, in place."""
-    for start in range(0, len(upper), MIRROR_ROWS):
+
+    def work(start: int) -> None:
         rows, rest = slice(start, start + MIRROR_ROWS), slice(start + MIRROR_ROWS, None)
         square = np.triu(upper[rows, rows])
         upper[rows, rows] = square + np.triu(square, 1).T
         upper[rest, rows] = upper[rows, rest].T
+
+    in_threads(work, range(0, len(upper), MIRROR_ROWS))
 
 
 def left_out_coefficients(inverse: Array, coef: Array, rows: Any, groups: Any = None) -> Array:

@@ -229,15 +229,20 @@ def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows)
     own_part = np.where(alone, 1.0, V * (rest / W)[:, None])  # 1 - omega z^2
     near = near_inverses(C, max(float(np.median(g)), NO_VARIANCE))
     diagonal, (left, right) = np.arange(d), np.triu_indices(d)
-    double = np.where(left == right, 1.0, 2.0)[:, None]
     # z_k'Pz_k - 2 y'z_k + own: one product of the entries of P and of zz', of y and z, of 1.
-    pairs = np.vstack([double * Z.T[left] * Z.T[right], Z.T, np.ones(n)])
+    pairs, at = np.ones((len(left) + d + 1, n)), 0
+    pairs[len(left) : -1] = Z.T
+    for c, column in enumerate(pairs[len(left) : -1]):  # each pair of columns counts twice
+        np.multiply(2.0 * column, pairs[len(left) + c : -1], out=pairs[at : at + d - c])
+        pairs[at] *= 0.5
+        at += d - c
     step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
 
     def rows(index: Indices) -> Array:
         z, lost, hard = Z[index], alone[index], g[index] < NO_VARIANCE
         b = (1 - g[index]) * omega[index]
-        A = (1 - g[index])[:, None, None] * C - (b[:, None] * z)[:, :, None] * z[:, None, :]
+        A = (1 - g[index])[:, None, None] * C
+        A -= np.einsum("ri,rj->rij", b[:, None] * z, z)
         A[:, diagonal, diagonal] = own_part[index]  # shrinking does not change variances
         A[hard] = np.eye(d)
         for at in np.flatnonzero(lost.any(axis=1)):  # no columns without the row
