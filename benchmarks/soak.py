@@ -3,7 +3,7 @@
     python -m benchmarks.soak                 # ten minutes
     python -m benchmarks.soak --minutes 1
 
-A child learns batch after batch by `partial_fit` (the oldest rows go), scores, and saves. The
+A child learns batch after batch by `partial_fit` (as many rows go), scores, and saves. The
 parent kills it (SIGKILL) every few seconds and starts it again; the last life is a fifth of the
 time. The file must always load and be the model of the last step or the one before; in the end it
 must score as a run that nobody killed; and the memory of a process must not grow with its steps.

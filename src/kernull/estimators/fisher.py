@@ -30,9 +30,9 @@ from kernull.models.growing import (
     check_growing,
     check_relearning,
     drop,
-    drop_least_useful,
     grow,
     growing,
+    kept_to,
     read_budget,
     read_new_weights,
     row_positions,
@@ -76,8 +76,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
         Rows that stand for all under ``storage="nystroem"``.
     {memory_limit, dtype, drop_constant}
     max_samples : int, optional
-        Rows that `partial_fit` lets the model hold; beyond it, it drops those that the others
-        explain best. `fit` learns from all rows whatever this says, and warns where they are more.
+        Rows that `partial_fit` lets the model hold; beyond it, it keeps a uniform sample of all
+        rows seen. `fit` learns from all rows whatever this says, and warns where they are more.
     verbose : int, default=0
         1 shows the iterations of the solver on stderr as they happen; whatever it is, the logger
         ``kernull`` hears of them at level INFO.
@@ -343,10 +343,11 @@ class MultiKernelFisherNull(AdditiveEstimator):
 
         Notes
         -----
-        With ``max_samples``, rows beyond it are dropped one by one: each time the one that the
-        others explain best, whose removal changes the objective least. What is kept is what is
-        unusual among the normal, so that thresholds err on the side of fewer alarms.
-        ``sample_indices_`` tells which of all rows seen are still there.
+        With ``max_samples``, the rows kept are a uniform sample of all rows seen, old and new
+        alike, drawn by ``random_state`` (by 0 where that is no whole number) and the same one
+        however rows come in batches: the false alarm rate holds as it does after `fit`. To follow
+        a process that changes, `forget` old rows. ``sample_indices_`` tells which of all rows
+        seen are still there.
         """
         self._check_clean("partial_fit")
         budget, rate, given = read_budget(self.max_samples), self.false_alarm_rate, self._pairwise
@@ -368,10 +369,8 @@ class MultiKernelFisherNull(AdditiveEstimator):
                 # rows of a table, or of kernels (J, k, n + k)
                 k = np.shape(rows)[-2] if np.ndim(rows) >= 2 else 0
                 weight = read_new_weights(as_numpy(sample_weight), k)
-                model = grow(model, rows, weight, rate, dtype)
-            excess = 0 if budget is None else model.kernels.n - budget
-            if excess > 0:
-                model = drop_least_useful(model, excess, rate)
+                model = grow(model, rows, weight, rate, dtype, budget, self.random_state)
+            model = kept_to(model, budget, self.random_state, rate)
             if relearn:
                 model = relearned(model, read_weights_method(self), rate, dtype, limit)
             self.model_ = model

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, left_out_projections, warn_of_leak
+from kernull.calibration.calibrators import check_seed
 from kernull.calibration.left_out_distances import trust
 from kernull.calibration.left_out_scores import lower_ties
 from kernull.errors import MissingCapabilityError, TooFewRowsWarning
@@ -63,46 +64,63 @@ def growing(model: KernelModel, limit: int, stack: DenseStack | None = None) -> 
     return _from_inverse(model, inverse, model.kernels, Growth(indices, n_seen))
 
 
-def grow(model: KernelModel, X: Any, weight: Array | None, rate: float, dtype: Any) -> KernelModel:
-    """The model with more rows: a checked table, or kernels (J, k, n + k) to all rows."""
-    kernels = model.kernels
-    if isinstance(kernels, TableKernels):
-        scaled = model.rule.weights * kernels.scale
-        k, cross = len(X), kernels.set.combine(scaled, X)
-        square = kernels.set.with_rows(X).combine(scaled)
-    else:
-        cross, square = _given_parts(model, kernels, X, dtype)
-        k = len(cross)
-    weight = np.ones(k) if weight is None else weight
+def grow(
+    model: KernelModel,
+    X: Any,
+    weight: Array | None,
+    rate: float,
+    dtype: Any,
+    budget: int | None = None,
+    seed: Any = 0,
+) -> KernelModel:
+    """The model with more rows: a checked table, or kernels (J, k, n + k) to all rows.
+
+    With a budget the rows kept are a uniform sample of all seen (see `beyond_budget`).
+    """
+    kernels, growth = model.kernels, _growth(model)
+    if not isinstance(kernels, TableKernels):
+        X = _given_parts(model, kernels, X, dtype)  # checked, whichever rows enter
+    k = len(X) if isinstance(kernels, TableKernels) else len(X[0])
+    weight = np.ones(k) if weight is None else weight.copy()
     new = np.flatnonzero(weight > 0)
-    weight = weight.copy()
     weight[new] = trust(weight[new], len(new))  # against the other rows of this call
-    if isinstance(kernels, TableKernels):
-        kernels = replace(kernels, set=kernels.set.extend(X[new]))
-    cross, square = cross[new], square[np.ix_(new, new)]
-    inverse = _kept_inverse(model).append(cross, square, weight[new])
-    growth = _growth(model)
-    after = replace(
-        growth,
-        indices=np.concatenate([growth.indices, growth.n_seen + new]),
-        n_seen=growth.n_seen + k,
-    )
-    return _calibrated(_changed(model, inverse, kernels, after, len(new)), rate)
+    indices = np.concatenate([growth.indices, growth.n_seen + new])
+    gone = beyond_budget(indices, budget, seed)
+    new = np.delete(new, gone[gone >= kernels.n] - kernels.n)  # these never enter
+    gone = gone[gone < kernels.n]
+    grown = replace(model, growth=replace(growth, n_seen=growth.n_seen + k))
+    if len(new):
+        grown = _with_rows(grown, X, new, growth.n_seen + new, weight[new])
+    return _calibrated(_without(grown, gone) if len(gone) else grown, rate)
+
+
+def beyond_budget(indices: Indices, budget: int | None, seed: Any) -> Indices:
+    """Positions of the rows to drop, given the numbers of all rows among those ever seen.
+
+    Every row has a draw that its number and the seed alone decide; those of the lowest draws
+    stay. So the rows kept are at any time a uniform sample of all seen, the same one however
+    these came in batches. Calibration needs that: among rows kept for being hard to explain by
+    the others, odd ones are usual, and thresholds would be those of odd rows.
+    """
+    if budget is None or len(indices) <= budget:
+        return np.empty(0, dtype=np.intp)
+    whole = isinstance(seed, int | np.integer)  # a generator would draw anew for rows held
+    start = check_seed(seed if whole else 0).randint(2**63, dtype=np.uint64)
+    z = start + (indices.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)  # splitmix64
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.sort(np.argsort(z ^ (z >> np.uint64(31)), kind="stable")[budget:])
 
 
 def drop(model: KernelModel, rows: Indices, rate: float) -> KernelModel:
     """The model without some of its rows."""
-    inverse, kernels, growth = _kept_inverse(model).remove(rows), model.kernels, _growth(model)
-    keep = np.setdiff1d(np.arange(model.kernels.n), rows)
-    if isinstance(kernels, TableKernels):
-        kernels = replace(kernels, set=kernels.set.take(keep))
-    after = replace(growth, indices=growth.indices[keep])
-    return _calibrated(_changed(model, inverse, kernels, after, len(rows)), rate)
+    return _calibrated(_without(model, rows), rate)
 
 
-def drop_least_useful(model: KernelModel, count: int, rate: float) -> KernelModel:
-    """The model without the rows that the others explain best, one after the other."""
-    return drop(model, _kept_inverse(model).least_useful(count), rate)
+def kept_to(model: KernelModel, budget: int | None, seed: Any, rate: float) -> KernelModel:
+    """The model within its budget."""
+    gone = beyond_budget(_growth(model).indices, budget, seed)
+    return drop(model, gone, rate) if len(gone) else model
 
 
 def relearn(
@@ -153,6 +171,32 @@ def _seen(model: KernelModel) -> tuple[Indices, int]:
     # After fit: rows of weight zero were given and are not there.
     rows = np.arange(model.kernels.n) if model.learned is None else model.learned
     return rows, model.n_given
+
+
+def _with_rows(
+    model: KernelModel, X: Any, new: Indices, numbers: Indices, weight: Array
+) -> KernelModel:
+    """The model with some rows of X: a table, or kernels to rows held and among new ones."""
+    kernels, growth = model.kernels, _growth(model)
+    if isinstance(kernels, TableKernels):
+        scaled = model.rule.weights * kernels.scale
+        cross = kernels.set.combine(scaled, X[new])
+        square = kernels.set.with_rows(X[new]).combine(scaled)
+        kernels = replace(kernels, set=kernels.set.extend(X[new]))
+    else:
+        cross, square = X[0][new], X[1][np.ix_(new, new)]
+    inverse = _kept_inverse(model).append(cross, square, weight)
+    after = replace(growth, indices=np.concatenate([growth.indices, numbers]))
+    return _changed(model, inverse, kernels, after, len(new))
+
+
+def _without(model: KernelModel, rows: Indices) -> KernelModel:
+    inverse, kernels, growth = _kept_inverse(model).remove(rows), model.kernels, _growth(model)
+    keep = np.setdiff1d(np.arange(model.kernels.n), rows)
+    if isinstance(kernels, TableKernels):
+        kernels = replace(kernels, set=kernels.set.take(keep))
+    after = replace(growth, indices=growth.indices[keep])
+    return _changed(model, inverse, kernels, after, len(rows))
 
 
 def _changed(

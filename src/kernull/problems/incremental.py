@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.blas import dgemm, dsyr
+from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from kernull._threads import threads_of_lapack
@@ -129,29 +129,6 @@ class RidgeInverse:
         out = self.inverse[np.ix_(keep, keep)]
         out -= side.T @ cho_solve(factor, side, check_finite=False)
         return RidgeInverse(out, self.ridge, self.row_weight[keep])
-
-    def least_useful(self, count: int) -> Indices:
-        r"""Rows to drop, one after the other: each time the one that the others explain best.
-
-        Without row i, F = t'Gt falls by :math:`a_i^2 / G_{ii}`, its squared leave-one-out
-        residual times G_ii. The row with the smallest fall goes, G and a are brought up to date,
-        and so on.
-        """
-        inverse = self.inverse.copy(order="F")
-        a = self.coef()
-        alive = np.ones(self.n, dtype=bool)
-        chosen: list[int] = []
-        for _ in range(count):
-            diagonal = np.where(alive, np.diagonal(inverse), 1.0)
-            i = int(np.argmin(np.where(alive, a * a / diagonal, np.inf)))
-            # Only the lower triangle is kept up to date.
-            column = np.concatenate([inverse[i, :i], inverse[i:, i]])
-            pivot = float(column[i])
-            a = a - column * (a[i] / pivot)
-            inverse = dsyr(-1.0 / pivot, column, a=inverse, lower=1, overwrite_a=1)
-            alive[i] = False
-            chosen.append(i)
-        return np.array(chosen, dtype=np.intp)
 
 
 def _factorise(kernel: Array, ridge: float, row_weight: Array) -> Array:
