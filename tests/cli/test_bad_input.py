@@ -45,8 +45,13 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     "ragged rows": (fit("ragged.csv"), 1, "line 3 has 1 cells, the header has 2"),
     "columns of one name": (fit("twice.csv"), 1, "columns 1 and 2 are called 'a'"),
     "a quote that is not closed": (fit("quote.csv"), 1, "near the header"),
-    "text in a number column": (score("text.csv"), 1, "column 'width', row 2 (line 3): 'wide'"),
-    "infinite numbers": (score("inf.csv"), 1, "column 'width', row 1 (line 2): 'inf' is not a fin"),
+    "text in a number column": (
+        score("text.csv", "--missing", "error"), 1, "column 'width', row 2 (line 3): 'wide'",
+    ),
+    "infinite numbers": (
+        score("inf.csv", "--missing", "error"), 1,
+        "column 'width', row 1 (line 2): 'inf' is not a finite number; correct it, or leave",
+    ),
     "decimal commas among commas": (fit("comma.csv"), 1, "line 2 has 4 cells"),
     "missing columns": (score("short.csv"), 1, "lacks 'width', 'height'"),
     "one row": (fit("one.csv"), 1, "one.csv: 1 normal row to learn from"),
@@ -153,6 +158,8 @@ def test_bad_input_gives_one_line_and_its_code(broken, case):
 def test_an_existing_file_survives_an_error(broken):
     target = broken / "kept.csv"
     target.write_text("old\n")
-    done = kernull("score", "model.kernull", "text.csv", "-o", "kept.csv", cwd=broken)
+    done = kernull(
+        "score", "model.kernull", "text.csv", "--missing", "error", "-o", "kept.csv", cwd=broken
+    )
     assert done.returncode == 1
     assert target.read_text() == "old\n"

@@ -343,7 +343,7 @@ def test_help_starts_in_under_a_second(tables):
 def test_errors_in_a_process_of_its_own(tables):
     lines = (tables / "new.csv").read_text().splitlines()
     (tables / "wide.csv").write_text("\n".join([*lines[:2], "1,2,3,wide,5"]) + "\n")
-    done = kernull_process("score", "model.kernull", "wide.csv", cwd=tables)
+    done = kernull_process("score", "model.kernull", "wide.csv", "--missing", "error", cwd=tables)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("kernull: wide.csv: column 'width', row 2 (line 3)")
     assert done.stderr.count("\n") == 1

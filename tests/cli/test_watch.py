@@ -108,3 +108,83 @@ def test_rows_are_judged_as_they_are_written(tables):
 def test_what_cannot_be_watched(tables, args, said):
     done = kernull("watch", "model.kernull", *args, cwd=tables)
     assert (done.returncode, said in done.stderr) == (2, True)
+
+
+# -- cells and lines that cannot be read -----------------------------------------------------
+
+#: Rows after a header of five columns: odd, unreadable, too short, odd.
+SPOILT = "9,9,9,0,0\n0,x,0,inf,0\n0,0,0\n9,9,9,0,0\n"
+
+
+def test_unreadable_rows_do_not_end_the_watch(tables):
+    path, state = tables / "spoilt.csv", tables / "spoilt.json"
+    path.write_text(",".join(COLUMNS) + "\n" + SPOILT)
+    call = ("watch", "model.kernull", "spoilt.csv", "--until-end", "--state", "spoilt.json")
+    done = kernull(*call, cwd=tables)
+    assert done.returncode == 0
+    rows = done.stdout.splitlines()
+    assert [row.split(",")[0] for row in (rows[0], rows[3])] == ["row 1: flagged", "row 4: flagged"]
+    assert rows[1:3] == [
+        "row 2: not judged: in col_g, 'x' is not a number, in width, 'inf' is not a finite number",
+        "row 3: not judged: line 4 has 3 cells, the header has 5",
+    ]
+    for said in (
+        "spoilt.csv: column 'col_g', row 2 (line 3): 'x' is not a number; the row is not judged.",
+        "spoilt.csv: line 4 has 3 cells, the header has 5; the row is not judged.",
+        "4 rows, 4 flagged (2 of them not judged)",
+    ):
+        assert said in done.stderr
+    assert json.loads(state.read_text())["rows"] == 4
+    with path.open("a") as file:
+        file.write("0,0,0,0,y\n")
+    again = kernull(*call, "--json", cwd=tables)  # lines count on from the first call
+    assert "column 'height', row 5 (line 6): 'y' is not a number" in again.stderr
+    assert "5 rows, 5 flagged (3 of them not judged)" in again.stderr
+    event = json.loads(again.stdout)
+    assert (event["score"], event["not_judged"]) == (None, "in height, 'y' is not a number")
+
+
+def test_unreadable_rows_are_not_scored(tables):
+    (tables / "spoilt2.csv").write_text(",".join(COLUMNS) + "\n" + SPOILT)
+    done = kernull("score", "model.kernull", "spoilt2.csv", "--chunk-rows", "2", cwd=tables)
+    assert done.returncode == 0
+    assert "4 of 4 rows flagged (100.0%), 2 of them not judged." in done.stderr
+    assert "column 'col_g', row 2 (line 3): 'x' is not a number" in done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split(",")[1] == "nan" for line in lines[1:]] == [False, True, True, False]
+    why = kernull("explain", "model.kernull", "spoilt2.csv", "--row", "2", cwd=tables)
+    assert why.stdout.startswith("row 2: flagged, not judged: in col_g, 'x' is not a number")
+    summary = kernull("score", "model.kernull", "spoilt2.csv", "-o", "s.tsv", "--json", cwd=tables)
+    assert json.loads(summary.stdout)["not_judged"] == 2
+    page = kernull("report", "model.kernull", "spoilt2.csv", "-o", "spoilt.html", cwd=tables)
+    assert (page.returncode, "line 4 has 3 cells" in page.stderr) == (1, True)
+    strict = kernull("score", "model.kernull", "spoilt2.csv", "--missing", "error", cwd=tables)
+    assert strict.returncode == 1
+    assert "complete or remove" in strict.stderr
+
+
+def test_messages_name_options_that_the_command_has(tables):
+    """Python's words for parameters become options; scoring has no --kind."""
+    lines = (tables / "train.csv").read_text().splitlines()
+    (tables / "bad.csv").write_text("\n".join([*lines, "1,2,x,4,5"]) + "\n")
+    fit = kernull("fit", "bad.csv", "-o", "bad.kernull", cwd=tables)
+    assert "(--drop 'col_b')" in fit.stderr
+    assert "(--empty 'x'), or say what the column is: --kind 'col_b=category'." in fit.stderr
+    score = kernull("score", "model.kernull", "bad.csv", "--missing", "error", cwd=tables)
+    assert score.stderr.endswith("'x' is not a number; correct it, or leave the cell empty.\n")
+    (tables / "less.csv").write_text("col_r\n1\n")
+    less = kernull("score", "model.kernull", "less.csv", cwd=tables)
+    assert "To do without, use --drop NAME." in less.stderr
+
+
+def test_a_model_without_a_table_goes_on_too(tables):
+    import pandas
+
+    from kernull import MultiKernelFisherNull, save
+
+    save(MultiKernelFisherNull().fit(pandas.read_csv(tables / "train.csv")), tables / "a.kernull")
+    (tables / "spoilt3.csv").write_text(",".join(COLUMNS) + "\n" + SPOILT + "0,0,,0,0\n")
+    done = kernull("score", "a.kernull", "spoilt3.csv", cwd=tables)
+    assert "5 of 5 rows flagged (100.0%), 3 of them not judged." in done.stderr
+    strict = kernull("score", "a.kernull", "spoilt3.csv", "--missing", "error", cwd=tables)
+    assert strict.returncode == 1

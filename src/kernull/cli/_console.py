@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import signal
 import sys
 import warnings
@@ -55,7 +56,30 @@ def stderr() -> Console:
 def note(text: str, quiet: bool) -> None:
     """Say something on stderr, unless asked to be quiet."""
     if not quiet:
-        stderr().print(text, markup=False, soft_wrap=True)
+        stderr().print(in_options(text), markup=False, soft_wrap=True)
+
+
+#: Parameters of kernull.tables as its messages name them, and the options that set them.
+_OPTIONS = (
+    (r"kinds=\{(.+?): 'left out'\}", r"--drop \1"),
+    (r"kinds=\{'(.+?)': '(\w+)'\}", r"--kind '\1=\2'"),
+    (r"\bempty=\[(.+?)\]", r"--empty \1"),
+    (r"\b(missing|decimal|encoding|sheet)='(.+?)'", r"--\1 \2"),
+    (r"\b(encoding|sheet)=(?=[ )])", r"--\1"),
+)
+
+
+def in_options(text: str) -> str:
+    """A message of the library with options instead of parameters.
+
+    Examples
+    --------
+    >>> in_options("say what it is: kinds={'a b': 'category'}, or use missing='impute'")
+    "say what it is: --kind 'a b=category', or use --missing impute"
+    """
+    for python, option in _OPTIONS:
+        text = re.sub(python, option, text)
+    return text
 
 
 def print_json(value: Any) -> None:
@@ -111,7 +135,7 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _complain(text: str) -> None:
-    line = " ".join(text.split())  # one line, whatever the library said
+    line = " ".join(in_options(text).split())  # one line, whatever the library said
     with contextlib.suppress(OSError):  # the terminal may be gone
         stderr().print("[bold red]kernull:[/] ", end="", markup=True)
         stderr().print(line, markup=False, soft_wrap=True)
@@ -126,7 +150,8 @@ def _debug() -> None:
 def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not quiet:
-            stderr().print(f"warning: {message}", markup=False, soft_wrap=True, style="yellow")
+            said = in_options(f"warning: {message}")
+            stderr().print(said, markup=False, soft_wrap=True, style="yellow")
 
     with warnings.catch_warnings():
         warnings.simplefilter("once")

@@ -8,7 +8,7 @@ import sys
 import time
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kernull.cli._console import DataError, note
@@ -33,6 +33,8 @@ class Follower:
     header: bytes = b""
     #: Bytes of the file that were given out as rows, header included: where to go on later.
     place: int = 0
+    #: Lines up to there, so that messages name the lines of the file.
+    lines: int = 0
     _pending: bytes = field(default=b"", repr=False)
 
     @property
@@ -46,9 +48,17 @@ class Follower:
         for data in self._bytes():
             ready = self._ready(data)
             if ready.strip():
-                yield from _tables(self.label, self.header + ready, self.form, said)
+                extra = self.lines - self.header.count(b"\n")
+                for rows in _tables(self.label, self.header + ready, self.form, said):
+                    yield replace(rows, lines=[line + extra for line in rows.lines or ()])
                 said = True
-            self.place += len(ready)
+            self.place, self.lines = self.place + len(ready), self.lines + ready.count(b"\n")
+
+    def count_lines(self, file: Any) -> None:
+        """Count the lines of the file up to ``place``."""
+        left = self.place
+        while left > 0 and (piece := file.read(min(left, 2**22))):
+            self.lines, left = self.lines + piece.count(b"\n"), left - len(piece)
 
     def _ready(self, data: bytes) -> bytes:
         """Whole lines of what is there; the header line is kept apart."""
@@ -63,7 +73,7 @@ class Follower:
             cut = self._pending[:end].find(b"\n") + 1 or end
             line, self._pending = self._pending[:cut], self._pending[cut:]
             self.header += line if line.endswith(b"\n") else line + b"\n"
-            self.place, end = self.place + cut, end - cut
+            self.place, self.lines, end = self.place + cut, self.lines + 1, end - cut
         ready = self._pending[:end]
         if ready.count(b'"') % 2 and data:  # a cell with a line break, not all here
             return b""
@@ -84,7 +94,8 @@ class Follower:
                 at = self.place + len(self._pending)
                 if os.fstat(file.fileno()).st_size < at:
                     note(f"{self.path}: became shorter; it is read from its beginning.", self.quiet)
-                    self.header, self._pending, self.place, at = b"", b"", 0, 0
+                    self.header, self._pending = b"", b""
+                    self.place = self.lines = at = 0
                 file.seek(at)
                 data = file.read(2**22)
             if data:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernull._typing import Array, Indices, Mask
-from kernull.cli._console import UsageError
+from kernull.cli._console import UsageError, note
 from kernull.cli._models import Fitted
-from kernull.tables.table import Table
+from kernull.tables.table import LISTED, Table
 
 if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
     from kernull.tables import Reading
@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
 class Judged:
     """Scores, p-values, flags, the most suspect view (None without contributions), and notes.
 
-    ``extra`` has what only some models know, by column of the output; see `extra_names`.
+    ``extra`` has what only some models know, by column of the output; see `extra_names`;
+    ``unreadable`` says where a cell or a line could not be read, for the first ten.
     """
 
     scores: Array
@@ -31,6 +32,16 @@ class Judged:
     top_view: list[str] | None
     notes: list[str]
     extra: dict[str, Array]
+    unreadable: list[str]
+
+    @property
+    def unjudged(self) -> int:
+        """Number of rows that were not judged."""
+        return sum(said.startswith(UNJUDGED) for said in self.notes)
+
+
+#: How the note on a row begins that was not judged.
+UNJUDGED = "not judged"
 
 
 def extra_names(fitted: Fitted) -> list[str]:
@@ -62,7 +73,8 @@ def parts(fitted: Fitted, reading: Reading) -> Iterator[tuple[Indices, list[str]
 def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
     """Judge rows, with the most suspect view where asked for, evaluating the kernels once.
 
-    A row of which every view is missing cannot be judged: it is flagged, without a score.
+    A row of which every view is missing, or a cell cannot be read, is not judged: it is flagged,
+    without a score.
     """
     reading = fitted.read(rows)
     n = len(reading.X)
@@ -80,7 +92,10 @@ def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
             for name, values in _extra(fitted, reading.X[index], missing or None).items():
                 extra[name][index] = values
     said = notes_of(fitted, rows, reading)
-    return Judged(scores, p_values, flagged, top if reasons else None, said, extra)
+    bad = [(int(i), fitted.columns[c]) for i, c in np.argwhere(reading.unreadable)]
+    told = [rows.tear(i) for i in rows.broken]
+    told += [rows.complaint(name, i) for i, name in bad[:LISTED] if i not in rows.broken]
+    return Judged(scores, p_values, flagged, top if reasons else None, said, extra, told[:LISTED])
 
 
 def _judge(
@@ -113,7 +128,10 @@ def notes_of(fitted: Fitted, rows: Table, reading: Reading, new_values: bool = T
     for i in np.flatnonzero(reading.missing.any(axis=1) | lacking.any(axis=1)):
         gone = [views[v] for v in np.flatnonzero(lacking[i])]
         if len(gone) == len(views):
-            said[i].append("not judged: too many empty cells")
+            bad = [columns[c] for c in np.flatnonzero(reading.unreadable[i])]
+            flaws = ", ".join(f"in {name}, {rows.flaw(name, int(i))}" for name in bad[:4])
+            flaws = rows.tear(int(i)) if int(i) in rows.broken else flaws
+            said[i].append(f"{UNJUDGED}: {flaws or 'too many empty cells'}")
             continue
         said[i] += [f"without view {name}" for name in gone]
         empty = [columns[c] for c in np.flatnonzero(reading.missing[i])]
@@ -125,6 +143,12 @@ def notes_of(fitted: Fitted, rows: Table, reading: Reading, new_values: bool = T
         for c in np.flatnonzero(reading.unseen[i]):
             said[i].append(f"new value in {columns[c]}: {str(rows.columns[columns[c]][int(i)])!r}")
     return ["; ".join(parts) for parts in said]
+
+
+def tell_unreadable(judged: Judged, rows: Table, quiet: bool) -> None:
+    """Say on stderr what could not be read: the first ten of some rows; notes have them all."""
+    for said in judged.unreadable:
+        note(f"{rows.source}: {said}; the row is not judged.", quiet)
 
 
 #: Rows that are explained where nothing else is said.
@@ -200,7 +224,9 @@ class Explainer:
         out: dict[int, tuple[float, dict[str, Any]]] = {}
         for index, missing in parts(self.fitted, reading):
             if missing is None:
-                out |= {int(i): (-math.inf, _UNJUDGED) for i in index}
+                for i in index.tolist():
+                    out[i] = (-math.inf, {**_UNJUDGED, "words": f"flagged, {remarks[i]}."})
+                    remarks[i] = ""
                 continue
             why = self.fitted.model.explain(reading.X[index], missing_views=missing or None)
             columns = self._columns(some, reading, index, missing)
@@ -227,7 +253,7 @@ class Explainer:
 
 _UNJUDGED: dict[str, Any] = {
     "score": math.nan, "p_value": math.nan, "flagged": True, "views": [],
-    "words": "flagged: too few cells to judge it.", "columns": [],
+    "columns": [],
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from kernull._typing import Array, Mask
 from kernull.cli._console import DataError, UsageError, note
 from kernull.cli._options import NO_GAPS, FileForm, Gaps
 from kernull.cli._settings import Feature, features_of_model, matching, matrix
+from kernull.errors import MissingDependencyError, TableError
 from kernull.tables.reading import CHUNK_ROWS
 from kernull.tables.table import Source, Table
 
@@ -51,7 +52,6 @@ class TrainingTable:
 
 def open_table(path: str, form: FileForm, quiet: bool, chunk_rows: int = CHUNK_ROWS) -> Source:
     """Open a table, and say what was guessed about it."""
-    from kernull.errors import MissingDependencyError, TableError
     from kernull.tables import open_table as open_
 
     text = form.text()
@@ -172,6 +172,8 @@ class Fitted:
     #: Columns of the table at hand, where there is no TableViews.
     features: tuple[Feature, ...] = ()
     dropped: tuple[str, ...] = ()
+    #: Whether a cell that cannot be used is an error; else its row is not judged.
+    strict: bool = False
 
     def for_source(self, source: Source, drop: Sequence[str]) -> Fitted:
         """The same for the columns of one table, or an error that names what is lacking.
@@ -185,14 +187,18 @@ class Fitted:
             if len(found.dropped) == len(self.table.used_):
                 raise UsageError("--drop: no column of the model is left.")
             there = Table(source.label, 0, dict.fromkeys(source.names, ()))
-            self.table._check_columns(None, there, found.absent)
+            try:
+                self.table._check_columns(None, there, found.absent)
+            except TableError as error:
+                text = str(error).replace("add it as an empty column", "use --drop NAME")
+                raise DataError(text) from None
             return found
         matching(drop, source.names, "--drop")
         wanted = getattr(self.model, "feature_names_in_", None)
         names = None if wanted is None else [str(name) for name in wanted]
         count = int(self.model.n_features_in_)
         features = features_of_model(names, count, source.names, source.label, drop)
-        return Fitted(self.model, None, self.missing_views, tuple(features))
+        return replace(self, features=tuple(features))
 
     @property
     def absent(self) -> list[str]:
@@ -216,16 +222,25 @@ class Fitted:
 
     def read(self, rows: Table) -> Reading:
         """Numbers of some rows, with what was empty or new."""
+        if self.strict:
+            rows.check_whole()
         if self.table is not None:
-            return self.table.read(rows, self.absent)
-        from kernull.tables import Reading
+            reading = self.table.read(rows, self.absent, self.strict)
+        else:
+            from kernull.tables import Reading
 
-        X = matrix(rows, self.features)
-        nothing = np.zeros((len(rows), len(self.columns)), dtype=bool)
-        return Reading(X, nothing, nothing)
+            X, bad = matrix(rows, self.features, self.columns)
+            if self.strict and bad.any():
+                raise rows.error([(name, bad[:, c]) for c, name in enumerate(self.columns)], "new")
+            reading = Reading(X, np.zeros_like(bad), np.zeros_like(bad), bad)
+        reading.unreadable[list(rows.broken)] = True
+        return reading
 
     def left_out(self, reading: Reading) -> Mask:
-        """Views that are left out in each row, of shape (rows, views); see `view_names`."""
+        """Views that are left out in each row, of shape (rows, views); see `view_names`.
+
+        All, where a cell should be a number and is not: nobody knows what it means.
+        """
         from kernull.report import can_explain
 
         out = np.zeros((len(reading.X), len(self.view_names)), dtype=bool)
@@ -237,6 +252,7 @@ class Fitted:
             out[:, v] = view in self.missing_views
             if view in gaps:
                 out[:, v] |= gaps[view]
+        out[reading.unreadable.any(axis=1)] = True
         return out
 
     @property
@@ -284,7 +300,8 @@ def load_fitted(path: str, missing_views: Sequence[str] = (), gaps: Gaps = NO_GA
         raise UsageError("--empty: this model was fitted without a table; it takes no gaps.")
     if empty and table is not None:
         table.empty = (*table.empty, *empty)
-    fitted = Fitted(model, table, tuple(missing_views))
+    strict = (missing if table is None else table.missing) == "error"
+    fitted = Fitted(model, table, tuple(missing_views), strict=strict)
     unknown = [name for name in missing_views if name not in fitted.view_names]
     if unknown:
         raise UsageError(

@@ -13,7 +13,7 @@ from kernull._typing import Array, Mask
 from kernull._whole import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, print_json, progress, stdout
-from kernull.cli._judging import extra_names, judge
+from kernull.cli._judging import extra_names, judge, tell_unreadable
 from kernull.cli._models import check_labels, labels, open_rows
 from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
 from kernull.cli._settings import matching
@@ -64,7 +64,7 @@ def score(
             f"--keep: the output has a column {taken[0]!r} of its own; rename that of the table."
         )
     names = ["row", *kept, *own]
-    rows = flagged = noted = 0
+    rows = flagged = noted = unjudged = 0
     with progress(quiet) as bar, row_writer(out, names, json, leave_formulas) as writer:
         task = bar.add_task("Scoring", total=source.size)
         for raw, done in source.chunks():
@@ -78,14 +78,19 @@ def score(
             judgement = [judged.scores, judged.p_values, flags, *found, *top, judged.notes]
             writer.write([numbers, *copied, *judgement])
             rows, flagged = rows + len(chunk), flagged + int(flags.sum())
-            noted += sum(map(bool, judged.notes))
+            noted += sum(map(bool, judged.notes)) - judged.unjudged
+            unjudged += judged.unjudged
+            tell_unreadable(judged, chunk, quiet)
             bar.update(task, completed=done, description=f"Scoring, {rows:,} rows")
     if json and out != "-":
-        print_json({"rows": rows, "flagged": flagged, "noted": noted, "out": out})
+        counts = {"rows": rows, "flagged": flagged, "not_judged": unjudged, "noted": noted}
+        print_json({**counts, "out": out})
     else:
         place = "" if out == "-" else f" Saved {out}."
         more = f" {noted:,} with empty cells or new values: see remarks." if noted else ""
-        note(f"{flagged:,} of {rows:,} rows flagged ({flagged / rows:.1%}).{more}{place}", quiet)
+        lost = f", {unjudged:,} of them not judged" if unjudged else ""
+        share = f"{flagged / rows:.1%}"
+        note(f"{flagged:,} of {rows:,} rows flagged ({share}){lost}.{more}{place}", quiet)
 
 
 def explain(

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from kernull._typing import Array
+from kernull._typing import Array, Mask
 from kernull.cli._console import DataError, UsageError
 from kernull.cli._options import Columns, FileForm, Learning
 from kernull.tables.kinds import listed, match_columns
@@ -106,23 +106,18 @@ class Feature:
     category: str | None = None
 
     def values(self, table: Table) -> Array:
-        """Values in the rows of a table."""
+        """Values in the rows of a table; NaN where a cell is not a number."""
         if self.category is None:
-            return table.numbers(self.column)
+            return table.parse(self.column)[0]
         return np.array([cell == self.category for cell in table.text(self.column)], dtype=float)
 
 
-def matrix(table: Table, features: Sequence[Feature]) -> Array:
-    """The features of all rows of a table, of shape (rows, features)."""
-    bad, empty = [], []
-    for feature in features:
-        if feature.category is None:
-            _, missing, wrong = table.parse(feature.column)
-            bad += [(feature.column, wrong)] if wrong.any() else []
-            empty += [(feature.column, missing)] if missing.any() else []
-    if bad or empty:
-        raise table.error(bad or empty, empty=not bad)
-    return np.column_stack([feature.values(table) for feature in features])
+def matrix(table: Table, features: Sequence[Feature], columns: Sequence[str]) -> tuple[Array, Mask]:
+    """The features of all rows, of shape (rows, features); a mask of unusable cells, by column."""
+    values = [feature.values(table) for feature in features]
+    bad = {feature.column: np.isnan(x) for feature, x in zip(features, values, strict=True)}
+    mask = np.column_stack([bad[name] for name in columns])
+    return np.nan_to_num(np.column_stack(values)), mask
 
 
 def features_of_model(

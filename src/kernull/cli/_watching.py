@@ -60,7 +60,7 @@ def watch(
         raise UsageError(f"{data}: no such file; watch follows a CSV file, or - for stdin.")
     if Path(data).suffix.lower() not in ("", ".csv", ".tsv", ".txt", ".log"):
         raise UsageError(f"{data}: watch follows CSV files only; use score for other formats.")
-    watcher = Watcher(fitted, names, alarm_every, every_row, json, gaps.drop or [])
+    watcher = Watcher(fitted, names, alarm_every, every_row, json, gaps.drop or [], quiet)
     follower = Follower(data, form, until_end, interval, quiet)
     keeper = None if state is None else WatchState(state, model, watcher, follower)
     if keeper is not None and keeper.resume():
@@ -76,7 +76,8 @@ def watch(
         keeper.save()
     said = "once" if watcher.alarms == 1 else f"{watcher.alarms} times"
     drift = f"drift was noticed {said}" if watcher.alarms else "no drift was noticed"
-    note(f"{watcher.rows:,} rows, {watcher.flagged:,} flagged; {drift}.", quiet)
+    lost = f" ({watcher.unjudged:,} of them not judged)" if watcher.unjudged else ""
+    note(f"{watcher.rows:,} rows, {watcher.flagged:,} flagged{lost}; {drift}.", quiet)
     if keeper is not None:
         note(f"Saved {state}: the next call with --state {state} goes on from here.", quiet)
 
@@ -86,20 +87,20 @@ class Watcher:
 
     def __init__(
         self, fitted: Fitted, names: str | None, alarm_every: float, every_row: bool, json: bool,
-        drop: Sequence[str] = (),
+        drop: Sequence[str] = (), quiet: bool = False,
     ) -> None:  # fmt: skip
         from kernull.cli._drift import DriftTest
 
         self.fitted, self.names, self.drop = fitted, names, list(drop)
-        self.every_row, self.json = every_row, json
-        self.rows = self.flagged = self.alarms = 0
+        self.every_row, self.json, self.quiet = every_row, json, quiet
+        self.rows = self.flagged = self.alarms = self.unjudged = 0
         self.test = DriftTest(fitted.model.calibration_.scores, alarm_every)
         self.alarm_every = alarm_every
         self.ready = False
 
     def see(self, rows: Table) -> None:
         """Judge some rows, and print what there is to say."""
-        from kernull.cli._judging import Explainer, judge, row_names
+        from kernull.cli._judging import UNJUDGED, Explainer, judge, row_names, tell_unreadable
         from kernull.tables import Source
 
         if not self.ready:
@@ -107,8 +108,10 @@ class Watcher:
                 raise UsageError(f"--id: {rows.source} has no column {self.names!r}.")
             source = Source(rows.source, tuple(rows.names), iter(()))
             self.fitted, self.ready = self.fitted.for_source(source, self.drop), True
-        rows = self.fitted.see(replace(rows, start=self.rows, lines=None))
+        rows = self.fitted.see(replace(rows, start=self.rows))
         judged = judge(self.fitted, rows, reasons=False)
+        tell_unreadable(judged, rows, self.quiet)
+        self.unjudged += judged.unjudged
         named = row_names(rows, self.names)
         why = Explainer(self.fitted, [], self.names, True, None)
         why.see(rows)
@@ -118,21 +121,27 @@ class Watcher:
             self.rows, flag = number, bool(judged.flagged[i])
             self.flagged += flag
             if flag or self.every_row:
-                record = reasons.get(number, {})
-                self._say_row(number, named[i], score, float(judged.p_values[i]), flag, record)
+                record, p = reasons.get(number, {}), float(judged.p_values[i])
+                lost = judged.notes[i] if judged.notes[i].startswith(UNJUDGED) else ""
+                self._say_row(number, named[i], score, p, flag, record, lost)
             if self.test.see(score):
                 self.alarms += 1
                 self._say_alarm(number)
         sys.stdout.flush()
 
     def _say_row(
-        self, number: int, name: str, score: float, p: float, flag: bool, record: dict[str, Any]
-    ) -> None:
+        self, number: int, name: str, score: float, p: float, flag: bool, record: dict[str, Any],
+        lost: str,
+    ) -> None:  # fmt: skip
         words = [column["words"] for column in record.get("columns", [])]
         if self.json:
             columns = record.get("columns", [])
             row = {"row": number, "name": name, "score": score, "p_value": p, "flag": int(flag)}
-            self._line({"event": "row", **row, "columns": columns})
+            more = {"not_judged": lost.partition(": ")[2]} if lost else {}
+            self._line({"event": "row", **row, "columns": columns, **more})
+            return
+        if lost:
+            self._print(f"row {name}: {lost}")
             return
         verdict = "flagged" if flag else "normal"
         reason = f": {words[0]}" if words else ""
@@ -213,7 +222,7 @@ class WatchState:
         place = {"data": follower.path, "header": header, "place": follower.place}
         counts = {name: getattr(watcher, name) for name in COUNTS}
         state = {"kernull-watch": 1, "model": self.model, **place, **counts}
-        state["drift"] = watcher.test.state()
+        state |= {"unjudged": watcher.unjudged, "drift": watcher.test.state()}
         write_whole(json.dumps(state).encode(), self.path)
         self.saved = time.monotonic()
 
@@ -221,6 +230,7 @@ class WatchState:
         watcher, follower = self.watcher, self.follower
         for name in COUNTS:
             setattr(watcher, name, int(found[name]))
+        watcher.unjudged = int(found.get("unjudged", 0))  # not in states of 0.1
         watcher.test.restore(found["drift"])
         header = base64.b64decode(found["header"], validate=True)
         if follower.path == "-" or found["data"] != follower.path or not header:
@@ -228,3 +238,5 @@ class WatchState:
         with open(follower.path, "rb") as file:
             if file.read(len(header)) == header:
                 follower.header, follower.place = header, int(found["place"])
+                file.seek(0)
+                follower.count_lines(file)

@@ -131,7 +131,8 @@ def gather(
     """Judge rows and collect what a report says about them; see `render_report`."""
     rows = None if table is None else as_table(X)
     absent = () if judgement is None else judgement.absent
-    reading = None if table is None or rows is None else table.read(rows, absent)
+    strict = judgement is None  # else rows with unreadable cells were not judged
+    reading = None if table is None or rows is None else table.read(rows, absent, strict)
     numbers = np.asarray(X if reading is None else reading.X, dtype=float)
     names = [str(i + 1) for i in range(len(numbers))]
     names = names if row_names is None else list(map(str, row_names))

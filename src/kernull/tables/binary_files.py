@@ -143,7 +143,7 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
     if titles:
         notes.append(f"titles before the header are skipped (rows: {titles})")
     if sheet is None and len(book.sheetnames) > 1:
-        notes.append(f"the sheet {page.title!r} is read, of {len(book.sheetnames)} (--sheet)")
+        notes.append(f"the sheet {page.title!r} is read, of {len(book.sheetnames)} (sheet=)")
     return _source(label, names, _pieces(names, rows, chunk_rows), None, notes)
 
 

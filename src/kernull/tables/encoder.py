@@ -44,11 +44,14 @@ class Reading:
     missing, unseen : boolean arrays of shape (m, columns)
         Cells that were empty, and cells with a category that no training row had; by column that
         is learned from, see ``TableViews.used_``. Both were filled in from the other columns.
+    unreadable : boolean array of shape (m, columns)
+        Cells that should be numbers and are not. Filled in too, where they were let pass.
     """
 
     X: Array
     missing: Mask
     unseen: Mask
+    unreadable: Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +107,8 @@ class Encoder:
             start += width
         return blocks
 
-    def numbers(self, table: Table, absent: Sequence[str] = ()) -> tuple[Array, Mask, Mask]:
-        """Numbers with gaps; masks of empty and of unseen cells, by column."""
+    def numbers(self, table: Table, absent: Sequence[str] = ()) -> Reading:
+        """Numbers with gaps (NaN), and where these are."""
         blocks, empty, new, wrong = [], [], [], []
         n, none, gone = len(table), np.zeros(len(table), dtype=bool), set(absent)
         for column in self.columns:
@@ -113,12 +116,11 @@ class Encoder:
                 blocks.append(np.full((n, len(self.names(column))), np.nan))
                 empty.append(~none)
                 new.append(none)
+                wrong.append(none)
                 continue
-            cells = table.columns[column.name]
+            cells, bad = table.columns[column.name], none
             if column.kind == "number":
                 values, missing, bad = as_numbers(cells, table.decimal)
-                if bad.any():
-                    wrong.append((column.name, bad))
                 block, unseen = values[:, None], none
             elif column.kind == "category":
                 codes = category_codes(as_text(cells), column.values)
@@ -130,9 +132,8 @@ class Encoder:
             blocks.append(block)
             empty.append(missing)
             new.append(unseen)
-        if wrong:
-            raise table.error(wrong)
-        return np.hstack(blocks), np.column_stack(empty), np.column_stack(new)
+            wrong.append(bad)
+        return Reading(np.hstack(blocks), *map(np.column_stack, (empty, new, wrong)))
 
     def snapped(self, X: Array, filled: Mask) -> Array:
         """Put categories that were filled in at the nearest value: between them lies nothing."""

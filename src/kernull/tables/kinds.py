@@ -228,7 +228,7 @@ def _category(table: Table, name: str, most: int, why: str) -> Column:
     if len(values) > max(most, 2):
         raise TableError(
             f"{table.source}: column {name!r} has {len(values):,} different values, too many to be "
-            f"categories (at most {most}); leave it out (--drop {name!r})."
+            f"categories (at most {most}); leave it out: kinds={{{name!r}: 'left out'}}."
         )
     missing = sum(text is None for text in texts)
     if len(values) <= 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class Table:
         Line of the file of each row, for messages.
     decimal : {".", ","}
         Decimal mark of cells that are text.
+    broken : dict of int -> int
+        Rows with too few or too many cells, which are all empty here, and how many they had.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Table:
     columns: Mapping[str, Sequence[Any]]
     lines: Sequence[int] | None = None
     decimal: str = "."
+    broken: Mapping[int, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Table({self.source!r}, {len(self):,} rows, {len(self.columns):,} columns)"
@@ -76,22 +79,26 @@ class Table:
         """One column as text; empty cells are empty."""
         return [cell or "" for cell in as_text(self.columns[name])]
 
-    def error(self, bad: Sequence[tuple[str, Mask]], empty: bool = False) -> TableError:
-        """What to say of cells that cannot be used: how many, and the first ten."""
+    def error(self, bad: Sequence[tuple[str, Mask]], of: str = "training") -> TableError:
+        """What to say of cells that cannot be used: how many, and the first ten.
+
+        ``of`` says what to do about it: cells of training rows, of new rows, or empty ones.
+        """
         places = sorted(
             (int(row), c, name)
             for c, (name, mask) in enumerate(bad)
             for row in np.flatnonzero(mask)
         )
-        said = "; ".join(self._complaint(name, row) for row, _, name in places[:LISTED])
-        if empty:
-            advice = "fill in what is empty, remove these rows, or use missing='impute' (--missing)"
-        else:
-            example = places[0][2]
-            advice = (
-                "correct it, leave the column out (--drop), say that it stands for an empty cell "
-                f"(--empty TEXT), or say what the column is: --kind '{example}=category'"
-            )
+        said = "; ".join(self.complaint(name, row) for row, _, name in places[:LISTED])
+        row, _, name = places[0]
+        cell = str(self.columns[name][row])[:30]
+        advice = {
+            "training": f"correct it, leave the column out (kinds={{{name!r}: 'left out'}}), say "
+            f"that it stands for an empty cell (empty=[{cell!r}]), or say "
+            f"what the column is: kinds={{{name!r}: 'category'}}",
+            "new": "correct it, or leave the cell empty",
+            "empty": "fill in what is empty, remove these rows, or use missing='impute'",
+        }[of]
         if len(places) == 1:
             return TableError(f"{self.source}: {said}; {advice}.")
         more = "" if len(places) <= LISTED else f"; and {len(places) - LISTED:,} more"
@@ -104,32 +111,50 @@ class Table:
         line = "" if self.lines is None else f" (line {self.lines[row]})"
         return f"row {self.start + row + 1}{line}"
 
-    def _complaint(self, name: str, row: int) -> str:
+    def complaint(self, name: str, row: int) -> str:
+        """Where a cell is, and why it is not a number."""
+        return f"column {name!r}, {self.where(row)}: {self.flaw(name, row)}"
+
+    def flaw(self, name: str, row: int) -> str:
+        """Why a cell is not a number."""
         cell = self.columns[name][row]
-        place = f"column {name!r}, {self.where(row)}"
         if is_missing(cell):
-            return f"{place}: the cell is empty or NaN"
+            return "the cell is empty or NaN"
         text = str(cell)
         shown = text if len(text) <= 30 else text[:29] + "…"
         try:
             float(text)
         except ValueError:
-            return f"{place}: {shown!r} is not a number"
-        return f"{place}: {shown!r} is not a finite number"
+            return f"{shown!r} is not a number"
+        return f"{shown!r} is not a finite number"
 
     def emptied(self, texts: Sequence[str]) -> Table:
         """The same with some more texts (or numbers, such as -999) for empty cells."""
         if not texts:
             return self
         columns = {name: _emptied(cells, texts) for name, cells in self.columns.items()}
-        return Table(self.source, self.start, columns, self.lines, self.decimal)
+        return replace(self, columns=columns)
+
+    def tear(self, row: int) -> str:
+        """What is wrong with a broken row."""
+        place = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        return f"{place} has {self.broken[row]} cells, the header has {len(self.columns)}"
+
+    def check_whole(self) -> Table:
+        """The same, or an error where rows have too few or too many cells."""
+        if self.broken:
+            said = "; ".join(map(self.tear, list(self.broken)[:LISTED]))
+            more = f"; and {len(self.broken) - LISTED:,} more" * (len(self.broken) > LISTED)
+            raise TableError(f"{self.source}: {said}{more}; complete or remove what is broken.")
+        return self
 
     def rows(self, index: Any) -> Table:
         """Some of the rows."""
         picked = np.arange(len(self))[index]
         columns = {name: _take(cells, picked) for name, cells in self.columns.items()}
         lines = None if self.lines is None else [self.lines[i] for i in picked]
-        return Table(self.source, self.start, columns, lines, self.decimal)
+        broken = {k: self.broken[i] for k, i in enumerate(picked.tolist()) if i in self.broken}
+        return Table(self.source, self.start, columns, lines, self.decimal, broken)
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame; columns of numbers as numbers."""
@@ -179,8 +204,8 @@ class Source:
             raise TableError(f"{self.label}: has columns but no rows.")
 
     def read(self) -> Table:
-        """The whole table at once."""
-        parts = [chunk for chunk, _ in self.chunks()]
+        """The whole table at once; an error where lines are broken."""
+        parts = [chunk.check_whole() for chunk, _ in self.chunks()]
         if len(parts) == 1:
             return parts[0]
         columns = {n: _join([part.columns[n] for part in parts]) for n in self.names}

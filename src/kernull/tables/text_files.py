@@ -82,7 +82,7 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     columns = list(zip(*(row for row, _ in rows)))  # noqa: B905
     if form.decimal is None and sep != "," and has_decimal_comma(columns):
         decimal = ","
-        notes.append("numbers are read with a decimal comma (--decimal . if that is wrong)")
+        notes.append("numbers are read with a decimal comma (decimal='.' if that is wrong)")
     chunks = _chunks(buffered, lines, reader, names, decimal, chunk_rows, rows)
     return Source(label, tuple(names), chunks, size, "bytes", notes)
 
@@ -122,7 +122,7 @@ class _Lines:
         except UnicodeDecodeError as error:
             raise TableError(
                 f"{self.label}: is not {error.encoding} near line {self.count + 1}; name the "
-                "encoding (--encoding cp1252, for example)."
+                "encoding (encoding='cp1252', for example)."
             ) from None
         except (OSError, EOFError) as error:
             raise TableError(
@@ -156,15 +156,13 @@ def _chunks(
     start, width = 0, len(names)
     with lines.text:
         while rows:
-            for row, line in rows:
-                if len(row) != width:
-                    raise TableError(
-                        f"{lines.label}: line {line} has {len(row)} cells, the header has {width}."
-                    )
-            cells = zip(*(row for row, _ in rows), strict=True)
+            broken = {i: len(row) for i, (row, _) in enumerate(rows) if len(row) != width}
+            whole = ([""] * width if i in broken else row for i, (row, _) in enumerate(rows))
+            cells = zip(*whole, strict=True)
             columns: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
             done = raw.tell() if raw.seekable() else start + len(rows)
-            yield Table(lines.label, start, columns, [line for _, line in rows], decimal), done
+            where = [line for _, line in rows]
+            yield Table(lines.label, start, columns, where, decimal, broken), done
             start += len(rows)
             rows = _rows(lines, reader, chunk_rows)
 
@@ -178,12 +176,12 @@ def _separator(line: str, label: str) -> str:
 
 def _encoding(sample: bytes, label: str, notes: list[str]) -> str:
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        notes.append("is read as UTF-16 (--encoding if that is wrong)")
+        notes.append("is read as UTF-16 (encoding= if that is wrong)")
         return "utf-16"
     try:
         codecs.getincrementaldecoder("utf-8-sig")().decode(sample)
     except UnicodeDecodeError:
-        notes.append("is not UTF-8 and is read as Windows-1252 (--encoding if that is wrong)")
+        notes.append("is not UTF-8 and is read as Windows-1252 (encoding= if that is wrong)")
         return "cp1252"
     return "utf-8-sig"
 
@@ -204,7 +202,7 @@ def _refuse_binary(label: str, sample: bytes, encoding: str | None) -> None:
     wide = wide or sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if b"\0" in sample and not wide:
         if sample[1:400:2].count(0) > 150:
-            raise TableError(f"{label}: seems to be UTF-16: use --encoding utf-16-le.")
+            raise TableError(f"{label}: seems to be UTF-16: use encoding='utf-16-le'.")
         raise TableError(f"{label}: holds zero bytes; this is no text file.")
     if label.lower().endswith(".json") and sample.lstrip()[:1] in (b"[", b"{"):
         raise TableError(f"{label}: JSON is not read; save the table as CSV or Parquet.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -147,7 +148,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self._encoder = Encoder.learn(taken, table)
-        self.filler_ = GapFiller.fit(self._encoder.numbers(table)[0])
+        self.filler_ = GapFiller.fit(self._encoder.numbers(table).X)
         self.views_ = self._view_positions(groups)
         self._tell_views()
         self._tell_gaps(table)
@@ -218,7 +219,7 @@ class TableViews(TransformerMixin, BaseEstimator):
     def _gaps_error(self, table: Table, absent: Sequence[str] = ()) -> TableError:
         columns = [c for c in self._encoder.columns if c.name not in absent]
         masks = [(c.name, _missing(table, c)) for c in columns]
-        return table.error([item for item in masks if item[1].any()], empty=True)
+        return table.error(masks, "empty")
 
     # -- new rows ----------------------------------------------------------------------------
 
@@ -229,22 +230,27 @@ class TableViews(TransformerMixin, BaseEstimator):
         """
         return self.read(X).X
 
-    def read(self, X: Any, absent: Sequence[str] = ()) -> Reading:
+    def read(self, X: Any, absent: Sequence[str] = (), strict: bool = True) -> Reading:
         """Numbers for an estimator, and which cells were empty or new.
 
         Columns that are called ``absent`` need not be there: all their cells count as empty.
+        A cell that should be a number and is not is an error, or, where not ``strict``, is filled
+        in as an empty one and told in ``unreadable``.
         """
         check_is_fitted(self, "columns_")
         table = as_table(X).emptied(self.empty)
         self._check_columns(X, table, absent)
-        values, missing, unseen = self._encoder.numbers(table, absent)
+        found = self._encoder.numbers(table, absent)
+        missing, bad = found.missing, found.unreadable
+        if strict and bad.any():
+            raise table.error([(name, bad[:, c]) for c, name in enumerate(self.used_)], "new")
         given_up = [column.name in absent for column in self._encoder.columns]
         if self.missing == "error" and missing[:, np.logical_not(given_up)].any():
             raise self._gaps_error(table, absent)
-        filled = self._encoder.snapped(self.filler_.fill(values), missing | unseen)
+        filled = self._encoder.snapped(self.filler_.fill(found.X), missing | found.unseen)
         if self.missing == "flag" and missing.any():
             filled[missing.any(axis=1)] = self.filler_.mean + FAR * self.filler_.scale
-        return Reading(filled, missing, unseen)
+        return replace(found, X=filled)
 
     def fill(self, X: Array) -> Array:
         """Numbers of `transform` without gaps, from such with NaN; categories get a value."""
@@ -319,8 +325,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         if lacking:
             raise TableError(
                 f"{table.source}: lacks {listed(lacking)}, which the model was fitted on"
-                f"{resembling(lacking, table.names)}. To do without, add it as an empty column "
-                f"(at the command line: --drop {lacking[0]!r})."
+                f"{resembling(lacking, table.names)}. To do without, add it as an empty column."
             )
 
     # -- where things are --------------------------------------------------------------------
