@@ -17,9 +17,9 @@ broken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -124,7 +124,7 @@ class EvidenceFit:
     def rule(self) -> EvidenceRule:
         """The evidence."""
         return evidence_of(
-            self.training, self.fit.rule, self.row_weight, self.max_rows, self.groups
+            self.training, lambda: self.fit.rule, self.row_weight, self.max_rows, self.groups
         )
 
     def leave_one_out(self) -> LeftOut:
@@ -134,12 +134,15 @@ class EvidenceFit:
 
 def evidence_of(
     training: Training,
-    projection: FisherRule,
+    projection: Callable[[], FisherRule],
     row_weight: Array | None,
     max_rows: int = EVIDENCE_ROWS,
     groups: Indices | None = None,
 ) -> EvidenceRule:
-    """Each kernel's own evidence, beside the weights that are learned."""
+    """Each kernel's own evidence, beside the weights that are learned.
+
+    ``projection`` is asked for the rule of these, whose coefficients may still have to be found.
+    """
     kernels, stack, _, table = training
     if not isinstance(kernels, TableKernels) or table is None:
         if groups is not None:
@@ -147,9 +150,10 @@ def evidence_of(
                 "groups: evidence of precomputed kernels leaves rows out one by one; use "
                 "decision='sum', or calibration='split'."
             )
-        return _of_stack(stack, projection, row_weight, max_rows)
-    if projection.coef.ndim != 1:  # the model keeps landmarks: other rows calibrate it
-        return evidence_of_landmarks(kernels.set, projection, table)
+        return _of_stack(stack, projection(), row_weight, max_rows)
+    if not isinstance(stack, DenseStack) and projection().coef.ndim != 1:
+        # The model keeps landmarks: other rows calibrate it.
+        return evidence_of_landmarks(kernels.set, projection(), table)
     device = getattr(stack, "device", None)
     rows = _sample(len(table), max_rows)
     some = slice(None) if rows is None else rows
@@ -246,7 +250,7 @@ def evidence_of_rows(
     rows, weight = _sample(kernels.n), row_weight
     if rows is not None:
         kernels, weight = kernels.take(rows), None if weight is None else weight[rows]
-    rule = _of_table(kernels, projection, None, weight, rows)
+    rule = _of_table(kernels, lambda: projection, None, weight, rows)
     if former is None:
         return rule
     return with_total(replace(rule, structure=former.structure, member=former.member), weight)
@@ -254,7 +258,7 @@ def evidence_of_rows(
 
 def _of_table(
     kernels: KernelSet,
-    projection: FisherRule,
+    projection: Callable[[], FisherRule],
     table: Array | None,
     row_weight: Array | None,
     rows: Indices | None,
@@ -283,7 +287,8 @@ def _of_table(
     # A thread for each view: those of BLAS gain less by factorising one matrix together. A GPU
     # works on one at a time, and threads share out what each leaves to the host.
     if device is None:
-        in_threads(work, range(len(ends)))
+        tasks: list[Callable[[], Any]] = [partial(work, v) for v in range(len(ends))]
+        in_threads(lambda task: task(), [*tasks, projection])  # coefficients, beside the views
     else:
         for v in range(len(ends)):
             work(v)
@@ -291,7 +296,7 @@ def _of_table(
     own_weight = None if row_weight is None else weight
     views = len({view.name for view in kernels.views})
     tails = Tails.fit(left_out, own_weight, groups, edges=edges, beside=beside, views=views)
-    return _finished(projection, coef, floors, tails, rows, row_weight)
+    return _finished(projection(), coef, floors, tails, rows, row_weight)
 
 
 def _edges(kernels: KernelSet) -> Array:

@@ -20,7 +20,7 @@ from kernull.problems import FisherProblem
 def evidence_on_grid(training: Training, path: Path, method: EvidenceMethod) -> EvidenceRule:
     """Each kernel's own evidence, with weights of one: it is the same for every p and delta."""
     unit = FisherRule(np.ones(training.stack.J), _kept_coef(training, path.coef[0, 0]))
-    return evidence_of(training, unit, None, method.max_rows)
+    return evidence_of(training, lambda: unit, None, method.max_rows)
 
 
 def _kept_coef(training: Training, coef: Array) -> Array:

@@ -240,7 +240,7 @@ def _evidence(
     else:
         stack = kernels.square if isinstance(kernels, GivenKernels) else None
         training = Training(kernels, stack, table=task.table)
-        rule = evidence_of(training, projection, weight, max_rows)
+        rule = evidence_of(training, lambda: projection, weight, max_rows)
     return rule, left_out_evidence(rule, kernels.n, weight)
 
 
