@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -258,9 +258,7 @@ class DenseStack:
             yield j, off, relative * largest
 
     def _check_symmetric(self) -> None:
-        self.symmetric = self.dtype == np.float64 and all(
-            in_threads(_mirrors_itself, [*self.kernels])
-        )
+        self.symmetric = self.dtype == np.float64 and all(_each(_mirrors_itself, self.kernels))
         if self.symmetric:
             return
         found = list(self._asymmetries())
@@ -285,6 +283,12 @@ class DenseStack:
                 f"{lowest[j]:.3g} or below (its largest is about {largest[j]:.3g}). "
                 "Clip its negative eigenvalues, or use a kernel that is positive semidefinite."
             )
+
+
+def _each(work: Callable[[Array], Any], kernels: Array) -> list[Any]:
+    """What some work gives for each kernel, in threads where they are large."""
+    apply: Any = in_threads if kernels.size >= MANY_CELLS else map
+    return list(apply(work, [*kernels]))
 
 
 def _mirrors_itself(K: Array) -> bool:
@@ -343,7 +347,7 @@ def smallest_ritz_value(
         ritz = np.linalg.eigvalsh((T + T.T) / 2)
         return ritz[0], np.abs(ritz).max()
 
-    found = np.array(in_threads(work, [*kernels]))
+    found = np.array(_each(work, kernels))
     return found[:, 0], found[:, 1]
 
 
