@@ -1,11 +1,17 @@
 """Reasons by column from Python, and reasons of rows with gaps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
+import kernull
 from kernull import MultiKernelFisherNull, TableViews, explain_columns
 from kernull.inspection.findings import TableReason
+from kernull.tables import GapFiller
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.GapsWarning")
 
@@ -80,3 +86,72 @@ def test_rows_flagged_for_their_gaps_say_so_and_nothing_else():
     assert [(reason["row"], reason["column"]) for reason in found] == [(0, "d"), (2, "a")]
     assert found[0]["words"] == "d is empty; rows with gaps are flagged here."
     assert found[1]["value"] == "9"
+
+
+def orders(n=300, seed=0):
+    """Amounts, counts and shares, which are never negative; heat goes with load."""
+    rng = np.random.default_rng(seed)
+    load = rng.normal(size=n)
+    return {
+        "heat": 50 + 5 * load + rng.normal(size=n),
+        "load": 10 + 2 * load + 0.3 * rng.normal(size=n),
+        "amount": np.exp(rng.normal(4, 1, size=n)),
+        "defects": rng.poisson(1.5, size=n).astype(float),
+        "share": rng.beta(1, 8, size=n),
+    }
+
+
+@pytest.fixture(scope="module")
+def of_orders():
+    return make_pipeline(TableViews(), MultiKernelFisherNull()).fit(orders())
+
+
+def test_usual_ranges_stay_within_what_was_seen(of_orders, tmp_path):
+    new, usual = orders(60, seed=1), orders()
+    for k, (name, values) in enumerate(new.items()):
+        values[10 * k : 10 * k + 10] += 8 * usual[name].std()
+    new["heat"][50:], new["load"][50:] = new["load"][50:].copy(), new["heat"][50:].copy()
+    kernull.save(of_orders, tmp_path / "model.kernull")
+    for model in (of_orders, kernull.load(tmp_path / "model.kernull")):
+        found = explain_columns(model, new)
+        assert {reason["column"] for reason in found} == set(usual)
+        for reason in found:
+            seen = usual[reason["column"]]
+            near = 1e-6 * np.abs(seen).max()  # files keep seven digits
+            assert seen.min() - near <= reason["low"] < reason["high"] <= seen.max() + near
+            assert seen.min() - near <= float(reason["expected"]) * 1.005
+
+
+def test_where_nothing_of_the_range_was_seen_the_column_speaks_for_itself(of_orders):
+    row = {name: [float(np.median(values))] for name, values in orders().items()}
+    row["heat"], row["load"] = row["load"], [71.0]
+    found = explain_columns(of_orders, row)
+    load = next(reason for reason in found if reason["column"] == "load")
+    low, high = np.quantile(orders()["load"], [0.05, 0.95])
+    assert (load["low"], load["high"]) == pytest.approx((low, high))
+    assert load["words"] == (
+        f"load is 71; {low:.3g} to {high:.3g} is usual; none of 300 normal rows is as far off."
+    )
+    # The share is that of the column by itself, counted.
+    filler, seen = of_orders[0].filler_, orders()["load"]
+    for value in (6.0, 9.0, 13.0):
+        far = abs(value - seen.mean())
+        counted = (np.abs(seen - seen.mean()) >= far).mean()
+        assert filler.share_as_far(1, far, alone=True) == pytest.approx(counted, abs=0.011)
+
+
+@settings(deadline=None, max_examples=60)
+@given(expected=st.floats(-1e3, 1e3), low=st.floats(-50, 0), high=st.floats(0, 50))
+def test_ranges_are_cut_to_what_was_seen_or_are_none(expected, low, high):
+    filler = GapFiller.fit(np.linspace(0.0, 20.0, 50)[:, None])
+    residuals = np.linspace(low, high, len(filler.residuals))[:, None]
+    filler = replace(filler, residuals=residuals)
+    found = filler.usual_range(0, expected)
+    a, b = expected + residuals[5, 0], expected + residuals[95, 0]
+    if b < 0.0 or a > 20.0:
+        assert found is None
+    elif found is not None:
+        assert found == (max(a, 0.0), min(b, 20.0))
+    else:
+        assert a < b  # one end alone was seen
+        assert max(a, 0.0) == min(b, 20.0)

@@ -57,8 +57,7 @@ def drawn(found: Findings, k: int) -> Drawn:
     views: dict[str, list[Gauge]] = {}
     for view, columns in (found.table.views_ or {}).items():
         for c in columns:
-            low, high = filler.usual_range(c)
-            near = (float(expected[c] + low), float(expected[c] + high))
+            near = filler.usual_range(c, expected[c]) or filler.own_range(c)
             near = (reason.low, reason.high) if c == j else near
             span = (float(filler.quantiles[0, c]), float(filler.quantiles[-1, c]))
             views.setdefault(view, []).append(Gauge(names[c], float(row[c]), span, near, c == j))

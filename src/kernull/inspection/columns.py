@@ -40,12 +40,15 @@ class ColumnReason:
         What the row has, and what its other columns say it should have. Of a block, in its first
         column.
     low, high : float
-        The usual range for rows like this: 5% to 95% of normal rows.
+        The usual range for rows like this: 5% to 95% of normal rows, within what these had.
     share : float
         Share of normal rows that lie as far from what their other columns say; at least
         1 / (n + 1).
     score, without : float
         Score of the row with the reasons before this one replaced, and with this one as well.
+    alike : bool
+        False where the other columns ask for values that no normal row had: expected (the median),
+        range and share are then those of the column by itself.
     """
 
     column: int
@@ -56,6 +59,7 @@ class ColumnReason:
     share: float
     score: float
     without: float
+    alike: bool = True
 
 
 def column_reasons(
@@ -183,7 +187,12 @@ def _choose(
 def _reason(
     g: int, j: int, row: Array, new: Array, filler: GapFiller, before: float, after: float
 ) -> ColumnReason:
-    value, expected, (low, high) = float(row[j]), float(new[j]), filler.usual_range(j)
+    value, expected = float(row[j]), float(new[j])
+    span, scores = filler.usual_range(j, expected), (float(before), float(after))
+    if span is None:
+        share = filler.share_as_far(j, value - float(filler.mean[j]), alone=True)
+        usual = (float(filler.quantiles[50, j]), *filler.own_range(j))
+        return ColumnReason(g, value, *usual, share, *scores, alike=False)
     share = filler.share_as_far(j, value - expected)
-    span = (expected + low, expected + high)
-    return ColumnReason(g, value, expected, *span, share, float(before), float(after))
+    seen = filler.quantiles[[0, -1], j]
+    return ColumnReason(g, value, float(np.clip(expected, *seen)), *span, share, *scores)

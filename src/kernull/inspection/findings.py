@@ -26,7 +26,8 @@ class TableReason:
     value, expected : str
         What the row has, and what rows like it have.
     low, high : float or None
-        The usual range for rows like this (5% to 95%); None for categories.
+        The usual range for rows like this (5% to 95%), within what normal rows had; None for
+        categories.
     share : float
         Share of normal rows that lie as far from what their other columns say; of a category,
         that have its value.
@@ -39,6 +40,9 @@ class TableReason:
         Normal rows that shares are counted among.
     sure : bool
         Of a category: whether the other columns tell its value in most normal rows.
+    alike : bool
+        False where the other columns ask for values that no normal row had: expected, range and
+        share are then those of the column by itself.
     """
 
     column: str
@@ -52,6 +56,7 @@ class TableReason:
     number: float | None = None
     rows: int = 0
     sure: bool = True
+    alike: bool = True
 
     @property
     def words(self) -> str:
@@ -77,7 +82,8 @@ class TableReason:
             rare = f"none of {self.rows:,} normal rows is as far off"
         elif self.share >= 0.2:
             rare = "that alone is not rare"
-        return f"{self.column} is {self.value}; {usual} is usual for rows like this; {rare}."
+        whom = " for rows like this" if self.alike else ""
+        return f"{self.column} is {self.value}; {usual} is usual{whom}; {rare}."
 
     def record(self) -> dict[str, Any]:
         """For JSON and data frames."""
@@ -215,7 +221,7 @@ def explain_columns(model: Any, X: Any, *, table: TableViews | None = None, most
     scores = np.asarray(model.score_samples(reading.X))
     index = np.flatnonzero(~(scores >= model.threshold_))
     found = table_reasons(model, table, reading, rows, index.tolist(), most=most)
-    inner = ("number", "rows", "sure")
+    inner = ("number", "rows", "sure", "alike")
     records = [
         {"row": i, **{name: value for name, value in reason.record().items() if name not in inner}}
         for i, reasons in zip(index.tolist(), found, strict=True)
@@ -235,7 +241,7 @@ def _told(
     if values is None:
         value, expected = plain_number(reason.value), plain_number(reason.expected)
         span = (reason.low, reason.high)
-        return TableReason(name, value, expected, *span, *rest, reason.value, n)
+        return TableReason(name, value, expected, *span, *rest, reason.value, n, alike=reason.alike)
     expected = table.expected_value(name, reading.X[i])
     value = as_text([rows.columns[name][i]])[0] or ""
     counts = dict(zip(values, table.category_counts(name), strict=True))

@@ -110,13 +110,29 @@ class GapFiller:
         low, high = self.residuals[16], self.residuals[84]
         return np.asarray(np.maximum((high - low) / 2, 1e-9 * self.scale))
 
-    def usual_range(self, column: int) -> tuple[float, float]:
-        """The 5% and 95% quantiles of what the other columns leave open of one column."""
-        return float(self.residuals[5, column]), float(self.residuals[95, column])
+    def usual_range(self, column: int, expected: float) -> tuple[float, float] | None:
+        """5% to 95% of what the other columns leave open, around what they say, as far as seen.
 
-    def share_as_far(self, column: int, residual: float) -> float:
-        """Share of normal rows with a residual as far out, on either side; at least 1/(n + 1)."""
+        None where no training row had any of it: other columns of the row are off, or the relation
+        does not reach that far.
+        """
+        least, most = self.quantiles[[0, -1], column]
+        low, high = expected + self.residuals[[5, 95], column]
+        inside = (low < most and high > least) or least <= low == high <= most
+        return (float(max(low, least)), float(min(high, most))) if inside else None
+
+    def own_range(self, column: int) -> tuple[float, float]:
+        """5% to 95% of one column by itself."""
+        return float(self.quantiles[5, column]), float(self.quantiles[95, column])
+
+    def share_as_far(self, column: int, residual: float, *, alone: bool = False) -> float:
+        """Share of normal rows with a residual as far out, on either side; at least 1/(n + 1).
+
+        ``alone``: with a value as far from the mean of the column.
+        """
         found = self.residuals[:, column]
+        if alone:
+            found = self.quantiles[:, column] - self.mean[column]
         levels = np.linspace(0.0, 1.0, QUANTILES)
         below = float(np.interp(-abs(residual), found, levels, left=0.0, right=1.0))
         above = 1.0 - float(np.interp(abs(residual), found, levels, left=0.0, right=1.0))
