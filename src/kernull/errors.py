@@ -75,6 +75,10 @@ class NearCopiesWarning(UserWarning):
     """Rows have a neighbour far closer than the data explain, or it is the one next to them."""
 
 
+class TrainingRowsWarning(UserWarning):
+    """The rows to judge are those that the model learned from: none of them is flagged."""
+
+
 class TooFewRowsWarning(UserWarning):
     """There are too few rows: for the false-alarm rate asked for, or to begin a model with."""
 

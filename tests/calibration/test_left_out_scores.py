@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from kernull.calibration.left_out_scores import (
     not_above_own,
     rows_of_products,
 )
-from kernull.errors import NearCopiesWarning
+from kernull.errors import NearCopiesWarning, TrainingRowsWarning
 from kernull.kernels import mean_distance
 from kernull.kernels.functions import KernelSpec
 from kernull.problems import RidgeInverse
@@ -236,3 +237,18 @@ def test_rows_in_no_order_or_merely_sorted_are_not_taken_for_readings(name):
     elif name == "few":
         X = readings(9, 0.9, 8)
     kernull.MultiKernelFisherNull(false_alarm_rate=0.1).fit(X)
+
+
+@pytest.mark.parametrize("settings", [{}, {"decision": "sum"}, {"views": "features"}])
+def test_rows_that_were_learned_from_are_told_from_new_ones(settings):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = kernull.MultiKernelFisherNull(**settings).fit(X)
+    with pytest.warns(TrainingRowsWarning, match="fit_predict"):
+        found = model.predict(X)
+    assert (found == 1).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingRowsWarning)
+        model.predict(X[::-1])
+        model.predict(X[:-1])
+        model.score_samples(X)
+        model.fit_predict(X)

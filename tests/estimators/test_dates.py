@@ -26,4 +26,4 @@ def test_dates_that_no_view_reads_may_stay():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.normal(size=30), "b": rng.normal(size=30), "when": TIMES})
     model = MultiKernelFisherNull(views={"all": ["a", "b"]}).fit(table)
-    assert len(model.predict(table)) == 30
+    assert len(model.predict(table[:20])) == 20

@@ -1,4 +1,4 @@
-"""What a fit says when its threshold cannot be what it seems: near copies, and nothing to flag."""
+"""What is said where a threshold is not what it seems: copies, and rows that cannot be flagged."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from kernull._typing import Array
 from kernull.calibration.conformal import Calibration
-from kernull.errors import CannotFlagWarning, NearCopiesWarning
+from kernull.errors import CannotFlagWarning, NearCopiesWarning, TrainingRowsWarning
 from kernull.kernels.left_out_copies import near_copy_share, next_is_nearest_share
 from kernull.stacks.kernel_set import KernelSet
 
@@ -78,3 +79,17 @@ def warn_where_nothing_is_flagged(
             CannotFlagWarning,
             stacklevel=4,
         )
+
+
+def warn_of_training_rows(kernels: KernelSet, table: Array) -> None:
+    """Warn where rows to judge are those that were learned from, in their order."""
+    view = kernels.views[0]
+    if len(table) != kernels.n or not np.allclose(view.transform(table), view.train, 1e-9, 1e-9):
+        return
+    warnings.warn(
+        "X: these are the rows that the model learned from. Each vouches for itself, so none of "
+        "them is flagged. fit_predict(X) judges every row by a model that did not see it; "
+        "contamination= is for training rows of which some may not be normal.",
+        TrainingRowsWarning,
+        stacklevel=3,
+    )

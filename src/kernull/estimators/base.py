@@ -24,6 +24,7 @@ from kernull._threads import threads_for
 from kernull._typing import Array, Mask
 from kernull.calibration import discoveries, read_calibration
 from kernull.calibration.left_out_distances import read_groups
+from kernull.calibration.left_out_warnings import warn_of_training_rows
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.inputs import (
     read_dtype,
@@ -225,11 +226,17 @@ class OneClassKernelEstimator(KernelEstimator):
     def predict(self, X: Any, *, missing_views: Any = None) -> Array:
         """+1 for normal rows, -1 for flagged ones.
 
-        A row is flagged exactly where its p-value is at most ``false_alarm_rate_``.
+        A row is flagged exactly where its p-value is at most ``false_alarm_rate_``. Rows that
+        the model learned from vouch for themselves: `fit_predict` is for them.
         """
-        return self._judge(
+        out = self._judge(
             X, missing_views, lambda model, s: np.where(s - model.threshold >= 0, 1, -1), int
         )
+        kernels = self.model_.kernels
+        same_size = not (missing_views or is_dask(X)) and len(out) == kernels.n
+        if isinstance(kernels, TableKernels) and same_size and (as_numpy(out) > 0).all():
+            warn_of_training_rows(kernels.set, read_table(self, as_numpy(X), reset=False))
+        return out
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and judge each training row by a model that did not see it.
