@@ -45,4 +45,4 @@ def test_judges_flag_what_is_far(name):
     judge = Judge(name, X, {"all": [0, 1, 2, 3]}, 0)
     assert judge.flagged(far).all()
     assert judge.scores(far).max() < np.median(judge.scores(rng.normal(size=(40, 4))))
-    assert judge.flagged(X).mean() < 0.4
+    assert judge.flagged(X[:-1]).mean() < 0.4

@@ -20,7 +20,10 @@ def mixed():
 def test_encoded_columns_of_old_models_are_found_by_name(mixed):
     found = features_of_model(["age", "city=Paris", "city=Rome"], 3, mixed.names, "t.csv", [])
     assert found == [Feature("age"), Feature("city", "Paris"), Feature("city", "Rome")]
-    np.testing.assert_array_equal(matrix(mixed, found), [[1, 0, 1], [2, 1, 0], [3, 0, 1]])
+    X, bad = matrix(mixed, found, ["age", "city"])
+    np.testing.assert_array_equal(X, [[1, 0, 1], [2, 1, 0], [3, 0, 1]])
+    assert bad.shape == (3, 2)
+    assert not bad.any()
 
 
 def test_a_column_name_with_an_equals_sign_is_found():

@@ -369,8 +369,9 @@ class AllTargets(MultiKernelFisherNullCV):
         return super().fit(X)
 
 
-# scikit-learn checks with a dozen rows.
+# scikit-learn checks with a dozen rows, and predicts those that it learned from.
 @pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
+@pytest.mark.filterwarnings("ignore::kernull.errors.TrainingRowsWarning")
 @parametrize_with_checks([AllTargets(ps=[1, 2], deltas=[0.01, 0.1], widths=[0.5], **SUM, cv=2)])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
