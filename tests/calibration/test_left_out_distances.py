@@ -42,6 +42,14 @@ def test_near_distances_of_wide_whitened_views(n, d, weighted):
         assert np.corrcoef(found[off], truth[off])[0, 1] > 0.999, name
 
 
+@pytest.mark.parametrize(("n", "d"), [(72, 36), (66, 80)])
+def test_near_distances_of_columns_that_are_independent(n, d):
+    """Where all is shrunk to the diagonal, entries do not meet: each by itself is exact."""
+    X = np.random.default_rng(0).exponential(size=(n, d))
+    found = left_out_distances("whiten", X).rows()
+    assert relative_error(found, refitted("whiten", X)) < 1e-7
+
+
 def test_the_near_and_the_exact_form_of_whitening_meet(monkeypatch):
     X = tables(60, 12)["factors"]
     exact = left_out_distances("whiten", X).rows()

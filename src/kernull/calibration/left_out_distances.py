@@ -13,7 +13,7 @@ closed form: O(n^2 min(n, d)) for all rows, in blocks of rows. The result is not
 ``standard``    exact
 ``whiten-raw``  exact, Ledoit-Wolf's shrinkage refitted for every row
 ``whiten``      exact up to `SMALL` columns; beyond them near (shrinkage of the whole table, small
-                entries to first order): squared distances off by 1e-5 to a few percent
+                entries one by one): squared distances off by up to a few percent
 ``quantile``    exact where n or d is small, else near: off by about 1/n
 =============== ==================================================================================
 

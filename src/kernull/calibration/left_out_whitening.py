@@ -21,7 +21,7 @@ from kernull.views.scaling import unseen_step
 #: Columns up to which "whiten" is exact: distances cost n^2 d^2 / 2.
 SMALL = 32
 #: Share of a column's variance that one row must hold to be treated exactly beyond that.
-LARGE_ENTRY = 0.02
+LARGE_ENTRY = 0.1
 #: Rows up to which shrinkage follows the units of the others too.
 FEW_ROWS = 500
 #: Moves of the shrinkage, relative to it, that change no distance by more than about that.
@@ -272,7 +272,7 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
         \mathrm{diag}(z^2) \right], \qquad S = (1 - g)\, C + g I.
 
     zz' and the entries of diag(z^2) that hold more than `LARGE_ENTRY` of their column are exact
-    (Woodbury), the others first order; g follows the row to first order.
+    (Woodbury), the others as if each were the only one; g follows the row to first order.
     """
     n, d = Z.shape
     W = weight.sum()
@@ -287,17 +287,18 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
         bar = -np.partition(-(squares + np.where(alone, np.inf, 0.0)), n - 1, axis=1)[:, n - 1]
         large &= squares >= bar[:, None]
     plain = ~large.any(axis=1)
-    Y, among = _whitened(Z, weight, g)
+    Y, diagonal, among = _whitened(Z, weight, g)
     columns = np.ascontiguousarray(Y.T)
     small = np.where(large, 0.0, g * omega[:, None] * squares)
+    small /= np.maximum(1.0 - small * diagonal, 0.5)
     moves = _shrinkage_moves(X, Z, weight, alone, g)
     step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
-    # z_i'P z_k, with the first-order part of row i, is (z_i + E_i y_i)'y_k.
+    # z_i'P z_k, with the small entries of row i, is (z_i + E_i y_i)'y_k.
     left = Z + small * Y
     own = np.einsum("ij,ij->i", left, Y)
     b = np.maximum((1 - g) * omega, 1e-12)
     Y2, zy = Y**2, np.einsum("ij,ij->i", Z, Y)
-    yy = np.einsum("ij,ij->i", Y, Y)
+    lost = zy - np.einsum("ij,ij->i", Y, Y)
     follows = g < 1 and bool(np.abs(moves).max() > SMALL_MOVE * g)
 
     def rows(index: Indices) -> Array:
@@ -305,7 +306,7 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
         out = small[index] @ Y2.T
         out += own[index][:, None] - 2.0 * cross + zy
         if follows:  # dP/dg = (P - PP)/(1 - g)
-            moved = out - (yy[index][:, None] + yy - 2.0 * Y[index] @ Y.T)
+            moved = lost[index][:, None] + lost - 2.0 * (Z[index] - Y[index]) @ Y.T
             out += (moves[index] / (1 - g))[:, None] * moved
         gap = own[index][:, None] - cross
         rank_one = np.where(plain[index], 1.0 / (1.0 / b[index] - own[index]), 0.0)
@@ -360,8 +361,8 @@ def _whole_shrinkage(Z: Array, weight: Array) -> float:
     return float(_combine(weight @ q**2 / n, norm2, np.ones(()), np.asarray(d), n))
 
 
-def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Callable[[Indices], Array]]:
-    r"""Z P with P = S^-1, and the function that gives P among some columns.
+def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Array, Callable[[Indices], Array]]:
+    r"""Z P with P = S^-1, the diagonal of P, and the function that gives P among some columns.
 
     With more columns than rows, :math:`(\beta R'R + gI)^{-1} R' = R' (\beta RR' + gI)^{-1}`: all
     is n x n but the rows themselves.
@@ -373,7 +374,7 @@ def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Callable[[Indic
         S = (1 - g) * rooted.T @ rooted
         S.flat[:: d + 1] += g
         P = cho_solve(cho_factor(S), np.eye(d))
-        return Z @ P, lambda B: P[np.ix_(B, B)]
+        return Z @ P, np.diagonal(P), lambda B: P[np.ix_(B, B)]
     A = (1 - g) * (rooted @ rooted.T)
     A.flat[:: n + 1] += g
     # Products with its inverse take a fraction of the time of as many solutions.
@@ -387,4 +388,5 @@ def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Callable[[Indic
         P.flat[:: len(B) + 1] += 1.0 / g
         return np.asarray(P)
 
-    return factor.T @ half / root, among
+    diagonal = (1.0 - np.einsum("ij,ij->i", columns, columns)) / g
+    return factor.T @ half / root, diagonal, among
