@@ -19,6 +19,8 @@ from kernull.tables.gaps import GapFiller
 from kernull.tables.kinds import (
     KINDS,
     MAX_CATEGORIES,
+    SORTED,
+    UNEVEN,
     USED,
     Column,
     decide_kinds,
@@ -151,6 +153,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         self.filler_ = GapFiller.fit(self._encoder.numbers(table).X)
         self.views_ = self._view_positions(groups)
         self._tell_views()
+        self._tell_order(table.source)
         self._tell_gaps(table)
         return self
 
@@ -200,6 +203,21 @@ class TableViews(TransformerMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
+
+    def _tell_order(self, source: str) -> None:
+        """Warn of numbers in order that may be clocks, or measures that the rows are sorted by."""
+        for why, said, kind in (
+            (UNEVEN, "left out as a clock or a meter; if the rows are sorted by it", "number"),
+            (SORTED, "a measure the rows are sorted by, it seems; if it is a clock", "identifier"),
+        ):
+            names = [column.name for column in self.columns_ if column.why == why]
+            if names:
+                warnings.warn(
+                    f"{source}: {listed(names)} never turns back from row to row: {said}, say "
+                    f"kinds={{{names[0]!r}: {kind!r}}}.",
+                    UserWarning,
+                    stacklevel=3,
+                )
 
     def _tell_gaps(self, table: Table) -> None:
         used = self._encoder.columns
