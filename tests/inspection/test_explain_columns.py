@@ -84,7 +84,7 @@ def test_rows_flagged_for_their_gaps_say_so_and_nothing_else():
     new = {"a": [0.0, 0.0, 9.0], "b": [0.0] * 3, "c": [0.0] * 3, "d": [np.nan, 0.0, 0.0]}
     found = explain_columns(model, new)
     assert [(reason["row"], reason["column"]) for reason in found] == [(0, "d"), (2, "a")]
-    assert found[0]["words"] == "d is empty; rows with gaps are flagged here."
+    assert found[0]["words"] == "d is empty; a row with such gaps is flagged."
     assert found[1]["value"] == "9"
 
 

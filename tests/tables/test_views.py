@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernull import MultiKernelFisherNull, TableViews, load, load_views, save
+from kernull import MultiKernelFisherNull, TableViews, explain_columns, load, load_views, save
 from kernull.errors import GapsWarning, ModelFileError, TableError
 from kernull.tables import GapFiller, attach_views
 from kernull.tables.cells import as_numbers
@@ -272,6 +272,44 @@ def test_rows_with_gaps_are_flagged_where_that_is_asked():
     flags = model.predict(table.transform(new)) == -1
     assert flags[4]
     assert flags.sum() <= 5
+
+
+def test_new_categories_are_flagged_where_that_is_asked():
+    """The guide said so, and they were filled in."""
+    new = factory(20, seed=1)
+    new["machine"][4] = "Paris"
+    for missing, flagged in (("flag", True), ("impute", False)):
+        model = make_pipeline(TableViews(missing=missing), MultiKernelFisherNull())
+        assert (model.fit(factory(100)).predict(new)[4] == -1) == flagged
+        said = [r["words"] for r in explain_columns(model, new) if r["row"] == 4]
+        assert said == ["machine is 'Paris', which no training row has."] * flagged
+
+
+def test_training_rows_with_gaps_are_not_put_far_away():
+    """Gaps taught that far away is normal, where rows with gaps are to be flagged."""
+    old, new = factory(100), factory(20, seed=1)
+    for i in range(30):
+        old["power"][i] = None
+    new["force"][4] = None
+    model = make_pipeline(TableViews(missing="flag"), MultiKernelFisherNull())
+    with pytest.warns(GapsWarning, match="30 empty cells"):
+        model.fit(old)
+    flags = model.predict(new) == -1
+    assert flags[4]
+    assert flags.sum() <= 5
+
+
+def test_rows_without_any_value_are_flagged_and_counted():
+    """They were normal with p = 0.94, and nobody said a word."""
+    rng = np.random.default_rng(0)
+    model = make_pipeline(TableViews(), MultiKernelFisherNull())
+    model.fit({"a": rng.normal(size=80), "b": rng.normal(size=80), "k": ["u", "v"] * 40})
+    new = {"a": [0.0, None, None], "b": [0.0, None, None], "k": ["u", None, "w"]}
+    with pytest.warns(GapsWarning, match=r"2 of 3 rows have no value to judge by \(first: row 2\)"):
+        assert model.predict(new).tolist() == [1, -1, -1]
+    words = [reason["words"] for reason in explain_columns(model, new)]
+    assert "a is empty; a row with such gaps is flagged." in words
+    assert words[-1] == "k is 'w', which no training row has."
 
 
 def test_a_view_of_which_most_is_missing_is_named():

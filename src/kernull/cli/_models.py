@@ -105,7 +105,7 @@ def training(
     if codes:
         shown = ", ".join(codes[:6]) + (", ..." if len(codes) > 6 else "")
         note(f"Codes, not amounts? Of {shown}, say so: --kind '{codes[0]}=category'.", quiet)
-    return TrainingTable(reader.transform(rows), reader, y)
+    return TrainingTable(reader._filled(rows.emptied(reader.empty)).X, reader, y)
 
 
 def _told(error: ValueError) -> Exception:

@@ -69,7 +69,7 @@ class TableReason:
         """
         if self.low is None or self.high is None:
             if not self.value:
-                return f"{self.column} is empty; rows with gaps are flagged here."
+                return f"{self.column} is empty; a row with such gaps is flagged."
             if not self.expected:
                 return f"{self.column} is {self.value!r}, which no training row has."
             said = f"{self.column} is {self.value!r}, as in {_percent(self.share)} normal rows"
@@ -143,10 +143,11 @@ def table_reasons(
     -------
     list of list of TableReason
         One list per position; categories that no training row had come last. Where rows with
-        gaps are flagged (``missing="flag"``) their empty cells are the reasons, and no others.
+        gaps are flagged (``missing="flag"``, or nothing but gaps) these are the reasons, and no
+        others.
     """
     picked = np.asarray(index, dtype=np.intp)
-    by_gaps = np.asarray(reading.missing.any(axis=1) & (table.missing == "flag"))
+    by_gaps = table.set_apart(reading)
     judged = picked[~by_gaps[picked]]
     options = {"missing_views": missing_views} if missing_views else {}
 

@@ -61,7 +61,8 @@ class TableViews(TransformerMixin, BaseEstimator):
     missing : {"impute", "error", "flag"}, default="impute"
         Empty cells: filled with what the other cells of the row say (`kernull.tables.gaps`);
         refused; or, in new rows, put far away, so that any estimator flags these rows. A category
-        that was never seen is filled in as an empty cell is, and told by `read`.
+        that was never seen is filled in, or flagged, as an empty cell is; `read` tells them apart.
+        New rows without any value to judge by are always put far away, with a warning.
     max_categories : int, default=50
         A column of text with more values is a name, and left out.
     empty : sequence of str, default=()
@@ -244,9 +245,24 @@ class TableViews(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Array:
         """Numbers for an estimator, of shape (m, d).
 
-        Columns of X are found by name; those that are not learned from may be absent.
+        Columns of X are found by name; those that are not learned from may be absent. Rows without
+        any value are put far away, so that they are flagged, and counted in a warning.
         """
-        return self.read(X).X
+        found = self.read(X)
+        lost = np.flatnonzero(_nothing_known(found))
+        if len(lost):
+            warnings.warn(
+                f"X: {len(lost):,} of {len(found.X):,} rows have no value to judge by (first: row "
+                f"{lost[0] + 1}): all is empty, or never seen in training. They are put far away, "
+                "so that they are flagged.",
+                GapsWarning,
+                stacklevel=2,
+            )
+        return found.X
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fit, and the training rows as numbers: their gaps are filled in, none is put far away."""
+        return self.fit(X, y)._filled(as_table(X).emptied(self.empty)).X
 
     def read(self, X: Any, absent: Sequence[str] = (), strict: bool = True) -> Reading:
         """Numbers for an estimator, and which cells were empty or new.
@@ -258,6 +274,18 @@ class TableViews(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "columns_")
         table = as_table(X).emptied(self.empty)
         self._check_columns(X, table, absent)
+        found = self._filled(table, absent, strict)
+        apart = self.set_apart(found)
+        if apart.any():
+            found.X[apart] = self.filler_.mean + FAR * self.filler_.scale
+        return found
+
+    def set_apart(self, reading: Reading) -> Mask:
+        """Rows that are put far away: nothing is known of them, or gaps are to be flagged."""
+        gaps = np.asarray((reading.missing | reading.unseen).any(axis=1))
+        return gaps if self.missing == "flag" else _nothing_known(reading)
+
+    def _filled(self, table: Table, absent: Sequence[str] = (), strict: bool = True) -> Reading:
         found = self._encoder.numbers(table, absent)
         missing, bad = found.missing, found.unreadable
         if strict and bad.any():
@@ -266,8 +294,6 @@ class TableViews(TransformerMixin, BaseEstimator):
         if self.missing == "error" and missing[:, np.logical_not(given_up)].any():
             raise self._gaps_error(table, absent)
         filled = self._encoder.snapped(self.filler_.fill(found.X), missing | found.unseen)
-        if self.missing == "flag" and missing.any():
-            filled[missing.any(axis=1)] = self.filler_.mean + FAR * self.filler_.scale
         return replace(found, X=filled)
 
     def fill(self, X: Array) -> Array:
@@ -368,6 +394,10 @@ class TableViews(TransformerMixin, BaseEstimator):
             return {"all": self.used_}
         of = self.column_of_output()
         return {view: list(dict.fromkeys(of[i] for i in at)) for view, at in self.views_.items()}
+
+
+def _nothing_known(reading: Reading) -> Mask:
+    return np.asarray((reading.missing | reading.unseen | reading.unreadable).all(axis=1))
 
 
 def _missing(table: Table, column: Column) -> Mask:
