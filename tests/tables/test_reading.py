@@ -10,9 +10,10 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from kernull import read_table
+from kernull import TableViews, read_table
 from kernull.errors import TableError
 from kernull.tables import TextFormat, open_table, text_files
+from kernull.tables.cells import as_numbers
 
 VALUES = {"a": np.array([1.5, -2.0, 3e-7]), "b": np.array([4, 5, 6])}
 
@@ -142,7 +143,7 @@ def test_line_numbers_hold_in_later_chunks(tmp_path):
         (b"\n\n", "has empty lines only"),
         (b"a,b\n", "has columns but no rows"),
         (b"a,b\n1,2\n3\n", "line 3 has 1 cells, the header has 2"),
-        (b"a,a\n1,2\n", "columns 1 and 2 are called 'a'"),
+        (b"\na,a\n1,2\n", "columns 1 and 2 are called 'a' in the header (line 2); name"),
         (b"a,b\n" + b"1,2\n" * 70_000 + b"1,\xff\n", "is not utf-8 near line"),
     ],
 )
@@ -288,3 +289,30 @@ def test_one_endless_line_is_refused_before_it_is_in_memory(tmp_path, monkeypatc
         open_table(str(path)).read()
     assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1,076.88", 1076.88), ("-12,345,678.5", -12345678.5), ("1,234,567", 1234567.0),
+     (" 9,001.0 ", 9001.0), ("950.10", 950.1), ("1,076", None), ("1,07.5", None),
+     ("12,34,567.0", None), ("1.076,88", None)],
+)  # fmt: skip
+def test_marks_between_thousands(text, value):
+    """English ones stopped fit; what could be a decimal comma is not guessed at."""
+    found, _, bad = as_numbers([text, "1.5"])
+    assert bad.tolist() == [value is None, False]
+    assert value is None or found[0] == value
+
+
+def test_english_amounts_are_read(tmp_path):
+    rng = np.random.default_rng(0)
+    amounts = rng.uniform(500, 2000, 60).round(2)
+    for sep in ",;":
+        lines = [
+            f'"{amount:,.2f}"{sep}{b}'
+            for amount, b in zip(amounts, rng.normal(size=60), strict=True)
+        ]
+        (tmp_path / "en.csv").write_text("\n".join([f"amount{sep}b", *lines]) + "\n")
+        table = read_table(tmp_path / "en.csv")
+        np.testing.assert_array_equal(table.numbers("amount"), amounts)
+        assert TableViews().fit(table).used_ == ["amount", "b"]

@@ -31,6 +31,8 @@ DATE_FORMATS = (
 )  # fmt: skip
 
 _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?")
+#: English marks between thousands, where no decimal comma could be meant: 1,076.88 and 1,234,567.
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 
@@ -51,13 +53,17 @@ def is_missing(cell: Any) -> bool:
 def as_numbers(cells: Sequence[Any], decimal: str = ".") -> tuple[Array, Mask, Mask]:
     """Cells as numbers, NaN where there is none; masks of empty cells, and of all other such.
 
-    ``decimal`` is the decimal mark of cells that are text.
+    ``decimal`` is the decimal mark of cells that are text. Marks between thousands are read where
+    they can be nothing else: 1,076.88 and 1,234,567 beside a decimal point, 1.076,88 beside a
+    comma; 1,076 and 1.076 alone are not guessed at.
 
     Examples
     --------
     >>> values, missing, bad = as_numbers(["1,5", "", "x"], decimal=",")
     >>> values.tolist(), missing.tolist(), bad.tolist()
     ([1.5, nan, nan], [False, True, False], [False, False, True])
+    >>> as_numbers(["950.10", "1,076.88", "1,076"])[0].tolist()
+    [950.1, 1076.88, nan]
     """
     n = len(cells)
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
@@ -90,6 +96,8 @@ def _number(cell: Any, decimal: str) -> float:
             cell = text.replace(".", "").replace(",", ".")
         elif _POINT.fullmatch(text):  # a thousands separator here, or a slip: never guess
             return np.nan
+    elif isinstance(cell, str) and _THOUSANDS.fullmatch(cell.strip()):
+        cell = cell.replace(",", "")
     try:
         return float(cell)
     except (TypeError, ValueError):
@@ -102,7 +110,7 @@ def has_decimal_comma(columns: Sequence[Sequence[Any]]) -> bool:
     for cells in columns:
         for cell in cells:
             text = cell.strip() if isinstance(cell, str) else ""
-            if _POINT.fullmatch(text):
+            if _POINT.fullmatch(text) or _THOUSANDS.fullmatch(text):
                 return False
             commas += bool(_COMMA.fullmatch(text))
     return commas > 0

@@ -291,12 +291,14 @@ def _checked(label: str, columns: dict[str, Any]) -> Table:
     return Table(label, 0, columns)
 
 
-def _check_names(label: str, names: Sequence[str]) -> None:
+def _check_names(label: str, names: Sequence[str], where: str = "") -> None:
     place: dict[str, int] = {}
     for i, name in enumerate(names, start=1):
         if name in place:
-            what = f"are called {name!r}; names must differ" if name else "have no name"
-            raise TableError(f"{label}: columns {place[name]} and {i} {what}.")
+            what = f"are called {name!r}" if name else "have no name"
+            raise TableError(
+                f"{label}: columns {place[name]} and {i} {what}{where}; name them apart."
+            )
         place[name] = i
 
 

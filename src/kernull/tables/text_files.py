@@ -76,7 +76,7 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
         notes.append("has no header line; columns are called x0, x1, ...")
     else:
         names = [" ".join(cell.split()) for cell in head]
-    _check_names(label, names)
+    _check_names(label, names, f" in the header (line {lines.count})")
     before = [(head, lines.count)] if headless else []
     rows = [*before, *_rows(lines, reader, chunk_rows - len(before))]
     columns = list(zip(*(row for row, _ in rows)))  # noqa: B905
