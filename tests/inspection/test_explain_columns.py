@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 import kernull
 from kernull import MultiKernelFisherNull, TableViews, explain_columns
+from kernull.inspection import column_reasons
 from kernull.inspection.findings import TableReason
 from kernull.tables import GapFiller
 
@@ -138,6 +139,18 @@ def test_where_nothing_of_the_range_was_seen_the_column_speaks_for_itself(of_ord
         far = abs(value - seen.mean())
         counted = (np.abs(seen - seen.mean()) >= far).mean()
         assert filler.share_as_far(1, far, alone=True) == pytest.approx(counted, abs=0.011)
+
+
+def test_a_value_that_no_row_had_is_rare_whatever_the_other_columns_say():
+    rows = np.column_stack([orders()["heat"], orders()["load"]])
+    filler = GapFiller.fit(rows)
+    for end, sign in ((rows[:, 1].min(), -1), (rows[:, 1].max(), 1)):
+        assert not filler.beyond_seen(1, end)
+        row = np.array([[50.0 + 2.5 * (end - 10.0), end + 0.3 * sign]])  # both low, or both high
+        away = float(row[0, 1] - filler.expect_each(row)[0, 1])
+        assert filler.share_as_far(1, away) > 0.02
+        (reason,) = column_reasons(lambda Z: -np.abs(Z[:, 1] - 10.0), row, filler, most=1)[0]
+        assert (reason.column, reason.share) == (1, 1 / 301)
 
 
 @settings(deadline=None, max_examples=60)

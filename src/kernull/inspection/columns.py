@@ -42,8 +42,8 @@ class ColumnReason:
     low, high : float
         The usual range for rows like this: 5% to 95% of normal rows, within what these had.
     share : float
-        Share of normal rows that lie as far from what their other columns say; at least
-        1 / (n + 1).
+        Share of normal rows that lie as far from what their other columns say; 1 / (n + 1) where
+        none does, or none has a value so low or so high.
     score, without : float
         Score of the row with the reasons before this one replaced, and with this one as well.
     alike : bool
@@ -189,10 +189,11 @@ def _reason(
 ) -> ColumnReason:
     value, expected = float(row[j]), float(new[j])
     span, scores = filler.usual_range(j, expected), (float(before), float(after))
+    middle = float(filler.mean[j]) if span is None else expected
+    share = filler.share_as_far(j, value - middle, alone=span is None)
+    share = 1.0 / (filler.rows + 1.0) if filler.beyond_seen(j, value) else share
     if span is None:
-        share = filler.share_as_far(j, value - float(filler.mean[j]), alone=True)
         usual = (float(filler.quantiles[50, j]), *filler.own_range(j))
         return ColumnReason(g, value, *usual, share, *scores, alike=False)
-    share = filler.share_as_far(j, value - expected)
     seen = filler.quantiles[[0, -1], j]
     return ColumnReason(g, value, float(np.clip(expected, *seen)), *span, share, *scores)

@@ -125,6 +125,12 @@ class GapFiller:
         """5% to 95% of one column by itself."""
         return float(self.quantiles[5, column]), float(self.quantiles[95, column])
 
+    def beyond_seen(self, column: int, value: float) -> bool:
+        """Whether no training row had a value so low, or so high."""
+        least, most = self.quantiles[[0, -1], column]
+        slack = 1e-6 * max(abs(least), abs(most))  # files keep seven digits
+        return not least - slack <= value <= most + slack
+
     def share_as_far(self, column: int, residual: float, *, alone: bool = False) -> float:
         """Share of normal rows with a residual as far out, on either side; at least 1/(n + 1).
 
