@@ -406,4 +406,4 @@ def test_models_that_decide_by_evidence_say_more(tables):
     gone = kernull("score", "e.kernull", "new.csv", "--missing-view", "size", cwd=tables)
     assert rows_of(gone.stdout)[0]["evidence_size"] == "nan"
     page = kernull("report", "e.kernull", "new.csv", "-o", "-", cwd=tables).stdout
-    assert "normal rows is as unusual" in page
+    assert "normal rows learned from" in page

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -146,6 +148,38 @@ def test_words():
     normal = model.explain(TARGETS).words(3)
     assert normal.startswith("normal: score")
     assert "above the threshold" in normal
+
+
+def test_words_claim_no_more_than_the_rows_can_bear():
+    rng = np.random.default_rng(0)
+    model = kernull.MultiKernelFisherNull().fit(rng.normal(size=(100, 3)))
+    # From the middle outwards, so that every rarity comes up.
+    rows = rng.normal(size=(1, 3)) * np.geomspace(1e-3, 1e6, 400)[:, None]
+    why = model.explain(rows)
+    np.testing.assert_array_equal(why.rarity, model.rarity(rows))
+    assert why.rarity.max() > 1e9  # the number is there
+    seen = set()
+    for i, rarity in enumerate(why.rarity):
+        verdict, said = why.words(i).split("\n")[0].split(" (p = ")[0].split(": ")
+        assert said == why.how_rare(i)
+        assert verdict == ("flagged" if model.predict(rows[i : i + 1])[0] == -1 else "normal")
+        if rarity >= 10_500:  # two digits, 11,000: above 100 times 100 rows
+            assert said == "far more unusual than any of the 100 normal rows learned from"
+        elif rarity < 2:
+            assert said == "nothing unusual"
+        else:
+            found = re.fullmatch(r"(about )?1 in ([\d,]+) normal rows is as unusual", said)
+            assert int(found[2].replace(",", "")) == pytest.approx(rarity, rel=0.26)
+            assert bool(found[1]) == why.extrapolated[i]
+        seen.add(re.sub(r"[\d,]+", "#", said))
+    assert len(seen) == 4
+    assert why.how_rare(399, "good parts").startswith("far more unusual than any of the 100 good")
+    loose = model.set_params(false_alarm_rate=0.9).fit(rng.normal(size=(100, 3)))
+    why = loose.explain(rng.normal(size=(50, 3)) * 0.7)
+    odd = np.flatnonzero((why.scores < why.threshold) & (why.rarity < 2))
+    assert len(odd) > 0
+    assert why.how_rare(int(odd[0])) == "most normal rows are as unusual"
+    assert plain_fisher().fit(TARGETS).explain(OTHERS).how_rare(0) == ""
 
 
 def test_table():

@@ -28,7 +28,7 @@ from kernull.estimators import MultiKernelFisherNull
 from kernull.inspection import TableReason, table_reasons
 from kernull.inspection.findings import plain_number
 from kernull.io import save
-from kernull.models.explanation import Explanation, one_in
+from kernull.models.explanation import MOST_TIMES, Explanation, one_in, two_digits
 from kernull.report import save_report
 from kernull.tables import Table, TableViews, attach_views, read_table
 
@@ -76,11 +76,12 @@ class Findings:
         grid.add_column("inspector")
         shares, rarity = self.why.shares, self.why.rarity
         assert rarity is not None
+        limit = MOST_TIMES * len(self.line.good)
         for k, i in enumerate(self.order[:most].tolist()):
             v = int(np.argmax(shares[k]))
             grid.add_row(
                 self.line.parts[i],
-                one_in(rarity[k]) if rarity[k] < 1e6 else "over 1,000,000",
+                f"over {limit:,}" if two_digits(rarity[k]) > limit else one_in(rarity[k]),
                 self.why.view_names[v],
                 in_range(self.reasons[k][0]) if self.reasons[k] else "",
                 str(self.line.verdict[i]),

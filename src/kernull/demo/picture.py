@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernull.inspection.findings import plain_number
-from kernull.models.explanation import one_in
 
 if TYPE_CHECKING:
     from kernull.demo import Findings
@@ -43,8 +42,7 @@ class Drawn:
 def drawn(found: Findings, k: int) -> Drawn:
     """What there is to draw of the k-th finding."""
     i = int(found.order[k])
-    reason, rarity = found.reasons[k][0], found.why.rarity
-    assert rarity is not None
+    reason = found.reasons[k][0]
     assert reason.low is not None
     assert reason.high is not None
     row, filler = found.reading.X[i], found.table.filler_
@@ -65,9 +63,9 @@ def drawn(found: Findings, k: int) -> Drawn:
     good = found.model.evidence(found.reading.X[~found.faulty], by="view")
     usual = np.quantile(good, 0.95, axis=0)
     order = list(found.why.view_names)
+    rare = found.why.how_rare(k, "good parts").removesuffix(" learned from")
     return Drawn(
-        f"Part {found.line.parts[i]} is flagged: about 1 in {one_in(rarity[k])} good parts "
-        "is as unusual",
+        f"Part {found.line.parts[i]} is flagged: {rare}",
         f"{reason.column} {reason.value}; {plain_number(reason.low)} to "
         f"{plain_number(reason.high)} is usual for parts like this",
         views,
@@ -104,7 +102,7 @@ def draw_part(found: Findings, path: Path, draw: Any = None, size: Any = SIZE) -
 
 
 def _draw_wide(ax: Any, what: Drawn) -> None:
-    ax.text(0.3, 0.42, what.title, size=17, weight="bold", color=INK, va="center")
+    ax.text(0.3, 0.42, what.title, size=16, weight="bold", color=INK, va="center")
     top, step = 1.16, 0.77
     ax.text(8.0, top - 0.3, "evidence against it", size=11.5, color=QUIET, va="center")
     for r, (view, gauges) in enumerate(what.views.items()):

@@ -17,8 +17,8 @@ FLOOR = 1e-12
 TINY = np.finfo(float).tiny
 #: A view with a smaller part in the evidence is no reason.
 LEAST_SHARE = 0.05
-#: Beyond it numbers say no more.
-MOST_RARE = 1e9
+#: Times the rows learned from: a rarity beyond is the shape of a tail, which no row speaks for.
+MOST_TIMES = 100
 #: Of cube roots of misfits, which are about 1 to 10.
 LEAST_SPREAD = 1e-6
 
@@ -77,7 +77,7 @@ class Explanation:
     >>> why.by_view.shape
     (48, 3)
     >>> print(why.words(0, most=1))
-    flagged: about 1 in 15,000 normal rows is as unusual (p = 0.017).
+    flagged: far more unusual than any of the 59 normal rows learned from (p = 0.017).
     look gives 45% of the evidence (5.6 standard deviations out of line).
     """
 
@@ -178,14 +178,7 @@ class Explanation:
         return f"{verdict}\n{', '.join(parts)}."
 
     def _words_of_evidence(self, row: int, most: int) -> str:
-        assert self.rarity is not None
-        assert self.extrapolated is not None
         verdict = "flagged" if self.scores[row] < self.threshold else "normal"
-        about = "about " if self.extrapolated[row] else ""
-        if self.rarity[row] >= MOST_RARE:
-            about = "fewer than "
-        many = one_in(min(self.rarity[row], MOST_RARE))
-        rare = f"{about}1 in {many} normal rows is as unusual"
         shares, surprise = self.shares[row], self.surprise[row]
         parts = [
             f"{visible(self.view_names[v])} gives {shares[v]:.0%} of the evidence "
@@ -193,7 +186,31 @@ class Explanation:
             for k, v in enumerate(np.argsort(-shares, kind="stable")[:most])
             if k == 0 or shares[v] >= LEAST_SHARE
         ]
-        return f"{verdict}: {rare} (p = {self.p_values[row]:.2g}).\n{', '.join(parts)}."
+        p_value = f"(p = {self.p_values[row]:.2g})"
+        return f"{verdict}: {self.how_rare(row)} {p_value}.\n{', '.join(parts)}."
+
+    def how_rare(self, row: int = 0, rows: str = "normal rows") -> str:
+        """How unusual a row is, in words that claim no more than the rows learned from can bear.
+
+        Empty for models that do not know. Numbers, however large, are in ``rarity``.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        rows : str
+            What normal rows are called.
+        """
+        if self.rarity is None or self.extrapolated is None:
+            return ""
+        rarity, n = self.rarity[row], len(self.reference)
+        if two_digits(rarity) > MOST_TIMES * n:
+            return f"far more unusual than any of the {n:,} {rows} learned from"
+        if rarity < 2:
+            flagged = self.scores[row] < self.threshold
+            return f"most {rows} are as unusual" if flagged else "nothing unusual"
+        about = "about " if self.extrapolated[row] else ""
+        return f"{about}1 in {one_in(rarity)} {rows} is as unusual"
 
     def table(self, row: int | None = None, by: str = "view") -> Any:
         """A data frame of the kind that was explained (pandas, polars); records for an array.
@@ -306,11 +323,14 @@ class Explanation:
 
 
 def one_in(rarity: float) -> str:
-    """A rarity for people: two digits, and no more than a billion."""
-    if rarity > MOST_RARE:
-        return "1,000,000,000 or more"
-    digits = max(0, int(np.floor(np.log10(max(rarity, 1.0)))) - 1)
-    return f"{round(rarity / 10**digits) * 10**digits:,.0f}"
+    """A rarity for people."""
+    return f"{two_digits(rarity):,.0f}"
+
+
+def two_digits(rarity: float) -> float:
+    """As it is shown; whole numbers below ten."""
+    unit = 10.0 ** max(0, int(np.floor(np.log10(max(rarity, 1.0)))) - 1)
+    return round(rarity / unit) * unit
 
 
 def in_words(surprise: float, unit: str = "standard deviations") -> str:

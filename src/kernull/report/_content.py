@@ -12,7 +12,7 @@ from sklearn.metrics import roc_curve
 from kernull._typing import Array, Mask
 from kernull.inspection import TableReason
 from kernull.metrics import auc
-from kernull.models.explanation import Explanation, n_std, one_in
+from kernull.models.explanation import Explanation, n_std
 from kernull.report import _model_card as card
 from kernull.report._findings import Drift, Group, TimeLine, reasons_of, table_findings
 from kernull.tables import TableViews, as_table
@@ -49,7 +49,7 @@ class Row:
     columns: tuple[TableReason, ...] = ()
     remarks: str = ""
     rare: str = ""
-    """How rare such a row is, of models that know."""
+    """How unusual it is in words, of models that know."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ def _rows(
             reasons[k] = tuple(
                 Reason(why.view_names[v], d, abs(d) / largest, n_std(float(s))) for v, d, s in each
             )
-            rare[k] = "" if why.rarity is None else f"1 in {one_in(why.rarity[k])}"
+            rare[k] = why.how_rare(k)
     rows = []
     for k, i in enumerate(order.tolist()):
         score, p_value = float(judgement.scores[i]), float(judgement.p_values[i])
