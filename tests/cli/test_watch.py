@@ -154,6 +154,11 @@ def test_unreadable_rows_are_not_scored(tables):
     assert [line.split(",")[1] == "nan" for line in lines[1:]] == [False, True, True, False]
     why = kernull("explain", "model.kernull", "spoilt2.csv", "--row", "2", cwd=tables)
     assert why.stdout.startswith("row 2: flagged, not judged: in col_g, 'x' is not a number")
+    assert "(line 3): 'x' is not a number; the row is not judged." in why.stderr
+    labelled = ",".join(COLUMNS) + ",y\n9,9,9,0,0,-1\n0,x,0,inf,0,1\n"
+    (tables / "spoilt4.csv").write_text(labelled)
+    judged = kernull("evaluate", "model.kernull", "spoilt4.csv", "--label", "y", cwd=tables)
+    assert "(line 3): 'x' is not a number; the row is not judged." in judged.stderr
     summary = kernull("score", "model.kernull", "spoilt2.csv", "-o", "s.tsv", "--json", cwd=tables)
     assert json.loads(summary.stdout)["not_judged"] == 2
     page = kernull("report", "model.kernull", "spoilt2.csv", "-o", "spoilt.html", cwd=tables)

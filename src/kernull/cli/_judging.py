@@ -187,8 +187,8 @@ class Explainer:
         self.rows = 0
         self._found: list[tuple[float, dict[str, Any]]] = []
 
-    def see(self, rows: Table) -> None:
-        """Look at some rows."""
+    def see(self, rows: Table) -> Judged:
+        """Look at some rows; what was found of them all."""
         names = row_names(rows, self.names)
         judged = judge(self.fitted, rows, reasons=False)
         order = np.argsort(judged.scores, kind="stable")
@@ -202,6 +202,7 @@ class Explainer:
         if not self.wanted:
             self._found = sorted(self._found, key=lambda item: item[0])[: self.top]
         self.rows += len(rows)
+        return judged
 
     def found(self, label: str) -> list[dict[str, Any]]:
         """What there is to say; an error where rows that were asked for are not there."""

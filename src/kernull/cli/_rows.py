@@ -127,7 +127,7 @@ def explain(
     with progress(quiet) as bar:
         task = bar.add_task("Explaining", total=source.size)
         for chunk, done in source.chunks():
-            explainer.see(fitted.see(chunk))
+            tell_unreadable(explainer.see(fitted.see(chunk)), chunk, quiet)
             bar.update(task, completed=done)
     found = explainer.found(source.label)
     if json:
@@ -172,6 +172,7 @@ def report(
 
         chunk = fitted.see(source.read())
         judged = judge(fitted, chunk, reasons=False)
+        tell_unreadable(judged, chunk, quiet)
         # A row without a score that could be judged: its values are too large, which is told.
         lost = np.flatnonzero(~np.isfinite(judged.scores))
         overflow = any("not judged" not in judged.notes[i] for i in lost)
@@ -223,6 +224,7 @@ def evaluate(
         rows = fitted.see(source.read())
         y = labels(rows, label, normal)
         judged = judge(fitted, rows, reasons=False)
+        tell_unreadable(judged, rows, quiet)
         bar.update(task, completed=source.size)
     if len(set(y.tolist())) < 2:
         raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")

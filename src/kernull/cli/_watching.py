@@ -100,7 +100,7 @@ class Watcher:
 
     def see(self, rows: Table) -> None:
         """Judge some rows, and print what there is to say."""
-        from kernull.cli._judging import UNJUDGED, Explainer, judge, row_names, tell_unreadable
+        from kernull.cli._judging import UNJUDGED, Explainer, row_names, tell_unreadable
         from kernull.tables import Source
 
         if not self.ready:
@@ -109,12 +109,11 @@ class Watcher:
             source = Source(rows.source, tuple(rows.names), iter(()))
             self.fitted, self.ready = self.fitted.for_source(source, self.drop), True
         rows = self.fitted.see(replace(rows, start=self.rows))
-        judged = judge(self.fitted, rows, reasons=False)
+        why = Explainer(self.fitted, [], self.names, True, None)
+        judged = why.see(rows)
         tell_unreadable(judged, rows, self.quiet)
         self.unjudged += judged.unjudged
         named = row_names(rows, self.names)
-        why = Explainer(self.fitted, [], self.names, True, None)
-        why.see(rows)
         reasons = {record["row"]: record for record in why.found(rows.source)}
         for i, score in enumerate(judged.scores.tolist()):
             number = self.rows + 1
