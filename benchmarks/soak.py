@@ -50,6 +50,11 @@ def first_model() -> Any:
     return model.fit(np.random.default_rng(7).normal(size=(ROWS, COLUMNS)))
 
 
+def step_of(model: Any) -> int:
+    """The last step whose rows a model has seen; 0 where it was only fitted."""
+    return (getattr(model, "n_samples_seen_", ROWS) - ROWS) // BATCH
+
+
 def memory() -> float:
     """Megabytes of this process now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -64,15 +69,14 @@ def child(folder: Path, last: int) -> None:
         kernull.save(model, path)
     else:
         model = kernull.load(path)
-        # The step is in the model too (as its seed): the note may be one behind.
-        step = int(model.random_state)
+        # The step is in the model too: the note may be one behind.
+        step = step_of(model)
         noted = json.loads(note.read_text())["step"] if note.exists() else 0
         if step not in (noted, noted + 1):
             raise AssertionError(f"the model is of step {step}, the note of {noted}")
     rows = np.random.default_rng(8).normal(size=(20, COLUMNS))
     for number in range(step + 1, last + 1):
         model.partial_fit(batch(number))
-        model.set_params(random_state=number)
         if not np.isfinite(model.score_samples(rows)).all():
             raise AssertionError("scores that are no numbers")
         kernull.save(model, path)
@@ -99,7 +103,7 @@ def run(seconds: float, seed: int = 0, pause: tuple[float, float] = (2.0, 12.0))
                 sizes.append(statistics.median(grown[-20:]) - statistics.median(grown[30:50]))
         parts = len(list(folder.glob("*.part"))) + len(list(folder.glob(".*.part")))
         model = kernull.load(folder / "model.kernull")
-        steps = int(model.random_state)
+        steps = step_of(model)
         wrong += compare(model, steps)
     growth = max(sizes, default=0.0)
     if growth > GROWTH:
