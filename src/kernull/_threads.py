@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 #: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
-FEW_ROWS = 300
+FEW_ROWS = 600
 #: Up to so many rows, this holds for those of BLAS, not for our own, which meet less often.
 SOME_ROWS = 3000
 #: Beyond, OpenBLAS's threads overrun their buffers in dpotrf: two of them end the process at 16,000

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from kernull._quiet import warn
-from kernull._threads import in_threads
+from kernull._threads import blas_threads, in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut
 from kernull.calibration.evidence import FEWEST_VALUES, Tails
@@ -284,14 +284,14 @@ def _of_table(
         distances = slice(J + here.start, J + here.stop)
         left_out[:, distances] = log_nearest(nearest2, floors[here.start])[:, None]
 
-    # A thread for each view: those of BLAS gain less by factorising one matrix together. A GPU
-    # works on one at a time, and threads share out what each leaves to the host.
-    if device is None:
-        tasks: list[Callable[[], Any]] = [partial(work, v) for v in range(len(ends))]
-        in_threads(lambda task: task(), [*tasks, projection])  # coefficients, beside the views
+    tasks: list[Callable[[], Any]] = [*(partial(work, v) for v in range(len(ends))), projection]
+    # A thread for each view, and one for the coefficients, where rows are too few for threads of
+    # BLAS to gain by factorising one matrix together. A GPU works on one at a time.
+    if device is None and blas_threads() == 1:
+        in_threads(lambda task: task(), tasks)
     else:
-        for v in range(len(ends)):
-            work(v)
+        for task in tasks:
+            task()
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
     own_weight = None if row_weight is None else weight
     views = len({view.name for view in kernels.views})
