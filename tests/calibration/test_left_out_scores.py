@@ -224,8 +224,14 @@ def test_readings_in_time_are_warned_of_with_groups_that_help():
     assert (together.predict(future) < 0).mean() < 0.15
 
 
+NOT_READINGS = [
+    "independent", "sorted", "one column, sorted", "two columns, sorted", "categories, sorted",
+    "classes", "constant", "few",
+]  # fmt: skip
+
+
 @pytest.mark.filterwarnings("error::kernull.errors.NearCopiesWarning")
-@pytest.mark.parametrize("name", ["independent", "sorted", "classes", "constant", "few"])
+@pytest.mark.parametrize("name", NOT_READINGS)
 def test_rows_in_no_order_or_merely_sorted_are_not_taken_for_readings(name):
     X = np.random.default_rng(1).normal(size=(300, 8))
     if name == "sorted":
@@ -236,6 +242,12 @@ def test_rows_in_no_order_or_merely_sorted_are_not_taken_for_readings(name):
         X[:, 1:] = 1.0
     elif name == "few":
         X = readings(9, 0.9, 8)
+    elif name == "one column, sorted":
+        X = np.sort(X[:, :1], axis=0)
+    elif name == "two columns, sorted":
+        X = X[np.argsort(X[:, 0]), :2]
+    elif name == "categories, sorted":
+        X = np.eye(20)[np.arange(300) // 15]
     kernull.MultiKernelFisherNull(false_alarm_rate=0.1).fit(X)
 
 

@@ -19,12 +19,14 @@ MANY = 0.5
 #: Correlation from one row to the next, and share of rows whose nearest is next to them, from which
 #: rows are taken for readings in time; the share is also this many times what chance gives.
 SERIAL, NEXT, TIMES_CHANCE = 0.6, 0.1, 3.0
+#: Fewest rows to look for that.
+FEWEST = 10
 
 
 def warn_of_near_copies(kernels: KernelSet) -> None:
     """Warn where most rows have a neighbour far closer than the rest of the data explains.
 
-    Or where that neighbour is the row before or after, as in readings that follow each other.
+    Where they have none, that neighbour may still be the row before or after.
     """
     first = {view.name: view.train for view in reversed(kernels.views)}
     Z = np.hstack(list(first.values()))
@@ -37,12 +39,23 @@ def warn_of_near_copies(kernels: KernelSet) -> None:
             NearCopiesWarning,
             stacklevel=4,
         )
+    elif len(Z) >= FEWEST:
+        _warn_of_readings(Z)
+
+
+def _warn_of_readings(Z: Array) -> None:
+    """Warn where rows follow each other as readings in time do. Z are the scaled rows.
+
+    A column that never turns back is what the rows were sorted by, or a clock: it says nothing.
+    """
+    steps = np.diff(Z, axis=0)
+    Z = Z[:, (steps > 0).any(axis=0) & (steps < 0).any(axis=0)]
+    if Z.shape[1] == 0:
         return
     n, centred = len(Z), Z - Z.mean(axis=0)
-    size = np.einsum("nd,nd->d", centred, centred)
-    steps = np.einsum("nd,nd->d", centred[1:], centred[:-1])
-    serial = float(np.median(steps[size > 0] / size[size > 0])) if (size > 0).any() else 0.0
-    if serial < SERIAL or n < 10:
+    products = np.einsum("nd,nd->d", centred[1:], centred[:-1])
+    serial = float(np.median(products / np.einsum("nd,nd->d", centred, centred)))
+    if serial < SERIAL:
         return
     share, chance = next_is_nearest_share(Z)
     if share < max(NEXT, TIMES_CHANCE * chance):
@@ -82,9 +95,9 @@ def warn_where_nothing_is_flagged(
 
 
 def warn_of_training_rows(kernels: KernelSet, table: Array) -> None:
-    """Warn where rows to judge are those that were learned from, in their order."""
+    """Warn where rows to judge, as many as were learned from, are these in their order."""
     view = kernels.views[0]
-    if len(table) != kernels.n or not np.allclose(view.transform(table), view.train, 1e-9, 1e-9):
+    if not np.allclose(view.transform(table), view.train, rtol=1e-9, atol=1e-9):
         return
     warnings.warn(
         "X: these are the rows that the model learned from. Each vouches for itself, so none of "

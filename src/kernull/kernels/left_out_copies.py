@@ -85,7 +85,8 @@ def near_copy_share(Z: Array, random_state: int = 0) -> float:
 def next_is_nearest_share(Z: Array, random_state: int = 0) -> tuple[float, float]:
     """Share of rows whose nearest one is at most two rows away in the table, and by chance.
 
-    Of more than `ROWS` rows a random draw stands for all.
+    Rows that have one as near elsewhere, as categories have, do not count. Of more than `ROWS` rows
+    a random draw stands for all.
 
     Examples
     --------
@@ -101,5 +102,7 @@ def next_is_nearest_share(Z: Array, random_state: int = 0) -> tuple[float, float
         pick = np.random.default_rng(random_state).choice(n, ROWS, replace=False)
     squared = squared_blocks(Z - Z.mean(axis=0))(pick, slice(None))
     squared[np.arange(len(pick)), pick] = np.inf
-    lag = np.abs(squared.argmin(axis=1) - pick)
-    return float(np.mean(lag <= NEXT)), min(2.0 * NEXT / (n - 1), 1.0)
+    beside = np.abs(np.arange(n) - pick[:, None]) <= NEXT
+    elsewhere = np.where(beside, np.inf, squared).min(axis=1)
+    nearest = np.where(beside, squared, np.inf).min(axis=1)
+    return float(np.mean(nearest < (1.0 - TIED) * elsewhere)), min(2.0 * NEXT / (n - 1), 1.0)
