@@ -275,3 +275,19 @@ def test_a_lost_column_is_met_by_its_like():
         TableError, match=r"lacks 'torque'.*it has 'Torque'.*add it as an empty column"
     ):
         views.transform({"Torque": [1.0], "force": [1.0]})
+
+
+def test_numbers_by_the_name_of_identifiers_stay_so_in_whichever_order():
+    rng = np.random.default_rng(0)
+    ids = np.sort((np.exp(rng.normal(10, 1, 300))).astype(int) + np.arange(300))
+    table = {"order_id": ids.tolist(), "x": rng.normal(size=300).tolist()}
+    kinds = {column.name: column.kind for column in TableViews().fit(table).columns_}
+    assert kinds == {"order_id": "identifier", "x": "number"}
+
+
+def test_a_column_given_up_is_no_gap_that_flags():
+    rng = np.random.default_rng(0)
+    table = TableViews(missing="flag").fit(dict(zip("ab", rng.normal(size=(2, 50)), strict=True)))
+    reading = table.read({"a": [0.0, np.nan]}, absent=["b"])
+    assert table.set_apart(reading, ["b"]).tolist() == [False, True]
+    assert np.abs(reading.X[0]).max() < 3

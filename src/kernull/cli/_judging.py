@@ -92,9 +92,9 @@ def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
             for name, values in _extra(fitted, reading.X[index], missing or None).items():
                 extra[name][index] = values
     said = notes_of(fitted, rows, reading)
-    bad = [(int(i), fitted.columns[c]) for i, c in np.argwhere(reading.unreadable)]
+    bad = [(i, c) for i, c in np.argwhere(reading.unreadable).tolist() if i not in rows.broken]
     told = [rows.tear(i) for i in rows.broken]
-    told += [rows.complaint(name, i) for i, name in bad[:LISTED] if i not in rows.broken]
+    told += [rows.complaint(fitted.columns[c], i) for i, c in bad[:LISTED]]
     return Judged(scores, p_values, flagged, top if reasons else None, said, extra, told[:LISTED])
 
 

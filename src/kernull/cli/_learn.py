@@ -101,7 +101,9 @@ def _fitted(table: TrainingTable, parameters: dict[str, Any], stretch: int | Non
 
     from kernull import MultiKernelFisherNull
 
-    groups = None if stretch is None else np.arange(len(table.normal)) // stretch
+    # By their places among all rows: a stretch of time may have rows that are not normal.
+    places = np.arange(len(table.X)) if table.y is None else np.flatnonzero(table.y == 1)
+    groups = None if stretch is None else places // stretch
     return _named(MultiKernelFisherNull(**parameters).fit(table.normal, groups=groups), table)
 
 

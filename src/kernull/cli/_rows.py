@@ -228,7 +228,7 @@ def evaluate(
         bar.update(task, completed=source.size)
     if len(set(y.tolist())) < 2:
         raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")
-    result = evaluation(judged.scores, y, judged.flagged)
+    result = evaluation(judged.scores, y, judged.flagged) | {"not_judged": judged.unjudged}
     if curves is not None:
         _write_curves(judged.scores, y, curves)
     if json:
@@ -274,10 +274,11 @@ def _in_words(found: dict[str, Any], asked: float) -> str:
 
 def _write_curves(scores: Array, y: Array, path: str) -> None:
     """Every threshold with its share of false alarms, of caught rows, and its precision."""
-    order = np.argsort(np.nan_to_num(scores, nan=-np.inf), kind="stable")
+    scores = np.where(np.isnan(scores), -np.inf, scores)  # rows that are not judged tie
+    order = np.argsort(scores, kind="stable")
     odd = (y == -1)[order]
     ranked = scores[order]
-    ends = np.append(np.flatnonzero(np.diff(ranked) != 0), len(ranked) - 1)
+    ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
     caught, false = np.cumsum(odd)[ends], np.cumsum(~odd)[ends]
     names = ["threshold", "false_alarms", "caught", "precision"]
     with row_writer(path, names) as writer:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -150,9 +150,9 @@ class Section:
 
     @cached_property
     def optional(self) -> set[str]:
-        """Fields that a file may lack: those that the class has a default for."""
+        """Fields that a file may lack: what is None is not written."""
         taken = signature(self.make).parameters
-        return {name for name in self.fields if taken[name].default is not Parameter.empty}
+        return {name for name in self.fields if taken[name].default is None}
 
 
 def pack(value: Any, schema: Mapping[str, Section]) -> Any:

@@ -31,8 +31,8 @@ DATE_FORMATS = (
 )  # fmt: skip
 
 _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?")
-#: English marks between thousands, where no decimal comma could be meant: 1,076.88 and 1,234,567.
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+|[+-]?\d{1,3}(,\d{3}){2,}")
+#: English marks between thousands, where nothing else could be meant: 1,076.88, not 470,885,697.
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 
@@ -54,8 +54,8 @@ def as_numbers(cells: Sequence[Any], decimal: str = ".") -> tuple[Array, Mask, M
     """Cells as numbers, NaN where there is none; masks of empty cells, and of all other such.
 
     ``decimal`` is the decimal mark of cells that are text. Marks between thousands are read where
-    they can be nothing else: 1,076.88 and 1,234,567 beside a decimal point, 1.076,88 beside a
-    comma; 1,076 and 1.076 alone are not guessed at.
+    they can be nothing else: 1,076.88 beside a decimal point, 1.076,88 beside a comma; 1,076
+    and 1.076 alone are not guessed at.
 
     Examples
     --------

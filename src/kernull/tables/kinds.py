@@ -166,10 +166,10 @@ def _not_a_measure(name: str, values: Array) -> str:
         return "running number"
     if distinct > 0.5 * len(values) and _is_epoch(values):
         return "running: seconds since 1970"
-    if distinct >= LEAST_VALUES and len(steps):
-        return _in_order(values, steps)
     if whole and distinct > 0.9 * len(values) and _ID_NAME.search(name):
         return "running number, by its name"
+    if distinct >= LEAST_VALUES and len(steps):
+        return _in_order(values, steps)
     return f"{distinct} whole numbers" if whole and 2 < distinct <= FEW_VALUES else ""
 
 
