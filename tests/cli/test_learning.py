@@ -44,6 +44,9 @@ def test_rows_in_time_are_left_out_by_stretches(tmp_path):
     )
     assert refused.returncode == 2
     assert "--sample" in refused.stderr
+    refused = kernull("fit", "log.csv", "-o", "m.kernull", "--stretch", "49", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "at most 48" in refused.stderr
 
 
 def test_a_file_of_options_may_say_how_many_rows(tables, tmp_path):

@@ -60,6 +60,9 @@ def fit(
             "--stretch: rows of a stretch are learned from together, in their order; leave out "
             "--select and --sample."
         )
+    if stretch and 5 * stretch > len(table.X):  # one that is left out must leave others
+        most = len(table.X) // 5
+        raise UsageError(f"--stretch: got {stretch} of {len(table.X):,} rows; at most {most}.")
     with learning(f"Learning from {len(table.normal):,} rows", quiet), cores(jobs):
         try:
             if given.get("select"):
