@@ -71,7 +71,7 @@ def test_a_file_of_too_many_bytes_is_not_read(tmp_path):
     with (tmp_path / "large.png").open("wb") as file:
         file.truncate(300 * 2**20)  # sparse
     with pytest.raises(ValueError, match="at most 268,435,456"):
-        Image(tmp_path / "large.png", "large").digest()
+        _ = Image(tmp_path / "large.png", "large").digest
 
 
 @pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "P", "CMYK", "1", "I;16"])

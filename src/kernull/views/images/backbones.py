@@ -48,11 +48,10 @@ def backbone_name(backbone: str | os.PathLike[str]) -> str:
 
 def load_backbone(
     backbone: str | os.PathLike[str],
-    *,
-    weights: str | os.PathLike[str] | None = None,
-    device: str = "auto",
-    n_jobs: int | None = None,
-    preprocessing: Mapping[str, Any] | None = None,
+    weights: str | os.PathLike[str] | None,
+    device: str,
+    n_jobs: int | None,
+    preprocessing: Mapping[str, Any] | None,
 ) -> Backbone:
     """A network by its name or file; see :class:`~kernull.views.images.BackboneFeatures`."""
     if not isinstance(backbone, str | os.PathLike) or not os.fspath(backbone):
@@ -160,8 +159,11 @@ def _open_onnx(
 ) -> tuple[Any, str]:
     """Session and hash of the same bytes; opened again when the file is another one."""
     ort = _need_onnxruntime()
-    content = _checked(path, size)
-    digest = hashlib.sha256(content).hexdigest()
+    try:
+        content = read_file(path, graphs.MAX_FILE_BYTES)
+        check_graph(content, size)
+    except ValueError as error:
+        raise ValueError(f"backbone: {str(path)!r} {error}.") from error
     limit_memory(ort)
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
@@ -182,22 +184,12 @@ def _open_onnx(
             f"device: got {device!r}, but onnxruntime could not start CUDA; see its requirements, "
             "or pass device='cpu'."
         )
-    return session, digest
+    return session, hashlib.sha256(content).hexdigest()
 
 
 def _need_onnxruntime() -> Any:
     otherwise = "ONNX networks need onnxruntime; install it with `pip install kernull[vision]`."
     return need("onnxruntime", otherwise)
-
-
-def _checked(path: Path, size: tuple[int, int]) -> bytes:
-    """The bytes of a network that is safe to open."""
-    try:
-        content = read_file(path, graphs.MAX_FILE_BYTES)
-        check_graph(content, size)
-    except ValueError as error:
-        raise ValueError(f"backbone: {str(path)!r} {error}.") from error
-    return content
 
 
 def _providers(ort: Any, device: str) -> list[Any]:
@@ -221,17 +213,15 @@ class OnnxBackbone:
         path: Path,
         opened: tuple[Any, str],
         preprocessing: Preprocessing,
-        expected: int | None = None,
+        expected: int | None,
     ) -> None:
+        self._path, self.preprocessing = path, preprocessing
         self._session, self.fingerprint = opened
-        self._expected = expected
-        self.preprocessing = preprocessing
         self._input = self._session.get_inputs()[0]
         self._output = self._session.get_outputs()[0]
         self._type = np.float16 if self._input.type == "tensor(float16)" else np.float32
-        self._path = path
         self._check_input()
-        self.n_features = self._count_features()
+        self.n_features = self._count_features(expected)
 
     def run(self, batch: Batch) -> Batch:
         """Features of prepared images."""
@@ -248,10 +238,9 @@ class OnnxBackbone:
 
     def _pooled(self, batch: Batch) -> Batch:
         inputs = {self._input.name: batch.astype(self._type, copy=False)}
+        ort, name = _need_onnxruntime(), self._output.name
         try:
-            made = run_limited(
-                _need_onnxruntime(), self._session, self._output.name, inputs, len(batch)
-            )
+            made = run_limited(ort, self._session, name, inputs, len(batch))
         except ValueError as error:
             raise ValueError(f"backbone: {str(self._path)!r} {error}.") from error
         values = np.asarray(made, dtype=np.float32)
@@ -266,11 +255,8 @@ class OnnxBackbone:
 
     def _check_input(self) -> None:
         shape, size = list(self._input.shape), self.preprocessing.size
-        wanted = [3, *size]
-        fits = len(shape) == 4 and all(
-            not isinstance(have, int) or have == want
-            for have, want in zip(shape[1:], wanted, strict=True)
-        )
+        sides = zip(shape[1:], (3, *size), strict=False)
+        fits = len(shape) == 4 and all(not isinstance(a, int) or a == b for a, b in sides)
         if not fits or self._input.type not in ("tensor(float)", "tensor(float16)"):
             raise ValueError(
                 f"backbone: {str(self._path)!r} takes {self._input.type} of shape {shape}; its "
@@ -283,7 +269,7 @@ class OnnxBackbone:
                 f"{MAX_BATCH}."
             )
 
-    def _count_features(self) -> int:
+    def _count_features(self, expected: int | None) -> int:
         shape = self._output.shape
         if len(shape) in (2, 4) and isinstance(shape[1], int):
             count = shape[1]
@@ -294,10 +280,10 @@ class OnnxBackbone:
                 f"backbone: {str(self._path)!r} gives {count:,} features; expected 1 to "
                 f"{MAX_FEATURES:,}."
             )
-        if self._expected not in (None, count):
+        if expected not in (None, count):
             raise ValueError(
                 f"backbone: {str(self._path)!r} gives {count} features, the network known by this "
-                f"name {self._expected}; describe its preprocessing in a file "
+                f"name {expected}; describe its preprocessing in a file "
                 f"{self._path.name + '.json'!r} beside it."
             )
         return count

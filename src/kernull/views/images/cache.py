@@ -30,11 +30,8 @@ WAIT = 60.0  # seconds, for another process that is writing
 #: No database, a broken one, or one with other tables: each can only be thrown away. Not so a
 #: file that is locked or read-only, or a full disk.
 _DAMAGED = (
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_ERROR,
-    sqlite3.SQLITE_CONSTRAINT,
-)
+    sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT,
+)  # fmt: skip
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS features (image BLOB PRIMARY KEY, content BLOB, checksum INTEGER)",
     "CREATE TABLE IF NOT EXISTS space (id INTEGER PRIMARY KEY, description TEXT)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,17 +57,9 @@ def load_embeddings(
     row_names : str, optional
         Array or column that names the rows; by default the only one of text, if there is one.
 
-    Returns
-    -------
-    EmbeddingViews
-        Table, views and names of the rows.
-
     Examples
     --------
-    >>> import numpy as np
-    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from kernull.views.images import load_embeddings
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "songs.npz"
     ...     np.savez(path, sound=np.ones((4, 3)), lyrics=np.zeros((4, 2)), title=list("abcd"))
@@ -105,7 +97,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def _row_names(
-    file: Path, chosen: str | None, numbers: Arrays, texts: Mapping[str, NDArray[Any]]
+    file: Path, chosen: str | None, numbers: Arrays, texts: Arrays
 ) -> NDArray[Any] | None:
     if chosen is None:
         return next(iter(texts.values())) if len(texts) == 1 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -23,29 +23,21 @@ Prepared = tuple[bytes, Features]
 
 def digest_all(images: Sequence[Image], threads: int) -> dict[int, str]:
     """Hash all images; what is wrong with those that cannot be read, by position."""
-
-    def attempt(image: Image) -> str | None:
-        try:
-            image.digest()
-        except Exception as error:
-            return first_line(error)
-        return None
-
     with ThreadPoolExecutor(threads) as pool:
-        reasons = pool.map(attempt, images)
-        return {i: reason for i, reason in enumerate(reasons) if reason is not None}
+        futures = [pool.submit(getattr, image, "digest") for image in images]
+    errors = {i: future.exception() for i, future in enumerate(futures)}
+    return {i: first_line(error) for i, error in errors.items() if error is not None}
 
 
 def extract(
     images: Sequence[Image],
     backbone: Backbone,
     box: Box,
-    *,
     batch_size: int,
     cache: Any,
     threads: int,
     bad: dict[int, str],
-    progress: Any = None,
+    progress: Callable[[int], None],
 ) -> Features:
     """Features (n, d) of images that are hashed already; rows of bad images are NaN.
 
@@ -61,14 +53,12 @@ def extract(
     rows: dict[bytes, list[int]] = {}  # equal images are computed once
     for i, image in enumerate(images):
         if i not in bad:
-            rows.setdefault(image.digest(), []).append(i)
-    if progress is not None:
-        progress(len(bad))
+            rows.setdefault(image.digest, []).append(i)
+    progress(len(bad))
     for digest, values in (store.get(rows, backbone.n_features) if store else {}).items():
         found = rows.pop(digest)
         out[found] = values
-        if progress is not None:
-            progress(len(found))
+        progress(len(found))
 
     def prepare(i: int) -> Prepared:
         digest, pixels = images[i].load()
@@ -90,8 +80,7 @@ def extract(
                     store.put([digest for _, (digest, _) in ready], features)
                 for (positions, _), values in zip(ready, features, strict=True):
                     out[positions] = values
-            if progress is not None:
-                progress(sum(len(positions) for positions in batch))
+            progress(sum(len(positions) for positions in batch))
     return out
 
 
@@ -108,10 +97,10 @@ def _ahead(
 
 
 @contextmanager
-def progress_bar(verbose: int, title: str, total: int) -> Iterator[Any]:
-    """A bar on stderr, or None where nobody asked for it."""
+def progress_bar(verbose: int, title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """What moves a bar on stderr forward by so many; without a bar where nobody asked for it."""
     if not verbose:
-        yield None
+        yield lambda done: None
         return
     from rich.console import Console
     from rich.progress import Progress

@@ -12,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,16 +45,13 @@ class Image:
 
     content: Any
     name: str
-    _digest: bytes | None = field(default=None, repr=False)
 
+    @cached_property
     def digest(self) -> bytes:
         """Hash of the content: a file's bytes, or an array's values, type and shape."""
-        if self._digest is None:
-            if isinstance(self.content, Path):
-                self._digest = _file_digest(read_picture(self.content))
-            else:
-                self._digest = _array_digest(_as_array(self.content))
-        return self._digest
+        if isinstance(self.content, Path):
+            return _file_digest(read_picture(self.content))
+        return _array_digest(_as_array(self.content))
 
     def load(self) -> tuple[bytes, Pixels]:
         """Digest and pixels, both of the same bytes, even if the file has changed since."""
@@ -75,10 +73,9 @@ def list_images(X: Any) -> list[Image]:
         else:
             _check_batch(X)
     if isinstance(X, np.ndarray | Sequence) and not isinstance(X, bytes):
-        images = [_one_image(item, i) for i, item in enumerate(X)]
-        if not images:
+        if not len(X):
             raise ValueError("X: got no image; expected at least one.")
-        return images
+        return [_one_image(item, i) for i, item in enumerate(X)]
     raise TypeError(
         f"X: got {type(X).__name__}; expected an array (n, H, W) or (n, H, W, C), a list of "
         "paths, arrays or Pillow images, or the path of a folder."
@@ -88,15 +85,12 @@ def list_images(X: Any) -> list[Image]:
 def image_paths(folder: str | os.PathLike[str]) -> list[Path]:
     """Image files of a folder and the folders in it, sorted by path.
 
+    They are in the order of the rows that a transformer gives for the folder.
+
     Parameters
     ----------
     folder : path-like
         Where to look. Hidden files and files that do not end like an image are passed over.
-
-    Returns
-    -------
-    list of pathlib.Path
-        In the order of the rows that a transformer gives for the folder.
     """
     root = Path(folder).expanduser()
     if not root.exists():
@@ -171,16 +165,14 @@ def _from_pillow(image: Any) -> Pixels:
     height = max(1, STRIP_PIXELS // max(1, image.width))
     if height >= image.height:
         return _strip_from_pillow(image)
-    strips = range(0, image.height, height)
-    out: Pixels | None = None
-    for top in strips:
+    out: Any = None
+    for top in range(0, image.height, height):
         bottom = min(top + height, image.height)
         strip = _strip_from_pillow(image.crop((0, top, image.width, bottom)))
         if out is None:
             out = np.empty((image.height, *strip.shape[1:]), dtype=np.uint8)
         out[top:bottom] = strip
-    assert out is not None
-    return out
+    return cast(Pixels, out)
 
 
 def _strip_from_pillow(image: Any) -> Pixels:

@@ -34,17 +34,7 @@ class _ImageTransformer(TransformerMixin, BaseEstimator):
     verbose: int
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Do nothing: the networks are trained already.
-
-        Parameters
-        ----------
-        X, y : ignored
-            Present for scikit-learn's interface.
-
-        Returns
-        -------
-        self
-        """
+        """Do nothing: the networks are trained already."""
         return self
 
     def _check(self) -> None:
@@ -61,39 +51,29 @@ class _ImageTransformer(TransformerMixin, BaseEstimator):
             raise ValueError(f"cache: got {self.cache!r}; expected None or the path of a folder.")
 
     def transform(self, X: Any) -> Features:
-        """Features of images; those of several networks side by side.
+        """Features of images, of shape (n, d); those of several networks side by side.
 
-        Parameters
-        ----------
-        X : array, sequence or path
-            Images of shape (n, H, W) or (n, H, W, C), as uint8, uint16 or floats from 0 to 1; a
-            sequence of paths, arrays or Pillow images; or a folder, whose images are taken in the
-            order of :func:`image_paths`.
-
-        Returns
-        -------
-        array of shape (n, d), float32
-
-        Raises
-        ------
-        BadImageError
-            With ``on_error="raise"``, after all others are done, if images cannot be read.
+        X has images of shape (n, H, W) or (n, H, W, C), as uint8, uint16 or floats from 0 to 1; or
+        is a sequence of paths, arrays or Pillow images; or a folder, whose images are taken in the
+        order of :func:`image_paths`. With ``on_error="raise"``, images that cannot be read are a
+        `BadImageError` after all others are done.
         """
         self._check()
-        return self._extract(X, self._parts())
+        images, threads = list_images(X), n_threads(self.n_jobs)
+        bad = digest_all(images, threads)
+        blocks = []
+        for name, backbone, region in self._parts():
+            box, options = resolve_region(region), (self.batch_size, self.cache, threads)
+            with progress_bar(self.verbose, name, len(images)) as progress:
+                blocks.append(extract(images, backbone, box, *options, bad, progress))
+        table = np.hstack(blocks)
+        if bad:
+            table[list(bad)] = np.nan
+            self._complain(images, bad, table)
+        return table
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the features: the network's or the view's, and a number.
-
-        Parameters
-        ----------
-        input_features : ignored
-            Present for scikit-learn's interface.
-
-        Returns
-        -------
-        array of str
-        """
+        """Names of the features: the network's or the view's, and a number."""
         counts = [(name, backbone.n_features) for name, backbone, _ in self._parts()]
         return np.array([f"{name}_{i}" for name, n in counts for i in range(n)], dtype=object)
 
@@ -102,44 +82,15 @@ class _ImageTransformer(TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def _load(self, backbone: Any) -> Backbone:
-        return load_backbone(
-            backbone,
-            weights=self.weights,
-            device=self.device,
-            n_jobs=self.n_jobs,
-            preprocessing=self.preprocessing,
-        )
-
-    def _extract(self, X: Any, parts: Sequence[tuple[str, Backbone, Any]]) -> Features:
-        images, threads = list_images(X), n_threads(self.n_jobs)
-        bad = digest_all(images, threads)
-        blocks = []
-        for name, backbone, region in parts:
-            with progress_bar(self.verbose, name, len(images)) as progress:
-                blocks.append(
-                    extract(
-                        images,
-                        backbone,
-                        resolve_region(region),
-                        batch_size=self.batch_size,
-                        cache=self.cache,
-                        threads=threads,
-                        bad=bad,
-                        progress=progress,
-                    )
-                )
-        table = np.hstack(blocks)
-        if bad:
-            table[list(bad)] = np.nan
-            self._complain(images, bad, table)
-        return table
+        options = (self.weights, self.device, self.n_jobs, self.preprocessing)
+        return load_backbone(backbone, *options)
 
     def _complain(self, images: Sequence[Image], bad: dict[int, str], table: Features) -> None:
         named = {images[i].name: bad[i] for i in sorted(bad)}
         listed = "; ".join(f"{name}: {reason}" for name, reason in named.items())
         message = f"X: {len(bad)} of {len(images)} images cannot be read: {listed}."
         if self.on_error == "nan":
-            warnings.warn(f"{message} Their rows are NaN.", BadImageWarning, stacklevel=5)
+            warnings.warn(f"{message} Their rows are NaN.", BadImageWarning, stacklevel=4)
             return
         kept = "in the cache" if self.cache is not None else "in this error's `features`"
         raise BadImageError(
@@ -323,13 +274,9 @@ def _named_regions(regions: Any) -> dict[str, Any]:
         return {"": None}
     if isinstance(regions, Mapping):
         named = {str(name): region for name, region in regions.items()}
-    elif isinstance(regions, str):
-        named = {regions: regions}
     else:
-        named = {
-            region if isinstance(region, str) else f"region{i}": region
-            for i, region in enumerate(regions)
-        }
+        listed = enumerate([regions] if isinstance(regions, str) else regions)
+        named = {r if isinstance(r, str) else f"region{i}": r for i, r in listed}
     if not named:
         raise ValueError("regions: got none; expected None or at least one region.")
     for region in named.values():
