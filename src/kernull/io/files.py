@@ -26,8 +26,8 @@ from kernull.errors import ModelFileError
 from kernull.estimators.inputs import read_dtype
 from kernull.io.format1 import read_format_1
 from kernull.io.pipelines import pipeline_of, save_pipeline
-from kernull.io.schema import Count, Section, pack, unpack
-from kernull.io.sections import RULES, SCHEMA
+from kernull.io.schema import Count, Section, Text, pack, unpack
+from kernull.io.sections import RULES, SCHEMA, whole
 from kernull.models import KernelModel, TableKernels
 from kernull.models.joint import JointModel
 from kernull.persistence import read_tree, write_tree
@@ -134,7 +134,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     except MemoryError:  # of the machine, not of the file
         raise
     except Exception as error:  # whatever does not fit together, the file is to blame
-        said = str(error) if isinstance(error, ModelFileError) else f"{type(error).__name__}"
+        said = str(error) if isinstance(error, ModelFileError) else type(error).__name__
         raise ModelFileError(
             f"{os.fspath(path)!r} is not a model that kernull {__version__} can use: {said}"
         ) from error
@@ -290,20 +290,16 @@ def _unpack_joint(node: Any) -> JointModel:
 def _unpack_views(views: Any) -> dict[str, Any] | None:
     if views is None:
         return None
-    is_view = isinstance(views, dict) and all(
-        isinstance(k, str) and isinstance(v, np.ndarray) and v.ndim == 1 and v.dtype.kind in "iu"
-        for k, v in views.items()
-    )
-    if not is_view:
+    if not isinstance(views, dict):
         raise ModelFileError("views that are none")
-    return dict(views)
+    return {Text()(name, {}): whole("_columns")(columns, {}) for name, columns in views.items()}
 
 
 def _unpack_features(model: Any, content: dict[str, Any]) -> None:
     names = content.get("feature_names")
     count = content.get("n_features")
     if count is not None:
-        model.n_features_in_ = Count().check(count, {})
+        model.n_features_in_ = Count()(count, {})
     if names is not None:
         is_text = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
         if not is_text or len(names) != count:
@@ -324,13 +320,10 @@ def _unpack_features(model: Any, content: dict[str, Any]) -> None:
 
 def _numbers(value: Any) -> int:
     """How many numbers a tree holds, which bounds what scoring one row may cost."""
-    if isinstance(value, Node):
-        return sum(_numbers(item) for item in value.fields.values())
-    if isinstance(value, dict):
-        return sum(_numbers(item) for item in value.values())
-    if isinstance(value, list | tuple):
-        return sum(_numbers(item) for item in value)
-    return int(value.size) if isinstance(value, np.ndarray) else 1
+    value = value.fields if isinstance(value, Node) else value
+    if isinstance(value, dict | list | tuple):
+        return sum(map(_numbers, value.values() if isinstance(value, dict) else value))
+    return int(np.size(value)) if isinstance(value, np.ndarray) else 1
 
 
 def _try_estimator(model: Any, numbers: int) -> None:

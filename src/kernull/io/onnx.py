@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull._version import __version__
+from kernull.errors import need
 from kernull.estimators.fisher import MultiKernelFisherNull
 from kernull.kernels import FittedKernel
-from kernull.persistence.onnx_graph import GraphBuilder
 
 #: Kernels that have a graph.
 SUPPORTED = ("linear", "polynomial", "rbf")
+#: Operator set of the graphs; every onnxruntime since 2022 runs it.
+OPSET = 17
 
 
 def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
@@ -50,13 +53,14 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     if dtype not in ("float64", "float32"):
         raise ValueError(f"dtype: got {dtype!r}; expected 'float64' or 'float32'.")
     _check(model)
-    graph = GraphBuilder(dtype)
+    graph = Graph(dtype)
     fitted = model.model_
     factors, a = fitted.rule.weights * fitted.kernels.scale, fitted.rule.coef
     total: str | None = None
     j = 0
     for view in fitted.kernels.set.views:
-        rows = _scaled(graph, graph.columns("X", view.columns), view.scaler)
+        columns = graph.op("Gather", "X", graph.integers(view.columns), axis=1)
+        rows = _scaled(graph, columns, view.scaler)
         shared: dict[str, str] = {}
         for kernel in view.kernels:
             if factors[j] > 0:
@@ -69,13 +73,11 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     assert total is not None  # a ball's weights are not all zero
     if model.score_type == "distance":
         total = graph.op("Neg", graph.op("Abs", graph.op("Sub", graph.number(1.0), total)))
-    graph.name(total, "score")
+    graph.op("Identity", total, name="score")
     normal = graph.op("GreaterOrEqual", "score", graph.number(model.threshold_))
-    label = graph.op("Where", normal, graph.integers(1), graph.integers(-1))
-    graph.name(label, "label")
-    outputs = {"score": "float", "label": "int"}
+    graph.op("Where", normal, graph.integers(1), graph.integers(-1), name="label")
     about = f"{type(model).__name__} of kernull {__version__}; label -1 where score < threshold"
-    return graph.model(type(model).__name__, model.n_features_in_, outputs, about)
+    return graph.model(type(model).__name__, model.n_features_in_, about)
 
 
 def _check(model: Any) -> None:
@@ -98,11 +100,7 @@ def _check(model: Any) -> None:
             "model: scaling='quantile', which 'auto' includes, has no ONNX graph; fit with "
             "scaling=('standard', 'whiten') to export one."
         )
-    names = {
-        k.kind if k.function is None else _name(k)
-        for v in model.kernel_set_.views
-        for k in v.kernels
-    }
+    names = {_name(kernel) for view in model.kernel_set_.views for kernel in view.kernels}
     unsupported = sorted(names - set(SUPPORTED))
     if unsupported:
         raise ValueError(
@@ -111,29 +109,98 @@ def _check(model: Any) -> None:
 
 
 def _name(kernel: FittedKernel) -> str:
+    if kernel.function is None:
+        return kernel.kind
     return str(getattr(kernel.function, "__name__", type(kernel.function).__name__))
 
 
-def _scaled(graph: GraphBuilder, rows: str, scaler: Any) -> str:
+class Graph:
+    """Nodes and constants of a graph under construction; values go by their names."""
+
+    def __init__(self, dtype: str) -> None:
+        self.onnx = need("onnx", "exporting needs the package onnx: pip install kernull[onnx].")
+        self.dtype = np.dtype(dtype)
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def number(self, values: Any) -> str:
+        """A constant of the graph's floating type."""
+        return self._constant(np.asarray(values, dtype=self.dtype))
+
+    def integers(self, values: Any) -> str:
+        """A constant of integers."""
+        return self._constant(np.asarray(values, dtype=np.int64))
+
+    def _constant(self, values: Any) -> str:
+        name = f"constant_{len(self.constants)}"
+        values = np.ascontiguousarray(values).reshape(np.shape(values))
+        self.constants.append(self.onnx.numpy_helper.from_array(values, name))
+        return name
+
+    def op(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
+        """Append an operator; ``name`` is that of an output."""
+        name = name or f"{kind}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def model(self, name: str, n_features: int, about: str) -> Any:
+        """A checked model with one input ``X`` of shape (m, d), and outputs score and label."""
+        helper, types = self.onnx.helper, self.onnx.TensorProto
+        floating = types.DOUBLE if self.dtype == np.float64 else types.FLOAT
+        value = helper.make_tensor_value_info
+        given = [value("X", floating, ["m", n_features])]
+        made = [value("score", floating, ["m"]), value("label", types.INT64, ["m"])]
+        graph = helper.make_graph(self.nodes, name, given, made, self.constants)
+        version = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(
+            graph, opset_imports=version, ir_version=8, producer_name="kernull", doc_string=about
+        )
+        self.onnx.checker.check_model(model)
+        return model
+
+
+def _scaled(graph: Graph, rows: str, scaler: Any) -> str:
+    """(x - mean) / scale, and whitened rows, base z + (z D * gains) D'."""
     if scaler.kind == "none":
         return rows
-    rows = graph.standardise(rows, scaler.mean, scaler.scale)
+    # Factors are folded into matrices: onnxruntime fuses a product and the scalar after it into
+    # one operator that keeps the scalar in float32, and takes one column's scale for a scalar.
+    rows = graph.op("Sub", rows, graph.number(scaler.mean))
+    if len(scaler.scale) == 1:
+        rows = graph.op("MatMul", rows, graph.number(1.0 / scaler.scale[:, None]))
+    else:
+        rows = graph.op("Div", rows, graph.number(scaler.scale))
     if scaler.kind == "standard":
         return rows
-    return graph.whiten(rows, scaler.directions, scaler.gains, scaler.base_gain)
+    along = graph.op("MatMul", rows, graph.number(scaler.directions))
+    back = graph.op("MatMul", along, graph.number(scaler.gains[:, None] * scaler.directions.T))
+    return graph.op("Add", graph.op("Mul", rows, graph.number(scaler.base_gain)), back)
 
 
 def _kernel(
-    graph: GraphBuilder, kernel: FittedKernel, rows: str, train: Array, shared: dict[str, str]
+    graph: Graph, kernel: FittedKernel, rows: str, train: Array, shared: dict[str, str]
 ) -> str:
     """Kernel values between rows and training rows; kernels of one view share what they can."""
-    if kernel.kind == "rbf":
-        assert kernel.centre is not None
+    if kernel.kind == "rbf":  # exp(-d / (2 s^2))
         assert kernel.width is not None
         if "distances" not in shared:
-            shared["distances"] = graph.squared_distances(rows, train, kernel.centre)
-        return graph.rbf(shared["distances"], kernel.width)
+            shared["distances"] = _squared_distances(graph, rows, train, kernel.centre)
+        scaled = graph.op("Mul", shared["distances"], graph.number(-0.5 / kernel.width**2))
+        return graph.op("Exp", scaled)
     if kernel.kind == "linear":
-        return graph.products(rows, train)
-    params = kernel.params
-    return graph.polynomial(rows, train, params["gamma"], params["coef0"], params["degree"])
+        return graph.op("MatMul", rows, graph.number(train.T))
+    gamma, coef0, degree = (kernel.params[name] for name in ("gamma", "coef0", "degree"))
+    products = graph.op("MatMul", rows, graph.number(gamma * train.T))
+    return graph.op("Pow", graph.op("Add", products, graph.number(coef0)), graph.number(degree))
+
+
+def _squared_distances(graph: Graph, rows: str, train: Array, centre: Any) -> str:
+    """|x - y|^2 for all pairs, by the expansion that scikit-learn uses."""
+    rows, train = graph.op("Sub", rows, graph.number(centre)), train - centre
+    squares = graph.op("Mul", rows, rows)
+    norms = graph.op("ReduceSum", squares, graph.integers([1]), keepdims=1)
+    products = graph.op("MatMul", rows, graph.number(train.T))
+    cross = graph.op("Mul", products, graph.number(-2.0))
+    norms_of_train = graph.number((train**2).sum(axis=1))
+    total = graph.op("Add", graph.op("Add", cross, norms), norms_of_train)
+    return graph.op("Max", total, graph.number(0.0))

@@ -3,7 +3,8 @@
 A section is an object by its name and its fields. Sizes are named: wherever ``n`` stands, it is the
 same number throughout a model; a name that begins with ``_`` is a size within one section.
 Fields that are None are left out, and those that a class has a default for may be lacking: later
-versions can add some.
+versions can add some. A field is declared by what checks it: called with a value and the sizes, it
+gives the value, or raises a `ModelFileError` that says what is wrong.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Arrays:
     low: float = -np.inf
     high: float = np.inf
 
-    def check(self, value: Any, sizes: Sizes) -> Any:
-        """The array, or an error that says what is wrong."""
+    def __call__(self, value: Any, sizes: Sizes) -> Any:
+        """The array as it is."""
         if not isinstance(value, np.ndarray):
             raise ModelFileError("is no array")
         if value.dtype.kind not in {"i": "iu"}.get(self.kind, self.kind):
@@ -81,7 +82,7 @@ class Number:
     low: float = -LARGEST
     high: float = LARGEST
 
-    def check(self, value: Any, sizes: Sizes) -> float:
+    def __call__(self, value: Any, sizes: Sizes) -> float:
         """The number as a float."""
         is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not is_number or not self.low <= value <= self.high:
@@ -96,7 +97,7 @@ class Count:
     size: str | None = None
     """The size that it must be, if it is one."""
 
-    def check(self, value: Any, sizes: Sizes) -> int:
+    def __call__(self, value: Any, sizes: Sizes) -> int:
         """The number as an int."""
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
             raise ModelFileError(f"is {str(value)[:40]}, which is no count")
@@ -105,15 +106,11 @@ class Count:
         return int(value)
 
 
-@dataclass(frozen=True)
-class Flag:
+def flag(value: Any, sizes: Sizes) -> bool:
     """True or False."""
-
-    def check(self, value: Any, sizes: Sizes) -> bool:
-        """The flag."""
-        if not isinstance(value, bool | np.bool_):
-            raise ModelFileError("is neither true nor false")
-        return bool(value)
+    if not isinstance(value, bool | np.bool_):
+        raise ModelFileError("is neither true nor false")
+    return bool(value)
 
 
 @dataclass(frozen=True)
@@ -122,7 +119,7 @@ class Text:
 
     choices: tuple[str, ...] = ()
 
-    def check(self, value: Any, sizes: Sizes) -> str:
+    def __call__(self, value: Any, sizes: Sizes) -> str:
         """The text."""
         if not isinstance(value, str) or (self.choices and value not in self.choices):
             raise ModelFileError(f"is {str(value)[:40]!r}")
@@ -175,13 +172,7 @@ def _section_of(value: Any, schema: Mapping[str, Section]) -> str | None:
 
 
 def unpack(node: Any, names: tuple[str, ...], schema: Mapping[str, Section], sizes: Sizes) -> Any:
-    """The object that a node of one of these sections stands for, checked.
-
-    Raises
-    ------
-    ModelFileError
-        It says which field is wrong, and how.
-    """
+    """The object that a node of one of these sections stands for, checked field by field."""
     if not isinstance(node, Node) or node.name not in names:
         found = node.name[:40] if isinstance(node, Node) else type(node).__name__
         raise ModelFileError(f"is {found!r}; expected {' or '.join(map(repr, names))}")
@@ -212,7 +203,7 @@ def unpack(node: Any, names: tuple[str, ...], schema: Mapping[str, Section], siz
 
 def _read(value: Any, spec: Any, schema: Mapping[str, Section], sizes: Sizes) -> Any:
     if not isinstance(spec, Sections):
-        return spec.check(value, sizes)
+        return spec(value, sizes)
     if not spec.several:
         return unpack(value, spec.names, schema, sizes)
     if not isinstance(value, list) or not value:

@@ -11,7 +11,7 @@ from kernull import models
 from kernull.calibration import Calibration
 from kernull.calibration.evidence import Tails
 from kernull.errors import ModelFileError
-from kernull.io.schema import POSITIVE, Arrays, Count, Flag, Number, Section, Sections, Text
+from kernull.io.schema import POSITIVE, Arrays, Count, Number, Section, Sections, Sizes, Text, flag
 from kernull.kernels import KERNELS, FittedKernel
 from kernull.models.fused import FusedFisherRule, GaussianRule, PrincipalRule
 from kernull.models.rules import EvidenceRule
@@ -45,7 +45,7 @@ class Names:
 
     size: str
 
-    def check(self, value: Any, sizes: dict[str, int]) -> tuple[str, ...]:
+    def __call__(self, value: Any, sizes: Sizes) -> tuple[str, ...]:
         """The names."""
         if not isinstance(value, tuple) or not all(isinstance(name, str) for name in value):
             raise ModelFileError("are no names")
@@ -54,37 +54,26 @@ class Names:
         return value
 
 
-@dataclass(frozen=True)
-class Parameters:
+def parameters(value: Any, sizes: Sizes) -> dict[str, float]:
     """A dictionary of numbers by name."""
-
-    def check(self, value: Any, sizes: dict[str, int]) -> dict[str, float]:
-        """The dictionary."""
-        if not isinstance(value, dict):
-            raise ModelFileError("are no parameters")
-        return {Text().check(k, sizes): Number().check(v, sizes) for k, v in value.items()}
+    if not isinstance(value, dict):
+        raise ModelFileError("are no parameters")
+    return {Text()(name, sizes): Number()(number, sizes) for name, number in value.items()}
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """A short tuple of numbers."""
-
-    lengths: tuple[int, ...]
-
-    def check(self, value: Any, sizes: dict[str, int]) -> tuple[float, ...]:
-        """The numbers."""
-        if not isinstance(value, tuple) or len(value) not in self.lengths:
-            raise ModelFileError("are not as many numbers as there should be")
-        return tuple(Number().check(item, sizes) for item in value)
+def description(value: Any, sizes: Sizes) -> tuple[float, ...]:
+    """The one or two numbers that describe a machine of support vectors."""
+    if not isinstance(value, tuple) or len(value) not in (1, 2):
+        raise ModelFileError("are not as many numbers as there should be")
+    return tuple(Number()(item, sizes) for item in value)
 
 
-@dataclass(frozen=True)
 class History:
     """Lines of a solver's history, kept as an array of three columns."""
 
-    def check(self, value: Any, sizes: dict[str, int]) -> tuple[Record, ...]:
+    def __call__(self, value: Any, sizes: Sizes) -> tuple[Record, ...]:
         """The lines."""
-        lines = Arrays("f", (("_lines", 3),), finite=False).check(value, {})
+        lines = floats("_lines", 3, finite=False)(value, {})
         return tuple(Record(*line) for line in lines.tolist())
 
     def write(self, value: tuple[Record, ...]) -> Any:
@@ -92,7 +81,7 @@ class History:
         return np.array(value, dtype=float).reshape(-1, 3)
 
 
-def _kernel_set(kernels: KernelSet, sizes: dict[str, int]) -> str | None:
+def _kernel_set(kernels: KernelSet, sizes: Sizes) -> str | None:
     count = sum(len(view.kernels) for view in kernels.views)
     if count != len(kernels.kernel_names):
         return f"{count} kernels for {len(kernels.kernel_names)} names"
@@ -101,7 +90,7 @@ def _kernel_set(kernels: KernelSet, sizes: dict[str, int]) -> str | None:
     return None
 
 
-def _view(view: ScaledView, sizes: dict[str, int]) -> str | None:
+def _view(view: ScaledView, sizes: Sizes) -> str | None:
     if not view.kernels:
         return f"the view {view.name[:40]!r} has no kernels"
     if not view.train.size:
@@ -117,7 +106,7 @@ def _view(view: ScaledView, sizes: dict[str, int]) -> str | None:
     return None if size <= 2 * LARGEST else "rows that are too large to be squared"
 
 
-def _scaler(scaler: ViewScaler, sizes: dict[str, int]) -> str | None:
+def _scaler(scaler: ViewScaler, sizes: Sizes) -> str | None:
     if scaler.kind == "quantile":
         return _knots(scaler)
     if scaler.kind != "none" and (scaler.mean is None or scaler.scale is None):
@@ -142,14 +131,14 @@ def _knots(scaler: ViewScaler) -> str | None:
     return None if rises[within].all() else "knots that do not rise"
 
 
-def _kernel(kernel: FittedKernel, sizes: dict[str, int]) -> str | None:
+def _kernel(kernel: FittedKernel, sizes: Sizes) -> str | None:
     if kernel.metric is not None and (kernel.width is None or kernel.centre is None):
         return f"{kernel.kind} without a width"
     wanted = {"gamma", "coef0", "degree"} if kernel.kind == "polynomial" else set()
     return None if wanted <= set(kernel.params) else f"{kernel.kind} without its parameters"
 
 
-def _tails(tails: Tails, sizes: dict[str, int]) -> str | None:
+def _tails(tails: Tails, sizes: Sizes) -> str | None:
     if not tails.n or (np.diff(tails.ordered, axis=0) < 0).any():
         return "scores that are not in order"
     if (np.diff(tails.counts, axis=0, prepend=0.0) <= 0).any():
@@ -159,7 +148,7 @@ def _tails(tails: Tails, sizes: dict[str, int]) -> str | None:
     return None
 
 
-def _evidence(rule: EvidenceRule, sizes: dict[str, int]) -> str | None:
+def _evidence(rule: EvidenceRule, sizes: Sizes) -> str | None:
     J = len(rule.weights)
     if rule.tails.ordered.shape[1] != 2 * J or rule.total.ordered.shape[1] != 1:
         return "tails of other kernels"
@@ -177,7 +166,7 @@ def _evidence(rule: EvidenceRule, sizes: dict[str, int]) -> str | None:
     return "rows that are not there" if (rows < 0).any() or rows.max() >= sizes["n"] else None
 
 
-def _calibration(calibration: Calibration, sizes: dict[str, int]) -> str | None:
+def _calibration(calibration: Calibration, sizes: Sizes) -> str | None:
     if not len(calibration.scores) or (np.diff(calibration.scores) < 0).any():
         return "scores that are not in order"
     counts = calibration.counts
@@ -196,7 +185,7 @@ def _has_weights(model: models.KernelModel) -> bool:
     return model.left_out is not None or not model.knows_contributions
 
 
-def _model(model: models.KernelModel, sizes: dict[str, int]) -> str | None:
+def _model(model: models.KernelModel, sizes: Sizes) -> str | None:
     if not model.calibration.is_threshold(model.threshold, model.false_alarm_rate):
         return "a threshold that contradicts its calibration"
     J, n = len(model.kernels.names), model.kernels.n
@@ -257,7 +246,7 @@ SCHEMA: dict[str, Section] = {
     }, _scaler),
     "kernel": Section(FittedKernel, {
         "kind": Text(tuple(KERNELS)), "width": Number(POSITIVE), "factor": Number(POSITIVE),
-        "centre": floats("_d", low=-2 * LARGEST, high=2 * LARGEST), "params": Parameters(),
+        "centre": floats("_d", low=-2 * LARGEST, high=2 * LARGEST), "params": parameters,
         "function": Text(),  # a function is refused when it is written
     }, _kernel),
     "fisher": Section(models.FisherRule, {
@@ -289,11 +278,11 @@ SCHEMA: dict[str, Section] = {
         "eigenvalues": floats("_m"), "constant_diagonal": floats("J"),
     }),
     "support": Section(SupportRule, {
-        "weights": _FACTORS, "coef": floats("n"), "description": Numbers((1, 2)),
+        "weights": _FACTORS, "coef": floats("n"), "description": description,
         "constant_diagonal": floats("J"),
     }),
     "calibration": Section(Calibration, {
-        "scores": floats("m"), "counts": floats("m"), "smooth": Flag(),
+        "scores": floats("m"), "counts": floats("m"), "smooth": flag,
     }, _calibration),
     "certificate": Section(models.Certificate, {
         "gap": Number(-np.inf, np.inf), "n_iter": Count(), "solver": Text(), "history": History(),

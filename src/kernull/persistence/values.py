@@ -58,34 +58,28 @@ def encode(value: Any, tensors: list[np.ndarray[Any, Any]], path: str = "") -> A
     if isinstance(value, list):
         return [encode(item, tensors, f"{path}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, tuple):
-        items = [encode(item, tensors, f"{path}[{i}]") for i, item in enumerate(value)]
-        return {"$": "tuple", "items": items}
+        return {"$": "tuple", "items": encode(list(value), tensors, path)}
     if isinstance(value, slice):
         ends = [value.start, value.stop, value.step]
-        return {"$": "slice", "items": [encode(end, tensors, path) for end in ends]}
+        return {"$": "slice", "items": encode(ends, tensors, path)}
     if isinstance(value, dict):
         pairs = [
             [encode(key, tensors, path), encode(item, tensors, f"{path}.{key}".lstrip("."))]
             for key, item in value.items()
         ]
         return {"$": "dict", "items": pairs}
-    if isinstance(value, type) and issubclass(value, np.generic):
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return {"$": "dtype", "value": np.dtype(value).name}
-    if isinstance(value, np.dtype):
-        return {"$": "dtype", "value": value.name}
     if isinstance(value, Node):
         fields = {key: encode(item, tensors, f"{path}.{key}") for key, item in value.fields.items()}
         return {"$": "node", "name": value.name, "fields": fields}
-    raise TypeError(
-        f"{path or 'value'}: cannot be written to a model file: {_describe(value)}. Files hold "
-        "numbers, strings, arrays and containers of these, never code."
-    )
-
-
-def _describe(value: Any) -> str:
+    what = f"a value of type {type(value).__module__}.{type(value).__qualname__}"
     if callable(value):
-        return f"the callable {getattr(value, '__name__', type(value).__name__)!r}"
-    return f"a value of type {type(value).__module__}.{type(value).__qualname__}"
+        what = f"the callable {getattr(value, '__name__', type(value).__name__)!r}"
+    raise TypeError(
+        f"{path or 'value'}: cannot be written to a model file: {what}. Files hold numbers, "
+        "strings, arrays and containers of these, never code."
+    )
 
 
 def _encode_array(value: np.ndarray[Any, Any], tensors: list[Any], path: str) -> Any:
