@@ -28,7 +28,6 @@ class MultiViewData:
 
     Examples
     --------
-    >>> from kernull.datasets import load_breast_cancer_views
     >>> data = load_breast_cancer_views()
     >>> {name: view.shape for name, view in data.views.items()}
     {'mean': (569, 10), 'error': (569, 10), 'worst': (569, 10)}
@@ -64,26 +63,21 @@ WINE_VIEWS = {
 def load_wine_views() -> MultiViewData:
     """Load the wines of three growers as four views of thirteen measurements.
 
-    The grouping (body, minerals, phenols, colour) is ours.
-
-    Returns
-    -------
-    MultiViewData
-        178 rows; classes 0, 1, 2 with 59, 71, 48 rows.
+    The grouping (body, minerals, phenols, colour) is ours. 178 rows; classes 0, 1, 2 with
+    59, 71, 48 rows.
 
     Examples
     --------
-    >>> from kernull.datasets import load_wine_views
     >>> {name: view.shape[1] for name, view in load_wine_views().views.items()}
     {'body': 3, 'minerals': 3, 'phenols': 4, 'colour': 3}
     """
     bunch: Any = load_wine()
-    column = {name: i for i, name in enumerate(bunch.feature_names)}
+    columns = dict(zip(bunch.feature_names, bunch.data.T, strict=True))
     views = {
-        view: np.asarray(bunch.data[:, [column[name] for name in names]], dtype=np.float64)
+        view: np.column_stack([columns[name] for name in names])
         for view, names in WINE_VIEWS.items()
     }
-    return MultiViewData(views, np.asarray(bunch.target, np.int64), "wine", dict(WINE_VIEWS))
+    return MultiViewData(views, bunch.target.astype(np.int64), "wine", dict(WINE_VIEWS))
 
 
 def load_breast_cancer_views() -> MultiViewData:
@@ -93,14 +87,10 @@ def load_breast_cancer_views() -> MultiViewData:
     the standard error of that mean, and the mean of the three largest ("worst") values. Each
     summary is a view.
 
-    Returns
-    -------
-    MultiViewData
-        569 rows; class 0 malignant (212 rows), 1 benign (357 rows).
+    569 rows; class 0 malignant (212 rows), 1 benign (357 rows).
 
     Examples
     --------
-    >>> from kernull.datasets import load_breast_cancer_views
     >>> load_breast_cancer_views().feature_names["worst"][:2]
     ('worst radius', 'worst texture')
     """
@@ -109,7 +99,7 @@ def load_breast_cancer_views() -> MultiViewData:
     blocks = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
     views = {view: np.array(bunch.data[:, block], np.float64) for view, block in blocks.items()}
     by_view = {view: names[block] for view, block in blocks.items()}
-    return MultiViewData(views, np.asarray(bunch.target, np.int64), "breast cancer", by_view)
+    return MultiViewData(views, bunch.target.astype(np.int64), "breast cancer", by_view)
 
 
 def load_digits_views() -> MultiViewData:
@@ -120,14 +110,10 @@ def load_digits_views() -> MultiViewData:
     :math:`k < 8`, :math:`l < 5`, of the two-dimensional discrete Fourier transform, which do not
     change when the image is shifted cyclically. (The other 24 repeat these, as images are real.)
 
-    Returns
-    -------
-    MultiViewData
-        1797 rows; classes are the digits 0 to 9.
+    1797 rows; classes are the digits 0 to 9.
 
     Examples
     --------
-    >>> from kernull.datasets import load_digits_views
     >>> {name: view.shape for name, view in load_digits_views().views.items()}
     {'pixels': (1797, 64), 'profiles': (1797, 16), 'fourier': (1797, 40)}
     """
@@ -144,4 +130,4 @@ def load_digits_views() -> MultiViewData:
         "profiles": tuple(f"{axis}_{i}" for axis in ("row", "column") for i in range(8)),
         "fourier": tuple(f"fourier_{k}_{m}" for k in range(8) for m in range(5)),
     }
-    return MultiViewData(views, np.asarray(bunch.target, np.int64), "digits", names)
+    return MultiViewData(views, bunch.target.astype(np.int64), "digits", names)

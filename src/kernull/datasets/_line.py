@@ -53,11 +53,8 @@ class LineData:
     @property
     def slices(self) -> dict[str, slice]:
         """The columns of each instrument by position, for arrays."""
-        ends = np.cumsum([len(names) for names in self.views.values()]).tolist()
-        return {
-            view: slice(end - len(names), end)
-            for (view, names), end in zip(self.views.items(), ends, strict=True)
-        }
+        places = {view: [self.columns.index(name) for name in n] for view, n in self.views.items()}
+        return {view: slice(at[0], at[-1] + 1) for view, at in places.items()}
 
     @property
     def parts(self) -> list[str]:
@@ -103,14 +100,10 @@ def make_line(n_good: int = 400, n_new: int = 300, *, random_state: int = 0) -> 
     random_state : int
         Seed.
 
-    Returns
-    -------
-    LineData
 
     Examples
     --------
     >>> from kernull import MultiKernelFisherNull
-    >>> from kernull.datasets import make_line
     >>> line = make_line()
     >>> model = MultiKernelFisherNull(views=line.slices).fit(line.good)
     >>> flagged = model.predict(line.new) == -1

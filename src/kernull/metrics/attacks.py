@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,11 @@ from kernull.metrics._checks import OUTLIER, TARGET, checked, checked_threshold,
 
 @dataclass(frozen=True)
 class AttackErrors:
-    """APCER by attack instrument.
+    """APCER by attack instrument: rates of accepted attacks, in order of first appearance.
 
     Attributes
     ----------
     by_instrument : dict
-        Rate of accepted attacks for each instrument, in order of first appearance.
     """
 
     by_instrument: dict[Hashable, float]
@@ -51,24 +51,13 @@ def apcer(
     ----------
     {y_true, scores, threshold, instruments}
 
-    Returns
-    -------
-    AttackErrors
-        ``by_instrument`` maps each instrument to its rate; ``max`` is the largest.
 
     Examples
     --------
-    >>> from kernull.metrics import apcer
-    >>> rates = apcer(
-    ...     [1, -1, -1, -1, -1],
-    ...     [0.9, 0.8, 0.1, 0.2, 0.3],
-    ...     threshold=0.5,
-    ...     instruments=["", "print", "print", "replay", "replay"],
-    ... )
-    >>> rates.by_instrument
-    {'print': 0.5, 'replay': 0.0}
-    >>> rates.max
-    0.5
+    >>> made_with = ["", "print", "print", "replay", "replay"]
+    >>> rates = apcer([1, -1, -1, -1, -1], [0.9, 0.8, 0.1, 0.2, 0.3], 0.5, instruments=made_with)
+    >>> rates.by_instrument, rates.max
+    ({'print': 0.5, 'replay': 0.0}, 0.5)
     """
     y, s = checked(y_true, scores)
     split(y, s, need=(OUTLIER,))
@@ -90,14 +79,8 @@ def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     ----------
     {y_true, scores, threshold}
 
-    Returns
-    -------
-    float
-        The rate, in [0, 1].
-
     Examples
     --------
-    >>> from kernull.metrics import bpcer
     >>> bpcer([1, 1, 1, 1, -1], [0.9, 0.8, 0.5, 0.1, 0.2], threshold=0.5)
     0.25
     """
@@ -112,22 +95,15 @@ def acer(
 ) -> float:
     r"""Average classification error rate, with the worst instrument counted.
 
-    .. math::
-
-        \mathrm{ACER}(t) = \tfrac12 \left( \max_q \mathrm{APCER}_q(t) + \mathrm{BPCER}(t) \right)
+    .. math:: \mathrm{ACER}(t) = (\max_q \mathrm{APCER}_q(t) + \mathrm{BPCER}(t)) / 2
 
     Parameters
     ----------
     {y_true, scores, threshold, instruments}
 
-    Returns
-    -------
-    float
-        The rate, in [0, 1].
 
     Examples
     --------
-    >>> from kernull.metrics import acer
     >>> acer([1, 1, -1, -1], [0.9, 0.2, 0.8, 0.1], threshold=0.5, instruments=["", "", "a", "b"])
     0.75
     """
@@ -176,14 +152,8 @@ def hter(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     ----------
     {y_true, scores, threshold}
 
-    Returns
-    -------
-    float
-        The rate, in [0, 1].
-
     Examples
     --------
-    >>> from kernull.metrics import hter
     >>> hter([1, 1, -1, -1], [0.9, 0.4, 0.6, 0.1], threshold=0.5)
     0.5
     """
@@ -201,14 +171,8 @@ def g_mean(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     ----------
     {y_true, scores, threshold}
 
-    Returns
-    -------
-    float
-        The mean, in [0, 1]; 1 is best.
-
     Examples
     --------
-    >>> from kernull.metrics import g_mean
     >>> g_mean([1, 1, -1, -1], [0.9, 0.4, 0.2, 0.1], threshold=0.5)
     0.7071067811865476
     """
@@ -231,14 +195,9 @@ def bpcer_at_apcer(
         The APCER allowed, in [0, 1]; 0.05 gives what is often called BPCER20.
     {instruments}
 
-    Returns
-    -------
-    float
-        The rate, in [0, 1]; 0 is best.
 
     Examples
     --------
-    >>> from kernull.metrics import bpcer_at_apcer
     >>> bpcer_at_apcer([1, 1, 1, -1, -1], [0.9, 0.5, 0.3, 0.4, 0.1], level=0.0)
     0.3333333333333333
     """
@@ -249,11 +208,9 @@ def bpcer_at_apcer(
     # APCER falls just above each attack score and nowhere else; the first threshold accepts all.
     steps: NDArray[np.float64] = np.unique(s[y == OUTLIER])
     thresholds = np.concatenate([[s.min()], np.nextafter(steps, np.inf)])
-    low, high = 0, len(thresholds) - 1
-    while low < high:  # the rate falls along the thresholds, and is 0 at the last
-        middle = (low + high) // 2
-        if apcer(y, s, float(thresholds[middle]), instruments=instruments).max <= level:
-            high = middle
-        else:
-            low = middle + 1
-    return bpcer(y, s, float(thresholds[low]))
+
+    def allowed(threshold: float) -> bool:
+        return apcer(y, s, threshold, instruments=instruments).max <= level
+
+    # The rate falls along the thresholds, and is 0 at the last.
+    return bpcer(y, s, float(thresholds[bisect_left(thresholds, True, key=allowed)]))

@@ -21,10 +21,8 @@ class EqualErrorRate:
         The interpolated equal error rate, in [0, 1].
     threshold : float
         A finite threshold whose two error rates are as close to each other as possible.
-    false_accept : float
-        FAR at ``threshold``, on the same samples.
-    false_reject : float
-        FRR at ``threshold``, on the same samples.
+    false_accept, false_reject : float
+        FAR and FRR at ``threshold``, on the same samples.
     """
 
     rate: float
@@ -46,14 +44,9 @@ def auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     ----------
     {y_true, scores}
 
-    Returns
-    -------
-    float
-        The area, in [0, 1].
 
     Examples
     --------
-    >>> from kernull.metrics import auc
     >>> auc([1, 1, -1, -1], [0.9, 0.4, 0.5, 0.1])
     0.75
     """
@@ -88,14 +81,9 @@ def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
     ----------
     {y_true, scores}
 
-    Returns
-    -------
-    EqualErrorRate
-        The rate, the threshold, and both error rates at that threshold.
 
     Examples
     --------
-    >>> from kernull.metrics import eer
     >>> eer([1, 1, 1, 1, -1, -1, -1, -1], [8, 7, 6, 2, 5, 4, 3, 1]).rate
     0.25
     """
@@ -135,19 +123,11 @@ def threshold_at_eer(y_true: ArrayLike, scores: ArrayLike) -> float:
     ----------
     {y_true, scores}
 
-    Returns
-    -------
-    float
-        The threshold; accept where ``score >= threshold``.
 
     Examples
     --------
-    >>> from kernull.metrics import acer, threshold_at_eer
-    >>> t = threshold_at_eer([1, 1, -1, -1], [4.0, 3.0, 1.0, 0.0])
-    >>> t
+    >>> threshold_at_eer([1, 1, -1, -1], [4.0, 3.0, 1.0, 0.0])
     2.0
-    >>> acer([1, 1, -1, -1], [4.0, 1.5, 3.0, 0.0], t)
-    0.5
     """
     return eer(y_true, scores).threshold
 
