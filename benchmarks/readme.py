@@ -142,11 +142,11 @@ def readme(text: str, results: Path = RESULTS) -> str:
 def draw(folder: Path = ROOT / "docs" / "_static") -> None:
     """The picture of README, for a desk and for a phone."""
     from benchmarks.phone_picture import SIZE, draw_narrow
-    from kernull.demo import find
+    from kernull.demo import Findings
     from kernull.demo.picture import draw_part
 
     with tempfile.TemporaryDirectory() as place:
-        found = find(Path(place))
+        found = Findings(Path(place))
         draw_part(found, folder / "part.png")
         draw_part(found, folder / "part-phone.png", draw_narrow, SIZE)
 

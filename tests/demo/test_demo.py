@@ -10,14 +10,14 @@ from rich.console import Console
 
 from benchmarks.phone_picture import SIZE as NARROW
 from benchmarks.phone_picture import draw_narrow
-from kernull.demo import find, in_range
+from kernull.demo import Findings, in_range
 from kernull.demo.comparison import OURS, comparison_grid, entrants
 from kernull.demo.picture import draw_part, drawn, typical_finding
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    return find(tmp_path_factory.mktemp("line"))
+    return Findings(tmp_path_factory.mktemp("line"))
 
 
 def text(*grids) -> str:

@@ -12,7 +12,6 @@ import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -21,7 +20,7 @@ from rich.progress import Progress
 from rich.table import Table as Grid
 
 from kernull._typing import Mask
-from kernull.datasets import LineData, make_line
+from kernull.datasets import make_line
 from kernull.demo.comparison import comparison, comparison_grid
 from kernull.demo.picture import draw_part
 from kernull.estimators import MultiKernelFisherNull
@@ -32,7 +31,7 @@ from kernull.models.explanation import MOST_TIMES, Explanation, one_in, two_digi
 from kernull.report import save_report
 from kernull.tables import Table, TableViews, attach_views, read_table
 
-__all__ = ["Findings", "find", "main"]
+__all__ = ["Findings", "main"]
 
 OUT = Path("demo")
 #: Findings that are printed; the report has all.
@@ -40,13 +39,14 @@ SHOWN = 8
 
 
 class Findings:
-    """What the model found among the new parts that ``line.write`` put there, oddest first."""
+    """Tables of a line, written into a folder, and what is found among its new parts."""
 
-    def __init__(self, line: LineData, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.line = make_line()
+        self.line.write(folder)
         started = time.perf_counter()
-        self.line, self.rows = line, _table(folder / "new.csv")
-        good = _table(folder / "good.csv")
-        self.table = TableViews(views=line.views).fit(good)
+        good, self.rows = _table(folder / "good.csv"), _table(folder / "new.csv")
+        self.table = TableViews(views=self.line.views).fit(good)
         X = self.table.transform(good)
         self.model = MultiKernelFisherNull(views=self.table.views_, false_alarm_rate=0.05).fit(X)
         self.seconds = time.perf_counter() - started
@@ -69,11 +69,9 @@ class Findings:
         """The first findings as a table."""
         title = f"The {most} parts that stand out most"
         grid = Grid(title=title, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-        grid.add_column("part")
-        grid.add_column("1 good part in", justify="right", no_wrap=True)
-        grid.add_column("view")
-        grid.add_column("column (usual for such)")
-        grid.add_column("inspector")
+        for name in ("part", "1 good part in", "view", "column (usual for such)", "inspector"):
+            grid.add_column(name)
+        grid.columns[1].justify, grid.columns[1].no_wrap = "right", True
         shares, rarity = self.why.shares, self.why.rarity
         assert rarity is not None
         limit = MOST_TIMES * len(self.line.good)
@@ -109,12 +107,6 @@ def in_range(reason: TableReason) -> str:
     return f"{reason.column} {reason.value} ({usual})"
 
 
-def find(folder: Path) -> Findings:
-    """Write the tables of the line into a folder, learn, judge and explain."""
-    line = make_line()
-    return Findings(line, line.write(folder))
-
-
 def _table(path: Path) -> Table:
     """A table as the model may see it: what the inspector found comes later."""
     table = read_table(path)
@@ -143,10 +135,9 @@ def _write_report(found: Findings, folder: Path) -> Path:
 def main(folder: str | Path = OUT, *, quiet: bool = False) -> int:
     """Run the demo: tables, model, picture and report go into a folder; gives the exit status."""
     console, out = Console(), Path(folder)
-    results: dict[str, Any] = {}
     with warnings.catch_warnings(), Progress(console=console, transient=True, disable=quiet) as bar:
         warnings.simplefilter("ignore")
-        found = find(out)
+        found = Findings(out)
         bar.console.print(found.words(), found.grid(), "")
         task = bar.add_task("Comparing on data of scikit-learn", total=None)
         results = comparison(lambda done, of: bar.update(task, completed=done, total=of))
@@ -156,9 +147,6 @@ def main(folder: str | Path = OUT, *, quiet: bool = False) -> int:
             picture = str(draw_part(found, out / "part.png"))
     console.print(f"Picture: {picture}", markup=False)
     console.print(f"Report: {page}", markup=False, soft_wrap=True)
-    console.print(
-        f"Go on: kernull explain {out}/line.kernull {out}/new.csv --id part --flagged",
-        markup=False,
-        soft_wrap=True,
-    )
+    go_on = f"Go on: kernull explain {out}/line.kernull {out}/new.csv --id part --flagged"
+    console.print(go_on, markup=False, soft_wrap=True)
     return 0

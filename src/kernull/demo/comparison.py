@@ -12,16 +12,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table as Grid
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from kernull._typing import Array
-from kernull.datasets import (
-    MultiViewData,
-    load_breast_cancer_views,
-    load_digits_views,
-    load_wine_views,
-)
+from kernull.datasets import load_breast_cancer_views, load_digits_views, load_wine_views
 from kernull.errors import MissingDependencyError
 from kernull.estimators import MultiKernelFisherNull
 from kernull.methods import pyod_detector
@@ -53,29 +49,26 @@ class Problem:
 
 def problems() -> list[Problem]:
     """Wine (one grower), breast cancer (benign) and digits (the eights), as several views."""
-
-    def problem(title: str, data: MultiViewData, target: int) -> Problem:
-        table, views = join_views(data.views)
-        return Problem(title, table, views, data.one_class(target))
-
+    sets = ((load_wine_views(), 0), (load_breast_cancer_views(), 1), (load_digits_views(), 8))
     return [
-        problem("wine", load_wine_views(), 0),
-        problem("breast cancer", load_breast_cancer_views(), 1),
-        problem("digits", load_digits_views(), 8),
+        Problem(data.name, *join_views(data.views), data.one_class(target)) for data, target in sets
     ]
 
 
 def entrants(views: Any, seed: int) -> dict[str, Any]:
-    """Detectors as their documentation calls them, each told the share of false alarms."""
-    out: dict[str, Any] = {
-        OURS: MultiKernelFisherNull(views=views, false_alarm_rate=RATE),
+    """Detectors as their documentation calls them, each told the share of false alarms.
+
+    All but ours get standardised columns.
+    """
+    others: dict[str, Any] = {
         "OneClassSVM": OneClassSVM(nu=RATE),
         "IsolationForest": IsolationForest(contamination=RATE, random_state=seed),
         "LocalOutlierFactor": LocalOutlierFactor(novelty=True, contamination=RATE),
     }
     with contextlib.suppress(MissingDependencyError):  # an extra: who has it sees it
-        out["PyOD KNN"] = pyod_detector("KNN", contamination=RATE)
-    return out
+        others["PyOD KNN"] = pyod_detector("KNN", contamination=RATE)
+    scaled = {name: make_pipeline(StandardScaler(), other) for name, other in others.items()}
+    return {OURS: MultiKernelFisherNull(views=views, false_alarm_rate=RATE), **scaled}
 
 
 def comparison(
@@ -92,20 +85,14 @@ def comparison(
         for seed in range(REPEATS):
             train, test, y = problem.split(seed)
             for name, detector in entrants(problem.views, seed).items():
-                scores, flagged = _judge(name, detector, train, test)
+                scores, flagged = _judge(name, detector.fit(train), test)
                 found.setdefault(name, []).append((auc(y, scores), flagged[y == 1].mean()))
             step(k * REPEATS + seed + 1, len(todo) * REPEATS)
     return out
 
 
-def _judge(name: str, detector: Any, train: Array, test: Array) -> tuple[Array, Array]:
-    """Scores, higher for normal, and flags; all but ours get standardised columns."""
-    if name == OURS:
-        model = detector.fit(train)
-    else:
-        scaler = StandardScaler().fit(train)
-        train, test = scaler.transform(train), scaler.transform(test)
-        model = detector.fit(train)
+def _judge(name: str, model: Any, test: Array) -> tuple[Array, Array]:
+    """Scores, higher for normal, and flags."""
     if name.startswith("PyOD"):  # there, higher is more abnormal and 1 is an outlier
         return -model.decision_function(test), model.predict(test) == 1
     return np.asarray(model.score_samples(test)), model.predict(test) == -1

@@ -14,7 +14,15 @@ from kernull.inspection import TableReason
 from kernull.metrics import auc
 from kernull.models.explanation import Explanation, n_std
 from kernull.report import _model_card as card
-from kernull.report._findings import Drift, Group, TimeLine, reasons_of, table_findings
+from kernull.report._findings import (
+    Drift,
+    Group,
+    TimeLine,
+    drifts,
+    groups_of,
+    reasons_of,
+    time_line,
+)
 from kernull.tables import TableViews, as_table
 
 #: Bins of the histogram of scores, and rates of the calibration table.
@@ -165,15 +173,14 @@ def gather(
     shares = np.searchsorted(np.sort(p_values), levels, side="right") / len(p_values)
     history = getattr(model, "history_", ())
     gap = getattr(model, "gap_", None)
-    groups, times, drifted = (
-        ((), None, ())
-        if table is None or rows is None
-        else table_findings(table, rows, flagged, absent)
-    )
+    findings: Any = ((), None, ())
+    if table is not None and rows is not None:
+        findings = (groups_of(table, rows, flagged), time_line(table, rows, flagged))
+        findings = (*findings, drifts(table, rows, absent))
     return Content(
         estimator=type(model).__name__,
         n_rows=len(numbers),
-        n_train=card.training_rows(model),
+        n_train=int(model.bank_.n),
         n_features=int(model.n_features_in_),
         n_flagged=int(flagged.sum()),
         rate=float(model.false_alarm_rate_),
@@ -189,9 +196,9 @@ def gather(
         series=series,
         outline=outline,
         rows=_rows(order, names, judgement, labels, why, columns),
-        groups=groups,
-        times=times,
-        drifts=drifted,
+        groups=findings[0],
+        times=findings[1],
+        drifts=findings[2],
         p_curve=_curve(levels, shares),
         rates=_rates(model, p_values),
         calibration_rows=round(model.calibration_.total),
@@ -207,7 +214,7 @@ def gather(
 
 
 def can_explain(model: Any) -> bool:
-    """Whether a fitted model's scores can be taken apart by view.
+    """Whether a model's scores can be taken apart by view.
 
     Parameters
     ----------

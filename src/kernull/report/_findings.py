@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,21 +98,14 @@ def reasons_of(
     }  # fmt: skip
 
 
-def table_findings(
-    table: TableViews, rows: Table, flagged: Mask, absent: Sequence[str]
-) -> tuple[tuple[Group, ...], TimeLine | None, tuple[Drift, ...]]:
-    """What a table tells: groups of flagged rows, when they came, and columns that drifted."""
-    times = first_time(table, rows)
-    line = None if times is None else time_line(*times, flagged)
-    return groups_of(columns_for_groups(table, rows), flagged), line, drifts(table, rows, absent)
-
-
-def groups_of(columns: Mapping[str, Sequence[str]], flagged: Mask) -> tuple[Group, ...]:
-    """Flagged rows by the values of some columns; those with few values only."""
+def groups_of(table: TableViews, rows: Table, flagged: Mask) -> tuple[Group, ...]:
+    """Flagged rows by the values of categories, learned from or not; those with few values only."""
     found = []
-    for name, cells in columns.items():
+    for column in table.columns_:
+        if column.kind != "category" or column.name not in rows.columns:
+            continue
         values, codes, counts = np.unique(
-            np.asarray(cells, dtype=str), return_inverse=True, return_counts=True
+            np.asarray(rows.text(column.name)), return_inverse=True, return_counts=True
         )
         if not 2 <= len(values) <= 50:
             continue
@@ -125,45 +118,49 @@ def groups_of(columns: Mapping[str, Sequence[str]], flagged: Mask) -> tuple[Grou
             unusual = binom.sf(odd[v] - 1, counts[v], share) < 0.01 / len(values)
             entries.append((str(value) or "(empty)", int(counts[v]), int(odd[v]), bool(unusual)))
         entries.sort(key=lambda entry: -entry[2] / entry[1])
-        found.append(Group(name, tuple(entries[:GROUP_VALUES])))
+        found.append(Group(column.name, tuple(entries[:GROUP_VALUES])))
     return tuple(found)
 
 
-def time_line(column: str, times: Array, flagged: Mask) -> TimeLine | None:
-    """Flagged rows over time, in bins of equal length."""
+def time_line(table: TableViews, rows: Table, flagged: Mask) -> TimeLine | None:
+    """Flagged rows over the time that the first column of dates has, in bins of equal length."""
+    # A time of day alone makes no line.
+    dates = (c for c in table.columns_ if c.kind == "date" and not (c.form or "").startswith("%H"))
+    column = next((column for column in dates if column.name in rows.columns), None)
+    if column is None:
+        return None
+    times = as_dates(rows.columns[column.name], column.form or "iso")
     known = ~np.isnat(times)
     seconds = times[known].astype("datetime64[s]").astype(np.int64).astype(float)
     if len(seconds) < 2 or np.ptp(seconds) == 0:
         return None
     bins = min(TIME_BINS, max(4, len(seconds) // 5))
     edges = np.linspace(seconds.min(), seconds.max(), bins + 1)
-    rows = np.histogram(seconds, edges)[0]
+    count = np.histogram(seconds, edges)[0]
     odd = np.histogram(seconds[flagged[known]], edges)[0]
     labels = [
         str(np.datetime64(int(edge), "s")).replace("T", " ")[: 10 if np.ptp(seconds) > 4e6 else 16]
         for edge in edges[:-1]
     ]
-    return TimeLine(column, tuple(labels), tuple(rows.tolist()), tuple(odd.tolist()))
+    return TimeLine(column.name, tuple(labels), tuple(count.tolist()), tuple(odd.tolist()))
 
 
 def drifts(table: TableViews, rows: Table, absent: Sequence[str] = ()) -> tuple[Drift, ...]:
     """Columns whose values differ most from those of the training rows, beyond chance."""
-    found = []
+    found: list[Drift | None] = []
     for column in table.used_:
-        values = table.category_values(column)
         if column not in rows.columns or column in absent:
             continue
-        if values is None:
-            j = table.blocks_[table.used_.index(column)]
-            if len(j) > 1:  # a date
-                continue
+        values, places = table.category_values(column), table.blocks_[table.used_.index(column)]
+        if values is not None:
+            texts = as_text(rows.columns[column])
+            found.append(_category_drift(table, column, values, texts))
+        elif len(places) == 1:  # no date
             new = rows.parse(column)[0]
-            drift = _number_drift(column, table.filler_, j[0], new[np.isfinite(new)])
-        else:
-            drift = _category_drift(table, column, values, as_text(rows.columns[column]))
-        if drift is not None:
-            found.append(drift)
-    return tuple(sorted(found, key=lambda drift: -drift.distance)[:DRIFTING])
+            new = new[np.isfinite(new)]
+            found.append(_number_drift(column, table.filler_, places[0], new))
+    beyond = [drift for drift in found if drift is not None]
+    return tuple(sorted(beyond, key=lambda drift: -drift.distance)[:DRIFTING])
 
 
 def _number_drift(column: str, filler: GapFiller, j: int, new: Array) -> Drift | None:
@@ -246,21 +243,3 @@ def _category_drift(
 def _chance(n: int, m: int) -> float:
     """A distance that two samples of one kind reach once in a thousand times (Smirnov)."""
     return 1.95 * float(np.sqrt(1.0 / max(n, 1) + 1.0 / max(m, 1)))
-
-
-def columns_for_groups(table: TableViews, rows: Table) -> dict[str, list[str]]:
-    """Columns of categories, used or not, as text."""
-    return {
-        column.name: [text or "" for text in as_text(rows.columns[column.name])]
-        for column in table.columns_
-        if column.kind == "category" and column.name in rows.columns
-    }
-
-
-def first_time(table: TableViews, rows: Table) -> tuple[str, Array] | None:
-    """The first column of dates."""
-    for column in table.columns_:
-        day = not (column.form or "").startswith("%H")  # a time of day alone makes no line
-        if column.kind == "date" and day and column.name in rows.columns:
-            return column.name, as_dates(rows.columns[column.name], column.form or "iso")
-    return None

@@ -26,13 +26,11 @@ MAX_SAID = 4
 def cautions(model: Any) -> tuple[str, ...]:
     """What a reader should know of the model before trusting it, in words."""
     said = []
-    rule = getattr(getattr(model, "model_", None), "rule", None)
-    bank = getattr(model, "bank_", None)
-    if isinstance(rule, EvidenceRule) and bank is not None:
+    if shares_of_views := say_by_view(model):
         with collected(DominantViewWarning) as found:
-            warn_of_views(rule, bank.kernel_views)
-        say = sorted(say_by_view(model).items(), key=lambda item: -item[1])[:MAX_SAID]
-        shares = ", ".join(f"{name} {share:.0%}" for name, share in say)
+            warn_of_views(model.model_.rule, model.bank_.kernel_views)
+        most = sorted(shares_of_views.items(), key=lambda item: -item[1])[:MAX_SAID]
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in most)
         for message in found:
             text = message.removeprefix("views: ")
             said.append(
@@ -51,20 +49,12 @@ def cautions(model: Any) -> tuple[str, ...]:
     return tuple(said)
 
 
-def training_rows(model: Any) -> int:
-    bank = getattr(model, "bank_", None)
-    rows = int(model._stack_shape[1] if bank is None else bank.n)
-    of_rows = np.ndim(getattr(model, "coef_", ())) == 1  # not of landmarks
-    return rows - (getattr(model, "_n_reference", 0) if of_rows else 0)
-
-
 def kernels_of(model: Any) -> tuple[tuple[str, str, float], ...]:
     weights = getattr(model, "weights_", None)
     if weights is None:
         return ()
-    bank, names = getattr(model, "bank_", None), model.kernel_names_
-    views = names if bank is None else bank.kernel_views
-    return tuple(zip(map(str, names), map(str, views), map(float, weights), strict=True))
+    names, views = map(str, model.kernel_names_), map(str, model.bank_.kernel_views)
+    return tuple(zip(names, views, map(float, weights), strict=True))
 
 
 def views_of(model: Any, why: Explanation | None) -> tuple[tuple[str, float, float], ...]:
@@ -82,13 +72,12 @@ def views_of(model: Any, why: Explanation | None) -> tuple[tuple[str, float, flo
 def say_by_view(model: Any) -> dict[str, float]:
     """The share of each view in what evidence is multiplied by; empty for other decisions."""
     rule = getattr(getattr(model, "model_", None), "rule", None)
-    bank = getattr(model, "bank_", None)
-    if not isinstance(rule, EvidenceRule) or bank is None:
+    if not isinstance(rule, EvidenceRule):
         return {}
     say = rule.relative_weights()
-    totals = dict.fromkeys(map(str, bank.kernel_views), 0.0)
-    for view, part in zip(bank.kernel_views, say / say.sum(), strict=True):
-        totals[str(view)] += float(part)
+    totals: dict[str, float] = {}
+    for view, part in zip(map(str, model.bank_.kernel_views), say / say.sum(), strict=True):
+        totals[view] = totals.get(view, 0.0) + float(part)
     return totals
 
 
@@ -98,12 +87,9 @@ def names_of_columns(model: Any, names: Sequence[str] | None) -> list[str]:
 
 
 def columns_of(model: Any, names: Sequence[str] | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    bank = getattr(model, "bank_", None)
-    if bank is None:
-        return ()
     labels = names_of_columns(model, names)
     # A view in several scalings is one view.
-    columns = {v.name: tuple(str(labels[i]) for i in v.columns) for v in bank.views}
+    columns = {v.name: tuple(str(labels[i]) for i in v.columns) for v in model.bank_.views}
     return tuple(columns.items())
 
 

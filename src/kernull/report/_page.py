@@ -39,7 +39,7 @@ def render_report(
     table: TableViews | None = None,
     judgement: Judgement | None = None,
 ) -> str:
-    """A report on a fitted model and the rows it judges, as HTML.
+    """A report on a fitted model and the rows it judges: HTML that needs no other file.
 
     Parameters
     ----------
@@ -65,16 +65,10 @@ def render_report(
     judgement : Judgement, optional
         Scores and flags of these rows, where they were judged already.
 
-    Returns
-    -------
-    str
-        A page that needs no network and no other file.
-
     Examples
     --------
     >>> from sklearn.datasets import load_wine
     >>> from kernull import MultiKernelFisherNull
-    >>> from kernull.report import render_report
     >>> X, y = load_wine(return_X_y=True)
     >>> model = MultiKernelFisherNull().fit(X[y == 0])
     >>> page = render_report(model, X, title="Wine")
@@ -98,7 +92,7 @@ def render_report(
 
 
 def save_report(model: Any, X: Any, path: str | os.PathLike[str], **options: Any) -> Path:
-    """Write a report to a file; see `render_report`.
+    """Write a report to a file, and give its path; see `render_report`.
 
     Parameters
     ----------
@@ -109,15 +103,9 @@ def save_report(model: Any, X: Any, path: str | os.PathLike[str], **options: Any
         The HTML file to write.
     **options
         Of `render_report`.
-
-    Returns
-    -------
-    pathlib.Path
-        The file.
     """
-    page = render_report(model, X, **options)
     file = Path(path)
-    write_whole(page.encode("utf-8"), file)
+    write_whole(render_report(model, X, **options).encode(), file)
     return file
 
 
@@ -189,14 +177,11 @@ def _charts(content: Content) -> dict[str, Markup]:
     if content.times is not None:
         times, title = content.times, f"Flagged rows by {content.times.column}"
         text = f"{content.n_flagged} flagged rows from {times.labels[0]} on."
-        charts["times"] = time_chart(
-            title, text, times.labels, times.rows, times.flagged, content.rate
-        )
+        shown = (times.labels, times.rows, times.flagged)
+        charts["times"] = time_chart(title, text, *shown, content.rate)
     for drift in content.drifts:
-        charts[f"drift {drift.column}"] = mini_chart(
-            f"{drift.column} in training and new rows", drift.words, drift.edges, drift.training,
-            drift.new,
-        )  # fmt: skip
+        title, shares = f"{drift.column} in training and new rows", (drift.training, drift.new)
+        charts[f"drift {drift.column}"] = mini_chart(title, drift.words, drift.edges, *shares)
     flagged = content.n_flagged / content.n_rows
     charts["scores"] = histogram(
         "Distribution of scores",
