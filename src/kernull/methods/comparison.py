@@ -63,8 +63,7 @@ def compare(
     Returns
     -------
     list of Row
-        In the order of ``methods``. A method whose extra is not installed has no AUC and says so
-        in its note.
+        A method whose extra is not installed has no AUC and says so in its note.
 
     Examples
     --------
@@ -82,10 +81,17 @@ def compare(
     if methods is None:
         takes = {"fused", "weights"} if precomputed else {"fused", "weights", "table"}
         chosen = [method for method in chosen if method.kind in takes]
-    _check_settings(chosen, settings)
+    known = {method.name: _parameters(method) for method in chosen}
+    every = set(KERNEL_SETTINGS).union(*known.values())
+    if unknown := [name for name in settings if name not in every]:  # a slip of the pen
+        raise ValueError(
+            f"{unknown[0]}: none of the methods has this parameter; expected one of "
+            f"{', '.join(sorted(every))}."
+        )
     rows = []
     for method in chosen:
-        row = _run(method, X_train, X_test, y_test, settings)
+        own = {name: value for name, value in settings.items() if name in known[method.name]}
+        row = _run(method, X_train, X_test, y_test, own)
         rows.append(row)
         if callback is not None:
             callback(row)
@@ -95,7 +101,7 @@ def compare(
 def _run(method: Method, X: Any, X_test: Any, y_test: Any, settings: dict[str, Any]) -> Row:
     started = time.perf_counter()
     try:
-        model = method.make(**_understood(method, settings))
+        model = method.make(**settings)
         with collected(ConvergenceWarning) as unfinished:  # the note says it
             scores = model.fit(X).score_samples(X_test)
     except MissingDependencyError as error:
@@ -112,21 +118,8 @@ def _run(method: Method, X: Any, X_test: Any, y_test: Any, settings: dict[str, A
     )
 
 
-def _understood(method: Method, settings: dict[str, Any]) -> dict[str, Any]:
+def _parameters(method: Method) -> set[str]:
     """The settings that a method has, and those it knows to leave aside."""
-    known = {*method.make().get_params(), *KERNEL_SETTINGS}
-    return {name: value for name, value in settings.items() if name in known}
-
-
-def _check_settings(methods: list[Method], settings: dict[str, Any]) -> None:
-    """Refuse a setting that no method has: it is a slip of the pen."""
-    known = set(KERNEL_SETTINGS)
-    for method in methods:
-        with contextlib.suppress(MissingDependencyError):
-            known |= set(method.make().get_params())
-    for name in settings:
-        if name not in known:
-            raise ValueError(
-                f"{name}: none of the methods has this parameter; expected one of "
-                f"{', '.join(sorted(known))}."
-            )
+    with contextlib.suppress(MissingDependencyError):
+        return {*method.make().get_params(), *KERNEL_SETTINGS}
+    return set(KERNEL_SETTINGS)

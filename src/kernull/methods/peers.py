@@ -247,8 +247,8 @@ class TableDetector(OutlierMixin, BaseEstimator):
         return np.where(self.cross_scores_ >= self.offset_, 1, -1)
 
     def _new_detector(self, n: int) -> Any:
-        detector = _named_detector(self.detector) if isinstance(self.detector, str) else None
-        detector = clone(self.detector) if detector is None else detector
+        named = isinstance(self.detector, str)
+        detector = _named_detector(self.detector) if named else clone(self.detector)
         if isinstance(detector, LocalOutlierFactor):
             # Only in this mode does it score rows that it was not fitted to.
             detector.set_params(novelty=True)
@@ -261,10 +261,9 @@ class TableDetector(OutlierMixin, BaseEstimator):
 
 
 def _named_detector(name: str) -> Any:
-    if name == "IsolationForest":
-        return IsolationForest()
-    if name == "LocalOutlierFactor":
-        return LocalOutlierFactor()
+    known = {"IsolationForest": IsolationForest, "LocalOutlierFactor": LocalOutlierFactor}
+    if name in known:
+        return known[name]()
     if name.startswith("PyOD "):
         return pyod_detector(name.removeprefix("PyOD "))
     raise ValueError(

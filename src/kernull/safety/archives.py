@@ -20,13 +20,7 @@ MAX_MEMBERS = 100_000
 
 
 def read_file(path: Path, most: int) -> bytes:
-    """The bytes of a plain file, no more than so many.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or it is larger; it says so behind the name of the file.
-    """
+    """The bytes of a plain file; a ValueError, to be put behind its name, where it has more."""
     try:
         with path.open("rb") as file:
             state = os.fstat(file.fileno())
@@ -49,19 +43,13 @@ def allowed(packed: int) -> int:
 def check_npz(source: Path | IO[bytes]) -> None:
     """Refuse an NPZ file whose arrays take more memory than the file can account for.
 
-    A file that is open is left at its beginning.
-
-    Raises
-    ------
-    ValueError
-        Also where an array's header announces more than lies behind it.
+    So is one where an array's header announces more than lies behind it. A file that is open is
+    left at its beginning.
     """
     if isinstance(source, Path):
-        size = source.stat().st_size
-    else:
-        size = source.seek(0, io.SEEK_END)
-        source.seek(0)
-    limit = allowed(size)
+        with source.open("rb") as file:
+            return check_npz(file)
+    limit = allowed(source.seek(0, io.SEEK_END))
     with zipfile.ZipFile(source) as archive:
         infos = archive.infolist()
         if len(infos) > MAX_MEMBERS or sum(info.file_size for info in infos) > limit:
@@ -69,8 +57,8 @@ def check_npz(source: Path | IO[bytes]) -> None:
         for info in infos:
             with archive.open(info) as file:
                 _check_npy(info, file)
-    if not isinstance(source, Path):
-        source.seek(0)
+    source.seek(0)
+    return None
 
 
 def _check_npy(info: zipfile.ZipInfo, file: IO[bytes]) -> None:

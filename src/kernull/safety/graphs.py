@@ -6,6 +6,7 @@ check can tell.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from collections.abc import Iterator, Mapping
@@ -32,8 +33,6 @@ MAX_MEMORY = 4 * 2**30
 #: Seconds that a network may take for each image of a batch.
 MAX_SECONDS = 30.0
 
-_ONE_LINE = "Write it as one file with onnx.save(onnx.load(path), path) if you trust it"
-
 
 def check_graph(content: bytes, image: tuple[int, int] | None = None) -> None:
     """Refuse an ONNX file that is none, reads other files, or may not end.
@@ -52,7 +51,7 @@ def check_graph(content: bytes, image: tuple[int, int] | None = None) -> None:
         raise ValueError("has no input or no output")
     _check_names(model)
     nodes = 0
-    for graph, depth in _graphs(onnx, model):
+    for graph, depth in _graphs(model):
         nodes += len(graph.node)
         if depth > MAX_DEPTH or nodes > MAX_NODES:
             raise ValueError(f"has more than {MAX_NODES:,} nodes, or graphs nested too deep")
@@ -75,7 +74,7 @@ def _check_names(model: Any) -> None:
         raise ValueError("has an input or an output with a name that is no text")
 
 
-def _graphs(onnx: Any, model: Any) -> Iterator[tuple[Any, int]]:
+def _graphs(model: Any) -> Iterator[tuple[Any, int]]:
     """The graph, its functions, and the graphs in their nodes; with their depths."""
     waiting: list[tuple[Any, int]] = [(model.graph, 0), *((f, 1) for f in model.functions)]
     while waiting:
@@ -109,21 +108,16 @@ def _check_loops(onnx: Any, graph: Any, depth: int) -> None:
         if node.op_type != "Loop":
             continue
         turns = constants.get(node.input[0]) if node.input else None
-        known = turns is not None and not _is_external(onnx, turns) and not _elements(turns) > 1
-        count = _number(onnx, turns) if known else None
-        if count is None or count > MAX_TURNS or depth > 0:
+        count = math.inf
+        if turns is not None and not _is_external(onnx, turns) and not _elements(turns) > 1:
+            # Kinds of data that there are not, and sizes that do not fit, cannot be read.
+            with contextlib.suppress(Exception):
+                count = int(np.max(onnx.numpy_helper.to_array(turns), initial=0))
+        if count > MAX_TURNS or depth > 0:
             raise ValueError(
                 f"has a loop that may not end soon; expected at most {MAX_TURNS:,} turns, given "
                 "as a constant, and no loop in another graph"
             )
-
-
-def _number(onnx: Any, tensor: Any) -> int | None:
-    """The number that a tensor holds; None where it cannot be read."""
-    try:
-        return int(np.max(onnx.numpy_helper.to_array(tensor), initial=0))
-    except Exception:  # kinds of data that there are not, and sizes that do not fit
-        return None
 
 
 def _check_resizes(graph: Any) -> None:
@@ -143,20 +137,19 @@ def _check_calls(model: Any) -> None:
         if key in above or len(above) > MAX_DEPTH:
             raise ValueError("has functions that call each other in a circle, or too deep")
         if key not in sizes:
-            calls = [(n.domain, n.op_type) for n in functions[key].node]
-            sizes[key] = sum(size(c, (*above, key)) if c in functions else 1 for c in calls)
+            sizes[key] = size_of_all(functions[key].node, (*above, key))
         return sizes[key]
 
-    total = sum(
-        size((n.domain, n.op_type), ()) if (n.domain, n.op_type) in functions else 1
-        for n in model.graph.node
-    )
-    if total > MAX_NODES:
+    def size_of_all(nodes: Any, above: tuple[tuple[str, str], ...]) -> int:
+        calls = [(node.domain, node.op_type) for node in nodes]
+        return sum(size(call, above) if call in functions else 1 for call in calls)
+
+    if size_of_all(model.graph.node, ()) > MAX_NODES:
         raise ValueError(f"has more than {MAX_NODES:,} nodes once its functions are written out")
 
 
-def _tensors(onnx: Any, model: Any) -> Iterator[Any]:
-    for graph, _ in _graphs(onnx, model):
+def _tensors(model: Any) -> Iterator[Any]:
+    for graph, _ in _graphs(model):
         yield from getattr(graph, "initializer", ())
         for sparse in getattr(graph, "sparse_initializer", ()):
             yield from (sparse.values, sparse.indices)
@@ -174,9 +167,12 @@ def _is_external(onnx: Any, tensor: Any) -> bool:
 
 def _check_data(onnx: Any, model: Any) -> None:
     """Refuse weights in other files: which ones are read would depend on the current folder."""
-    for tensor in _tensors(onnx, model):
+    for tensor in _tensors(model):
         if _is_external(onnx, tensor):
-            raise ValueError(f"keeps weights in another file (external data). {_ONE_LINE}")
+            raise ValueError(
+                "keeps weights in another file (external data). Write it as one file with "
+                "onnx.save(onnx.load(path), path) if you trust it"
+            )
 
 
 def _check_form(onnx: Any, model: Any) -> None:
@@ -200,7 +196,7 @@ def _elements(tensor: Any) -> int:
 
 def _check_sizes(onnx: Any, model: Any, image: tuple[int, int]) -> None:
     """Foretell the sizes of arrays for one image; those that follow from data stay unknown."""
-    for tensor in _tensors(onnx, model):
+    for tensor in _tensors(model):
         if _elements(tensor) > 1000:  # weights: their values say nothing about sizes
             for name in ("raw_data", "float_data", "double_data", "int32_data", "int64_data"):
                 tensor.ClearField(name)
@@ -211,7 +207,7 @@ def _check_sizes(onnx: Any, model: Any, image: tuple[int, int]) -> None:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
     except Exception:  # what it cannot foretell is limited while it runs
         return
-    for graph, _ in _graphs(onnx, inferred):
+    for graph, _ in _graphs(inferred):
         weights = {tensor.name for tensor in getattr(graph, "initializer", ())}
         for value in (*graph.value_info, *getattr(graph, "output", ())):
             kind = value.type.tensor_type
@@ -242,12 +238,9 @@ def limit_memory(ort: Any) -> None:
 
 
 def run_limited(ort: Any, session: Any, output: str, inputs: Mapping[str, Any], images: int) -> Any:
-    """The output of a session, if it comes within `MAX_SECONDS` for each image.
+    """The output of a session; a ValueError where it takes too long, or too much memory.
 
-    Raises
-    ------
-    ValueError
-        If it takes longer, or more memory than there may be.
+    `MAX_SECONDS` for each image are allowed.
     """
     options = ort.RunOptions()
     options.log_severity_level = 4  # errors come as exceptions

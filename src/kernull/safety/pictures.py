@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,7 @@ _one_large = threading.Lock()
 
 
 def read_picture(path: Path) -> bytes:
-    """The bytes of an image file.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file, or it is too large.
-    """
+    """The bytes of an image file; a ValueError where there is none, or it is too large."""
     content = read_file(path, MAX_FILE_BYTES)
     if not content:
         raise ValueError("the file is empty")
@@ -62,8 +55,6 @@ def _too_large(what: str) -> str:
     )
 
 
-@contextmanager
-def decoding(width: int, height: int) -> Iterator[None]:
+def decoding(width: int, height: int) -> AbstractContextManager[Any]:
     """Wait until no other large image is being decoded, if this one is large."""
-    with _one_large if width * height > LARGE_PIXELS else nullcontext():
-        yield
+    return _one_large if width * height > LARGE_PIXELS else nullcontext()
