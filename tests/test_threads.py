@@ -17,7 +17,7 @@ from benchmarks import threads as many_threads
 from kernull import LpBall, Simplex, _threads, solve
 from kernull._threads import one_blas_thread
 from kernull.paths import shared_path
-from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, _quadratic, fisher
+from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, _quadratic
 from kernull.stacks import DenseStack, KernelSet, tiles
 
 
@@ -190,13 +190,13 @@ def test_a_model_that_is_killed_and_restarted_loses_nothing():
 def test_large_matrices_are_factorised_by_one_thread(rows, monkeypatch, two_blas_threads):
     """OpenBLAS's threads end the process there; 30 rows stand for the many it takes."""
     monkeypatch.setattr(_threads, "SAFE_ROWS", 30)
-    seen, plain = [], fisher.cholesky
+    seen, plain = [], _threads.cholesky
 
     def spy(*args, **options):
         seen.append(max(blas_threads().values()))
         return plain(*args, **options)
 
-    monkeypatch.setattr(fisher, "cholesky", spy)
+    monkeypatch.setattr(_threads, "cholesky", spy)
     FisherProblem(DenseStack(np.eye(rows)[None]), 1.0).factorise(np.ones(1))
     assert blas_threads() == two_blas_threads
     assert seen == [1 if rows > 30 else 2]
@@ -259,3 +259,16 @@ def test_beside_a_gpu_many_rows_have_one_blas_thread_and_few_of_our_own(
             _threads.in_threads(work, [0, 1])
         assert len(seen) == own
     assert blas_threads() == two_blas_threads
+
+
+@pytest.mark.parametrize("n", [601, 960, 1000])
+def test_a_factor_in_panels_is_that_of_lapack(n, rng, two_blas_threads):
+    A = rng.normal(size=(n, n))
+    A = A @ A.T + n * np.eye(n)
+    with _threads.threads_for(n):
+        found = _threads.lower_factor(np.triu(A))  # what is below the diagonal is not read
+    np.testing.assert_allclose(found, np.linalg.cholesky(A), rtol=0, atol=1e-11)
+    assert found.flags.f_contiguous
+    A[700 % n, 700 % n] = -1.0
+    with _threads.threads_for(n), pytest.raises(np.linalg.LinAlgError, match="leading minor"):
+        _threads.lower_factor(A)

@@ -10,9 +10,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
 from threadpoolctl import ThreadpoolController
+
+from kernull._typing import Array
 
 #: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
 FEW_ROWS = 600
@@ -21,6 +29,9 @@ SOME_ROWS = 3000
 #: Beyond, OpenBLAS's threads overrun their buffers in dpotrf: two of them end the process at 16,000
 #: rows (0.3.30, that of SciPy 1.17; a matrix of nothing but a diagonal will do).
 SAFE_ROWS = 10_000
+
+#: Rows of a factor that are worked out at a time.
+PANEL_ROWS = 96
 
 #: Threads of our own beside a GPU.
 BESIDE_GPU = 8
@@ -75,6 +86,38 @@ def threads_for(rows: float, *, beside_gpu: bool = False) -> Iterator[None]:
 def threads_of_lapack(rows: int) -> AbstractContextManager[None]:
     """One BLAS thread to factorise or invert a matrix of so many rows, where more would crash."""
     return one_blas_thread() if rows > SAFE_ROWS else nullcontext()
+
+
+def lower_factor(A: Array) -> Array:
+    """Lower Cholesky factor of the symmetric matrix whose upper triangle A holds; A is used up.
+
+    LAPACK's, or where BLAS has one thread and we have more, the same in panels: each is what the
+    rows above leave of it, found by a part of its columns in each thread.
+    """
+    n, threads = len(A), getattr(_own, "threads", 0)
+    if threads <= 1 or n <= FEW_ROWS or blas_threads() > 1:
+        # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
+        with threads_of_lapack(n):
+            return np.asarray(cholesky(A.T, lower=True, overwrite_a=True, check_finite=False))
+    for start in range(0, n, PANEL_ROWS):
+        rows, above = (
+            slice(start, min(start + PANEL_ROWS, n)),
+            A[:start, start : start + PANEL_ROWS],
+        )
+        corner, info = dpotrf((A[rows, rows] - above.T @ above).T, lower=1, overwrite_a=1)
+        if info != 0:
+            raise LinAlgError(f"The leading minor of order {start + info} is not positive.")
+        A[rows, :start], A[rows, rows] = 0.0, corner.T
+        marks = np.linspace(rows.stop, n, threads + 1).astype(int)
+        parts = [slice(*ends) for ends in pairwise(marks)]
+        in_threads(partial(_beside_corner, A, rows, corner), parts)
+    return A.T
+
+
+def _beside_corner(A: Array, rows: slice, corner: Array, columns: slice) -> None:
+    """Some columns of the rows of a factor, whose part on the diagonal is known."""
+    left = A[rows, columns] - A[: rows.start, rows].T @ A[: rows.start, columns]
+    A[rows, columns] = dtrsm(1.0, corner, left.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
 
 
 def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:

@@ -126,6 +126,17 @@ def test_rounding_is_forgiven(dtype, rng):
     DenseStack(np.zeros((1, 5, 5))).validate()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_upper_triangle_is_that_of_the_sum(dtype, rng):
+    K = rng.normal(size=(3, 650, 650)).astype(dtype)
+    stack = DenseStack((K + K.transpose(0, 2, 1)) / 2, scale=[1.0, 2.0, 0.5])
+    for weights in ([0.2, 0.0, 0.7], [0.0, 0.3, 0.0], [0.0, 0.0, 0.0]):
+        whole = np.tensordot(weights * stack.scale, stack.kernels, axes=1)
+        found = np.triu(stack.combine(np.array(weights), upper=True))
+        slack = 1e-5 if dtype == np.float32 else 1e-13
+        np.testing.assert_allclose(found, np.triu(whole), rtol=slack, atol=slack)
+
+
 def test_scoring_stack_of_the_wrong_size():
     stack = DenseStack(np.ones((2, 3, 5)))
     assert stack.validate(n=5, J=2) is stack

@@ -15,10 +15,10 @@ import copy
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
-from kernull._threads import in_threads, threads_of_lapack
+from kernull._threads import in_threads, lower_factor
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError, MissingCapabilityError
 from kernull.problems.base import Evaluation
@@ -155,22 +155,21 @@ class FisherProblem:
         last, self._last = self._last, None  # whoever gets a factor may use it up
         if last is not None and np.array_equal(last[0], weights):
             return last[1]
-        combine: Any = getattr(self.stack, "combine", None)
-        if combine is None:
+        stack: Any = self.stack
+        if getattr(stack, "combine", None) is None:
             raise MissingCapabilityError(
                 f"{type(self.stack).__name__} has no combine(): it never forms an n x n matrix. "
                 "Use solver='subspace'."
             )
-        A = combine(weights)
+        half = {"upper": True} if isinstance(stack, DenseStack) else {}  # all that is read
+        A = stack.combine(weights, **half)
         if self.row_scale is not None:
             A *= self.row_scale[:, None]
             A *= self.row_scale[None, :]
         A.flat[:: self.n + 1] += self.ridge
         self.n_evaluations += 1
         try:
-            # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
-            with threads_of_lapack(self.n):
-                return np.asarray(cholesky(A.T, lower=True, overwrite_a=True, check_finite=False))
+            return lower_factor(A)
         except LinAlgError:
             raise self._indefinite(weights) from None
 

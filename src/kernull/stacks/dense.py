@@ -27,6 +27,8 @@ SMALL_PRODUCT = 10**6
 MANY_CELLS = 2**22
 #: Values of a weighted sum that are worked out at a time.
 COMBINED_CELLS = 2**19
+#: Columns from which rows are worth working out one by one, and how many at a time.
+LONG_ROWS, TRIANGLE_ROWS = 600, 64
 #: Fewer rows than this at a time are not worth a call.
 FEWEST_ROWS = 16
 
@@ -177,13 +179,27 @@ class DenseStack:
         nearest2 = 2.0 * (own[:, None] - self.kernels.max(axis=2))
         return np.asarray(projected, dtype=float), np.maximum(nearest2, 0.0)
 
-    def combine(self, weights: Array) -> Array:
-        """Sum of b_j K_j, a new float64 array of shape (m, n)."""
+    def combine(self, weights: Array, *, upper: bool = False) -> Array:
+        """Sum of b_j K_j, a new float64 array of shape (m, n).
+
+        With ``upper``, what is below the diagonal may be anything: a factorisation does not read
+        it, and half of the memory need not be read for it.
+        """
         J, m, n = self.kernels.shape
         scaled = np.asarray(weights * self.scale, dtype=self.dtype)
         used = np.flatnonzero(scaled)
         if len(used) == 1:  # Algorithm 1 at p = 1: no need to read the kernels without weight
             return np.asarray(scaled[used[0]] * self.kernels[used[0]], dtype=float)
+        if upper and n >= LONG_ROWS:
+            triangle, by_row = np.zeros((m, n)), self.kernels.transpose(1, 0, 2)
+            blocks = [slice(start, start + TRIANGLE_ROWS) for start in range(0, m, TRIANGLE_ROWS)]
+            in_threads(
+                lambda rows: np.matmul(
+                    scaled, by_row[rows, :, rows.start :], out=triangle[rows, rows.start :]
+                ),
+                blocks,
+            )
+            return triangle
         flat, out = self.kernels.reshape(J, m * n), np.empty(m * n, self.dtype)
         parts = [slice(start, start + COMBINED_CELLS) for start in range(0, m * n, COMBINED_CELLS)]
         in_threads(lambda part: np.matmul(scaled, flat[:, part], out=out[part]), parts)
@@ -330,7 +346,7 @@ def smallest_ritz_value(
     """
 
     def work(K: Array) -> tuple[float, float]:
-        K = K if rows is None else K[np.ix_(rows, rows)]
+        K = K if rows is None else K[rows].take(rows, axis=1)
         q, count = np.random.default_rng(0).standard_normal(len(K)), min(steps, len(K))
         Q, KQ = np.zeros((count, len(K))), np.zeros((count, len(K)))
         for k in range(count):
@@ -339,7 +355,7 @@ def smallest_ritz_value(
                 Q, KQ = Q[:k], KQ[:k]
                 break
             Q[k] = q / norm
-            KQ[k] = K @ Q[k].astype(K.dtype)
+            KQ[k] = dsymv(1.0, K.T, Q[k])
             q = KQ[k].copy()
             for _ in range(2):  # twice is enough
                 q -= Q[: k + 1].T @ (Q[: k + 1] @ q)
