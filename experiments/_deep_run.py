@@ -16,8 +16,8 @@ from experiments._models import Split, aucs, kernels_by_width, path_scores
 from kernull._typing import Array
 from kernull.methods import get_method
 from kernull.methods.peers import pyod_detector
+from kernull.models.fused import principal_directions, reconstruction
 from kernull.models.null_space import null_space
-from kernull.models.principal import principal_directions, reconstruction
 from kernull.stacks import DenseStack
 from kernull.views import ViewScaler
 

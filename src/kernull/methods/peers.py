@@ -20,10 +20,9 @@ from kernull.errors import need
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import read_table
 from kernull.estimators.parameters import Learned, keep
-from kernull.models.fused import fuse
-from kernull.models.fusion import fused_blocks
+from kernull.models.fusion import fuse, fused_blocks
 from kernull.models.kernels import Training
-from kernull.models.model import calibrate
+from kernull.models.model import RuleFit, calibrate
 from kernull.problems import check_nu
 from kernull.views import ViewScaler
 
@@ -112,37 +111,22 @@ class FusedMachine:
     nu: float
     folds: int
 
-    def learn(self, training: Training, row_weight: Array | None) -> MachineFit:
-        """Learn from a dense stack."""
+    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
+        """Learn from a dense stack; rows are scored by machines of other folds."""
         K = fuse(training.stack, self.fusion)
-        return MachineFit(MachineRule(self.fusion, self.machine(K)), self, K)
-
-    def machine(self, K: Array) -> Any:
-        """The machine of one kernel."""
-        return OneClassSVM(kernel="precomputed", nu=self.nu).fit(K)
-
-
-@dataclass(frozen=True, eq=False)
-class MachineFit:
-    """A fitted machine, and what calibration asks of it."""
-
-    rule: MachineRule
-    method: FusedMachine
-    K: Array
-    certificate = None
-    system = None
-
-    def leave_one_out(self) -> LeftOut:
-        """Scores of each row by a machine of other folds."""
-        K = self.K
 
         def score(seen: Indices, held: Indices) -> Array:
             # Sums of a are nu times the rows seen; the full model's are those of all rows.
             share = len(K) / len(seen)
-            machine = self.method.machine(K[np.ix_(seen, seen)])
+            machine = self.machine(K[np.ix_(seen, seen)])
             return np.asarray(share * machine.score_samples(K[np.ix_(held, seen)]))
 
-        return LeftOut(cross_scores(len(K), self.method.folds, score))
+        rule = MachineRule(self.fusion, self.machine(K))
+        return RuleFit(rule, lambda: LeftOut(cross_scores(len(K), self.folds, score)))
+
+    def machine(self, K: Array) -> Any:
+        """The machine of one kernel."""
+        return OneClassSVM(kernel="precomputed", nu=self.nu).fit(K)
 
 
 class TableDetector(OutlierMixin, BaseEstimator):

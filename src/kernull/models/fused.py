@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import eigh, solve_triangular
 
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, cross_scores, leave_one_out
 from kernull.models.fusion import (
-    check_fusion,
     constant_diagonal,
-    fuse_square,
+    fuse,
     fused_blocks,
     fused_diagonal,
     self_similarity,
 )
 from kernull.models.kernels import Training
-from kernull.models.null_space import NullSpace, null_space, null_space_leave_one_out
-from kernull.models.principal import principal_directions, reconstruction
+from kernull.models.model import RuleFit
+from kernull.models.null_space import null_space, null_space_leave_one_out
 from kernull.models.rules import check_score_type
 from kernull.problems import FisherProblem
 from kernull.stacks import DenseStack
 
 _ONE = np.ones(1)
-
-
-def fuse(stack: DenseStack, fusion: str) -> Array:
-    """The fused training kernel."""
-    check_fusion(fusion)
-    return fuse_square(stack, fusion)
 
 
 def project(cross: Any, fusion: str, V: Array) -> Array:
@@ -76,7 +69,7 @@ class FusedFisher:
     delta: float
     score_type: str
 
-    def learn(self, training: Training, row_weight: Array | None) -> Any:
+    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn from a dense stack."""
         check_score_type(self.score_type, ("projection", "distance", "null-space"))
         stack = training.stack
@@ -84,40 +77,13 @@ class FusedFisher:
         if self.delta == 0:
             space = null_space(K, row_weight, single=stack.dtype == np.float32)
             rule = FusedFisherRule(self.fusion, space.coef, self.score_type, space.rank)
-            return _NullSpaceFit(rule, space, row_weight)
-        n = stack.n if row_weight is None else float(row_weight.sum())
-        problem = FisherProblem(DenseStack(K[None]), self.delta * n, row_weight=row_weight)
-        coef = problem.evaluate(_ONE).coef
-        return _RidgeFit(FusedFisherRule(self.fusion, coef, self.score_type), problem, row_weight)
-
-
-class _Fit:
-    """Of methods without learned weights."""
-
-    certificate = None
-    system = None
-
-
-@dataclass(frozen=True, eq=False)
-class _NullSpaceFit(_Fit):
-    rule: FusedFisherRule
-    space: NullSpace
-    weight: Array | None
-
-    def leave_one_out(self) -> LeftOut:
-        left_out = null_space_leave_one_out(self.space, self.weight)
-        return LeftOut(self.rule.projection_to_score(left_out), self.weight)
-
-
-@dataclass(frozen=True, eq=False)
-class _RidgeFit(_Fit):
-    rule: FusedFisherRule
-    problem: FisherProblem
-    weight: Array | None
-
-    def leave_one_out(self) -> LeftOut:
-        left_out = leave_one_out(self.problem, _ONE, self.rule.coef, row_weight=self.weight)
-        return LeftOut(self.rule.projection_to_score(left_out), self.weight)
+            left_out = partial(null_space_leave_one_out, space, row_weight)
+        else:
+            n = stack.n if row_weight is None else float(row_weight.sum())
+            problem = FisherProblem(DenseStack(K[None]), self.delta * n, row_weight=row_weight)
+            rule = FusedFisherRule(self.fusion, problem.evaluate(_ONE).coef, self.score_type)
+            left_out = partial(leave_one_out, problem, _ONE, rule.coef, row_weight=row_weight)
+        return RuleFit(rule, lambda: LeftOut(rule.projection_to_score(left_out()), row_weight))
 
 
 # -- Gaussian process --------------------------------------------------------------------------
@@ -175,7 +141,7 @@ class GaussianProcess:
     noise: float
     score_type: str
 
-    def learn(self, training: Training, row_weight: Array | None) -> Any:
+    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn from a dense stack."""
         check_score_type(self.score_type, ("mean", "variance", "log_density", "ratio"))
         stack = training.stack
@@ -191,23 +157,15 @@ class GaussianProcess:
             self.score_type,
             constant_diagonal(stack),
         )
-        return _GaussianFit(rule, problem, row_weight)
 
+        def left_out() -> LeftOut:
+            mean = leave_one_out(problem, _ONE, rule.coef, row_weight=row_weight)
+            inverse = weight * problem.inverse_diagonal(_ONE)
+            # Posterior variance of f at each row by the others: 1 / G_ii is the observation's.
+            without = 1.0 / inverse - self.noise / weight
+            return LeftOut(rule.moments_to_score(mean, without + self.noise), row_weight)
 
-@dataclass(frozen=True, eq=False)
-class _GaussianFit(_Fit):
-    rule: GaussianRule
-    problem: FisherProblem
-    weight: Array | None
-
-    def leave_one_out(self) -> LeftOut:
-        noise, rule = self.rule.noise, self.rule
-        weight = np.ones(self.problem.n) if self.weight is None else self.weight
-        mean = leave_one_out(self.problem, _ONE, rule.coef, row_weight=self.weight)
-        inverse = weight * self.problem.inverse_diagonal(_ONE)
-        # Posterior variance of f at each row by the others: 1 / G_ii is that of its observation.
-        without = 1.0 / inverse - noise / weight
-        return LeftOut(rule.moments_to_score(mean, without + noise), self.weight)
+        return RuleFit(rule, left_out)
 
 
 # -- kernel PCA --------------------------------------------------------------------------------
@@ -242,7 +200,7 @@ class Principals:
     components: int | float
     folds: int
 
-    def learn(self, training: Training, row_weight: Array | None) -> Any:
+    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn from a dense stack."""
         K = fuse(training.stack, self.fusion)
         values, vectors = principal_directions(K)
@@ -259,22 +217,6 @@ class Principals:
             values[:m],
             constant_diagonal(training.stack),
         )
-        return _PrincipalFit(rule, K, self.folds)
-
-
-@dataclass(frozen=True, eq=False)
-class _PrincipalFit(_Fit):
-    rule: PrincipalRule
-    K: Array
-    folds: int
-
-    def leave_one_out(self) -> LeftOut:
-        """By folds: there is no closed form."""
-        return LeftOut(self._scores)
-
-    @cached_property
-    def _scores(self) -> Array:
-        K, m = self.K, len(self.rule.eigenvalues)
 
         def score(seen: Indices, held: Indices) -> Array:
             part = K[np.ix_(seen, seen)]
@@ -283,7 +225,28 @@ class _PrincipalFit(_Fit):
             cross, own = K[np.ix_(held, seen)], K[held, held]
             # A row like no other lies at -(k(x, x) + mean of all entries): put the fold's scores
             # on the final model's scale, or the threshold may fall below the lowest score.
-            shift = float(part.mean()) - float(self.rule.means.mean())
+            shift = float(part.mean()) - float(rule.means.mean())
             return reconstruction(cross, own, part.mean(axis=0), coef) + shift
 
-        return cross_scores(len(K), self.folds, score)
+        # By folds: there is no closed form.
+        return RuleFit(rule, lambda: LeftOut(cross_scores(len(K), self.folds, score)))
+
+
+def principal_directions(K: Array) -> tuple[Array, Array]:
+    """Positive eigenvalues of the centred kernel, largest first, and their eigenvectors."""
+    means = K.mean(axis=0)
+    centred = K - means[:, None] - means[None, :] + means.mean()
+    values, vectors = eigh(centred, check_finite=False, overwrite_a=True)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    real = values > len(K) * np.finfo(float).eps * max(float(values[0]), np.finfo(float).tiny)
+    return values[real], vectors[:, real]
+
+
+def reconstruction(K: Array, own: Array, means: Array, coef: Array) -> Array:
+    """Minus the squared distance of each row of K from the subspace of the directions."""
+    level = K.mean(axis=1)
+    grand = float(means.mean())
+    distance = own - 2.0 * level + grand
+    centred = K - level[:, None] - means + grand
+    projections = centred @ coef
+    return np.asarray(np.einsum("ij,ij->i", projections, projections) - distance)

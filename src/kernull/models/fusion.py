@@ -13,17 +13,13 @@ from kernull.errors import InvalidKernelError
 from kernull.stacks import CrossKernels, DenseStack
 
 
-def check_fusion(fusion: Any) -> None:
-    """Refuse what is not a fusion, with the choices."""
+def fuse(stack: DenseStack, fusion: Any) -> Array:
+    """The fused training kernel, of shape (n, n); for a product, certified semidefinite."""
     if fusion not in ("average", "product"):
         raise ValueError(
             f"fusion: got {fusion!r}; expected 'average' (arithmetic mean of the kernels) or "
             "'product' (element-wise geometric mean)."
         )
-
-
-def fuse_square(stack: DenseStack, fusion: str) -> Array:
-    """The fused training kernel, of shape (n, n); for a product, certified semidefinite."""
     if fusion == "average":
         return stack.combine(np.full(stack.J, 1.0 / stack.J))
     K = _geometric_mean((scale * K for scale, K in zip(stack.scale, stack.kernels, strict=True)))
@@ -35,15 +31,11 @@ def fused_blocks(cross: DenseStack | CrossKernels, fusion: str) -> Iterator[tupl
     """The fused kernel between new rows and training rows, in pieces of rows."""
     if isinstance(cross, CrossKernels):
         for rows in cross.chunks():
-            yield rows, _mean(_scaled_matrices(cross, rows), fusion)
+            matrices = cross.bank.matrices(cross.X[rows])
+            yield rows, _mean((cross.scale[j] * K for j, K in matrices), fusion)
     else:
         parts = (scale * K for scale, K in zip(cross.scale, cross.kernels, strict=True))
         yield slice(None), _mean(parts, fusion)
-
-
-def _scaled_matrices(cross: CrossKernels, rows: slice) -> Iterator[Array]:
-    for j, K in cross.bank.matrices(cross.X[rows]):
-        yield cross.scale[j] * K
 
 
 def fused_diagonal(diagonal: Array, fusion: str) -> Array:

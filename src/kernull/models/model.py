@@ -293,6 +293,16 @@ class KernelModel:
 
 
 @dataclass(frozen=True, eq=False)
+class RuleFit:
+    """What a method makes of a stack: its rule, and the scores of rows left out, when asked for."""
+
+    rule: Any
+    leave_one_out: Callable[[], LeftOut]
+    certificate: Certificate | None = None
+    system: RidgeSystem | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """A model fresh from learning, and what only its training rows can still tell."""
 

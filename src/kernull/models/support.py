@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from kernull.balls import Ball, LpBall, Simplex
 from kernull.calibration import LeftOut, cross_scores
 from kernull.models.fusion import constant_diagonal, self_similarity
 from kernull.models.kernels import Training
-from kernull.models.model import Certificate
+from kernull.models.model import Certificate, RuleFit
 from kernull.problems import OneClassSVMProblem, SVDDProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
@@ -82,7 +81,7 @@ class SupportMethod:
         """The inner problem on some kernels."""
         return (SVDDProblem if self.p is None else OneClassSVMProblem)(stack, self.nu)
 
-    def learn(self, training: Training, row_weight: Array | None) -> Any:
+    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn from a dense stack."""
         stack = training.stack
         problem = self.problem(stack)
@@ -92,31 +91,18 @@ class SupportMethod:
         b, a = result.weights, result.coef
         description = problem.sphere(b, a) if self.p is None else (problem.offset(b, a),)
         rule = SupportRule(b, a, tuple(description), constant_diagonal(stack))
-        return _SupportFit(rule, Certificate.of(result), stack, self.problem, self.folds)
 
+        def left_out() -> LeftOut:
+            """By folds, at the same kernel weights: there is no closed form."""
+            K = stack.combine(b)
+            own = np.diagonal(K)
 
-@dataclass(frozen=True, eq=False)
-class _SupportFit:
-    rule: SupportRule
-    certificate: Certificate
-    stack: DenseStack
-    problem: Callable[[DenseStack], Any]
-    folds: int
-    system = None
+            def score(seen: Indices, held: Indices) -> Array:
+                # The offset is the final machine's: one learned from fewer rows has another, and
+                # scores on another scale could put the threshold below the lowest score there is.
+                alone = self.problem(DenseStack(K[np.ix_(seen, seen)][None])).inner(_ONE)
+                return rule.projection_to_score(K[np.ix_(held, seen)] @ alone, own[held])
 
-    def leave_one_out(self) -> LeftOut:
-        """By folds, at the same kernel weights: there is no closed form."""
-        return LeftOut(self._scores)
+            return LeftOut(cross_scores(stack.n, self.folds, score))
 
-    @cached_property
-    def _scores(self) -> Array:
-        K = self.stack.combine(self.rule.weights)
-        own = np.diagonal(K)
-
-        def score(seen: Indices, held: Indices) -> Array:
-            # The offset is the final machine's: one learned from fewer rows has another, and
-            # scores on another scale could put the threshold below the lowest score there is.
-            a = self.problem(DenseStack(K[np.ix_(seen, seen)][None])).inner(_ONE)
-            return self.rule.projection_to_score(K[np.ix_(held, seen)] @ a, own[held])
-
-        return cross_scores(self.stack.n, self.folds, score)
+        return RuleFit(rule, left_out, Certificate.of(result))
