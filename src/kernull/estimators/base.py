@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -33,7 +33,7 @@ from kernull.estimators.inputs import (
     read_weights,
     rollback_on_error,
 )
-from kernull.estimators.parameters import Learned
+from kernull.estimators.parameters import Learned, parameters
 from kernull.models import (
     Explanation,
     Fitted,
@@ -50,16 +50,24 @@ from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
 from kernull.views import resolve_views
 
-#: Parameters that settings take as they are.
+#: Parameters that settings take as they are, from estimators that have them.
 SHARED: tuple[str, ...] = ("kernels", "widths", "scaling", "drop_constant", "normalize")
 SHARED += ("reference", "random_state", "storage", "landmarks", "false_alarm_rate")
 
 
+@parameters
 class KernelEstimator(OutlierMixin, BaseEstimator):
     """An estimator over kernels, of one task or of several, as scikit-learn sees it."""
 
-    kernels: Any
-    model_: Any
+    kernels: Any = field(default="rbf", kw_only=False)
+    views: Any = field(default=None, kw_only=False)
+    scaling: Any = "auto"
+    widths: Any = "auto"
+    false_alarm_rate: float = 0.05
+    storage: str = "auto"
+    memory_limit: Any = None
+    dtype: Any = "float64"
+    drop_constant: bool = True
 
     @property
     def kernel_names_(self) -> Any:
@@ -94,36 +102,22 @@ class KernelEstimator(OutlierMixin, BaseEstimator):
         return tags
 
 
+@parameters
 class OneClassKernelEstimator(KernelEstimator):
     """Base of all one-class estimators over a stack of kernels.
 
-    A subclass has the parameters ``kernels, views, scaling, widths, false_alarm_rate, storage,
-    memory_limit, dtype, drop_constant`` and implements ``learning_method()``, which reads its other
-    parameters into a `kernull.models.learning.Method`. One that sets ``_matrix_free`` may be given
-    stacks that never form an n x n matrix; one that sets ``_offers_refits`` offers
-    ``calibration="folds"`` and ``"auto"``.
+    A subclass implements ``learning_method()``, which reads parameters of its own into a
+    `kernull.models.learning.Method`. One that sets ``_matrix_free`` may be given stacks that never
+    form an n x n matrix; one that sets ``_offers_refits`` offers ``calibration="folds"`` and
+    ``"auto"``.
     """
 
-    _matrix_free = False
-    _offers_refits = False
-
-    model_: KernelModel
-    views: Any
-    scaling: Any
-    widths: Any
-    false_alarm_rate: float
-    storage: str
-    memory_limit: Any
-    dtype: Any
-    drop_constant: bool
-    # Defaults for estimators that do not offer these parameters themselves.
     calibration: str = "auto"
     calibration_fraction: Any = 0.25
     random_state: Any = 0
-    normalize: Any = "none"
-    reference: Any = None
-    landmarks: int = 1000
-    max_samples: int | None = None
+
+    _matrix_free = False
+    _offers_refits = False
 
     calibration_ = Learned("calibration")
     threshold_ = Learned("threshold")
@@ -153,7 +147,8 @@ class OneClassKernelEstimator(KernelEstimator):
         *,
         growing: bool = False,
     ) -> Fitted:
-        budget = None if self.max_samples is None else read_budget(self.max_samples)
+        most = getattr(self, "max_samples", None)
+        budget = None if most is None else read_budget(most)
         with rollback_on_error(self):  # never the columns of one fit with the kernels of another
             weight = None if sample_weight is None else read_weights(as_numpy(sample_weight), X)
             rows = self._rows(X)
@@ -184,7 +179,7 @@ class OneClassKernelEstimator(KernelEstimator):
             dtype=read_dtype(self.dtype),
             matrix_free=self._matrix_free,
             client=client,
-            **{name: getattr(self, name) for name in SHARED},
+            **{name: getattr(self, name) for name in SHARED if hasattr(self, name)},
         )
 
     def _rows(self, X: Any) -> TableRows | GivenRows:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, match_container
 from kernull._threads import threads_for
-from kernull._typing import Array, Indices
+from kernull._typing import Array
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator
 from kernull.estimators.inputs import (
@@ -21,7 +21,7 @@ from kernull.estimators.inputs import (
     read_weights_method,
     rollback_on_error,
 )
-from kernull.estimators.parameters import Learned, documented, keep
+from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
 from kernull.models import Fitted, TableKernels, view_names
 from kernull.models.contamination import WIDE, learn_contaminated, read_contamination
 from kernull.models.evidence import EvidenceMethod
@@ -44,7 +44,8 @@ from kernull.stacks.given import read_precomputed
 
 
 @documented
-class MultiKernelFisherNull(AdditiveEstimator):
+@parameters
+class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     r"""One-class learning from several views with learned kernel weights (lp MK-FN).
 
     .. math::
@@ -139,42 +140,11 @@ class MultiKernelFisherNull(AdditiveEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        normalize: Any = "offdiagonal",
-        reference: Any = None,
-        p: Any = 1.5,
-        delta: Any = 0.01,
-        solver: str = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        decision: str = "evidence",
-        score_type: str = "projection",
-        false_alarm_rate: float = 0.05,
-        calibration: str = "auto",
-        calibration_fraction: Any = 0.25,
-        random_state: Any = 0,
-        storage: str = "auto",
-        landmarks: int = 1000,
-        memory_limit: Any = None,
-        dtype: Any = "float64",
-        drop_constant: bool = True,
-        r: float | None = None,
-        kernel_groups: Any = None,
-        max_samples: int | None = None,
-        verbose: int = 0,
-        contamination: float | None = None,
-    ) -> None:
-        keep(self, locals())
-
-    contamination: float | None
-    decision: str
-    suspects_: Indices
+    reference: Any = None
+    landmarks: int = 1000
+    max_samples: int | None = None
+    verbose: int = 0
+    contamination: float | None = None
 
     _matrix_free = True
     _offers_refits = True
@@ -249,8 +219,7 @@ class MultiKernelFisherNull(AdditiveEstimator):
         return self
 
     def _learn(self, rows: Any, weight: Any, client: Any, groups: Any = None) -> Fitted:
-        if hasattr(self, "suspects_"):
-            del self.suspects_  # of another fit
+        self.__dict__.pop("suspects_", None)  # of another fit
         if self.contamination is None:
             return super()._learn(rows, weight, client, groups)
         if groups is not None:

@@ -11,11 +11,12 @@ from kernull._typing import Array
 from kernull.calibration import check_folds
 from kernull.estimators.base import OneClassKernelEstimator, UnweightedEstimator
 from kernull.estimators.inputs import check_number
-from kernull.estimators.parameters import Learned, documented, keep
+from kernull.estimators.parameters import Learned, documented, parameters
 from kernull.models.fused import FusedFisher, GaussianProcess, Principals
 
 
 @documented
+@parameters
 class FisherNull(OneClassKernelEstimator):
     r"""One-class Fisher null-space on one fused kernel (FN-Average, FN-Product).
 
@@ -53,30 +54,9 @@ class FisherNull(OneClassKernelEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        fusion: str = "average",
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        delta: float = 1e-2,
-        score_type: str = "projection",
-        false_alarm_rate: float = 0.05,
-        calibration: str = "auto",
-        calibration_fraction: Any = 0.25,
-        random_state: Any = 0,
-        storage: str = "auto",
-        memory_limit: Any = None,
-        dtype: Any = "float64",
-        drop_constant: bool = True,
-    ) -> None:
-        keep(self, locals())
-
-    fusion: str
-    delta: float
-    score_type: str
+    fusion: str = "average"
+    delta: float = 1e-2
+    score_type: str = "projection"
 
     coef_ = Learned("rule.coef")
     rank_ = Learned("rule.rank")
@@ -90,6 +70,7 @@ class FisherNull(OneClassKernelEstimator):
 
 
 @documented
+@parameters
 class GaussianProcessOneClass(OneClassKernelEstimator):
     r"""One-class Gaussian process regression on one fused kernel (GP-Average, GP-Product).
 
@@ -129,30 +110,9 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        fusion: str = "average",
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        noise: float = 0.01,
-        score_type: str = "mean",
-        false_alarm_rate: float = 0.05,
-        calibration: str = "auto",
-        calibration_fraction: Any = 0.25,
-        random_state: Any = 0,
-        storage: str = "auto",
-        memory_limit: Any = None,
-        dtype: Any = "float64",
-        drop_constant: bool = True,
-    ) -> None:
-        keep(self, locals())
-
-    fusion: str
-    noise: float
-    score_type: str
+    fusion: str = "average"
+    noise: float = 0.01
+    score_type: str = "mean"
 
     coef_ = Learned("rule.coef")
 
@@ -178,6 +138,7 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
 
 
 @documented
+@parameters
 class KernelPCANovelty(UnweightedEstimator):
     r"""Reconstruction error of kernel PCA on one fused kernel (KPCA-Average, KPCA-Product).
 
@@ -217,30 +178,9 @@ class KernelPCANovelty(UnweightedEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        fusion: str = "average",
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        components: float = 0.9,
-        calibration_folds: int = 10,
-        false_alarm_rate: float = 0.05,
-        calibration: str = "auto",
-        calibration_fraction: Any = 0.25,
-        random_state: Any = 0,
-        storage: str = "auto",
-        memory_limit: Any = None,
-        dtype: Any = "float64",
-        drop_constant: bool = True,
-    ) -> None:
-        keep(self, locals())
-
-    fusion: str
-    components: float
-    calibration_folds: int
+    fusion: str = "average"
+    components: float = 0.9
+    calibration_folds: int = 10
 
     coef_ = Learned("rule.coef")
     eigenvalues_ = Learned("rule.eigenvalues")

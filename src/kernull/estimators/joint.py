@@ -21,7 +21,13 @@ from kernull.estimators.inputs import (
     read_weights,
     rollback_on_error,
 )
-from kernull.estimators.parameters import Learned, LearnedByTask, documented, keep
+from kernull.estimators.parameters import (
+    FisherParameters,
+    Learned,
+    LearnedByTask,
+    documented,
+    parameters,
+)
 from kernull.estimators.tasks import (
     check_room,
     read_given_tasks,
@@ -32,13 +38,14 @@ from kernull.estimators.tasks import (
 from kernull.models import Explanation, GivenKernels, TableKernels
 from kernull.models.evidence import EvidenceMethod
 from kernull.models.fisher import FisherMethod
-from kernull.models.joint import JointModel, enrolled, learn_tasks, relearn_tasks
+from kernull.models.joint import enrolled, learn_tasks, relearn_tasks
 from kernull.models.tasks import read_task_labels
 from kernull.stacks.normalise import read_normalisation
 
 
 @documented
-class JointMultiKernelFisherNull(KernelEstimator):
+@parameters
+class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     r"""Related one-class tasks that share kernel weights (the paper's joint lp MK-FN).
 
     .. math::
@@ -112,12 +119,8 @@ class JointMultiKernelFisherNull(KernelEstimator):
     True
     """
 
-    model_: JointModel
-    normalize: Any
-    storage: str
-    dtype: Any
-    false_alarm_rate: float
-    n_jobs: int | None
+    pooled: bool = False
+    n_jobs: int | None = None
 
     weights_ = Learned("weights")
     gap_ = Learned("certificate.gap")
@@ -133,33 +136,6 @@ class JointMultiKernelFisherNull(KernelEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"groups": True}
-
-    def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        normalize: Any = "offdiagonal",
-        p: float = 1.5,
-        delta: float = 1e-2,
-        solver: str = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        decision: str = "evidence",
-        score_type: str = "projection",
-        false_alarm_rate: float = 0.05,
-        storage: str = "auto",
-        memory_limit: Any = None,
-        dtype: Any = "float64",
-        drop_constant: bool = True,
-        r: float | None = None,
-        kernel_groups: Any = None,
-        pooled: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        keep(self, locals())
 
     # -- fitting -----------------------------------------------------------------------------
 

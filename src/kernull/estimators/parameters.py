@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
 
 from sklearn.exceptions import NotFittedError
 
@@ -109,6 +110,34 @@ kernel_names_ : array of shape (J,)
 solver_ : str
     The solver that was used.
 """)
+
+
+T = TypeVar("T")
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True)
+def parameters(cls: type[T]) -> type[T]:
+    """Make the fields parameters, by keyword, that ``__init__`` keeps as they are.
+
+    That is scikit-learn's rule. Those of base classes are parameters too.
+    """
+    return dataclass(eq=False, repr=False, kw_only=True)(cls)
+
+
+@parameters
+class FisherParameters:
+    """Parameters of lp MK-FN, of one task or of several."""
+
+    normalize: Any = "offdiagonal"
+    p: Any = 1.5
+    delta: Any = 0.01
+    solver: str = "auto"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    decision: str = "evidence"
+    score_type: str = "projection"
+    r: float | None = None
+    kernel_groups: Any = None
 
 
 def keep(estimator: Any, arguments: dict[str, Any]) -> None:

@@ -10,21 +10,21 @@ from kernull._typing import Indices
 from kernull.calibration import check_folds
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import check_number
-from kernull.estimators.parameters import Learned, documented, keep
+from kernull.estimators.parameters import Learned, documented, parameters
 from kernull.models.support import SupportMethod
 
 
+@parameters
 class _SupportVectorEstimator(UnweightedEstimator):
     """What the two share: learning weights, and calibration by cross-scores."""
 
-    nu: float
-    p: float
-    slim: bool
-    slim_lambda: float
-    solver: str
-    tol: float
-    max_iter: int | None
-    calibration_folds: int
+    nu: float = 0.1
+    slim: bool = False
+    slim_lambda: float = 0.3
+    solver: str = "auto"
+    tol: float = 1e-4
+    max_iter: int | None = None
+    calibration_folds: int = 10
 
     weights_ = Learned("rule.weights")
     coef_ = Learned("rule.coef")
@@ -62,6 +62,7 @@ class _SupportVectorEstimator(UnweightedEstimator):
 
 
 @documented
+@parameters
 class MultiKernelOneClassSVM(_SupportVectorEstimator):
     r"""One-class SVM with learned kernel weights (MK-OCSVM).
 
@@ -124,31 +125,7 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        nu: float = 0.1,
-        p: float = 1.5,
-        slim: bool = False,
-        slim_lambda: float = 0.3,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        calibration_folds: int = 10,
-        false_alarm_rate: float = 0.05,
-        calibration: str = "auto",
-        calibration_fraction: Any = 0.25,
-        random_state: Any = 0,
-        storage: str = "auto",
-        memory_limit: Any = None,
-        dtype: Any = "float64",
-        drop_constant: bool = True,
-    ) -> None:
-        keep(self, locals())
+    p: float = 1.5
 
     def learning_method(self) -> SupportMethod:
         """The method with its parameters, checked."""
@@ -156,6 +133,7 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
 
 
 @documented
+@parameters
 class MultiKernelSVDD(_SupportVectorEstimator):
     r"""Support vector data description with learned kernel weights (MK-SVDD).
 
@@ -201,31 +179,6 @@ class MultiKernelSVDD(_SupportVectorEstimator):
     >>> bool(model.gap_ <= 1e-4), bool(abs(model.weights_.sum() - 1) < 1e-12)
     (True, True)
     """
-
-    def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        nu: float = 0.1,
-        slim: bool = False,
-        slim_lambda: float = 0.3,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        calibration_folds: int = 10,
-        false_alarm_rate: float = 0.05,
-        calibration: str = "auto",
-        calibration_fraction: Any = 0.25,
-        random_state: Any = 0,
-        storage: str = "auto",
-        memory_limit: Any = None,
-        dtype: Any = "float64",
-        drop_constant: bool = True,
-    ) -> None:
-        keep(self, locals())
 
     def learning_method(self) -> SupportMethod:
         """The method with its parameters, checked."""
