@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import field
 from itertools import product
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import EdgeOfGridWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
-from kernull.estimators.parameters import documented, keep
+from kernull.estimators.parameters import documented, parameters
 from kernull.paths.grids import DELTAS, PS, WIDTHS, read_deltas, read_norms, read_widths
 from kernull.selection.criteria import read_scoring
 from kernull.selection.folds import FoldTask, Rows, evaluate
@@ -35,6 +36,7 @@ def _of_best(name: str, text: str) -> Any:
 
 
 @documented
+@parameters
 class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
     r"""`MultiKernelFisherNull` with p, delta and width chosen by cross-validation.
 
@@ -126,39 +128,28 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
     np.True_
     """
 
-    def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        ps: Any = PS,
-        deltas: Any = DELTAS,
-        widths: Any = WIDTHS,
-        cv: Any = None,
-        scoring: Any = None,
-        scaling: Any = "auto",
-        normalize: Any = "offdiagonal",
-        decision: str = "evidence",
-        tol: float = 1e-4,
-        refit_tol: float = 1e-6,
-        score_type: str = "projection",
-        false_alarm_rate: float = 0.05,
-        storage: str = "auto",
-        memory_limit: Any = None,
-        dtype: Any = "float64",
-        drop_constant: bool = True,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        model_params: dict[str, Any] | None = None,
-    ) -> None:
-        keep(self, locals())
-
-    kernels: Any
-    views: Any
-    cv: Any
-    n_jobs: int | None
-    verbose: int
+    kernels: Any = field(default="rbf", kw_only=False)
+    views: Any = field(default=None, kw_only=False)
+    ps: Any = PS
+    deltas: Any = DELTAS
+    widths: Any = WIDTHS
+    cv: Any = None
+    scoring: Any = None
+    scaling: Any = "auto"
+    normalize: Any = "offdiagonal"
+    decision: str = "evidence"
+    tol: float = 1e-4
+    refit_tol: float = 1e-6
+    score_type: str = "projection"
+    false_alarm_rate: float = 0.05
+    storage: str = "auto"
+    memory_limit: Any = None
+    dtype: Any = "float64"
+    drop_constant: bool = True
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
+    model_params: dict[str, Any] | None = None
 
     # -- choosing ----------------------------------------------------------------------------
 

@@ -1,10 +1,12 @@
-"""The protocol that every stack of kernel matrices answers to."""
+"""The protocol that every stack of kernel matrices answers to, and what many stacks share."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-from kernull._typing import Array
+import numpy as np
+
+from kernull._typing import Array, Mask
 
 
 @runtime_checkable
@@ -44,3 +46,58 @@ class Stack(Protocol):
     def rows(self, index: Any) -> Array:
         """Rows of every kernel matrix, of shape (J, len(index), n)."""
         ...
+
+
+class StackShape:
+    """Sizes of a stack from its ``shape`` and its factors."""
+
+    scale: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n); m = n where the rows on the left are the training rows."""
+        raise NotImplementedError
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        return self.shape[1]
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return len(self.scale)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def _mask(self, kernels: Any) -> Mask:
+        """Some of the kernels as a mask."""
+        mask = np.zeros(self.J, dtype=bool)
+        mask[kernels] = True
+        return mask
+
+
+class SweptStack(StackShape):
+    """A stack whose products are sums over one sweep of all kernel values, none of them kept."""
+
+    def _sweep(self, V: Any, weights: Array | None = None) -> Array:
+        """K_j V without factors, (J, m, k), of V (n, k), or (J, n, k); with weights, their sum."""
+        raise NotImplementedError
+
+    def products(self, V: Any) -> Array:
+        """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
+        out = self._sweep(V.reshape(self.n, -1))
+        out *= self.scale[:, None, None]
+        return out.reshape(self.J, len(self), *V.shape[1:])
+
+    def products_each(self, V: Any) -> Array:
+        """K_j V_j for every j: (J, n) -> (J, m), (J, n, k) -> (J, m, k)."""
+        out = self._sweep(V.reshape(self.J, self.n, -1))
+        out *= self.scale[:, None, None]
+        return out.reshape(self.J, len(self), *V.shape[2:])
+
+    def combined_products(self, weights: Array, V: Any) -> Array:
+        """Sum of b_j K_j V in one pass: (n,) -> (m,), (n, k) -> (m, k)."""
+        out = self._sweep(V.reshape(self.n, -1), np.asarray(weights) * self.scale)
+        return out.reshape(len(self), *V.shape[1:])

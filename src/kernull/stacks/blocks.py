@@ -10,10 +10,10 @@ from scipy.linalg import block_diag
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
-from kernull.stacks.base import Stack
+from kernull.stacks.base import Stack, StackShape
 
 
-class BlockDiagonalStack:
+class BlockDiagonalStack(StackShape):
     """Kernels K_j = diag(K^1_j, ..., K^C_j) over the rows of C tasks, never formed whole.
 
     Rows of different tasks do not meet: kernel values between them are zero.
@@ -48,17 +48,7 @@ class BlockDiagonalStack:
     @property
     def shape(self) -> tuple[int, int]:
         """(n, n)."""
-        return self.n, self.n
-
-    @property
-    def n(self) -> int:
-        """Number of rows of all tasks together."""
-        return int(self.slices[-1].stop)
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return len(self.scale)
+        return (int(self.slices[-1].stop),) * 2
 
     def products(self, V: Array) -> Array:
         """K_j V for every j: (n,) -> (J, n), (n, k) -> (J, n, k)."""

@@ -11,8 +11,9 @@ import numpy as np
 from kernull._threads import in_threads
 from kernull._typing import Array, Mask
 from kernull.kernels import FittedKernel
+from kernull.stacks.base import SweptStack
 from kernull.stacks.dense import DenseStack
-from kernull.stacks.kernel_set import KernelSet, KernelSetShape, ScaledView
+from kernull.stacks.kernel_set import KernelSet, ScaledView
 from kernull.stacks.tiles import Tiles, tile_products
 
 __all__ = ["CrossKernels", "device_cross", "own_scores_of"]
@@ -88,7 +89,7 @@ def own_scores_of(
     return projected, nearest2
 
 
-class CrossKernels(KernelSetShape):
+class CrossKernels(SweptStack):
     """The stack between m new rows and the n training rows of a bank.
 
     Answers to the same protocol as a dense cross stack, in memory independent of m.
@@ -109,21 +110,15 @@ class CrossKernels(KernelSetShape):
         step = max(1, CHUNK_BYTES // (8 * self.n * kernels_at_once))
         return (slice(i, i + step) for i in range(0, len(self.X), step))
 
-    def products(self, V: Array) -> Array:
-        """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
-        return self._sweep(V.reshape(self.n, -1)).reshape(self.J, len(self), *V.shape[1:])
-
-    def products_each(self, V: Array) -> Array:
-        """K_j V_j for every j: (J, n) -> (J, m), (J, n, k) -> (J, m, k)."""
-        return self._sweep(V.reshape(self.J, self.n, -1)).reshape(self.J, len(self), *V.shape[2:])
-
-    def _sweep(self, V: Array) -> Array:
+    def _sweep(self, V: Array, weights: Array | None = None) -> Array:
         tiles = Tiles(self.bank)
         right = tiles.right()
-        out = np.empty((self.J, len(self.X), V.shape[-1]))
+        shape = (len(self), V.shape[-1])
+        out = np.empty((self.J, *shape) if weights is None else shape)
         for rows in self.chunks():
-            out[:, rows] = tile_products(tiles, tiles.left(self.X[rows]), right, V)
-        return np.asarray(out * self.scale[:, None, None])
+            left = tiles.left(self.X[rows])
+            out[..., rows, :] = tile_products(tiles, left, right, V, weights=weights)
+        return out
 
     def own_scores(self, coef: Array, diagonal: Array | None = None) -> tuple[Array, Array]:
         """K_j a_j for every j, and the squared distance to the nearest training row of its view.

@@ -17,7 +17,8 @@ import numpy as np
 
 from kernull._typing import Array
 from kernull.errors import ClusterError, need
-from kernull.stacks.kernel_set import KernelSet, KernelSetShape
+from kernull.stacks.base import SweptStack
+from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.tiled import TiledStack
 from kernull.stacks.tiles import Side, Tiles, blocks_of, tile_pair, tile_products
 
@@ -31,7 +32,7 @@ ATTEMPTS = 3
 POLL = 3.0
 
 
-class DistributedStack(KernelSetShape):
+class DistributedStack(SweptStack):
     """J kernels over n rows, evaluated by the workers of a Dask cluster.
 
     Parameters
@@ -71,18 +72,10 @@ class DistributedStack(KernelSetShape):
     def __repr__(self) -> str:
         return f"DistributedStack(J={self.J}, n={self.n}, client={self.client!r})"
 
-    def products(self, V: Array) -> Array:
-        """K_j V for every j: (n,) -> (J, n), (n, k) -> (J, n, k)."""
-        V = np.asarray(V, dtype=float)
-        out = self._sweep(V.reshape(self.n, -1), None)
-        out *= self.scale[:, None, None]
-        return out.reshape(self.J, self.n, *V.shape[1:])
-
-    def combined_products(self, weights: Array, V: Array) -> Array:
-        """Sum of b_j K_j V in one pass: (n,) -> (n,), (n, k) -> (n, k)."""
-        V = np.asarray(V, dtype=float)
-        out = self._sweep(V.reshape(self.n, -1), np.asarray(weights) * self.scale)
-        return out.reshape(self.n, *V.shape[1:])
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.bank.n, self.bank.n
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i), of shape (J, n)."""
@@ -94,8 +87,7 @@ class DistributedStack(KernelSetShape):
 
     def select(self, kernels: Any) -> DistributedStack:
         """The stack of some of the kernels."""
-        mask = np.zeros(self.J, dtype=bool)
-        mask[kernels] = True
+        mask = self._mask(kernels)
         return DistributedStack(
             self.bank.select(mask),
             client=self.client,
@@ -115,7 +107,7 @@ class DistributedStack(KernelSetShape):
 
     # -- passes ------------------------------------------------------------------------------
 
-    def _sweep(self, V: Array, weights: Array | None) -> Array:
+    def _sweep(self, V: Array, weights: Array | None = None) -> Array:
         from distributed import KilledWorker
 
         for attempt in range(ATTEMPTS):
@@ -146,7 +138,7 @@ class DistributedStack(KernelSetShape):
         tasks = [
             client.submit(_pair, self._rows, vectors, weights, a, b, pure=False) for a, b in pairs
         ]
-        out = np.zeros((self.J if weights is None else 1, self.n, V.shape[1]))
+        out = np.zeros((self.J if weights is None else 1, self.n, V.shape[-1]))
         try:
             # In the order of submission: the sum does not depend on who was faster.
             for i, (a, b) in enumerate(pairs):
@@ -199,9 +191,10 @@ def _pair(
     tiles, left, right = payload
     rows, columns = left.part(a), right.part(b)
     if a == b:
-        out = tile_products(tiles, rows, columns, V[a], symmetric=True, weights=weights, n_jobs=1)
+        own = V[..., a, :]
+        out = tile_products(tiles, rows, columns, own, symmetric=True, weights=weights, n_jobs=1)
         return (out if weights is None else out[None]), None
-    return tile_pair(tiles, rows, columns, V[a], V[b], weights)
+    return tile_pair(tiles, rows, columns, V[..., a, :], V[..., b, :], weights)
 
 
 def _client(client: Any) -> Any:

@@ -23,7 +23,6 @@ from kernull.views.scaling import constant_columns
 
 __all__ = [
     "KernelSet",
-    "KernelSetShape",
     "ScaledView",
     "no_squares",
     "parse_widths",
@@ -269,30 +268,6 @@ def _weighted_sum(
     for j, K in matrices:
         out += np.multiply(K, weights[j], out=part)  # K may belong to the user's function
     return out
-
-
-class KernelSetShape:
-    """Sizes of a stack that evaluates the kernels of a bank."""
-
-    bank: KernelSet
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n); m = n where the rows on the left are the training rows."""
-        return self.n, self.n
-
-    @property
-    def n(self) -> int:
-        """Number of training rows."""
-        return self.bank.n
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self.bank.J
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
 
 def parse_widths(widths: Any) -> tuple[float | str, ...]:

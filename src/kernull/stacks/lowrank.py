@@ -19,6 +19,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from sklearn.cluster import kmeans_plusplus
 
 from kernull._typing import Array, Indices
+from kernull.stacks.base import StackShape
 from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.tiled import TiledStack
 
@@ -33,7 +34,7 @@ FEATURE_ROWS = 4096
 LANDMARKS = ("kmeans++", "leverage", "uniform")
 
 
-class LowRankStack:
+class LowRankStack(StackShape):
     r"""J low-rank kernels over n rows, from l landmarks.
 
     Parameters
@@ -106,19 +107,6 @@ class LowRankStack:
         """(n, n)."""
         return len(self.forward), len(self.forward)
 
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.forward)
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return len(self.scale)
-
-    def __len__(self) -> int:
-        return self.n
-
     def __repr__(self) -> str:
         return f"LowRankStack(J={self.J}, n={self.n}, landmarks={self.landmarks.n})"
 
@@ -186,8 +174,7 @@ class LowRankStack:
 
     def select(self, kernels: Any) -> LowRankStack:
         """The stack of some of the kernels."""
-        mask = np.zeros(self.J, dtype=bool)
-        mask[kernels] = True
+        mask = self._mask(kernels)
         return LowRankStack(
             self.forward.select(mask),
             self.backward.select(mask),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from joblib import effective_n_jobs
 from kernull._threads import in_threads
 from kernull._typing import Array
 from kernull.errors import MemoryLimitError
-from kernull.stacks.kernel_set import KernelSet, KernelSetShape
+from kernull.stacks.base import SweptStack
+from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.planner import format_bytes
 from kernull.stacks.tiles import FEW_VALUES, Tiles, blocks_of, tile_products
 
@@ -21,7 +23,7 @@ __all__ = ["TiledStack"]
 PARTS = 16
 
 
-class TiledStack(KernelSetShape):
+class TiledStack(SweptStack):
     r"""J kernels between the rows of a bank, none of them ever formed.
 
     A pass over all kernels evaluates :math:`J n (n + 1) / 2` values (tiles above the diagonal
@@ -72,7 +74,6 @@ class TiledStack(KernelSetShape):
         self.n_jobs = n_jobs
         #: Rows that a preconditioner of the solver may keep; none unless a plan allows for them.
         self.preconditioner_rows = 0
-        self._row_sums: Array | None = None
         self._tiles = Tiles(bank, dtype)
         self._right = self._tiles.right()
         self._left = (Tiles(left, dtype) if left is not None else self._tiles).left()
@@ -98,8 +99,7 @@ class TiledStack(KernelSetShape):
 
     def select(self, kernels: Any) -> TiledStack:
         """The stack of some of the kernels."""
-        mask = np.zeros(self.J, dtype=bool)
-        mask[kernels] = True
+        mask = self._mask(kernels)
         left = None if self.left is None else self.left.select(mask)
         return self._like(self.bank.select(mask), left, self.scale[mask])
 
@@ -113,37 +113,16 @@ class TiledStack(KernelSetShape):
             n_jobs=self.n_jobs,
         )
 
-    def products(self, V: Array) -> Array:
-        """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
-        V = np.asarray(V)
-        flat = V.reshape(self.n, -1)
-        if flat.shape[1] == 1 and flat[0, 0] != 0 and (flat == flat[0]).all():
-            out = self._sums() * float(flat[0, 0])
-        else:
-            out = self._sweep(flat, None)
-        out *= self.scale[:, None, None]
-        return out.reshape(self.J, len(self), *V.shape[1:])
+    def _sweep(self, V: Array, weights: Array | None = None) -> Array:
+        alike = weights is None and V.shape == (self.n, 1) and (V[0] == V).all()
+        return self._row_sums * V[0, 0] if alike else self._passes(V, weights)
 
-    def _sums(self) -> Array:
-        """Row sums of every kernel: normalisation asks for them, then the solver's first step."""
-        if self._row_sums is None:
-            self._row_sums = self._sweep(np.ones((self.n, 1)), None)
-        return self._row_sums
+    @cached_property
+    def _row_sums(self) -> Array:
+        """Of every kernel: normalisation asks for them, then the solver's first step."""
+        return self._passes(np.ones((self.n, 1)), None)
 
-    def products_each(self, V: Array) -> Array:
-        """K_j V_j for every j: (J, n) -> (J, m), (J, n, k) -> (J, m, k)."""
-        V = np.asarray(V)
-        out = self._sweep(V.reshape(self.J, self.n, -1), None)
-        out *= self.scale[:, None, None]
-        return out.reshape(self.J, len(self), *V.shape[2:])
-
-    def combined_products(self, weights: Array, V: Array) -> Array:
-        """Sum of b_j K_j V in one pass: (n,) -> (m,), (n, k) -> (m, k)."""
-        V = np.asarray(V)
-        out = self._sweep(V.reshape(self.n, -1), np.asarray(weights) * self.scale)
-        return out.reshape(len(self), *V.shape[1:])
-
-    def _sweep(self, V: Array, weights: Array | None) -> Array:
+    def _passes(self, V: Array, weights: Array | None) -> Array:
         J, m, k = (self.J if weights is None else 1), len(self), V.shape[-1]
         width = self._columns_at_once(J * m * 8)
         parts = [

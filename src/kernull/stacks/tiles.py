@@ -196,7 +196,7 @@ def tile_pair(
 
     With weights, the sums over j of b_j times these, as kernels of their own (J = 1).
     """
-    J, k = (tiles.bank.J if weights is None else 1), V_left.shape[1]
+    J, k = (tiles.bank.J if weights is None else 1), V_left.shape[-1]
     V_left, V_right = (np.ascontiguousarray(V, dtype=tiles.dtype) for V in (V_left, V_right))
     out_left, out_right = np.zeros((J, len(left), k)), np.zeros((J, len(right), k))
     buffers = tiles.buffers()
@@ -204,8 +204,9 @@ def tile_pair(
         for columns in blocks_of(len(right), tiles.size):
             values = tiles.tile(left, rows, right, columns, buffers)
             for j, K in values if weights is None else _combined(values, weights):
-                out_left[j, rows] += K @ V_right[columns]
-                out_right[j, columns] += K.T @ V_left[rows]
+                x, y = (V if V.ndim == 2 else V[j] for V in (V_left, V_right))
+                out_left[j, rows] += K @ y[columns]
+                out_right[j, columns] += K.T @ x[rows]
     return out_left, out_right
 
 

@@ -35,12 +35,12 @@ class DeviceCross(CrossKernels):
         left = [torch.as_tensor(view.transform(self.X)).to(self.device).to(kind) for view in views]
         rows = [torch.as_tensor(view.train).to(self.device).to(kind) for view in views]
         kernels = [view.kernels for view in views]
-        return TorchTiledStack(rows, kernels, left=left, scale=self.scale)
+        return TorchTiledStack(rows, kernels, left=left)
 
-    def _sweep(self, V: Array) -> Array:
+    def _sweep(self, V: Array, weights: Array | None = None) -> Array:
         if any(kernel.function is not None for v in self.bank.views for kernel in v.kernels):
-            return super()._sweep(V)
-        return self._stack.products(V) if V.ndim == 2 else self._stack.products_each(V)
+            return super()._sweep(V, weights)
+        return self._stack._sweep(V, weights)
 
     def own_scores(self, coef: Array, diagonal: Array | None = None) -> tuple[Array, Array]:
         """K_j a_j for every j, and the squared distance to the nearest training row of its view."""

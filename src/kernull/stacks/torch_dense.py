@@ -8,58 +8,22 @@ import numpy as np
 import torch
 
 from kernull._typing import Array, Indices
+from kernull.stacks.base import SweptStack
 
 
-class TorchStack:
-    """What stacks on torch share: shapes, and NumPy at the border."""
+class TorchStack(SweptStack):
+    """What stacks on torch share: NumPy at the border."""
 
-    scale: Array
     device: Any
     dtype: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        raise NotImplementedError
-
-    @property
-    def n(self) -> int:
-        """Number of training rows."""
-        return self.shape[1]
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return len(self.scale)
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __repr__(self) -> str:
         name, where = type(self).__name__, self.device
         return f"{name}(J={self.J}, shape={self.shape}, dtype={self.dtype}, device={where})"
 
-    def products(self, V: Any) -> Array:
-        """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
+    def _sweep(self, V: Any, weights: Array | None = None) -> Array:
         V = self._tensor(V)
-        out = self._numpy(self._products(V.reshape(self.n, -1)))
-        out *= self.scale[:, None, None]
-        return out.reshape(self.J, len(self), *V.shape[1:])
-
-    def products_each(self, V: Any) -> Array:
-        """K_j V_j for every j: (J, n) -> (J, m), (J, n, k) -> (J, m, k)."""
-        V = self._tensor(V)
-        out = self._numpy(self._products(V.reshape(self.J, self.n, -1)))
-        out *= self.scale[:, None, None]
-        return out.reshape(self.J, len(self), *V.shape[2:])
-
-    def combined_products(self, weights: Array, V: Any) -> Array:
-        """Sum of b_j K_j V in one pass: (n,) -> (m,), (n, k) -> (m, k)."""
-        V = self._tensor(V)
-        scaled = np.asarray(weights) * self.scale
-        return self._numpy(self._combined(scaled, V.reshape(self.n, -1))).reshape(
-            len(self), *V.shape[1:]
-        )
+        return self._numpy(self._products(V) if weights is None else self._combined(weights, V))
 
     def combined_there(self, weights: Array, V: Any) -> Any:
         """`combined_products` of a tensor (n, k) that stays on the device, in float64."""
@@ -109,8 +73,7 @@ class TorchDenseStack(TorchStack):
 
     def select(self, kernels: Any) -> TorchDenseStack:
         """The stack of some of the kernels."""
-        mask = np.zeros(self.J, dtype=bool)
-        mask[kernels] = True
+        mask = self._mask(kernels)
         return TorchDenseStack(self.kernels[torch.as_tensor(mask)], self.scale[mask])
 
     def diagonal(self) -> Array:

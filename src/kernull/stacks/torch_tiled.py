@@ -141,8 +141,7 @@ class TorchTiledStack(TorchStack):
 
     def select(self, kernels: Any) -> TorchTiledStack:
         """The stack of some of the kernels."""
-        mask = np.zeros(self.J, dtype=bool)
-        mask[kernels] = True
+        mask = self._mask(kernels)
         picked, rows, lefts, j = [], [], [], 0
         for v, ks in enumerate(self.kernels):
             kept = [k for k, keep in zip(ks, mask[j : j + len(ks)], strict=True) if keep]
