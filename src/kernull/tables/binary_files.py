@@ -19,7 +19,7 @@ MAX_EXCEL = 2 * 2**30
 
 
 def open_parquet(label: str, file: Any, chunk_rows: int) -> Source:
-    """Open a Parquet file (a path or a binary file)."""
+    """Open a Parquet file."""
     pyarrow = _pyarrow(label)
     try:
         opened = pyarrow.parquet.ParquetFile(file)
@@ -42,9 +42,8 @@ def open_arrow(label: str, file: Any, chunk_rows: int) -> Source:
             batches = iter(opened)
     except (pyarrow.ArrowException, OSError) as error:
         raise TableError(f"{label}: is not an Arrow file ({first_line(error)}).") from None
-    small = (
-        batch.slice(i, chunk_rows) for batch in batches for i in range(0, len(batch), chunk_rows)
-    )
+    starts = ((batch, i) for batch in batches for i in range(0, len(batch), chunk_rows))
+    small = (batch.slice(i, chunk_rows) for batch, i in starts)
     return _of_batches(label, opened.schema.names, small, None)
 
 
@@ -79,7 +78,7 @@ def _source(
         except OSError as error:
             raise TableError(f"{label}: cannot be read ({first_line(error)}).") from None
 
-    return Source(label, tuple(names), chunks(), size, notes=list(notes))
+    return Source(label, tuple(names), chunks(), size, list(notes))
 
 
 def open_npz(label: str, file: Any, chunk_rows: int) -> Source:

@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 import weakref
+import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -20,8 +21,15 @@ from kernull.tables.text_files import TextFormat, open_text
 #: Rows read at once: a few megabytes of text for ordinary tables.
 CHUNK_ROWS = 20_000
 
-_ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
-_EXCEL_SUFFIXES = (".xlsx", ".xlsm")
+#: What files hold by their suffixes, and streams by their first bytes; all others hold text.
+KINDS = {
+    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow",
+    ".ipc": "arrow", ".npz": "npz", ".xlsx": "excel", ".xlsm": "excel", ".gz": "gzip",
+}  # fmt: skip
+MAGIC = {
+    b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow", b"PK\x03\x04": "zip",
+    b"\x1f\x8b": "gzip",
+}  # fmt: skip
 
 
 def read_table(
@@ -47,14 +55,8 @@ def read_table(
     Returns
     -------
     Table
-        For `TableViews`; ``to_pandas()`` makes a data frame of it.
-
-    Raises
-    ------
-    TableError
-        If the file cannot be used; the message names the line.
-    FileNotFoundError
-        If there is none.
+        For `TableViews`; ``to_pandas()`` makes a data frame of it. A file that cannot be used is a
+        `TableError`, whose message names the line.
 
     Examples
     --------
@@ -65,8 +67,7 @@ def read_table(
     >>> table.names, table.numbers("a").tolist()
     (['a', 'b'], [1.0, 2.0])
     """
-    form = TextFormat(sep, decimal, encoding)
-    source = open_table(os.fspath(path), form=form, sheet=sheet)
+    source = open_table(os.fspath(path), form=TextFormat(sep, decimal, encoding), sheet=sheet)
     for said in source.notes:
         warnings.warn(f"{source.label}: {said}", UserWarning, stacklevel=2)
     return source.read()
@@ -89,26 +90,13 @@ def open_table(
         )
     if file.is_dir():
         raise IsADirectoryError(f"{path}: is a folder; expected a file with a table.")
+    size = file.stat().st_size
+    if size == 0 and file.is_file():
+        raise TableError(f"{path}: the file is empty; expected a header line and rows.")
     try:
-        size = file.stat().st_size
-        if size == 0 and file.is_file():
-            raise TableError(f"{path}: the file is empty; expected a header line and rows.")
-        suffix = file.suffix.lower()
-        if suffix in (".parquet", ".pq"):
-            return open_parquet(path, path, chunk_rows)
         with ExitStack() as opened:  # closes a file that turns out to be no table
-            if suffix in _ARROW_SUFFIXES:
-                source = open_arrow(path, opened.enter_context(file.open("rb")), chunk_rows)
-            elif suffix == ".npz":
-                source = open_npz(path, opened.enter_context(file.open("rb")), chunk_rows)
-            elif suffix in _EXCEL_SUFFIXES:
-                source = open_excel(path, opened.enter_context(file.open("rb")), chunk_rows, sheet)
-            elif suffix == ".gz":
-                unpacked = opened.enter_context(gzip.GzipFile(path))
-                source = open_text(path, unpacked, form, chunk_rows, None)
-            else:
-                raw = opened.enter_context(io.FileIO(path))
-                source = open_text(path, raw, form, chunk_rows, size)
+            raw, kind = opened.enter_context(io.FileIO(path)), KINDS.get(file.suffix.lower(), "")
+            source = _open(kind, path, raw, chunk_rows, form, sheet, size)
             # Rows are read later, or never: the file is closed once nobody can ask for them.
             weakref.finalize(source._chunks, opened.pop_all().close)
             return source
@@ -122,25 +110,29 @@ def _open_stdin(chunk_rows: int, form: TextFormat, sheet: str | None) -> Source:
     head = raw.peek(8)[:8]
     if not head:
         raise TableError(f"{label}: is empty; expected a table.")
-    binary = (b"PAR1", b"ARRO", b"\xff\xff\xff\xff", b"PK\x03\x04")
-    if head.startswith(b"\x1f\x8b"):
-        return open_text(label, cast(Any, gzip.GzipFile(fileobj=raw)), form, chunk_rows, None)
-    if not head.startswith(binary):
-        return open_text(label, raw, form, chunk_rows, None)
-    content = io.BytesIO(raw.read())  # these formats are read from their end
-    if head.startswith(b"PAR1"):
-        return open_parquet(label, content, chunk_rows)
-    if head.startswith(b"PK"):
-        names = _members(content)
-        if any(name.startswith("xl/") for name in names):
-            return open_excel(label, content, chunk_rows, sheet)
-        return open_npz(label, content, chunk_rows)
-    return open_arrow(label, content, chunk_rows)
+    kind = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "")
+    if kind not in ("", "gzip"):
+        raw = io.BytesIO(raw.read())  # these formats are read from their end
+    if kind == "zip":
+        kind = "excel" if any(name.startswith("xl/") for name in _members(raw)) else "npz"
+    return _open(kind, label, raw, chunk_rows, form, sheet, None)
 
 
-def _members(content: io.BytesIO) -> list[str]:
-    import zipfile
+def _open(
+    kind: str, label: str, file: Any, chunk_rows: int, form: TextFormat, sheet: str | None,
+    size: int | None,
+) -> Source:  # fmt: skip
+    if kind == "excel":
+        return open_excel(label, file, chunk_rows, sheet)
+    openers = {"parquet": open_parquet, "arrow": open_arrow, "npz": open_npz}
+    if kind in openers:
+        return openers[kind](label, file, chunk_rows)
+    if kind == "gzip":
+        file, size = gzip.GzipFile(fileobj=file), None
+    return open_text(label, file, form, chunk_rows, size)
 
+
+def _members(content: Any) -> list[str]:
     try:
         with zipfile.ZipFile(content) as archive:
             return archive.namelist()

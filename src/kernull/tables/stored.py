@@ -82,8 +82,7 @@ def load_steps(path: str | os.PathLike[str]) -> tuple[str, str] | None:
     if text is None:
         return None
     names = json.loads(text)
-    good = isinstance(names, list) and all(isinstance(n, str) and n for n in names)
-    if not good or len(set(names)) != 2 or any("__" in name for name in names):
+    if not _are_texts(names) or len(set(names)) != 2 or any(not n or "__" in n for n in names):
         raise ModelFileError(f"{os.fspath(path)!r}: its steps have no names.")
     return names[0], names[1]
 
@@ -132,7 +131,7 @@ def _restored(state: Any) -> TableViews:
     used = [by_name[name] for name in state["used"]]
     _want(used and all(c.kind in USED for c in used), "columns that are not learned from")
     empty = state.get("empty", [])
-    _want(isinstance(empty, list) and all(isinstance(e, str) for e in empty), "an unknown setting")
+    _want(_are_texts(empty), "an unknown setting")
     table = TableViews(dates=state["dates"], missing=state["missing"], empty=tuple(empty))
     given = state.get("parameters")
     if given is not None:  # what a later fit would do
@@ -151,11 +150,8 @@ def _restored(state: Any) -> TableViews:
     _want(given is None or d <= MOST_COLUMNS, "too many columns")
     mean, scale = _array(state["mean"], (d,)), _array(state["scale"], (d,))
     quantiles = _array(state["quantiles"], (QUANTILES, d), "<f4")
-    left, correlation = quantiles - mean, None
-    if state["residuals"] is not None:
-        left = _array(state["residuals"], (QUANTILES, d), "<f4")
-    if given is not None:
-        correlation = _array(given, (d, d))
+    left, correlation = state["residuals"], None if given is None else _array(given, (d, d))
+    left = quantiles - mean if left is None else _array(left, (QUANTILES, d), "<f4")
     table.filler_ = GapFiller(mean, scale, correlation, left, quantiles, int(state["rows"]))
     table.views_ = _views(state["views"], d)
     return table
@@ -171,12 +167,8 @@ def _plain_views(views: Any) -> Any:
 def _parameters(given: Any) -> dict[str, Any]:
     """Parameters of `TableViews`, checked."""
     views, kinds, most = given["views"], given["kinds"], given["max_categories"]
-    if isinstance(views, dict):
-        for patterns in views.values():
-            texts = isinstance(patterns, list) and all(isinstance(p, str) for p in patterns)
-            _want(texts, "views of no columns")
-    else:
-        _want(views in (None, "features"), "views of no columns")
+    named = isinstance(views, dict) and all(map(_are_texts, views.values()))
+    _want(named or views in (None, "features"), "views of no columns")
     plain = kinds is None or (isinstance(kinds, dict) and set(kinds.values()) <= set(KINDS))
     _want(plain and isinstance(most, int) and not isinstance(most, bool), "an unknown setting")
     return {"views": views, "kinds": kinds, "max_categories": most}
@@ -210,10 +202,12 @@ def _pack(values: Array, kind: str = "<f8") -> str:
 
 def _array(text: Any, shape: tuple[int, ...], kind: str = "<f8") -> Array:
     values = np.frombuffer(base64.b64decode(text, validate=True), kind).astype(float)
-    _want(
-        values.size == np.prod(shape) and bool(np.isfinite(values).all()), "numbers that are none"
-    )
+    _want(values.size == np.prod(shape) and np.isfinite(values).all(), "numbers that are none")
     return values.reshape(shape)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _want(true: Any, otherwise: str) -> None:

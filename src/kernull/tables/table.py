@@ -137,7 +137,7 @@ class Table:
 
     def tear(self, row: int) -> str:
         """What is wrong with a broken row."""
-        place = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        place = self.where(row) if self.lines is None else f"line {self.lines[row]}"
         return f"{place} has {self.broken[row]} cells, the header has {len(self.columns)}"
 
     def check_whole(self) -> Table:
@@ -150,11 +150,11 @@ class Table:
 
     def rows(self, index: Any) -> Table:
         """Some of the rows."""
-        picked = np.arange(len(self))[index]
+        picked = np.arange(len(self))[index].tolist()
         columns = {name: _take(cells, picked) for name, cells in self.columns.items()}
-        lines = None if self.lines is None else [self.lines[i] for i in picked]
-        broken = {k: self.broken[i] for k, i in enumerate(picked.tolist()) if i in self.broken}
-        return Table(self.source, self.start, columns, lines, self.decimal, broken)
+        lines = None if self.lines is None else _take(self.lines, picked)
+        broken = {k: self.broken[i] for k, i in enumerate(picked) if i in self.broken}
+        return replace(self, columns=columns, lines=lines, broken=broken)
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame; columns of numbers as numbers."""
@@ -181,8 +181,6 @@ class Source:
         Names of the columns.
     size : int, optional
         Bytes (CSV) or rows (other formats) in total, where known.
-    unit : {"bytes", "rows"}
-        What ``size`` counts.
     notes : list of str
         What was guessed while reading, in words.
     """
@@ -191,11 +189,10 @@ class Source:
     names: tuple[str, ...]
     _chunks: Iterator[tuple[Table, int]]
     size: int | None = None
-    unit: str = "rows"
     notes: list[str] = field(default_factory=list)
 
     def chunks(self) -> Iterator[tuple[Table, int]]:
-        """Chunks, each with how far the file was read (in ``unit``)."""
+        """Chunks, each with how far the file was read (as ``size`` counts)."""
         empty = True
         for chunk, done in self._chunks:
             empty = False
@@ -209,10 +206,8 @@ class Source:
         if len(parts) == 1:
             return parts[0]
         columns = {n: _join([part.columns[n] for part in parts]) for n in self.names}
-        lines = None
-        if parts[0].lines is not None:
-            lines = [line for part in parts for line in part.lines or ()]
-        return Table(self.label, 0, columns, lines, parts[0].decimal)
+        lines = [line for part in parts for line in part.lines or ()]
+        return Table(self.label, 0, columns, lines or None, parts[0].decimal)
 
 
 def as_table(X: Any, label: str = "X") -> Table:

@@ -84,7 +84,7 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
         decimal = ","
         notes.append("numbers are read with a decimal comma (decimal='.' if that is wrong)")
     chunks = _chunks(buffered, lines, reader, names, decimal, chunk_rows, rows)
-    return Source(label, tuple(names), chunks, size, "bytes", notes)
+    return Source(label, tuple(names), chunks, size, notes)
 
 
 def _first_line(lines: _Lines, notes: list[str]) -> tuple[str, str | None]:
