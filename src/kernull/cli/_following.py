@@ -118,9 +118,8 @@ def _tables(label: str, content: bytes, form: TextForm, quiet: bool) -> Iterator
     from kernull.errors import TableError
     from kernull.tables.text_files import open_text
 
-    text = form.text()
     try:
-        source = open_text(label, io.BytesIO(content), text, CHUNK_ROWS, None)
+        source = open_text(label, io.BytesIO(content), form.text(), CHUNK_ROWS, None)
         for said in source.notes:
             note(f"{label}: {said}", quiet)
         for rows, _ in source.chunks():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
+import numpy as np
 from typer import Option
 
 from kernull.cli import _options as o
@@ -71,13 +72,15 @@ def fit(
                 model = _fitted(table, parameters, stretch)
         except ValueError as error:
             raise _by_option(error) from None
+    # As scikit-learn does for tables with names; the file finds its columns by them.
+    model.feature_names_in_ = np.array(table.names, dtype=object)
     _save(model, table, out)
     summary = _summary(model)
     if json:
         kinds = {column.name: column.kind for column in table.table.columns_}
         print_json({"model": out, **summary, "kinds": kinds})
-    else:
-        _show(summary, quiet)
+    elif not quiet:
+        _show(summary)
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)
 
 
@@ -100,14 +103,12 @@ def _by_option(error: ValueError) -> Exception:
 
 
 def _fitted(table: TrainingTable, parameters: dict[str, Any], stretch: int | None) -> Any:
-    import numpy as np
-
     from kernull import MultiKernelFisherNull
 
     # By their places among all rows: a stretch of time may have rows that are not normal.
     places = np.arange(len(table.X)) if table.y is None else np.flatnonzero(table.y == 1)
     groups = None if stretch is None else places // stretch
-    return _named(MultiKernelFisherNull(**parameters).fit(table.normal, groups=groups), table)
+    return MultiKernelFisherNull(**parameters).fit(table.normal, groups=groups)
 
 
 def _selected(table: TrainingTable, parameters: dict[str, Any]) -> Any:
@@ -119,15 +120,7 @@ def _selected(table: TrainingTable, parameters: dict[str, Any]) -> Any:
     passed_on = {"solver", "calibration", "decision", "storage"} & set(settings)
     extra = {name: settings.pop(name) for name in passed_on}
     search = MultiKernelFisherNullCV(**settings, model_params=extra or None)
-    return _named(search.fit(table.X, table.y).best_estimator_, table)
-
-
-def _named(model: Any, table: TrainingTable) -> Any:
-    import numpy as np
-
-    # As scikit-learn does for tables with names; the file finds its columns by them.
-    model.feature_names_in_ = np.array(table.names, dtype=object)
-    return model
+    return search.fit(table.X, table.y).best_estimator_
 
 
 def _summary(model: Any) -> dict[str, Any]:
@@ -163,9 +156,7 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int)
 
 
-def _show(summary: dict[str, Any], quiet: bool) -> None:
-    if quiet:
-        return
+def _show(summary: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -195,7 +186,7 @@ def info(model: o.ModelFile, json: o.Json = False, quiet: o.Quiet = False) -> No
     if json:
         print_json(summary)
         return
-    _show(summary, quiet=False)
+    _show(summary)
     names = summary["features"]
     views = {view.name: view for view in loaded.bank_.views}  # one, in however many scalings
     for view in views.values():

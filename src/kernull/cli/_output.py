@@ -17,8 +17,14 @@ import numpy as np
 from kernull._text import visible
 from kernull._whole import atomic_write
 from kernull.cli._console import DataError, StoppedError, UsageError
+from kernull.errors import need
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".pq", ".arrow", ".feather", ".ipc", ".npz")
+#: What is written by the suffix of a file.
+KINDS = {
+    ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet",
+    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npz": "npz",
+}  # fmt: skip
+SUFFIXES = tuple(KINDS)
 #: What a formula begins with, in spreadsheets of any language.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -107,19 +113,15 @@ class RowWriter:
         """Write some rows, given by column."""
         # Python numbers print their shortest exact form; NumPy's print their type.
         lists = [c.tolist() if isinstance(c, np.ndarray) else list(c) for c in columns]
-        count = len(lists[0]) if lists else 0
+        begins, self.started = not self.started, True
         if self.kind == "jsonl":
-            rows = zip(*lists, strict=True)
-            self.started = True
-            self.file.writelines(
-                json.dumps(finite(dict(zip(self.names, row, strict=True)))) + "\n" for row in rows
-            )
+            rows = (dict(zip(self.names, row, strict=True)) for row in zip(*lists, strict=True))
+            self.file.writelines(json.dumps(finite(row)) + "\n" for row in rows)
         else:
-            if not self.started:  # with the first rows: an error before them leaves nothing
+            if begins:  # with the first rows: an error before them leaves nothing
                 self.csv.writerow(self._cells(self.names))
-            self.started = True
             self.csv.writerows(zip(*map(self._cells, lists), strict=True))
-        self.rows += count
+        self.rows += len(lists[0])
 
     def _cells(self, cells: Sequence[Any]) -> Sequence[Any]:
         if not self.formulas:
@@ -146,18 +148,12 @@ class _CollectedWriter:
             with self.path.open("wb") as file:
                 np.savez(file, **columns)  # type: ignore[arg-type]
             return
-        try:
-            import pyarrow
-            from pyarrow import feather, parquet
-        except ImportError:
-            raise DataError(
-                "--out: Parquet and Arrow files need pyarrow: pip install 'kernull[tables]'."
-            ) from None
-        table = pyarrow.table(columns)
+        wanted = "--out: Parquet and Arrow files need pyarrow: pip install 'kernull[tables]'."
+        table = need("pyarrow", wanted).table(columns)
         if self.kind == "parquet":
-            parquet.write_table(table, self.path)
+            need("pyarrow.parquet", wanted).write_table(table, self.path)
         else:
-            feather.write_feather(table, str(self.path))
+            need("pyarrow.feather", wanted).write_feather(table, str(self.path))
 
 
 @contextlib.contextmanager
@@ -178,14 +174,12 @@ def row_writer(
                 f"stopped; at least {writer.rows:,} rows are on standard output, not all."
             ) from None
         return
-    suffix = Path(path).suffix.lower()
+    kind = KINDS.get(Path(path).suffix.lower(), "csv")
     with atomic_write(path) as part:
-        if suffix in (".parquet", ".pq", ".npz", ".arrow", ".feather", ".ipc"):
-            kind = {".pq": "parquet", ".feather": "arrow", ".ipc": "arrow"}.get(suffix, suffix[1:])
+        if kind in ("csv", "tsv", "jsonl"):
+            with part.open("w", encoding="utf-8", newline="") as file:
+                yield RowWriter(file, names, kind, formulas=formulas)
+        else:
             collected = _CollectedWriter(part, names, kind)
             yield collected
             collected.close()
-        else:
-            with part.open("w", encoding="utf-8", newline="") as file:
-                kind = suffix[1:] if suffix in SUFFIXES else "csv"
-                yield RowWriter(file, names, kind, formulas=formulas)

@@ -97,34 +97,32 @@ def _chosen(method: list[str] | None, model: list[str] | None) -> list[str]:
 
 
 def _row(name: str, table: TrainingTable, X: Any, y: Any) -> Any:
+    from kernull import MultiKernelFisherNull
     from kernull.methods import compare as run
 
-    views = table.table.views_
+    views, started = table.table.views_, time.perf_counter()
     if name != DEFAULT:
         return run(table.normal, X, y, methods=[name], views=views)[0]
-    from kernull import MultiKernelFisherNull
-    from kernull.methods.comparison import Row
-
-    started = time.perf_counter()
     fitted = MultiKernelFisherNull(views=views).fit(table.normal)
     scores = fitted.score_samples(X)
-    found = evaluation(scores, y, ~(scores >= fitted.threshold_))
-    seconds = time.perf_counter() - started
-    return Row(name, found["auc"], float(fitted.gap_), fitted.n_iter_, seconds, _counts(found))
+    flagged, certificate = ~(scores >= fitted.threshold_), (float(fitted.gap_), fitted.n_iter_)
+    return _evaluated(name, started, scores, flagged, y, *certificate)
 
 
 def _saved_row(path: str, fitted: Fitted, rows: Table, y: Any) -> Any:
-    from kernull.methods.comparison import Row
-
     started = time.perf_counter()
     judged = judge(fitted, rows, reasons=False)
-    found = evaluation(judged.scores, y, judged.flagged)
-    return Row(path, found["auc"], None, None, time.perf_counter() - started, _counts(found))
+    return _evaluated(path, started, judged.scores, judged.flagged, y, None, None)
 
 
-def _counts(found: dict[str, Any]) -> str:
-    caught, odd, false = found["caught"], found["odd"], found["false_alarms"]
-    return f"{caught} of {odd} caught, {false} false alarms"
+def _evaluated(
+    name: str, started: float, scores: Any, flagged: Any, y: Any, gap: float | None, n: int | None
+) -> Any:
+    from kernull.methods import Row
+
+    found = evaluation(scores, y, flagged)
+    said = f"{found['caught']} of {found['odd']} caught, {found['false_alarms']} false alarms"
+    return Row(name, found["auc"], gap, n, time.perf_counter() - started, said)
 
 
 def _comparison(rows: list[Any], n: int, m: int) -> Any:

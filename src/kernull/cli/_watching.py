@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import sys
@@ -17,10 +18,12 @@ from typer import Argument, Option
 from kernull._whole import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, stdout
+from kernull.cli._drift import DriftTest
 from kernull.cli._following import Follower
+from kernull.cli._judging import UNJUDGED, Explainer, Judged, row_names, tell_unreadable
 from kernull.cli._models import Fitted, load_fitted
-from kernull.cli._output import check_writable
-from kernull.tables.table import Table
+from kernull.cli._output import check_writable, finite
+from kernull.tables.table import Source, Table
 
 
 def watch(
@@ -65,13 +68,11 @@ def watch(
     keeper = None if state is None else WatchState(state, model, watcher, follower)
     if keeper is not None and keeper.resume():
         note(f"Going on after row {watcher.rows:,}, as {state} says.", quiet)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):  # the usual way to end it
         for rows in follower.tables():
             watcher.see(rows)
-            if keeper is not None:
-                keeper.rows_seen()
-    except KeyboardInterrupt:  # the usual way to end it
-        pass
+            if keeper is not None and time.monotonic() - keeper.saved > EVERY:
+                keeper.save()
     if keeper is not None:
         keeper.save()
     said = "once" if watcher.alarms == 1 else f"{watcher.alarms} times"
@@ -89,24 +90,19 @@ class Watcher:
         self, fitted: Fitted, names: str | None, alarm_every: float, every_row: bool, json: bool,
         drop: Sequence[str] = (), quiet: bool = False,
     ) -> None:  # fmt: skip
-        from kernull.cli._drift import DriftTest
 
         self.fitted, self.names, self.drop = fitted, names, list(drop)
         self.every_row, self.json, self.quiet = every_row, json, quiet
         self.rows = self.flagged = self.alarms = self.unjudged = 0
         self.test = DriftTest(fitted.model.calibration_.scores, alarm_every)
-        self.alarm_every = alarm_every
         self.ready = False
 
     def see(self, rows: Table) -> None:
         """Judge some rows, and print what there is to say."""
-        from kernull.cli._judging import UNJUDGED, Explainer, row_names, tell_unreadable
-        from kernull.tables import Source
-
         if not self.ready:
             if self.names is not None and self.names not in rows.columns:
                 raise UsageError(f"--id: {rows.source} has no column {self.names!r}.")
-            source = Source(rows.source, tuple(rows.names), iter(()))
+            source = Source(rows.source, tuple(rows.names), iter(()))  # of its columns
             self.fitted, self.ready = self.fitted.for_source(source, self.drop), True
         rows = self.fitted.see(replace(rows, start=self.rows))
         why = Explainer(self.fitted, [], self.names, True, None)
@@ -114,63 +110,45 @@ class Watcher:
         tell_unreadable(judged, rows, self.quiet)
         self.unjudged += judged.unjudged
         named = row_names(rows, self.names)
-        reasons = {record["row"]: record for record in why.found(rows.source)}
+        reasons = {record["row"]: record["columns"] for record in why.found(rows.source)}
         for i, score in enumerate(judged.scores.tolist()):
-            number = self.rows + 1
-            self.rows, flag = number, bool(judged.flagged[i])
-            self.flagged += flag
-            if flag or self.every_row:
-                record, p = reasons.get(number, {}), float(judged.p_values[i])
-                lost = judged.notes[i] if judged.notes[i].startswith(UNJUDGED) else ""
-                self._say_row(number, named[i], score, p, flag, record, lost)
+            self.rows += 1
+            self.flagged += int(judged.flagged[i])
+            if judged.flagged[i] or self.every_row:
+                self._say_row(judged, i, named[i], reasons.get(self.rows, []))
             if self.test.see(score):
                 self.alarms += 1
-                self._say_alarm(number)
+                self._say(
+                    {"event": "drift", "row": self.rows, "alarm_every": self.test.rows},
+                    f"DRIFT at row {self.rows:,}: scores are no longer those of normal rows (false "
+                    f"at most once in {self.test.rows:,.0f} rows).",
+                )
         sys.stdout.flush()
 
-    def _say_row(
-        self, number: int, name: str, score: float, p: float, flag: bool, record: dict[str, Any],
-        lost: str,
-    ) -> None:  # fmt: skip
-        words = [column["words"] for column in record.get("columns", [])]
-        if self.json:
-            columns = record.get("columns", [])
-            row = {"row": number, "name": name, "score": score, "p_value": p, "flag": int(flag)}
-            more = {"not_judged": lost.partition(": ")[2]} if lost else {}
-            self._line({"event": "row", **row, "columns": columns, **more})
-            return
-        if lost:
-            self._print(f"row {name}: {lost}")
-            return
+    def _say_row(self, judged: Judged, i: int, name: str, columns: list[dict[str, Any]]) -> None:
+        score, p, flag = float(judged.scores[i]), float(judged.p_values[i]), judged.flagged[i]
+        row = {"row": self.rows, "name": name, "score": score, "p_value": p, "flag": int(flag)}
+        record: dict[str, Any] = {"event": "row", **row, "columns": columns}
+        reason = f": {columns[0]['words']}" if columns else ""
         verdict = "flagged" if flag else "normal"
-        reason = f": {words[0]}" if words else ""
-        self._print(f"row {name}: {verdict}, score {score:.3f}, p = {p:.2g}{reason}")
+        text = f"row {name}: {verdict}, score {score:.3f}, p = {p:.2g}{reason}"
+        lost = judged.notes[i] if judged.notes[i].startswith(UNJUDGED) else ""
+        if lost:
+            record["not_judged"], text = lost.partition(": ")[2], f"row {name}: {lost}"
+        self._say(record, text)
 
-    def _say_alarm(self, number: int) -> None:
+    def _say(self, record: dict[str, Any], text: str) -> None:
         if self.json:
-            self._line({"event": "drift", "row": number, "alarm_every": self.alarm_every})
-            return
-        self._print(
-            f"DRIFT at row {number:,}: scores are no longer those of normal rows (false at most "
-            f"once in {self.alarm_every:,.0f} rows)."
-        )
-
-    def _line(self, record: dict[str, Any]) -> None:
-        import json
-
-        from kernull.cli._output import finite
-
-        sys.stdout.write(json.dumps(finite(record)) + "\n")
-
-    def _print(self, text: str) -> None:
-        stdout().print(text, markup=False, soft_wrap=True)
+            sys.stdout.write(json.dumps(finite(record)) + "\n")
+        else:
+            stdout().print(text, markup=False, soft_wrap=True)
 
 
 #: Seconds between two times that the file is written while rows come.
 EVERY = 5.0
 LARGEST = 2**26
-#: What a watcher counts.
-COUNTS = ("rows", "flagged", "alarms")
+#: What a watcher counts; states of 0.1 have no rows that were not judged.
+COUNTS = ("rows", "flagged", "alarms", "unjudged")
 
 
 class WatchState:
@@ -209,11 +187,6 @@ class WatchState:
             )
         return True
 
-    def rows_seen(self) -> None:
-        """Write the file, if the last time was a while ago."""
-        if time.monotonic() - self.saved > EVERY:
-            self.save()
-
     def save(self) -> None:
         """Write the file."""
         watcher, follower = self.watcher, self.follower
@@ -221,15 +194,13 @@ class WatchState:
         place = {"data": follower.path, "header": header, "place": follower.place}
         counts = {name: getattr(watcher, name) for name in COUNTS}
         state = {"kernull-watch": 1, "model": self.model, **place, **counts}
-        state |= {"unjudged": watcher.unjudged, "drift": watcher.test.state()}
-        write_whole(json.dumps(state).encode(), self.path)
+        write_whole(json.dumps(state | {"drift": watcher.test.state()}).encode(), self.path)
         self.saved = time.monotonic()
 
     def _restore(self, found: dict[str, Any]) -> None:
         watcher, follower = self.watcher, self.follower
         for name in COUNTS:
-            setattr(watcher, name, int(found[name]))
-        watcher.unjudged = int(found.get("unjudged", 0))  # not in states of 0.1
+            setattr(watcher, name, int(({"unjudged": 0} | found)[name]))
         watcher.test.restore(found["drift"])
         header = base64.b64decode(found["header"], validate=True)
         if follower.path == "-" or found["data"] != follower.path or not header:
