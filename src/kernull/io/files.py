@@ -19,13 +19,14 @@ import scipy
 import sklearn
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from kernull import estimators
 from kernull._version import __version__
+from kernull._whole import atomic_write
 from kernull.errors import ModelFileError
 from kernull.estimators.inputs import read_dtype
 from kernull.io.format1 import read_format_1
-from kernull.io.pipelines import pipeline_of, save_pipeline
 from kernull.io.schema import Count, Section, Text, pack, unpack
 from kernull.io.sections import RULES, SCHEMA, whole
 from kernull.models import KernelModel, TableKernels
@@ -35,6 +36,8 @@ from kernull.persistence.format import MAX_BYTES
 from kernull.persistence.values import Node
 from kernull.selection import MultiKernelFisherNullCV
 from kernull.stacks import DenseStack, parse_memory_limit
+from kernull.tables import TableViews
+from kernull.tables.stored import attach_views, load_steps, load_views
 
 __all__ = ["load", "save"]
 
@@ -85,7 +88,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     if isinstance(model, Pipeline):
-        save_pipeline(model, path, save)
+        _save_pipeline(model, path)
         return
     if ESTIMATORS.get(type(model).__name__) is not type(model):
         raise TypeError(
@@ -130,7 +133,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     try:
         model, is_old = _read(tree)
         _try_estimator(model, _numbers(tree))
-        model = pipeline_of(model, path)
+        model = _pipeline_of(model, path)
     except MemoryError:  # of the machine, not of the file
         raise
     except Exception as error:  # whatever does not fit together, the file is to blame
@@ -174,6 +177,38 @@ def _about(model: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+# -- pipelines of two steps: TableViews and an estimator ---------------------------------------
+
+
+def _save_pipeline(pipeline: Pipeline, path: str | os.PathLike[str]) -> None:
+    """Write the estimator, and the table beside it; other steps hold code, which files do not."""
+    steps = [step for _, step in pipeline.steps]
+    if len(steps) != 2 or type(steps[0]) is not TableViews:
+        named = ", ".join(type(step).__name__ for step in steps)
+        raise TypeError(
+            f"model: got a pipeline of {named}; expected TableViews and an estimator of kernull. "
+            "Save the estimator by itself (model[-1]), or use pickle or skops for the rest."
+        )
+    check_is_fitted(steps[0], "columns_")
+    with atomic_write(os.fspath(path)) as part:
+        save(steps[1], part)
+        attach_views(steps[0], part, [name for name, _ in pipeline.steps])
+
+
+def _pipeline_of(model: Any, path: str | os.PathLike[str]) -> Any:
+    """The model by itself, or the pipeline that the file says it is the second step of."""
+    names = load_steps(path)
+    if names is None:
+        return model
+    table = load_views(path)
+    if table is None or len(table.get_feature_names_out()) != int(model.n_features_in_):
+        raise ModelFileError(f"{os.fspath(path)!r}: its table does not fit its model.")
+    given = getattr(model, "feature_names_in_", None)
+    if given is not None and list(given) == list(table.get_feature_names_out()):
+        del model.feature_names_in_  # arrays pass between the steps, and have no names
+    return Pipeline([(names[0], table), (names[1], model)])
+
+
 # -- from estimators to nodes ------------------------------------------------------------------
 
 
@@ -198,19 +233,14 @@ def _pack_estimator(model: Any, pack_model: Callable[[KernelModel], Any] = _pack
     if isinstance(model, MultiKernelFisherNullCV):
         found = {name: getattr(model, name) for name in SEARCHED}
         content |= {"found": found, "best": _pack_estimator(model.best_estimator_, pack_model)}
-    elif isinstance(model.model_, JointModel):
-        content["model"] = _pack_joint(model.model_, pack_model)
+    elif isinstance(joint := model.model_, JointModel):
+        tasks = [[name, pack_model(task)] for name, task in joint.tasks.items()]
+        views = {} if joint.views is None else {"views": dict(joint.views)}
+        certificate = pack(joint.certificate, SCHEMA)
+        content["model"] = Node("joint", {"tasks": tasks, "certificate": certificate, **views})
     else:
         content["model"] = pack_model(model.model_)
     return Node(type(model).__name__, content)
-
-
-def _pack_joint(model: JointModel, pack_model: Callable[[KernelModel], Any]) -> Node:
-    tasks = [[name, pack_model(task)] for name, task in model.tasks.items()]
-    content = {"tasks": tasks, "certificate": pack(model.certificate, SCHEMA)}
-    if model.views is not None:
-        content["views"] = dict(model.views)
-    return Node("joint", content)
 
 
 # -- from nodes to estimators ------------------------------------------------------------------
@@ -327,7 +357,10 @@ def _numbers(value: Any) -> int:
 
 
 def _try_estimator(model: Any, numbers: int) -> None:
-    """Score one row of zeros: a model whose pieces do not fit together fails here, not later."""
+    """Score one row of zeros: a model whose pieces do not fit together fails here, not later.
+
+    What explanations need is computed where the file does not hold it: old ones, and forged ones.
+    """
     model = getattr(model, "best_estimator_", model)
     joint = isinstance(model.model_, JointModel)
     own = list(model.model_.tasks.values()) if joint else [model.model_]
@@ -337,15 +370,10 @@ def _try_estimator(model: Any, numbers: int) -> None:
             scores = fitted.score(cross)
             if scores.shape != (1,) or fitted.calibration.p_values(scores).shape != (1,):
                 raise ModelFileError("scores that are no number for a row")
-            _try_reasons(fitted)
-
-
-def _try_reasons(fitted: KernelModel) -> None:
-    """Compute what explanations need where the file does not hold it: old ones, and forged ones."""
-    if fitted.left_out is None and fitted.can_explain and not fitted.decides_by_evidence:
-        found = fitted.left_out_contributions
-        if found is None or not np.isfinite(found).all():
-            raise ModelFileError("kernels and coefficients that no row follows from")
+            if fitted.left_out is None and fitted.can_explain and not fitted.decides_by_evidence:
+                found = fitted.left_out_contributions
+                if found is None or not np.isfinite(found).all():
+                    raise ModelFileError("kernels and coefficients that no row follows from")
 
 
 def _cross_of_zeros(model: Any, fitted: KernelModel, numbers: int) -> Any:

@@ -45,9 +45,9 @@ def read_format_1(node: Node, estimators: Mapping[str, Any]) -> Any:
         if name in state:
             setattr(model, name, state[name])
     if node.name == "MultiKernelFisherNullCV":
-        learned = {key for key in state if key.endswith("_") and not key.startswith("_")}
-        for key in learned:
-            setattr(model, key, state[key])
+        for key in state:
+            if key.endswith("_") and not key.startswith("_"):
+                setattr(model, key, state[key])
         model.target_rows_, model.n_rows_ = state["_targets"], int(state["_n_rows"])
     elif node.name == "JointMultiKernelFisherNull":
         model.model_ = _joint(state)
@@ -74,7 +74,6 @@ def _thaw(value: Any, estimators: Mapping[str, Any]) -> Any:
 
 
 def _model(name: str, state: dict[str, Any]) -> models.KernelModel:
-    learned = state.get("_learned_rows")
     return models.KernelModel(
         kernels=_kernels(state),
         rule=_rule(name, state),
@@ -86,7 +85,7 @@ def _model(name: str, state: dict[str, Any]) -> models.KernelModel:
         certificate=_certificate(state),
         system=_system(state),
         growth=_growth(state),
-        learned=learned,
+        learned=state.get("_learned_rows"),
         n_given=len(state["_training_scores"]) if "_training_scores" in state else 0,
     )
 
@@ -142,9 +141,8 @@ def _system(state: dict[str, Any]) -> models.RidgeSystem | None:
 def _growth(state: dict[str, Any]) -> models.Growth | None:
     if "sample_indices_" not in state:
         return None
-    updates = int(state.get("_n_updates", 0))
-    inverse = state.get("_inverse")
-    return models.Growth(state["sample_indices_"], int(state["n_samples_seen_"]), inverse, updates)
+    seen, updates = int(state["n_samples_seen_"]), int(state.get("_n_updates", 0))
+    return models.Growth(state["sample_indices_"], seen, state.get("_inverse"), updates)
 
 
 def _joint(state: dict[str, Any]) -> JointModel:

@@ -45,13 +45,10 @@ def write_tree(tree: Any, path: str | os.PathLike[str]) -> None:
     values = encode(tree, tensors)
     check_size(values, tensors)
     text = json.dumps(values, allow_nan=False, separators=(",", ":"))
-    metadata = {
-        "kernull-format": str(FORMAT_VERSION),
-        "kernull": text,
-        "sha256": _hash(text, tensors),
-    }
     from safetensors.numpy import save
 
+    version = {"kernull-format": str(FORMAT_VERSION)}
+    metadata = {**version, "kernull": text, "sha256": _hash(text, tensors)}
     data = save({str(i): tensor for i, tensor in enumerate(tensors)}, metadata=metadata)
     write_whole(data, Path(path))
 

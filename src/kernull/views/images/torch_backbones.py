@@ -27,10 +27,9 @@ class TorchBackbone:
     """A torch module that gives features (n, d), or maps of them."""
 
     def __init__(self, module: Any, preprocessing: Preprocessing, device: str, origin: str) -> None:
-        torch = _need("torch")
         self.fingerprint = _hash_module(module, origin)
         self.preprocessing = preprocessing
-        self._device = torch.device(_device(torch, device))
+        self._device = _device(device)
         self._module = module.eval().to(self._device)
         self.n_features = self.run(np.zeros((1, 3, *preprocessing.size), np.float32)).shape[1]
 
@@ -143,15 +142,16 @@ def _need(library: str) -> Any:
     )
 
 
-def _device(torch: Any, device: str) -> str:
+def _device(device: str) -> Any:
+    torch = _need("torch")
     if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device != "cpu" and not torch.cuda.is_available():
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    elif device != "cpu" and not torch.cuda.is_available():
         raise MissingDependencyError(
             f"device: got {device!r}, but this torch finds no GPU; install a torch with CUDA, or "
             "pass device='cpu'."
         )
-    return device
+    return torch.device(device)
 
 
 def _sides(size: Any) -> tuple[int, int]:
