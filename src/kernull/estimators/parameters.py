@@ -140,13 +140,6 @@ class FisherParameters:
     kernel_groups: Any = None
 
 
-def keep(estimator: Any, arguments: dict[str, Any]) -> None:
-    """Keep every argument of ``__init__``, as it is, under its own name: scikit-learn's rule."""
-    vars(estimator).update(
-        (name, value) for name, value in arguments.items() if name not in ("self", "__class__")
-    )
-
-
 class Learned:
     """A learned attribute, read from the fitted model; absent where the model has none.
 

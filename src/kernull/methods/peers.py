@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from kernull.calibration import LeftOut, check_folds, cross_scores
 from kernull.errors import need
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import read_table
-from kernull.estimators.parameters import Learned, keep
+from kernull.estimators.parameters import Learned, parameters
 from kernull.models.fusion import fuse, fused_blocks
 from kernull.models.kernels import Training
 from kernull.models.model import RuleFit, calibrate
@@ -27,6 +27,7 @@ from kernull.problems import check_nu
 from kernull.views import ViewScaler
 
 
+@parameters
 class AveragedOneClassSVM(UnweightedEstimator):
     r"""scikit-learn's OneClassSVM on one fused kernel.
 
@@ -40,7 +41,8 @@ class AveragedOneClassSVM(UnweightedEstimator):
         Bound on the share of training rows outside.
     calibration_folds : int, default=10
         Folds of the cross-scores that give the threshold.
-    false_alarm_rate, storage, memory_limit, dtype, drop_constant
+    false_alarm_rate, calibration, calibration_fraction, random_state
+    storage, memory_limit, dtype, drop_constant
         As in `MultiKernelFisherNull`.
 
     Attributes
@@ -59,27 +61,11 @@ class AveragedOneClassSVM(UnweightedEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        fusion: str = "average",
-        scaling: Any = "standard",
-        widths: Any = 0.5,
-        nu: float = 0.1,
-        calibration_folds: int = 10,
-        false_alarm_rate: float = 0.05,
-        storage: str = "auto",
-        memory_limit: Any = None,
-        dtype: Any = "float64",
-        drop_constant: bool = True,
-    ) -> None:
-        keep(self, locals())
-
-    fusion: str
-    nu: float
-    calibration_folds: int
+    fusion: str = "average"
+    scaling: Any = "standard"
+    widths: Any = 0.5
+    nu: float = 0.1
+    calibration_folds: int = 10
 
     machine_ = Learned("rule.machine")
 
@@ -129,6 +115,7 @@ class FusedMachine:
         return OneClassSVM(kernel="precomputed", nu=self.nu).fit(K)
 
 
+@parameters
 class TableDetector(OutlierMixin, BaseEstimator):
     """A detector of scikit-learn or PyOD on one scaled table of all columns.
 
@@ -169,20 +156,11 @@ class TableDetector(OutlierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        detector: Any = "IsolationForest",
-        *,
-        scaling: Any = "standard",
-        calibration_folds: int = 10,
-        false_alarm_rate: float = 0.05,
-        random_state: Any = None,
-    ) -> None:
-        self.detector = detector
-        self.scaling = scaling
-        self.calibration_folds = calibration_folds
-        self.false_alarm_rate = false_alarm_rate
-        self.random_state = random_state
+    detector: Any = field(default="IsolationForest", kw_only=False)
+    scaling: Any = "standard"
+    calibration_folds: int = 10
+    false_alarm_rate: float = 0.05
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit scaling and detector to a table (n, d) of normal rows; calibrate by cross-scores."""

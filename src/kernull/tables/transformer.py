@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +39,7 @@ FAR = 1e3
 MOST_MISSING = 0.5
 
 
+@dataclass(eq=False, repr=False)
 class TableViews(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, text, dates and gaps into numbers for an estimator.
 
@@ -99,22 +100,13 @@ class TableViews(TransformerMixin, BaseEstimator):
     [1, -1]
     """
 
-    def __init__(
-        self,
-        views: Any = None,
-        *,
-        kinds: Mapping[str, str] | None = None,
-        dates: str = "drop",
-        missing: str = "impute",
-        max_categories: int = MAX_CATEGORIES,
-        empty: Sequence[str] = (),
-    ) -> None:
-        self.views = views
-        self.kinds = kinds
-        self.dates = dates
-        self.missing = missing
-        self.max_categories = max_categories
-        self.empty = empty
+    views: Any = None
+    _: KW_ONLY
+    kinds: Mapping[str, str] | None = None
+    dates: str = "drop"
+    missing: str = "impute"
+    max_categories: int = MAX_CATEGORIES
+    empty: Sequence[str] = ()
 
     # -- fitting -----------------------------------------------------------------------------
 

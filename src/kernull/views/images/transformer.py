@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -21,17 +22,18 @@ from kernull.views.images.reading import Image, list_images
 Features = NDArray[np.float32]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _ImageTransformer(TransformerMixin, BaseEstimator):
     """What both transformers share: they learn nothing, and take anything that holds images."""
 
-    weights: Any
-    batch_size: int
-    device: str
-    cache: Any
-    on_error: str
-    preprocessing: Any
-    n_jobs: int | None
-    verbose: int
+    weights: str | os.PathLike[str] | None = None
+    batch_size: int = 32
+    device: str = "auto"
+    cache: str | os.PathLike[str] | None = None
+    on_error: str = "raise"
+    preprocessing: Mapping[str, Any] | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Do nothing: the networks are trained already."""
@@ -113,6 +115,7 @@ class _ImageTransformer(TransformerMixin, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class BackboneFeatures(_ImageTransformer):
     r"""Features of images by a pretrained network.
 
@@ -157,36 +160,15 @@ class BackboneFeatures(_ImageTransformer):
     (2, 1280)
     """
 
-    def __init__(
-        self,
-        backbone: str | os.PathLike[str] = "mobilenet_v2",
-        *,
-        weights: str | os.PathLike[str] | None = None,
-        region: Any = None,
-        batch_size: int = 32,
-        device: str = "auto",
-        cache: str | os.PathLike[str] | None = None,
-        on_error: str = "raise",
-        preprocessing: Mapping[str, Any] | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.backbone = backbone
-        self.weights = weights
-        self.region = region
-        self.batch_size = batch_size
-        self.device = device
-        self.cache = cache
-        self.on_error = on_error
-        self.preprocessing = preprocessing
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    backbone: str | os.PathLike[str] = "mobilenet_v2"
+    region: Any = field(default=None, kw_only=True)
 
     def _parts(self) -> list[tuple[str, Backbone, Any]]:
         network = self._load(self.backbone)  # which judges the name
         return [(backbone_name(self.backbone), network, self.region)]
 
 
+@dataclass(eq=False, repr=False)
 class ImageViews(_ImageTransformer):
     """Several networks, or several regions, as the views of one table.
 
@@ -218,30 +200,8 @@ class ImageViews(_ImageTransformer):
     >>> model.fit("photographs")  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        backbones: Any = ("mobilenet_v2",),
-        regions: Any = None,
-        *,
-        weights: str | os.PathLike[str] | None = None,
-        batch_size: int = 32,
-        device: str = "auto",
-        cache: str | os.PathLike[str] | None = None,
-        on_error: str = "raise",
-        preprocessing: Mapping[str, Any] | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.backbones = backbones
-        self.regions = regions
-        self.weights = weights
-        self.batch_size = batch_size
-        self.device = device
-        self.cache = cache
-        self.on_error = on_error
-        self.preprocessing = preprocessing
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    backbones: Any = ("mobilenet_v2",)
+    regions: Any = None
 
     @property
     def views_(self) -> dict[str, slice]:
