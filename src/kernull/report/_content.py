@@ -240,9 +240,8 @@ def _distribution(
     )
 
     def shares(values: Array, total: int) -> tuple[float, ...]:
-        # side="right" puts a score equal to the threshold where predict does: not flagged.
-        bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BINS - 1)
-        return tuple((np.bincount(bins, minlength=BINS) / max(total, 1)).tolist())
+        # Bins have their lower edge: a score equal to the threshold is not flagged.
+        return tuple((np.histogram(values, edges)[0] / max(total, 1)).tolist())
 
     m = len(scores)
     odd = flagged if labels is None else labels == -1

@@ -34,7 +34,7 @@ _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?")
 #: English marks between thousands, where nothing else could be meant: 1,076.88, not 470,885,697.
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-_WHOLE = re.compile(r"([+-]?\d+)\.0+")
+_WHOLE = re.compile(r"^([+-]?\d+)\.0+\Z")
 
 
 def is_missing(cell: Any) -> bool:
@@ -79,14 +79,10 @@ def as_numbers(cells: Sequence[Any], decimal: str = ".") -> tuple[Array, Mask, M
         except (TypeError, ValueError):
             values = np.fromiter((_number(cell, decimal) for cell in cells), np.float64, n)
     finite = np.isfinite(values)
-    if finite.all():
-        none = np.zeros(n, dtype=bool)
-        return values, none, none.copy()
-    missing, bad = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    missing = np.zeros(n, dtype=bool)
     for i in np.flatnonzero(~finite).tolist():
         missing[i] = is_missing(cells[i])
-        bad[i] = not missing[i]
-    return np.where(finite, values, np.nan), missing, bad
+    return np.where(finite, values, np.nan), missing, ~finite & ~missing
 
 
 def _number(cell: Any, decimal: str) -> float:
@@ -118,13 +114,7 @@ def has_decimal_comma(columns: Sequence[Sequence[Any]]) -> bool:
 
 def as_text(cells: Sequence[Any]) -> list[str | None]:
     """Cells as text, None where they are empty; whole numbers are written without a point."""
-    return [None if is_missing(cell) else _text(cell) for cell in cells]
-
-
-def _text(cell: Any) -> str:
-    text = str(cell).strip()
-    whole = _WHOLE.fullmatch(text)
-    return whole.group(1) if whole else text
+    return [None if is_missing(cell) else _WHOLE.sub(r"\1", str(cell).strip()) for cell in cells]
 
 
 def date_format(cells: Sequence[Any]) -> str | None:

@@ -129,7 +129,7 @@ def _decide(
     if asked in ("identifier", "constant", "copy", "left out"):
         return Column(name, "left out" if asked != "identifier" else asked, "as asked")
     if asked == "category":
-        return _category(table, name, most, "as asked")
+        return _text_column(table, name, most, asked)
     if asked == "date":
         form = date_format(table.columns[name][:SAMPLE])
         if form is None:
@@ -140,7 +140,7 @@ def _decide(
     filled = len(empty) - int(empty.sum())
     text = 2 * int(bad.sum()) >= filled or _is_code(sample.columns[name])
     if asked != "number" and (filled == 0 or text):
-        return _text_column(table, name, most)
+        return _text_column(table, name, most, None)
     values, missing, bad = table.parse(name)
     if bad.any():  # told together with those of the other columns
         bad_cells.append((name, bad))
@@ -159,7 +159,8 @@ def _not_a_measure(name: str, values: Array) -> str:
         return "always empty" if len(values) == 0 else f"always {values[0]:g}"
     if len(values) < LEAST_ROWS:
         return ""
-    steps = np.abs(np.diff(values)) if _never_turns(values) else np.zeros(0)
+    steps = np.diff(values)
+    never_turns = bool((steps >= 0).all() or (steps <= 0).all())
     distinct = len(np.unique(values))
     whole = bool((values == np.round(values)).all())
     if whole and distinct == len(values) and np.ptp(values) + 1 <= 1.5 * len(values):
@@ -168,14 +169,9 @@ def _not_a_measure(name: str, values: Array) -> str:
         return "running: seconds since 1970"
     if whole and distinct > 0.9 * len(values) and _ID_NAME.search(name):
         return "running number, by its name"
-    if distinct >= LEAST_VALUES and len(steps):
-        return _in_order(values, steps)
+    if distinct >= LEAST_VALUES and never_turns:
+        return _in_order(values)
     return f"{distinct} whole numbers" if whole and 2 < distinct <= FEW_VALUES else ""
-
-
-def _never_turns(values: Array) -> bool:
-    steps = np.diff(values)
-    return bool((steps >= 0).all() or (steps <= 0).all())
 
 
 #: Why a column in order is taken for a measure, or for a clock though its steps are uneven.
@@ -183,7 +179,7 @@ SORTED = "in order: sorted by it, it seems"
 UNEVEN = "running in uneven steps: never turns back, like a clock or a meter"
 
 
-def _in_order(values: Array, steps: Array) -> str:
+def _in_order(values: Array) -> str:
     """What numbers are that never turn back from row to row: a clock, or a sorted measure.
 
     By chance no column is in order: once in LEAST_VALUES! / 2 tables. New rows of a clock, a meter
@@ -206,11 +202,12 @@ def _in_order(values: Array, steps: Array) -> str:
     >>> rng = np.random.default_rng(0)
     >>> for values in (np.arange(300.0) ** 1.1, np.sort(rng.normal(size=300)),
     ...                np.cumsum(rng.exponential(size=300))):
-    ...     print(_in_order(values, np.diff(values)))
+    ...     print(_in_order(values))
     running: never turns back, like a clock or a meter
     in order: sorted by it, it seems
     running in uneven steps: never turns back, like a clock or a meter
     """
+    steps = np.abs(np.diff(values))
     usual = np.median(steps)
     if usual > 0 and np.mean((steps >= usual / 2) & (steps <= 2 * usual)) >= 0.8:
         return "running: never turns back, like a clock or a meter"
@@ -248,26 +245,36 @@ def _is_code(cells: Sequence[object]) -> bool:
     return bool(coded) and 2 * len(coded) > sum(text.isdecimal() for text in texts)
 
 
-def _text_column(table: Table, name: str, most: int) -> Column:
+def _text_column(table: Table, name: str, most: int, asked: str | None) -> Column:
+    """A column of text: a category where that was asked for, else whatever it looks like."""
     cells = table.columns[name]
     texts = as_text(cells)
     filled = [text for text in texts if text is not None]
-    missing = len(texts) - len(filled)
-    distinct = len(set(filled))
-    if distinct <= 1:
+    found, missing = Counter(filled), len(texts) - len(filled)
+    values = tuple(sorted(found))
+    if asked and len(values) > max(most, 2):
+        raise TableError(
+            f"{table.source}: column {name!r} has {len(values):,} different values, too many to be "
+            f"categories (at most {most}); leave it out: kinds={{{name!r}: 'left out'}}."
+        )
+    if len(values) <= 1:
         said = f"always {filled[0]!r}" if filled else "always empty"
         return Column(name, "constant", said, missing)
-    form = date_format(cells[:SAMPLE])
-    if form is not None:
-        return Column(name, "date", "", missing, form=form)
-    if distinct > min(most, 0.9 * len(filled)) and (said := _hidden_number(filled[:SAMPLE])):
-        return Column(name, "left out", said, missing)
-    if len(filled) >= LEAST_ROWS and distinct > 0.9 * len(filled):
-        return Column(name, "identifier", f"{distinct:,} different texts", missing)
-    if distinct > most:
-        said = f"{distinct:,} different texts, more than {most} categories"
-        return Column(name, "identifier", said, missing)
-    return _category(table, name, most, "")
+    if not asked:
+        form, differ = date_format(cells[:SAMPLE]), f"{len(values):,} different texts"
+        if form is not None:
+            return Column(name, "date", "", missing, form=form)
+        nearly_all = len(values) > 0.9 * len(filled)
+        many = nearly_all or len(values) > most
+        if many and (said := _hidden_number(filled[:SAMPLE])):
+            return Column(name, "left out", said, missing)
+        if len(filled) >= LEAST_ROWS and nearly_all:
+            return Column(name, "identifier", differ, missing)
+        if len(values) > most:
+            said = f"{differ}, more than {most} categories"
+            return Column(name, "identifier", said, missing)
+    counts = tuple(found[value] for value in values)
+    return Column(name, "category", "as asked" if asked else "", missing, values, counts=counts)
 
 
 def _hidden_number(texts: Sequence[str]) -> str:
@@ -277,22 +284,6 @@ def _hidden_number(texts: Sequence[str]) -> str:
         if len(fitting) >= 0.9 * len(texts):
             return f"numbers {what}, such as {fitting[0]!r}: write them plainly to learn from them"
     return ""
-
-
-def _category(table: Table, name: str, most: int, why: str) -> Column:
-    texts = as_text(table.columns[name])
-    values = tuple(sorted({text for text in texts if text is not None}))
-    if len(values) > max(most, 2):
-        raise TableError(
-            f"{table.source}: column {name!r} has {len(values):,} different values, too many to be "
-            f"categories (at most {most}); leave it out: kinds={{{name!r}: 'left out'}}."
-        )
-    missing = sum(text is None for text in texts)
-    if len(values) <= 1:
-        return Column(name, "constant", f"always {values[0]!r}" if values else "always empty")
-    found = Counter(texts)
-    counts = tuple(found[value] for value in values)
-    return Column(name, "category", why, missing, values, counts=counts)
 
 
 def _mark_copies(table: Table, columns: list[Column], asked: Mapping[str, str]) -> list[Column]:

@@ -21,8 +21,11 @@ from kernull.views.images.reading import Pixels, need_pillow
 
 #: Sides of the input of a network, in pixels.
 MAX_SIDE = 4096
-_RESIZE = ("stretch", "crop", "pad")
-_INTERPOLATION = ("nearest", "bilinear", "bicubic", "lanczos")
+_CHOICES = {
+    "channels": ("RGB", "BGR"),
+    "resize": ("stretch", "crop", "pad"),
+    "interpolation": ("nearest", "bilinear", "bicubic", "lanczos"),
+}
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,6 @@ class Preprocessing:
 
     Examples
     --------
-    >>> import numpy as np
     >>> describe = Preprocessing(size=4, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
     >>> x = describe(np.full((8, 8), 255, dtype=np.uint8))
     >>> x.shape, float(x[0, 0, 0])
@@ -73,17 +75,11 @@ class Preprocessing:
             raise ValueError(f"size: got {self.size!r}; expected one or two positive integers.")
         if max(size) > MAX_SIDE:
             raise ValueError(f"size: got {self.size!r}; expected at most {MAX_SIDE}.")
-        object.__setattr__(self, "size", size)
-        for name in ("mean", "std"):
-            object.__setattr__(self, name, _triple(name, getattr(self, name)))
-        object.__setattr__(self, "scale", float(self.scale))
+        triples = {name: _triple(name, getattr(self, name)) for name in ("mean", "std")}
+        vars(self).update(size=size, scale=float(self.scale), **triples)
         if 0.0 in self.std:
             raise ValueError(f"std: got {self.std!r}; expected values other than 0.")
-        for name, known in (
-            ("channels", ("RGB", "BGR")),
-            ("resize", _RESIZE),
-            ("interpolation", _INTERPOLATION),
-        ):
+        for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}: got {getattr(self, name)!r}; expected one of {known}.")
         if self.shorter is not None and not (
