@@ -289,5 +289,5 @@ def test_a_column_given_up_is_no_gap_that_flags():
     rng = np.random.default_rng(0)
     table = TableViews(missing="flag").fit(dict(zip("ab", rng.normal(size=(2, 50)), strict=True)))
     reading = table.read({"a": [0.0, np.nan]}, absent=["b"])
-    assert table.set_apart(reading, ["b"]).tolist() == [False, True]
+    assert reading.by_rule.tolist() == [False, True]
     assert np.abs(reading.X[0]).max() < 3

@@ -91,6 +91,10 @@ def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
         if extra:
             for name, values in _extra(fitted, reading.X[index], missing or None).items():
                 extra[name][index] = values
+    for i in np.flatnonzero(reading.by_rule).tolist():  # values far away, which nobody measured
+        top[i] = ""
+        for values in extra.values():
+            values[i] = np.nan
     said = notes_of(fitted, rows, reading)
     bad = [(i, c) for i, c in np.argwhere(reading.unreadable).tolist() if i not in rows.broken]
     told = [rows.tear(i) for i in rows.broken]
@@ -119,8 +123,11 @@ def _judge(
     return scores, p_values, labels == -1, top
 
 
-def notes_of(fitted: Fitted, rows: Table, reading: Reading, new_values: bool = True) -> list[str]:
-    """What was done to each row before it was judged, in words; empty for most."""
+def notes_of(fitted: Fitted, rows: Table, reading: Reading, reasons: bool = True) -> list[str]:
+    """What was done to each row before it was judged, in words; empty for most.
+
+    Without ``reasons``, new values and the rule that flags gaps are told elsewhere.
+    """
     said: list[list[str]] = [[] for _ in range(len(reading.X))]
     columns = fitted.columns
     lacking = fitted.left_out(reading)
@@ -139,7 +146,9 @@ def notes_of(fitted: Fitted, rows: Table, reading: Reading, new_values: bool = T
         if empty:
             shown = ", ".join(empty[:4]) + (f" and {len(empty) - 4} more" * (len(empty) > 4))
             said[i].append(f"empty: {shown}")
-    for i in np.flatnonzero(reading.unseen.any(axis=1)) if new_values else ():
+    for i in np.flatnonzero(reading.by_rule & ~lacking.all(axis=1)) if reasons else ():
+        said[i].insert(0, "flagged by rule")
+    for i in np.flatnonzero(reading.unseen.any(axis=1)) if reasons else ():
         for c in np.flatnonzero(reading.unseen[i]):
             said[i].append(f"new value in {columns[c]}: {str(rows.columns[columns[c]][int(i)])!r}")
     return ["; ".join(parts) for parts in said]
@@ -221,7 +230,7 @@ class Explainer:
         if len(some) == 0:
             return []
         reading = self.fitted.read(some)
-        remarks = notes_of(self.fitted, some, reading, new_values=False)  # columns have them
+        remarks = notes_of(self.fitted, some, reading, reasons=False)  # columns have them
         out: dict[int, tuple[float, dict[str, Any]]] = {}
         for index, missing in parts(self.fitted, reading):
             if missing is None:
@@ -230,6 +239,7 @@ class Explainer:
                     remarks[i] = ""
                 continue
             why = self.fitted.model.explain(reading.X[index], missing_views=missing or None)
+            why = why.flagged_by_rule(reading.by_rule[index])
             columns = self._columns(some, reading, index, missing)
             for k, i in enumerate(index):
                 score = float(why.scores[k])
@@ -259,7 +269,8 @@ _UNJUDGED: dict[str, Any] = {
 
 
 def _explained(why: Any, i: int) -> dict[str, Any]:
-    views = [{k: v for k, v in line.items() if k != "row"} for line in why.table(i)]
+    lines = [] if why.by_rule[i] else why.table(i)
+    views = [{k: v for k, v in line.items() if k != "row"} for line in lines]
     words = why.words(i)
     if len(why.view_names) == 1:  # which view it is says nothing then
         words = words.split("\n")[0]

@@ -232,7 +232,8 @@ class Fitted:
             X, bad = matrix(rows, self.features, self.columns)
             if self.strict and bad.any():
                 raise rows.error([(name, bad[:, c]) for c, name in enumerate(self.columns)], "new")
-            reading = Reading(X, np.zeros_like(bad), np.zeros_like(bad), bad)
+            none = np.zeros_like(bad)
+            reading = Reading(X, none, none, bad, np.zeros(len(bad), dtype=bool))
         reading.unreadable[list(rows.broken)] = True
         return reading
 

@@ -144,11 +144,10 @@ def table_reasons(
     list of list of TableReason
         One list per position; categories that no training row had come last. Where rows with
         gaps are flagged (``missing="flag"``, or nothing but gaps) these are the reasons, and no
-        others.
+        others; columns that were given up (``reading.absent``) are no gaps.
     """
     picked = np.asarray(index, dtype=np.intp)
-    by_gaps = table.set_apart(reading)
-    judged = picked[~by_gaps[picked]]
+    judged = picked[~reading.by_rule[picked]]
     options = {"missing_views": missing_views} if missing_views else {}
 
     def score(X: Array) -> Array:
@@ -163,8 +162,9 @@ def table_reasons(
     out = []
     for i in picked.tolist():
         told = [_told(table, rows, reading, i, reason) for reason in by_columns.get(i, ())]
-        if by_gaps[i]:
+        if reading.by_rule[i]:
             empty = [table.used_[c] for c in np.flatnonzero(reading.missing[i])]
+            empty = [name for name in empty if name not in reading.absent]
             told += [_never_seen(table, name, "") for name in empty[:most]]
         new = [table.used_[c] for c in np.flatnonzero(reading.unseen[i])]
         told += [_never_seen(table, name, str(rows.columns[name][i])) for name in new]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ TINY = np.finfo(float).tiny
 LEAST_SHARE = 0.05
 #: Times the rows learned from: a rarity beyond is the shape of a tail, which no row speaks for.
 MOST_TIMES = 100
+#: What is said of rows that were flagged before they were scored.
+BY_RULE = "flagged by rule: for its gaps or new values, not for how unusual it is"
 #: Of cube roots of misfits, which are about 1 to 10.
 LEAST_SPREAD = 1e-6
 
@@ -63,6 +65,8 @@ class Explanation:
         the square of the score.
     extrapolated : boolean array of shape (m,), optional
         Where no normal row had as much, so that the rarity rests on the tail.
+    by_rule : boolean array of shape (m,), optional
+        Rows that a rule flags whatever their values, see `flagged_by_rule`; they have no rarity.
     frame : str, optional
         The library of the data frame that was explained, which `table` makes its answer in.
 
@@ -93,6 +97,7 @@ class Explanation:
     usual_misfit: Array | None = None
     rarity: Array | None = None
     extrapolated: Mask | None = None
+    by_rule: Mask | None = None
     frame: str | None = None
 
     def __len__(self) -> int:
@@ -142,6 +147,20 @@ class Explanation:
         out = np.zeros_like(self.by_view)
         return np.asarray(np.divide(self.by_view, total, out=out, where=total != 0))
 
+    def flagged_by_rule(self, rows: Mask) -> Explanation:
+        """The same, with rows that were flagged before they were scored, for their gaps.
+
+        `kernull.tables.TableViews` puts such rows far away (``Reading.by_rule``). Score and p-value
+        stay those of a row far from all others, as ``predict`` flags it by; its rarity would be
+        that of invented values, so it is NaN, and words name the rule.
+
+        Parameters
+        ----------
+        rows : boolean array of shape (m,)
+        """
+        rarity = None if self.rarity is None else np.where(rows, np.nan, self.rarity)
+        return replace(self, rarity=rarity, by_rule=rows)
+
     def ranking(self, row: int = 0) -> Indices:
         """Positions of the views, the most suspect one first."""
         return np.argsort(self.surprise[row], kind="stable")
@@ -159,6 +178,8 @@ class Explanation:
         most : int
             Number of views to name at most; by evidence, those with a share of 5% or more.
         """
+        if self._is_by_rule(row):
+            return f"{BY_RULE}."
         if self.rarity is not None:
             return self._words_of_evidence(row, most)
         score, p = self.scores[row], self.p_values[row]
@@ -201,6 +222,8 @@ class Explanation:
         rows : str
             What normal rows are called.
         """
+        if self._is_by_rule(row):
+            return BY_RULE
         if self.rarity is None or self.extrapolated is None:
             return ""
         rarity, n = self.rarity[row], len(self.reference)
@@ -311,6 +334,9 @@ class Explanation:
             columnspacing=1.2,
         )
         return ax
+
+    def _is_by_rule(self, row: int) -> bool:
+        return self.by_rule is not None and bool(self.by_rule[row])
 
     def _kernel(self, j: int) -> dict[str, str]:
         return {"view": self.kernel_views[j], "kernel": self.kernel_names[j]}

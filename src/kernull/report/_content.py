@@ -164,6 +164,8 @@ def gather(
     order = order[flagged[order]][:max_rows]
     shown = order[judged[order]]
     why = model.explain(numbers[shown]) if can_explain(model) and len(shown) else None
+    if why is not None and reading is not None:
+        why = why.flagged_by_rule(reading.by_rule[shown])
     labelled = card.names_of_columns(model, column_names)
     columns = reasons_of(model, numbers, shown, flagged, labelled, table, reading, rows)
     some = labels[judged] if labels is not None else None
@@ -266,14 +268,16 @@ def _rows(
     if why is not None:
         # What an explanation gives is computed for all its rows: once, not row by row.
         differences, surprise = why.differences, why.surprise
-        largest = float(np.abs(differences).max(initial=0.0)) or 1.0
+        by_rule = np.zeros(len(why), dtype=bool) if why.by_rule is None else why.by_rule
+        largest = float(np.abs(differences[~by_rule]).max(initial=0.0)) or 1.0
         for k in range(len(why)):
-            first = np.argsort(surprise[k], kind="stable")[:3]
+            first = np.argsort(surprise[k], kind="stable")[: 0 if by_rule[k] else 3]
             each = zip(first, differences[k, first].tolist(), surprise[k, first], strict=True)
             reasons[k] = tuple(
                 Reason(why.view_names[v], d, abs(d) / largest, n_std(float(s))) for v, d, s in each
             )
-            rare[k] = why.how_rare(k)
+            told = by_rule[k] and judgement.remarks[order[k]]
+            rare[k] = "" if told else why.how_rare(k)
     rows = []
     for k, i in enumerate(order.tolist()):
         score, p_value = float(judgement.scores[i]), float(judgement.p_values[i])

@@ -46,12 +46,19 @@ class Reading:
         is learned from, see ``TableViews.used_``. Both were filled in from the other columns.
     unreadable : boolean array of shape (m, columns)
         Cells that should be numbers and are not. Filled in too, where they were let pass.
+    by_rule : boolean array of shape (m,)
+        Rows that are flagged by rule, whatever their values: X has them far away, because nothing
+        is known of them or, with ``missing="flag"``, because of gaps and new categories.
+    absent : tuple of str
+        Columns that were given up. All their cells are in ``missing``, but they are no gaps.
     """
 
     X: Array
     missing: Mask
     unseen: Mask
     unreadable: Mask
+    by_rule: Mask
+    absent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +140,8 @@ class Encoder:
             empty.append(missing)
             new.append(unseen)
             wrong.append(bad)
-        return Reading(np.hstack(blocks), *map(np.column_stack, (empty, new, wrong)))
+        masks = map(np.column_stack, (empty, new, wrong))
+        return Reading(np.hstack(blocks), *masks, none.copy(), tuple(absent))
 
     def snapped(self, X: Array, filled: Mask) -> Array:
         """Put categories that were filled in at the nearest value: between them lies nothing."""

@@ -267,21 +267,13 @@ class TableViews(TransformerMixin, BaseEstimator):
         table = as_table(X).emptied(self.empty)
         self._check_columns(X, table, absent)
         found = self._filled(table, absent, strict)
-        apart = self.set_apart(found, absent)
-        if apart.any():
-            found.X[apart] = self.filler_.mean + FAR * self.filler_.scale
-        return found
-
-    def set_apart(self, reading: Reading, absent: Sequence[str] = ()) -> Mask:
-        """Rows that are put far away: nothing is known of them, or gaps are to be flagged.
-
-        Columns that are given up are no gaps.
-        """
-        unknown = _nothing_known(reading)
-        if self.missing != "flag":
-            return unknown
-        asked_for = [column.name not in absent for column in self._encoder.columns]
-        return unknown | (reading.missing | reading.unseen)[:, asked_for].any(axis=1)
+        by_rule = _nothing_known(found)
+        if self.missing == "flag":
+            asked_for = [name not in absent for name in self.used_]
+            by_rule |= (found.missing | found.unseen)[:, asked_for].any(axis=1)
+        if by_rule.any():
+            found.X[by_rule] = self.filler_.mean + FAR * self.filler_.scale
+        return replace(found, by_rule=by_rule)
 
     def _filled(self, table: Table, absent: Sequence[str] = (), strict: bool = True) -> Reading:
         found = self._encoder.numbers(table, absent)
