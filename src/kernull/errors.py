@@ -43,6 +43,29 @@ class ClusterError(RuntimeError):
     """A cluster has no workers, or lost them all for good."""
 
 
+class AdviceWarning(UserWarning):
+    """A warning that says what to do: in Python, and by the options of the command line.
+
+    Parameters
+    ----------
+    fact : str
+        What was found.
+    python, options : str
+        What to do about it, by arguments and by options. ``in_options`` is the message with these.
+
+    Examples
+    --------
+    >>> said = AdviceWarning("X: too long.", "Pass short=True.", "Use --short.")
+    >>> str(said), said.in_options
+    ('X: too long. Pass short=True.', 'X: too long. Use --short.')
+    """
+
+    # Defaults, so that it can be pickled: exceptions are made anew from their message.
+    def __init__(self, fact: str, python: str = "", options: str = "") -> None:
+        super().__init__(f"{fact} {python}".strip())
+        self.in_options = f"{fact} {options}".strip()
+
+
 class ApproximationWarning(UserWarning):
     """Kernels were approximated because exact ones would cost too much."""
 
@@ -71,11 +94,11 @@ class EdgeOfGridWarning(UserWarning):
     """The best model of a search lies on the edge of its grid."""
 
 
-class NearCopiesWarning(UserWarning):
+class NearCopiesWarning(AdviceWarning):
     """Rows have a neighbour far closer than the data explain, or it is the one next to them."""
 
 
-class TrainingRowsWarning(UserWarning):
+class TrainingRowsWarning(AdviceWarning):
     """The rows to judge are those that the model learned from: none of them is flagged."""
 
 

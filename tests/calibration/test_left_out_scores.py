@@ -23,7 +23,7 @@ from kernull.calibration.left_out_scores import (
     not_above_own,
     rows_of_products,
 )
-from kernull.errors import NearCopiesWarning, TrainingRowsWarning
+from kernull.errors import NearCopiesWarning, TooFewRowsWarning, TrainingRowsWarning
 from kernull.kernels import mean_distance
 from kernull.kernels.functions import KernelSpec
 from kernull.problems import RidgeInverse
@@ -214,14 +214,43 @@ def readings(n, phi, d, seed=0):
 
 
 def test_readings_in_time_are_warned_of_with_groups_that_help():
-    past, future = np.split(readings(900, 0.95, 8), [400])
+    past, future = np.split(readings(1500, 0.95, 8), [1000])
     with pytest.warns(NearCopiesWarning, match="one to the next") as said:
         alone = kernull.MultiKernelFisherNull().fit(past)
     stretch = int(re.search(r"// (\d+)", str(said[0].message)).group(1))
+    assert said[0].message.in_options.endswith(
+        f"--stretch {stretch}. If the rows were merely sorted, shuffle them."
+    )
     groups = np.arange(len(past)) // stretch
     together = kernull.MultiKernelFisherNull().fit(past, groups=groups)
     assert (alone.predict(future) < 0).mean() > 0.5
     assert (together.predict(future) < 0).mean() < 0.15
+
+
+@pytest.mark.parametrize("length", [2, 20])
+def test_groups_too_short_for_their_correlation_are_warned_of(length):
+    """They silenced the warning, and flagged two rows in three, or one in four."""
+    past = readings(1000, 0.95, 8)
+    with pytest.warns(NearCopiesWarning, match=r"in groups so short.*np.arange\(1000\) // \d\d\d"):
+        kernull.MultiKernelFisherNull().fit(past, groups=np.arange(1000) // length)
+
+
+def test_series_that_do_not_follow_each_other_are_groups_of_any_length():
+    rows = np.vstack([readings(10, 0.9, 8, seed) for seed in range(40)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernull.MultiKernelFisherNull().fit(rows, groups=np.repeat(np.arange(40), 10))
+
+
+def test_rows_too_few_for_their_correlation_are_told():
+    """No groups help 400 rows that are worth ten."""
+    rows = readings(400, 0.97, 6)
+    with pytest.warns(
+        NearCopiesWarning, match=r"400 such rows are worth about \d independent ones"
+    ):
+        kernull.MultiKernelFisherNull().fit(rows)
+    with pytest.warns(TooFewRowsWarning, match="too few for false_alarm_rate=0.05"):
+        kernull.MultiKernelFisherNull().fit(rows, groups=np.arange(400) // 80)
 
 
 NOT_READINGS = [

@@ -38,7 +38,9 @@ def test_a_rule_has_no_rarity(tables, gaps):
     assert (ruled["rarity"], ruled["evidence_colour"], ruled["top_view"]) == ("nan", "nan", "")
     assert ruled["remarks"] == "flagged by rule; empty: width"
     assert float(ruled["p_value"]) == pytest.approx(1 / 81)
-    assert float(odd["rarity"]) > 80 and odd["top_view"] == "colour" and odd["remarks"] == ""
+    assert float(odd["rarity"]) > 80
+    assert odd["top_view"] == "colour"
+    assert odd["remarks"] == ""
 
 
 def test_a_rule_is_named_where_rows_are_explained(tables, gaps):
@@ -46,7 +48,9 @@ def test_a_rule_is_named_where_rows_are_explained(tables, gaps):
     (said,) = (line for line in done.stdout.splitlines() if line.startswith("row 2"))
     assert said == "row 2: flagged by rule: for its gaps or new values, not for how unusual it is."
     asked = ("--missing", "flag", "--row", "2", "--json")
-    (record,) = json.loads(kernull("explain", "model.kernull", gaps.name, *asked, cwd=tables).stdout)
+    (record,) = json.loads(
+        kernull("explain", "model.kernull", gaps.name, *asked, cwd=tables).stdout
+    )
     assert record["views"] == []  # they are those of invented values
 
 
@@ -64,8 +68,11 @@ def test_an_explanation_takes_rules(decision):
     model = MultiKernelFisherNull(decision=decision).fit(rows)
     why = model.explain(rows[:2] + 9.0)
     ruled = why.flagged_by_rule(np.array([True, False]))
-    assert ruled.words(0).startswith("flagged by rule") and ruled.how_rare(0).startswith("flagged")
-    assert ruled.words(1) == why.words(1) and ruled.how_rare(1) == why.how_rare(1)
+    assert ruled.words(0).startswith("flagged by rule")
+    assert ruled.how_rare(0).startswith("flagged")
+    assert ruled.words(1) == why.words(1)
+    assert ruled.how_rare(1) == why.how_rare(1)
     assert (why.rarity is None) == (ruled.rarity is None) == (decision == "sum")
     if ruled.rarity is not None:
-        assert np.isnan(ruled.rarity[0]) and ruled.rarity[1] == why.rarity[1]
+        assert np.isnan(ruled.rarity[0])
+        assert ruled.rarity[1] == why.rarity[1]

@@ -37,6 +37,8 @@ def test_rows_in_time_are_left_out_by_stretches(tmp_path):
     for more in ([], ["--stretch", "40"]):
         result = kernull("fit", "log.csv", "-o", "m.kernull", "--json", *more, cwd=tmp_path)
         assert ("--stretch" in result.stderr) == (not more), result.stderr
+        assert "groups=" not in result.stderr
+        assert "--false-alarm-rate" in result.stderr
         thresholds.append(json.loads(result.stdout)["threshold"])
     assert thresholds[1] < thresholds[0]
     refused = kernull(

@@ -116,3 +116,39 @@ def test_a_header_may_span_lines(tables):
     (tables / "tall.csv").write_text("\n".join([header, *lines[1:4], "1,2,x,4,5"]) + "\n")
     done = kernull("score", "tall.kernull", "tall.csv", cwd=tables)
     assert "column 'col b', row 4 (line 6)" in done.stderr
+
+
+@pytest.mark.parametrize("command", [
+    ["fit", "train.csv", "-o", "x.kernull", "--label", "widht"],
+    ["fit", "train.csv", "-o", "x.kernull", "--drop", "widht"],
+    ["fit", "train.csv", "-o", "x.kernull", "--encode", "widht"],
+    ["fit", "train.csv", "-o", "x.kernull", "--kind", "widht=category"],
+    ["fit", "train.csv", "-o", "x.kernull", "--view", "a=widht"],
+    ["score", "model.kernull", "new.csv", "--keep", "widht"],
+    ["score", "model.kernull", "new.csv", "--drop", "widht"],
+    ["explain", "model.kernull", "new.csv", "--id", "widht"],
+    ["report", "model.kernull", "new.csv", "--id", "widht"],
+    ["watch", "model.kernull", "new.csv", "--until-end", "--id", "widht"],
+    ["evaluate", "model.kernull", "new.csv", "--label", "widht"],
+    ["compare", "train.csv", "--test", "new.csv", "--label", "widht", "--method", "default"],
+], ids=lambda command: f"{command[0]} {command[-2]}")  # fmt: skip
+def test_a_column_by_a_wrong_name_is_met_by_the_right_one(tables, command):
+    done = kernull(*command, cwd=tables)
+    assert done.returncode == 2, done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert "'widht' (did you mean 'width'?)" in said
+    assert "'col_r', 'col_g', 'col_b', 'width', 'height'" in said
+
+
+@pytest.mark.parametrize("command", [
+    ["score", "-o", "out.csv"], ["score", "-o", "out.csv", "--chunk-rows", "30"],
+    ["explain", "--flagged"], ["report", "-o", "out.html"],
+])  # fmt: skip
+def test_rows_that_were_learned_from_are_told(tables, command):
+    """None of them is flagged, and nothing said why."""
+    said = "warning: these are the rows that the model learned from."
+    for data, learned in (("train.csv", True), ("new.csv", False)):
+        done = kernull(command[0], "model.kernull", data, *command[1:], cwd=tables)
+        assert done.returncode == 0, done.stderr
+        assert (said in done.stderr) == learned
+        assert "fit_predict" not in done.stderr

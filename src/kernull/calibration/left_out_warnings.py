@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kernull._typing import Array
+from kernull._typing import Array, Indices
 from kernull.calibration.conformal import Calibration
-from kernull.errors import CannotFlagWarning, NearCopiesWarning, TrainingRowsWarning
+from kernull.errors import (
+    CannotFlagWarning,
+    NearCopiesWarning,
+    TooFewRowsWarning,
+    TrainingRowsWarning,
+)
 from kernull.kernels.left_out_copies import near_copy_share, next_is_nearest_share
 from kernull.stacks.kernel_set import KernelSet
 
@@ -21,55 +26,111 @@ MANY = 0.5
 SERIAL, NEXT, TIMES_CHANCE = 0.6, 0.1, 3.0
 #: Fewest rows to look for that.
 FEWEST = 10
+SO_MORE = "so more new rows will be flagged than false_alarm_rate says."
 
 
-def warn_of_near_copies(kernels: KernelSet) -> None:
+def warn_of_near_copies(kernels: KernelSet, groups: Indices | None, rate: float) -> None:
     """Warn where most rows have a neighbour far closer than the rest of the data explains.
 
-    Where they have none, that neighbour may still be the row before or after.
+    Where they have none, that neighbour may still be the row before or after. Whoever gives
+    ``groups``, to be left out together, knows of copies; that the groups are long enough is seen.
     """
     first = {view.name: view.train for view in reversed(kernels.views)}
     Z = np.hstack(list(first.values()))
-    share = near_copy_share(Z)
+    share = near_copy_share(Z) if groups is None else 0.0
     if share > MANY:
-        warnings.warn(
+        said = NearCopiesWarning(
             f"X: {share:.0%} of the rows are near copies of another row. Left out one by one, each "
-            "still has its twin, so more new rows will be flagged than false_alarm_rate says. Pass "
-            "groups= to fit (one label for rows that belong together), or keep one row of each.",
-            NearCopiesWarning,
-            stacklevel=4,
+            f"still has its twin, {SO_MORE}",
+            "Pass groups= to fit (one label for rows that belong together), or keep one row of "
+            "each.",
+            "Keep one row of each, or leave copies that follow each other out together: --stretch.",
         )
-    elif len(Z) >= FEWEST:
-        _warn_of_readings(Z)
+        warnings.warn(said, stacklevel=4)
+    elif len(Z) >= FEWEST and (serial := _serial_correlation(Z, groups)) >= SERIAL:
+        _warn_of_readings(serial, np.arange(len(Z)) if groups is None else groups, rate)
 
 
-def _warn_of_readings(Z: Array) -> None:
-    """Warn where rows follow each other as readings in time do. Z are the scaled rows.
+def _serial_correlation(Z: Array, groups: Indices | None) -> float:
+    """Correlation of scaled rows with the next one, where they are readings in time; else zero.
 
     A column that never turns back is what the rows were sorted by, or a clock: it says nothing.
+    Where rows of one group and the next are not correlated, groups do not follow each other.
     """
     steps = np.diff(Z, axis=0)
     Z = Z[:, (steps > 0).any(axis=0) & (steps < 0).any(axis=0)]
     if Z.shape[1] == 0:
-        return
-    n, centred = len(Z), Z - Z.mean(axis=0)
-    products = np.einsum("nd,nd->d", centred[1:], centred[:-1])
-    serial = float(np.median(products / np.einsum("nd,nd->d", centred, centred)))
+        return 0.0
+    centred = Z - Z.mean(axis=0)
+    serial = _next_correlation(centred, slice(None))
     if serial < SERIAL:
-        return
+        return 0.0
+    if groups is not None:
+        between = np.flatnonzero(groups[1:] != groups[:-1])
+        if len(between) == 0 or _next_correlation(centred, between) < SERIAL:
+            return 0.0
     share, chance = next_is_nearest_share(Z)
-    if share < max(NEXT, TIMES_CHANCE * chance):
-        return
+    return serial if share >= max(NEXT, TIMES_CHANCE * chance) else 0.0
+
+
+def _next_correlation(centred: Array, rows: Any) -> float:
+    """Correlation of some rows with the next, the median over the columns."""
+    first, second = centred[:-1][rows], centred[1:][rows]
+    squares = np.einsum("nd,nd->d", first, first) + np.einsum("nd,nd->d", second, second)
+    products = 2.0 * np.einsum("nd,nd->d", first, second)
+    return float(np.median(products / np.maximum(squares, np.finfo(float).tiny)))
+
+
+def _warn_of_readings(serial: float, groups: Indices, rate: float) -> None:
+    r"""Warn where a row that is left out still has its neighbours in time, or rows are too few.
+
+    With a correlation of c from one row to the next, that of a row with the nearest one outside
+    its group, d rows away, is :math:`c^d`: groups are long enough where its mean is small. n rows
+    are worth :math:`n (1 - c) / (1 + c)` independent ones (as in an autoregression of order one),
+    whichever are left out together, and fewer than 1 / rate cannot show what the rate is.
+    """
+    n, alone = len(groups), len(np.unique(groups)) == len(groups)
+    length = n / (1 + np.count_nonzero(groups[1:] != groups[:-1]))
     stretch = min(10 * int(np.ceil(0.5 / (1.0 - min(serial, 0.99)))), n // 5)
-    warnings.warn(
+    short = length < stretch and np.mean(serial ** _steps_to_other_groups(groups)) >= SERIAL
+    alike = (
         f"X: rows next to each other are alike (correlation {serial:.2f} from one to the next), as "
-        "readings in time are. Left out one by one, each still has its neighbours in time, so more "
-        "new rows will be flagged than false_alarm_rate says. Pass groups= to fit, one label for "
-        f"each stretch of time: np.arange({n}) // {stretch}, say; on the command line --stretch "
-        f"{stretch}. If the rows were merely sorted, shuffle them.",
-        NearCopiesWarning,
-        stacklevel=4,
+        "readings in time are."
     )
+    worth = n * (1.0 - serial) / (1.0 + serial)
+    few = (
+        f"{n:,} such rows are worth about {max(worth, 1.0):.0f} independent ones, too few for "
+        f"false_alarm_rate={rate:g}: however they are left out, the share of normal rows that is "
+        "flagged may be several times that, or none. Collect rows over a longer time."
+    )
+    few = few if worth * rate < 1.0 else ""
+    if short:
+        how = "one by one, each still has its" if alone else "in groups so short, most still have"
+        sort = "If the rows were merely sorted, shuffle them."
+        said = NearCopiesWarning(
+            f"{alike} Left out {how} neighbours in time, {SO_MORE}",
+            "Pass groups= to fit, one label for each stretch of time: "
+            f"np.arange({n}) // {stretch}, say. {sort} {few}".strip(),
+            f"Leave so many rows in a row out together: --stretch {stretch}. {sort} {few}".strip(),
+        )
+        warnings.warn(said, stacklevel=5)
+    elif few:
+        warnings.warn(f"{alike} {few}", TooFewRowsWarning, stacklevel=5)
+
+
+def _steps_to_other_groups(groups: Indices) -> Array:
+    """Rows from each to the nearest one of another group, in the order of the table.
+
+    Examples
+    --------
+    >>> _steps_to_other_groups(np.array([0, 0, 0, 1, 1, 1, 1, 0])).tolist()
+    [3.0, 2.0, 1.0, 1.0, 2.0, 2.0, 1.0, 1.0]
+    """
+    last = np.flatnonzero(groups[1:] != groups[:-1])  # row of each run of one group but the last
+    place = np.arange(len(groups))
+    run = np.searchsorted(last, place)
+    before = place - np.append(-np.inf, last)[run]
+    return np.asarray(np.minimum(before, np.append(last + 1, np.inf)[run] - place))
 
 
 def warn_where_nothing_is_flagged(
@@ -94,15 +155,34 @@ def warn_where_nothing_is_flagged(
         )
 
 
+def are_training_rows(kernels: KernelSet, table: Array, start: int = 0) -> bool:
+    """Whether rows to judge are those learned from, in their order; ``start`` of these are before.
+
+    To seven digits, as a file of text may have them.
+    """
+    view = kernels.views[0]
+    learned = view.train[start : start + len(table)]
+    if len(learned) != len(table):
+        return False
+    return bool(np.allclose(view.transform(table), learned, rtol=1e-7, atol=1e-7))
+
+
 def warn_of_training_rows(kernels: KernelSet, table: Array) -> None:
     """Warn where rows to judge, as many as were learned from, are these in their order."""
-    view = kernels.views[0]
-    if not np.allclose(view.transform(table), view.train, rtol=1e-9, atol=1e-9):
-        return
+    if are_training_rows(kernels, table):
+        tell_training_rows(stacklevel=4)
+
+
+def tell_training_rows(stacklevel: int = 2) -> None:
+    """Warn that rows which were learned from say nothing of themselves."""
     warnings.warn(
-        "X: these are the rows that the model learned from. Each vouches for itself, so none of "
-        "them is flagged. fit_predict(X) judges every row by a model that did not see it; "
-        "contamination= is for training rows of which some may not be normal.",
-        TrainingRowsWarning,
-        stacklevel=3,
+        TrainingRowsWarning(
+            "X: these are the rows that the model learned from. Each vouches for itself, so none "
+            "of them is flagged.",
+            "fit_predict(X) judges every row by a model that did not see it; contamination= is for "
+            "training rows of which some may not be normal.",
+            "Judge rows that the model has not seen; kernull fit --contamination is for training "
+            "rows of which some may not be normal.",
+        ),
+        stacklevel=stacklevel,
     )

@@ -26,6 +26,7 @@ from rich.progress import (
 from rich.text import Text
 
 from kernull._text import visible
+from kernull.errors import AdviceWarning
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,24 +60,36 @@ def note(text: str, quiet: bool) -> None:
         stderr().print(in_options(text), markup=False, soft_wrap=True)
 
 
-#: Parameters of kernull.tables as its messages name them, and the options that set them.
+#: Parameters as messages of the library name them, and the options that set them.
 _OPTIONS = (
     (r"kinds=\{(.+?): 'left out'\}", r"--drop \1"),
     (r"kinds=\{'(.+?)': '(\w+)'\}", r"--kind '\1=\2'"),
     (r"\bempty=\[(.+?)\]", r"--empty \1"),
-    (r"\b(missing|decimal|encoding|sheet)='(.+?)'", r"--\1 \2"),
+    (
+        r"\b(missing|decimal|encoding|sheet|calibration|decision|scaling|solver|storage)='(.+?)'",
+        r"--\1 \2",
+    ),
     (r"\b(encoding|sheet)=(?=[ )])", r"--\1"),
+    (r"^X: ", ""),  # the table at hand
+    (r"(?<![\w-])false_alarm_rate=", "--false-alarm-rate "),
+    (r"(?<![\w-])false_alarm_rate\b", "--false-alarm-rate"),
 )
 
 
-def in_options(text: str) -> str:
+def in_options(said: Warning | str) -> str:
     """A message of the library with options instead of parameters.
+
+    Where an option is no parameter by another name, the advice is another: an `AdviceWarning`
+    knows both.
 
     Examples
     --------
     >>> in_options("say what it is: kinds={'a b': 'category'}, or use missing='impute'")
     "say what it is: --kind 'a b=category', or use --missing impute"
+    >>> in_options(AdviceWarning("X: alike; false_alarm_rate lies.", "groups=g", "Try --stretch 9"))
+    'alike; --false-alarm-rate lies. Try --stretch 9'
     """
+    text = said.in_options if isinstance(said, AdviceWarning) else str(said)
     for python, option in _OPTIONS:
         text = re.sub(python, option, text)
     return text
@@ -150,8 +163,9 @@ def _debug() -> None:
 def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         if not quiet:
-            said = in_options(f"warning: {message}")
-            stderr().print(said, markup=False, soft_wrap=True, style="yellow")
+            stderr().print(
+                f"warning: {in_options(message)}", markup=False, soft_wrap=True, style="yellow"
+            )
 
     with warnings.catch_warnings():
         warnings.simplefilter("once")

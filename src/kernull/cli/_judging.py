@@ -23,7 +23,8 @@ class Judged:
     """Scores, p-values, flags, the most suspect view (None without contributions), and notes.
 
     ``extra`` has what only some models know, by column of the output; see `extra_names`;
-    ``unreadable`` says where a cell or a line could not be read, for the first ten.
+    ``unreadable`` says where a cell or a line could not be read, for the first ten; ``learned``
+    whether these are rows that the model learned from, in their order.
     """
 
     scores: Array
@@ -33,6 +34,7 @@ class Judged:
     notes: list[str]
     extra: dict[str, Array]
     unreadable: list[str]
+    learned: bool
 
     @property
     def unjudged(self) -> int:
@@ -99,7 +101,9 @@ def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
     bad = [(i, c) for i, c in np.argwhere(reading.unreadable).tolist() if i not in rows.broken]
     told = [rows.tear(i) for i in rows.broken]
     told += [rows.complaint(fitted.columns[c], i) for i, c in bad[:LISTED]]
-    return Judged(scores, p_values, flagged, top if reasons else None, said, extra, told[:LISTED])
+    best = top if reasons else None
+    learned = not flagged.any() and fitted.learned_from(reading.X, rows.start)
+    return Judged(scores, p_values, flagged, best, said, extra, told[:LISTED], learned)
 
 
 def _judge(
@@ -160,6 +164,14 @@ def tell_unreadable(judged: Judged, rows: Table, quiet: bool) -> None:
         note(f"{rows.source}: {said}; the row is not judged.", quiet)
 
 
+def tell_training_rows(fitted: Fitted, rows: int, learned: bool) -> None:
+    """Warn, as ``predict`` does, where none of some rows is flagged since all were learned from."""
+    if learned and rows == fitted.model.bank_.n:
+        from kernull.calibration import left_out_warnings
+
+        left_out_warnings.tell_training_rows()
+
+
 #: Rows that are explained where nothing else is said.
 TOP = 5
 
@@ -193,7 +205,7 @@ class Explainer:
                 if not text.isdecimal() or int(text) < 1:
                     raise UsageError(f"--row: got {text!r}; expected a number from 1.")
         self.top = top or (None if flagged or wanted else TOP)
-        self.rows = 0
+        self.rows, self.learned = 0, True
         self._found: list[tuple[float, dict[str, Any]]] = []
 
     def see(self, rows: Table) -> Judged:
@@ -211,6 +223,7 @@ class Explainer:
         if not self.wanted:
             self._found = sorted(self._found, key=lambda item: item[0])[: self.top]
         self.rows += len(rows)
+        self.learned &= judged.learned
         return judged
 
     def found(self, label: str) -> list[dict[str, Any]]:

@@ -13,8 +13,9 @@ import numpy as np
 from kernull._typing import Array, Mask
 from kernull.cli._console import DataError, UsageError, note
 from kernull.cli._options import NO_GAPS, FileForm, Gaps
-from kernull.cli._settings import Feature, features_of_model, matching, matrix
+from kernull.cli._settings import Feature, check_column, features_of_model, matching, matrix
 from kernull.errors import MissingDependencyError, TableError
+from kernull.tables.kinds import did_you_mean, listed, resembling
 from kernull.tables.reading import CHUNK_ROWS
 from kernull.tables.table import Source, Table
 
@@ -80,8 +81,8 @@ def training(
     source = open_table(path, form, quiet)
     if label_optional and label not in source.names:
         label = None
-    if label is not None and label not in source.names:
-        raise UsageError(f"--label: {source.label} has no column {label!r}.")
+    if label is not None:
+        check_column(label, source.names, source.label, "--label")
     for pattern in parameters.get("kinds") or ():
         matching([pattern], source.names, "--kind, --drop or --encode")
     table = source.read()
@@ -126,8 +127,7 @@ def check_labels(label: str | None, normal: str | None) -> None:
 
 def labels(table: Table, column: str, normal: str | None) -> Array:
     """+1 for normal rows and -1 for others, from a column of labels."""
-    if column not in table.columns:
-        raise UsageError(f"--label: {table.source} has no column {column!r}.")
+    check_column(column, table.names, table.source, "--label")
     cells = table.text(column)
     found = sorted(set(cells))
     if normal is None:
@@ -186,12 +186,11 @@ class Fitted:
             found = replace(self, dropped=tuple(n for n in self.table.used_ if n in gone))
             if len(found.dropped) == len(self.table.used_):
                 raise UsageError("--drop: no column of the model is left.")
-            there = Table(source.label, 0, dict.fromkeys(source.names, ()))
-            try:
-                self.table._check_columns(None, there, found.absent)
-            except TableError as error:
-                text = str(error).replace("add it as an empty column", "use --drop NAME")
-                raise DataError(text) from None
+            if lacking := self.table.lacking(source.names, found.absent):
+                raise DataError(
+                    f"{source.label}: lacks {listed(lacking)}, which the model was fitted on"
+                    f"{resembling(lacking, source.names)}. To do without, use --drop NAME."
+                )
             return found
         matching(drop, source.names, "--drop")
         wanted = getattr(self.model, "feature_names_in_", None)
@@ -256,6 +255,12 @@ class Fitted:
         out[reading.unreadable.any(axis=1)] = True
         return out
 
+    def learned_from(self, X: Array, start: int) -> bool:
+        """Whether the model learned from these rows, in their order, after ``start`` others."""
+        from kernull.calibration.left_out_warnings import are_training_rows
+
+        return are_training_rows(self.model.bank_, X, start)
+
     @property
     def view_names(self) -> list[str]:
         """Names of the model's views."""
@@ -306,7 +311,8 @@ def load_fitted(path: str, missing_views: Sequence[str] = (), gaps: Gaps = NO_GA
     unknown = [name for name in missing_views if name not in fitted.view_names]
     if unknown:
         raise UsageError(
-            f"--missing-view: no view {unknown[0]!r}; the model has {', '.join(fitted.view_names)}."
+            f"--missing-view: no view {unknown[0]!r}{did_you_mean(unknown[0], fitted.view_names)}; "
+            f"the model has {', '.join(fitted.view_names)}."
         )
     if set(missing_views) >= set(fitted.view_names):
         raise UsageError("--missing-view: at least one view must be there.")

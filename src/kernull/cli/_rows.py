@@ -13,10 +13,10 @@ from kernull._typing import Array, Mask
 from kernull._whole import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, print_json, progress, stdout
-from kernull.cli._judging import extra_names, judge, tell_unreadable
+from kernull.cli._judging import extra_names, judge, tell_training_rows, tell_unreadable
 from kernull.cli._models import check_labels, labels, open_rows
 from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
-from kernull.cli._settings import matching
+from kernull.cli._settings import check_column, matching
 from kernull.tables.reading import CHUNK_ROWS
 
 
@@ -65,6 +65,7 @@ def score(
         )
     names = ["row", *kept, *own]
     rows = flagged = noted = unjudged = 0
+    learned = True
     with progress(quiet) as bar, row_writer(out, names, json, leave_formulas) as writer:
         task = bar.add_task("Scoring", total=source.size)
         for raw, done in source.chunks():
@@ -79,7 +80,7 @@ def score(
             writer.write([numbers, *copied, *judgement])
             rows, flagged = rows + len(chunk), flagged + int(flags.sum())
             noted += sum(map(bool, judged.notes)) - judged.unjudged
-            unjudged += judged.unjudged
+            unjudged, learned = unjudged + judged.unjudged, learned and judged.learned
             tell_unreadable(judged, chunk, quiet)
             bar.update(task, completed=done, description=f"Scoring, {rows:,} rows")
     if json and out != "-":
@@ -91,6 +92,7 @@ def score(
         lost = f", {unjudged:,} of them not judged" if unjudged else ""
         share = f"{flagged / rows:.1%}"
         note(f"{flagged:,} of {rows:,} rows flagged ({share}){lost}.{more}{place}", quiet)
+    tell_training_rows(fitted, rows, learned)
 
 
 def explain(
@@ -121,8 +123,8 @@ def explain(
     from kernull.cli._judging import Explainer
 
     fitted, source = open_rows(model, data, missing_view, gaps, form, quiet)
-    if names is not None and names not in source.names:
-        raise UsageError(f"--id: {source.label} has no column {names!r}.")
+    if names is not None:
+        check_column(names, source.names, source.label, "--id")
     explainer = Explainer(fitted, row or [], names, flagged, top)
     with progress(quiet) as bar:
         task = bar.add_task("Explaining", total=source.size)
@@ -130,6 +132,7 @@ def explain(
             tell_unreadable(explainer.see(fitted.see(chunk)), chunk, quiet)
             bar.update(task, completed=done)
     found = explainer.found(source.label)
+    tell_training_rows(fitted, explainer.rows, explainer.learned)
     if json:
         print_json(finite(found))
         return
@@ -164,8 +167,8 @@ def report(
     check_writable(out, inputs=[model, data])
     check_labels(label, normal)
     fitted, source = open_rows(model, data, missing_view, gaps, form, quiet)
-    if names is not None and names not in source.names:
-        raise UsageError(f"--id: {source.label} has no column {names!r}.")
+    if names is not None:
+        check_column(names, source.names, source.label, "--id")
     with progress(quiet) as bar:
         bar.add_task("Writing the report", total=None)
         from kernull.report import Judgement, render_report
@@ -173,6 +176,7 @@ def report(
         chunk = fitted.see(source.read())
         judged = judge(fitted, chunk, reasons=False)
         tell_unreadable(judged, chunk, quiet)
+        tell_training_rows(fitted, len(chunk), judged.learned)
         # A row without a score that could be judged: its values are too large, which is told.
         lost = np.flatnonzero(~np.isfinite(judged.scores))
         overflow = any("not judged" not in judged.notes[i] for i in lost)
@@ -225,6 +229,7 @@ def evaluate(
         y = labels(rows, label, normal)
         judged = judge(fitted, rows, reasons=False)
         tell_unreadable(judged, rows, quiet)
+        tell_training_rows(fitted, len(rows), judged.learned)
         bar.update(task, completed=source.size)
     if len(set(y.tolist())) < 2:
         raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")

@@ -14,7 +14,7 @@ import numpy as np
 from kernull._typing import Array, Mask
 from kernull.cli._console import DataError, UsageError
 from kernull.cli._options import Columns, FileForm, Learning
-from kernull.tables.kinds import listed, match_columns
+from kernull.tables.kinds import did_you_mean, listed, match_columns, resembling
 from kernull.tables.table import Table
 
 #: Options that a file may have, with their types; views and kinds are tables of their own.
@@ -95,6 +95,15 @@ def matching(patterns: Sequence[str], names: Sequence[str], option: str) -> list
         raise UsageError(str(error)) from None
 
 
+def check_column(name: str, names: Sequence[str], where: str, option: str) -> None:
+    """Refuse the name of a column that a table has not."""
+    if name not in names:
+        raise UsageError(
+            f"{option}: {where} has no column {name!r}{did_you_mean(name, names)}; it has "
+            f"{listed(names)}."
+        )
+
+
 # -- models that were fitted on an array, or by a kernull without TableViews ------------------
 
 
@@ -142,8 +151,8 @@ def features_of_model(
     ]
     if missing:
         raise DataError(
-            f"{label}: lacks {listed(missing)}, which the model was fitted on; it has "
-            f"{listed(there)}."
+            f"{label}: lacks {listed(missing)}, which the model was fitted on"
+            f"{resembling(missing, there)}."
         )
     return [guesses.get(name) or Feature(name) for name in wanted]
 

@@ -23,6 +23,7 @@ from kernull.cli._following import Follower
 from kernull.cli._judging import UNJUDGED, Explainer, Judged, row_names, tell_unreadable
 from kernull.cli._models import Fitted, load_fitted
 from kernull.cli._output import check_writable, finite
+from kernull.cli._settings import check_column
 from kernull.tables.table import Source, Table
 
 
@@ -100,8 +101,8 @@ class Watcher:
     def see(self, rows: Table) -> None:
         """Judge some rows, and print what there is to say."""
         if not self.ready:
-            if self.names is not None and self.names not in rows.columns:
-                raise UsageError(f"--id: {rows.source} has no column {self.names!r}.")
+            if self.names is not None:
+                check_column(self.names, rows.names, rows.source, "--id")
             source = Source(rows.source, tuple(rows.names), iter(()))  # of its columns
             self.fitted, self.ready = self.fitted.for_source(source, self.drop), True
         rows = self.fitted.see(replace(rows, start=self.rows))

@@ -104,8 +104,7 @@ def learn(
         n_given=rows.n,
     )
     if isinstance(training.kernels, TableKernels):
-        if together is None:
-            warn_of_near_copies(training.kernels.set)
+        warn_of_near_copies(training.kernels.set, together, model.false_alarm_rate)
         if isinstance(fit.rule, FisherRule):
             warn_where_nothing_is_flagged(
                 training.kernels.set, fit.rule, model.calibration, model.false_alarm_rate

@@ -140,8 +140,8 @@ class Encoder:
             empty.append(missing)
             new.append(unseen)
             wrong.append(bad)
-        masks = map(np.column_stack, (empty, new, wrong))
-        return Reading(np.hstack(blocks), *masks, none.copy(), tuple(absent))
+        missing, unseen, bad = map(np.column_stack, (empty, new, wrong))
+        return Reading(np.hstack(blocks), missing, unseen, bad, none.copy(), tuple(absent))
 
     def snapped(self, X: Array, filled: Mask) -> Array:
         """Put categories that were filled in at the nearest value: between them lies nothing."""

@@ -87,7 +87,8 @@ def match_columns(patterns: Sequence[str], names: Sequence[str], argument: str) 
         hits = [pattern] if pattern in known else [n for n in names if fnmatchcase(n, pattern)]
         if not hits:
             raise ValueError(
-                f"{argument}: no column matches {pattern!r}; the table has {listed(names)}."
+                f"{argument}: no column matches {pattern!r}{did_you_mean(pattern, names)}; the "
+                f"table has {listed(names)}."
             )
         found.update(hits)
     return [name for name in names if name in found]
@@ -97,6 +98,19 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     """Names for a message."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """The name that is nearest to one that is not there, in words; empty where none is near.
+
+    Examples
+    --------
+    >>> did_you_mean("clas", ["width", "Class"]), did_you_mean("clas", ["width"])
+    (" (did you mean 'Class'?)", '')
+    """
+    lower = {known.lower(): known for known in reversed(names)}
+    close = get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
+    return f" (did you mean {lower[close[0]]!r}?)" if close else ""
 
 
 def resembling(lacking: Sequence[str], names: Sequence[str]) -> str:

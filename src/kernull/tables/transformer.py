@@ -294,6 +294,11 @@ class TableViews(TransformerMixin, BaseEstimator):
         gaps = np.column_stack([np.isnan(X[:, block]).any(axis=1) for block in self.blocks_])
         return self._encoder.snapped(filled, gaps)
 
+    def lacking(self, names: Sequence[str], absent: Sequence[str] = ()) -> list[str]:
+        """Columns that are learned from and neither among these nor ``absent``."""
+        there = {*names, *absent}
+        return [name for name in self.used_ if name not in there]
+
     def missing_views(self, missing: Mask) -> dict[str, Mask]:
         """Views of which more than half of the cells are empty, as masks over the rows."""
         out = {}
@@ -349,8 +354,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         return tags
 
     def _check_columns(self, X: Any, table: Table, absent: Sequence[str]) -> None:
-        there = {*table.columns, *absent}
-        lacking = [name for name in self.used_ if name not in there]
+        lacking = self.lacking(table.names, absent)
         if isinstance(X, np.ndarray) and len(table.names) != self.n_features_in_:
             raise ValueError(
                 f"X has {len(table.names)} features, but TableViews is expecting "
