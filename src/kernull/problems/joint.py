@@ -6,6 +6,7 @@ r"""Several Fisher problems with one vector of weights (Algorithm 2).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import joblib
@@ -20,7 +21,21 @@ from kernull.stacks import BlockDiagonalStack
 T = TypeVar("T")
 
 
-class JointFisherProblem:
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one task, or several, add to the joint problem at one point."""
+
+    value: float
+    linear: float
+    """a't"""
+    quadratic: float
+    """rho a'a"""
+    u: Array
+    second_order: Callable[[], Array]
+    """M, of shape (J, J)."""
+
+
+class JointFisherProblem(FisherProblem):
     r"""The sum of Fisher problems over tasks that share their kernel weights.
 
     With block-diagonal kernels this is one Fisher problem whose rows have the ridge of their
@@ -66,88 +81,40 @@ class JointFisherProblem:
         self.tasks = tuple(tasks)
         self.n_jobs = n_jobs
         self._workers = joblib.effective_n_jobs(n_jobs)
-        #: The same problem with block-diagonal kernels: row i has the ridge 1 / weight i.
-        self._whole = FisherProblem(
-            BlockDiagonalStack([task.stack for task in tasks]),
+        self.blocks = BlockDiagonalStack([task.stack for task in tasks])
+        # With block-diagonal kernels, row i has the ridge 1 / weight i.
+        scales = [_row_scale(task) for task in tasks]
+        super().__init__(
+            self.blocks,
             ridge=1.0,
-            target=np.concatenate([_unscaled(task, task.target) for task in tasks]),
-            row_weight=np.concatenate([_row_scale(task) ** 2 / task.ridge for task in tasks]),
+            target=np.concatenate([t.target / s for t, s in zip(tasks, scales, strict=True)]),
+            row_weight=np.concatenate([s**2 / t.ridge for t, s in zip(tasks, scales, strict=True)]),
         )
 
-    @property
-    def stack(self) -> BlockDiagonalStack:
-        """The tasks' stacks side by side."""
-        stack = self._whole.stack
-        assert isinstance(stack, BlockDiagonalStack)
-        return stack
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self._whole.J
-
-    @property
-    def n(self) -> int:
-        """Number of rows of all tasks together."""
-        return self._whole.n
-
-    @property
-    def n_evaluations(self) -> int:
-        """Factorisations so far, one per task and evaluation."""
-        return sum(task.n_evaluations for task in self.tasks)
-
-    # -- the whole as one problem, for solvers that work on products ------------------------------
-
-    @property
-    def ridge(self) -> float:
-        """Ridge in the scaled coordinates of `products` and `certify`: 1."""
-        return self._whole.ridge
-
-    @property
-    def target(self) -> Array:
-        """Right-hand side in the same coordinates."""
-        return self._whole.target
-
-    def products(self, V: Array) -> Array:
-        """K_j V for all j in one pass over all tasks: (n, k) -> (J, n, k)."""
-        return self._whole.products(V)
-
-    def restrict(
-        self, Q: Array, products: Array | None = None, matrices: Array | None = None
-    ) -> FisherProblem:
-        """The same problem with the coefficients of all tasks confined to a span."""
-        return self._whole.restrict(Q, products, matrices)
-
-    def certify(self, weights: Array, a: Array, Ka: Array) -> Evaluation:
-        """Bounds at b for any (scaled) a, exact or not, given Ka = K_j a of shape (J, n)."""
-        return self._whole.certify(weights, a, Ka)
-
-    # -- task by task ------------------------------------------------------------------------
-
     def evaluate(self, weights: Array) -> Evaluation:
-        """Value, gradient and curvature at b: one factorisation a task, side by side."""
+        """Value, gradient and curvature at b: one factorisation per task, side by side."""
         weights = np.asarray(weights, dtype=float)
-        points = self.each(lambda task: task.evaluate(weights))
-        value = float(sum(point.value for point in points))
-        u = np.sum([point.u for point in points], axis=0)
-        scaled = [
-            point.coef / _row_scale(task) for task, point in zip(self.tasks, points, strict=True)
-        ]
-        pairs = list(zip(self.tasks, scaled, strict=True))
-        linear = sum(float(task.target @ a) for task, a in pairs)
-        quadratic = sum(task.ridge * float(a @ a) for task, a in pairs)
+        shares, coef = self._shares(weights)
+        value, linear, quadratic = (
+            sum(getattr(share, name) for share in shares)
+            for name in ("value", "linear", "quadratic")
+        )
+        u = np.sum([share.u for share in shares], axis=0)
 
         def lower_bound(support: float) -> float:
-            return linear * linear / (quadratic + support)
+            return float(linear * linear / (quadratic + support))
 
         def curvature() -> Array:
-            # A task's own curvature is 2 (M - uu'/F); the tasks' M add up, not the second terms.
-            H = np.sum([_curvature(point) for point in points], axis=0)
-            corrections = [np.outer(point.u, point.u) / point.value for point in points]
-            return np.asarray(H + 2.0 * (np.sum(corrections, axis=0) - np.outer(u, u) / value))
+            M = np.sum([share.second_order() for share in shares], axis=0)
+            return np.asarray(2.0 * (M - np.outer(u, u) / value))
 
-        coef = np.concatenate([point.coef for point in points])
-        return Evaluation(weights, value, u, coef, lower_bound, curvature)
+        return Evaluation(weights, value, u, np.concatenate(coef), lower_bound, curvature)
+
+    def _shares(self, weights: Array) -> tuple[list[Share], list[Array]]:
+        """What the tasks add, and the coefficients of each."""
+        points = self.each(lambda task: task.evaluate(weights))
+        pairs = zip(self.tasks, points, strict=True)
+        return [_share(task, point) for task, point in pairs], [point.coef for point in points]
 
     def solutions(self, weights: Array) -> list[tuple[Array, Array]]:
         """Exact a(b) and the diagonal of the scaled inverse, for every task."""
@@ -155,26 +122,32 @@ class JointFisherProblem:
 
     def split(self, coef: Array) -> list[Array]:
         """Coefficients of each task."""
-        return [coef[rows] for rows in self.stack.slices]
+        return [coef[rows] for rows in self.blocks.slices]
 
     def each(self, call: Callable[[FisherProblem], T]) -> list[T]:
         """Results of a call for every task, in order; in threads when ``n_jobs`` says so."""
+        before = sum(task.n_evaluations for task in self.tasks)
         if min(self._workers, len(self.tasks)) == 1:
-            return [call(task) for task in self.tasks]
-        # LAPACK lets go of the interpreter, so threads do; its own threads would only compete.
-        with one_blas_thread():
-            run = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")
-            return list(run(joblib.delayed(call)(task) for task in self.tasks))
+            found = [call(task) for task in self.tasks]
+        else:
+            # LAPACK lets go of the interpreter, so threads do; its own threads would only compete.
+            with one_blas_thread():
+                run = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")
+                found = list(run(joblib.delayed(call)(task) for task in self.tasks))
+        self.n_evaluations += sum(task.n_evaluations for task in self.tasks) - before
+        return found
 
 
 def _row_scale(task: FisherProblem) -> Array:
     return np.ones(task.n) if task.row_scale is None else task.row_scale
 
 
-def _unscaled(task: FisherProblem, values: Array) -> Array:
-    return np.asarray(values / _row_scale(task))
+def _share(task: FisherProblem, point: Evaluation) -> Share:
+    a, u = point.coef / _row_scale(task), point.u
 
+    def second_order() -> Array:
+        # A task's own curvature is 2 (M - uu'/F); the tasks' M add up, not the second terms.
+        assert point.curvature is not None
+        return np.asarray(0.5 * point.curvature() + np.outer(u, u) / point.value)
 
-def _curvature(point: Evaluation) -> Array:
-    assert point.curvature is not None
-    return point.curvature()
+    return Share(point.value, float(task.target @ a), task.ridge * float(a @ a), u, second_order)

@@ -17,9 +17,8 @@ import torch
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
-from kernull.problems.base import Evaluation
 from kernull.problems.fisher import FisherProblem
-from kernull.problems.joint import JointFisherProblem
+from kernull.problems.joint import JointFisherProblem, Share
 from kernull.stacks.torch_tiled import TorchDenseStack
 
 #: Tasks of at least this share of the largest one's rows join its batch.
@@ -60,34 +59,20 @@ class BatchedJointFisherProblem(JointFisherProblem):
         self.batches = tuple(_Batch.of(parts, index) for index in _like_sizes(parts))
         super().__init__(parts)
 
-    def evaluate(self, weights: Array) -> Evaluation:
-        """Value, gradient and curvature at b: one batched factorisation for tasks of like size."""
-        weights = np.asarray(weights, dtype=float)
-        points = [batch.evaluate(weights) for batch in self.batches]
-        for task in self.tasks:
-            task.n_evaluations += 1
-        value = sum(point.value for point in points)
-        u = np.sum([point.u for point in points], axis=0)
-        quadratic = sum(point.quadratic for point in points)
-        self._whole._check_sign(u, quadratic)
-        linear = sum(point.linear for point in points)
-
-        def lower_bound(support: float) -> float:
-            return linear * linear / (quadratic + support)
-
-        def curvature() -> Array:
-            M = np.sum([point.second_order() for point in points], axis=0)
-            return np.asarray(2.0 * (M - np.outer(u, u) / value))
-
-        coef = self._join([point.coef for point in points])
-        return Evaluation(weights, value, u, np.concatenate(coef), lower_bound, curvature)
+    def _shares(self, weights: Array) -> tuple[list[Share], list[Array]]:
+        """One batched factorisation for tasks of like size."""
+        found = [batch.evaluate(weights) for batch in self.batches]
+        self.n_evaluations += len(self.tasks)
+        shares = [share for share, _ in found]
+        u, quadratic = (sum(getattr(s, name) for s in shares) for name in ("u", "quadratic"))
+        self._check_sign(u, quadratic)
+        return shares, self._join([coef for _, coef in found])
 
     def solutions(self, weights: Array) -> list[tuple[Array, Array]]:
         """Exact a(b) and the diagonal of the scaled inverse, for every task."""
         weights = np.asarray(weights, dtype=float)
         solved = [batch.solution(weights) for batch in self.batches]
-        for task in self.tasks:
-            task.n_evaluations += 1
+        self.n_evaluations += len(self.tasks)
         coefs, diagonals = ([part[k] for part in solved] for k in (0, 1))
         return list(zip(self._join(coefs), self._join(diagonals), strict=True))
 
@@ -98,24 +83,6 @@ class BatchedJointFisherProblem(JointFisherProblem):
             for row, index in zip(padded.cpu().numpy(), batch.tasks, strict=True):
                 out[index] = row[: self.tasks[index].n]
         return out
-
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    """What a batch adds to the joint problem at one point."""
-
-    value: float
-    linear: float
-    quadratic: float
-    u: Array
-    coef: Any
-    factor: Any
-    images: Any
-
-    def second_order(self) -> Array:
-        """Sum over the tasks of M_jk = (L^-1 K_j a)'(L^-1 K_k a)."""
-        Z = torch.linalg.solve_triangular(self.factor, self.images.permute(1, 2, 0), upper=False)
-        return np.asarray(torch.einsum("bmj,bmk->jk", Z, Z).cpu().numpy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,8 +144,8 @@ class _Batch:
     def _solve(self, factor: Any) -> Any:
         return torch.cholesky_solve(self.target[:, :, None], factor)[:, :, 0]
 
-    def evaluate(self, weights: Array) -> _Point:
-        """One factorisation and one pass."""
+    def evaluate(self, weights: Array) -> tuple[Share, Any]:
+        """What the tasks add, and their coefficients, from one factorisation and one pass."""
         factor = self._factorise(weights)
         a = self._solve(factor)
         V = (self.row_scale * a).to(self.kernels.dtype)
@@ -191,7 +158,13 @@ class _Batch:
         quadratic = float((self.ridge * (a * a).sum(dim=1)).sum())
         slack = float(((residual * residual).sum(dim=1) / self.ridge).sum())
         value = 2.0 * linear - quadratic - float(weights @ u) + slack
-        return _Point(value, linear, quadratic, u, self.row_scale * a, factor, Ka)
+
+        def second_order() -> Array:
+            """Sum over the tasks of M_jk = (L^-1 K_j a)'(L^-1 K_k a)."""
+            Z = torch.linalg.solve_triangular(factor, Ka.permute(1, 2, 0), upper=False)
+            return np.asarray(torch.einsum("bmj,bmk->jk", Z, Z).cpu().numpy())
+
+        return Share(value, linear, quadratic, u, second_order), self.row_scale * a
 
     def solution(self, weights: Array) -> tuple[Any, Any]:
         """Coefficients and diagonals of the scaled inverses, each of shape (B, m)."""
