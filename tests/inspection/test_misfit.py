@@ -13,8 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from experiments.datasets import load_multiple_features
 from kernull import MultiKernelFisherNull, join_views
-from kernull.calibration import ViewPredictor
-from kernull.calibration.misfit import FOLDS, RIDGE, WITNESSES
+from kernull.models.misfit import FOLDS, RIDGE, WITNESSES, ViewPredictor
 from tests.plain import plain_fisher
 
 RNG = np.random.default_rng(0)
@@ -179,7 +178,7 @@ def test_few_witnesses_stand_for_many(monkeypatch):
     model = plain_fisher(views={"a": [0, 1], "b": [2, 3]}).fit(X)
     why = model.explain(X[:7])
     assert why.usual_misfit.shape == (WITNESSES, 2)
-    monkeypatch.setattr("kernull.calibration.misfit.CHUNK_BYTES", 1)  # one row at a time
+    monkeypatch.setattr("kernull.models.misfit.CHUNK_BYTES", 1)  # one row at a time
     np.testing.assert_allclose(model.explain(X[:7]).surprise, why.surprise, rtol=1e-10)
 
 

@@ -14,10 +14,8 @@ from kernull.calibration.calibrators import (
     warn_of_leak,
 )
 from kernull.calibration.conformal import Calibration, discoveries, minus_rounding
-from kernull.calibration.folds import check_folds, cross_scores
-from kernull.calibration.misfit import ViewPredictor, witness_rows
+from kernull.calibration.folds import check_folds, cross_scores, refit_by_fold
 from kernull.calibration.parts import attributed_contributions, leave_one_out_contributions
-from kernull.calibration.refits import refit_by_fold
 from kernull.calibration.sampled import SampledProjections, sampled_leave_one_out
 
 __all__ = [
@@ -26,7 +24,6 @@ __all__ = [
     "LeaveOneOut",
     "LeftOut",
     "SampledProjections",
-    "ViewPredictor",
     "attributed_contributions",
     "check_folds",
     "check_seed",
@@ -44,5 +41,4 @@ __all__ = [
     "to_monitor",
     "to_nonconform",
     "warn_of_leak",
-    "witness_rows",
 ]

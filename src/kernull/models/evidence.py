@@ -42,20 +42,6 @@ from kernull.models.structure import with_structure
 from kernull.stacks import CrossKernels, DenseStack, KernelSet
 from kernull.views import ViewScaler
 
-__all__ = [
-    "EVIDENCE_ROWS",
-    "EvidenceFit",
-    "EvidenceMethod",
-    "evidence_of",
-    "evidence_of_landmarks",
-    "evidence_of_rows",
-    "left_out_evidence",
-    "rows_that_fit",
-    "warn_of_views",
-    "with_total",
-    "with_weights",
-]
-
 #: Rows that new ones are compared with: beyond, a sample of so many stands for all. The weights
 #: are learned from all rows whatever their number.
 EVIDENCE_ROWS = 4000

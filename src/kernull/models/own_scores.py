@@ -21,8 +21,6 @@ from kernull.calibration.left_out_scores import (
 from kernull.kernels.left_out_widths import left_out_widths
 from kernull.stacks.kernel_set import ScaledView
 
-__all__ = ["own_of_view", "own_projection", "plain_left_out"]
-
 #: Rows below which none can be left out of the scaling.
 FEWEST_ROWS = 3
 

@@ -16,8 +16,6 @@ from kernull.stacks.dense import DenseStack
 from kernull.stacks.kernel_set import KernelSet, ScaledView
 from kernull.stacks.tiles import Tiles, tile_products
 
-__all__ = ["CrossKernels", "device_cross", "own_scores_of"]
-
 #: Bytes of one kernel's chunk; a few times the cache, so BLAS is efficient and memory stays flat.
 CHUNK_BYTES = 32 * 2**20
 #: Kernel values of a chunk that a thread of its own works on: what its cache holds.

@@ -23,8 +23,6 @@ from kernull.stacks.base import StackShape
 from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.tiled import TiledStack
 
-__all__ = ["LowRankStack", "choose_landmarks", "factorise_landmarks"]
-
 #: Added to W_j relative to its mean diagonal entry: the rounding of its own evaluation.
 JITTER = {"float64": 1e-10, "float32": 1e-5}
 #: Candidates that k-means++ and leverage sampling look at, as a multiple of the landmarks.

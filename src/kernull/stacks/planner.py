@@ -21,23 +21,6 @@ from joblib import effective_n_jobs
 from kernull.errors import ApproximationWarning, MemoryLimitError
 from kernull.stacks.kernel_set import KernelSet
 
-__all__ = [
-    "STORAGES",
-    "Plan",
-    "available_memory",
-    "basis_columns",
-    "build_stack",
-    "check_landmarks",
-    "check_memory",
-    "check_stream_memory",
-    "dense_bytes",
-    "format_bytes",
-    "parse_memory_limit",
-    "plan_storage",
-    "preconditioner_rows",
-    "predicted_seconds",
-]
-
 STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
 
 #: Seconds that a core needs for a kernel value: its exponential and its share of the products, and

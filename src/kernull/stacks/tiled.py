@@ -16,9 +16,6 @@ from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.planner import format_bytes
 from kernull.stacks.tiles import FEW_VALUES, Tiles, blocks_of, tile_products
 
-__all__ = ["TiledStack"]
-
-
 #: Parts that the rows of kernels are evaluated in, by threads.
 PARTS = 16
 

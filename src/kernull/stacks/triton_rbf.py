@@ -21,8 +21,6 @@ import triton.language as tl
 
 from kernull.stacks.torch_packed import WHOLE_ROWS, Packed
 
-__all__ = ["MAX_VECTORS", "rbf_products"]
-
 #: Vectors times widths for which the fused kernel is the faster way.
 MAX_VECTORS = 64
 #: Vectors times widths that one launch serves: two vectors, or two widths of one vector.
