@@ -65,23 +65,10 @@ class MixedBall:
 
         .. math:: \|B\|_{r,p} = \Big(\sum_i \big(\sum_k B_{ik}^r\big)^{p/r}\Big)^{1/p} \le 1
 
-        Weights stand in a table such as regions of a face x networks, or features x widths. The
-        r-norm is taken within the rows of the table and the p-norm between them: the kernels of a
-        row are tied to each other, more or less sparsely than the rows are.
-
-        Parameters
-        ----------
-        p, r : float in [1, inf]
-            Norm between and within the rows.
-        shape : (int, int)
-            Rows and columns of the table. Kernels are listed row by row: kernel i x columns + k
-            stands in row i, column k.
-        within : {"row", "column"}
-            Whether the r-norm is taken within rows, or within columns.
-
-        Returns
-        -------
-        MixedBall
+        Weights stand in a table of a shape such as regions of a face x networks, or features x
+        widths, and are listed row by row. The r-norm is taken ``within`` each "row" (or "column")
+        and the p-norm between them: the kernels of a row are tied to each other, more or less
+        sparsely than the rows are.
 
         Examples
         --------

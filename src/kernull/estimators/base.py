@@ -196,7 +196,7 @@ class OneClassKernelEstimator(KernelEstimator):
     # -- scoring -----------------------------------------------------------------------------
 
     def score_samples(self, X: Any, *, missing_views: Any = None) -> Array:
-        """Score rows; higher is more normal.
+        """Scores of rows, of shape (m,); higher is more normal.
 
         Parameters
         ----------
@@ -206,10 +206,6 @@ class OneClassKernelEstimator(KernelEstimator):
             the sum over the remaining views, and thresholds and p-values are those of the same
             sum. Columns that only missing views read may hold anything, NaN included; in a table
             with column names they may be absent.
-
-        Returns
-        -------
-        array of shape (m,)
         """
         return self._judge(X, missing_views, lambda model, scores: scores)
 
@@ -243,7 +239,7 @@ class OneClassKernelEstimator(KernelEstimator):
         return np.where(fitted.row_scores() >= fitted.model.threshold, 1, -1)
 
     def p_values(self, X: Any, *, missing_views: Any = None) -> Array:
-        r"""Conformal p-value of each row: small where it is less normal than calibration rows.
+        r"""Conformal p-value of each row, (m,): small where few calibration rows score as low.
 
         .. math:: p(x) = \frac{1 + \#\{i : s_i \le s(x)\}}{m + 1}
 
@@ -251,11 +247,6 @@ class OneClassKernelEstimator(KernelEstimator):
         ----------
         X, missing_views
             Rows, and views to do without, as in `score_samples`.
-
-        Returns
-        -------
-        array of shape (m,)
-            In [1/(m + 1), 1].
 
         Notes
         -----
@@ -268,7 +259,7 @@ class OneClassKernelEstimator(KernelEstimator):
         return self._judge(X, missing_views, lambda model, s: model.calibration.p_values(s))
 
     def detect(self, X: Any, fdr: float = 0.1, *, missing_views: Any = None) -> Mask:
-        """Flag rows of one batch with at most this share of false alarms among the flags.
+        """Flag rows of one batch, a mask (m,), with at most this share of false alarms among them.
 
         The p-values of the batch go through Benjamini and Hochberg's procedure
         (``scipy.stats.false_discovery_control``).
@@ -279,11 +270,6 @@ class OneClassKernelEstimator(KernelEstimator):
             Rows to judge together, and views to do without, as in `score_samples`.
         fdr : float in (0, 1), default=0.1
             Bound of the expected share of normal rows among those flagged.
-
-        Returns
-        -------
-        boolean array of shape (m,)
-            True where a row is flagged.
 
         Notes
         -----
@@ -359,16 +345,9 @@ class AdditiveEstimator(OneClassKernelEstimator):
     calibration_contributions_ = Learned("left_out_contributions")
 
     def contributions(self, X: Any) -> Array:
-        """Contribution of each kernel to the projection of each row.
+        """Contribution of each kernel to the projection of each row of X, of shape (m, J).
 
-        Parameters
-        ----------
-        X : table of shape (m, d), or kernels of shape (J, m, n)
-
-        Returns
-        -------
-        array of shape (m, J)
-            Rows add up to the projection y(x), which is the score when ``score_type="projection"``.
+        Rows add up to the projection y(x), which is the score when ``score_type="projection"``.
         """
         check_is_fitted(self)
         cross, _ = self._cross(self.model_, X)
@@ -376,17 +355,12 @@ class AdditiveEstimator(OneClassKernelEstimator):
 
     @available_if(_can_explain)  # type: ignore[untyped-decorator]
     def explain(self, X: Any, *, missing_views: Any = None) -> Explanation:
-        """Contributions of kernels and views to each score, against the typical normal row.
+        """Contributions of kernels and views to each score, in words, as a table or a plot.
 
         Parameters
         ----------
         X, missing_views
             Rows, and views to do without, as in `score_samples`.
-
-        Returns
-        -------
-        Explanation
-            With ``words(row)``, ``table()`` and ``plot(row)``.
         """
         check_is_fitted(self)
         missing = view_names(missing_views)

@@ -210,10 +210,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
             of one sensor that follow closely, or pictures of one thing.
         client : dask.distributed.Client, optional
             The cluster of ``storage="dask"``; the active client by default.
-
-        Returns
-        -------
-        self
         """
         self._fit(X, sample_weight, client, groups)
         return self
@@ -255,11 +251,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         X, missing_views
             Rows, and views to do without, as in `score_samples`.
         by : {"kernel", "view"}, default="kernel"
-            One column per kernel, or per view in the order of ``views``.
-
-        Returns
-        -------
-        array of shape (m, J) or (m, V)
+            One column per kernel (m, J), or per view (m, V) in the order of ``views``.
         """
         model = self._without(missing_views)
         cross = self._cross(model, X, view_names(missing_views))[0]
@@ -267,7 +259,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
 
     @available_if(by_evidence)  # type: ignore[untyped-decorator]
     def rarity(self, X: Any, *, missing_views: Any = None) -> Array:
-        """How rare each row is: one in so many normal rows has as much evidence against it.
+        """How rare each row is, at least 1: one in so many normal rows has as much evidence.
 
         Beyond what training rows had, it is extrapolated by an exponential tail.
 
@@ -275,11 +267,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         ----------
         X, missing_views
             Rows, and views to do without, as in `score_samples`.
-
-        Returns
-        -------
-        array of shape (m,)
-            At least 1.
         """
         return self._judge(X, missing_views, lambda model, s: model.rule.rarity(-s)[0])
 
@@ -305,10 +292,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         relearn : bool, default=False
             Learn the kernel weights again on all rows, starting from the present ones, with the
             ridge of the present number of rows. Scaling and widths stay.
-
-        Returns
-        -------
-        self
 
         Notes
         -----
@@ -352,10 +335,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         ----------
         indices : array of int or bool
             Positions among the rows that the model holds now (those of ``coef_``), or a mask.
-
-        Returns
-        -------
-        self
         """
         check_is_fitted(self)
         self._check_clean("forget")

@@ -122,16 +122,7 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
         return GaussianProcess(self.fusion, noise, self.score_type)
 
     def mean_and_variance(self, X: Any) -> tuple[Array, Array]:
-        """Predictive mean and variance (with noise) of each row.
-
-        Parameters
-        ----------
-        X : table of shape (m, d), or kernels of shape (J, m, n)
-
-        Returns
-        -------
-        mean, variance : arrays of shape (m,)
-        """
+        """Predictive mean and variance (with noise) of each row of X, both of shape (m,)."""
         check_is_fitted(self)
         moments: tuple[Array, Array] = self.model_.rule.moments(self._cross(self.model_, X)[0])
         return moments

@@ -151,10 +151,6 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
             Trust in each row, as in `MultiKernelFisherNull`.
         groups : array of shape (n,), optional
             The task of each row; None: one task.
-
-        Returns
-        -------
-        self
         """
         self._fit_tasks(X, sample_weight, groups)
         return self
@@ -219,10 +215,6 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
             Its name; must be new.
         sample_weight : array of shape (n_new,), optional
             Trust in each row; for tables.
-
-        Returns
-        -------
-        self
         """
         check_is_fitted(self)
         model, name = self.model_, read_task_labels([group], 1)[0]
@@ -264,17 +256,13 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     # -- scoring -----------------------------------------------------------------------------
 
     def score_samples(self, X: Any, groups: Any = None) -> Any:
-        """Score rows by their own task; higher is more normal.
+        """Scores of rows by their own task, (m,) or a mapping as X is; higher is more normal.
 
         Parameters
         ----------
         X : table of shape (m, d), or precomputed kernels (see the notes of the class)
         groups : array of shape (m,) or one label for all rows, optional
             The task that each row claims to belong to; may be left out where there is only one.
-
-        Returns
-        -------
-        array of shape (m,), or a mapping of these where X is one
         """
         return self._by_task(X, groups, lambda task, cross: task.score(cross))
 
@@ -319,17 +307,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         return dict(zip(values, np.split(together, ends), strict=True))
 
     def explain(self, X: Any, groups: Any = None) -> dict[Hashable, Explanation]:
-        """Scores of rows by their task, taken apart; rows keep their order within a task.
-
-        Parameters
-        ----------
-        X, groups
-            Rows and their tasks, as in `score_samples`.
-
-        Returns
-        -------
-        dict of name -> Explanation
-        """
+        """Scores of rows, taken apart: the explanation of each task, its rows in their order."""
         return {
             name: task.explain(cross, table)
             for name, (task, cross, table, _) in tasks_asked(self, X, groups).items()

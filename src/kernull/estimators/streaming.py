@@ -30,10 +30,6 @@ def fit_stream(model: MultiKernelFisherNull, source: Any) -> MultiKernelFisherNu
     source : array-like, np.memmap, Zarr array, path of a Parquet or .npy file, or Source
         The rows, read block by block.
 
-    Returns
-    -------
-    the model, fitted
-
     Examples
     --------
     >>> import numpy as np

@@ -95,11 +95,6 @@ def column_reasons(
     most : int
         Reasons of one row at most.
 
-    Returns
-    -------
-    list of list of ColumnReason
-        One list per row.
-
     Examples
     --------
     >>> from sklearn.datasets import load_wine

@@ -166,17 +166,11 @@ class Explanation:
         return np.argsort(self.surprise[row], kind="stable")
 
     def words(self, row: int = 0, most: int = 3) -> str:
-        """One row in words: the verdict, and the views that are most out of line.
+        """The row at a position in words: the verdict, and the views that are most out of line.
 
-        Standard deviations are those of normal rows, the numbers that views are ranked by; "in
-        line" is a view that fits the others as well as it usually does, or better.
-
-        Parameters
-        ----------
-        row : int
-            Position of the row.
-        most : int
-            Number of views to name at most; by evidence, those with a share of 5% or more.
+        At most so many views are named; by evidence, those with a share of 5% or more. Standard
+        deviations are those of normal rows, the numbers that views are ranked by; "in line" is a
+        view that fits the others as well as it usually does, or better.
         """
         if self._is_by_rule(row):
             return f"{BY_RULE}."
@@ -213,14 +207,8 @@ class Explanation:
     def how_rare(self, row: int = 0, rows: str = "normal rows") -> str:
         """How unusual a row is, in words that claim no more than the rows learned from can bear.
 
-        Empty for models that do not know. Numbers, however large, are in ``rarity``.
-
-        Parameters
-        ----------
-        row : int
-            Position of the row.
-        rows : str
-            What normal rows are called.
+        Empty for models that do not know. Numbers, however large, are in ``rarity``. ``rows`` is
+        what normal rows are called.
         """
         if self._is_by_rule(row):
             return BY_RULE
@@ -238,19 +226,9 @@ class Explanation:
     def table(self, row: int | None = None, by: str = "view") -> Any:
         """A data frame of the kind that was explained (pandas, polars); records for an array.
 
-        Parameters
-        ----------
-        row : int, optional
-            One row, its views in order of rank; all rows by default.
-        by : {"view", "kernel"}
-            What a record is about.
-
-        Returns
-        -------
-        data frame, or list of dict
-            With row, view (and kernel), contribution, typical, difference, surprise, and the
-            share of calibration rows whose contribution is as low (``tail``); by surprise, the
-            most suspect first.
+        Of one row, or of all by default, ``by`` "view" or "kernel": row, view (and kernel),
+        contribution, typical, difference, surprise, and the share of calibration rows whose
+        contribution is as low (``tail``); by surprise, the most suspect first.
         """
         if by not in ("view", "kernel"):
             raise ValueError(f"by: got {by!r}; expected 'view' or 'kernel'.")
@@ -281,18 +259,7 @@ class Explanation:
         return as_frame(records, self.frame, ("row", *what, *numbers))
 
     def plot(self, row: int = 0, ax: Any = None) -> Any:
-        """Bars of one row's contributions by view, with the typical ones as marks.
-
-        Parameters
-        ----------
-        row : int
-            Position of the row.
-        ax : matplotlib axes, optional
-
-        Returns
-        -------
-        matplotlib axes
-        """
+        """Bars of one row's contributions by view, with the typical ones as marks; the axes."""
         plt = need("matplotlib.pyplot", "plots need matplotlib: pip install kernull[plot].")
         if ax is None:
             _, ax = plt.subplots(figsize=(7.2, 1.5 + 0.36 * len(self.view_names)), layout="tight")

@@ -89,14 +89,8 @@ class RidgeInverse:
 
         .. math:: \begin{pmatrix} G + W S^{-1} W' & -W S^{-1} \\ -S^{-1} W' & S^{-1} \end{pmatrix}.
 
-        Parameters
-        ----------
-        cross : array of shape (k, n)
-            B, the weighted kernel between new rows and the rows here.
-        square : array of shape (k, k)
-            D, the weighted kernel among new rows.
-        row_weight : array of shape (k,), optional
-            Weights of the new rows.
+        B, ``cross`` (k, n), is the weighted kernel between new rows and the rows here; D,
+        ``square`` (k, k), that among new rows.
         """
         k, n = cross.shape
         w = np.ones(k) if row_weight is None else np.asarray(row_weight, dtype=float)

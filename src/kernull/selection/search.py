@@ -162,10 +162,6 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
             Targets, and outliers where y says so.
         y : array of shape (n,), optional
             +1 for targets, -1 for outliers; None when all rows are targets.
-
-        Returns
-        -------
-        self
         """
         self.ps_, self.deltas_ = read_norms(self.ps), read_deltas(self.deltas)
         self.widths_ = (np.nan,) if self.kernels_are_given else read_widths(self.widths)

@@ -287,10 +287,6 @@ def make_pseudo_scorer(kind: str = "shift", *, count: int = 1000, random_state: 
     random_state : int
         Seed; all candidates meet the same pseudo-outliers.
 
-    Returns
-    -------
-    callable (estimator, X, y=None) -> float
-
     Examples
     --------
     >>> from sklearn.datasets import load_wine

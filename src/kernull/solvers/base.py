@@ -236,7 +236,7 @@ def solve(
     callback: Callable[[Record], None] | None = None,
     **options: Any,
 ) -> Result:
-    """Minimise a problem over a ball.
+    """Minimise a problem over a ball: weights and coefficients with their certificate.
 
     Parameters
     ----------
@@ -256,10 +256,6 @@ def solve(
         Called with each `Record` as it is made.
     **options
         Options of the solver.
-
-    Returns
-    -------
-    Result
     """
     name = pick(problem, ball) if isinstance(solver, str) and solver == "auto" else solver
     if not isinstance(name, str) or name not in SOLVERS:

@@ -35,18 +35,8 @@ POLL = 3.0
 class DistributedStack(SweptStack):
     """J kernels over n rows, evaluated by the workers of a Dask cluster.
 
-    Parameters
-    ----------
-    bank : KernelSet
-        Kernels and the n training rows.
-    client : dask.distributed.Client, optional
-        The cluster; the active client by default.
-    scale : array of shape (J,), optional
-        One factor per kernel; 1 by default.
-    dtype : {float64, float32}
-        Type in which tiles are evaluated.
-    timeout : float
-        Seconds to wait for a first worker.
+    The cluster is that of ``client``, the active one by default; ``timeout`` is in seconds, for a
+    first worker to come.
     """
 
     def __init__(

@@ -35,18 +35,8 @@ LANDMARKS = ("kmeans++", "leverage", "uniform")
 class LowRankStack(StackShape):
     r"""J low-rank kernels over n rows, from l landmarks.
 
-    Parameters
-    ----------
-    forward : rectangular stack of shape (n, l)
-        Kernels between rows and landmarks, with ``products_each``.
-    backward : rectangular stack of shape (l, n)
-        Kernels between landmarks and rows.
-    landmarks : square stack of shape (l, l)
-        Kernels between landmarks.
-    scale : array of shape (J,), optional
-        One factor per kernel; 1 by default.
-    keep_bytes : int
-        Bytes that the features may take; where they would take more, they are not kept.
+    From stacks of kernels ``forward`` (n, l), between rows and landmarks, ``backward`` (l, n), and
+    between ``landmarks`` (l, l). The features are kept where they take no more than ``keep_bytes``.
 
     Examples
     --------

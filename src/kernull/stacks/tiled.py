@@ -26,21 +26,9 @@ class TiledStack(SweptStack):
     A pass over all kernels evaluates :math:`J n (n + 1) / 2` values (tiles above the diagonal
     serve twice) on all cores and multiplies a whole block of vectors by them.
 
-    Parameters
-    ----------
-    bank : KernelSet
-        Kernels and the n training rows.
-    left : KernelSet, optional
-        The m rows on the left; those of ``bank`` by default.
-    scale : array of shape (J,), optional
-        One factor per kernel; 1 by default.
-    dtype : {float64, float32}
-        Type in which tiles are evaluated. Products are summed in float64.
-    memory_limit : int, optional
-        Bytes that a pass may take beyond its result; more vectors than fit are multiplied in
-        several passes.
-    n_jobs : int, optional
-        Threads, as in joblib; all cores by default.
+    The rows on the left are those of ``left``, or of the bank itself. Tiles are evaluated in
+    ``dtype``, products summed in float64. A pass may take ``memory_limit`` bytes beyond its result;
+    more vectors than fit are multiplied in several passes.
 
     Examples
     --------

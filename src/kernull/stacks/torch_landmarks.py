@@ -22,15 +22,8 @@ JITTER = {torch.float64: 1e-13, torch.float32: 1e-9}
 class TorchLandmarks:
     """A function of weights b and a residual r that nearly solves (rho I + K_b) x = r.
 
-    Parameters
-    ----------
-    columns : TorchTiledStack of shape (n, l)
-        Kernels between all rows and the landmarks.
-    index : integer array of shape (l,)
-        The landmarks among the rows.
-    ridge : float
-    row_scale : array of shape (n,), optional
-        Roots of the weights of rows.
+    ``columns`` is the stack (n, l) between all rows and the landmarks, which are those at
+    ``index``; ``row_scale`` are roots of the weights of rows.
     """
 
     def __init__(

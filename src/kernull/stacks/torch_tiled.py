@@ -41,18 +41,9 @@ Rows = Sequence[Any]
 class TorchTiledStack(TorchStack):
     r"""J kernels between rows on a torch device, none of them ever formed.
 
-    Parameters
-    ----------
-    rows : sequence of tensor of shape (n, d_v)
-        Scaled training rows, one tensor a view, all on one device and of one type.
-    kernels : sequence of sequence of FittedKernel
-        The kernels of each view.
-    left : sequence of tensor of shape (m, d_v), optional
-        The rows on the left; ``rows`` by default.
-    scale : array of shape (J,), optional
-        One factor per kernel; 1 by default.
-    fused : bool, optional
-        Use the fused kernel for rbf products; by default wherever it can run.
+    ``rows`` are scaled training rows, one tensor (n, d_v) per view, all on one device and of one
+    type; ``kernels`` those of each view; ``left`` the rows on the left, if others. ``fused`` asks
+    for the fused kernel for rbf products, which is used by default wherever it can run.
 
     Examples
     --------
