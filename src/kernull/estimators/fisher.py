@@ -24,8 +24,6 @@ from kernull.estimators.inputs import (
 from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
 from kernull.models import Fitted, TableKernels, view_names
 from kernull.models.contamination import WIDE, learn_contaminated, read_contamination
-from kernull.models.evidence import EvidenceMethod
-from kernull.models.fisher import FisherMethod
 from kernull.models.growing import (
     check_growing,
     check_relearning,
@@ -238,9 +236,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
                 "use fit, or contamination=None."
             )
 
-    def learning_method(self) -> FisherMethod | EvidenceMethod:
-        """The method with its parameters, checked."""
-        return read_decision(self)
+    learning_method = read_decision
 
     @available_if(by_evidence)  # type: ignore[untyped-decorator]
     def evidence(self, X: Any, *, by: str = "kernel", missing_views: Any = None) -> Array:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,9 @@ from kernull.calibration.left_out_distances import trust
 from kernull.calibration.left_out_scores import log_nearest, nearest_floor
 from kernull.errors import DominantViewWarning, MissingCapabilityError
 from kernull.kernels.functions import BLOCK_ROWS, KernelSpec
-from kernull.models.fisher import FisherFit, FisherMethod
+from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import TableKernels, Training
-from kernull.models.model import Certificate, RidgeSystem
+from kernull.models.model import RuleFit
 from kernull.models.own_scores import FEWEST_ROWS, own_of_view, own_projection, plain_left_out
 from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.models.structure import with_structure
@@ -69,53 +69,17 @@ class EvidenceMethod:
         row_weight: Array | None,
         init: Array | None = None,
         groups: Indices | None = None,
-    ) -> EvidenceFit:
+    ) -> RuleFit:
         """Learn the weights from all rows, then each kernel's own evidence."""
-        weights = self.weights.learn(training, row_weight, init)
-        fit = EvidenceFit(weights, training, row_weight, self.max_rows, groups)
+        fit = self.weights.learn(training, row_weight, init)
+        rule = evidence_of(training, lambda: fit.rule, row_weight, self.max_rows, groups)
         if isinstance(training.kernels, TableKernels):
-            warn_of_views(fit.rule, training.kernels.views)
-        return fit
+            warn_of_views(rule, training.kernels.views)
 
+        def left_out() -> LeftOut:
+            return left_out_evidence(rule, training.stack.n, row_weight)
 
-@dataclass(frozen=True, eq=False)
-class EvidenceFit:
-    """Learned weights, and the evidence that follows."""
-
-    fit: FisherFit
-    training: Training
-    row_weight: Array | None
-    max_rows: int = EVIDENCE_ROWS
-    groups: Indices | None = None
-    """Rows of a group are left out together."""
-    leaves_out_scaling = True
-    """Rows are left out of their own scaling, so that nothing leaks."""
-
-    @property
-    def certificate(self) -> Certificate:
-        """Of the weights."""
-        return self.fit.certificate
-
-    @property
-    def system(self) -> RidgeSystem:
-        """That the coefficients of the projection solve."""
-        return self.fit.system
-
-    @property
-    def result(self) -> Any:
-        """The solver's result."""
-        return self.fit.result
-
-    @cached_property
-    def rule(self) -> EvidenceRule:
-        """The evidence."""
-        return evidence_of(
-            self.training, lambda: self.fit.rule, self.row_weight, self.max_rows, self.groups
-        )
-
-    def leave_one_out(self) -> LeftOut:
-        """Minus the left-out evidence of the rows."""
-        return left_out_evidence(self.rule, self.training.stack.n, self.row_weight)
+        return RuleFit(rule, left_out, fit.certificate, fit.system, leaves_out_scaling=True)
 
 
 def evidence_of(
@@ -146,7 +110,8 @@ def evidence_of(
     own = None if row_weight is None else row_weight[some]
     together = None if groups is None else groups[some]
     if rows is None:
-        known = _matrices(stack)
+        whole = isinstance(stack, DenseStack) and stack.dtype == np.float64
+        known = stack.kernels if whole else None
         rule = _of_table(kernels.set, projection, table, own, None, together, known, device)
     else:
         # A scaling by more rows than are left out would not be the one that they are left out of:
@@ -237,9 +202,9 @@ def evidence_of_rows(
     if rows is not None:
         kernels, weight = kernels.take(rows), None if weight is None else weight[rows]
     rule = _of_table(kernels, lambda: projection, None, weight, rows)
-    if former is None:
-        return rule
-    return with_total(replace(rule, structure=former.structure, member=former.member), weight)
+    if former is not None:
+        rule = replace(rule, structure=former.structure, member=former.member)
+    return with_total(rule, weight)
 
 
 def _of_table(
@@ -252,7 +217,10 @@ def _of_table(
     matrices: Array | None = None,
     device: Any = None,
 ) -> EvidenceRule:
-    """``matrices`` are the kernels of the rows, (J, n, n), where they are in memory already."""
+    """The rule but for structure and total.
+
+    ``matrices`` are the kernels of the rows, (J, n, n), where they are in memory already.
+    """
     J, n = kernels.J, kernels.n
     weight = trust(row_weight, n)
     coef, floors = np.empty((J, n)), np.empty(J)
@@ -282,7 +250,7 @@ def _of_table(
     own_weight = None if row_weight is None else weight
     views = len({view.name for view in kernels.views})
     tails = Tails.fit(left_out, own_weight, groups, edges=edges, beside=beside, views=views)
-    return _finished(projection(), coef, floors, tails, rows, row_weight)
+    return EvidenceRule(projection(), coef, floors, tails, tails, rows)
 
 
 def _edges(kernels: KernelSet) -> Array:
@@ -293,23 +261,6 @@ def _edges(kernels: KernelSet) -> Array:
         size = 2.0 * float(from_middle.max(initial=0.0))
         edges += [-np.log(size) if size > 0 else -np.inf] * len(view.kernels)
     return np.array(edges)
-
-
-def _matrices(stack: Any) -> Array | None:
-    """Kernels of the training rows that a stack holds in full precision, without their factors."""
-    whole = isinstance(stack, DenseStack) and stack.dtype == np.float64
-    return stack.kernels if whole else None
-
-
-def _finished(
-    projection: FisherRule,
-    coef: Array,
-    floors: Array,
-    tails: Tails,
-    rows: Indices | None,
-    row_weight: Array | None = None,
-) -> EvidenceRule:
-    return with_total(EvidenceRule(projection, coef, floors, tails, tails, rows), row_weight)
 
 
 def with_total(rule: EvidenceRule, row_weight: Array | None) -> EvidenceRule:
@@ -340,7 +291,7 @@ def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Arr
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
     left_out = np.vstack([projected[:, new], distances]).T
     tails = Tails.fit(left_out, edges=edges, views=len({view.name for view in kernels.views}))
-    rule = _finished(projection, coef, floors, tails, None)
+    rule = EvidenceRule(projection, coef, floors, tails, tails)
     return with_total(with_structure(rule, kernels, table[draw[new]]), None)
 
 
@@ -378,5 +329,5 @@ def _of_stack(
         else:
             left_out[:, J + j] = -np.abs(1.0 - left_out[:, j])
     tails = Tails.fit(left_out, some, views=J)  # each may be a view of its own
-    rule = _finished(projection, coef, floors, tails, rows, some)
-    return replace(rule, diagonal=diagonal.mean(axis=1))
+    constant = diagonal.mean(axis=1)
+    return with_total(EvidenceRule(projection, coef, floors, tails, tails, rows, constant), some)

@@ -300,6 +300,8 @@ class RuleFit:
     leave_one_out: Callable[[], LeftOut]
     certificate: Certificate | None = None
     system: RidgeSystem | None = None
+    leaves_out_scaling: bool = False
+    """Whether rows are left out of their own scaling too, so that nothing leaks."""
 
 
 @dataclass(frozen=True, eq=False)
