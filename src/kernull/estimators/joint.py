@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,7 +39,7 @@ from kernull.estimators.tasks import (
 from kernull.models import Explanation, GivenKernels, TableKernels
 from kernull.models.evidence import EvidenceMethod
 from kernull.models.fisher import FisherMethod
-from kernull.models.joint import enrolled, learn_tasks, relearn_tasks
+from kernull.models.joint import TaskKernels, enrolled, learn_tasks
 from kernull.models.tasks import read_task_labels
 from kernull.stacks.normalise import read_normalisation
 
@@ -227,7 +228,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         weight = as_numpy(sample_weight)
         task, kernel = read_new_task(self, name, as_numpy(X), weight, how["device"])
         learned = enrolled(model, task, method, rate, kernel=kernel, **how)
-        self.model_ = model.with_task(name, learned)
+        self.model_ = replace(model, tasks={**model.tasks, name: learned})
         return self
 
     def forget(self, group: Hashable) -> Self:
@@ -236,7 +237,8 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         name = read_task_labels([group], 1, self.model_.tasks)[0]
         if len(self.model_.tasks) == 1:
             raise ValueError(f"group: {name!r} is the only task; a model needs at least one.")
-        self.model_ = self.model_.without_task(name)
+        rest = {other: task for other, task in self.model_.tasks.items() if other != name}
+        self.model_ = replace(self.model_, tasks=rest)
         return self
 
     def refit_weights(self) -> Self:
@@ -249,8 +251,10 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         if isinstance(model.kernels, TableKernels):
             sizes = [task.kernels.n for task in model.tasks.values()]
             check_room(self, sizes, model.kernels.set.J)
+        tasks = {name: TaskKernels.of(task) for name, task in model.tasks.items()}
         method, rate, dtype = self.learning_method(), self.false_alarm_rate, read_dtype(self.dtype)
-        self.model_ = relearn_tasks(model, method, rate, dtype=dtype, n_jobs=self.n_jobs)
+        start: dict[str, Any] = {"views": model.views, "init": model.weights}
+        self.model_ = learn_tasks(tasks, method, rate, dtype=dtype, n_jobs=self.n_jobs, **start)[0]
         return self
 
     # -- scoring -----------------------------------------------------------------------------

@@ -98,15 +98,6 @@ class JointModel:
         """Whether scores are minus the evidence against a row."""
         return self.first.decides_by_evidence
 
-    def with_task(self, name: Hashable, model: KernelModel) -> JointModel:
-        """The model with one more task."""
-        return replace(self, tasks={**self.tasks, name: model})
-
-    def without_task(self, name: Hashable) -> JointModel:
-        """The model with one task less."""
-        rest = {other: task for other, task in self.tasks.items() if other != name}
-        return replace(self, tasks=rest)
-
 
 def learn_tasks(
     tasks: Mapping[Hashable, TaskKernels],
@@ -139,31 +130,14 @@ def learn_tasks(
     solutions = problem.solutions(result.weights)
     found, scores = {}, {}
     for (name, (task, system, _)), (coef, diagonal) in zip(ready.items(), solutions, strict=True):
-        rule: Any = FisherRule(result.weights, coef, own.score_type)
-        if isinstance(method, EvidenceMethod):
-            rule, left_out = _evidence(task, rule, method.max_rows)
-        else:
-            left_out = _left_out_sums(task, rule, system, _unscaled(diagonal, system.row_weight))
-        found[name] = _model(task, rule, left_out, rate, certificate, system)
+        rule = FisherRule(result.weights, coef, own.score_type)
+        diagonal = _unscaled(diagonal, system.row_weight)
+        found[name], left_out = _model(task, rule, method, rate, certificate, system, diagonal)
         scores[name] = left_out.scores if left_out.every is None else left_out.every
     first = next(iter(found.values()))
     if isinstance(first.rule, EvidenceRule):
         warn_of_views(first.rule, first.kernels.views)
     return JointModel(found, certificate, views), scores
-
-
-def relearn_tasks(
-    model: JointModel,
-    method: FisherMethod | EvidenceMethod,
-    rate: float,
-    *,
-    dtype: Any,
-    n_jobs: int | None = None,
-) -> JointModel:
-    """Learn the shared weights again on all present tasks, starting from the present ones."""
-    tasks = {name: TaskKernels.of(task) for name, task in model.tasks.items()}
-    start, views = model.weights, model.views
-    return learn_tasks(tasks, method, rate, dtype=dtype, views=views, n_jobs=n_jobs, init=start)[0]
 
 
 def enrolled(
@@ -188,12 +162,8 @@ def enrolled(
         task, system, problem = _ready(task, own, normalize, dtype, device)
         ((coef, scaled),) = _joint_problem([problem], None, device).solutions(weights)
         diagonal = _unscaled(scaled, task.row_weight)
-    rule: Any = FisherRule(weights, coef, own.score_type)
-    if isinstance(method, EvidenceMethod):
-        rule, left_out = _evidence(task, rule, method.max_rows)
-    else:
-        left_out = _left_out_sums(task, rule, system, diagonal, inverse)
-    return _model(task, rule, left_out, rate, model.certificate, system)
+    rule, certificate = FisherRule(weights, coef, own.score_type), model.certificate
+    return _model(task, rule, method, rate, certificate, system, diagonal, inverse)[0]
 
 
 def _ready(
@@ -212,36 +182,40 @@ def _new_system(task: TaskKernels, method: FisherMethod) -> RidgeSystem:
 
 def _model(
     task: TaskKernels,
-    rule: Any,
-    left_out: LeftOut,
+    projection: FisherRule,
+    method: FisherMethod | EvidenceMethod,
     rate: float,
     certificate: Certificate,
     system: RidgeSystem,
-) -> KernelModel:
-    kernels, n = task.kernels, task.kernels.n
-    return KernelModel.of(
-        kernels, rule, left_out, rate, certificate=certificate, system=system, n_given=n
-    )
+    diagonal: Array,
+    inverse: RidgeInverse | None = None,
+) -> tuple[KernelModel, LeftOut]:
+    """The task's model, from the inverse of its system or the diagonal of it; with its scores."""
+    kernels, rule = task.kernels, None
+    if isinstance(method, EvidenceMethod):
+        rule = _evidence(task, projection, method.max_rows)
+        left_out = left_out_evidence(rule, kernels.n, task.row_weight)
+    else:
+        left_out = _left_out_sums(task, projection, system, diagonal, inverse)
+    more: dict[str, Any] = {"certificate": certificate, "system": system, "n_given": kernels.n}
+    return KernelModel.of(kernels, rule or projection, left_out, rate, **more), left_out
 
 
-def _evidence(
-    task: TaskKernels, projection: FisherRule, max_rows: int
-) -> tuple[EvidenceRule, LeftOut]:
-    """The task's own evidence under the shared weights, and its left-out scores."""
+def _evidence(task: TaskKernels, projection: FisherRule, max_rows: int) -> EvidenceRule:
+    """The task's own evidence under the shared weights."""
     kernels, weight = task.kernels, task.row_weight
     if task.rule is not None:
-        rule = with_weights(task.rule, projection, weight)
-    elif isinstance(kernels, TableKernels) and task.pooled:
+        return with_weights(task.rule, projection, weight)
+    if isinstance(kernels, TableKernels) and task.pooled:
         rule = evidence_of_rows(kernels.set, projection, weight)
         if task.table is not None:
             some = slice(None) if rule.rows is None else rule.rows
             own = None if weight is None else weight[some]
             rule = with_total(with_structure(rule, kernels.set, task.table[some]), own)
-    else:
-        stack = kernels.square if isinstance(kernels, GivenKernels) else None
-        training = Training(kernels, stack, table=task.table)
-        rule = evidence_of(training, lambda: projection, weight, max_rows)
-    return rule, left_out_evidence(rule, kernels.n, weight)
+        return rule
+    stack = kernels.square if isinstance(kernels, GivenKernels) else None
+    training = Training(kernels, stack, table=task.table)
+    return evidence_of(training, lambda: projection, weight, max_rows)
 
 
 def _left_out_sums(
@@ -281,12 +255,8 @@ def _joint_problem(
 
 def _stack(kernels: ModelKernels, dtype: Any, device: Any) -> Any:
     """The kernels of a task's rows as they are, on a torch device if there is one."""
-    if device is not None:
-        return _device_stack(kernels, dtype, device)
-    return kernels.set.stack(dtype) if isinstance(kernels, TableKernels) else kernels.square
-
-
-def _device_stack(kernels: ModelKernels, dtype: Any, device: Any) -> Any:
+    if device is None:
+        return kernels.set.stack(dtype) if isinstance(kernels, TableKernels) else kernels.square
     import torch
 
     from kernull.stacks.torch_tiled import TorchDenseStack, TorchTiledStack
@@ -294,7 +264,6 @@ def _device_stack(kernels: ModelKernels, dtype: Any, device: Any) -> Any:
     kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
     if isinstance(kernels, TableKernels):
         return TorchTiledStack.from_kernel_set(kernels.set, device, kind).dense()
-    assert isinstance(kernels, GivenKernels)
     assert kernels.square is not None
     values = torch.as_tensor(kernels.square.kernels).to(device, kind)
     return TorchDenseStack(values, kernels.square.scale)
