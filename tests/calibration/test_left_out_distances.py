@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernull.calibration import left_out_whitening
+from kernull.calibration import left_out_whitening, left_out_wide
 from kernull.calibration.left_out_distances import left_out_distances, trust
 from kernull.views import SCALINGS, ViewScaler
 from tests.calibration.left_out_tables import refitted, relative_error, tables
@@ -48,6 +48,23 @@ def test_near_distances_of_columns_that_are_independent(n, d):
     X = np.random.default_rng(0).exponential(size=(n, d))
     found = left_out_distances("whiten", X).rows()
     assert relative_error(found, refitted("whiten", X)) < 1e-7
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_columns_in_blocks_are_exact_where_they_are_scaled_one_by_one(weighted):
+    for name, X in tables(22, 400).items():  # three blocks, on both sides of the sum
+        w = np.random.default_rng(1).uniform(0.2, 4.0, 22) if weighted else None
+        found = left_out_distances("standard", X, w).rows()
+        assert relative_error(found, refitted("standard", X, w)) < 1e-8, name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_with_as_many_large_entries_may_be_solved_for_together(name, monkeypatch):
+    X = tables(70, 90)[name]
+    together = left_out_distances("whiten", X).rows()
+    monkeypatch.setattr(left_out_wide, "FEW_ENTRIES", 0)
+    monkeypatch.setattr(left_out_wide, "BATCH_CELLS", 1)
+    np.testing.assert_allclose(together, left_out_distances("whiten", X).rows(), rtol=1e-9)
 
 
 def test_the_near_and_the_exact_form_of_whitening_meet(monkeypatch):

@@ -33,6 +33,7 @@ import numpy as np
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_quantile import quantile_rows
 from kernull.calibration.left_out_whitening import SMALL, whiten_raw_rows, whiten_rows
+from kernull.calibration.left_out_wide import standard_wide, whiten_wide
 from kernull.views.scaling import ROUNDING, SCALINGS, ViewScaler, constant_columns, unseen_step
 
 #: Bytes that a block of distances may take.
@@ -150,8 +151,11 @@ def left_out_distances(
     single_other = n - int(np.bincount(group).max()) < 2  # all its columns are constant
     if single_other or (kind in ("whiten", "whiten-raw") and X.shape[1] == 1):
         kind = "standard"  # the same
-    single = int(group.max()) + 1 == n
+    single, wide = int(group.max()) + 1 == n, X.shape[1] > n
     if kind == "standard":
+        if single and wide:
+            alone = others_constant(X, group)[0]
+            return LeftOutDistances(n, group, standard_wide(X, weight, alone))
         return LeftOutDistances(n, group, _standard(X, weight, group))
     refit = _refitted(kind, X, weight, group)
     if not single or (kind == "whiten" and n <= FEW_ROWS and X.shape[1] > SMALL):
@@ -159,7 +163,8 @@ def left_out_distances(
     if kind == "quantile":
         return LeftOutDistances(n, group, quantile_rows(X, weight))
     alone = others_constant(X, group)[0]
-    make = whiten_raw_rows if kind == "whiten-raw" else whiten_rows
+    whiten = whiten_wide if wide and X.shape[1] > SMALL else whiten_rows
+    make = whiten_raw_rows if kind == "whiten-raw" else whiten
     return LeftOutDistances(n, group, make(X, weight, alone, refit))
 
 

@@ -26,17 +26,14 @@ def quantile_rows(X: Array, weight: Array) -> Rows:
     """Each row by the ranks of the others; their own scores move by one rank towards it."""
     n, d = X.shape
     weighted = bool((weight != weight[0]).any())
-    near = n * n * d > (EXACT_CELLS_WEIGHTED if weighted else EXACT_CELLS)
-    U, Y, *moved = _scores_without(X, weight, near=near)
-    if near:
-        (moves,) = moved
-        # (|t| - m)^2 = t^2 - 2|t|m + ..., m the mean move of row k, and |t| is about t^2 / u.
-        closing = 1.0 - np.minimum(2.0 * moves, 0.5)
-        constant = np.einsum("ij,ij,ij->i", closing, Y, Y)
-        left = np.column_stack([U**2, -2.0 * U, np.ones(n)])
-        right = np.column_stack([closing, closing * Y, constant]).T
-        return lambda index: np.asarray(left[index] @ right)
-    up, down = moved
+    if n * n * d > (EXACT_CELLS_WEIGHTED if weighted else EXACT_CELLS):
+        return _near_rows(X, weight)
+    U, Y, up, down = (np.empty(X.shape) for _ in range(4))
+    W, score = float(weight.sum()), _Scores(weight)
+    for columns, ranks in ranked_columns(X, None if score.unit else weight):
+        found = _scores_without(ranks, weight, W, score)
+        for out, entries in zip((U, Y, up, down), found, strict=True):
+            out[:, columns] = ranks.of_rows(entries).T
 
     def rows(index: Indices) -> Array:
         out = np.zeros((len(index), n))
@@ -50,6 +47,29 @@ def quantile_rows(X: Array, weight: Array) -> Rows:
         return out
 
     return rows
+
+
+def _near_rows(X: Array, weight: Array) -> Rows:
+    r"""The same, others moving by their mean move m as a share of the usual difference u.
+
+    .. math:: (|t| - m)^2 \approx t^2 - 2 |t| m \approx t^2 (1 - 2m/u)
+    """
+    n, d = X.shape
+    left, right, constant = np.empty((n, 2 * d)), np.empty((2 * d, n)), np.zeros(n)
+    W, score = float(weight.sum()), _Scores(weight)
+    for columns, ranks in ranked_columns(X, None if score.unit else weight):
+        without, Y, up, down = _scores_without(ranks, weight, W, score)
+        moves = _mean_moves(ranks, _own_weight(ranks, weight, score), W, Y, up, down)
+        closing, both = (
+            1.0 - np.minimum(2.0 * moves, 0.5),
+            slice(columns.start + d, columns.stop + d),
+        )
+        U = ranks.of_rows(without).T
+        np.square(U, out=left[:, columns])
+        np.multiply(U, -2.0, out=left[:, both])
+        right[columns], right[both] = ranks.of_rows(closing), ranks.of_rows(closing * Y)
+        constant += ranks.of_rows(closing * Y * Y).sum(axis=0)
+    return lambda index: np.asarray(left[index] @ right + constant)
 
 
 def _moved_scores(column: Array, weight: Array, x: Array, w: Array) -> Array:
@@ -87,29 +107,28 @@ def _score(share: Array) -> Array:
     return np.asarray(ndtri(np.clip(share, 1e-300, 1 - 1e-16)))
 
 
-def _scores_without(X: Array, weight: Array, *, near: bool) -> list[Array]:
-    """Each row's scores without itself, all rows' scores, and how far others move.
+def _scores_without(
+    ranks: Ranks, weight: Array, W: float, score: _Scores
+) -> tuple[Array, Array, Array, Array]:
+    """Scores of entries without themselves, of all entries, and how far these move.
 
-    The moves are those of a row when one of unit weight above it (up), or below it (down), is left
-    out; or, if ``near`` will do, their mean as a share of the column's usual difference of two
-    scores.
+    The moves are those of an entry when one of unit weight above it (up), or below it (down), is
+    left out. W is the sum of the weights.
     """
-    found = [np.empty(X.shape) for _ in range(3 if near else 4)]
-    W, score = float(weight.sum()), _Scores(weight)
-    for columns, ranks in ranked_columns(X, None if score.unit else weight):
-        middle, first = ranks.middle, ranks.starts == 0
-        usual = score(middle, W)
-        up = score(middle, W - 1.0) - usual
-        lower = np.where(first, middle, np.maximum(middle - 1.0, 1e-9))
-        down = np.where(first, 0.0, usual - score(lower, W - 1.0))
-        # where the value is seen again, then where it is not
-        own = np.ones((1, len(X))) if score.unit else weight[ranks.order]
-        without = score(middle - own / 2, W - own) + np.zeros(ranks.values.shape)
-        _set_alone(without, ranks, own, W, score)
-        moves = [_mean_moves(ranks, own, W, usual, up, down)] if near else [up, down]
-        for out, entries in zip(found, [without, usual, *moves], strict=True):
-            out[:, columns] = ranks.by_row(entries)
-    return found
+    middle, first = ranks.middle, ranks.starts == 0
+    usual = score(middle, W)
+    up = score(middle, W - 1.0) - usual
+    lower = np.where(first, middle, np.maximum(middle - 1.0, 1e-9))
+    down = np.where(first, 0.0, usual - score(lower, W - 1.0))
+    # where the value is seen again, then where it is not
+    own = _own_weight(ranks, weight, score)
+    without = score(middle - own / 2, W - own) + np.zeros(ranks.values.shape)
+    _set_alone(without, ranks, own, W, score)
+    return without, usual, up, down
+
+
+def _own_weight(ranks: Ranks, weight: Array, score: _Scores) -> Array:
+    return np.ones((1, len(weight))) if score.unit else weight[ranks.order]
 
 
 def _mean_moves(ranks: Ranks, weight: Array, W: float, Y: Array, up: Array, down: Array) -> Array:
@@ -129,21 +148,25 @@ def _set_alone(out: Array, ranks: Ranks, weight: Array, W: float, score: _Scores
     before, own, after = (slice(None, -2), slice(1, -1), slice(2, None))
     w, rest = weight[:, own], W - weight[:, own]
     left, right = score(middle[:, before], rest), score(middle[:, after] - w, rest)
-    run = values[:, after] - values[:, before]
-    rise = values[:, own] - values[:, before]
-    part = np.divide(rise, run, out=np.zeros_like(run), where=single[:, own])
-    np.copyto(out[:, own], left + part * (right - left), where=single[:, own])
-    for at, others in ((0, slice(1, None)), (n - 1, slice(None, -1))):
+    part, run = values[:, own] - values[:, before], values[:, after] - values[:, before]
+    if single.all():
+        part /= run
+        part *= right - left
+        np.add(part, left, out=out[:, own])
+    else:
+        np.divide(part, run, out=part, where=single[:, own])
+        np.copyto(out[:, own], left + part * (right - left), where=single[:, own])
+    for at, first, last in ((0, 1, n - 1), (n - 1, 0, n - 2)):
         column = np.flatnonzero(np.broadcast_to(single[:, at], len(values)))
-        rest = values[column, others]
-        step = np.sign(values[column, at] - rest[:, 0]) * unseen_step("quantile", n)
-        constant = rest[:, -1] - rest[:, 0] <= ROUNDING * np.abs(rest[:, [0, -1]]).max(axis=1)
+        low, high = values[column, first], values[column, last]
+        step = np.sign(values[column, at] - low) * unseen_step("quantile", n)
+        constant = high - low <= ROUNDING * np.maximum(np.abs(low), np.abs(high))
         out[column, at] = np.where(constant, step, _beyond(ranks, weight, W, column, at))
 
 
 def _beyond(ranks: Ranks, weight: Array, W: float, column: Indices, at: int) -> Array:
     """Scores of rows beyond all others, the first (at = 0) or last, by the slope of those."""
-    values, n = ranks.values[column], ranks.values.shape[1]
+    values, n = ranks.values, ranks.values.shape[1]
     middle, weight = (a if len(a) == 1 else a[column] for a in (ranks.middle, weight))
     starts, ends = (a if len(a) == 1 else a[column] for a in (ranks.starts, ranks.ends))
     w, pick = weight[:, [at]], np.arange(len(middle))
@@ -160,6 +183,7 @@ def _beyond(ranks: Ranks, weight: Array, W: float, column: Indices, at: int) -> 
         beside = np.maximum(starts[:, n - 2] - 1, 0)
         other = np.where(ends[pick, other] >= n - 2, beside, other)
     scores = _score(np.stack([share[:, end], share[pick, other]]))
-    run = values[np.arange(len(values)), other] - values[:, end]
+    last = values[column, end]
+    run = values[column, other] - last
     slope = np.divide(scores[1] - scores[0], run, out=np.zeros(len(column)), where=run != 0)
-    return np.asarray(scores[0] + slope * (values[:, at] - values[:, end]))
+    return np.asarray(scores[0] + slope * (values[column, at] - last))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 
@@ -34,7 +34,9 @@ NO_VARIANCE = 1e-9
 Rows = Callable[[Indices], Array]
 
 
-def _combine(noise: Array, norm2: Array, mean: Array, columns: Array, rows: float) -> Array:
+def combine_shrinkage(
+    noise: Array, norm2: Array, mean: Array, columns: Array, rows: float
+) -> Array:
     """Ledoit-Wolf's shrinkage from E|z|^4, |C|^2, tr C / d, for each row left out."""
     distance = norm2 / columns - mean**2
     noise = np.minimum((noise - norm2) / (columns * rows), distance)
@@ -66,7 +68,7 @@ def shrinkages_without(Z: Array, weight: Array, columns: Array) -> tuple[Array, 
     fourth = fourth + 4 * omega * (Z @ ((weight * q) @ Z)) + 4 * omega**2 * W * own
     fourth = (fourth - weight * q**2 * (1 + omega) ** 4) / rest
     mean = mean / columns
-    return _combine(fourth, norm2_without, mean, columns, n - 1.0), mean
+    return combine_shrinkage(fourth, norm2_without, mean, columns, n - 1.0), mean
 
 
 def whiten_raw_rows(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
@@ -131,58 +133,43 @@ def whiten_rows(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
     Z = X - weight @ X / W
     Z = Z / np.sqrt(weight @ Z**2 / W)
     if X.shape[1] <= SMALL:
-        return _whiten_exactly(X, Z, weight, alone, refit)
-    return _whiten_nearly(X, Z, weight, alone, refit)
+        return _whiten_exactly(Z, weight, alone, refit)
+    return _whiten_nearly(Z, weight, alone, refit)
 
 
-def _variances(X: Array, Z: Array, weight: Array, alone: Mask) -> Array:
+def variances_of_others(Z: Array, weight: Array, alone: Mask) -> Array:
     """Variance of each standardised column without row i, infinite where nothing is left."""
     W = weight.sum()
     omega = (weight / (W - weight))[:, None]
-    V = (1.0 + omega) * (1.0 - omega * Z**2)
+    V = Z * Z
+    V *= -omega * (1.0 + omega)
+    V += 1.0 + omega
+    if float(V.min(initial=1.0)) >= 1e-6 and not alone.any():
+        return V
     for i, c in zip(*np.nonzero((V < 1e-6) & ~alone), strict=True):
-        others = np.arange(len(X)) != i
+        others = np.arange(len(Z)) != i
         x = Z[others, c]
         centre = np.average(x, weights=weight[others])
         V[i, c] = np.average((x - centre) ** 2, weights=weight[others])
     V[alone] = np.inf
-    return np.asarray(V)
+    return V
 
 
 def _standard_shrinkages(Z: Array, V: Array, weight: Array, alone: Mask) -> Array:
-    r"""Ledoit-Wolf shrinkage of the others, standardised among themselves: O(n d min(n, d)).
-
-    With more columns than rows, :math:`|C|^2` in the units of the others is that of the whole
-    table to second order in :math:`1/V - 1`, so that no d x d matrix is formed.
-    """
+    r"""Ledoit-Wolf shrinkage of the others, standardised among themselves: O(n d^2)."""
     (n, d), W = Z.shape, weight.sum()
     rest = W - weight
     omega = weight / rest
     gain = 1.0 / V
     scaled = gain * Z
     own = np.einsum("ij,ij->i", scaled, Z)
-    if d <= max(n, SMALL):
-        C = (Z * weight[:, None]).T @ Z / W
-        norm2 = np.einsum("ij,ij->i", gain @ C**2, gain)
-        crossed = np.einsum("ij,ij->i", scaled @ C, scaled)
-        fourth = _fourth_moments(Z, gain, scaled, own, weight)
-    else:
-        cross = scaled @ Z.T
-        crossed = (cross**2 @ weight) / W
-        # |z_k + omega z_i|^2 in the units of the others
-        size = gain @ (Z**2).T + 2 * omega[:, None] * cross + (omega**2 * own)[:, None]
-        np.fill_diagonal(size, 0.0)
-        fourth = size**2 @ weight
-        gram = Z @ Z.T
-        columns2 = np.einsum("ic,ic->c", Z * weight[:, None], gram @ (Z * weight[:, None])) / W**2
-        total, moved = float(columns2.sum()), gain - 1.0
-        among = (total - d) / (d * (d - 1.0))  # mean squared correlation of two columns
-        norm2 = total + 2 * moved @ columns2
-        norm2 += (1 - among) * (moved**2).sum(axis=1) + among * moved.sum(axis=1) ** 2
-    norm2 = norm2 - 2 * omega * crossed + omega**2 * own**2
-    norm2 *= (W / rest) ** 2
+    C = (Z * weight[:, None]).T @ Z / W
+    norm2 = np.einsum("ij,ij->i", gain @ C**2, gain)
+    norm2 -= 2 * omega * np.einsum("ij,ij->i", scaled @ C, scaled)
+    norm2 = (W / rest) ** 2 * (norm2 + omega**2 * own**2)
+    fourth = _fourth_moments(Z, gain, scaled, own, weight)
     columns = np.maximum(d - alone.sum(axis=1), 1)
-    return _combine(fourth / rest, norm2, np.ones(n), columns, n - 1.0)
+    return combine_shrinkage(fourth / rest, norm2, np.ones(n), columns, n - 1.0)
 
 
 def _fourth_moments(Z: Array, gain: Array, scaled: Array, own: Array, weight: Array) -> Array:
@@ -212,7 +199,7 @@ def _fourth_moments(Z: Array, gain: Array, scaled: Array, own: Array, weight: Ar
     return np.asarray(out)
 
 
-def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
+def _whiten_exactly(Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
     r"""All n inverses, and z'Pz as one product of the entries of P and of zz'.
 
     In units of the whole table, P is W - w over W times the inverse of
@@ -223,7 +210,7 @@ def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows)
     W = weight.sum()
     rest = W - weight
     omega = weight / rest
-    V = _variances(X, Z, weight, alone)
+    V = variances_of_others(Z, weight, alone)
     g = _standard_shrinkages(Z, V, weight, alone)
     C = (Z * weight[:, None]).T @ Z / W
     own_part = np.where(alone, 1.0, V * (rest / W)[:, None])  # 1 - omega z^2
@@ -263,7 +250,7 @@ def _whiten_exactly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows)
     return rows
 
 
-def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
+def _whiten_nearly(Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
     r"""Near, in O(n^2 min(n, d)).
 
     In units of the whole table the covariance without row i is
@@ -283,15 +270,15 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
         return refit
     squares = Z**2
     large = (squares * omega[:, None] > LARGE_ENTRY) | alone
-    if d > n and large.sum(axis=1).max() > n:  # no more than n of them, the largest
-        bar = -np.partition(-(squares + np.where(alone, np.inf, 0.0)), n - 1, axis=1)[:, n - 1]
-        large &= squares >= bar[:, None]
     plain = ~large.any(axis=1)
-    Y, diagonal, among = _whitened(Z, weight, g)
+    S = (1 - g) * (Z * (weight / W)[:, None]).T @ Z
+    S.flat[:: d + 1] += g
+    P = cho_solve(cho_factor(S), np.eye(d))
+    Y, diagonal = Z @ P, np.diagonal(P)
     columns = np.ascontiguousarray(Y.T)
     small = np.where(large, 0.0, g * omega[:, None] * squares)
     small /= np.maximum(1.0 - small * diagonal, 0.5)
-    moves = _shrinkage_moves(X, Z, weight, alone, g)
+    moves = _shrinkage_moves(Z, weight, alone, g)
     step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
     # z_i'P z_k, with the small entries of row i, is (z_i + E_i y_i)'y_k.
     left = Z + small * Y
@@ -322,18 +309,18 @@ def _whiten_nearly(X: Array, Z: Array, weight: Array, alone: Mask, refit: Rows) 
             y = columns[B]
             v = np.vstack([y[:, [i]] - y, gap[place]])
             inner = np.empty((len(B) + 1, len(B) + 1))
-            np.negative(among(B), out=inner[:-1, :-1])
+            np.negative(P[np.ix_(B, B)], out=inner[:-1, :-1])
             inner[-1, :-1] = inner[:-1, -1] = -y[:, i]
             inner[-1, -1] = -own[i]
             inner.flat[:: len(B) + 2] += 1.0 / np.append(entries, b[i])
-            out[place] += _quadratic_forms(inner, v)
+            out[place] += quadratic_forms(inner, v)
         out *= (rest / W)[index][:, None]
         return np.asarray(out)
 
     return rows
 
 
-def _quadratic_forms(A: Array, V: Array) -> Array:
+def quadratic_forms(A: Array, V: Array) -> Array:
     """v'A^-1 v of every column of V, of shape (n,), for a symmetric A: definite as a rule."""
     # Transposes are what LAPACK takes, and works on in place.
     factor, info = dpotrf(A.T, lower=1, clean=0)
@@ -343,10 +330,10 @@ def _quadratic_forms(A: Array, V: Array) -> Array:
     return np.asarray(np.einsum("kj,kj->j", np.linalg.solve(A, V), V))
 
 
-def _shrinkage_moves(X: Array, Z: Array, weight: Array, alone: Mask, g: float) -> Array:
+def _shrinkage_moves(Z: Array, weight: Array, alone: Mask, g: float) -> Array:
     """How far the shrinkage moves without each row, no more than by half."""
     if len(Z) <= FEW_ROWS:
-        without = _standard_shrinkages(Z, _variances(X, Z, weight, alone), weight, alone)
+        without = _standard_shrinkages(Z, variances_of_others(Z, weight, alone), weight, alone)
     else:  # the units of the others hardly differ
         without = shrinkages_without(Z, weight, Z.shape[1] - alone.sum(axis=1))[0]
     return np.clip(without - g, -0.5 * g, min(0.5 * g, 1.0 - g))
@@ -356,37 +343,5 @@ def _whole_shrinkage(Z: Array, weight: Array) -> float:
     """Ledoit-Wolf's shrinkage of all rows, standardised."""
     (n, d), q = Z.shape, np.einsum("ij,ij->i", Z, Z)
     rooted = Z * np.sqrt(weight)[:, None]
-    inner = rooted.T @ rooted if d <= n else rooted @ rooted.T
-    norm2 = np.asarray((inner**2).sum() / n**2)
-    return float(_combine(weight @ q**2 / n, norm2, np.ones(()), np.asarray(d), n))
-
-
-def _whitened(Z: Array, weight: Array, g: float) -> tuple[Array, Array, Callable[[Indices], Array]]:
-    r"""Z P with P = S^-1, the diagonal of P, and the function that gives P among some columns.
-
-    With more columns than rows, :math:`(\beta R'R + gI)^{-1} R' = R' (\beta RR' + gI)^{-1}`: all
-    is n x n but the rows themselves.
-    """
-    n, d = Z.shape
-    root = np.sqrt(weight / weight.sum())[:, None]
-    rooted = Z * root
-    if d <= n:
-        S = (1 - g) * rooted.T @ rooted
-        S.flat[:: d + 1] += g
-        P = cho_solve(cho_factor(S), np.eye(d))
-        return Z @ P, np.diagonal(P), lambda B: P[np.ix_(B, B)]
-    A = (1 - g) * (rooted @ rooted.T)
-    A.flat[:: n + 1] += g
-    # Products with its inverse take a fraction of the time of as many solutions.
-    factor = solve_triangular(cholesky(A, lower=True), np.eye(n), lower=True)
-    half = factor @ rooted
-    columns = np.ascontiguousarray(half.T) * np.sqrt(1 - g)
-
-    def among(B: Indices) -> Array:
-        some = columns[B]
-        P = some @ some.T / -g
-        P.flat[:: len(B) + 1] += 1.0 / g
-        return np.asarray(P)
-
-    diagonal = (1.0 - np.einsum("ij,ij->i", columns, columns)) / g
-    return factor.T @ half / root, diagonal, among
+    norm2 = np.asarray(((rooted.T @ rooted) ** 2).sum() / n**2)
+    return float(combine_shrinkage(weight @ q**2 / n, norm2, np.ones(()), np.asarray(d), n))

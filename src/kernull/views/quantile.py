@@ -63,10 +63,13 @@ def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots
         ranks = _ranks(np.ascontiguousarray(X[:, columns].T), sample_weight)
         share = ranks.middle / (ranks.below[:, -1:] + ranks.at[:, -1:])
         scores, values = ndtri(share), ranks.values
-        own[:, columns] = ranks.by_row(scores)
+        own[:, columns] = ranks.of_rows(scores).T
         first = np.broadcast_to(ranks.starts == np.arange(len(X)), values.shape)
         scores = np.broadcast_to(scores, values.shape)
-        return values[first], scores[first], first.sum(axis=1), _slopes(ranks, share, scores)
+        slopes, counts = _slopes(ranks, share, scores), first.sum(axis=1)
+        if first.all():  # nothing ties
+            return values.ravel(), scores.ravel(), counts, slopes
+        return values[first], scores[first], counts, slopes
 
     parts = _for_columns(work, _few_columns(X), X.size)
     counts = np.concatenate([part[2] for part in parts] or [np.empty(0, dtype=np.intp)])
@@ -102,10 +105,11 @@ class Ranks(NamedTuple):
         """Weight below a value plus half of the weight at it."""
         return self.below + self.at / 2
 
-    def by_row(self, entries: Array) -> Array:
-        """From entries in order to those of the rows: (d, n) or (1, n) -> (n, d)."""
-        out = np.empty(self.order.shape[::-1])
-        np.put_along_axis(out, self.order.T, entries.T, axis=0)
+    def of_rows(self, entries: Array) -> Array:
+        """From entries in order to those of the rows: (d, n) or (1, n) -> (d, n)."""
+        d, n = self.order.shape
+        out = np.empty((d, n))
+        out.ravel()[self.order + n * np.arange(d)[:, None]] = entries
         return out
 
 
@@ -127,8 +131,8 @@ def _for_columns(work: Callable[[Any], Found], parts: Sequence[Any], cells: int)
 
 def _ranks(columns: Array, sample_weight: Array | None) -> Ranks:
     order = np.argsort(columns, axis=1)
-    values = np.take_along_axis(columns, order, axis=1)
-    d, n = values.shape
+    d, n = columns.shape
+    values = columns.ravel().take(order + n * np.arange(d)[:, None])
     place, other = np.arange(n)[None], values[:, 1:] != values[:, :-1]
     starts = ends = place
     if not other.all():
