@@ -120,6 +120,21 @@ def test_rows_that_are_out_already_are_told(tables, long_table):
 
 
 @pytest.mark.parametrize(
+    "how", [["-m", "kernull.cli"], ["-c", "from kernull.cli import main; main()"]]
+)
+def test_ctrl_c_while_python_imports_shows_no_traceback(tmp_path, how):
+    """As if it came just when typer is imported."""
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    known = environment()
+    paths = os.pathsep.join([str(tmp_path), known["PYTHONPATH"]])
+    done = subprocess.run(
+        [sys.executable, *how, "--help"], env={**known, "PYTHONPATH": paths},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
     "command", [["info", "model.kernull"], ["explain", "model.kernull", "new.csv"]]
 )
 def test_a_reader_that_has_seen_enough_is_no_error(tables, command):

@@ -10,8 +10,15 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line (the ``kernull`` command)."""
-    # Imported here: `import kernull.cli` alone should not pull in typer.
-    from kernull.cli._app import app
+    """Run the command line (the ``kernull`` command).
 
-    app(prog_name="kernull")
+    Ctrl-C while Python still imports what a command needs ends it without a word; once it runs,
+    commands say what became of their files.
+    """
+    try:
+        # Imported here: `import kernull.cli` alone should not pull in typer.
+        from kernull.cli._app import app
+
+        app(prog_name="kernull")
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
