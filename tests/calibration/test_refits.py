@@ -177,3 +177,26 @@ def test_a_model_that_cannot_flag_says_so():
         warnings.simplefilter("error", CannotFlagWarning)
         model = MultiKernelFisherNull().fit(rows)
     assert (model.predict(1e6 * rows) == -1).all()
+
+
+NO_LABELS = {
+    "NaN": np.where(np.arange(40) < 2, np.nan, np.arange(40)),
+    "NaN in a list of text": [np.nan, np.nan, *map(str, range(38))],
+    "None": [None, None, *range(38)],
+    "NaT": np.array(["NaT", "NaT", *np.arange(38)], dtype="datetime64[D]"),
+}
+
+
+@pytest.mark.parametrize("labels", [*NO_LABELS, "pandas.NA"])
+def test_rows_without_a_label_are_refused(labels):
+    """NaN was one group more, of rows that have nothing to do with each other."""
+    if labels == "pandas.NA":
+        pandas = pytest.importorskip("pandas")
+        groups = pandas.Series([None, None, *range(38)], dtype="Int64")
+    else:
+        groups = NO_LABELS[labels]
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(ValueError, match=r"groups: 2 of 40 rows have no label \(first: row 0"):
+        MultiKernelFisherNull().fit(rows, groups=groups)
+    with pytest.raises(ValueError, match="groups: row 0 has no task"):
+        JointMultiKernelFisherNull().fit(rows, groups=groups)

@@ -70,16 +70,37 @@ def trust(sample_weight: Any, n: int) -> Array:
 
 
 def read_groups(groups: Any, n: int) -> Indices:
-    """Number of the group of each row, from 0; a group of its own for each row where None."""
+    """Number of the group of each row, from 0; a group of its own for each row where None.
+
+    Every row needs a label: NaN and None are refused, not taken for one group more.
+    """
     if groups is None:
         return np.arange(n)
     labels = np.asarray(groups)
     if labels.shape != (n,):
         raise ValueError(f"groups: got shape {labels.shape}; expected {(n,)}, one label per row.")
+    if labels.dtype.kind not in "biu":
+        # A list as it came: next to text, NumPy makes a text of NaN.
+        given = groups if isinstance(groups, list | tuple) else labels
+        lost = [row for row, label in enumerate(given) if is_no_label(label)]
+        if lost:
+            raise ValueError(
+                f"groups: {len(lost):,} of {n:,} rows have no label (first: row {lost[0]}, "
+                f"{given[lost[0]]!r}); expected one for every row. Give rows that belong to no "
+                "other a label of their own."
+            )
     numbers = np.ravel(np.unique(labels, return_inverse=True)[1]).astype(np.intp)
     if numbers.max(initial=0) < 1 and n > 1:
         raise ValueError("groups: all rows are of one group; expected at least two groups.")
     return numbers
+
+
+def is_no_label(label: Any) -> bool:
+    """Whether a label is none: None, NaN, NaT or pandas' NA."""
+    try:
+        return label is None or bool(label != label)  # NaN and NaT differ from themselves
+    except TypeError:  # pandas.NA neither does nor does not
+        return True
 
 
 @dataclass(frozen=True)

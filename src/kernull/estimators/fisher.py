@@ -205,7 +205,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         groups : array of shape (n,), optional
             Label of each row's group: rows of one group are left out, or held out, together when
             the threshold is found. For rows that are near copies of each other, such as readings
-            of one sensor that follow closely, or pictures of one thing.
+            of one sensor that follow closely, or pictures of one thing. Every row needs one.
         client : dask.distributed.Client, optional
             The cluster of ``storage="dask"``; the active client by default.
         """

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration import leaking_view, warn_of_leak
-from kernull.calibration.left_out_distances import trust
+from kernull.calibration.left_out_distances import is_no_label, trust
 from kernull.calibration.left_out_kernels import leaves_scaling_out
 from kernull.errors import ConstantViewWarning, TooFewRowsWarning
 from kernull.kernels.functions import mean_distance
@@ -46,7 +46,7 @@ def read_task_labels(
         return list(known) * rows
     names = _labels(groups, rows, one_for_all=known is not None)
     for row, name in enumerate(names):
-        if name is None or name != name:  # NaN differs from itself
+        if is_no_label(name):
             raise ValueError(f"groups: row {row} has no task ({name!r}); every row needs one.")
         try:
             hash(name)
