@@ -282,3 +282,14 @@ def test_growing_warns_where_columns_are_many(rng):
     model = MultiKernelFisherNull().fit(X)
     with pytest.warns(CalibrationWarning, match="whitened"):
         model.forget([0])
+
+
+@pytest.mark.parametrize(("columns", "kept", "warned"), [(64, 30, 1), (20, 60, 1), (8, 60, 0)])
+def test_a_budget_of_few_rows_for_their_columns_is_warned_of(rng, columns, kept, warned):
+    """A third, or a tenth, of normal rows is flagged where the first rows set the scaling."""
+    X = rng.normal(size=(120, columns)) @ rng.normal(size=(columns, columns))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", CalibrationWarning)
+        MultiKernelFisherNull(max_samples=kept).partial_fit(X)
+    assert [f"whitened by the {kept} rows kept" in str(w.message) for w in said] == [True] * warned
+    assert all("Keep more rows (max_samples)" in str(w.message) for w in said)

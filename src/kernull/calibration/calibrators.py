@@ -202,7 +202,11 @@ def leaking_view(kernels: Any, rows: int) -> Leak | None:
     return Leak(widest, rows)
 
 
-def warn_of_leak(leak: Leak | None, whose: str = "") -> None:
+#: What to do about a leak in a fit.
+ADVICE = "Use calibration='split' (or 'folds', where it is offered), another scaling, or more rows."
+
+
+def warn_of_leak(leak: Leak | None, whose: str = "", advice: str = ADVICE) -> None:
     """Say that a threshold by leave-one-out will not hold, where there is a leak.
 
     ``whose`` names the rows, where they are not all.
@@ -214,8 +218,7 @@ def warn_of_leak(leak: Leak | None, whose: str = "") -> None:
     warnings.warn(
         f"scaling: the view {view.name!r} of {len(view.columns)} columns was {done} by the {rows} "
         f"rows{whose} that also set the threshold, so more normal rows will be flagged than "
-        "false_alarm_rate says. Use calibration='split' (or 'folds', where it is offered), "
-        "another scaling, or more rows.",
+        f"false_alarm_rate says. {advice}",
         CalibrationWarning,
         stacklevel=3,
     )
