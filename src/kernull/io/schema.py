@@ -94,8 +94,7 @@ class Number:
 class Count:
     """A whole number, not negative."""
 
-    size: str | None = None
-    """The size that it must be, if it is one."""
+    size: str | None = None  #: The size that it must be, if it is one.
 
     def __call__(self, value: Any, sizes: Sizes) -> int:
         """The number as an int."""
@@ -140,10 +139,10 @@ class Section:
 
     make: Any
     fields: Mapping[str, Any]
+    #: What is wrong with an object that was read, or None.
     relation: Callable[[Any, Sizes], str | None] | None = None
-    """What is wrong with an object that was read, or None."""
+    #: Attributes that fields are read from, where their names differ.
     attributes: Mapping[str, str] = field(default_factory=dict)
-    """Attributes that fields are read from, where their names differ."""
 
     @cached_property
     def optional(self) -> set[str]:

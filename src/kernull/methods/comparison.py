@@ -19,17 +19,11 @@ class Row(NamedTuple):
     """One method's line of a comparison."""
 
     method: str
-    """Name of the method."""
-    auc: float | None
-    """Area under the ROC curve on the test rows; None where the method could not run."""
-    gap: float | None
-    """Relative duality gap of the kernel weights, for methods that learn them."""
-    iterations: int | None
-    """Iterations of the solver, for methods that have one."""
-    seconds: float
-    """Time of fit and scoring."""
-    note: str = ""
-    """What a reader must know: not converged, not installed."""
+    auc: float | None  #: Area under the ROC curve on the test rows; None where it could not run.
+    gap: float | None  #: Relative duality gap of the kernel weights, where they are learned.
+    iterations: int | None  #: Of the solver, where there is one.
+    seconds: float  #: Time of fit and scoring.
+    note: str = ""  #: What a reader must know: not converged, not installed.
 
 
 def compare(

@@ -119,8 +119,8 @@ class FusedMachine:
 class TableDetector(OutlierMixin, BaseEstimator):
     """A detector of scikit-learn or PyOD on one scaled table of all columns.
 
-    It gets what the kernel methods get, a threshold from scores of rows it did not see, and the
-    same conventions: higher scores are more normal.
+    It gets what the kernel methods get: a threshold from scores of rows it did not see, and higher
+    scores for what is more normal.
 
     Parameters
     ----------

@@ -38,10 +38,8 @@ class Reason:
 
     view: str
     difference: float
-    share: float
-    """Size against the largest difference in the report, for the bar."""
-    n_std: str
-    """How far out of line the view is, which reasons are ranked by; empty if in line."""
+    share: float  #: Size against the largest difference in the report, for the bar.
+    n_std: str  #: How far out of line the view is, which ranks reasons; empty if in line.
 
 
 @dataclass(frozen=True)
@@ -56,8 +54,7 @@ class Row:
     reasons: tuple[Reason, ...]
     columns: tuple[TableReason, ...] = ()
     remarks: str = ""
-    rare: str = ""
-    """How unusual it is in words, of models that know."""
+    rare: str = ""  #: How unusual it is in words, of models that know.
 
 
 @dataclass(frozen=True)

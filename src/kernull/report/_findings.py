@@ -30,8 +30,8 @@ class Group:
     """How many rows of each value of a column are flagged."""
 
     column: str
+    #: Value, rows, flagged rows, and whether that is more than chance and the rest explain.
     values: tuple[tuple[str, int, int, bool], ...]
-    """Value, rows, flagged rows, and whether that is more than chance and the rest explain."""
 
     @property
     def largest(self) -> float:
@@ -55,8 +55,7 @@ class Drift:
 
     column: str
     words: str
-    distance: float
-    """Largest difference of the shares of rows up to a value, or of the shares of values."""
+    distance: float  #: Largest difference of the shares of rows up to a value, or of values.
     edges: tuple[str, ...]
     training: tuple[float, ...]
     new: tuple[float, ...]

@@ -44,32 +44,15 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[+-]?\d{1,3}(?:,\d{3
 
 @dataclass(frozen=True)
 class Column:
-    """One column as it was decided at fit.
-
-    Attributes
-    ----------
-    name : str
-    kind : str
-        One of `KINDS`.
-    why : str
-        The reason, in words.
-    missing : int
-        Empty cells among the training rows.
-    values : tuple of str
-        Of a category: the values that were seen.
-    form : str, optional
-        Of a date: how it is written.
-    counts : tuple of int
-        Of a category: how many training rows have each value.
-    """
+    """One column as it was decided at fit."""
 
     name: str
-    kind: str
-    why: str = ""
-    missing: int = 0
-    values: tuple[str, ...] = ()
-    form: str | None = None
-    counts: tuple[int, ...] = ()
+    kind: str  #: One of `KINDS`.
+    why: str = ""  #: The reason, in words.
+    missing: int = 0  #: Empty cells among the training rows.
+    values: tuple[str, ...] = ()  #: Of a category: the values that were seen.
+    form: str | None = None  #: Of a date: how it is written.
+    counts: tuple[int, ...] = ()  #: Of a category: how many training rows have each value.
 
 
 def match_columns(patterns: Sequence[str], names: Sequence[str], argument: str) -> list[str]:

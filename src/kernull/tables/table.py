@@ -24,21 +24,6 @@ class Table:
     Cells of a text file stay text until they are asked for as numbers, so that an error can name
     the column, the row and the line.
 
-    Attributes
-    ----------
-    source : str
-        Name of the file, for messages.
-    start : int
-        Number of rows before these.
-    columns : dict of str -> sequence
-        Cells of each column: text or a NumPy array.
-    lines : sequence of int, optional
-        Line of the file of each row, for messages.
-    decimal : {".", ","}
-        Decimal mark of cells that are text.
-    broken : dict of int -> int
-        Rows with too few or too many cells, which are all empty here, and how many they had.
-
     Examples
     --------
     >>> table = Table("t.csv", 0, {"a": ["1.5", ""], "b": ["x", "y"]})
@@ -46,11 +31,12 @@ class Table:
     (2, ['a', 'b'], [1.5, nan])
     """
 
-    source: str
-    start: int
-    columns: Mapping[str, Sequence[Any]]
-    lines: Sequence[int] | None = None
-    decimal: str = "."
+    source: str  #: Name of the file, for messages.
+    start: int  #: Number of rows before these.
+    columns: Mapping[str, Sequence[Any]]  #: Cells of each column: text or a NumPy array.
+    lines: Sequence[int] | None = None  #: Line of the file of each row, for messages.
+    decimal: str = "."  #: Decimal mark of cells that are text.
+    #: Rows with too few or too many cells, which are all empty here, and how many they had.
     broken: Mapping[int, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -171,25 +157,13 @@ class Table:
 
 @dataclass
 class Source:
-    """A table that is read chunk by chunk, once.
+    """A table that is read chunk by chunk, once."""
 
-    Attributes
-    ----------
-    label : str
-        Name of the file, for messages.
-    names : tuple of str
-        Names of the columns.
-    size : int, optional
-        Bytes (CSV) or rows (other formats) in total, where known.
-    notes : list of str
-        What was guessed while reading, in words.
-    """
-
-    label: str
-    names: tuple[str, ...]
+    label: str  #: Name of the file, for messages.
+    names: tuple[str, ...]  #: Names of the columns.
     _chunks: Iterator[tuple[Table, int]]
-    size: int | None = None
-    notes: list[str] = field(default_factory=list)
+    size: int | None = None  #: Bytes (CSV) or rows (other formats) in total, where known.
+    notes: list[str] = field(default_factory=list)  #: What was guessed while reading, in words.
 
     def chunks(self) -> Iterator[tuple[Table, int]]:
         """Chunks, each with how far the file was read (as ``size`` counts)."""

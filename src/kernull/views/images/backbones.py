@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from copy import copy
 from functools import lru_cache
@@ -90,10 +91,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 def check_device(device: Any) -> None:
     """Complain about a device that is none."""
-    known = isinstance(device, str) and (
-        device in ("auto", "cpu", "cuda") or (device[:5] == "cuda:" and device[5:].isdigit())
-    )
-    if not known:
+    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:[0-9]+)?", device):
         raise ValueError(f"device: got {device!r}; expected 'auto', 'cpu', 'cuda' or 'cuda:<n>'.")
 
 

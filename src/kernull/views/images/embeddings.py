@@ -21,20 +21,13 @@ _NUMBERED = re.compile(r"(.*?)[._/\- ]?(\d+)")
 
 
 class EmbeddingViews(NamedTuple):
-    """A table, its views, and the names of its rows.
+    """A table, its views, and the names of its rows."""
 
-    Attributes
-    ----------
-    table : array of shape (n, sum of d)
-        All embeddings side by side.
-    views : dict of str -> list of int
-        Columns of each view, for the ``views`` parameter of every estimator.
-    row_names : array of shape (n,), or None
-        Names of the rows, where the file has them.
-    """
-
+    #: All embeddings side by side, of shape (n, sum of d).
     table: NDArray[Any]
+    #: Columns of each view, for the ``views`` parameter of every estimator.
     views: dict[str, list[int]]
+    #: Names of the rows, where the file has them, of shape (n,).
     row_names: NDArray[Any] | None
 
 
