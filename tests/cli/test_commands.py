@@ -405,5 +405,10 @@ def test_models_that_decide_by_evidence_say_more(tables):
     assert {r["top_view"] for r in found[30:]} == {"colour"}
     gone = kernull("score", "e.kernull", "new.csv", "--missing-view", "size", cwd=tables)
     assert rows_of(gone.stdout)[0]["evidence_size"] == "nan"
+    gone = kernull("score", "e.kernull", "new.csv", "--missing-view", "colour", cwd=tables)
+    gone = rows_of(gone.stdout)
+    want = model.evidence(X, by="view", missing_views=["colour"])[:, 1]
+    np.testing.assert_allclose([float(r["evidence_size"]) for r in gone], want, rtol=1e-6)
+    assert gone[0]["evidence_colour"] == "nan"
     page = kernull("report", "e.kernull", "new.csv", "-o", "-", cwd=tables).stdout
     assert "normal rows learned from" in page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,30 +21,79 @@ if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
 
 @dataclass(frozen=True)
 class Judged:
-    """Scores, p-values, flags, the most suspect view (None without contributions), and notes.
+    """Rows as a model reads and judges them.
 
-    ``extra`` has what only some models know, by column of the output; see `extra_names`;
-    ``unreadable`` says where a cell or a line could not be read, for the first ten; ``learned``
-    whether these are rows that the model learned from, in their order.
+    A row of which every view lacks, or a cell cannot be read, is not judged: it is flagged, without
+    a score.
     """
 
+    fitted: Fitted
+    rows: Table
+    reading: Reading
+    lacking: Mask  #: Views that are left out, of shape (rows, views).
     scores: Array
     p_values: Array
     flagged: Mask
-    top_view: list[str] | None
-    notes: list[str]
-    extra: dict[str, Array]
-    unreadable: list[str]
-    learned: bool
+    top_view: list[str]  #: The most suspect view, where reasons were asked for.
+    extra: dict[str, Array]  #: What only some models know, by column of the output.
+
+    @cached_property
+    def lost(self) -> Mask:
+        """Rows that were not judged."""
+        return np.asarray(self.lacking.all(axis=1))
 
     @property
-    def unjudged(self) -> int:
-        """Number of rows that were not judged."""
-        return sum(said.startswith(UNJUDGED) for said in self.notes)
+    def learned(self) -> bool:
+        """Whether the model learned from these rows, in their order, and so flags none."""
+        start = self.rows.start
+        return not self.flagged.any() and self.fitted.learned_from(self.reading.X, start)
 
+    def parts(self, rows: Indices) -> Iterator[tuple[Indices, list[str]]]:
+        """Those of some rows that are judged, in groups that lack the same views; and the views."""
+        rows = rows[~self.lost[rows]]
+        patterns, inverse = np.unique(self.lacking[rows], axis=0, return_inverse=True)
+        for k, pattern in enumerate(patterns):
+            names = zip(self.fitted.view_names, pattern, strict=True)
+            yield rows[inverse.ravel() == k], [name for name, gone in names if gone]
 
-#: How the note on a row begins that was not judged.
-UNJUDGED = "not judged"
+    @cached_property
+    def notes(self) -> list[str]:
+        """What was done to each row before it was judged, in words; empty for most."""
+        read = self.reading
+        odd = (read.missing | read.unseen).any(axis=1) | self.lacking.any(axis=1) | read.by_rule
+        return [self.note(i) if told else "" for i, told in enumerate(odd.tolist())]
+
+    def note(self, i: int, reasons: bool = True) -> str:
+        """The note on one row; without ``reasons``, what flags it is told elsewhere."""
+        reading, columns, said = self.reading, self.fitted.columns, []
+        if self.lost[i]:
+            said.append(f"not judged: {self._flaws(i) or 'too many empty cells'}")
+        else:
+            said += ["flagged by rule"] if reasons and reading.by_rule[i] else []
+            views = np.flatnonzero(self.lacking[i])
+            said += [f"without view {self.fitted.view_names[v]}" for v in views]
+            empty = [columns[c] for c in np.flatnonzero(reading.missing[i])]
+            empty = [name for name in empty if name not in self.fitted.absent]
+            more = f" and {len(empty) - 4} more" * (len(empty) > 4)
+            said += [f"empty: {', '.join(empty[:4])}{more}"] if empty else []
+        new = [columns[c] for c in np.flatnonzero(reading.unseen[i])] if reasons else []
+        said += [f"new value in {name}: {str(self.rows.columns[name][i])!r}" for name in new]
+        return "; ".join(said)
+
+    def _flaws(self, i: int) -> str:
+        """Why a row could not be read; empty where it could."""
+        if i in self.rows.broken:
+            return self.rows.tear(i)
+        bad = [self.fitted.columns[c] for c in np.flatnonzero(self.reading.unreadable[i])]
+        return ", ".join(f"in {name}, {self.rows.flaw(name, i)}" for name in bad[:4])
+
+    def tell_unreadable(self, quiet: bool) -> None:
+        """Say on stderr what could not be read: the first ten; notes have them all."""
+        rows, bad = self.rows, np.argwhere(self.reading.unreadable).tolist()
+        told = [rows.tear(i) for i in rows.broken]
+        told += [rows.complaint(self.fitted.columns[c], i) for i, c in bad if i not in rows.broken]
+        for said in told[:LISTED]:
+            note(f"{rows.source}: {said}; the row is not judged.", quiet)
 
 
 def extra_names(fitted: Fitted) -> list[str]:
@@ -54,56 +104,30 @@ def extra_names(fitted: Fitted) -> list[str]:
     return ["rarity", *(f"evidence_{name}" for name in fitted.view_names)]
 
 
-def _extra(fitted: Fitted, X: Array, missing: list[str] | None) -> dict[str, Array]:
-    model = fitted.model
-    there = [name for name in fitted.view_names if name not in (missing or ())]
-    parts = model.evidence(X, by="view", missing_views=missing)
-    by_view = {f"evidence_{name}": parts[:, v] for v, name in enumerate(there)}
-    return {"rarity": model.rarity(X, missing_views=missing), **by_view}
-
-
-def parts(fitted: Fitted, reading: Reading) -> Iterator[tuple[Indices, list[str] | None]]:
-    """Groups of rows that lack the same views: positions, and the views; None where all lack."""
-    lacking = fitted.left_out(reading)
-    patterns, inverse = np.unique(lacking, axis=0, return_inverse=True)
-    for k, pattern in enumerate(patterns):
-        rows = np.flatnonzero(inverse.ravel() == k)
-        names = [name for name, gone in zip(fitted.view_names, pattern, strict=True) if gone]
-        yield rows, (None if pattern.all() else names)
-
-
 def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
-    """Judge rows, with the most suspect view where asked for, evaluating the kernels once.
-
-    A row of which every view is missing, or a cell cannot be read, is not judged: it is flagged,
-    without a score.
-    """
+    """Judge rows, with the most suspect view where asked for, evaluating the kernels once."""
     reading = fitted.read(rows)
     n = len(reading.X)
     scores, p_values = np.full(n, np.nan), np.full(n, np.nan)
-    flagged, top = np.ones(n, dtype=bool), [""] * n
-    extra = {name: np.full(n, np.nan) for name in (extra_names(fitted) if reasons else ())}
-    for index, missing in parts(fitted, reading):
-        if missing is None:
-            continue
-        found = _judge(fitted.model, reading.X[index], missing or None, reasons)
-        scores[index], p_values[index], flagged[index], names = found
-        for i, name in zip(index, names, strict=True):
-            top[i] = name
-        if extra:
-            for name, values in _extra(fitted, reading.X[index], missing or None).items():
-                extra[name][index] = values
+    extra = {name: np.full(n, np.nan) for name in extra_names(fitted)}
+    flags, lacking = np.ones(n, dtype=bool), fitted.left_out(reading)
+    judged = Judged(fitted, rows, reading, lacking, scores, p_values, flags, [""] * n, extra)
+    for index, missing in judged.parts(np.arange(n)):
+        X, without = reading.X[index], missing or None
+        found = _judge(fitted.model, X, without, reasons)
+        scores[index], p_values[index], flags[index], top = found
+        for i, name in zip(index, top, strict=True):
+            judged.top_view[i] = name
+        if extra and reasons:
+            extra["rarity"][index] = fitted.model.rarity(X, missing_views=without)
+            evidence = fitted.model.evidence(X, by="view", missing_views=without)
+            for name, values in zip(fitted.view_names, evidence.T, strict=True):
+                extra[f"evidence_{name}"][index] = np.nan if name in missing else values
     for i in np.flatnonzero(reading.by_rule).tolist():  # values far away, which nobody measured
-        top[i] = ""
+        judged.top_view[i] = ""
         for values in extra.values():
             values[i] = np.nan
-    said = notes_of(fitted, rows, reading)
-    bad = [(i, c) for i, c in np.argwhere(reading.unreadable).tolist() if i not in rows.broken]
-    told = [rows.tear(i) for i in rows.broken]
-    told += [rows.complaint(fitted.columns[c], i) for i, c in bad[:LISTED]]
-    best = top if reasons else None
-    learned = not flagged.any() and fitted.learned_from(reading.X, rows.start)
-    return Judged(scores, p_values, flagged, best, said, extra, told[:LISTED], learned)
+    return judged
 
 
 def _judge(
@@ -125,43 +149,6 @@ def _judge(
         for judge in (model.score_samples, model.p_values, model.predict)
     )
     return scores, p_values, labels == -1, top
-
-
-def notes_of(fitted: Fitted, rows: Table, reading: Reading, reasons: bool = True) -> list[str]:
-    """What was done to each row before it was judged, in words; empty for most.
-
-    Without ``reasons``, new values and the rule that flags gaps are told elsewhere.
-    """
-    said: list[list[str]] = [[] for _ in range(len(reading.X))]
-    columns = fitted.columns
-    lacking = fitted.left_out(reading)
-    views = fitted.view_names
-    for i in np.flatnonzero(reading.missing.any(axis=1) | lacking.any(axis=1)):
-        gone = [views[v] for v in np.flatnonzero(lacking[i])]
-        if len(gone) == len(views):
-            bad = [columns[c] for c in np.flatnonzero(reading.unreadable[i])]
-            flaws = ", ".join(f"in {name}, {rows.flaw(name, int(i))}" for name in bad[:4])
-            flaws = rows.tear(int(i)) if int(i) in rows.broken else flaws
-            said[i].append(f"{UNJUDGED}: {flaws or 'too many empty cells'}")
-            continue
-        said[i] += [f"without view {name}" for name in gone]
-        empty = [columns[c] for c in np.flatnonzero(reading.missing[i])]
-        empty = [name for name in empty if name not in fitted.absent]
-        if empty:
-            shown = ", ".join(empty[:4]) + (f" and {len(empty) - 4} more" * (len(empty) > 4))
-            said[i].append(f"empty: {shown}")
-    for i in np.flatnonzero(reading.by_rule & ~lacking.all(axis=1)) if reasons else ():
-        said[i].insert(0, "flagged by rule")
-    for i in np.flatnonzero(reading.unseen.any(axis=1)) if reasons else ():
-        for c in np.flatnonzero(reading.unseen[i]):
-            said[i].append(f"new value in {columns[c]}: {str(rows.columns[columns[c]][int(i)])!r}")
-    return ["; ".join(parts) for parts in said]
-
-
-def tell_unreadable(judged: Judged, rows: Table, quiet: bool) -> None:
-    """Say on stderr what could not be read: the first ten of some rows; notes have them all."""
-    for said in judged.unreadable:
-        note(f"{rows.source}: {said}; the row is not judged.", quiet)
 
 
 def tell_training_rows(fitted: Fitted, rows: int, learned: bool) -> None:
@@ -206,7 +193,7 @@ class Explainer:
                     raise UsageError(f"--row: got {text!r}; expected a number from 1.")
         self.top = top or (None if flagged or wanted else TOP)
         self.rows, self.learned = 0, True
-        self._found: list[tuple[float, dict[str, Any]]] = []
+        self._found: list[dict[str, Any]] = []
 
     def see(self, rows: Table) -> Judged:
         """Look at some rows; what was found of them all."""
@@ -219,66 +206,53 @@ class Explainer:
         if self.flagged:
             order = order[judged.flagged[order]]
         order = order[: self.top]
-        self._found += self._explained(rows, names, order)
-        if not self.wanted:
-            self._found = sorted(self._found, key=lambda item: item[0])[: self.top]
+        records = self._explained(judged, order) if len(order) else {}
+        for i in order.tolist():
+            place = {"row": rows.start + i + 1, "name": names[i]}
+            self._found.append({**place, **records[i]})
+        if not self.wanted:  # lowest scores first, and before them rows without
+            scores = [record["score"] for record in self._found]
+            lowest = np.argsort(np.nan_to_num(scores, nan=-np.inf), kind="stable")[: self.top]
+            self._found = [self._found[k] for k in lowest]
         self.rows += len(rows)
-        self.learned &= judged.learned
+        self.learned = self.learned and judged.learned
         return judged
 
     def found(self, label: str) -> list[dict[str, Any]]:
         """What there is to say; an error where rows that were asked for are not there."""
-        records = [record for _, record in self._found]
-        there = {record["name"] for record in records}
+        there = {record["name"] for record in self._found}
         lost = [text for text in self.wanted if text not in there]
         if lost and not self.flagged:
             had = f"has {self.rows} rows" if self.names is None else f"has no such {self.names}"
             raise UsageError(f"--row: got {lost[0]}; {label} {had}.")
-        return records
+        return self._found
 
-    def _explained(
-        self, rows: Table, names: list[str], order: Any
-    ) -> list[tuple[float, dict[str, Any]]]:
-        some = rows.rows(order)
-        if len(some) == 0:
-            return []
-        reading = self.fitted.read(some)
-        remarks = notes_of(self.fitted, some, reading, reasons=False)  # columns have them
-        out: dict[int, tuple[float, dict[str, Any]]] = {}
-        for index, missing in parts(self.fitted, reading):
-            if missing is None:
-                for i in index.tolist():
-                    out[i] = (-math.inf, {**_UNJUDGED, "words": f"flagged, {remarks[i]}."})
-                    remarks[i] = ""
-                continue
-            why = self.fitted.model.explain(reading.X[index], missing_views=missing or None)
+    def _explained(self, judged: Judged, order: Indices) -> dict[int, dict[str, Any]]:
+        """What there is to say of some rows, by position."""
+        model, reading = self.fitted.model, judged.reading
+        notes = {i: judged.note(i, reasons=False) for i in order.tolist()}  # columns have them
+        none = {"score": math.nan, "p_value": math.nan, "flagged": True, "views": []}
+        out: dict[int, dict[str, Any]] = {
+            i: {"remarks": "", **none, "words": f"flagged, {said}.", "columns": []}
+            for i, said in notes.items()
+            if judged.lost[i]
+        }
+        for index, missing in judged.parts(order):
+            why = model.explain(reading.X[index], missing_views=missing or None)
             why = why.flagged_by_rule(reading.by_rule[index])
-            columns = self._columns(some, reading, index, missing)
-            for k, i in enumerate(index):
-                score = float(why.scores[k])
-                out[int(i)] = (score, {**_explained(why, k), "columns": columns[k]})
-        found = []
-        for k, i in enumerate(order.tolist()):
-            score, record = out[k]
-            place = {"row": rows.start + i + 1, "name": names[i], "remarks": remarks[k]}
-            found.append((score, {**place, **record}))
-        return found
+            columns = self._columns(judged, index, missing)
+            for k, i in enumerate(index.tolist()):
+                out[i] = {"remarks": notes[i], **_explained(why, k), "columns": columns[k]}
+        return out
 
-    def _columns(self, rows: Table, reading: Any, index: Any, missing: list[str]) -> list[Any]:
+    def _columns(self, judged: Judged, index: Indices, missing: list[str]) -> list[Any]:
         if self.fitted.table is None:
             return [[] for _ in index]
         from kernull.inspection import table_reasons
 
-        found = table_reasons(
-            self.fitted.model, self.fitted.table, reading, rows, index, missing_views=missing
-        )
+        how = (self.fitted.model, self.fitted.table, judged.reading, judged.rows)
+        found = table_reasons(*how, index.tolist(), missing_views=missing)
         return [[reason.record() for reason in reasons] for reasons in found]
-
-
-_UNJUDGED: dict[str, Any] = {
-    "score": math.nan, "p_value": math.nan, "flagged": True, "views": [],
-    "columns": [],
-}  # fmt: skip
 
 
 def _explained(why: Any, i: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernull._typing import Array, Mask
 from kernull.cli._console import DataError, UsageError, note
-from kernull.cli._options import NO_GAPS, FileForm, Gaps
+from kernull.cli._options import FileForm, Gaps, NewRows
 from kernull.cli._settings import Feature, check_column, features_of_model, matching, matrix
 from kernull.errors import MissingDependencyError, TableError
 from kernull.tables.kinds import did_you_mean, listed, resembling
@@ -268,21 +268,20 @@ class Fitted:
 
 
 def open_rows(
-    model: str, data: str, missing_views: Sequence[str] | None, gaps: Gaps, form: FileForm,
-    quiet: bool, chunk_rows: int = CHUNK_ROWS,
-) -> tuple[Fitted, Source]:  # fmt: skip
+    model: str, data: str, how: NewRows, quiet: bool, chunk_rows: int = CHUNK_ROWS
+) -> tuple[Fitted, Source]:
     """A model, ready to judge the rows of a table, and the table."""
-    fitted = load_fitted(model, missing_views or (), gaps)
-    source = open_table(data, form, quiet, chunk_rows)
-    return fitted.for_source(source, gaps.drop or ()), source
+    fitted = load_fitted(model, how, how.missing_view or ())
+    source = open_table(data, how, quiet, chunk_rows)
+    return fitted.for_source(source, how.drop or ()), source
 
 
-def load_fitted(path: str, missing_views: Sequence[str] = (), gaps: Gaps = NO_GAPS) -> Fitted:
+def load_fitted(path: str, gaps: Gaps | None = None, missing_views: Sequence[str] = ()) -> Fitted:
     """Load a model file with its table.
 
     ``gaps.missing`` replaces what the model was fitted with; texts of ``gaps.empty`` join those.
     """
-    missing, empty = gaps.missing, gaps.empty
+    missing, empty = (None, None) if gaps is None else (gaps.missing, gaps.empty)
     from kernull.errors import ModelFileError
     from kernull.tables import load_views
 

@@ -33,7 +33,6 @@ Label = Annotated[Text, Option(metavar="COLUMN", help="Column that says what is 
 Normal = Annotated[
     Text, Option(metavar="VALUE", help="The label of normal rows (default: 1 of 1/-1).")
 ]
-MissingView = Annotated[Texts, Option(metavar="VIEW", help="A view to do without. Repeat it.")]
 Missing = Annotated[Text, Option(metavar="HOW", help="Empty cells: impute, error or flag.")]
 Empty = Annotated[
     Texts,
@@ -88,7 +87,13 @@ class Gaps:
     drop: Drop = None
 
 
-NO_GAPS = Gaps()
+@dataclass(frozen=True)
+class NewRows(FileForm, Gaps):
+    """How new rows are written, and what may be lacking in them."""
+
+    missing_view: Annotated[
+        Texts, Option(metavar="VIEW", help="A view to do without. Repeat it.")
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from kernull._typing import Array, Mask
 from kernull._whole import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, print_json, progress, stdout
-from kernull.cli._judging import extra_names, judge, tell_training_rows, tell_unreadable
+from kernull.cli._judging import Explainer, extra_names, judge, tell_training_rows
 from kernull.cli._models import check_labels, labels, open_rows
 from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
 from kernull.cli._settings import check_column, matching
@@ -30,9 +30,7 @@ def score(
     keep: Annotated[
         o.Texts, Option(metavar="PATTERN", help="Columns to copy to the output. Repeat it.")
     ] = None,
-    missing_view: o.MissingView = None,
-    gaps: o.Gaps,
-    form: o.FileForm,
+    how: o.NewRows,
     chunk_rows: Annotated[int, Option(min=1, help="Rows read at once.")] = CHUNK_ROWS,
     leave_formulas: Annotated[
         bool, Option("--leave-formulas", help="Copy cells such as =A1 as they are (CSV, TSV).")
@@ -53,7 +51,7 @@ def score(
     check_writable(out, () if out == "-" else SUFFIXES, inputs=[model, data])
     from kernull.report import can_explain
 
-    fitted, source = open_rows(model, data, missing_view, gaps, form, quiet, chunk_rows)
+    fitted, source = open_rows(model, data, how, quiet, chunk_rows)
     kept = matching(keep or [], source.names, "--keep")
     explained = can_explain(fitted.model)
     extra = extra_names(fitted)
@@ -73,15 +71,15 @@ def score(
             judged = judge(fitted, chunk, explained)
             numbers = range(chunk.start + 1, chunk.start + len(chunk) + 1)
             copied = [chunk.text(name) for name in kept]
-            top = [] if judged.top_view is None else [judged.top_view]
-            flags = judged.flagged.astype(int)
-            found = [judged.extra.get(name, [float("nan")] * len(chunk)) for name in extra]
+            top = [judged.top_view] if explained else []
+            flags, found = judged.flagged.astype(int), [judged.extra[name] for name in extra]
             judgement = [judged.scores, judged.p_values, flags, *found, *top, judged.notes]
             writer.write([numbers, *copied, *judgement])
+            lost = int(judged.lost.sum())
             rows, flagged = rows + len(chunk), flagged + int(flags.sum())
-            noted += sum(map(bool, judged.notes)) - judged.unjudged
-            unjudged, learned = unjudged + judged.unjudged, learned and judged.learned
-            tell_unreadable(judged, chunk, quiet)
+            noted, unjudged = noted + sum(map(bool, judged.notes)) - lost, unjudged + lost
+            learned = learned and judged.learned
+            judged.tell_unreadable(quiet)
             bar.update(task, completed=done, description=f"Scoring, {rows:,} rows")
     if json and out != "-":
         counts = {"rows": rows, "flagged": flagged, "not_judged": unjudged, "noted": noted}
@@ -89,9 +87,9 @@ def score(
     else:
         place = "" if out == "-" else f" Saved {out}."
         more = f" {noted:,} with empty cells or new values: see remarks." if noted else ""
-        lost = f", {unjudged:,} of them not judged" if unjudged else ""
+        not_judged = f", {unjudged:,} of them not judged" if unjudged else ""
         share = f"{flagged / rows:.1%}"
-        note(f"{flagged:,} of {rows:,} rows flagged ({share}){lost}.{more}{place}", quiet)
+        note(f"{flagged:,} of {rows:,} rows flagged ({share}){not_judged}.{more}{place}", quiet)
     tell_training_rows(fitted, rows, learned)
 
 
@@ -109,9 +107,7 @@ def explain(
     top: Annotated[
         int | None, Option(min=1, help="So many of the lowest scores: 5 without --flagged.")
     ] = None,
-    missing_view: o.MissingView = None,
-    gaps: o.Gaps,
-    form: o.FileForm,
+    how: o.NewRows,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -120,16 +116,14 @@ def explain(
     Columns are named by what their replacement does: each is replaced by what the other columns
     of the row say, and the row is scored again.
     """
-    from kernull.cli._judging import Explainer
-
-    fitted, source = open_rows(model, data, missing_view, gaps, form, quiet)
+    fitted, source = open_rows(model, data, how, quiet)
     if names is not None:
         check_column(names, source.names, source.label, "--id")
     explainer = Explainer(fitted, row or [], names, flagged, top)
     with progress(quiet) as bar:
         task = bar.add_task("Explaining", total=source.size)
         for chunk, done in source.chunks():
-            tell_unreadable(explainer.see(fitted.see(chunk)), chunk, quiet)
+            explainer.see(fitted.see(chunk)).tell_unreadable(quiet)
             bar.update(task, completed=done)
     found = explainer.found(source.label)
     tell_training_rows(fitted, explainer.rows, explainer.learned)
@@ -157,16 +151,14 @@ def report(
     names: o.RowNames = None,
     title: Annotated[o.Text, Option(help="Heading of the page.")] = None,
     max_rows: Annotated[int, Option(min=1, help="Flagged rows to list.")] = 500,
-    missing_view: o.MissingView = None,
-    gaps: o.Gaps,
-    form: o.FileForm,
+    how: o.NewRows,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Write a report: one HTML page with the findings, their reasons, drift and the model."""
     check_writable(out, inputs=[model, data])
     check_labels(label, normal)
-    fitted, source = open_rows(model, data, missing_view, gaps, form, quiet)
+    fitted, source = open_rows(model, data, how, quiet)
     if names is not None:
         check_column(names, source.names, source.label, "--id")
     with progress(quiet) as bar:
@@ -175,11 +167,10 @@ def report(
 
         chunk = fitted.see(source.read())
         judged = judge(fitted, chunk, reasons=False)
-        tell_unreadable(judged, chunk, quiet)
+        judged.tell_unreadable(quiet)
         tell_training_rows(fitted, len(chunk), judged.learned)
         # A row without a score that could be judged: its values are too large, which is told.
-        lost = np.flatnonzero(~np.isfinite(judged.scores))
-        overflow = any("not judged" not in judged.notes[i] for i in lost)
+        overflow = (~np.isfinite(judged.scores) & ~judged.lost).any()
         found = Judgement(
             judged.scores, judged.p_values, judged.flagged, judged.notes, fitted.absent
         )
@@ -213,27 +204,25 @@ def evaluate(
     curves: Annotated[
         o.Text, Option(metavar="FILE", help="Write the curves: false alarms, caught, precision.")
     ] = None,
-    missing_view: o.MissingView = None,
-    gaps: o.Gaps,
-    form: o.FileForm,
+    how: o.NewRows,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Judge a model by labelled rows: AUC, average precision, and what its threshold does."""
     if curves is not None:
         check_writable(curves, (".csv", ".tsv", ".jsonl", ".parquet"), inputs=[model, data])
-    fitted, source = open_rows(model, data, missing_view, gaps, form, quiet)
+    fitted, source = open_rows(model, data, how, quiet)
     with progress(quiet) as bar:
         task = bar.add_task("Judging", total=source.size)
         rows = fitted.see(source.read())
         y = labels(rows, label, normal)
         judged = judge(fitted, rows, reasons=False)
-        tell_unreadable(judged, rows, quiet)
+        judged.tell_unreadable(quiet)
         tell_training_rows(fitted, len(rows), judged.learned)
         bar.update(task, completed=source.size)
     if len(set(y.tolist())) < 2:
         raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")
-    result = evaluation(judged.scores, y, judged.flagged) | {"not_judged": judged.unjudged}
+    result = evaluation(judged.scores, y, judged.flagged) | {"not_judged": int(judged.lost.sum())}
     if curves is not None:
         _write_curves(judged.scores, y, curves)
     if json:
@@ -252,8 +241,7 @@ def evaluation(scores: Array, y: Array, flagged: Mask) -> dict[str, Any]:
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     odd = y == -1
-    ranked = np.nan_to_num(scores, nan=-np.inf, neginf=-np.inf, posinf=np.inf)
-    ranked = np.clip(ranked, np.finfo(float).min, np.finfo(float).max)
+    ranked = np.nan_to_num(scores, nan=np.finfo(float).min)  # and what is infinite as finite
     return {
         "rows": len(y),
         "normal": int((~odd).sum()),

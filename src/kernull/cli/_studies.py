@@ -46,7 +46,7 @@ def compare(
     fit; 'default' is.
     """
     chosen = _chosen(method, model)
-    saved = [(path, load_fitted(path, gaps=o.Gaps(empty=empty))) for path in model or []]
+    saved = [(path, load_fitted(path, o.Gaps(empty=empty))) for path in model or []]
     table = training(
         data, form, label, normal, quiet, label_optional=True, empty=empty, **read_columns(columns)
     )

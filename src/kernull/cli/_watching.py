@@ -20,7 +20,7 @@ from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, stdout
 from kernull.cli._drift import DriftTest
 from kernull.cli._following import Follower
-from kernull.cli._judging import UNJUDGED, Explainer, Judged, row_names, tell_unreadable
+from kernull.cli._judging import Explainer, Judged, row_names
 from kernull.cli._models import Fitted, load_fitted
 from kernull.cli._output import check_writable, finite
 from kernull.cli._settings import check_column
@@ -59,7 +59,7 @@ def watch(
     --state, a later call goes on where this one ended, with the drift test as it was; without, it
     starts at the first row.
     """
-    fitted = load_fitted(model, gaps=gaps)
+    fitted = load_fitted(model, gaps)
     if data != "-" and not Path(data).is_file():
         raise UsageError(f"{data}: no such file; watch follows a CSV file, or - for stdin.")
     if Path(data).suffix.lower() not in ("", ".csv", ".tsv", ".txt", ".log"):
@@ -108,8 +108,8 @@ class Watcher:
         rows = self.fitted.see(replace(rows, start=self.rows))
         why = Explainer(self.fitted, [], self.names, True, None)
         judged = why.see(rows)
-        tell_unreadable(judged, rows, self.quiet)
-        self.unjudged += judged.unjudged
+        judged.tell_unreadable(self.quiet)
+        self.unjudged += int(judged.lost.sum())
         named = row_names(rows, self.names)
         reasons = {record["row"]: record["columns"] for record in why.found(rows.source)}
         for i, score in enumerate(judged.scores.tolist()):
@@ -133,9 +133,9 @@ class Watcher:
         reason = f": {columns[0]['words']}" if columns else ""
         verdict = "flagged" if flag else "normal"
         text = f"row {name}: {verdict}, score {score:.3f}, p = {p:.2g}{reason}"
-        lost = judged.notes[i] if judged.notes[i].startswith(UNJUDGED) else ""
-        if lost:
-            record["not_judged"], text = lost.partition(": ")[2], f"row {name}: {lost}"
+        if judged.lost[i]:
+            record["not_judged"] = judged.notes[i].removeprefix("not judged: ")
+            text = f"row {name}: {judged.notes[i]}"
         self._say(record, text)
 
     def _say(self, record: dict[str, Any], text: str) -> None:
