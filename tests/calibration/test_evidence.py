@@ -27,18 +27,29 @@ def naive(s, S, tail=None):
     return np.log(n + 1) + (c[0] - s) / tau
 
 
-def left_out(S, i, tail, views=1):
-    """Of row i among the others; with a new row below all, in one of the views by one score."""
+def left_out(S, i, tail, new):
+    """Of row i among the others; with a new row below all, in this share of the kinds."""
     rest = np.delete(S, i)
     count = np.exp(-naive(S[i], rest, tail=False)) * len(S) - 1.0  # interpolated
     with_new = -np.log((2 + count) / (len(S) + 1))
-    return naive(S[i], rest, tail) * (1 - 0.5 / views) + with_new * 0.5 / views
+    return naive(S[i], rest, tail) * (1 - new) + with_new * new
 
 
-@pytest.mark.parametrize("views", [1, 3])
+def share_below(S):
+    """Share of the kinds in which the oddest twentieth of the rows lies below all others."""
+    n, kinds = len(S), range(len(S[0]))
+    oddness = [
+        sum(np.log(sum(r[j] <= row[j] for r in S) / (n + 1)) ** 2 for j in kinds) for row in S
+    ]
+    odd = sorted(range(n), key=lambda i: oddness[i])[-max(1, n // 20) :]
+    rest = [row for i, row in enumerate(S) if i not in odd]
+    below = [S[i][j] <= min(row[j] for row in rest) for i in odd for j in kinds]
+    return (sum(below) + 1) / (len(below) + 2)
+
+
 @pytest.mark.parametrize("n", [3, 19, 20, 40, 155])
 @pytest.mark.parametrize("kind", ["gauss", "heavy", "discrete", "constant"])
-def test_evidence_is_that_of_a_loop(n, kind, views, rng):
+def test_evidence_is_that_of_a_loop(n, kind, rng):
     S = {
         "gauss": rng.normal(size=n),
         "heavy": rng.standard_t(1, n),
@@ -46,15 +57,26 @@ def test_evidence_is_that_of_a_loop(n, kind, views, rng):
         "constant": np.ones(n),
     }[kind]
     new = np.concatenate([S, [S.min() - 3.0, S.min() - 1e-3, S.max() + 1.0]])
-    tails = Tails.fit(S[:, None], views=views)
+    tails = Tails.fit(S[:, None])
     given, S = S, lower_ties(S, _tied_rows(n))
     truth = [naive(s, S) for s in new]
     np.testing.assert_allclose(tails.evidence(new[:, None])[:, 0], truth, rtol=1e-6, atol=1e-9)
     tail = len(np.unique(given)) >= 20
-    others = [left_out(S, i, tail, views) for i in range(n)]
-    np.testing.assert_allclose(tails.left_out()[:, 0], others, rtol=1e-6, atol=1e-9)
+    others = [left_out(S, i, tail, share_below(S[:, None])) for i in range(n)]
+    np.testing.assert_allclose(tails.own[:, 0], others, rtol=1e-6, atol=1e-9)
     assert tails.distinct[0] == len(np.unique(given))
     assert np.isfinite(tails.tau[0]) == tail
+
+
+@pytest.mark.parametrize("n", [5, 25, 110])
+@pytest.mark.parametrize("shared", [0.0, 0.8])
+def test_a_new_row_counts_in_the_kinds_in_which_odd_rows_stand_out(n, shared, rng):
+    S = shared * rng.normal(size=(n, 1)) + (1 - shared) * rng.normal(size=(n, 4))
+    new = share_below(lower_ties(S, _tied_rows(n)))
+    tails = Tails.fit(S)
+    for j in range(4):
+        truth = [left_out(S[:, j], i, n >= 20, new) for i in range(n)]
+        np.testing.assert_allclose(tails.own[:, j], truth, rtol=1e-6, atol=1e-9)
 
 
 def test_kinds_do_not_mix(rng):
@@ -63,7 +85,8 @@ def test_kinds_do_not_mix(rng):
     for j in range(4):
         alone = Tails.fit(S[:, j])
         np.testing.assert_array_equal(together.evidence(new)[:, [j]], alone.evidence(new[:, j]))
-        np.testing.assert_array_equal(together.left_out()[:, [j]], alone.left_out())
+        order = np.argsort(together.own[:, j])  # in each kind by its own scores alone
+        np.testing.assert_array_equal(order, np.argsort(alone.own[:, 0]))
 
 
 def test_whole_weights_inside_the_sample_count_as_rows(rng):
@@ -74,9 +97,7 @@ def test_whole_weights_inside_the_sample_count_as_rows(rng):
     share = [(w[s_k >= S].sum() / w.sum() * 50 + 1) / 51 for s_k in s]
     found = Tails.fit(S, w).evidence(s)[:, 0]
     np.testing.assert_allclose(found, -np.log(share), rtol=1e-9)
-    np.testing.assert_array_equal(
-        Tails.fit(S, np.full(50, 3.7)).left_out(), Tails.fit(S).left_out()
-    )
+    np.testing.assert_array_equal(Tails.fit(S, np.full(50, 3.7)).own, Tails.fit(S).own)
 
 
 def test_weights_enter_the_tail(rng):
@@ -91,8 +112,9 @@ def test_rows_of_a_group_do_not_vouch_for_each_other(rng):
     S = rng.normal(size=40)
     S[:2] = [-9.0, -8.9]
     groups = np.r_[0, 0, np.arange(2, 40)]
-    alone, together = Tails.fit(S).left_out()[:, 0], Tails.fit(S, groups=groups).left_out()[:, 0]
-    truth = [left_out(np.r_[s, S[2:]], 0, True) for s in S[:2]]
+    alone, together = Tails.fit(S).own[:, 0], Tails.fit(S, groups=groups).own[:, 0]
+    new = share_below(S[:, None])
+    truth = [left_out(np.r_[s, S[2:]], 0, True, new) for s in S[:2]]
     np.testing.assert_allclose(together[:2], truth, rtol=1e-6)
     assert together[1] > 2 * alone[1]
     np.testing.assert_allclose(together[2:], alone[2:], rtol=1e-12)
@@ -116,7 +138,7 @@ def test_evidence_falls_as_scores_rise_and_is_a_number(S, new):
     assert np.isfinite(E).all()
     assert (np.diff(e) <= 0).all()
     assert (e >= 0).all()
-    assert np.isfinite(tails.left_out()).all()
+    assert np.isfinite(tails.own).all()
 
 
 def test_distinct_scores_below_the_minimum_stay_distinct(rng):
@@ -134,7 +156,7 @@ def test_rows_that_differ_by_rounding_are_one_kind():
     noisy = S * (1 + 1e-15 * np.random.default_rng(0).normal(size=100))
     tails = Tails.fit(noisy)
     assert tails.distinct[0] == 10
-    np.testing.assert_allclose(tails.left_out(), Tails.fit(S).left_out(), rtol=1e-12)
+    np.testing.assert_allclose(tails.own, Tails.fit(S).own, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [40, 200])
@@ -144,8 +166,8 @@ def test_left_out_evidence_is_calibrated(n):
     rates = []
     for _ in range(60):
         S, T = rng.normal(size=(n, 6)), rng.normal(size=(300, 6))
-        tails = Tails.fit(S, views=3)  # of two scores
-        left, new = combine(tails.left_out(), np.ones(6)), combine(tails.evidence(T), np.ones(6))
+        tails = Tails.fit(S)
+        left, new = combine(tails.own, np.ones(6)), combine(tails.evidence(T), np.ones(6))
         p = (1 + (left >= new[:, None]).sum(axis=1)) / (n + 1)
         rates.append((p <= 0.05).mean())
     attainable = np.floor(0.05 * (n + 1)) / (n + 1)
@@ -182,7 +204,7 @@ def test_beyond_the_edge_scores_without_a_tail_count(rng):
     np.testing.assert_allclose(without.evidence(new)[2:, 0], np.log(61))
     expected = [*without.evidence(new)[:3, 0], np.log(61) + 1.0, np.log(61) + 20.0]
     np.testing.assert_allclose(tails.evidence(new)[:, 0], expected, rtol=1e-12)
-    np.testing.assert_array_equal(tails.left_out(), without.left_out())
+    np.testing.assert_array_equal(tails.own, without.own)
 
 
 @given(st.lists(st.integers(-500, 500), min_size=12, max_size=60, unique=True))

@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm, rankdata
+from sklearn.datasets import load_wine
 from sklearn.metrics import roc_auc_score
 
 import kernull
 from kernull import MultiKernelFisherNull
 from kernull.models import evidence, structure
-from kernull.models.structure import LEAST, mixed_rows, view_structure
+from kernull.models.structure import (
+    LEAST,
+    _correlated,
+    mixed_cells,
+    mixed_rows,
+    view_structure,
+)
 
 
 def line(rng, n, d=4):
@@ -32,10 +40,53 @@ def test_structure_is_an_area_under_a_curve(rng):
     labels = np.r_[np.zeros(80), np.ones(120)]
     area = [roc_auc_score(labels, np.r_[left_out[:, j], mixed[:, j]]) for j in range(8)]
     truth = [max(area[j] for j in (0, 1, 4, 5)), max(area[j] for j in (2, 3, 6, 7))]
-    least = max(LEAST, 4 / np.sqrt(12 * 80))
-    np.testing.assert_allclose(
-        view_structure(left_out, mixed, member), np.maximum(2 * np.array(truth) - 1, least)
-    )
+    seen, two_errors = 2 * np.array(truth) - 1, 4 / np.sqrt(12 * 80)
+    for shown in (np.zeros(2), np.array([0.5, 0.4]), np.ones(2)):
+        found = view_structure(left_out, mixed, member, shown)
+        between = np.maximum(seen, np.minimum(shown, seen + two_errors))
+        np.testing.assert_allclose(found, np.maximum(between, LEAST))
+
+
+@pytest.mark.parametrize("d", [3, 30])
+def test_correlations_show_structure_as_a_loop_over_pairs_finds_it(d, rng):
+    n = 24
+    X = np.exp(line(rng, n, d))
+    codes = np.eye(3)[rng.integers(3, size=n)]
+    table = np.hstack([X[:, :2], codes, X[:, 2:], np.ones((n, 1))])
+    category = np.r_[0, 1, 2, 2, 2, np.arange(5, d + 4)]
+    _, found = mixed_cells(table, [np.arange(d + 4)])[1:]
+    np.testing.assert_array_equal(found, category)
+    total = expected = 0.0
+    for k in range(d + 3):
+        for j in range(k):
+            if category[k] != category[j]:
+                scores = [norm.ppf((rankdata(table[:, c]) - 0.5) / n) for c in (j, k)]
+                total += np.corrcoef(scores)[0, 1] ** 2 - 1 / (n - 1)
+                expected += 2 / (n - 1) ** 2
+    truth = 2 * norm.cdf(np.sqrt((total - 2 * np.sqrt(expected)) / 2)) - 1
+    np.testing.assert_allclose(_correlated(table, category), truth, rtol=1e-9)
+
+
+def test_few_rows_of_independent_columns_show_no_correlation(rng):
+    """Squared correlations of independent columns are taken off, with two standard errors."""
+    shown = [_correlated(rng.standard_t(2, size=(30, 6)), np.arange(6)) for _ in range(200)]
+    assert np.mean(np.array(shown) > 0) < 0.06
+
+
+def test_noise_beside_few_rows_costs_little():
+    """Thirty-five rows hardly show by an area under a curve which view is noise; pairs do."""
+    X, y = load_wine(return_X_y=True)
+    views = {"a": range(6), "b": range(6, 13), "noise": range(13, 17)}
+    lost = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        table = np.hstack([X, rng.normal(size=(len(X), 4))])
+        train = rng.permutation(np.flatnonzero(y == 1))[:35]
+        new = np.setdiff1d(np.arange(len(X)), train)
+        with_noise = fitted(table[train], views).score_samples(table[new])
+        without = fitted(X[train], {v: views[v] for v in "ab"}).score_samples(X[new])
+        lost += [roc_auc_score(y[new] == 1, s) for s in (without, with_noise)]
+    assert np.mean(lost[::2]) - np.mean(lost[1::2]) < 0.04
 
 
 @pytest.mark.parametrize("noise", ["Gaussian", "heavy", "category", "one-hot", "constant"])

@@ -16,9 +16,11 @@ Rows count by their weights, of mean one. A training row is ranked among the oth
 group left out; if it lies below them all, minimum and tail are theirs. So much for rows that are
 left out. But a threshold compares them with a new row, which all n of them judge, and by rights it
 would be there when they are judged: else the second lowest row, with the lowest away, looks as odd
-as the lowest one, and small samples flag too few. The new rows that matter stand out: in one of V
-views, by one of its two scores, they lie below all others, and a training row has one row more
-below it. Its evidence is the mean of both, this one with weight 1/(2V).
+as the lowest one, and small samples flag too few. The new rows that matter stand out: they lie
+below all others, so that a training row has one row more below it, but not in every kind of score.
+In what share of the kinds is seen from the oddest twentieth of the training rows: where they lie
+below all the rest (by Laplace's rule, for they are few). Evidence is the mean of both, with the new
+row by that share.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_distances import read_groups, trust
@@ -38,6 +41,8 @@ __all__ = ["Tails", "combine", "rarity", "shares"]
 TAIL_SHARE, TAIL_ROWS = 0.1, 5
 #: tau is at least this share of the spread.
 LEAST_TAU = 1e-3
+#: Share of the rows that show in how many kinds of score a row that stands out does so.
+ODD_SHARE = 0.05
 #: Below so many different values there is no tail.
 FEWEST_VALUES = 20
 #: Scores of one kernel that tie are lowered by so many n-ths of their spread, at least and at most,
@@ -98,14 +103,12 @@ class Tails:
         share: float = TAIL_SHARE,
         edges: Array | None = None,
         beside: Array | None = None,
-        views: int = 1,
     ) -> Tails:
         """From left-out scores, of shape (n, J) or (n,); higher is more normal.
 
         Scores of a kind without a tail add evidence below the kind's edge, if there is one.
         ``beside``, of shape (J, n), are the scores with the lowest row of each kind gone as well,
-        which that row is compared with; NaN where it makes no difference. ``views`` is the number
-        of views that the kinds belong to.
+        which that row is compared with; NaN where it makes no difference.
 
         Scores that tie are lowered first, by `lower_ties`.
         """
@@ -117,11 +120,12 @@ class Tails:
         tau, distinct = np.empty(J), np.empty(J, dtype=np.intp)
         own = np.empty((n, J))
         edge = np.full(J, -np.inf) if edges is None else 0.25 * np.asarray(edges, dtype=float)
+        below = _share_below(S)
         for j in range(J):
             column = _column(S[:, j], weight, share)
             ordered[:, j], counts[:, j], tau[j], distinct[j] = column
             known = None if beside is None or np.isnan(beside[j]).any() else 0.25 * beside[j]
-            own[:, j] = _among_others(S[:, j], weight, group, share, column, edge[j], known, views)
+            own[:, j] = _among_others(S[:, j], weight, group, share, column, edge[j], known, below)
         return cls(ordered, counts, tau, distinct, own, edge)
 
     @property
@@ -137,10 +141,6 @@ class Tails:
             known = self.ordered[:, j], self.counts[:, j], self.tau[j], self.edges[j]
             out[:, j] = _evidence(s[:, j], *known)
         return out
-
-    def left_out(self) -> Array:
-        """Evidence of the training rows themselves, each ranked among the others: (n, J)."""
-        return self.own
 
     def extrapolates(self, scores: Array) -> Mask:
         """Where a score lies below all that was seen, so that its evidence rests on the tail."""
@@ -215,9 +215,9 @@ def _among_others(
     column: tuple[Array, Array, float, int],
     edge: float = -np.inf,
     beside: Array | None = None,
-    views: int = 1,
+    new: float = 1.0,
 ) -> Array:
-    """Evidence of each score among those outside its group, and now and then a new one.
+    """Evidence of each score among those outside its group, and by the share ``new`` a new one.
 
     ``column`` is that of all of them.
     """
@@ -249,7 +249,17 @@ def _among_others(
         known = S if beside is None else np.minimum(S, beside)
         c, n_c, tau, _ = _column(known[rest], trust(weight[rest], int(rest.sum())), share, fewest)
         out[rows] = _evidence(S[rows], c, n_c, tau, edge)
-    return np.asarray(np.maximum(out + (with_new - out) / (2.0 * views), 0.0))
+    return np.asarray(np.maximum(out + new * (with_new - out), 0.0))
+
+
+def _share_below(S: Array) -> float:
+    """Share of the kinds in which the oddest rows lie below all the rest, by Laplace's rule."""
+    n, J = S.shape
+    ranks = rankdata(S, method="max", axis=0)
+    odd = np.argsort((np.log(ranks / (n + 1.0)) ** 2).sum(axis=1), kind="stable")[::-1]
+    k = max(1, int(ODD_SHARE * n))
+    lie_below = S[odd[:k]] <= S[odd[k:]].min(axis=0, initial=np.inf)
+    return (int(lie_below.sum()) + 1.0) / (k * J + 2.0)
 
 
 def _step_to_next(S: Array, weight: Array) -> Array:

@@ -248,8 +248,7 @@ def _of_table(
             task()
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
     own_weight = None if row_weight is None else weight
-    views = len({view.name for view in kernels.views})
-    tails = Tails.fit(left_out, own_weight, groups, edges=edges, beside=beside, views=views)
+    tails = Tails.fit(left_out, own_weight, groups, edges=edges, beside=beside)
     return EvidenceRule(projection(), coef, floors, tails, tails, rows)
 
 
@@ -290,7 +289,7 @@ def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Arr
     distances = np.stack([log_nearest(nearest2[j, new], floors[j]) for j in range(J)])
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
     left_out = np.vstack([projected[:, new], distances]).T
-    tails = Tails.fit(left_out, edges=edges, views=len({view.name for view in kernels.views}))
+    tails = Tails.fit(left_out, edges=edges)
     rule = EvidenceRule(projection, coef, floors, tails, tails)
     return with_total(with_structure(rule, kernels, table[draw[new]]), None)
 
@@ -328,6 +327,6 @@ def _of_stack(
             left_out[:, J + j] = log_nearest(nearest2, floors[j])
         else:
             left_out[:, J + j] = -np.abs(1.0 - left_out[:, j])
-    tails = Tails.fit(left_out, some, views=J)  # each may be a view of its own
+    tails = Tails.fit(left_out, some)
     constant = diagonal.mean(axis=1)
     return with_total(EvidenceRule(projection, coef, floors, tails, tails, rows, constant), some)

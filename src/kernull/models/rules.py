@@ -188,7 +188,7 @@ class EvidenceRule:
 
     def left_out_parts(self) -> Array:
         """Squared weighted evidence of the rows that it was learned from, each left out."""
-        return self.parts_of(self.tails.left_out())
+        return self.parts_of(self.tails.own)
 
     def rarity(self, combined: Array) -> tuple[Array, Mask]:
         """One in so many normal rows has as much evidence; and where that is extrapolated."""

@@ -4,8 +4,9 @@ No label says which view is noise. But columns of noise are independent of each 
 whose cells are drawn from different training rows is as good as any other in that view; where
 columns hang together, such a row stands out. With A the share of pairs in which a drawn row has
 more evidence against it than a training row left out (an AUC), the structure of a view is
-:math:`r = 2A - 1`, no lower than two of its standard errors, nor than `LEAST`. A view of one
-column, or of one category, has none that could be seen.
+:math:`r = 2A - 1`, no lower than `LEAST`. A view of one column, or of one category, has none that
+could be seen. From few rows, A is known within two of its standard errors only, and correlations
+show more: there r is what they show, no lower than 2A - 1 and no higher than these allow.
 
 The learned weights b favour views that hardly vary; structure favours those that say something. A
 view's say is the geometric mean of both: its kernels share :math:`\sqrt{r \sum_j b_j}` in
@@ -19,6 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 from scipy.stats import rankdata
 
 from kernull._typing import Array, Indices
@@ -26,6 +28,7 @@ from kernull.models.rules import EvidenceRule
 from kernull.stacks import CrossKernels, KernelSet
 from kernull.stacks.cross import own_scores_of
 from kernull.stacks.kernel_set import ScaledView
+from kernull.views.quantile import scores_of_knots
 
 #: Structure is never taken for less.
 LEAST = 0.15
@@ -33,6 +36,8 @@ LEAST = 0.15
 MIXED_ROWS = (500, 1000)
 #: Two standard errors of 2A - 1 under independence, times the root of the number of rows.
 CHANCE = 4.0 / np.sqrt(12.0)
+#: Rows up to which correlations may show more: two standard errors are 0.05 there.
+FEW_ROWS = 500
 #: Training rows lie within their principal directions, up to this share of their size.
 OUTSIDE = 1e-6
 
@@ -45,11 +50,11 @@ def with_structure(
     The rule was learned from these rows; ``own`` says that it compares new ones with them, too.
     """
     names = [view.name for view in kernels.views for _ in view.kernels]
-    _, member = np.unique(np.asarray(names, dtype=str), return_inverse=True)
+    known, member = np.unique(np.asarray(names, dtype=str), return_inverse=True)
     if member.max() == 0:  # one view alone
         return rule
     columns = {view.name: np.asarray(view.columns) for view in kernels.views}
-    order, drawn = mixed_cells(table, list(columns.values()))
+    order, drawn, category = mixed_cells(table, list(columns.values()))
     m = drawn.shape[1]
     if own and m >= len(table):
         views = kernels.views if rule.sample is None else rule.sample.views
@@ -59,7 +64,10 @@ def with_structure(
     else:
         rows = _Cells(order, drawn).of(table)
         scores = rule.own_scores(CrossKernels(kernels, rows))
-    structure = view_structure(rule.tails.left_out(), rule.tails.evidence(scores), member)
+    shown = np.zeros(len(known))
+    if len(table) <= FEW_ROWS:
+        shown = np.array([_correlated(table[:, columns[v]], category[columns[v]]) for v in known])
+    structure = view_structure(rule.tails.own, rule.tails.evidence(scores), member, shown)
     return replace(rule, structure=structure[member], member=member)
 
 
@@ -95,19 +103,46 @@ def _mixed_pair(view: ScaledView, table: Array, cells: _Cells) -> tuple[Any, Any
     return view.kernels, scaler.rotated(mixed).__getitem__, view.train
 
 
-def view_structure(left_out: Array, mixed: Array, member: Indices) -> Array:
+def view_structure(left_out: Array, mixed: Array, member: Indices, shown: Array) -> Array:
     """Structure of each view, between `LEAST` and 1.
 
     From the evidence of training rows left out, (n, 2J), projections before distances, and of mixed
-    rows, (m, 2J); ``member`` is the view of each kernel.
+    rows, (m, 2J); ``member`` is the view of each kernel, ``shown`` what correlations show of each.
     """
     n, m = len(left_out), len(mixed)
     ranks = rankdata(np.vstack([left_out, mixed]), axis=0)
     areas = (ranks[n:].sum(axis=0) - 0.5 * m * (m + 1)) / (n * m)
     best = areas.reshape(2, -1).max(axis=0)
-    out = np.array([best[member == v].max() for v in range(member.max() + 1)])
-    least = max(LEAST, CHANCE / np.sqrt(n))
-    return np.asarray(np.clip(2.0 * out - 1.0, min(least, 1.0), 1.0))
+    seen = np.array([2.0 * best[member == v].max() - 1.0 for v in range(len(shown))])
+    return np.asarray(np.clip(np.clip(shown, seen, seen + CHANCE / np.sqrt(n)), LEAST, 1.0))
+
+
+def _correlated(X: Array, category: Indices) -> float:
+    r"""Structure that correlations of columns show: those of their normal scores, (n, d).
+
+    Normal rows with correlations :math:`\rho_{kl}` differ from independent ones by the divergence
+    :math:`D = \sum_{k<l} \rho_{kl}^2` (both ways together, to second order), and then :math:`2A - 1
+    = 2 \Phi(\sqrt{D/2}) - 1`. Of n independent rows squared correlations have mean 1/(n - 1) and
+    standard deviation :math:`\sqrt 2/(n - 1)`: of their sum, what is beyond two standard errors
+    counts. Columns of one category say nothing about each other.
+    """
+    Z = scores_of_knots(X)[1]
+    Z -= Z.mean(axis=0)
+    size = np.linalg.norm(Z, axis=0)
+    Z, category = Z[:, size > 0] / size[size > 0], category[size > 0]
+    squares, pairs = _sum_of_squares(Z), Z.shape[1] ** 2
+    values, counts = np.unique(category, return_counts=True)
+    for c in values[counts > 1]:
+        squares -= _sum_of_squares(Z[:, category == c])
+    squares, pairs = squares - (counts == 1).sum(), pairs - (counts**2).sum()
+    expected = (0.5 * pairs + 2.0 * np.sqrt(pairs)) / max(len(X) - 1.0, 1.0)
+    return float(2.0 * ndtr(np.sqrt(max(0.5 * squares - expected, 0.0) / 2.0)) - 1.0)
+
+
+def _sum_of_squares(Z: Array) -> float:
+    """Of all products of two columns."""
+    gram = Z @ Z.T if Z.shape[1] > len(Z) else Z.T @ Z
+    return float(np.vdot(gram, gram))
 
 
 def mixed_rows(table: Array, columns: Sequence[Indices]) -> Array:
@@ -121,11 +156,14 @@ def mixed_rows(table: Array, columns: Sequence[Indices]) -> Array:
     >>> rows.shape, bool((rows[:, 0] == rows[:, 1]).mean() < 0.1)
     ((500, 2), True)
     """
-    return _Cells(*mixed_cells(table, columns)).of(table)
+    return _Cells(*mixed_cells(table, columns)[:2]).of(table)
 
 
-def mixed_cells(table: Array, columns: Sequence[Indices]) -> tuple[Indices, Indices]:
-    """An order of the rows in each column, (d, n), and where in it mixed rows draw, (d, m)."""
+def mixed_cells(table: Array, columns: Sequence[Indices]) -> tuple[Indices, Indices, Indices]:
+    """An order of the rows in each column, (d, n), where in it mixed rows draw, (d, m).
+
+    And the first column of the category that each belongs to, or itself, (d,).
+    """
     n, d = table.shape
     rng = np.random.default_rng(0)  # the same rows give the same model
     drawn = np.ascontiguousarray(rng.integers(n, size=(int(np.clip(n, *MIXED_ROWS)), d)).T)
@@ -133,11 +171,13 @@ def mixed_cells(table: Array, columns: Sequence[Indices]) -> tuple[Indices, Indi
     order = np.argsort(by_column, axis=1)  # in whichever order rows come
     values = np.take_along_axis(by_column, order, axis=1)
     counts = 1 + (values[:, 1:] != values[:, :-1]).sum(axis=1)
+    category = np.arange(d)
     for view in columns:
         for block in _inseparable(table[:, view], counts[view]):
             mine = view[block]
             order[mine], drawn[mine] = np.lexsort(table[:, mine].T), drawn[mine[0]]
-    return order, drawn
+            category[mine] = mine[0]
+    return order, drawn, category
 
 
 def _inseparable(X: Array, counts: Indices) -> list[Indices]:

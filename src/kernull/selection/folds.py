@@ -188,7 +188,7 @@ class _Evidence:
         return scores_by_evidence(self.rule, evidence, self.path)
 
     def left_out(self) -> Array:
-        return scores_by_evidence(self.rule, self.rule.tails.left_out(), self.path)
+        return scores_by_evidence(self.rule, self.rule.tails.own, self.path)
 
     of_training = left_out  # a training row finds itself at distance zero
 
