@@ -5,8 +5,9 @@
   the report is of seeds 4 to 33, which had no part in it. (Ten of them were too few: wine has 29
   new normal rows, of which one seed flags one or none.)
 - Data of its own: benign rows of breast cancer, two classes of wine and two of digits
-  (scikit-learn), and three synthetic tables (factors, clusters, lognormal). For each of thirty seeds a
-  random half of the normal rows is learned from; the other half and at most 300 outliers are new.
+  (scikit-learn), and three synthetic tables (factors, clusters, lognormal). For each of thirty
+  seeds a random half of the normal rows is learned from; the other half and at most 300 outliers
+  are new.
   Two views: the first and the second half of the columns.
 - The model is ``MultiKernelFisherNull(views=...)`` and nothing else, but where a line says so.
 - Noise views, a third view beside the two: a random category of three values in one column; one

@@ -259,7 +259,7 @@ def _share_below(S: Array) -> float:
     odd = np.argsort((np.log(ranks / (n + 1.0)) ** 2).sum(axis=1), kind="stable")[::-1]
     k = max(1, int(ODD_SHARE * n))
     lie_below = S[odd[:k]] <= S[odd[k:]].min(axis=0, initial=np.inf)
-    return (int(lie_below.sum()) + 1.0) / (k * J + 2.0)
+    return float((lie_below.sum() + 1.0) / (k * J + 2.0))
 
 
 def _step_to_next(S: Array, weight: Array) -> Array:
