@@ -228,6 +228,44 @@ def test_points_among_decimal_commas_are_not_guessed(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("text", "values", "note"),
+    [
+        ("a;b\n1,5;2\n2,5;0,25\n3,5;1.25\n4,5;3,25\n", [1.5, 2.5, 3.5, 4.5], "decimal comma ("),
+        ("a;b\n1,5;0.5\n2,5;1.5\n", [1.5, 2.5], "in 'b' with a decimal point"),
+        ("a;b\n1,076;1\n2,076;0.5\n", None, None),  # thousands, where the others have points
+        ("a;b\n1,076;1\n2,076;0,5\n", [1.076, 2.076], "decimal comma ("),
+        ('a,b\n"1,5",x\n"2,5",y\n', [1.5, 2.5], "decimal comma ("),
+        ('a,b\n"1,500",x\n"2,500",y\n', None, None),
+        ("1,5;2;4,5\n2,5;3;5,5\n", [1.5, 2.5], "has no header"),
+    ],
+)
+def test_the_decimal_mark_is_that_of_most_cells_of_a_column(text, values, note, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    source = open_table(str(tmp_path / "t.csv"))
+    assert any(note in said for said in source.notes) if note else not source.notes
+    table = source.read()
+    if values is None:
+        with pytest.raises(TableError, match=r"decimal mark \(decimal=',' if all"):
+            table.numbers("a")
+    else:
+        assert table.numbers(table.names[0]).tolist() == values
+
+
+def test_a_point_among_decimal_commas_is_told_with_its_line(tmp_path):
+    """One such cell made identifiers of all columns."""
+    rows = [f"{i % 7},{i * 37 % 100:02d};{i % 5},5" for i in range(60)]
+    rows[30] = "1.25;2,5"
+    (tmp_path / "t.csv").write_text("\n".join(["a;b", *rows]))
+    with pytest.warns(UserWarning, match="decimal comma"):
+        table = read_table(tmp_path / "t.csv")
+    with pytest.raises(TableError, match=r"column 'a', row 31 \(line 32\): '1.25' has another"):
+        TableViews().fit(table)
+    plain = TableViews().fit({"a": [row.split(";")[0] for row in rows], "b": np.arange(60.0) % 7})
+    assert (plain.columns_[0].kind, plain.used_) == ("left out", ["b"])
+    assert "decimal=','" in plain.columns_[0].why
+
+
+@pytest.mark.parametrize(
     "wrong",
     [{"sep": ";;"}, {"decimal": "x"}, {"encoding": "klingon"}, {"sep": ",", "decimal": ","}],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -34,6 +34,8 @@ _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?")
 #: English marks between thousands, where nothing else could be meant: 1,076.88, not 470,885,697.
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+#: What may be a decimal mark or one between thousands.
+_UNCLEAR = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
 _WHOLE = re.compile(r"^([+-]?\d+)\.0+\Z")
 
 
@@ -100,16 +102,33 @@ def _number(cell: Any, decimal: str) -> float:
         return np.nan
 
 
-def has_decimal_comma(columns: Sequence[Sequence[Any]]) -> bool:
-    """Whether numbers in these columns of text are written with a decimal comma throughout."""
-    commas = 0
-    for cells in columns:
-        for cell in cells:
-            text = cell.strip() if isinstance(cell, str) else ""
-            if _POINT.fullmatch(text) or _THOUSANDS.fullmatch(text):
-                return False
-            commas += bool(_COMMA.fullmatch(text))
-    return commas > 0
+def decimal_marks(columns: Mapping[str, Sequence[Any]], otherwise: str = ",") -> dict[str, str]:
+    """The decimal mark of each column of text, by most of its cells; none where no cell has any.
+
+    Columns of cells such as 1,076 or 1.076, where the mark may be one between thousands, and those
+    without any, go with most of the others; where these do not tell, a comma is ``otherwise``.
+
+    Examples
+    --------
+    >>> decimal_marks({"a": ["1,5", "2,5", "1.5"], "b": ["1,076", "3"], "c": ["0.5"], "d": ["7"]})
+    {'a': ',', 'b': ',', 'c': '.', 'd': ','}
+    """
+    clear, unclear = {}, set()
+    for name, cells in columns.items():
+        texts = [cell.strip() for cell in cells if isinstance(cell, str)]
+        commas = [text for text in texts if _COMMA.fullmatch(text)]
+        points = [text for text in texts if _POINT.fullmatch(text) or _THOUSANDS.fullmatch(text)]
+        mark = "," if len(commas) > len(points) else "."
+        if not all(map(_UNCLEAR.fullmatch, commas + points)):
+            clear[name] = mark
+        elif commas or points:
+            unclear.add(mark)
+    if not clear and not unclear:
+        return {}
+    more = sum(1 if mark == "," else -1 for mark in clear.values())
+    if not clear and "." in unclear:
+        more = -1
+    return dict.fromkeys(columns, "," if more > 0 else "." if more < 0 else otherwise) | clear
 
 
 def as_text(cells: Sequence[Any]) -> list[str | None]:

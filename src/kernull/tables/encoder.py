@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from kernull._typing import Array, Indices, Mask
-from kernull.tables.cells import as_dates, as_numbers, as_text
+from kernull.tables.cells import as_dates, as_text
 from kernull.tables.kinds import Column
 from kernull.tables.table import Table
 
@@ -127,7 +127,7 @@ class Encoder:
                 continue
             cells, bad = table.columns[column.name], none
             if column.kind == "number":
-                values, missing, bad = as_numbers(cells, table.decimal)
+                values, missing, bad = table.parse(column.name)
                 block, unseen = values[:, None], none
             elif column.kind == "category":
                 codes = category_codes(as_text(cells), column.values)

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernull._typing import Array, Mask
 from kernull.errors import TableError
-from kernull.tables.cells import as_text, date_format
+from kernull.tables.cells import as_numbers, as_text, date_format
 from kernull.tables.table import Table
 
 #: All kinds, and those that something is learned from (dates: on request).
@@ -40,6 +40,7 @@ _ID_NAME = re.compile(
 #: Numbers as a person writes them: with a unit behind, or marks between thousands.
 _WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*\s*[^\d\s.,;:/+-][^\d\s]{0,5}|[\u20ac$\u00a3]\s*\d[\d.,]*")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[+-]?\d{1,3}(?:,\d{3})*\.\d+")
+_COMMA = re.compile(r"[+-]?\d*(?:,\d+)?")
 
 
 @dataclass(frozen=True)
@@ -132,10 +133,10 @@ def _decide(
         if form is None:
             raise TableError(f"{table.source}: column {name!r}: its cells are not dates.")
         return Column(name, "date", "as asked", form=form)
-    sample = Table(table.source, 0, {name: table.columns[name][:SAMPLE]}, None, table.decimal)
-    _, empty, bad = sample.parse(name)
+    sample = table.columns[name][:SAMPLE]
+    _, empty, bad = as_numbers(sample, table.mark(name))
     filled = len(empty) - int(empty.sum())
-    text = 2 * int(bad.sum()) >= filled or _is_code(sample.columns[name])
+    text = 2 * int(bad.sum()) >= filled or _is_code(sample)
     if asked != "number" and (filled == 0 or text):
         return _text_column(table, name, most, None)
     values, missing, bad = table.parse(name)
@@ -276,10 +277,14 @@ def _text_column(table: Table, name: str, most: int, asked: str | None) -> Colum
 
 def _hidden_number(texts: Sequence[str]) -> str:
     """Why a column of text seems to be a measure all the same; empty where it does not."""
-    for pattern, what in ((_THOUSANDS, "with marks for thousands"), (_WITH_UNIT, "with a unit")):
+    for pattern, what, do in (
+        (_THOUSANDS, "marks for thousands", "write them plainly"),
+        (_COMMA, "a decimal comma", "read them with decimal=','"),
+        (_WITH_UNIT, "a unit", "write them plainly"),
+    ):
         fitting = [text for text in texts if pattern.fullmatch(text)]
         if len(fitting) >= 0.9 * len(texts):
-            return f"numbers {what}, such as {fitting[0]!r}: write them plainly to learn from them"
+            return f"numbers with {what}, such as {fitting[0]!r}: {do} to learn from them"
     return ""
 
 

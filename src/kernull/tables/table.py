@@ -35,7 +35,8 @@ class Table:
     start: int  #: Number of rows before these.
     columns: Mapping[str, Sequence[Any]]  #: Cells of each column: text or a NumPy array.
     lines: Sequence[int] | None = None  #: Line of the file of each row, for messages.
-    decimal: str = "."  #: Decimal mark of cells that are text.
+    #: Decimal mark of cells that are text; by column, where columns differ.
+    decimal: str | Mapping[str, str] = "."
     #: Rows with too few or too many cells, which are all empty here, and how many they had.
     broken: Mapping[int, int] = field(default_factory=dict)
 
@@ -59,7 +60,11 @@ class Table:
 
     def parse(self, name: str) -> tuple[Array, Mask, Mask]:
         """One column as numbers, with masks of empty and of bad cells."""
-        return as_numbers(self.columns[name], self.decimal)
+        return as_numbers(self.columns[name], self.mark(name))
+
+    def mark(self, name: str) -> str:
+        """The decimal mark of a column of text."""
+        return self.decimal if isinstance(self.decimal, str) else self.decimal[name]
 
     def text(self, name: str) -> list[str]:
         """One column as text; empty cells are empty."""
@@ -108,6 +113,9 @@ class Table:
             return "the cell is empty or NaN"
         text = str(cell)
         shown = text if len(text) <= 30 else text[:29] + "…"
+        other = "." if self.mark(name) == "," else ","
+        if np.isfinite(as_numbers([text], other)[0]).all():
+            return f"{shown!r} has another decimal mark (decimal={other!r} if all have it)"
         try:
             float(text)
         except ValueError:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
 from kernull.errors import TableError
-from kernull.tables.cells import as_numbers, has_decimal_comma, is_missing
+from kernull.tables.cells import as_numbers, decimal_marks, is_missing
+from kernull.tables.kinds import listed
 from kernull.tables.table import Source, Table, _check_names
 
 #: Longer lines are no table: 16 million characters.
@@ -69,8 +71,8 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     head = _rows(lines, reader, 1, "the header")[0][0]
     if not any(cell.strip() for cell in head):
         raise TableError(f"{label}: the first line is empty; expected a header line and rows.")
-    decimal = form.decimal or "."
-    headless = not as_numbers(head, decimal)[2].any() and not all(map(is_missing, head))
+    numbers = any(not as_numbers(head, mark)[2].any() for mark in form.decimal or ".,")
+    headless = numbers and not all(map(is_missing, head))
     if headless:
         names = [f"x{i}" for i in range(len(head))]
         notes.append("has no header line; columns are called x0, x1, ...")
@@ -79,12 +81,27 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     _check_names(label, names, f" in the header (line {lines.count})")
     before = [(head, lines.count)] if headless else []
     rows = [*before, *_rows(lines, reader, chunk_rows - len(before))]
-    columns = list(zip(*(row for row, _ in rows)))  # noqa: B905
-    if form.decimal is None and sep != "," and has_decimal_comma(columns):
-        decimal = ","
-        notes.append("numbers are read with a decimal comma (decimal='.' if that is wrong)")
+    decimal = form.decimal or _decimal(names, [row for row, _ in rows], sep, notes)
     chunks = _chunks(buffered, lines, reader, names, decimal, chunk_rows, rows)
     return Source(label, tuple(names), chunks, size, notes)
+
+
+def _decimal(
+    names: list[str], rows: list[list[str]], sep: str, notes: list[str]
+) -> str | dict[str, str]:
+    """The decimal mark, by column where columns differ; commas are said."""
+    cells = zip(*(row for row in rows if len(row) == len(names)), strict=True)
+    marks = decimal_marks(dict(zip(names, cells, strict=False)), "." if sep == "," else ",")
+    if "," not in marks.values():
+        return "."
+    usual, wrong = sorted(",.", key=list(marks.values()).count, reverse=True)
+    said = {",": "comma", ".": "point"}
+    but = [name for name, mark in marks.items() if mark != usual]
+    more = f", in {listed(but)} with a decimal {said[wrong]}" if but else ""
+    notes.append(
+        f"numbers are read with a decimal {said[usual]}{more} (decimal={wrong!r} if that is wrong)"
+    )
+    return marks if but else usual
 
 
 def _first_line(lines: _Lines, notes: list[str]) -> tuple[str, str | None]:
@@ -150,8 +167,8 @@ def _rows(lines: _Lines, reader: Any, count: int, what: str = "") -> list[tuple[
 
 
 def _chunks(
-    raw: Any, lines: _Lines, reader: Any, names: list[str], decimal: str, chunk_rows: int,
-    rows: list[tuple[list[str], int]],
+    raw: Any, lines: _Lines, reader: Any, names: list[str], decimal: str | Mapping[str, str],
+    chunk_rows: int, rows: list[tuple[list[str], int]],
 ) -> Iterator[tuple[Table, int]]:  # fmt: skip
     start, width = 0, len(names)
     with lines.text:
@@ -170,6 +187,7 @@ def _chunks(
 def _separator(line: str, label: str) -> str:
     if label.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
+    line = re.sub(r"(?<=\d),(?=\d+[;\t|])", "", line)  # a decimal comma, where another mark follows
     counts = {mark: line.count(mark) for mark in SEPARATORS}
     return max(counts, key=lambda mark: counts[mark]) if any(counts.values()) else ","
 
