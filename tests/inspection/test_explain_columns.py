@@ -72,8 +72,11 @@ def test_a_model_without_its_table_is_refused():
 def test_words_of_categories_claim_no_more_than_is_known():
     common = TableReason("shift", "early", "late", None, None, 0.32, -7.0, -5.0, sure=False)
     assert common.words == (
-        "shift is 'early', as in 32% of the normal rows; no column alone is out of line."
+        "shift is 'early', as in 32% of the normal rows; "
+        "the value is not rare, its combination with the others is."
     )
+    rare = TableReason("shift", "early", "late", None, None, 0.02, -7.0, -5.0, sure=False)
+    assert rare.words == "shift is 'early', as in 2% of the normal rows."
     odd = TableReason("mould", "B", "A", None, None, 1 / 400, -7.0, -5.0)
     assert odd.words == "mould is 'B', as in 1 in 400 normal rows; rows like this have 'A'."
 
@@ -131,7 +134,8 @@ def test_where_nothing_of_the_range_was_seen_the_column_speaks_for_itself(of_ord
     low, high = np.quantile(orders()["load"], [0.05, 0.95])
     assert (load["low"], load["high"]) == pytest.approx((low, high))
     assert load["words"] == (
-        f"load is 71; {low:.3g} to {high:.3g} is usual; none of 300 normal rows is as far off."
+        f"load is 71; {low:.3g} to {high:.3g} is usual; "
+        "none of 300 normal rows has a value so high."
     )
     # The share is that of the column by itself, counted.
     filler, seen = of_orders[0].filler_, orders()["load"]
@@ -151,6 +155,32 @@ def test_a_value_that_no_row_had_is_rare_whatever_the_other_columns_say():
         assert filler.share_as_far(1, away) > 0.02
         (reason,) = column_reasons(lambda Z: -np.abs(Z[:, 1] - 10.0), row, filler, most=1)[0]
         assert (reason.column, reason.share) == (1, 1 / 301)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    n=st.integers(5, 900),
+    kind=st.sampled_from(["normal", "standard_cauchy", "exponential", "geometric"]),
+    seed=st.integers(0, 99),
+)
+def test_none_is_said_only_beyond_the_farthest_row(n, kind, seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [rng.normal(size=n), getattr(rng, kind)(*([0.4] * (kind == "geometric")), size=n)]
+    )
+    filler = GapFiller.fit(X)
+    filler = replace(filler, residuals=filler.residuals.astype("f4").astype(float))  # as in a file
+    left = np.abs(X - filler.expect_each(X))
+    for j in (0, 1):
+        for far in np.sort(left[:, j])[[-1, -2, -3, n // 2]]:
+            counted = (left[:, j] >= far * (1 - 1e-9)).mean()
+            share = filler.share_as_far(j, far)
+            reason = TableReason("a", "9", "1", 0.0, 2.0, share, -1.0, 0.0, 9.0, n)
+            assert "none" not in reason.words
+            assert counted / 4 <= share + 2 / min(n, 100)
+            assert share <= 4 * counted + 2 / min(n, 100)
+        beyond = replace(reason, share=filler.share_as_far(j, left[:, j].max() * 1.01))
+        assert beyond.words.endswith(f"none of {n} normal rows is as far off.")
 
 
 @settings(deadline=None, max_examples=60)

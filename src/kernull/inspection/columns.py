@@ -49,6 +49,8 @@ class ColumnReason:
     alike : bool
         False where the other columns ask for values that no normal row had: expected (the median),
         range and share are then those of the column by itself.
+    seen : bool
+        False where no normal row had a value so low or so high.
     """
 
     column: int
@@ -60,6 +62,7 @@ class ColumnReason:
     score: float
     without: float
     alike: bool = True
+    seen: bool = True
 
 
 def column_reasons(
@@ -186,9 +189,10 @@ def _reason(
     span, scores = filler.usual_range(j, expected), (float(before), float(after))
     middle = float(filler.mean[j]) if span is None else expected
     share = filler.share_as_far(j, value - middle, alone=span is None)
-    share = 1.0 / (filler.rows + 1.0) if filler.beyond_seen(j, value) else share
+    seen = not filler.beyond_seen(j, value)
+    share = share if seen else 1.0 / (filler.rows + 1.0)
     if span is None:
         usual = (float(filler.quantiles[50, j]), *filler.own_range(j))
-        return ColumnReason(g, value, *usual, share, *scores, alike=False)
-    seen = filler.quantiles[[0, -1], j]
-    return ColumnReason(g, value, float(np.clip(expected, *seen)), *span, share, *scores)
+        return ColumnReason(g, value, *usual, share, *scores, alike=False, seen=seen)
+    expected = float(np.clip(expected, *filler.quantiles[[0, -1], j]))
+    return ColumnReason(g, value, expected, *span, share, *scores, seen=seen)

@@ -14,6 +14,9 @@ from kernull.inspection.columns import ColumnReason, column_reasons
 from kernull.tables import Reading, Table, TableViews, as_table
 from kernull.tables.cells import as_text
 
+#: Said of a value that many normal rows have: by itself it is no reason.
+TOGETHER = "the value is not rare, its combination with the others is"
+
 
 @dataclass(frozen=True)
 class TableReason:
@@ -43,6 +46,8 @@ class TableReason:
     alike : bool
         False where the other columns ask for values that no normal row had: expected, range and
         share are then those of the column by itself.
+    seen : bool
+        False where no normal row had a value so low or so high.
     """
 
     column: str
@@ -57,6 +62,7 @@ class TableReason:
     rows: int = 0
     sure: bool = True
     alike: bool = True
+    seen: bool = True
 
     @property
     def words(self) -> str:
@@ -65,7 +71,7 @@ class TableReason:
         Examples
         --------
         >>> TableReason("vib_y", "5.1", "3.2", 2.4, 4.1, 1 / 400, 0.12, 0.71, rows=3000).words
-        'vib_y is 5.1; 2.4 to 4.1 is usual for rows like this; 1 in 400 is as far off.'
+        'vib_y is 5.1; 2.4 to 4.1 is usual for rows like this; about 1 in 400 is as far off.'
         """
         if self.low is None or self.high is None:
             if not self.value:
@@ -75,13 +81,16 @@ class TableReason:
             said = f"{self.column} is {self.value!r}, as in {_percent(self.share)} normal rows"
             if self.expected != self.value and self.sure:
                 return f"{said}; rows like this have {self.expected!r}."
-            return f"{said}; no column alone is out of line."
+            return f"{said}{f'; {TOGETHER}' if self.share >= 0.05 else ''}."
         usual = f"{plain_number(self.low)} to {plain_number(self.high)}"
-        rare = f"1 in {round_to_two(1 / self.share):,} is as far off"
-        if self.share * (self.rows + 1) < 1.5:
+        rare = TOGETHER
+        if not self.seen:
+            side = "high" if self.number is not None and self.number > self.high else "low"
+            rare = f"none of {self.rows:,} normal rows has a value so {side}"
+        elif self.share * (self.rows + 0.5) < 1:  # where one is as far off, it is 1 / rows or more
             rare = f"none of {self.rows:,} normal rows is as far off"
-        elif self.share >= 0.2:
-            rare = "that alone is not rare"
+        elif self.share < 0.2:
+            rare = f"about 1 in {round_to_two(1 / self.share):,} is as far off"
         whom = " for rows like this" if self.alike else ""
         return f"{self.column} is {self.value}; {usual} is usual{whom}; {rare}."
 
@@ -205,9 +214,9 @@ def explain_columns(model: Any, X: Any, *, table: TableViews | None = None, most
     >>> load = rng.normal(size=200)
     >>> parts = {"force": 100 + 5 * load, "power": 40 + load + 0.1 * rng.normal(size=200)}
     >>> model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(parts)
-    >>> for reason in explain_columns(model, {"force": [100.0], "power": [55.0]}):
+    >>> for reason in explain_columns(model, {"force": [100.0], "power": [41.5]}):
     ...     print(reason["words"])
-    power is 55; 39.9 to 40.2 is usual for rows like this; none of 200 normal rows is as far off.
+    power is 41.5; 39.9 to 40.2 is usual for rows like this; none of 200 normal rows is as far off.
     """
     if table is None:
         if not (hasattr(model, "steps") and isinstance(model[0], TableViews)):
@@ -222,7 +231,7 @@ def explain_columns(model: Any, X: Any, *, table: TableViews | None = None, most
     scores = np.asarray(model.score_samples(reading.X))
     index = np.flatnonzero(~(scores >= model.threshold_))
     found = table_reasons(model, table, reading, rows, index.tolist(), most=most)
-    inner = ("number", "rows", "sure", "alike")
+    inner = ("number", "rows", "sure", "alike", "seen")
     records = [
         {"row": i, **{name: value for name, value in reason.record().items() if name not in inner}}
         for i, reasons in zip(index.tolist(), found, strict=True)
@@ -242,7 +251,8 @@ def _told(
     if values is None:
         value, expected = plain_number(reason.value), plain_number(reason.expected)
         span = (reason.low, reason.high)
-        return TableReason(name, value, expected, *span, *rest, reason.value, n, alike=reason.alike)
+        told = {"alike": reason.alike, "seen": reason.seen}
+        return TableReason(name, value, expected, *span, *rest, reason.value, n, **told)
     expected = table.expected_value(name, reading.X[i])
     value = as_text([rows.columns[name][i]])[0] or ""
     counts = dict(zip(values, table.category_counts(name), strict=True))

@@ -89,7 +89,7 @@ def reasons_of(
             TableReason(
                 str(names[r.column]), plain_number(r.value), plain_number(r.expected), r.low,
                 r.high, r.share, r.score, r.without, r.value, len(normal),
-                alike=r.alike,
+                alike=r.alike, seen=r.seen,
             )
             for r in reasons
         ]
