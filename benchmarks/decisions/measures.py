@@ -131,7 +131,8 @@ def _units(model, rows, views, name, seed):
     other = fitted(rows.train * unit, views)
     X = np.vstack([rows.normal, rows.outliers])
     a, b = np.asarray(model.score_samples(X)), np.asarray(other.score_samples(X * unit))
-    return _line("units", name, seed, "none", float((np.abs(a - b) / np.abs(a)).max()))
+    change = np.abs(a - b) / np.maximum(np.abs(a), np.finfo(float).tiny)  # both may be zero
+    return _line("units", name, seed, "none", float(change.max()))
 
 
 # -- far rows -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_wine
 
 import kernull
 from kernull.calibration import Calibration, minus_rounding
@@ -255,7 +256,7 @@ def test_rows_too_few_for_their_correlation_are_told():
 
 NOT_READINGS = [
     "independent", "sorted", "one column, sorted", "two columns, sorted", "categories, sorted",
-    "classes", "constant", "few",
+    "classes", "constant", "few", "wine",
 ]  # fmt: skip
 
 
@@ -271,6 +272,8 @@ def test_rows_in_no_order_or_merely_sorted_are_not_taken_for_readings(name):
         X[:, 1:] = 1.0
     elif name == "few":
         X = readings(9, 0.9, 8)
+    elif name == "wine":  # three classes, one after the other, each of them nearly in no order
+        X = load_wine().data
     elif name == "one column, sorted":
         X = np.sort(X[:, :1], axis=0)
     elif name == "two columns, sorted":

@@ -77,13 +77,14 @@ def test_near_copies_need_their_groups(calibration):
     things, new = rng.normal(size=(250, 6)), rng.normal(size=(1000, 6))
     rows = np.repeat(things, 2, axis=0) + 1e-3 * rng.normal(size=(500, 6))
     model = MultiKernelFisherNull(calibration=calibration, false_alarm_rate=0.1, decision="sum")
-    with pytest.warns(NearCopiesWarning, match="Pass groups="):
+    with pytest.warns(NearCopiesWarning, match="pass groups="):
         alone = clone(model).fit(rows)
     together = clone(model).fit(rows, groups=np.repeat(np.arange(250), 2))
     assert (alone.predict(new) == -1).mean() > 0.25
     assert (together.predict(new) == -1).mean() < 0.2
 
 
+@pytest.mark.filterwarnings("ignore::kernull.errors.NearCopiesWarning")
 def test_a_column_that_is_not_read_does_not_tell_copies_apart():
     rows = correlated_rows()[:20]
     twice = np.concatenate([rows, rows])
@@ -164,6 +165,17 @@ def test_near_copies_are_warned_of():
         warnings.simplefilter("error", NearCopiesWarning)
         MultiKernelFisherNull().fit(rows, groups=np.repeat(np.arange(60), 2))
         MultiKernelFisherNull().fit(rows[::2])
+
+
+def test_rows_written_twice_are_warned_of():
+    """All of a hundred new rows were flagged, without a word."""
+    rng = np.random.default_rng(0)
+    rows, new = rng.normal(size=(200, 8)), rng.normal(size=(1000, 8))
+    with pytest.warns(NearCopiesWarning, match="100% of the rows are copies of another"):
+        alone = MultiKernelFisherNull().fit(np.vstack([rows, rows]))
+    assert (alone.predict(new) == -1).mean() > 0.3
+    together = MultiKernelFisherNull().fit(np.vstack([rows, rows]), groups=np.tile(range(200), 2))
+    assert (together.predict(new) == -1).mean() < 0.08
 
 
 def test_a_model_that_cannot_flag_says_so():

@@ -11,7 +11,12 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
 from kernull import KernelStack
-from kernull.errors import ConstantViewWarning, InvalidKernelError, ZeroProjectionWarning
+from kernull.errors import (
+    ConstantViewWarning,
+    InvalidKernelError,
+    NearCopiesWarning,
+    ZeroProjectionWarning,
+)
 from tests.plain import plain_fisher
 
 Model = plain_fisher
@@ -134,7 +139,8 @@ def test_duplicate_rows(X):
     """Singular kernels: the ridge carries them; every copy is scored alike."""
     X = np.concatenate([X, X[:10], X[:10]])
     for p in (1.0, 2.0):
-        model = Model(views="features", p=p).fit(X)
+        with pytest.warns(NearCopiesWarning, match="50% of the rows are copies of another"):
+            model = Model(views="features", p=p).fit(X)
         check_healthy(model, X)
         np.testing.assert_allclose(model.coef_[:10], model.coef_[40:50], rtol=1e-6, atol=1e-12)
     all_but_one = np.concatenate([np.zeros((30, 2)), np.ones((1, 2))])

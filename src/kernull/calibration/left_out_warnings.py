@@ -15,35 +15,40 @@ from kernull.errors import (
     TooFewRowsWarning,
     TrainingRowsWarning,
 )
-from kernull.kernels.left_out_copies import near_copy_share, next_is_nearest_share
+from kernull.kernels.left_out_copies import copy_shares, next_is_nearest_share
 from kernull.stacks.kernel_set import KernelSet
 
 #: Share of near copies from which a threshold is no longer to be trusted. Discrete tables have
 #: neighbours at a few distances only, of which some are far nearer than others.
 MANY = 0.5
+#: The same of exact copies, whose scores say nothing: a share s leaves a rate of rate / (1 - s).
+MANY_EXACT = 0.2
 #: Correlation from one row to the next, and share of rows whose nearest is next to them, from which
 #: rows are taken for readings in time; the share is also this many times what chance gives.
 SERIAL, NEXT, TIMES_CHANCE = 0.6, 0.1, 3.0
+#: Readings in time are nearer to the next one than to the fifth, by this share of its squared
+#: distance at most. Rows sorted by class are as near to both.
+FIFTH = 0.7
 #: Fewest rows to look for that.
 FEWEST = 10
 SO_MORE = "so more new rows will be flagged than false_alarm_rate says."
 
 
 def warn_of_near_copies(kernels: KernelSet, groups: Indices | None, rate: float) -> None:
-    """Warn where most rows have a neighbour far closer than the rest of the data explains.
+    """Warn where rows have copies, or a neighbour far closer than the rest of the data explains.
 
     Where they have none, that neighbour may still be the row before or after. Whoever gives
     ``groups``, to be left out together, knows of copies; that the groups are long enough is seen.
     """
     first = {view.name: view.train for view in reversed(kernels.views)}
     Z = np.hstack(list(first.values()))
-    share = near_copy_share(Z) if groups is None else 0.0
-    if share > MANY:
+    exact, near = copy_shares(Z) if groups is None else (0.0, 0.0)
+    if exact > MANY_EXACT or near > MANY:
+        kind = f"{max(exact, near):.0%} of the rows are {'near ' if near > exact else ''}copies"
         said = NearCopiesWarning(
-            f"X: {share:.0%} of the rows are near copies of another row. Left out one by one, each "
-            f"still has its twin, {SO_MORE}",
-            "Pass groups= to fit (one label for rows that belong together), or keep one row of "
-            "each.",
+            f"X: {kind} of another row. Left out one by one, each still has its twin, {SO_MORE}",
+            "Keep one row of each, or pass groups= to fit (one label for rows that belong "
+            "together).",
             "Keep one row of each, or leave copies that follow each other out together: --stretch.",
         )
         warnings.warn(said, stacklevel=4)
@@ -69,8 +74,15 @@ def _serial_correlation(Z: Array, groups: Indices | None) -> float:
         between = np.flatnonzero(groups[1:] != groups[:-1])
         if len(between) == 0 or _next_correlation(centred, between) < SERIAL:
             return 0.0
+    if _squared_steps(Z, 1) > FIFTH * _squared_steps(Z, 5):
+        return 0.0
     share, chance = next_is_nearest_share(Z)
     return serial if share >= max(NEXT, TIMES_CHANCE * chance) else 0.0
+
+
+def _squared_steps(Z: Array, rows: int) -> float:
+    """Squared distance of rows to those so many rows on, the median over the columns."""
+    return float(np.median(np.mean(np.square(Z[rows:] - Z[:-rows]), axis=0)))
 
 
 def _next_correlation(centred: Array, rows: Any) -> float:
