@@ -99,6 +99,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         for line, output in commands(text):
             new = shown(run(line, Path(place)))
+            new = output if same(output, new) else new
             text = text.replace(f"$ {line}\n{output}", f"$ {line}\n{new}", 1)
     PAGE.write_text(text, encoding="utf-8")
 

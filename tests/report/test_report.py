@@ -82,6 +82,20 @@ def test_every_bar_is_on_its_side_of_the_threshold(fitted):
     assert sum(content.outline) == pytest.approx(1.0)
 
 
+def test_one_rarity_is_told_of_a_row(fitted):
+    plain, X, _ = fitted
+    rng = np.random.default_rng(0)
+    model = MultiKernelFisherNull().fit(rng.normal(size=(80, 5)))
+    heads = [
+        re.findall(r'<div class="head">.*?</div>', render_report(m, X)) for m in (model, plain)
+    ]
+    assert [[" normal rows" in head for head in some] for some in heads] == [
+        [True] * 5,
+        [False] * 5,
+    ]
+    assert [["p = " in head for head in some] for some in heads] == [[False] * 5, [True] * 5]
+
+
 def test_nothing_of_the_data_becomes_markup(fitted):
     model, X, y = fitted
     evil = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"

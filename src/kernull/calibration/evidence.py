@@ -55,6 +55,8 @@ SLACK = 1e-9
 #: score whatever is infinite and their squares can still be added up.
 LINEAR = 1e12
 LARGEST = np.finfo(float).max
+#: Times the rows learned from: a rarity beyond is the shape of a tail, which no row speaks for.
+MOST_TIMES = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,10 +337,10 @@ def rarity(combined: Array, tails: Tails) -> tuple[Array, Mask]:
     Returns
     -------
     one_in : array of shape (m,)
-        At least 1.
+        At least 1, and at most `MOST_TIMES` the training rows, which stands for all beyond.
     extrapolates : boolean array of shape (m,)
         Where no training row had as much, so that the number rests on the tail.
     """
     scores = -np.asarray(combined, dtype=float)
     one_in = np.exp(np.minimum(tails.evidence(scores)[:, 0], 690.0))
-    return one_in, tails.extrapolates(scores)[:, 0]
+    return np.minimum(one_in, float(MOST_TIMES * len(tails.own))), tails.extrapolates(scores)[:, 0]

@@ -20,6 +20,7 @@ from rich.progress import Progress
 from rich.table import Table as Grid
 
 from kernull._typing import Mask
+from kernull.calibration.evidence import MOST_TIMES
 from kernull.datasets import make_line
 from kernull.demo.comparison import comparison, comparison_grid
 from kernull.demo.picture import draw_part
@@ -27,7 +28,7 @@ from kernull.estimators import MultiKernelFisherNull
 from kernull.inspection import TableReason, table_reasons
 from kernull.inspection.findings import plain_number
 from kernull.io import save
-from kernull.models.explanation import MOST_TIMES, Explanation, one_in, two_digits
+from kernull.models.explanation import Explanation, one_in
 from kernull.report import save_report
 from kernull.tables import Table, TableViews, attach_views, read_table
 
@@ -79,7 +80,7 @@ class Findings:
             v = int(np.argmax(shares[k]))
             grid.add_row(
                 self.line.parts[i],
-                f"over {limit:,}" if two_digits(rarity[k]) > limit else one_in(rarity[k]),
+                ("over " if rarity[k] >= limit else "") + one_in(rarity[k]),
                 self.why.view_names[v],
                 in_range(self.reasons[k][0]) if self.reasons[k] else "",
                 str(self.line.verdict[i]),

@@ -257,7 +257,8 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     def rarity(self, X: Any, *, missing_views: Any = None) -> Array:
         """How rare each row is, at least 1: one in so many normal rows has as much evidence.
 
-        Beyond what training rows had, it is extrapolated by an exponential tail.
+        Beyond what training rows had, it is extrapolated by an exponential tail, up to 100 times
+        the rows learned from. That number stands for all rarer rows; scores tell them apart.
 
         Parameters
         ----------

@@ -292,7 +292,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
 
     @available_if(by_evidence)  # type: ignore[untyped-decorator]
     def rarity(self, X: Any, groups: Any = None) -> Any:
-        """One in so many normal rows of its task is as unusual as each row."""
+        """One in so many normal rows of its task is as unusual; at most 100 times these rows."""
         return self._by_task(X, groups, lambda task, cross: task.rule.rarity(-task.score(cross))[0])
 
     def p_values(self, X: Any, groups: Any = None) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from kernull._containers import as_frame
 from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
+from kernull.calibration.evidence import MOST_TIMES
 from kernull.errors import need
 
 #: Contributions below this share of the typical one count as none.
@@ -17,8 +18,6 @@ FLOOR = 1e-12
 TINY = np.finfo(float).tiny
 #: A view with a smaller part in the evidence is no reason.
 LEAST_SHARE = 0.05
-#: Times the rows learned from: a rarity beyond is the shape of a tail, which no row speaks for.
-MOST_TIMES = 100
 #: What is said of rows that were flagged before they were scored.
 BY_RULE = "flagged by rule: for its gaps or new values, not for how unusual it is"
 #: Of cube roots of misfits, which are about 1 to 10.
@@ -60,7 +59,8 @@ class Explanation:
     usual_misfit : array of shape (rows, V), optional
         The same for normal rows, each judged by others.
     rarity : array of shape (m,), optional
-        Of models that decide by evidence: one in so many normal rows has as much against it.
+        Of models that decide by evidence: one in so many normal rows has as much against it; at
+        most 100 times the rows learned from.
         Contributions are then minus the squared evidence of each kernel, which add up to minus
         the square of the score.
     extrapolated : boolean array of shape (m,), optional
@@ -81,8 +81,8 @@ class Explanation:
     >>> why.by_view.shape
     (48, 3)
     >>> print(why.words(0, most=1))
-    flagged: far more unusual than any of the 59 normal rows learned from (p = 0.017).
-    look gives 45% of the evidence (5.6 standard deviations out of line).
+    flagged: far more unusual than any of the 59 normal rows learned from.
+    look gives 49% of the evidence (5.6 standard deviations out of line).
     """
 
     contributions: Array
@@ -178,10 +178,11 @@ class Explanation:
             return self._words_of_evidence(row, most)
         score, p = self.scores[row], self.p_values[row]
         flagged = score < self.threshold
-        side = "below" if flagged else "above"
+        apart = f"{abs(score - self.threshold):.3f} {'below' if flagged else 'above'}"
+        share = f"{p:.0%} of" if p >= 0.1 else f"1 in {one_in(1 / p)}"
         verdict = (
-            f"{'flagged' if flagged else 'normal'}: score {score:.3f} is "
-            f"{abs(score - self.threshold):.3f} {side} the threshold (p = {p:.2g})."
+            f"{'flagged' if flagged else 'normal'}: score {score:.3f} is {apart} the threshold, "
+            f"as low as {share} normal rows."
         )
         differences, surprise = self.differences[row], self.surprise[row]
         parts = [
@@ -201,21 +202,19 @@ class Explanation:
             for k, v in enumerate(np.argsort(-shares, kind="stable")[:most])
             if k == 0 or shares[v] >= LEAST_SHARE
         ]
-        p_value = f"(p = {self.p_values[row]:.2g})"
-        return f"{verdict}: {self.how_rare(row)} {p_value}.\n{', '.join(parts)}."
+        return f"{verdict}: {self.how_rare(row)}.\n{', '.join(parts)}."
 
     def how_rare(self, row: int = 0, rows: str = "normal rows") -> str:
         """How unusual a row is, in words that claim no more than the rows learned from can bear.
 
-        Empty for models that do not know. Numbers, however large, are in ``rarity``. ``rows`` is
-        what normal rows are called.
+        Empty for models that do not know. ``rows`` is what normal rows are called.
         """
         if self._is_by_rule(row):
             return BY_RULE
         if self.rarity is None or self.extrapolated is None:
             return ""
         rarity, n = self.rarity[row], len(self.reference)
-        if two_digits(rarity) > MOST_TIMES * n:
+        if rarity >= MOST_TIMES * n:
             return f"far more unusual than any of the {n:,} {rows} learned from"
         if rarity < 2:
             flagged = self.scores[row] < self.threshold
