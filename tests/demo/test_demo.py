@@ -68,4 +68,11 @@ def test_the_best_comes_first_whoever_it_is():
     lines = text(comparison_grid(results)).splitlines()
     assert [line.split()[0] for line in lines if "%" in line][-2:] == ["other", OURS]
     assert "20 / 10 %" in "".join(lines)
-    assert OURS in entrants(None, 0)
+
+
+def test_everyone_sees_the_same_comparison():
+    """A fresh clone has scikit-learn and nothing else to compare with; README shows that."""
+    found = entrants(None, 0)
+    others = [pipeline[-1] for name, pipeline in found.items() if name != OURS]
+    assert len(others) == len(found) - 1 == 3
+    assert {type(other).__module__.split(".")[0] for other in others} == {"sklearn"}
