@@ -17,6 +17,7 @@ from kernull.tables.table import LISTED, Table
 
 if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
     from kernull.tables import Reading
+    from kernull.tables.copies import Breach
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Judged:
         """What was done to each row before it was judged, in words; empty for most."""
         read = self.reading
         odd = (read.missing | read.unseen).any(axis=1) | self.lacking.any(axis=1) | read.by_rule
+        odd[[b.row for b in read.breaches]] = True
         return [self.note(i) if told else "" for i, told in enumerate(odd.tolist())]
 
     def note(self, i: int, reasons: bool = True) -> str:
@@ -78,7 +80,16 @@ class Judged:
             said += [f"empty: {', '.join(empty[:4])}{more}"] if empty else []
         new = [columns[c] for c in np.flatnonzero(reading.unseen[i])] if reasons else []
         said += [f"new value in {name}: {str(self.rows.columns[name][i])!r}" for name in new]
+        broken = self._breaches.get(i, ()) if reasons else ()
+        said += [f"{b.column} is {b.value} ({b.rule})" for b in broken]
         return "; ".join(said)
+
+    @cached_property
+    def _breaches(self) -> dict[int, list[Breach]]:
+        found: dict[int, list[Breach]] = {}
+        for breach in self.reading.breaches:
+            found.setdefault(breach.row, []).append(breach)
+        return found
 
     def _flaws(self, i: int) -> str:
         """Why a row could not be read; empty where it could."""

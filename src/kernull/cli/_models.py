@@ -183,8 +183,8 @@ class Fitted:
         if self.table is not None:
             known = [*source.names, *(n for n in self.table.used_ if n not in source.names)]
             gone = set(matching(drop, known, "--drop"))
-            found = replace(self, dropped=tuple(n for n in self.table.used_ if n in gone))
-            if len(found.dropped) == len(self.table.used_):
+            found = replace(self, dropped=tuple(gone))
+            if gone.issuperset(self.table.used_):
                 raise UsageError("--drop: no column of the model is left.")
             if lacking := self.table.lacking(source.names, found.absent):
                 raise DataError(
@@ -204,9 +204,11 @@ class Fitted:
         """Columns that were dropped, and those that only views read that are missing."""
         if self.table is None:
             return []
-        columns = self.table._view_columns()
-        kept = {n for view, ns in columns.items() if view not in self.missing_views for n in ns}
-        return [n for n in self.table.used_ if n not in kept or n in self.dropped]
+        names = [column.name for column in self.table.columns_]
+        views = self.table._view_columns() | (self.table._groups(names) or {})
+        kept = {n for view, ns in views.items() if view not in self.missing_views for n in ns}
+        gone = {n for ns in views.values() for n in ns if n not in kept} | set(self.dropped)
+        return [name for name in names if name in gone]
 
     def see(self, rows: Table) -> Table:
         """Rows with everything empty that the model takes for empty."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,8 @@ class TableReason:
         share are then those of the column by itself.
     seen : bool
         False where no normal row had a value so low or so high.
+    rule : str
+        Of a constant or a copy, which is not learned from: what it always was, in words.
     """
 
     column: str
@@ -63,6 +65,7 @@ class TableReason:
     sure: bool = True
     alike: bool = True
     seen: bool = True
+    rule: str = ""
 
     @property
     def words(self) -> str:
@@ -73,6 +76,8 @@ class TableReason:
         >>> TableReason("vib_y", "5.1", "3.2", 2.4, 4.1, 1 / 400, 0.12, 0.71, rows=3000).words
         'vib_y is 5.1; 2.4 to 4.1 is usual for rows like this; about 1 in 400 is as far off.'
         """
+        if self.rule:
+            return f"{self.column} is {self.value}; {self.rule}."
         if self.low is None or self.high is None:
             if not self.value:
                 return f"{self.column} is empty; a row with such gaps is flagged."
@@ -151,7 +156,8 @@ def table_reasons(
     Returns
     -------
     list of list of TableReason
-        One list per position; categories that no training row had come last. Where rows with
+        One list per position; categories that no training row had, and constants and copies that
+        are not what they always were, come last. Where rows with
         gaps are flagged (``missing="flag"``, or nothing but gaps) these are the reasons, and no
         others; columns that were given up (``reading.absent``) are no gaps.
     """
@@ -177,6 +183,11 @@ def table_reasons(
             told += [_never_seen(table, name, "") for name in empty[:most]]
         new = [table.used_[c] for c in np.flatnonzero(reading.unseen[i])]
         told += [_never_seen(table, name, str(rows.columns[name][i])) for name in new]
+        told += [
+            replace(_never_seen(table, b.column, b.value), expected=b.expected, rule=b.rule)
+            for b in reading.breaches
+            if b.row == i
+        ]
         out.append(told)
     return out
 
@@ -231,7 +242,7 @@ def explain_columns(model: Any, X: Any, *, table: TableViews | None = None, most
     scores = np.asarray(model.score_samples(reading.X))
     index = np.flatnonzero(~(scores >= model.threshold_))
     found = table_reasons(model, table, reading, rows, index.tolist(), most=most)
-    inner = ("number", "rows", "sure", "alike", "seen")
+    inner = ("number", "rows", "sure", "alike", "seen", "rule")
     records = [
         {"row": i, **{name: value for name, value in reason.record().items() if name not in inner}}
         for i, reasons in zip(index.tolist(), found, strict=True)
@@ -251,8 +262,8 @@ def _told(
     if values is None:
         value, expected = plain_number(reason.value), plain_number(reason.expected)
         span = (reason.low, reason.high)
-        told = {"alike": reason.alike, "seen": reason.seen}
-        return TableReason(name, value, expected, *span, *rest, reason.value, n, **told)
+        said = TableReason(name, value, expected, *span, *rest, reason.value, n)
+        return replace(said, alike=reason.alike, seen=reason.seen)
     expected = table.expected_value(name, reading.X[i])
     value = as_text([rows.columns[name][i]])[0] or ""
     counts = dict(zip(values, table.category_counts(name), strict=True))

@@ -22,6 +22,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices, Mask
 from kernull.tables.cells import as_dates, as_text
+from kernull.tables.copies import Breach
 from kernull.tables.kinds import Column
 from kernull.tables.table import Table
 
@@ -51,6 +52,9 @@ class Reading:
         is known of them or, with ``missing="flag"``, because of gaps and new categories.
     absent : tuple of str
         Columns that were given up. All their cells are in ``missing``, but they are no gaps.
+    breaches : tuple of Breach
+        Cells of constants and copies, which are not learned from, that are not what they always
+        were in training.
     """
 
     X: Array
@@ -59,6 +63,7 @@ class Reading:
     unreadable: Mask
     by_rule: Mask
     absent: tuple[str, ...] = ()
+    breaches: tuple[Breach, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
@@ -29,8 +30,6 @@ LEAST_VALUES = 10
 FEW_VALUES = 10
 #: Cells that decide between numbers, dates and text.
 SAMPLE = 1000
-#: Beyond this many columns no copies are looked for.
-MANY = 2000
 #: Names of columns of whole numbers that name their row, if nearly all of them differ.
 _ID_NAME = re.compile(
     r"(?:^|[\W_])(?:id|ids|serial|sn|ser|barcode|uid|uuid|no|nr|num|number|order|lot|batch|index)"
@@ -54,6 +53,10 @@ class Column:
     values: tuple[str, ...] = ()  #: Of a category: the values that were seen.
     form: str | None = None  #: Of a date: how it is written.
     counts: tuple[int, ...] = ()  #: Of a category: how many training rows have each value.
+    copies: str = ""  #: Of a copy: the column that it copies.
+    keys: tuple[str, ...] = ()  #: Of a copy of categories: what that has for each of the values.
+    #: Of constant numbers and copies: slope (by the column copied), level, and what may differ.
+    law: tuple[float, ...] = ()
 
 
 def match_columns(patterns: Sequence[str], names: Sequence[str], argument: str) -> list[str]:
@@ -118,7 +121,7 @@ def decide_kinds(
     columns = [_decide(table, name, asked.get(name), max_categories, bad) for name in names]
     if bad:
         raise table.error(bad)
-    return _mark_copies(table, columns, asked)
+    return columns
 
 
 def _decide(
@@ -143,12 +146,12 @@ def _decide(
     if bad.any():  # told together with those of the other columns
         bad_cells.append((name, bad))
     why = "as asked" if asked else _not_a_measure(name, values[~missing])
-    kind = "number"
+    kind, law = "number", tuple[float, ...]()
     if why.startswith("running"):
         kind = "identifier"
     elif why.startswith("always"):
-        kind = "constant"
-    return Column(name, kind, why, int(missing.sum()))
+        kind, law = "constant", (0.0, float(values[~missing][0]), 0.0)
+    return Column(name, kind, why, int(missing.sum()), law=law)
 
 
 def _not_a_measure(name: str, values: Array) -> str:
@@ -175,6 +178,22 @@ def _not_a_measure(name: str, values: Array) -> str:
 #: Why a column in order is taken for a measure, or for a clock though its steps are uneven.
 SORTED = "in order: sorted by it, it seems"
 UNEVEN = "running in uneven steps: never turns back, like a clock or a meter"
+
+
+def tell_order(source: str, columns: Sequence[Column]) -> None:
+    """Warn of numbers in order that may be clocks, or measures that the rows are sorted by."""
+    for why, said, kind in (
+        (UNEVEN, "left out as a clock or a meter; if the rows are sorted by it", "number"),
+        (SORTED, "a measure the rows are sorted by, it seems; if it is a clock", "identifier"),
+    ):
+        names = [column.name for column in columns if column.why == why]
+        if names:
+            warnings.warn(
+                f"{source}: {listed(names)} never turns back from row to row: {said}, say "
+                f"kinds={{{names[0]!r}: {kind!r}}}.",
+                UserWarning,
+                stacklevel=3,
+            )
 
 
 def _in_order(values: Array) -> str:
@@ -257,7 +276,7 @@ def _text_column(table: Table, name: str, most: int, asked: str | None) -> Colum
         )
     if len(values) <= 1:
         said = f"always {filled[0]!r}" if filled else "always empty"
-        return Column(name, "constant", said, missing)
+        return Column(name, "constant", said, missing, values, counts=(len(filled),)[: len(values)])
     if not asked:
         form, differ = date_format(cells[:SAMPLE]), f"{len(values):,} different texts"
         if form is not None:
@@ -286,62 +305,6 @@ def _hidden_number(texts: Sequence[str]) -> str:
         if len(fitting) >= 0.9 * len(texts):
             return f"numbers with {what}, such as {fitting[0]!r}: {do} to learn from them"
     return ""
-
-
-def _mark_copies(table: Table, columns: list[Column], asked: Mapping[str, str]) -> list[Column]:
-    """Columns that say the same as an earlier one, in the same or in other units."""
-    out = {column.name: column for column in columns}
-    numbers = [c.name for c in columns if c.kind == "number" and c.name not in asked]
-    for name, of in _copied_numbers(table, numbers):
-        out[name] = replace(out[name], kind="copy", why=f"the same as {of!r}")
-    seen: dict[bytes, str] = {}
-    for column in columns:
-        if column.kind != "category" or column.name in asked:
-            continue
-        codes: dict[str | None, int] = {}
-        key = np.array(
-            [codes.setdefault(text, len(codes)) for text in as_text(table.columns[column.name])]
-        ).tobytes()
-        if (of := seen.setdefault(key, column.name)) != column.name:
-            out[column.name] = replace(column, kind="copy", why=f"the same as {of!r}")
-    return list(out.values())
-
-
-def _copied_numbers(table: Table, names: list[str]) -> list[tuple[str, str]]:
-    if len(names) < 2 or len(names) > MANY:
-        return []
-    X = np.column_stack([table.parse(name)[0] for name in names])
-    known = np.isfinite(X)
-    X = np.where(known, X, 0.0)
-    scale = np.abs(X).max(axis=0)
-    Z = X / np.where(scale > 0, scale, 1.0)  # far from overflow
-    Z = np.where(known, Z - Z.sum(axis=0) / np.maximum(known.sum(axis=0), 1), 0.0)
-    found: list[tuple[str, str]] = []
-    alike = _alike(Z, known.astype(float))
-    for j in range(1, len(names)):
-        for i in np.flatnonzero(alike[j, :j]):
-            both = known[:, i] & known[:, j]
-            a, b = _unit(Z[both, i]), _unit(Z[both, j])
-            # 1 - r is the squared distance: this asks for agreement to about nine digits.
-            if min(np.abs(a - b).max(), np.abs(a + b).max()) < 1e-9:
-                found.append((names[j], names[int(i)]))
-                break
-    return found
-
-
-def _alike(Z: Array, M: Array) -> Array:
-    """Pairs of columns with a correlation of nearly 1 or -1 over the rows that have both."""
-    n = np.maximum(M.T @ M, 1.0)
-    sums = Z.T @ M  # of column i, over the rows that have column j as well
-    spread = (Z**2).T @ M - sums**2 / n
-    cross = Z.T @ Z - sums * sums.T / n
-    close = cross**2 > (1.0 - 1e-6) * np.maximum(spread * spread.T, 1e-300)
-    return np.asarray(close & (n >= LEAST_ROWS))
-
-
-def _unit(values: Array) -> Array:
-    apart = values - values.mean()
-    return np.asarray(apart / max(float(np.linalg.norm(apart)), 1e-300))
 
 
 #: Columns of one kind that are named.
@@ -373,7 +336,7 @@ def summarise(columns: Sequence[Column], used: Sequence[str]) -> str:
 
 
 def _named(column: Column) -> str:
-    said = [f"{len(column.values)} values"] if column.values else []
+    said = [f"{len(column.values)} values"] if len(column.values) > 1 else []
     said += [column.why] if column.why else []
     said += [f"{column.missing:,} empty"] if column.missing else []
     return f"{column.name} ({', '.join(said)})" if said else column.name

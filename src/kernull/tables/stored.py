@@ -176,10 +176,13 @@ def _parameters(given: Any) -> dict[str, Any]:
 
 def _column(entry: Any) -> Column:
     values, counts = tuple(entry.pop("values")), tuple(entry.pop("counts"))
-    column = Column(**entry, values=values, counts=counts)
+    keys, law = tuple(entry.pop("keys", ())), tuple(entry.pop("law", ()))
+    column = Column(**entry, values=values, counts=counts, keys=keys, law=law)
     whole = all(isinstance(count, int) and count >= 0 for count in counts)
     _want(whole and len(counts) == len(values), "a category without its counts")
-    texts = [column.name, column.why, *column.values, column.form or ""]
+    _want(len(law) in (0, 3) and np.isfinite(law).all(), "numbers that are none")
+    _want(not column.copies or law or len(keys) == len(values), "a copy of nothing")
+    texts = [column.name, column.why, *column.values, column.form or "", column.copies, *keys]
     _want(all(isinstance(text, str) for text in texts), "a column without a name")
     _want(column.kind in KINDS and isinstance(column.missing, int), "a column of no kind")
     return column

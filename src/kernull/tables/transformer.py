@@ -14,13 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._typing import Array, Mask
 from kernull.errors import GapsWarning, TableError
 from kernull.tables.cells import as_text
+from kernull.tables.copies import breaches, mark_copies
 from kernull.tables.encoder import Encoder, Reading
 from kernull.tables.gaps import GapFiller
 from kernull.tables.kinds import (
     KINDS,
     MAX_CATEGORIES,
-    SORTED,
-    UNEVEN,
     USED,
     Column,
     decide_kinds,
@@ -28,6 +27,7 @@ from kernull.tables.kinds import (
     match_columns,
     resembling,
     summarise,
+    tell_order,
 )
 from kernull.tables.table import Table, as_table
 
@@ -46,7 +46,9 @@ class TableViews(TransformerMixin, BaseEstimator):
     Each column gets a kind when it is fitted: numbers stay, categories become places in one or
     two dimensions that weigh as much as a column of numbers (`kernull.tables.encoder`), dates
     are left out unless asked for, and identifiers, constants and copies of other columns are left
-    out. ``summary()`` says what was decided, and why.
+    out. ``summary()`` says what was decided, and why. A new row in which a constant number is
+    another one, or a copy differs from what it copies, is flagged as it would be in an array: put
+    far away. Of texts that is told (`read`), and flagged with ``missing="flag"``.
 
     Parameters
     ----------
@@ -128,6 +130,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         seen = table.names if groups is None else {n for ns in groups.values() for n in ns}
         names = [name for name in table.names if name in seen]
         columns = decide_kinds(table, names, asked, self.max_categories)
+        columns = mark_copies(table, columns, asked)
         decided = {column.name: column for column in columns}
         parts = self.dates == "parts"
         taken = [c for c in columns if c.kind in USED]
@@ -146,7 +149,7 @@ class TableViews(TransformerMixin, BaseEstimator):
         self.filler_ = GapFiller.fit(self._encoder.numbers(table).X)
         self.views_ = self._view_positions(groups)
         self._tell_views()
-        self._tell_order(table.source)
+        tell_order(table.source, self.columns_)
         self._tell_gaps(table)
         return self
 
@@ -196,21 +199,6 @@ class TableViews(TransformerMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-
-    def _tell_order(self, source: str) -> None:
-        """Warn of numbers in order that may be clocks, or measures that the rows are sorted by."""
-        for why, said, kind in (
-            (UNEVEN, "left out as a clock or a meter; if the rows are sorted by it", "number"),
-            (SORTED, "a measure the rows are sorted by, it seems; if it is a clock", "identifier"),
-        ):
-            names = [column.name for column in self.columns_ if column.why == why]
-            if names:
-                warnings.warn(
-                    f"{source}: {listed(names)} never turns back from row to row: {said}, say "
-                    f"kinds={{{names[0]!r}: {kind!r}}}.",
-                    UserWarning,
-                    stacklevel=3,
-                )
 
     def _tell_gaps(self, table: Table) -> None:
         used = self._encoder.columns
@@ -271,9 +259,11 @@ class TableViews(TransformerMixin, BaseEstimator):
         if self.missing == "flag":
             asked_for = [name not in absent for name in self.used_]
             by_rule |= (found.missing | found.unseen)[:, asked_for].any(axis=1)
+        broken = tuple(breaches(self.columns_, table, absent))
+        by_rule[[b.row for b in broken if b.number or self.missing == "flag"]] = True
         if by_rule.any():
             found.X[by_rule] = self.filler_.mean + FAR * self.filler_.scale
-        return replace(found, by_rule=by_rule)
+        return replace(found, by_rule=by_rule, breaches=broken)
 
     def _filled(self, table: Table, absent: Sequence[str] = (), strict: bool = True) -> Reading:
         found = self._encoder.numbers(table, absent)
