@@ -90,8 +90,28 @@ def test_contributions(model):
     labels = [label.get_text() for label in shown.ax_.get_yticklabels()]
     assert labels == [shown.explanation.view_names[v] for v in order]
     assert shown.ax_.get_title(loc="left").startswith("flagged")
+    assert shown.ax_.get_xlabel() == "contribution to the score (lower is more unusual)"
     partial = ContributionsDisplay.from_estimator(model, OTHERS, missing_views="look")
     assert len(partial.ax_.patches) == 2
+
+
+def test_the_picture_of_evidence_says_what_it_shows():
+    model = MultiKernelFisherNull(views=VIEWS).fit(TARGETS)
+    why = model.explain(OTHERS)
+    _, given = plt.subplots()
+    for ax in (why.plot(2), why.plot(2, ax=given)):
+        assert ax.get_xlabel() == "evidence against the row (higher is more unusual)"
+        bars = sorted(ax.patches, key=lambda bar: bar.get_y())
+        evidence = model.evidence(OTHERS[2:3], by="view")[0]
+        np.testing.assert_allclose([bar.get_width() for bar in bars], np.sort(evidence))
+        legend = ax.get_legend() or ax.figure.legends[0]
+        texts = [text.get_text() for text in legend.get_texts()]
+        assert "this row, more unusual than 95% of normal rows" in texts
+        assert texts[-1] == "normal rows: mean, 5% to 95%"
+        ax.figure.canvas.draw()
+        box = legend.get_window_extent()
+        assert ax.figure.bbox.contains(box.x0, box.y0)
+        assert ax.figure.bbox.contains(box.x1, box.y1)
 
 
 def test_boundary():

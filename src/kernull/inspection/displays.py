@@ -205,7 +205,7 @@ class ScoresDisplay(Display):
 
 
 class ContributionsDisplay(Display):
-    """Contributions of the views to one row's score, against normal rows.
+    """Evidence of the views against one row, or their contributions, beside normal rows.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class ContributionsDisplay(Display):
         return cls(explanation, row).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw bars by view; red where lower than 95% of normal rows."""
+        """Draw bars by view; red where more unusual than 95% of normal rows."""
         return self._drawn_on(self.explanation.plot(self.row, ax=ax))
 
 

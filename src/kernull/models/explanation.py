@@ -258,47 +258,44 @@ class Explanation:
         return as_frame(records, self.frame, ("row", *what, *numbers))
 
     def plot(self, row: int = 0, ax: Any = None) -> Any:
-        """Bars of one row's contributions by view, with the typical ones as marks; the axes."""
+        """Bars of one row by view, with normal rows as marks; returns the axes.
+
+        Bars are the evidence of each view, of models that decide by it, else its contribution.
+        """
         plt = need("matplotlib.pyplot", "plots need matplotlib: pip install kernull[plot].")
-        if ax is None:
-            _, ax = plt.subplots(figsize=(7.2, 1.5 + 0.36 * len(self.view_names)), layout="tight")
-        order = self.ranking(row)[::-1]  # the first in rank on top
-        names = [self.view_names[v] for v in order]
-        values, typical = self.by_view[row, order], self.typical_by_view[order]
-        reference = self._sum_views(self.reference)[:, order]
-        low, high = np.quantile(reference, [0.05, 0.95], axis=0)
-        for unusual, colour, label in (
-            (False, "#4878a8", "this row"),
-            (True, "#c0392b", "this row, lower than 95% of normal rows"),
+        by_evidence = self.rarity is not None
+        rank = self.shares if by_evidence else -self.surprise  # the first, as in words, on top
+        order = np.argsort(rank[row], kind="stable")
+        names, places = [self.view_names[v] for v in order], np.arange(len(order))
+        values, reference = self.by_view[row, order], self._sum_views(self.reference)[:, order]
+        what, odd = "contribution to the score (lower is more unusual)", np.less
+        if by_evidence:
+            values, reference = np.sqrt(-values), np.sqrt(-reference)
+            what, odd = "evidence against the row (higher is more unusual)", np.greater
+        (low, high), mean = np.quantile(reference, [0.05, 0.95], axis=0), reference.mean(axis=0)
+        unusual = odd(values, high if by_evidence else low)
+        whole = ax is None
+        if whole:
+            size = (7.2, 1.6 + 0.36 * len(names))
+            _, ax = plt.subplots(figsize=size, layout="constrained")
+        for mask, colour, label in (
+            (~unusual, "#4878a8", "this row"),
+            (unusual, "#c0392b", "this row, more unusual than 95% of normal rows"),
         ):
-            places = np.flatnonzero((values < low) == unusual)
-            if len(places):
-                ax.barh(places, values[places], height=0.62, color=colour, label=label)
-        ax.set_yticks(np.arange(len(names)), names)
-        ax.errorbar(
-            typical,
-            np.arange(len(names)),
-            xerr=np.maximum([typical - low, high - typical], 0.0),
-            fmt="o",
-            color="black",
-            markersize=4,
-            capsize=3,
-            linewidth=1,
-            label="normal rows: mean, 5% to 95%",
-        )
+            if mask.any():
+                ax.barh(places[mask], values[mask], height=0.62, color=colour, label=label)
+        style = {"fmt": "o", "color": "black", "markersize": 4, "capsize": 3, "linewidth": 1}
+        ends = np.maximum([mean - low, high - mean], 0.0)
+        ax.errorbar(mean, places, xerr=ends, label="normal rows: mean, 5% to 95%", **style)
+        ax.set_yticks(places, names)
+        ax.set_ylim(-0.6, len(names) - 0.4)
         ax.axvline(0.0, color="0.6", linewidth=0.8)
-        ax.set_xlabel("contribution to the score")
+        ax.set_xlabel(what)
         ax.set_title(self.words(row).split("\n", maxsplit=1)[0], fontsize="medium", loc="left")
-        # Below the axes: bars fill them.
-        ax.legend(
-            loc="upper left",
-            bbox_to_anchor=(0.0, -0.75 / (0.36 * len(names) + 0.4)),
-            ncols=3,
-            fontsize="x-small",
-            frameon=False,
-            borderaxespad=0.0,
-            columnspacing=1.2,
-        )
+        if whole:  # beside the axes, which bars fill
+            ax.figure.legend(loc="outside lower left", ncols=3, fontsize="small", frameon=False)
+        else:
+            ax.legend(loc="best", fontsize="small", framealpha=0.9, edgecolor="none")
         return ax
 
     def _is_by_rule(self, row: int) -> bool:
