@@ -63,6 +63,15 @@ def frame_library(X: Any) -> str | None:
     return str(frame.implementation) if isinstance(frame, nw.DataFrame) else None
 
 
+def row_names(X: Any) -> tuple[Any, ...] | None:
+    """What the index of a data frame calls its rows; None where it only counts them from 0."""
+    index = None if frame_library(X) is None else getattr(X, "index", None)
+    if index is None:
+        return None
+    names = [", ".join(map(str, i)) if isinstance(i, tuple) else i for i in index.tolist()]
+    return None if names == list(range(len(names))) else tuple(names)
+
+
 def as_frame(records: list[dict[str, Any]], library: str | None, names: Sequence[str]) -> Any:
     """Records with these names as a data frame of a library; as they are without one."""
     if library is None:

@@ -9,8 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from kernull import MultiKernelFisherNull, TableViews
+from kernull import MultiKernelFisherNull, TableViews, explain_columns
 from kernull.report import Judgement, render_report, save_report
 from kernull.report._content import gather
 from kernull.report._svg import bar_chart, nice_ticks
@@ -94,6 +96,33 @@ def test_one_rarity_is_told_of_a_row(fitted):
         [False] * 5,
     ]
     assert [["p = " in head for head in some] for some in heads] == [[False] * 5, [True] * 5]
+
+
+def test_a_pipeline_and_the_index_of_a_data_frame_are_taken(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"))
+    table = rows.assign(kind=rng.choice(["x", "y"], 120))
+    pipeline = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(table)
+    table.loc[7, "b"] = 9.0
+    table.index = [f"P{i}" for i in range(120)]
+    page = save_report(pipeline, table, tmp_path / "r.html").read_text(encoding="utf-8")
+    same = render_report(pipeline[1], table, table=pipeline[0], row_names=table.index)
+    assert page == same
+    assert "<strong>P7</strong>" in page
+    assert list(explain_columns(pipeline, table)["row"]) == ["P7"]
+    model = MultiKernelFisherNull().fit(rows)  # the warning on lost names would be an error
+    assert [row.name for row in gather(model, table[list("abc")]).rows] == ["P7"]
+    assert list(model.explain(table.iloc[[7, 9], :3]).table()["row"]) == ["P7", "P9"]
+    assert hasattr(model, "feature_names_in_")
+    with pytest.raises(ValueError, match="feature names"):
+        gather(model, table[list("cba")])
+    with pytest.raises(TypeError, match="pipeline of StandardScaler, MultiKernelFisherNull"):
+        gather(make_pipeline(StandardScaler(), model), rows)
+    two = (
+        rows.set_index(["a", "b"]).rename(columns={"c": "a"}).assign(b=0.0, c=rng.normal(size=120))
+    )
+    assert isinstance(model.explain(two[list("abc")]).table()["row"][0], str)
 
 
 def test_nothing_of_the_data_becomes_markup(fitted):

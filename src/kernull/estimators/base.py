@@ -19,6 +19,7 @@ from kernull._containers import (
     is_tensor,
     map_rows,
     match_container,
+    row_names,
 )
 from kernull._threads import threads_for
 from kernull._typing import Array, Mask
@@ -366,4 +367,4 @@ class AdditiveEstimator(OneClassKernelEstimator):
         missing = view_names(missing_views)
         cross, table = self._cross(self.model_, X, missing)
         found = self._without(missing).explain(cross, table)
-        return replace(found, frame=frame_library(X))
+        return replace(found, frame=frame_library(X), row_names=row_names(X))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernull._containers import as_frame, frame_library
+from kernull._containers import as_frame, frame_library, row_names
 from kernull._typing import Array
 from kernull.inspection.columns import ColumnReason, column_reasons
 from kernull.tables import Reading, Table, TableViews, as_table
@@ -214,8 +214,9 @@ def explain_columns(model: Any, X: Any, *, table: TableViews | None = None, most
     Returns
     -------
     data frame (pandas or polars, as X), or list of dict
-        With row (position, from 0), column, value, expected, low and high (the usual range for
-        rows like this), share, score, without (the score once the value is replaced) and words.
+        With row (its index in a pandas table, else its position from 0), column, value, expected,
+        low and high (the usual range for rows like this), share, score, without (the score once
+        the value is replaced) and words.
 
     Examples
     --------
@@ -229,27 +230,42 @@ def explain_columns(model: Any, X: Any, *, table: TableViews | None = None, most
     ...     print(reason["words"])
     power is 41.5; 39.9 to 40.2 is usual for rows like this; none of 200 normal rows is as far off.
     """
+    model, table = split_pipeline(model, table)
     if table is None:
-        if not (hasattr(model, "steps") and isinstance(model[0], TableViews)):
-            raise TypeError(
-                "model: expected a pipeline of TableViews and an estimator, or table= beside the "
-                "estimator."
-            )
-        table, model = model[0], model[-1]
+        raise TypeError(
+            "model: expected a pipeline of TableViews and an estimator, or table= beside the "
+            "estimator."
+        )
     model = getattr(model, "best_estimator_", model)
     rows = as_table(X).emptied(tuple(table.empty))
     reading = table.read(rows)
     scores = np.asarray(model.score_samples(reading.X))
     index = np.flatnonzero(~(scores >= model.threshold_))
     found = table_reasons(model, table, reading, rows, index.tolist(), most=most)
+    names = row_names(X) or range(len(rows))
     inner = ("number", "rows", "sure", "alike", "seen", "rule")
     records = [
-        {"row": i, **{name: value for name, value in reason.record().items() if name not in inner}}
+        {
+            "row": names[i],
+            **{name: value for name, value in reason.record().items() if name not in inner},
+        }
         for i, reasons in zip(index.tolist(), found, strict=True)
         for reason in reasons
     ]
-    names = [field.name for field in fields(TableReason) if field.name not in inner]
-    return as_frame(records, frame_library(X), ["row", *names, "words"])
+    told = [field.name for field in fields(TableReason) if field.name not in inner]
+    return as_frame(records, frame_library(X), ["row", *told, "words"])
+
+
+def split_pipeline(model: Any, table: TableViews | None) -> tuple[Any, TableViews | None]:
+    """The estimator of a pipeline of `TableViews` and an estimator, and its table."""
+    if not hasattr(model, "steps"):
+        return model, table
+    if len(model) != 2 or not isinstance(model[0], TableViews):
+        steps = ", ".join(type(step).__name__ for _, step in model.steps)
+        raise TypeError(
+            f"model: got a pipeline of {steps}; expected one of TableViews and an estimator."
+        )
+    return model[1], model[0]
 
 
 def _told(

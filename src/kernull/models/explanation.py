@@ -69,6 +69,8 @@ class Explanation:
         Rows that a rule flags whatever their values, see `flagged_by_rule`; they have no rarity.
     frame : str, optional
         The library of the data frame that was explained, which `table` makes its answer in.
+    row_names : tuple, optional
+        The index of that data frame, where it has one of its own; `table` names rows by it.
 
     Examples
     --------
@@ -99,6 +101,7 @@ class Explanation:
     extrapolated: Mask | None = None
     by_rule: Mask | None = None
     frame: str | None = None
+    row_names: tuple[Any, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -244,7 +247,7 @@ class Explanation:
                 below = int((reference[:, v] <= values[i, v]).sum())
                 records.append(
                     {
-                        "row": int(i),
+                        "row": int(i) if self.row_names is None else self.row_names[i],
                         **names,
                         "contribution": float(values[i, v]),
                         "typical": float(typical[v]),
@@ -268,12 +271,12 @@ class Explanation:
         order = np.argsort(rank[row], kind="stable")
         names, places = [self.view_names[v] for v in order], np.arange(len(order))
         values, reference = self.by_view[row, order], self._sum_views(self.reference)[:, order]
-        what, odd = "contribution to the score (lower is more unusual)", np.less
+        what = "contribution to the score (lower is more unusual)"
         if by_evidence:
             values, reference = np.sqrt(-values), np.sqrt(-reference)
-            what, odd = "evidence against the row (higher is more unusual)", np.greater
+            what = "evidence against the row (higher is more unusual)"
         (low, high), mean = np.quantile(reference, [0.05, 0.95], axis=0), reference.mean(axis=0)
-        unusual = odd(values, high if by_evidence else low)
+        unusual = values > high if by_evidence else values < low
         whole = ax is None
         if whole:
             size = (7.2, 1.6 + 0.36 * len(names))

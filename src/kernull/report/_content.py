@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_curve
 
+from kernull._containers import row_names as index_of
 from kernull._typing import Array, Mask
 from kernull.inspection import TableReason
+from kernull.inspection.findings import split_pipeline
 from kernull.metrics import auc
 from kernull.models.explanation import Explanation, n_std
 from kernull.report import _model_card as card
@@ -134,20 +137,22 @@ def gather(
     judgement: Judgement | None = None,
 ) -> Content:
     """Judge rows and collect what a report says about them; see `render_report`."""
+    model, table = split_pipeline(model, table)
     rows = None if table is None else as_table(X)
     absent = () if judgement is None else judgement.absent
     strict = judgement is None  # else rows with unreadable cells were not judged
     reading = None if table is None or rows is None else table.read(rows, absent, strict)
     numbers = np.asarray(X if reading is None else reading.X, dtype=float)
-    names = [str(i + 1) for i in range(len(numbers))]
-    names = names if row_names is None else list(map(str, row_names))
+    index = index_of(X) if row_names is None else row_names
+    names = list(map(str, range(1, len(numbers) + 1) if index is None else index))
     if len(names) != len(numbers):
         raise ValueError(f"row_names: got {len(names)} names for {len(numbers)} rows.")
     labels = None if y is None else np.asarray(y)
     if labels is not None and (len(labels) != len(numbers) or not np.isin(labels, (-1, 1)).all()):
         raise ValueError("y: expected one label per row, +1 (normal) or -1.")
     if judgement is None:
-        scores = np.asarray(model.score_samples(numbers))
+        named = table is None and hasattr(X, "columns")  # names are compared with the model's
+        scores = np.asarray(model.score_samples(X if named else numbers))
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
             raise ValueError(
@@ -156,6 +161,10 @@ def gather(
         p_values = np.asarray(model.calibration_.p_values(scores))
         judgement = Judgement(scores, p_values, scores < model.threshold_, [""] * len(scores))
     scores, flagged = judgement.scores, judgement.flagged
+    labelled = card.names_of_columns(model, column_names)
+    if hasattr(model, "feature_names_in_"):  # rows have no names from here on
+        model = copy(model)
+        del model.feature_names_in_
     judged = np.isfinite(scores)
     order = np.argsort(scores, kind="stable")  # rows without a score come last
     order = order[flagged[order]][:max_rows]
@@ -163,7 +172,6 @@ def gather(
     why = model.explain(numbers[shown]) if can_explain(model) and len(shown) else None
     if why is not None and reading is not None:
         why = why.flagged_by_rule(reading.by_rule[shown])
-    labelled = card.names_of_columns(model, column_names)
     columns = reasons_of(model, numbers, shown, flagged, labelled, table, reading, rows)
     some = labels[judged] if labels is not None else None
     edges, series, outline = _distribution(model, scores[judged], flagged[judged], some)
@@ -205,7 +213,7 @@ def gather(
         labels=None if some is None else _labelled(some, scores[judged], flagged[judged]),
         parameters=tuple((k, repr(v)) for k, v in sorted(model.get_params().items())),
         versions=card.versions(),
-        columns=card.columns_of(model, column_names),
+        columns=card.columns_of(model, labelled),
         cautions=card.cautions(model),
         by_evidence=bool(card.say_by_view(model)),
         reads_table=table is not None,

@@ -86,8 +86,7 @@ def names_of_columns(model: Any, names: Sequence[str] | None) -> list[str]:
     return [f"x{i}" for i in range(model.n_features_in_)] if known is None else list(known)
 
 
-def columns_of(model: Any, names: Sequence[str] | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    labels = names_of_columns(model, names)
+def columns_of(model: Any, labels: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     # A view in several scalings is one view.
     columns = {v.name: tuple(str(labels[i]) for i in v.columns) for v in model.bank_.views}
     return tuple(columns.items())

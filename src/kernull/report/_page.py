@@ -44,7 +44,7 @@ def render_report(
     Parameters
     ----------
     model : fitted estimator
-        Any estimator of kernull that was fitted on a table.
+        Any estimator of kernull that was fitted on a table, or a pipeline of TableViews and one.
     X : table of shape (m, d)
         Rows to judge.
     y : array of shape (m,), optional
@@ -52,7 +52,8 @@ def render_report(
     title, subtitle : str
         Heading of the page, and a line below it.
     row_names : sequence of str, optional
-        Names of the rows; their numbers (from 1) by default.
+        Names of the rows; by default the index of a pandas table that has one of its own, else
+        their numbers from 1.
     column_names : sequence of str, optional
         Names of the columns; the model's own by default.
     model_path : str
@@ -96,7 +97,7 @@ def save_report(model: Any, X: Any, path: str | os.PathLike[str], **options: Any
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted estimator, or pipeline of TableViews and one
     X : table of shape (m, d)
         Rows to judge.
     path : path-like
