@@ -1,4 +1,4 @@
-r"""The quadratic programme inside SVDD and the one-class SVM, solved by scikit-learn's libsvm.
+r"""What SVDD and the one-class SVM share: a quadratic programme, solved by scikit-learn's libsvm.
 
 .. math:: \min_a \tfrac12 a'Qa \quad\text{subject to}\quad 0 \le a_i \le 1/(\nu n),\; 1'a = 1
 
@@ -15,6 +15,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.svm import OneClassSVM
 
 from kernull._typing import Array, Mask
+from kernull.problems.base import Evaluation
 from kernull.stacks import DenseStack
 
 try:  # what OneClassSVM calls; below a few hundred rows its own checks take most of the time
@@ -26,6 +27,8 @@ except ImportError:  # scikit-learn promises it to nobody
 _TOLERANCE = 1e-9
 #: libsvm's steps: on kernels of low rank its rounding keeps it from ever reaching the tolerance.
 _STEPS, _STEPS_A_ROW = 20_000, 20
+#: Squared radii below this share of the largest k(x, x) are rounding: the rows coincide.
+_ROUNDING = 1e-12
 
 
 def check_nu(nu: Any) -> float:
@@ -40,11 +43,18 @@ def check_nu(nu: Any) -> float:
 
 
 class CappedProblem:
-    """What the two problems share: a stack of kernels, nu, and how exactly F is known."""
+    r"""The problem :math:`F(b) = \max_a \sum_j b_j [a'd_j - \tfrac c2 a'K_j a]` over such a.
+
+    c = 1 and d = 0 are the one-class SVM, c = 2 and the kernels' diagonals SVDD.
+    """
+
+    quadratic: float
+    """c"""
 
     def __init__(self, stack: DenseStack, nu: Any) -> None:
         self.stack = stack
         self.nu = check_nu(nu)
+        self.diagonal = np.zeros((stack.J, stack.n))
         self.n_evaluations = 0
         # That of libsvm's answers, or of the kernels if that is worse.
         self.precision = 1e-8 if stack.dtype == np.float64 else 3e-7
@@ -53,6 +63,44 @@ class CappedProblem:
     def J(self) -> int:
         """Number of kernels."""
         return self.stack.J
+
+    def _solve(self, K: Array, d: Array) -> Array:
+        """The coefficients a of a combined kernel."""
+        return solve_capped(K, self.nu)
+
+    def inner(self, weights: Array) -> Array:
+        """The coefficients a at b."""
+        return self._solve(self.stack.combine(weights), weights @ self.diagonal)
+
+    def plane(self, a: Array) -> Array:
+        """u(a) for any feasible a: F(b) >= -b'u(a) for all b."""
+        return self._plane(a, self.stack.products(a))
+
+    def _plane(self, a: Array, Ka: Array) -> Array:
+        return np.asarray(0.5 * self.quadratic * Ka @ a - self.diagonal @ a)
+
+    def evaluate(self, weights: Array) -> Evaluation:
+        """Value, gradient and curvature at b, from one run of libsvm and one pass."""
+        weights = np.asarray(weights, dtype=float)
+        self.n_evaluations += 1
+        K, d = self.stack.combine(weights), weights @ self.diagonal
+        a = self._solve(K, d)
+        Ka = self.stack.products(a)
+        # What each kernel pulls the rows with; the inner gradient is c times its sum.
+        pull = Ka - self.diagonal / self.quadratic
+        u = self._plane(a, Ka)
+        value = -float(weights @ u) + slack(self.quadratic * (weights @ pull), a, self.nu)
+        floor = _ROUNDING * float(d.max())
+
+        def lower_bound(support: float) -> float:
+            return -support if abs(support) > floor else 0.0
+
+        def second_order() -> Array:
+            free = free_rows(a, self.nu)
+            return self.quadratic * curvature(K[np.ix_(free, free)], pull[:, free].T)
+
+        value = value if abs(value) > floor else 0.0
+        return Evaluation(weights, value, u, a, lower_bound, second_order)
 
 
 class _QuietSVM(OneClassSVM):
@@ -115,6 +163,17 @@ def free_rows(a: Array, nu: float) -> Mask:
     """Rows strictly between their bounds: those on the boundary of the description."""
     cap = 1.0 / (nu * len(a))
     return np.asarray((a > 1e-9 * cap) & (a < (1.0 - 1e-9) * cap))
+
+
+def boundary(g: Array, a: Array, nu: float) -> float:
+    """Mean of g over the free rows, or the middle of what the bounded rows allow, as libsvm's."""
+    free = free_rows(a, nu)
+    if free.any():
+        return float(g[free].mean())
+    outside = a > 0.5 / (nu * len(a))
+    low = float(g[outside].max())
+    # With nu = 1 every row is outside, and any rho beyond the last of them would do.
+    return low if outside.all() else 0.5 * (low + float(g[~outside].min()))
 
 
 def curvature(K: Array, V: Array) -> Array:

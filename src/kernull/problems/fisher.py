@@ -27,8 +27,6 @@ from kernull.stacks.dense import smallest_ritz_value
 
 #: Squares of the coefficients, which are about 1 / ridge, must be numbers above 0.
 MAX_RIDGE = 1e140
-
-
 #: Columns of an inverse that are worked out at a time.
 BLOCK_COLUMNS = 128
 

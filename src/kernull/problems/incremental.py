@@ -27,15 +27,6 @@ class RidgeInverse:
     Objects are immutable: `append` and `remove` give new ones, so that a step which fails
     leaves nothing half done.
 
-    Parameters
-    ----------
-    inverse : array of shape (n, n)
-        G, symmetric.
-    ridge : float
-        The absolute ridge rho.
-    row_weight : array of shape (n,)
-        The diagonal of W.
-
     Examples
     --------
     >>> import numpy as np
@@ -63,7 +54,16 @@ class RidgeInverse:
         """From K_b itself, by one factorisation; ``overwrite`` lets it work in place."""
         kernel = kernel if overwrite else kernel.copy()
         w = np.ones(len(kernel)) if row_weight is None else np.asarray(row_weight, dtype=float)
-        inverse = _inverted(_factorise(kernel, ridge, w))
+        kernel.flat[:: len(kernel) + 1] += ridge / w
+        # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
+        with threads_of_lapack(len(kernel)):
+            factor, info = dpotrf(kernel.T, lower=1, overwrite_a=1)
+            if info != 0:
+                raise InvalidKernelError(
+                    "kernels: the weighted sum of the kernels plus the ridge is not positive "
+                    "definite; check the kernels, or raise delta."
+                )
+            inverse = dpotri(factor, lower=1, overwrite_c=1)[0]  # of a factor: cannot fail
         return cls(_mirrored(inverse), float(ridge), w)
 
     @property
@@ -123,29 +123,6 @@ class RidgeInverse:
         out = self.inverse[np.ix_(keep, keep)]
         out -= side.T @ cho_solve(factor, side, check_finite=False)
         return RidgeInverse(out, self.ridge, self.row_weight[keep])
-
-
-def _factorise(kernel: Array, ridge: float, row_weight: Array) -> Array:
-    """Lower factor of rho W^-1 + K_b, in place."""
-    kernel.flat[:: len(kernel) + 1] += ridge / row_weight
-    # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
-    with threads_of_lapack(len(kernel)):
-        factor, info = dpotrf(kernel.T, lower=1, overwrite_a=1)
-    if info != 0:
-        raise InvalidKernelError(
-            "kernels: the weighted sum of the kernels plus the ridge is not positive definite; "
-            "check the kernels, or raise delta."
-        )
-    return np.asarray(factor)
-
-
-def _inverted(factor: Array) -> Array:
-    """Lower triangle of the inverse from the lower factor, in place."""
-    with threads_of_lapack(len(factor)):
-        inverse, info = dpotri(factor, lower=1, overwrite_c=1)
-    if info != 0:  # cannot happen after a successful factorisation
-        raise LinAlgError(f"dpotri failed with code {info}")
-    return np.asarray(inverse)
 
 
 def _mirrored(lower: Array) -> Array:

@@ -13,16 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from kernull._typing import Array
-from kernull.problems._quadratic import CappedProblem, curvature, free_rows, slack, solve_capped
-from kernull.problems.base import Evaluation
-from kernull.problems.ocsvm import boundary
+from kernull.problems._quadratic import CappedProblem, boundary, solve_capped
 from kernull.stacks import DenseStack
-
-#: Squared radii below this share of the largest k(x, x) are rounding: the rows coincide.
-_ROUNDING = 1e-12
 
 
 class SVDDProblem(CappedProblem):
@@ -58,44 +51,15 @@ class SVDDProblem(CappedProblem):
     array([0., 1.])
     """
 
+    quadratic = 2.0
+
     def __init__(self, stack: DenseStack, nu: Any) -> None:
         super().__init__(stack, nu)
         self.diagonal = stack.diagonal()
 
-    def inner(self, weights: Array) -> Array:
-        """The coefficients a at d."""
-        return self._solve(self.stack.combine(weights), weights @ self.diagonal)
-
-    def _solve(self, K: Array, k: Array) -> Array:
-        Q = K - 0.5 * k[:, None] - 0.5 * k[None, :] + float(k.mean())
+    def _solve(self, K: Array, d: Array) -> Array:
+        Q = K - 0.5 * d[:, None] - 0.5 * d[None, :] + float(d.mean())
         return solve_capped(Q, self.nu)
-
-    def plane(self, a: Array) -> Array:
-        """u(a) for any feasible a: F(d) >= -d'u(a) for all d."""
-        return np.asarray(self.stack.products(a) @ a - self.diagonal @ a)
-
-    def evaluate(self, weights: Array) -> Evaluation:
-        """Value, gradient and curvature at d, from one run of libsvm and one pass."""
-        weights = np.asarray(weights, dtype=float)
-        self.n_evaluations += 1
-        K, k = self.stack.combine(weights), weights @ self.diagonal
-        a = self._solve(K, k)
-        Ka = self.stack.products(a)
-        # The pull k_j/2 - K_j a of each kernel on the rows; the inner gradient is twice its sum.
-        pull = 0.5 * self.diagonal - Ka
-        u = Ka @ a - self.diagonal @ a
-        floor = _ROUNDING * float(k.max())
-        value = -float(weights @ u) + slack(-2.0 * (weights @ pull), a, self.nu)
-
-        def lower_bound(support: float) -> float:
-            return -support if abs(support) > floor else 0.0
-
-        def second_order() -> Array:
-            free = free_rows(a, self.nu)
-            return 2.0 * curvature(K[np.ix_(free, free)], pull[:, free].T)
-
-        value = value if value > floor else 0.0
-        return Evaluation(weights, value, u, a, lower_bound, second_order)
 
     def sphere(self, weights: Array, a: Array) -> tuple[float, float]:
         """Squared radius R^2 of the description, and a'K_d a, the squared norm of its centre."""

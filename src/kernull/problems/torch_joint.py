@@ -28,15 +28,9 @@ LIKE_SIZE = 0.8
 class BatchedJointFisherProblem(JointFisherProblem):
     """`JointFisherProblem` whose tasks' kernels are tensors, evaluated batch by batch.
 
-    Parameters
-    ----------
-    tasks : sequence of FisherProblem
-        One a task, over `TorchDenseStack` of one device and type.
-
-    Notes
-    -----
-    Kernels are kept in their own type; systems are formed, factorised and solved in float64, as on
-    the host. What comes back are NumPy arrays of a few numbers per row.
+    Each task has a `TorchDenseStack` of one device and type. Kernels are kept in their own type;
+    systems are formed, factorised and solved in float64, as on the host. What comes back are NumPy
+    arrays of a few numbers per row.
 
     Examples
     --------
