@@ -8,11 +8,7 @@ from kernull._typing import Array
 
 
 class Ball(Protocol):
-    """A convex set of weights b >= 0.
-
-    Some can do more, which the solvers that need it ask for: `QuadraticBall`, `KloftBall`,
-    `ConvexBall`.
-    """
+    """A convex set of weights b >= 0; some can do more, which solvers ask for: see below."""
 
     @property
     def polyhedral(self) -> bool:

@@ -90,13 +90,7 @@ class LpBall:
 
     def cvxpy_constraints(self, b: Any) -> list[Any]:
         """Constraints on a cvxpy variable."""
-        import cvxpy as untyped
-
-        cvxpy: Any = untyped
-
-        if self.polyhedral or self._uniform_only:
-            return [b >= 0, cvxpy.norm(b, 1 if self.polyhedral else "inf") <= 1]
-        return [b >= 0, cvxpy.pnorm(b, self.p, approx=False) <= 1]
+        return [b >= 0, convex_norm(b, self.p) <= 1]
 
     def minimise_model(self, u: Array, H: Array, b: Array, tol: float = 0.0) -> Array:
         """Minimise m(c) = -u'(c - b) + (c - b)'H(c - b)/2 over the sphere c >= 0, ||c||_p = 1.
@@ -120,3 +114,12 @@ class LpBall:
 
     def _sphere(self, J: int) -> Sphere:
         return Sphere(self.p, self.p, np.zeros(J, dtype=np.intp))
+
+
+def convex_norm(x: Any, p: float) -> Any:
+    """The p-norm of a cvxpy expression."""
+    import cvxpy
+
+    if p < P_ONE or p > P_INF:
+        return cvxpy.norm(x, 1 if p < P_ONE else "inf")
+    return cvxpy.pnorm(x, p, approx=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernull._typing import Array
 from kernull.balls._sphere import P_INF, P_ONE, Sphere, minimise_on_sphere
-from kernull.balls.lp import LpBall
+from kernull.balls.lp import LpBall, convex_norm
 
 
 class MixedBall:
@@ -142,16 +142,11 @@ class MixedBall:
 
     def cvxpy_constraints(self, b: Any) -> list[Any]:
         """Constraints on a cvxpy variable."""
-        import cvxpy as untyped
+        import cvxpy as cp
 
-        cvxpy: Any = untyped
-        s = cvxpy.Variable(len(self._members))
-        inner = [
-            constraint
-            for g, members in enumerate(self._members)
-            for constraint in (_norm(cvxpy, b[members], self.r) <= s[g],)
-        ]
-        return [b >= 0, *inner, _norm(cvxpy, s, self.p) <= 1]
+        s: Any = cp.Variable(len(self._members))
+        inner = [convex_norm(b[rows], self.r) <= s[g] for g, rows in enumerate(self._members)]
+        return [b >= 0, *inner, convex_norm(s, self.p) <= 1]
 
     def minimise_model(self, u: Array, H: Array, b: Array, tol: float = 0.0) -> Array:
         """Minimise -u'(c - b) + (c - b)'H(c - b)/2 over the boundary; see `LpBall`."""
@@ -182,9 +177,3 @@ def _within_ball(r: float) -> LpBall:
         return LpBall(r)
     except ValueError:
         raise ValueError(f"r: got {r!r}; expected a number in [1, inf].") from None
-
-
-def _norm(cvxpy: Any, x: Any, p: float) -> Any:
-    if p < P_ONE or p > P_INF:
-        return cvxpy.norm(x, 1 if p < P_ONE else "inf")
-    return cvxpy.pnorm(x, p, approx=False)

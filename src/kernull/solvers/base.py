@@ -77,14 +77,14 @@ class Tracker:
     callback: Callable[[Record], None] | None = None
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
-    _best_gap: float = np.inf
+    best_gap: float = np.inf
     _coef: Array | None = None
 
     def see(self, point: Evaluation, *, step: bool = True) -> float:
         """Let a point be the result if it is the best, and a step of the history; its gap."""
         gap = relative_gap(point, self.ball.support(point.u))
         if self.best is None or point.value <= self.best.value or gap <= self.tol:
-            self.best, self._best_gap = point, gap
+            self.best, self.best_gap = point, gap
         if not step:
             return gap
         change = np.nan if self._coef is None else float(np.linalg.norm(point.coef - self._coef))
@@ -98,20 +98,18 @@ class Tracker:
     def result(self, solver: str, *, warn: bool = True, advice: str | None = None) -> Result:
         """The best point as a result; warns, with advice, when its gap is above the tolerance.
 
-        By default to use ``solver="auto"``, unless this solver is what that stands for.
-
         A solver inside another one does not ``warn``: the outer certificate speaks for the whole.
         (Filters would not do: they belong to the process, and threads would undo each other's.)
         """
         assert self.best is not None
-        converged = self._best_gap <= self.tol
+        converged = self.best_gap <= self.tol
         if warn and not converged:
             if advice is None:
                 other = "" if solver in AUTOMATIC else ", or use solver='auto'"
                 advice = f"Raise max_iter, tol or delta{other}."
             _quiet.warn(
                 f"solver={solver!r} stopped after {len(self.history)} iterations with a relative "
-                f"duality gap of {self._best_gap:.2g}, above tol={self.tol:.2g}: the weights are "
+                f"duality gap of {self.best_gap:.2g}, above tol={self.tol:.2g}: the weights are "
                 f"not optimal. {advice}",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -120,7 +118,7 @@ class Tracker:
             weights=self.best.weights,
             coef=self.best.coef,
             value=float(self.best.value),
-            gap=float(self._best_gap),
+            gap=float(self.best_gap),
             n_iter=len(self.history),
             converged=converged,
             solver=solver,
@@ -291,11 +289,9 @@ def iterations_shown(
     With ``verbose=0`` only the logger ``kernull`` hears of it; with 1 there is a line on stderr,
     renewed with each iteration on a terminal, and a line per iteration elsewhere.
     """
-    if isinstance(verbose, bool | int) and verbose >= 0:
-        heard = LOGGER.isEnabledFor(logging.INFO)
-    else:
+    if not isinstance(verbose, bool | int) or verbose < 0:
         raise ValueError(f"verbose: got {verbose!r}; expected 0 (silent) or 1 (show progress).")
-    if not verbose and not heard:
+    if not verbose and not LOGGER.isEnabledFor(logging.INFO):
         yield None
         return
     count, start = 0, monotonic()
@@ -310,7 +306,7 @@ def iterations_shown(
         return
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
     with console.status(f"{what}: first iteration") as status:
 
         def tell(record: Record) -> None:
@@ -319,12 +315,7 @@ def iterations_shown(
             if console.is_terminal:
                 status.update(text)
             else:
-                console.print(text, markup=False, highlight=False, soft_wrap=True)
+                console.print(text)
 
         yield tell
-    console.print(
-        f"{what}: {count} iterations in {monotonic() - start:.1f} s",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+    console.print(f"{what}: {count} iterations in {monotonic() - start:.1f} s")

@@ -16,7 +16,7 @@ best point known (the in-out rule, which keeps cutting planes from jumping about
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -24,7 +24,7 @@ from scipy.optimize import linprog
 from kernull._typing import Array
 from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
-from kernull.problems import Evaluation, Problem
+from kernull.problems import Evaluation
 from kernull.solvers import newton
 from kernull.solvers.base import Result, Tracker
 
@@ -36,85 +36,57 @@ STEP = 0.5
 CUTTING_STEPS = 5
 
 
-class PlaneProblem(Problem, Protocol):
-    """A problem whose inner solutions are planes through the origin below F."""
-
-    def plane(self, a: Array) -> Array:
-        """u(a), with F(b) >= -b'u(a) for all b >= 0."""
-        ...
-
-
-class _Recorder:
-    """The problem, keeping all it evaluated."""
-
-    def __init__(self, problem: PlaneProblem) -> None:
-        self._problem = problem
-        self.points: list[Evaluation] = []
-        self.n_evaluations = 0
-        self.precision: float = getattr(problem, "precision", 1e-14)
-
-    @property
-    def J(self) -> int:
-        return self._problem.J
-
-    def evaluate(self, weights: Array) -> Evaluation:
-        point = self._problem.evaluate(weights)
-        self.n_evaluations += 1
-        self.points.append(point)
-        return point
-
-
 def solve(
-    problem: PlaneProblem, ball: QuadraticBall, tracker: Tracker, weights: Array, max_iter: int
+    problem: Any, ball: QuadraticBall, tracker: Tracker, weights: Array, max_iter: int
 ) -> Result:
-    """Minimise F over a polyhedral set of weights; see the module's text."""
+    """Minimise F over a polyhedral set of weights; see the module's text.
+
+    The problem's ``plane(a)`` is u(a), with F(b) >= -b'u(a) for all b >= 0.
+    """
     if not ball.polyhedral:
         raise MissingCapabilityError(
             f"solver='cutting-plane' needs weights on the simplex; on {ball!r} F is smooth: use "
             "solver='auto'."
         )
-    recorder, planes = _Recorder(problem), None
+    planes = _Planes(problem, ball)
     while (left := max_iter - len(tracker.history)) > 0:
         inner = Tracker(ball, tracker.tol, tracker.callback)
         first, steps = ball.normalise(weights), min(NEWTON_STEPS, left)
-        result = newton.solve(recorder, ball, inner, first, steps, warn=False)
+        result = newton.solve(planes, ball, inner, first, steps, warn=False)
         tracker.history += result.history
         if result.converged:
             history = tuple(tracker.history)
             return replace(result, n_iter=len(history), history=history)
-        planes = planes or _Planes(problem, ball)
-        planes.take(recorder)
-        point = planes.certified()
-        tracker.see(point, step=False)  # there may be no step left
+        tracker.see(planes.certified(), step=False)  # there may be no step left
         for _ in range(min(CUTTING_STEPS, max_iter - len(tracker.history))):
             goal = planes.mix()
             if tracker.see(planes.certified()) <= tracker.tol:
                 return tracker.result("cutting-plane")
-            assert planes.best is not None
-            recorder.evaluate(planes.best.weights + STEP * (goal - planes.best.weights))
-            planes.take(recorder)
-        assert planes.best is not None
+            best = planes.best.weights
+            planes.evaluate(best + STEP * (goal - best))
         weights = planes.best.weights
     return tracker.result("cutting-plane")
 
 
 class _Planes:
-    """All planes below F seen so far, the best point, and the best lower bound."""
+    """The problem, with all planes below F seen so far, its best point and lower bound."""
 
-    def __init__(self, problem: PlaneProblem, ball: QuadraticBall) -> None:
+    best: Evaluation
+
+    def __init__(self, problem: Any, ball: QuadraticBall) -> None:
         self.problem, self.ball = problem, ball
+        self.J, self.precision = problem.J, getattr(problem, "precision", 1e-14)
+        self.n_evaluations = 0
         self.planes: list[Array] = []
         self.solutions: list[Array] = []
-        self.best: Evaluation | None = None
         self.lower = -np.inf
 
-    def take(self, recorder: _Recorder) -> None:
-        """Add what was evaluated since the last time."""
-        for point in recorder.points:
-            self._add(point.u, point.coef, point)
-            if self.best is None or point.value < self.best.value:
-                self.best = point
-        recorder.points.clear()
+    def evaluate(self, weights: Array) -> Evaluation:
+        point: Evaluation = self.problem.evaluate(weights)
+        if not self.planes or point.value < self.best.value:
+            self.best = point
+        self._add(point.u, point.coef, point)
+        return point
 
     def _add(self, u: Array, a: Array, point: Evaluation) -> None:
         self.planes.append(u)
@@ -123,7 +95,6 @@ class _Planes:
 
     def mix(self) -> Array:
         """Solve the programme, add its mixture, and return where it would look next."""
-        assert self.best is not None
         goal, mixture = _programme(np.array(self.planes))
         a = np.asarray(mixture @ np.array(self.solutions))
         self._add(self.problem.plane(a), a, self.best)
@@ -131,7 +102,6 @@ class _Planes:
 
     def certified(self) -> Evaluation:
         """The best point with the best lower bound, whatever its own coefficients certify."""
-        assert self.best is not None
         return replace(self.best, lower_bound=lambda _: self.lower)
 
 

@@ -23,12 +23,7 @@ MOVED = 0.1
 class NystroemPreconditioner:
     """An approximate inverse of rho I + K_b for any weights b, from a few rows of the kernels.
 
-    Parameters
-    ----------
-    problem : FisherProblem
-    landmarks : int
-        Rows to draw; memory is J x landmarks x n, on devices landmarks x n.
-    random_state : int
+    Memory is J x landmarks x n, on devices landmarks x n.
 
     Examples
     --------
@@ -41,8 +36,8 @@ class NystroemPreconditioner:
     True
     """
 
-    def __init__(self, problem: FisherProblem, landmarks: int = 200, random_state: int = 0) -> None:
-        rng = np.random.default_rng(random_state)
+    def __init__(self, problem: FisherProblem, landmarks: int = 200) -> None:
+        rng = np.random.default_rng(0)
         self.index = np.sort(rng.choice(problem.n, min(landmarks, problem.n), replace=False))
         #: On a device, where the stack knows how.
         self._there: Any = None

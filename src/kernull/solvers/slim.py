@@ -19,6 +19,8 @@ how far slimming led away from the plain optimum.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull._quiet import warn
@@ -56,18 +58,17 @@ def solve(
     def objective(e: Evaluation) -> float:
         return float(e.value) - price * effective_share(e.coef)
 
-    stopped = False
+    stopped = True
     for _ in range(max_iter):
         if tracker.see(point) <= tol:
-            stopped = True
             break
         trials = [problem.evaluate(b) for b in _candidates(point, ball)]
         best = min(trials, key=objective)
         if objective(best) >= objective(point) - tol * price:
-            stopped = True
             break
         point = best
-    if not stopped:
+    else:
+        stopped = False
         tracker.see(point)
         warn(
             f"solver='slim' stopped after {max_iter} iterations while its objective was still "
@@ -75,16 +76,8 @@ def solve(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return Result(
-        weights=point.weights,
-        coef=point.coef,
-        value=float(point.value),
-        gap=tracker.history[-1].gap,
-        n_iter=len(tracker.history),
-        converged=stopped,
-        solver="slim",
-        history=tuple(tracker.history),
-    )
+    tracker.best, tracker.best_gap = point, tracker.history[-1].gap  # best by this objective
+    return replace(tracker.result("slim", warn=False), converged=stopped)
 
 
 def _candidates(point: Evaluation, ball: QuadraticBall) -> list[Array]:
