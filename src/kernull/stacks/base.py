@@ -52,11 +52,8 @@ class StackShape:
     """Sizes of a stack from its ``shape`` and its factors."""
 
     scale: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n); m = n where the rows on the left are the training rows."""
-        raise NotImplementedError
+    shape: tuple[int, int]
+    """(m, n); m = n where the rows on the left are the training rows."""
 
     @property
     def n(self) -> int:

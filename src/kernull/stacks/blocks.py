@@ -43,12 +43,8 @@ class BlockDiagonalStack(StackShape):
         self.slices = tuple(
             slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)
         )
+        self.shape = (ends[-1], ends[-1])
         self.scale = np.ones(counts[0])  # each block applies its own
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, n)."""
-        return (int(self.slices[-1].stop),) * 2
 
     def products(self, V: Array) -> Array:
         """K_j V for every j: (n,) -> (J, n), (n, k) -> (J, n, k)."""
@@ -60,13 +56,13 @@ class BlockDiagonalStack(StackShape):
     @property
     def combine(self) -> Callable[[Array], Array]:
         """Sum of b_j K_j as one n x n matrix; there where every task's stack offers it."""
-        if not all(hasattr(block, "combine") for block in self.blocks):
-            raise AttributeError("combine: one of the tasks never forms an n x n matrix.")
-        return self._combine
-
-    def _combine(self, weights: Array) -> Array:
         blocks: Any = self.blocks
-        return np.asarray(block_diag(*(block.combine(weights) for block in blocks)))
+        calls = [block.combine for block in blocks]  # no attribute where one never forms it
+
+        def combined(weights: Array) -> Array:
+            return np.asarray(block_diag(*(call(weights) for call in calls)))
+
+        return combined
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i), of shape (J, n)."""

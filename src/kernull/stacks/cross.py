@@ -97,11 +97,10 @@ class CrossKernels(SweptStack):
         self.bank = bank
         self.X = X
         self.scale = np.ones(bank.J) if scale is None else np.asarray(scale, dtype=float)
+        self.shape = (len(X), bank.n)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        return len(self.X), self.bank.n
+    def _like(self, bank: KernelSet, scale: Array | None) -> CrossKernels:
+        return CrossKernels(bank, self.X, scale)
 
     def chunks(self, kernels_at_once: int = 1) -> Iterator[slice]:
         """Slices of rows such that so many kernels' chunks fit `CHUNK_BYTES`."""
@@ -132,11 +131,11 @@ class CrossKernels(SweptStack):
 
     def columns(self, index: Any) -> CrossKernels:
         """The stack against some of the training rows."""
-        return CrossKernels(self.bank.take(index), self.X, self.scale)
+        return self._like(self.bank.take(index), self.scale)
 
     def against(self, bank: KernelSet) -> CrossKernels:
         """The same new rows against the rows of another set."""
-        return CrossKernels(bank, self.X)
+        return self._like(bank, None)
 
     def combine(self, weights: Array) -> Array:
         """Sum of b_j K_j, of shape (m, n): meant for few new rows."""
@@ -161,4 +160,4 @@ class CrossKernels(SweptStack):
 
     def select(self, mask: Mask) -> CrossKernels:
         """The stack of some of the kernels."""
-        return CrossKernels(self.bank.select(mask), self.X, self.scale[mask])
+        return self._like(self.bank.select(mask), self.scale[mask])

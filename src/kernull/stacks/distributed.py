@@ -53,6 +53,7 @@ class DistributedStack(SweptStack):
         self.scale = np.ones(bank.J) if scale is None else np.asarray(scale, dtype=float)
         self.dtype = np.dtype(dtype)
         self.timeout = timeout
+        self.shape = (bank.n, bank.n)
         threads = self._wait_for_workers()
         tasks = TASKS_A_THREAD * threads
         blocks = math.ceil((math.sqrt(8 * tasks + 1) - 1) / 2)  # b (b + 1) / 2 >= tasks
@@ -62,18 +63,13 @@ class DistributedStack(SweptStack):
     def __repr__(self) -> str:
         return f"DistributedStack(J={self.J}, n={self.n}, client={self.client!r})"
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, n)."""
-        return self.bank.n, self.bank.n
-
     def diagonal(self) -> Array:
         """k_j(x_i, x_i), of shape (J, n)."""
-        return self._local.diagonal()
+        return self._unscaled.diagonal() * self.scale[:, None]
 
     def rows(self, index: Any) -> Array:
         """Rows of every kernel, of shape (J, len(index), n); few, so evaluated here."""
-        return self._local.rows(index)
+        return self._unscaled.rows(index) * self.scale[:, None, None]
 
     def select(self, kernels: Any) -> DistributedStack:
         """The stack of some of the kernels."""
@@ -85,11 +81,6 @@ class DistributedStack(SweptStack):
             dtype=self.dtype,
             timeout=self.timeout,
         )
-
-    @property
-    def _local(self) -> TiledStack:
-        self._unscaled.scale = self.scale
-        return self._unscaled
 
     @cached_property
     def _unscaled(self) -> TiledStack:

@@ -16,13 +16,9 @@ def read_precomputed(
     X: Any, *, n: int | None = None, J: int | None = None, dtype: Any = np.float64
 ) -> DenseStack:
     """A validated stack from an array (J, n, n), an (n, n) matrix, or a stack."""
-    if isinstance(X, DenseStack):
-        stack = X
-    else:
-        if issparse(X):
-            raise TypeError("X: sparse kernels are not supported; pass X.toarray().")
-        values = np.asarray(X)
-        stack = DenseStack(values[None] if values.ndim == 2 else values)
+    if issparse(X):
+        raise TypeError("X: sparse kernels are not supported; pass X.toarray().")
+    stack = _stack_of(X)
     if stack.dtype != dtype:
         values = stack.kernels.astype(dtype)
         stack = DenseStack(values, stack.scale, stack.own_diagonal, stack.names)
@@ -34,15 +30,18 @@ def read_precomputed(
 
 def with_diagonal(X: Any) -> DenseStack:
     """Square kernels of the training rows as a stack that keeps k(x, x) when it is sliced."""
-    if isinstance(X, DenseStack):
-        stack = X
-    else:
-        values = np.asarray(X)
-        stack = DenseStack(values[None] if values.ndim == 2 else values)
+    stack = _stack_of(X)
     if stack.own_diagonal is not None:
         return stack
     own = np.einsum("jii->ji", stack.kernels)
     return DenseStack(stack.kernels, stack.scale, own, stack.names)
+
+
+def _stack_of(X: Any) -> DenseStack:
+    if isinstance(X, DenseStack):
+        return X
+    values = np.asarray(X)
+    return DenseStack(values[None] if values.ndim == 2 else values)
 
 
 def with_scale(stack: DenseStack, scale: Array | None) -> DenseStack:

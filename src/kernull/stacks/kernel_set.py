@@ -21,14 +21,6 @@ from kernull.stacks.weighted import WeightedSum
 from kernull.views import ViewScaler, read_scalings
 from kernull.views.scaling import constant_columns
 
-__all__ = [
-    "KernelSet",
-    "ScaledView",
-    "no_squares",
-    "parse_widths",
-    "report_dropped",
-]
-
 #: Values of a view; their squares, and sums of these over all columns, must be numbers.
 LARGEST = 1e140
 
@@ -203,7 +195,10 @@ class KernelSet:
         used = weights > 0
         bank, b = self.select(used), weights[used]
         if X is not None:
-            return _weighted_sum(b, bank.matrices(X), (len(X), self.n))
+            total, part = np.zeros((2, len(X), self.n))
+            for j, K in bank.matrices(X):
+                total += np.multiply(K, b[j], out=part)  # K may belong to the user's function
+            return np.asarray(total)
         out, start = WeightedSum(self.n), 0
         for view in bank.views:
             out.add(view, b[start : start + len(view.kernels)])
@@ -216,12 +211,9 @@ class KernelSet:
 
     def extend(self, X: Array) -> KernelSet:
         """The same scaling, kernels and widths with more training rows, added at the end."""
-        return replace(
-            self,
-            views=tuple(
-                replace(v, train=np.concatenate([v.train, v.transform(X)])) for v in self.views
-            ),
-        )
+        more = [np.concatenate([v.train, v.transform(X)]) for v in self.views]
+        pairs = zip(self.views, more, strict=True)
+        return replace(self, views=tuple(replace(v, train=rows) for v, rows in pairs))
 
     def select(self, mask: Mask) -> KernelSet:
         """The bank of some of the kernels, in the same order."""
@@ -234,6 +226,32 @@ class KernelSet:
                 kept.append(replace(view, kernels=kernels))
         names = tuple(n for n, keep in zip(self.kernel_names, mask, strict=True) if keep)
         return KernelSet(tuple(kept), names)
+
+
+def fit_and_combine(
+    X: Array, views: Mapping[str, Indices], weights: Array, names: Any, **options: Any
+) -> tuple[KernelSet, Array]:
+    r"""Fit scaling and widths, and return :math:`K_b = \sum_j b_j K_j` of the rows with the bank.
+
+    The distances that give a view its width give its kernels too, so that they are computed once;
+    those of one view at a time are kept. Equal to ``KernelSet.fit`` followed by ``combine``, for
+    rows of positive weight, kernels of these ``names`` and no view dropped.
+    """
+    kept: list[ScaledView] = []
+    out = WeightedSum(len(X))
+    start = 0
+    options["drop_constant"], scaling = False, options.pop("scaling", "standard")
+    for name, columns in views.items():
+        for kind in read_scalings(scaling, len(columns)):
+            distances: dict[str, list[Array]] = {}
+            here = {name: columns}
+            one = KernelSet.fit(X, here, scaling=kind, distances_out=distances, **options)
+            b = weights[start : start + one.J]
+            start += one.J
+            kept.append(one.views[0])
+            if (b > 0).any():  # kernels without weight need not be evaluated
+                out.add(one.select(b > 0).views[0], b[b > 0], distances)
+    return KernelSet(tuple(kept), tuple(names)), out.matrix()
 
 
 def report_dropped(dropped: Sequence[str], kept: int) -> None:
@@ -259,15 +277,6 @@ def no_squares(name: str, X: Array, columns: Indices) -> ValueError:
         f"{columns[j]}); expected between {1 / LARGEST:g} and {LARGEST:g}, so that it can be "
         "squared. Use another unit, or leave out that row."
     )
-
-
-def _weighted_sum(
-    weights: Array, matrices: Iterable[tuple[int, Array]], shape: tuple[int, ...]
-) -> Array:
-    out, part = np.zeros(shape), np.empty(shape)
-    for j, K in matrices:
-        out += np.multiply(K, weights[j], out=part)  # K may belong to the user's function
-    return out
 
 
 def parse_widths(widths: Any) -> tuple[float | str, ...]:

@@ -37,15 +37,6 @@ class LowRankStack(StackShape):
 
     From stacks of kernels ``forward`` (n, l), between rows and landmarks, ``backward`` (l, n), and
     between ``landmarks`` (l, l). The features are kept where they take no more than ``keep_bytes``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).standard_normal((60, 2))
-    >>> bank = KernelSet.fit(X, {"all": np.arange(2)}, widths=1.0)
-    >>> low = LowRankStack.from_kernel_set(bank, np.arange(60))  # every row a landmark: exact
-    >>> bool(np.allclose(low.products(np.ones(60)), bank.stack().products(np.ones(60))))
-    True
     """
 
     def __init__(
@@ -59,12 +50,12 @@ class LowRankStack(StackShape):
         self.forward = forward
         self.backward = backward
         self.landmarks = landmarks
+        self.shape = (len(forward), len(forward))
         self.scale = np.ones(forward.J) if scale is None else np.asarray(scale, dtype=float)
         self._solve, self._factors = factorise_landmarks(landmarks)
         size = 8 * self.J * self.n * landmarks.n
         single = "32" in str(landmarks.dtype)
         self._kept = bool(self._factors) and not single and size <= keep_bytes
-        self._diagonal: Array | None = None
         self.landmark_rows: Indices = np.empty(0, dtype=np.intp)
 
     @classmethod
@@ -85,15 +76,9 @@ class LowRankStack(StackShape):
     @classmethod
     def from_torch(cls, stack: Any, index: Indices) -> LowRankStack:
         """The low-rank version of a `TorchTiledStack`, on its device."""
-        columns, rows = stack[:, index], stack[index]
-        low = cls(columns, rows, stack[np.ix_(index, index)])
+        low = cls(stack[:, index], stack[index], stack[np.ix_(index, index)])
         low.landmark_rows = index
         return low
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(n, n)."""
-        return len(self.forward), len(self.forward)
 
     def __repr__(self) -> str:
         return f"LowRankStack(J={self.J}, n={self.n}, landmarks={self.landmarks.n})"
@@ -139,11 +124,10 @@ class LowRankStack(StackShape):
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i), of shape (J, n)."""
-        if self._diagonal is None:
-            self._diagonal = self._own_values()
         return self._diagonal * self.scale[:, None]
 
-    def _own_values(self) -> Array:
+    @cached_property
+    def _diagonal(self) -> Array:
         if self._kept:
             return np.stack([np.einsum("il,il->i", F, F) for F in self._features])
         out = np.empty((self.J, self.n))
@@ -209,9 +193,7 @@ def _factorise_on_device(landmarks: Any, jitter: float) -> Any:
     return solve
 
 
-def choose_landmarks(
-    bank: KernelSet, count: int, method: str = "kmeans++", random_state: int = 0
-) -> Indices:
+def choose_landmarks(bank: KernelSet, count: int, method: str = "kmeans++") -> Indices:
     """Rows to serve as landmarks, in increasing order.
 
     ``"kmeans++"`` spreads them by squared distance in the joined views; ``"leverage"`` draws rows
@@ -220,7 +202,7 @@ def choose_landmarks(
     """
     if method not in LANDMARKS:
         raise ValueError(f"landmarks: got {method!r}; expected one of {LANDMARKS}.")
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     count = min(count, bank.n)
     if method == "uniform" or count == bank.n:
         return np.sort(rng.choice(bank.n, count, replace=False))
@@ -229,7 +211,7 @@ def choose_landmarks(
         # Every view counts alike, however many columns it has.
         views = [view.train[candidates] for view in bank.views]
         joined = np.hstack([part / np.sqrt(part.shape[1]) for part in views])
-        _, picked = kmeans_plusplus(joined, count, random_state=random_state)
+        _, picked = kmeans_plusplus(joined, count, random_state=0)
     else:
         scores = _leverage(bank.take(candidates), count, rng)
         picked = rng.choice(len(candidates), count, replace=False, p=scores / scores.sum())

@@ -60,14 +60,6 @@ def normalising_factors(stack: Any, exponent: float, row_weight: Array | None = 
     """What to multiply each kernel by, of shape (J,): its mean off-diagonal entry to minus a power.
 
     The exponent is in [0, 1]; 0 leaves kernels as they are. Weights are numbers of copies.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernull.stacks import DenseStack
-    >>> K = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> normalising_factors(DenseStack(K[None]), 1.0)
-    array([2.])
     """
     if exponent == 0.0:
         return np.ones(stack.J)

@@ -47,18 +47,14 @@ class ArraySource:
 class ParquetSource:
     """A Parquet file, or a folder of them, read by record batches."""
 
-    def __init__(
-        self, path: Any, columns: list[str] | None = None, block: int = BLOCK_ROWS
-    ) -> None:
+    def __init__(self, path: Any) -> None:
         wanted = "reading Parquet needs pyarrow: pip install 'kernull[tables]'."
         self.table = need("pyarrow.dataset", wanted).dataset(path, format="parquet")
-        self.columns = list(self.table.schema.names) if columns is None else columns
-        self.block = block
-        self.shape = (int(self.table.count_rows()), len(self.columns))
+        self.shape = (int(self.table.count_rows()), len(self.table.schema.names))
 
     def blocks(self) -> Iterator[Array]:
         """Record batches, in the order of the file."""
-        for batch in self.table.to_batches(columns=self.columns, batch_size=self.block):
+        for batch in self.table.to_batches(batch_size=BLOCK_ROWS):
             if batch.num_rows:
                 yield np.column_stack([np.asarray(c, dtype=float) for c in batch.columns])
 
@@ -78,12 +74,10 @@ def open_source(X: Any) -> Source:
     return ArraySource(X)
 
 
-def sample_rows(source: Source, count: int, random_state: int = 0) -> Array:
+def sample_rows(source: Source, count: int) -> Array:
     """A uniform sample without replacement, in one sweep."""
     n = source.shape[0]
-    index: Indices = np.sort(
-        np.random.default_rng(random_state).choice(n, min(count, n), replace=False)
-    )
+    index: Indices = np.sort(np.random.default_rng(0).choice(n, min(count, n), replace=False))
     picked, start = [], 0
     for block in source.blocks():
         inside = index[(index >= start) & (index < start + len(block))] - start

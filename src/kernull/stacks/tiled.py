@@ -29,16 +29,6 @@ class TiledStack(SweptStack):
     The rows on the left are those of ``left``, or of the bank itself. Tiles are evaluated in
     ``dtype``, products summed in float64. A pass may take ``memory_limit`` bytes beyond its result;
     more vectors than fit are multiplied in several passes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernull.stacks import KernelSet
-    >>> X = np.random.default_rng(0).standard_normal((50, 3))
-    >>> bank = KernelSet.fit(X, {"all": np.arange(3)})
-    >>> tiled, dense = TiledStack(bank), bank.stack()
-    >>> bool(np.allclose(tiled.products(np.ones(50)), dense.products(np.ones(50)), rtol=1e-12))
-    True
     """
 
     def __init__(
@@ -62,11 +52,7 @@ class TiledStack(SweptStack):
         self._tiles = Tiles(bank, dtype)
         self._right = self._tiles.right()
         self._left = (Tiles(left, dtype) if left is not None else self._tiles).left()
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        return len(self._left), self.bank.n
+        self.shape = (len(self._left), bank.n)
 
     def __repr__(self) -> str:
         return f"TiledStack(J={self.J}, shape={self.shape}, dtype={self.dtype})"
@@ -127,15 +113,14 @@ class TiledStack(SweptStack):
     def _columns_at_once(self, bytes_a_column: int) -> int:
         if self.memory_limit is None:
             return 2**31
-        fits = int(self.memory_limit // (bytes_a_column * (1 + effective_n_jobs(self.n_jobs))))
-        if fits == 0:
+        needed = bytes_a_column * (1 + effective_n_jobs(self.n_jobs))
+        if needed > self.memory_limit:
             raise MemoryLimitError(
                 f"memory_limit: a pass over {self.J} kernels of {self.n} rows needs "
-                f"{format_bytes(bytes_a_column * (1 + effective_n_jobs(self.n_jobs)))}, the limit "
-                f"is {format_bytes(self.memory_limit)}. Raise memory_limit, or use "
-                "storage='nystroem'."
+                f"{format_bytes(needed)}, the limit is {format_bytes(self.memory_limit)}. Raise "
+                "memory_limit, or use storage='nystroem'."
             )
-        return fits
+        return int(self.memory_limit // needed)
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""

@@ -67,25 +67,19 @@ class Tiles:
 
     def _side(self, X: Array | None, *, left: bool) -> Side:
         rows = tuple(v.train if X is None else v.transform(X) for v in self.bank.views)
-        augmented = tuple(
-            self._augment(part, centre, left) if centre is not None else None
-            for part, centre in zip(rows, self._centres(), strict=True)
-        )
-        return Side(rows, augmented)
-
-    def _centres(self) -> list[Array | None]:
-        """Centre of the rbf kernels of each view, None where there are none."""
-        return [
-            next((k.centre for k in view.kernels if k.kind == "rbf"), None)
-            for view in self.bank.views
-        ]
-
-    def _augment(self, rows: Array, centre: Array, left: bool) -> Array:
-        # Centred, because distances do not feel it and the expansion is accurate near the origin.
-        centred = rows - centre
-        norms = -0.5 * np.einsum("ij,ij->i", centred, centred)
-        ends = (norms, np.ones(len(rows))) if left else (np.ones(len(rows)), norms)
-        return np.ascontiguousarray(np.column_stack([centred, *ends]), dtype=self.dtype)
+        augmented: list[Array | None] = []
+        for part, view in zip(rows, self.bank.views, strict=True):
+            centre = next((k.centre for k in view.kernels if k.kind == "rbf"), None)
+            if centre is None:
+                augmented.append(None)
+                continue
+            # Centred: distances do not feel it, and the expansion is accurate near the origin.
+            centred = part - centre
+            norms = -0.5 * np.einsum("ij,ij->i", centred, centred)
+            ends = (norms, np.ones(len(part))) if left else (np.ones(len(part)), norms)
+            both = np.column_stack([centred, *ends])
+            augmented.append(np.ascontiguousarray(both, dtype=self.dtype))
+        return Side(rows, tuple(augmented))
 
     def buffers(self) -> Array:
         """Room for one tile's exponents and its kernel values; one such a thread."""

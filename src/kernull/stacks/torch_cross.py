@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernull._typing import Array, Mask
+from kernull._typing import Array
 from kernull.stacks.cross import CrossKernels, bounded
 from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.torch_tiled import BAND_BYTES, TorchTiledStack
@@ -30,12 +30,8 @@ class DeviceCross(CrossKernels):
     @cached_property
     def _stack(self) -> TorchTiledStack:
         kind = torch.float32 if np.dtype(self.dtype) == np.float32 else torch.float64
-        views = self.bank.views
-        # converted on the device
-        left = [torch.as_tensor(view.transform(self.X)).to(self.device).to(kind) for view in views]
-        rows = [torch.as_tensor(view.train).to(self.device).to(kind) for view in views]
-        kernels = [view.kernels for view in views]
-        return TorchTiledStack(rows, kernels, left=left)
+        left = self.bank.with_rows(self.X)
+        return TorchTiledStack.from_kernel_set(self.bank, self.device, kind, left)
 
     def _sweep(self, V: Array, weights: Array | None = None) -> Array:
         if any(kernel.function is not None for v in self.bank.views for kernel in v.kernels):
@@ -68,18 +64,6 @@ class DeviceCross(CrossKernels):
                 for f, gain in enumerate(gains):
                     projected[here][f, i : i + step] = (squared * gain).exp_() @ own[f]
         return projected.cpu().numpy(), nearest2.cpu().numpy()
-
-    def columns(self, index: Any) -> DeviceCross:
-        """The stack against some of the training rows."""
-        return self._like(self.bank.take(index), self.scale)
-
-    def select(self, mask: Mask) -> DeviceCross:
-        """The stack of some of the kernels."""
-        return self._like(self.bank.select(mask), self.scale[mask])
-
-    def against(self, bank: KernelSet) -> DeviceCross:
-        """The same new rows against the rows of another set."""
-        return self._like(bank, None)
 
     def _like(self, bank: KernelSet, scale: Array | None) -> DeviceCross:
         return DeviceCross(bank, self.X, scale, self.device, self.dtype)

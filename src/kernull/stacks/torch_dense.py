@@ -56,11 +56,7 @@ class TorchDenseStack(TorchStack):
         self.kernels = kernels
         self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
         self.device, self.dtype = kernels.device, kernels.dtype
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        return int(self.kernels.shape[1]), int(self.kernels.shape[2])
+        self.shape = (int(kernels.shape[1]), int(kernels.shape[2]))
 
     def __getitem__(self, index: Any) -> TorchDenseStack:
         """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""

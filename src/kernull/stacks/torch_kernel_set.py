@@ -67,8 +67,8 @@ class TorchKernelSet:
     ) -> TorchKernelSet:
         """Fit scaling and widths of every view; drop constant views with a warning."""
         factors = parse_widths(widths)
-        names, picked, scalers, rows, kernels = [], [], [], [], []
-        at_host, dropped = [], []
+        found: list[Any] = []
+        dropped = []
         for name, columns in views.items():
             part = X[:, torch.as_tensor(columns, device=X.device)]
             if not part.is_floating_point() or part.dtype.itemsize < 4:
@@ -84,16 +84,10 @@ class TorchKernelSet:
                 continue
             kinds = read_scalings(scaling, len(columns))
             for scaler, scaled, own in _scaled(part, kinds, bool(constant.any())):
-                kernels.append(_fitted(scaled, factors))
-                names.append(name)
-                picked.append(columns)
-                scalers.append(scaler)
-                rows.append(scaled.to(dtype or scaled.dtype))
-                at_host.append(own)
-        report_dropped(dropped, len(names))
-        return cls(
-            tuple(names), tuple(picked), tuple(scalers), tuple(rows), tuple(kernels), tuple(at_host)
-        )
+                rows = scaled.to(dtype or scaled.dtype)
+                found.append((name, columns, scaler, rows, _fitted(scaled, factors), own))
+        report_dropped(dropped, len(found))
+        return cls(*zip(*found, strict=True))
 
     def stack(self, **options: Any) -> TorchTiledStack:
         """The tiled stack of the training rows."""
@@ -101,14 +95,12 @@ class TorchKernelSet:
 
     def to_bank(self) -> KernelSet:
         """The same bank with its rows on the host, for scoring there and for files."""
-        parts = zip(
-            self.names, self.columns, self.scalers, self._at_host(), self.kernels, strict=True
+        at_host = (
+            rows.double().cpu().numpy() if own is None else own
+            for rows, own in zip(self.rows, self.at_host, strict=True)
         )
+        parts = zip(self.names, self.columns, self.scalers, at_host, self.kernels, strict=True)
         return KernelSet.of_views(ScaledView(*part) for part in parts)
-
-    def _at_host(self) -> Iterator[Array]:
-        for rows, own in zip(self.rows, self.at_host, strict=True):
-            yield rows.double().cpu().numpy() if own is None else own
 
 
 def _scaled(

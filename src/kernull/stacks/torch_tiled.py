@@ -76,6 +76,7 @@ class TorchTiledStack(TorchStack):
         count = sum(map(len, self.kernels))
         self.scale = np.ones(count) if scale is None else np.asarray(scale, dtype=float)
         self.device, self.dtype = self.rows_[0].device, self.rows_[0].dtype
+        self.shape = (len(self._lefts[0]), len(self.rows_[0]))
         can_fuse = self.device.type == "cuda" and self.dtype == torch.float32
         self.fused = (can_fuse and triton_rbf is not None) if fused is None else fused
         self._packed: dict[int, tuple[Any, Any]] = {}
@@ -86,23 +87,16 @@ class TorchTiledStack(TorchStack):
         cls,
         bank: KernelSet,
         device: Any = "cpu",
-        dtype: Any = None,
+        dtype: Any = torch.float64,
         left: KernelSet | None = None,
-        **options: Any,
     ) -> TorchTiledStack:
         """The stack of a set's training rows on a device."""
-        dtype = torch.float64 if dtype is None else dtype
 
-        def tensors(source: KernelSet) -> list[Any]:
-            return [torch.as_tensor(v.train).to(device).to(dtype) for v in source.views]
+        def tensors(source: KernelSet) -> list[Any]:  # converted there
+            return [torch.as_tensor(view.train).to(device).to(dtype) for view in source.views]
 
         kernels = [view.kernels for view in bank.views]
-        return cls(tensors(bank), kernels, left=None if left is None else tensors(left), **options)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        return len(self._lefts[0]), len(self.rows_[0])
+        return cls(tensors(bank), kernels, left=None if left is None else tensors(left))
 
     @property
     def preconditioner_rows(self) -> int:
@@ -147,8 +141,13 @@ class TorchTiledStack(TorchStack):
     def dense(self) -> TorchDenseStack:
         """The same stack with its kernels stored on the device."""
         out = torch.empty((self.J, *self.shape), dtype=self.dtype, device=self.device)
-        for j, band, K in self._bands():
-            out[j, band] = K
+        j = 0
+        for v, ks in enumerate(self.kernels):
+            right = self._right(v)
+            for band in self._band_slices():
+                for i, K in self._values(v, band, right):
+                    out[j + i, band] = K
+            j += len(ks)
         return TorchDenseStack(out, self.scale)
 
     def diagonal(self) -> Array:
@@ -284,13 +283,6 @@ class TorchTiledStack(TorchStack):
         step = max(1, room // (self.n * self.rows_[0].element_size()))
         return (slice(i, i + step) for i in range(0, len(self), step))
 
-    def _bands(self) -> Iterator[tuple[int, slice, Any]]:
-        j = 0
-        for v, ks in enumerate(self.kernels):
-            for i, band, K in self._view_bands(v):
-                yield j + i, band, K
-            j += len(ks)
-
     def _values(
         self, v: int, band: slice, right: Any, end: int | None = None
     ) -> Iterator[tuple[int, Any]]:
@@ -312,12 +304,6 @@ class TorchTiledStack(TorchStack):
             found = (k.centre for k in self.kernels[v] if k.kind == "rbf" and k.centre is not None)
             self._centres[v] = torch.as_tensor(next(found, 0.0)).to(self.device, self.dtype)
         return self._centres[v]
-
-    def _view_bands(self, v: int) -> Iterator[tuple[int, slice, Any]]:
-        right = self._right(v)
-        for band in self._band_slices():
-            for i, K in self._values(v, band, right):
-                yield i, band, K
 
 
 def _inverse_square(kernel: FittedKernel) -> float:
