@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
@@ -43,19 +43,19 @@ class FoldView:
     """Iterates over (index, fitted estimator, X, y); None where rows were not really held out."""
 
 
-class Criterion(Protocol):
+class Criterion:
     """Judges models fold by fold, then all folds together."""
 
-    needs_outliers: bool
-    needs_table: bool
+    needs_outliers = False
+    needs_table = False
 
     def of_fold(self, view: FoldView) -> Array:
         """Statistics of every model on one fold, of shape (P, D, k)."""
-        ...
+        raise NotImplementedError
 
     def finish(self, folds: list[Array]) -> Array:
-        """Scores of shape (folds, P, D), higher is better, from all statistics."""
-        ...
+        """Scores of shape (folds, P, D), higher is better: by default the one statistic."""
+        return np.stack(folds)[..., 0]
 
 
 def auc_of(targets: Array, outliers: Array) -> Array:
@@ -65,17 +65,7 @@ def auc_of(targets: Array, outliers: Array) -> Array:
     return np.asarray((ranks - m * (m + 1) / 2) / (m * outliers.shape[-1]))
 
 
-class _Plain:
-    """A criterion whose statistic is the score itself."""
-
-    needs_outliers = False
-    needs_table = False
-
-    def finish(self, folds: list[Array]) -> Array:
-        return np.stack(folds)[..., 0]
-
-
-class OutlierAuc(_Plain):
+class OutlierAuc(Criterion):
     """AUC of held-out targets against labelled outliers."""
 
     needs_outliers = True
@@ -85,7 +75,7 @@ class OutlierAuc(_Plain):
         return auc_of(view.held_out, view.outliers)[..., None]
 
 
-class OutlierAcer(_Plain):
+class OutlierAcer(Criterion):
     """Minus the ACER at the threshold of equal error on the fold."""
 
     needs_outliers = True
@@ -100,11 +90,10 @@ class OutlierAcer(_Plain):
 
 
 @dataclass(frozen=True)
-class SklearnScorer(_Plain):
+class SklearnScorer(Criterion):
     """Any scorer of scikit-learn, called with a fitted estimator for every model."""
 
     scorer: Callable[..., float]
-    needs_outliers = False
 
     def of_fold(self, view: FoldView) -> Array:
         """The scorer's value for every model."""
@@ -117,7 +106,7 @@ class SklearnScorer(_Plain):
 
 
 @dataclass(frozen=True)
-class PseudoOutliers(_Plain):
+class PseudoOutliers(Criterion):
     """AUC of held-out targets (or of pseudo-targets) against pseudo-outliers.
 
     Of several kinds, the mean: where one fails, another may not.
@@ -128,19 +117,18 @@ class PseudoOutliers(_Plain):
 
     def of_fold(self, view: FoldView) -> Array:
         """Mean AUC of every model."""
-        found = [self._of_kind(kind, view) for kind in self.kinds]
-        return np.asarray(np.mean(found, axis=0))[..., None]
-
-    def _of_kind(self, kind: str, view: FoldView) -> Array:
         assert view.train_rows is not None
-        rng = np.random.default_rng(view.seed)
-        rows = draw_pseudo(kind, view.train_rows, PSEUDO_ROWS, rng)
-        high = view.held_out if rows.targets is None else view.score_rows(rows.targets)
-        return auc_of(high, view.score_rows(rows.outliers))
+        found = []
+        for kind in self.kinds:
+            rng = np.random.default_rng(view.seed)
+            rows = draw_pseudo(kind, view.train_rows, PSEUDO_ROWS, rng)
+            high = view.held_out if rows.targets is None else view.score_rows(rows.targets)
+            found.append(auc_of(high, view.score_rows(rows.outliers)))
+        return np.asarray(np.mean(found, axis=0))[..., None]
 
 
 @dataclass(frozen=True)
-class Consistency:
+class Consistency(Criterion):
     r"""The most complex model that is still consistent (after Tax and Müller 2004).
 
     A model that accepts all but a share nu of its training rows should reject held-out targets at
@@ -149,8 +137,6 @@ class Consistency:
     """
 
     rate: float = 0.1
-    needs_outliers = False
-    needs_table = False
 
     def of_fold(self, view: FoldView) -> Array:
         """Rejected held-out targets, their number, optimism."""
@@ -178,7 +164,7 @@ def read_scoring(scoring: Any, *, has_outliers: bool) -> tuple[str, Criterion]:
     if scoring is None:
         scoring = "auc" if has_outliers else DEFAULT_CRITERION
     name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring))
-    criterion: Any
+    criterion: Criterion
     if name in ("auc", "roc_auc", "acer"):
         if not has_outliers:
             raise ValueError(

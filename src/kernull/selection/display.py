@@ -125,10 +125,8 @@ def _is_width(width: float | str) -> bool:
 
 def _norm(p: float | str) -> str:
     """32/31 rather than 1.03226."""
-    if isinstance(p, str):
-        return p
-    if np.isinf(p):
-        return "inf"
+    if isinstance(p, str) or np.isinf(p):
+        return str(p)
     fraction = Fraction(p).limit_denominator(64)
     if fraction.denominator > 1 and abs(float(fraction) - p) < 1e-9:
         return str(fraction)

@@ -104,13 +104,11 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
             f"cv='loo' needs factorisations, and {type(stack).__name__} never forms an n x n "
             "matrix; use folds (cv=5), or storage='dense'."
         )
-    path = shared_path(
-        stack,
-        task.ps,
-        task.deltas,
-        tol=task.tol,
-        ball=lambda p: replace(weights, p=p).ball(kernels),
-    )
+
+    def ball(p: float) -> Any:
+        return replace(weights, p=p).ball(kernels)
+
+    path = shared_path(stack, task.ps, task.deltas, tol=task.tol, ball=ball)
     grid: _Sums | _Evidence
     if isinstance(method, EvidenceMethod):
         grid = _Evidence(training, path, evidence_on_grid(training, path, method))
@@ -129,9 +127,11 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
 
     def models() -> Iterator[tuple[tuple[int, int], MultiKernelFisherNull, Any, Indices]]:
         X = rows.against(task.test, task.train)
-        for index in np.ndindex(path.shape):
-            fitted = _fitted(task, path, index, grid.model(index, model.false_alarm_rate))
-            yield index, fitted, X, task.labels[task.test]
+        for p, d in np.ndindex(path.shape):
+            fitted = copy(model).set_params(p=path.ps[p], delta=path.deltas[d])
+            fitted.model_ = grid.model((p, d), model.false_alarm_rate)
+            fitted.n_features_in_ = task.n_features
+            yield (p, d), fitted, X, task.labels[task.test]
 
     view = FoldView(
         held_out=grid.left_out() if task.leave_one_out else judge(targets),
@@ -194,14 +194,3 @@ class _Evidence:
 
     def model(self, index: tuple[int, int], rate: float) -> KernelModel:
         return at_grid_point(self.training, self.path, index, "projection", rate, self.rule)
-
-
-def _fitted(
-    task: FoldTask, path: Path, index: tuple[int, int], fitted: KernelModel
-) -> MultiKernelFisherNull:
-    """The estimator that a fit with this p and delta would have given."""
-    model = copy(task.estimator)
-    model.set_params(p=path.ps[index[0]], delta=path.deltas[index[1]])
-    model.model_ = fitted
-    model.n_features_in_ = task.n_features
-    return model

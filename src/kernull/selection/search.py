@@ -165,7 +165,8 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         """
         self.ps_, self.deltas_ = read_norms(self.ps), read_deltas(self.deltas)
         self.widths_ = (np.nan,) if self.kernels_are_given else read_widths(self.widths)
-        self._model(self.widths_[0], self.views).learning_method()  # refused now, if ever
+        model = self._model(self.widths_[0], self.views)
+        model.learning_method()  # refused now, if ever
         rows = Rows.read(self, X)
         labels = read_labels(y, rows.n)
         self.scoring_, criterion = read_scoring(self.scoring, has_outliers=bool((labels < 0).any()))
@@ -175,8 +176,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
                 "precomputed kernels do not have; use scoring='consistency' with decision='sum', "
                 "or give outliers."
             )
-        by_evidence = self._model(self.widths_[0], self.views).decision == "evidence"
-        if self.scoring_ == "consistency" and by_evidence:
+        if self.scoring_ == "consistency" and model.decision == "evidence":
             raise MissingCapabilityError(
                 "scoring: 'consistency' compares rows held out with rows trained on, which find "
                 "themselves at distance zero by evidence; use decision='sum' or another scoring."
@@ -190,8 +190,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
             for width in self.widths_
             for (train, test), seed in zip(splits, seeds, strict=True)
         ]
-        outcomes = list(self._run(tasks, rows, criterion))
-        folds, gaps = zip(*outcomes, strict=True)
+        folds, gaps = zip(*self._run(tasks, rows, criterion), strict=True)
         shape = (len(self.widths_), len(splits), len(self.ps_), len(self.deltas_))
         by_width = [folds[i * len(splits) : (i + 1) * len(splits)] for i in range(shape[0])]
         scores = np.stack([criterion.finish(list(part)) for part in by_width], axis=1)
@@ -212,10 +211,10 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
         self.best_score_ = float(self.scores_[index])
         width, p, delta = grid[self.best_index_]
         self.best_params_ = {"p": p, "delta": delta, "widths": width}
+        numbers = [w for w in self.widths_ if not isinstance(w, str)]
+        axes = {"delta": (delta, self.deltas_), "width": (width, numbers), "p": (p, self.ps_)}
         for axis in edges(self.scores_, index, self.widths_, self.ps_):
-            numbers = [w for w in self.widths_ if not isinstance(w, str)]
-            values = {"delta": self.deltas_, "width": numbers, "p": self.ps_}[axis]
-            chosen = {"delta": delta, "width": width, "p": p}[axis]
+            chosen, values = axes[axis]
             warnings.warn(
                 f"the best {axis} = {chosen:g} lies on the edge of its grid "
                 f"({values[0]:g} to {values[-1]:g}); a better one may lie beyond: extend the grid.",
