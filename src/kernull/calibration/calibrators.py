@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -77,32 +78,26 @@ class Learned(Protocol):
         ...
 
 
-class Calibrator(Protocol):
+class Calibrator:
     """A way to find scores of rows that a model did not see."""
 
     def hold_out(
         self, n: int, weight: Array | None, groups: Indices | None = None
     ) -> tuple[Array | None, Indices | None]:
-        """Weights to learn with, and the rows held out of learning, if any."""
-        ...
+        """Weights to learn with, and the rows held out of learning: none, unless it is said."""
+        return weight, None
 
     def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
         """The scores."""
-        ...
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
+class LeaveOneOut(Calibrator):
     """Every row by a model without it: in closed form, on a sample, or as the method can."""
 
     folds: bool = False
     """Whether to refit by folds where leaving a row out of the model does not leave it out."""
-
-    def hold_out(
-        self, n: int, weight: Array | None, groups: Indices | None = None
-    ) -> tuple[Array | None, Indices | None]:
-        """Nothing is held out."""
-        return weight, None
 
     def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
         """Leave-one-out scores; those by refits, or a warning, where the scaling remembers rows."""
@@ -117,8 +112,7 @@ class LeaveOneOut:
         return replace(found, scores=lower_ties(found.scores), every=every)
 
 
-@dataclass(frozen=True)
-class Folds(LeaveOneOut):
+class Folds(Calibrator):
     """Every row by a model whose scaling, widths and coefficients come from other folds."""
 
     def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
@@ -133,7 +127,7 @@ class Folds(LeaveOneOut):
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Calibrator):
     """Rows that are held out of learning: the only scores with a bound in any finite sample."""
 
     fraction: Any = 0.25
@@ -191,15 +185,11 @@ def leaking_view(kernels: Any, rows: int) -> Leak | None:
         return None
     found = []
     for view in kernels.views:
-        kind, columns = view.scaler.kind, len(view.columns)
-        whitened = kind.startswith("whiten") and columns > 1 and rows < ROWS_A_COLUMN * columns
-        if whitened or (kind == "standard" and rows < columns):
-            found.append(view)
-    if not found:
-        return None
-    # A whitened view is the worse of two.
-    widest = max(found, key=lambda v: (v.scaler.kind.startswith("whiten"), len(v.columns)))
-    return Leak(widest, rows)
+        whitened, columns = view.scaler.kind.startswith("whiten"), len(view.columns)
+        follows = whitened and columns > 1 and rows < ROWS_A_COLUMN * columns
+        if follows or (view.scaler.kind == "standard" and rows < columns):
+            found.append((whitened, columns, view))  # a whitened view is the worse of two
+    return Leak(max(found, key=itemgetter(0, 1))[2], rows) if found else None
 
 
 #: What to do about a leak in a fit.
@@ -236,12 +226,6 @@ def hold_out(
     ``fraction`` is a share of the n rows, or their number; rows of weight zero are neither fitted
     nor held out; of ``groups`` whole ones are drawn until there are enough rows. Gives the weights
     for the fit, zero for rows that are held out, and the positions of these, in increasing order.
-
-    Examples
-    --------
-    >>> weight, held = hold_out(8, 0.25, random_state=0)
-    >>> len(held), weight[held]
-    (2, array([0., 0.]))
     """
     weight = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=float)
     eligible = np.flatnonzero(weight > 0)

@@ -56,18 +56,22 @@ def growing(model: KernelModel, limit: int, stack: DenseStack | None = None) -> 
         )
     if model.growth is not None and model.growth.inverse is not None:
         return model
+    # After fit: rows of weight zero were given and are not there.
+    rows = np.arange(model.kernels.n) if model.learned is None else model.learned
     if isinstance(model.kernels, TableKernels):
         check_memory(2, model.kernels.n, 8, limit)
         inverse = model.current_inverse()
     elif stack is not None:
-        inverse = _given_inverse(model, stack)
+        assert model.system is not None
+        stack = normalised(stack[np.ix_(rows, rows)], model.kernels.factors)
+        inverse = model.system.inverse(stack.combine(model.rule.weights))
     else:
         raise MissingCapabilityError(
             "partial_fit and forget: a model fitted on precomputed kernels does not keep them. "
             "Call partial_fit instead of fit from the first rows on."
         )
-    indices, n_seen = _seen(model)
-    return _from_inverse(model, inverse, model.kernels, Growth(indices, n_seen))
+    seen = replace(model.growth, n_updates=0) if model.growth else Growth(rows, model.n_given)
+    return _from_inverse(model, inverse, model.kernels, seen)
 
 
 def grow(
@@ -170,15 +174,6 @@ def _growth(model: KernelModel) -> Growth:
     return model.growth
 
 
-def _seen(model: KernelModel) -> tuple[Indices, int]:
-    """Which of the rows seen are still there, and how many were seen."""
-    if model.growth is not None:
-        return model.growth.indices, model.growth.n_seen
-    # After fit: rows of weight zero were given and are not there.
-    rows = np.arange(model.kernels.n) if model.learned is None else model.learned
-    return rows, model.n_given
-
-
 def _with_rows(
     model: KernelModel, X: Any, new: Indices, numbers: Indices, weight: Array
 ) -> KernelModel:
@@ -272,15 +267,6 @@ def _calibrated(model: KernelModel, rate: float) -> KernelModel:
         warn_of_leak(leaking_view(model.kernels.set, inverse.n), " kept", ADVICE)
     # Contributions belong to the old rows; they are computed anew when asked for.
     return model.decided(LeftOut(scores, system.row_weight), rate)
-
-
-def _given_inverse(model: KernelModel, stack: DenseStack) -> RidgeInverse:
-    kernels, system = model.kernels, model.system
-    assert system is not None
-    rows = np.arange(stack.n) if model.learned is None else model.learned
-    stack = stack[np.ix_(rows, rows)]
-    factors = kernels.factors if isinstance(kernels, GivenKernels) else None
-    return system.inverse(normalised(stack, factors).combine(model.rule.weights))
 
 
 def _given_parts(
