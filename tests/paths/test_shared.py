@@ -224,9 +224,9 @@ def test_passes_are_few():
             calls.append(V.shape)
             return super().products(V)
 
-        def combine(self, weights):
+        def combine(self, weights, **half):
             combined.append(weights)
-            return super().combine(weights)
+            return super().combine(weights, **half)
 
     found = shared_path(Counting(stack.kernels), PAPER_PS, PAPER_DELTAS[1:])
     assert len(calls) == found.n_passes < 15
@@ -253,8 +253,8 @@ def test_a_ridge_lost_in_rounding_leaves_the_path_without_preconditioner(monkeyp
     monkeypatch.setattr(module, "PLAIN_PASSES", 1)
 
     class Unsound(DenseStack):
-        def combine(self, weights):
-            return super().combine(weights) - 1e3 * np.eye(self.n)
+        def combine(self, weights, **half):
+            return super().combine(weights, **half) - 1e3 * np.eye(self.n)
 
     found = shared_path(Unsound(bank_of(X, size, width).stack().kernels), [2.0], [1e-2], tol=1e-4)
     assert found.gaps.max() <= 1e-4
