@@ -39,7 +39,7 @@ class Rows:
     @classmethod
     def read(cls, search: Any, X: Any) -> Rows:
         """Check what a search was given and note its features."""
-        if search.kernels_are_given:
+        if search._pairwise:
             stack = read_precomputed(X)
             search.n_features_in_ = stack.n
             return cls(None, stack, search.views)

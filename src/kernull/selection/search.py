@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import field
 from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import EdgeOfGridWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
+from kernull.estimators.base import KernelEstimator
 from kernull.estimators.parameters import documented, parameters
 from kernull.paths.grids import DELTAS, PS, WIDTHS, read_deltas, read_norms, read_widths
 from kernull.selection.criteria import read_scoring
@@ -37,7 +36,7 @@ def _of_best(name: str, text: str) -> Any:
 
 @documented
 @parameters
-class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
+class MultiKernelFisherNullCV(KernelEstimator):
     r"""`MultiKernelFisherNull` with p, delta and width chosen by cross-validation.
 
     .. math::
@@ -128,24 +127,16 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
     np.True_
     """
 
-    kernels: Any = field(default="rbf", kw_only=False)
-    views: Any = field(default=None, kw_only=False)
     ps: Any = PS
     deltas: Any = DELTAS
     widths: Any = WIDTHS
     cv: Any = None
     scoring: Any = None
-    scaling: Any = "auto"
     normalize: Any = "offdiagonal"
     decision: str = "evidence"
     tol: float = 1e-4
     refit_tol: float = 1e-6
     score_type: str = "projection"
-    false_alarm_rate: float = 0.05
-    storage: str = "auto"
-    memory_limit: Any = None
-    dtype: Any = "float64"
-    drop_constant: bool = True
     n_jobs: int | None = None
     random_state: Any = 0
     verbose: int = 0
@@ -164,13 +155,13 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
             +1 for targets, -1 for outliers; None when all rows are targets.
         """
         self.ps_, self.deltas_ = read_norms(self.ps), read_deltas(self.deltas)
-        self.widths_ = (np.nan,) if self.kernels_are_given else read_widths(self.widths)
+        self.widths_ = (np.nan,) if self._pairwise else read_widths(self.widths)
         model = self._model(self.widths_[0], self.views)
         model.learning_method()  # refused now, if ever
         rows = Rows.read(self, X)
         labels = read_labels(y, rows.n)
         self.scoring_, criterion = read_scoring(self.scoring, has_outliers=bool((labels < 0).any()))
-        if criterion.needs_table and self.kernels_are_given:
+        if criterion.needs_table and self._pairwise:
             raise ValueError(
                 f"scoring={self.scoring_!r} draws pseudo-outliers in the table of features, which "
                 "precomputed kernels do not have; use scoring='consistency' with decision='sum', "
@@ -301,7 +292,7 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
     def _reach(self, X: Any) -> Any:
         """Kernels against the rows that were trained on, out of those against all rows."""
         check_is_fitted(self)
-        if not self.kernels_are_given or len(self.target_rows_) == self.n_rows_:
+        if not self._pairwise or len(self.target_rows_) == self.n_rows_:
             return X
         stack = read_precomputed(X, n=self.n_rows_, J=len(self.weights_))
         return stack.columns(self.target_rows_)
@@ -313,13 +304,6 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
     offset_ = _of_best("offset_", "Threshold of the chosen model.")
     kernel_names_ = _of_best("kernel_names_", "Names of the kernels.")
 
-    # -- small things ------------------------------------------------------------------------
-
-    @property
-    def kernels_are_given(self) -> bool:
-        """Whether ``fit`` takes kernels rather than a table."""
-        return isinstance(self.kernels, str) and self.kernels == "precomputed"
-
     @property
     def _leave_one_out(self) -> bool:
         if isinstance(self.cv, str) and self.cv != "loo":
@@ -327,9 +311,3 @@ class MultiKernelFisherNullCV(OutlierMixin, BaseEstimator):
                 f"cv: got {self.cv!r}; expected 'loo', a number of folds, a splitter, or splits."
             )
         return isinstance(self.cv, str)
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that precomputed stacks are sliced on both sides."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernels_are_given
-        return tags

@@ -7,6 +7,7 @@ every tool of scikit-learn that takes ``cv``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array, Indices
+from kernull.estimators.parameters import parameters
 from kernull.paths.pseudo import draw_pseudo
 from kernull.selection.criteria import auc_of
 from kernull.stacks import DenseStack
@@ -53,6 +55,7 @@ class _OneClassSplitter(BaseCrossValidator):
         return np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
 
 
+@parameters
 class OneClassKFold(_OneClassSplitter):
     """K folds of the targets; each outlier is in the validation part of exactly one fold.
 
@@ -75,12 +78,9 @@ class OneClassKFold(_OneClassSplitter):
     [0 1] [2 3 5]
     """
 
-    def __init__(
-        self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = None
-    ) -> None:
-        self.n_splits = n_splits
-        self.shuffle = shuffle
-        self.random_state = random_state
+    n_splits: int = field(default=5, kw_only=False)
+    shuffle: bool = True
+    random_state: Any = None
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
         """Yield (train, test) indices: train holds targets only."""
@@ -98,12 +98,12 @@ class OneClassKFold(_OneClassSplitter):
         if self.shuffle:
             rng = check_random_state(self.random_state)
             targets, outliers = rng.permutation(targets), rng.permutation(outliers)
-        target_folds = np.array_split(targets, self.n_splits)
-        outlier_folds = np.array_split(outliers, self.n_splits)
-        for inner, outer in zip(target_folds, outlier_folds, strict=True):
+        folds = (np.array_split(rows, self.n_splits) for rows in (targets, outliers))
+        for inner, outer in zip(*folds, strict=True):
             yield np.sort(np.setdiff1d(targets, inner)), np.sort(np.concatenate([inner, outer]))
 
 
+@parameters
 class OneClassShuffleSplit(_OneClassSplitter):
     """Random splits of the targets; a random share of the outliers joins each validation part.
 
@@ -128,20 +128,11 @@ class OneClassShuffleSplit(_OneClassSplitter):
     (6, np.False_, 4, 2)
     """
 
-    def __init__(
-        self,
-        n_splits: int = 10,
-        *,
-        train_size: float = 0.6,
-        test_size: float = 0.2,
-        outlier_size: float = 0.5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_splits = n_splits
-        self.train_size = train_size
-        self.test_size = test_size
-        self.outlier_size = outlier_size
-        self.random_state = random_state
+    n_splits: int = field(default=10, kw_only=False)
+    train_size: float = 0.6
+    test_size: float = 0.2
+    outlier_size: float = 0.5
+    random_state: Any = None
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
         """Yield (train, test) indices: train holds targets only."""
@@ -303,8 +294,7 @@ def make_pseudo_scorer(kind: str = "shift", *, count: int = 1000, random_state: 
         table = table[read_labels(y, len(table)) == 1]
         rows = draw_pseudo(kind, table, count, np.random.default_rng(random_state))
         high = estimator.decision_function(table if rows.targets is None else rows.targets)
-        return float(
-            auc_of(np.asarray(high), np.asarray(estimator.decision_function(rows.outliers)))
-        )
+        low = estimator.decision_function(rows.outliers)
+        return float(auc_of(np.asarray(high), np.asarray(low)))
 
     return score
