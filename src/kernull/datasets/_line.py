@@ -100,7 +100,6 @@ def make_line(n_good: int = 400, n_new: int = 300, *, random_state: int = 0) -> 
     random_state : int
         Seed.
 
-
     Examples
     --------
     >>> from kernull import MultiKernelFisherNull

@@ -51,7 +51,6 @@ def apcer(
     ----------
     {y_true, scores, threshold, instruments}
 
-
     Examples
     --------
     >>> made_with = ["", "print", "print", "replay", "replay"]
@@ -100,7 +99,6 @@ def acer(
     Parameters
     ----------
     {y_true, scores, threshold, instruments}
-
 
     Examples
     --------
@@ -194,7 +192,6 @@ def bpcer_at_apcer(
     level : float
         The APCER allowed, in [0, 1]; 0.05 gives what is often called BPCER20.
     {instruments}
-
 
     Examples
     --------

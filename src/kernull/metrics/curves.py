@@ -44,7 +44,6 @@ def auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     ----------
     {y_true, scores}
 
-
     Examples
     --------
     >>> auc([1, 1, -1, -1], [0.9, 0.4, 0.5, 0.1])
@@ -80,7 +79,6 @@ def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
     Parameters
     ----------
     {y_true, scores}
-
 
     Examples
     --------
@@ -122,7 +120,6 @@ def threshold_at_eer(y_true: ArrayLike, scores: ArrayLike) -> float:
     Parameters
     ----------
     {y_true, scores}
-
 
     Examples
     --------

@@ -33,14 +33,6 @@ def draw_pseudo(kind: str, X: Array, count: int, rng: np.random.Generator) -> Ps
     """So many pseudo-rows of one of the kinds of `PSEUDO` around the targets X, of shape (n, d).
 
     ``"shift"`` gives as many as it finds edge rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> rows = draw_pseudo("box", rng.standard_normal((50, 2)), 100, rng)
-    >>> rows.outliers.shape
-    (100, 2)
     """
     if kind not in PSEUDO:
         raise ValueError(f"kind: got {kind!r}; expected one of {sorted(PSEUDO)}.")

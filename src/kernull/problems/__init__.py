@@ -5,8 +5,7 @@ from kernull.problems.base import Evaluation, Problem
 from kernull.problems.fisher import FisherProblem
 from kernull.problems.incremental import RidgeInverse
 from kernull.problems.joint import JointFisherProblem
-from kernull.problems.ocsvm import OneClassSVMProblem
-from kernull.problems.svdd import SVDDProblem
+from kernull.problems.machines import OneClassSVMProblem, SVDDProblem
 
 __all__ = [
     "Evaluation", "FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "Problem",

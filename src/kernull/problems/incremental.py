@@ -26,16 +26,6 @@ class RidgeInverse:
 
     Objects are immutable: `append` and `remove` give new ones, so that a step which fails
     leaves nothing half done.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> K = np.array([[2.0, 1.0, 0.5], [1.0, 2.0, 1.0], [0.5, 1.0, 2.0]])
-    >>> grown = RidgeInverse.of(K[:2, :2], ridge=0.1).append(K[2:, :2], K[2:, 2:])
-    >>> bool(np.allclose(grown.inverse, np.linalg.inv(K + 0.1 * np.eye(3))))
-    True
-    >>> grown.remove([0]).inverse.shape
-    (2, 2)
     """
 
     inverse: Array

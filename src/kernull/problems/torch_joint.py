@@ -31,18 +31,6 @@ class BatchedJointFisherProblem(JointFisherProblem):
     Each task has a `TorchDenseStack` of one device and type. Kernels are kept in their own type;
     systems are formed, factorised and solved in float64, as on the host. What comes back are NumPy
     arrays of a few numbers per row.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> from kernull.balls import LpBall
-    >>> from kernull.solvers import solve
-    >>> stack = lambda n: TorchDenseStack(torch.stack([torch.eye(n), torch.ones(n, n)]).double())
-    >>> joint = BatchedJointFisherProblem([FisherProblem(stack(n), 0.1) for n in (9, 50, 10)])
-    >>> [len(batch.tasks) for batch in joint.batches]
-    [1, 2]
-    >>> bool(solve(joint, LpBall(2)).gap <= 1e-6)
-    True
     """
 
     #: Solvers that factorise are the fast ones here, whatever the stack offers.

@@ -24,16 +24,6 @@ class NystroemPreconditioner:
     """An approximate inverse of rho I + K_b for any weights b, from a few rows of the kernels.
 
     Memory is J x landmarks x n, on devices landmarks x n.
-
-    Examples
-    --------
-    >>> from kernull import FisherProblem, KernelStack, LpBall, solve
-    >>> K = np.random.default_rng(0).standard_normal((2, 40, 3))
-    >>> problem = FisherProblem(KernelStack(K @ K.transpose(0, 2, 1)), 0.01)
-    >>> preconditioner = NystroemPreconditioner(problem, 10)
-    >>> result = solve(problem, LpBall(2), "subspace", preconditioner=preconditioner)
-    >>> result.converged
-    True
     """
 
     def __init__(self, problem: FisherProblem, landmarks: int = 200) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from kernull._typing import Array, Mask
+from kernull._typing import Array, Indices, Mask
 
 
 @runtime_checkable
@@ -67,6 +67,12 @@ class StackShape:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def _positions(self, index: Any) -> tuple[Indices, Indices]:
+        """Rows and columns that an index picks: of rows alone, or of both by ``np.ix_``."""
+        both = index if isinstance(index, tuple) else (index, slice(None))
+        rows, columns = (np.arange(s)[i].ravel() for s, i in zip(self.shape, both, strict=True))
+        return rows, columns
 
     def _mask(self, kernels: Any) -> Mask:
         """Some of the kernels as a mask."""

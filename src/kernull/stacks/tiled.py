@@ -59,10 +59,7 @@ class TiledStack(SweptStack):
 
     def __getitem__(self, index: Any) -> TiledStack:
         """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
-        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
-        rows, columns = (
-            np.arange(size)[i].ravel() for size, i in zip(self.shape, (rows, columns), strict=True)
-        )
+        rows, columns = self._positions(index)
         bank = self.bank.take(columns)
         same = self.left is None and np.array_equal(rows, columns)
         left = None if same else (self.left or self.bank).take(rows)

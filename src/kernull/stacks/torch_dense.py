@@ -60,11 +60,7 @@ class TorchDenseStack(TorchStack):
 
     def __getitem__(self, index: Any) -> TorchDenseStack:
         """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
-        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
-        i, j = (
-            torch.as_tensor(np.arange(s)[x].ravel(), device=self.device)
-            for s, x in zip(self.shape, (rows, columns), strict=True)
-        )
+        i, j = (torch.as_tensor(part, device=self.device) for part in self._positions(index))
         return TorchDenseStack(self.kernels[:, i][:, :, j], self.scale)
 
     def select(self, kernels: Any) -> TorchDenseStack:

@@ -35,15 +35,6 @@ class TorchKernelSet:
 
     The same scaling, widths and subsample as `KernelSet.fit`, computed where the rows are; of
     whitened views and normal scores, the scaling alone comes from the host.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = torch.as_tensor(np.random.default_rng(0).standard_normal((50, 3)))
-    >>> views = {"all": np.arange(3)}
-    >>> here, there = TorchKernelSet.fit(X, views).to_bank(), KernelSet.fit(X.numpy(), views)
-    >>> bool(np.isclose(here.views[0].kernels[0].width, there.views[0].kernels[0].width))
-    True
     """
 
     names: tuple[str, ...]

@@ -44,15 +44,6 @@ class TorchTiledStack(TorchStack):
     ``rows`` are scaled training rows, one tensor (n, d_v) per view, all on one device and of one
     type; ``kernels`` those of each view; ``left`` the rows on the left, if others. ``fused`` asks
     for the fused kernel for rbf products, which is used by default wherever it can run.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).standard_normal((50, 3))
-    >>> bank = KernelSet.fit(X, {"all": np.arange(3)})
-    >>> stack = TorchTiledStack.from_kernel_set(bank)
-    >>> bool(np.allclose(stack.products(np.ones(50)), bank.stack().products(np.ones(50))))
-    True
     """
 
     def __init__(
@@ -111,18 +102,12 @@ class TorchTiledStack(TorchStack):
 
     def __getitem__(self, index: Any) -> TorchTiledStack:
         """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
-        rows, columns = index if isinstance(index, tuple) else (index, slice(None))
-        i, j = (np.arange(s)[x].ravel() for s, x in zip(self.shape, (rows, columns), strict=True))
-        same = self.left_ is None and np.array_equal(i, j)
-        return TorchTiledStack(
-            [part[torch.as_tensor(j, device=self.device)] for part in self.rows_],
-            self.kernels,
-            left=None
-            if same
-            else [part[torch.as_tensor(i, device=self.device)] for part in self._lefts],
-            scale=self.scale,
-            fused=self.fused,
-        )
+        rows, columns = self._positions(index)
+        same = self.left_ is None and np.array_equal(rows, columns)
+        i, j = (torch.as_tensor(places, device=self.device) for places in (rows, columns))
+        right = [part[j] for part in self.rows_]
+        left = None if same else [part[i] for part in self._lefts]
+        return TorchTiledStack(right, self.kernels, left=left, scale=self.scale, fused=self.fused)
 
     def select(self, kernels: Any) -> TorchTiledStack:
         """The stack of some of the kernels."""
