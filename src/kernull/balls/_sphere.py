@@ -40,11 +40,6 @@ class Sphere:
     def _apart(self) -> bool:
         return self.p > P_INF
 
-    @property
-    def has_corners(self) -> bool:
-        """Whether a linear function may be largest where some weights are zero."""
-        return self.p < P_ONE or self.r < P_ONE
-
     def log_group_norms(self, logs: Array) -> Array:
         """Logarithms of N_g from log c; -inf for a group of zeros."""
         top = np.full(int(self.labels.max()) + 1, -np.inf)
@@ -111,7 +106,7 @@ def minimise_on_sphere(
     falls until that is small.
     """
     z = sphere.normalised_logs(np.log(np.maximum(start, 1e-12)))
-    if not sphere.has_corners:
+    if min(sphere.p, sphere.r) >= P_ONE:  # no corners
         return np.exp(_newton(sphere, ball, w, H, z, 0.0, tol))
     J = len(w)
     c = np.exp(z)

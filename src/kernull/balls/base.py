@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from kernull._typing import Array
 
 
 class Ball(Protocol):
-    """A convex set of weights b >= 0; some can do more, which solvers ask for: see below."""
+    """A convex set of weights b >= 0.
+
+    Some can do more, which the solvers that need it ask for: `QuadraticBall`, Kloft's update
+    (``kloft``), and what cvxpy is told (``cvxpy_constraints``).
+    """
 
     @property
     def polyhedral(self) -> bool:
@@ -37,20 +41,4 @@ class QuadraticBall(Ball, Protocol):
 
     def minimise_model(self, u: Array, H: Array, b: Array, tol: float = 0.0) -> Array:
         """Minimise -u'(c - b) + (c - b)'H(c - b)/2 over the boundary."""
-        ...
-
-
-class KloftBall(Ball, Protocol):
-    """One with Kloft's closed-form update."""
-
-    def kloft(self, u: Array, b: Array) -> Array:
-        """The next weights."""
-        ...
-
-
-class ConvexBall(Ball, Protocol):
-    """One that cvxpy can be told of."""
-
-    def cvxpy_constraints(self, b: Any) -> list[Any]:
-        """Constraints on a cvxpy variable."""
         ...

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -57,27 +57,6 @@ class LeftOut:
     """Scores of all rows learned from, where the calibration rows are a sample of them."""
 
 
-class Learned(Protocol):
-    """What a calibrator may ask of something that has just been learned."""
-
-    def leave_one_out(self) -> LeftOut:
-        """Every row by a model without it."""
-        ...
-
-    def by_folds(self) -> LeftOut | None:
-        """Every row by a model, scaling included, of other folds; None where that cannot be."""
-        ...
-
-    def held_out(self, rows: Indices) -> LeftOut:
-        """Rows that took no part, as new rows."""
-        ...
-
-    @property
-    def leaking_view(self) -> Any:
-        """A view whose scaling follows single rows too closely, or None."""
-        ...
-
-
 class Calibrator:
     """A way to find scores of rows that a model did not see."""
 
@@ -87,8 +66,13 @@ class Calibrator:
         """Weights to learn with, and the rows held out of learning: none, unless it is said."""
         return weight, None
 
-    def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
-        """The scores."""
+    def left_out(self, learned: Any, held: Indices | None) -> LeftOut:
+        """The scores, of which something that has just been learned knows three kinds.
+
+        ``learned.leave_one_out()``, every row by a model without it; ``by_folds()``, every row by a
+        model, scaling included, of other folds, None where that cannot be; ``held_out(rows)``, rows
+        that took no part. Its ``leaking_view`` follows single rows too closely, or is None.
+        """
         raise NotImplementedError
 
 
@@ -99,15 +83,15 @@ class LeaveOneOut(Calibrator):
     folds: bool = False
     """Whether to refit by folds where leaving a row out of the model does not leave it out."""
 
-    def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
+    def left_out(self, learned: Any, held: Indices | None) -> LeftOut:
         """Leave-one-out scores; those by refits, or a warning, where the scaling remembers rows."""
         leak = learned.leaking_view
         if leak is not None:
-            by_folds = learned.by_folds() if self.folds else None
+            by_folds: LeftOut | None = learned.by_folds() if self.folds else None
             if by_folds is not None:
                 return by_folds
             warn_of_leak(leak)
-        found = learned.leave_one_out()
+        found: LeftOut = learned.leave_one_out()
         every = found.scores if found.every is None else found.every
         return replace(found, scores=lower_ties(found.scores), every=every)
 
@@ -115,9 +99,9 @@ class LeaveOneOut(Calibrator):
 class Folds(Calibrator):
     """Every row by a model whose scaling, widths and coefficients come from other folds."""
 
-    def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
+    def left_out(self, learned: Any, held: Indices | None) -> LeftOut:
         """Scores by refits."""
-        found = learned.by_folds()
+        found: LeftOut | None = learned.by_folds()
         if found is None:
             raise MissingCapabilityError(
                 "calibration: got 'folds', which needs decision='sum', a table of at least three "
@@ -139,10 +123,10 @@ class Split(Calibrator):
         """Draw the rows."""
         return hold_out(n, self.fraction, self.random_state, weight, groups)
 
-    def left_out(self, learned: Learned, held: Indices | None) -> LeftOut:
+    def left_out(self, learned: Any, held: Indices | None) -> LeftOut:
         """Scores of the rows held out."""
-        assert held is not None
-        return learned.held_out(held)
+        found: LeftOut = learned.held_out(held)
+        return found
 
 
 def read_calibration(

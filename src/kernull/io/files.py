@@ -314,20 +314,16 @@ def _unpack_joint(node: Any) -> JointModel:
         if not same or task.kernels.names != first.kernels.names:
             raise ModelFileError("tasks that do not share their kernels and weights")
     certificate = unpack(node.fields.get("certificate"), ("certificate",), SCHEMA, {})
-    return JointModel(found, certificate, _unpack_views(node.fields.get("views")))
-
-
-def _unpack_views(views: Any) -> dict[str, Any] | None:
-    if views is None:
-        return None
-    if not isinstance(views, dict):
+    views = node.fields.get("views")
+    if views is not None and not isinstance(views, dict):
         raise ModelFileError("views that are none")
-    return {Text()(name, {}): whole("_columns")(columns, {}) for name, columns in views.items()}
+    if views is not None:
+        views = {Text()(name, {}): whole("_d")(columns, {}) for name, columns in views.items()}
+    return JointModel(found, certificate, views)
 
 
 def _unpack_features(model: Any, content: dict[str, Any]) -> None:
-    names = content.get("feature_names")
-    count = content.get("n_features")
+    names, count = content.get("feature_names"), content.get("n_features")
     if count is not None:
         model.n_features_in_ = Count()(count, {})
     if names is not None:

@@ -50,7 +50,8 @@ class Arrays:
         if self.finite and self.kind == "f" and not np.isfinite(value).all():
             raise ModelFileError("holds values that are no numbers")
         if self.low > -np.inf and not (value >= self.low).all():
-            raise ModelFileError(f"holds values that are not {_words(self.low)}")
+            least = "above zero" if self.low == POSITIVE else f"{self.low:g} or more"
+            raise ModelFileError(f"holds values that are not {least}")
         if self.high < np.inf and not (value <= self.high).all():
             raise ModelFileError(f"holds values above {self.high:g}")
         return value
@@ -69,10 +70,6 @@ def _fits(shape: tuple[int, ...], named: tuple[str | int, ...], sizes: Sizes) ->
             found[name] = size
     sizes.update(found)
     return True
-
-
-def _words(low: float) -> str:
-    return "above zero" if low == POSITIVE else f"{low:g} or more"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ standardised columns, and gives rows in the units of X.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,9 +23,6 @@ class PseudoRows:
 
     outliers: Array
     targets: Array | None = None
-
-
-Generator = Callable[[Array, int, np.random.Generator], PseudoRows]
 
 
 def draw_pseudo(kind: str, X: Array, count: int, rng: np.random.Generator) -> PseudoRows:
@@ -113,4 +109,4 @@ def mixed(Z: Array, count: int, rng: np.random.Generator) -> PseudoRows:
 
 
 #: Every way to make pseudo-outliers by name.
-PSEUDO: dict[str, Generator] = {"box": box, "sphere": sphere, "shift": shift, "mixed": mixed}
+PSEUDO = {"box": box, "sphere": sphere, "shift": shift, "mixed": mixed}

@@ -23,7 +23,7 @@ import numpy as np
 
 from kernull._whole import write_whole
 from kernull.errors import ModelFileError
-from kernull.persistence.values import DTYPES, MAX_VALUES, check_size, decode, encode, entries
+from kernull.persistence.values import DTYPES, MAX_VALUES, Decoder, check_size, encode, entries
 
 #: Version of the format that is written. Every version up to this one can be read.
 FORMAT_VERSION = 2
@@ -94,7 +94,7 @@ def _parse(file: BinaryIO, size: int, max_bytes: int) -> Any:
     tensors = _tensors(head + file.read(length))
     if metadata.get("sha256") != _hash(text, tensors):
         raise ModelFileError("its hash is wrong: the file is damaged or was changed")
-    return decode(json.loads(text, parse_constant=_no_constant), tensors)
+    return Decoder(tensors).decode(json.loads(text, parse_constant=_no_constant))
 
 
 def _read_header(file: BinaryIO, size: int) -> bytes:

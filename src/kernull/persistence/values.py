@@ -100,10 +100,11 @@ def _encode_array(value: np.ndarray[Any, Any], tensors: list[Any], path: str) ->
 
 
 class Decoder:
-    """Turns JSON values back into a tree, and counts what that takes.
+    """Turns JSON values of untrusted files back into a tree, and counts what that takes.
 
-    ``tensors`` are the arrays that the values refer to by number. A method ``_KIND`` reads what has
-    that kind under ``"$"``.
+    Whatever `encode` would not have written, or is more than a model can need, is a
+    `ModelFileError`. ``tensors`` are the arrays that the values refer to by number. A method
+    ``_KIND`` reads what has that kind under ``"$"``.
     """
 
     def __init__(self, tensors: list[np.ndarray[Any, Any]]) -> None:
@@ -112,7 +113,7 @@ class Decoder:
         self.text = 0
 
     def decode(self, value: Any, depth: int = 0) -> Any:
-        """One value; the inverse of `encode`, for untrusted input."""
+        """One value: the inverse of `encode`."""
         self.count(1)
         if depth > MAX_DEPTH:
             raise ModelFileError(f"values are nested deeper than {MAX_DEPTH} levels")
@@ -240,19 +241,10 @@ def entries(shape: Sequence[int]) -> int:
     return math.prod(max(size, 1) for size in shape)
 
 
-def decode(value: Any, tensors: list[np.ndarray[Any, Any]]) -> Any:
-    """Turn JSON values back into a tree; the inverse of `encode`, for untrusted input.
-
-    Whatever `encode` would not have written, or is more than a model can need, is a
-    `ModelFileError`.
-    """
-    return Decoder(tensors).decode(value)
-
-
 def check_size(value: Any, tensors: list[np.ndarray[Any, Any]]) -> None:
-    """Refuse, by a ValueError, to write what `decode` would refuse to read."""
+    """Refuse, by a ValueError, to write what `Decoder` would refuse to read."""
     try:
-        decode(value, tensors)
+        Decoder(tensors).decode(value)
     except ModelFileError as error:
         said = f"the model cannot be written to a file that can be read: {error}."
         raise ValueError(said) from error

@@ -122,10 +122,6 @@ class FisherProblem:
         other.stack, other.n_evaluations = stack, 0
         return other
 
-    def scaled_coefficients(self, coef: Array) -> Array:
-        """Coefficients in the scaled coordinates, from those of rows as they are."""
-        return coef if self.row_scale is None else np.asarray(coef / self.row_scale)
-
     def products(self, V: Array) -> Array:
         """K_j V for all j in one pass over the kernels: (n, k) -> (J, n, k)."""
         if self.row_scale is None:

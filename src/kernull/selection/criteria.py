@@ -177,17 +177,10 @@ def read_scoring(scoring: Any, *, has_outliers: bool) -> tuple[str, Criterion]:
     elif all(kind in PSEUDO for kind in name.split("+")):
         criterion = PseudoOutliers(name.split("+"))
     elif callable(scoring) or name in get_scorer_names():
-        criterion = SklearnScorer(check_scoring(scoring=scoring, estimator=_Scored()))
+        criterion = SklearnScorer(check_scoring(scoring=scoring))
     else:
         raise ValueError(
             f"scoring: got {scoring!r}; expected 'auc' or 'acer' (with outliers), one of "
             f"{TARGETS_ONLY} (without), or a scorer of scikit-learn."
         )
     return name, criterion
-
-
-class _Scored:
-    """Stands for an estimator where scikit-learn wants to see one before there is any."""
-
-    def fit(self, X: Any, y: Any = None) -> Any:
-        return self

@@ -44,15 +44,12 @@ def best_index(scores: Array) -> tuple[int, ...]:
     """
     top = scores.max()
     tied = np.argwhere(scores >= top - 1e-12 * max(1.0, abs(float(top))))
-    best = max(tied, key=lambda index: _neighbourhood(scores, index))
-    return tuple(int(i) for i in best)
+    padded = np.pad(scores, 1, constant_values=float(scores.min()))  # beyond lie the worst
 
+    def neighbourhood(index: Indices) -> float:
+        return float(padded[tuple(slice(i, i + 3) for i in index)].mean())
 
-def _neighbourhood(scores: Array, index: Indices) -> float:
-    """Mean score of a model and its neighbours, those beyond the grid counting as the worst."""
-    padded = np.pad(scores, 1, constant_values=float(scores.min()))
-    window = tuple(slice(i, i + 3) for i in index)
-    return float(padded[window].mean())
+    return tuple(int(i) for i in max(tied, key=neighbourhood))
 
 
 def edges(

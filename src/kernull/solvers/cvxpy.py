@@ -9,17 +9,18 @@ written in the weights and the squared norms N_j of the parts of the solution in
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from kernull._typing import Array
-from kernull.balls.base import ConvexBall
 from kernull.errors import need
 from kernull.problems import FisherProblem
 from kernull.solvers.base import Result, Tracker
 
 
 def solve(
-    problem: FisherProblem, ball: ConvexBall, tracker: Tracker, weights: Array, max_iter: int
+    problem: FisherProblem, ball: Any, tracker: Tracker, weights: Array, max_iter: int
 ) -> Result:
     """Hand the programme to a conic solver, which has no use for a start; certify its answer."""
     cvxpy = need("cvxpy", "solver='cvxpy' needs cvxpy: pip install 'kernull[cvxpy]'.")

@@ -6,15 +6,14 @@ never rises; near p = 1 it needs hundreds of iterations.
 
 from __future__ import annotations
 
+from typing import Any
+
 from kernull._typing import Array
-from kernull.balls.base import KloftBall
 from kernull.problems import Problem
 from kernull.solvers.base import Result, Tracker
 
 
-def solve(
-    problem: Problem, ball: KloftBall, tracker: Tracker, weights: Array, max_iter: int
-) -> Result:
+def solve(problem: Problem, ball: Any, tracker: Tracker, weights: Array, max_iter: int) -> Result:
     """Iterate the ball's ``kloft`` update; see the module's text."""
     for _ in range(max_iter):
         point = problem.evaluate(weights)

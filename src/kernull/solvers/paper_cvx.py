@@ -8,35 +8,26 @@ times it. It takes the same steps and inherits the same oscillations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array
-from kernull.balls.base import ConvexBall
 from kernull.errors import need
 from kernull.problems import Problem
 from kernull.solvers.base import Result, Tracker
 from kernull.solvers.paper import iterate
 
 
-def solve(
-    problem: Problem, ball: ConvexBall, tracker: Tracker, weights: Array, max_iter: int
-) -> Result:
+def solve(problem: Problem, ball: Any, tracker: Tracker, weights: Array, max_iter: int) -> Result:
     """Iterate the weight step as a conic programme; see the module's text."""
-    step = _weight_step(ball, problem.J)
-    return iterate(problem, tracker, weights, max_iter, step, "paper-cvx")
-
-
-def _weight_step(ball: ConvexBall, J: int) -> Callable[[Array], Array]:
     cvxpy = need("cvxpy", "solver='paper-cvx' needs cvxpy: pip install 'kernull[cvxpy]'.")
-    b, direction = cvxpy.Variable(J), cvxpy.Parameter(J)
-    constraints = ball.cvxpy_constraints(b)
-    programme = cvxpy.Problem(cvxpy.Maximize(direction @ b), constraints)
+    b, direction = cvxpy.Variable(problem.J), cvxpy.Parameter(problem.J)
+    programme = cvxpy.Problem(cvxpy.Maximize(direction @ b), ball.cvxpy_constraints(b))
 
     def step(u: Array) -> Array:
         direction.value = u / np.abs(u).max()  # only the direction matters
         programme.solve(solver=cvxpy.CLARABEL)
-        return ball.normalise(np.maximum(np.asarray(b.value, dtype=float), 0.0))
+        return np.asarray(ball.normalise(np.maximum(np.asarray(b.value, dtype=float), 0.0)))
 
-    return step
+    return iterate(problem, tracker, weights, max_iter, step, "paper-cvx")

@@ -187,7 +187,8 @@ def solve(
         coarse = _solve_coarse(problem, ball, tol, weights)
         if coarse is not None:
             weights, gap = coarse.weights, coarse.gap
-            columns.append(problem.scaled_coefficients(coarse.coef))
+            scale = 1.0 if problem.row_scale is None else problem.row_scale
+            columns.append(coarse.coef / scale)
             # All of its columns cost one pass as well, and leaving rows out needs them.
             if coarse.basis is not None and coarse.basis.m <= min(limit, COARSE_COLUMNS):
                 columns = [*coarse.basis.Q]

@@ -27,20 +27,16 @@ class Features:
 
     def __init__(self, bank: KernelSet) -> None:
         self.bank = bank
-        self._roots = []
+        self.roots = []
         for W in TiledStack(bank).rows(slice(None)):
             values, vectors = np.linalg.eigh(W)
             floor = JITTER["float64"] * float(np.trace(W)) / len(W)
-            self._roots.append((vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T)
+            self.roots.append((vectors / np.sqrt(np.maximum(values, 0.0) + floor)) @ vectors.T)
 
     def __call__(self, X: Array) -> Array:
         """Features of new rows, kernel by kernel, of shape (m, J l)."""
-        pairs = zip(self._roots, self.bank.matrices(X), strict=True)
+        pairs = zip(self.roots, self.bank.matrices(X), strict=True)
         return np.hstack([K @ root for root, (_, K) in pairs])
-
-    def to_landmarks(self, coef: Array) -> Array:
-        """From coefficients of features, (J, l), to those of the landmark kernels."""
-        return np.stack([root @ c for root, c in zip(self._roots, coef, strict=True)])
 
 
 class FeatureGram:
@@ -73,7 +69,8 @@ class FeatureGram:
 
     def landmark_coefficients(self, y: Array) -> Array:
         """Coefficients of the landmark kernels of the solution a = Qy, of shape (J, l)."""
-        return self.features.to_landmarks(np.einsum("m,jml->jl", y, self._parts))
+        coef = np.einsum("m,jml->jl", y, self._parts)  # of the features
+        return np.stack([root @ c for root, c in zip(self.features.roots, coef, strict=True)])
 
     def inverse_entries(self, rows: Array, weights: Array, ridge: float) -> tuple[Array, Array]:
         """For some rows: the diagonal of (rho I + K_b)^-1 and the coefficients a, exactly.

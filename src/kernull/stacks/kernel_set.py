@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,13 +98,7 @@ class KernelSet:
                 kept.append(ScaledView(name, columns, scaler, train, fitted))
         if dropped:
             report_dropped(dropped, len(kept))
-        return cls(tuple(kept), _kernel_names(kept))
-
-    @classmethod
-    def of_views(cls, views: Iterable[ScaledView]) -> KernelSet:
-        """A bank of views that were fitted elsewhere, with the same kernels each."""
-        views = tuple(views)
-        return cls(views, _kernel_names(views))
+        return cls(tuple(kept), names_by_view(kept))
 
     def __repr__(self) -> str:
         names = visible(", ".join(view.name for view in self.views[:6]))
@@ -295,7 +289,7 @@ def parse_widths(widths: Any) -> tuple[float | str, ...]:
     return factors
 
 
-def _kernel_names(views: Sequence[ScaledView]) -> tuple[str, ...]:
+def names_by_view(views: Sequence[ScaledView]) -> tuple[str, ...]:
     """Name kernels by their view, adding function and width only where needed to tell apart."""
     first = views[0].kernels  # all views have the same
     several_functions = len(first) > 1 and len({kernel.label for kernel in first}) > 1

@@ -141,8 +141,7 @@ class LowRankStack(StackShape):
 
     def diagonal_bound(self) -> Array:
         """The diagonal of the kernels that are approximated, no smaller than `diagonal`."""
-        diagonal = getattr(self.backward, "right_diagonal", None)
-        return self.diagonal() if diagonal is None else diagonal() * self.scale[:, None]
+        return np.asarray(self.forward.diagonal() * self.scale[:, None])
 
     def select(self, kernels: Any) -> LowRankStack:
         """The stack of some of the kernels."""

@@ -75,8 +75,7 @@ def preconditioner_rows(J: int, n: int, limit: int) -> int:
 
     It keeps them for every kernel, and their weighted sum.
     """
-    fits = int(PRECONDITIONER_SHARE * limit / (8.0 * n * (J + 1)))
-    rows = min(PRECONDITIONER_ROWS, n // 8, fits)
+    rows = min(PRECONDITIONER_ROWS, n // 8, int(PRECONDITIONER_SHARE * limit / (8.0 * n * (J + 1))))
     return rows if rows >= FEWEST_PRECONDITIONER_ROWS else 0
 
 
@@ -112,15 +111,6 @@ def plan_storage(
     n matrices, ``prefers_dense`` whether they are needed or quicker; ``columns`` are those of the
     widest view, and ``speed`` is how much faster than the cores of this machine kernels are
     evaluated.
-
-    Examples
-    --------
-    >>> plan_storage("auto", 4, 2_000, 8, 2 * 10**9).storage
-    'dense'
-    >>> plan_storage("auto", 4, 20_000, 8, 2 * 10**9).storage
-    'tiled'
-    >>> plan_storage("auto", 4, 2_000_000, 8, 2 * 10**9).storage
-    'nystroem'
     """
     if storage not in STORAGES:
         raise ValueError(f"storage: got {storage!r}; expected one of {STORAGES}.")
@@ -188,10 +178,8 @@ def build_stack(
 ) -> Any:
     """The stack that the plan asks for; its ``max_columns`` bounds the solver's basis.
 
-    Its ``plan_note`` says in one line what was chosen.
-
-    With ``device``, a stack there; ``on_device`` is the `TorchKernelSet` of the kernels, where
-    their rows are on the device already.
+    Its ``plan_note`` says in one line what was chosen. With ``device``, a stack there;
+    ``on_device`` is the `TorchKernelSet` of the kernels, where their rows are there already.
     """
     check_landmarks(landmarks)
     itemsize = np.dtype(dtype).itemsize
@@ -212,14 +200,13 @@ def build_stack(
         )
     if device is not None:
         return _torch_stack(bank, plan, dtype, landmarks, device, on_device)
+    stack: Any
     if plan.storage == "dense":
-        matrices: Any = bank.stack(dtype)
-        matrices.plan_note = plan.note
-        return matrices
-    if plan.storage == "dask":
+        stack = bank.stack(dtype)
+    elif plan.storage == "dask":
         from kernull.stacks.distributed import DistributedStack
 
-        stack: Any = DistributedStack(bank, dtype=dtype, client=client)
+        stack = DistributedStack(bank, dtype=dtype, client=client)
     elif plan.storage == "tiled":
         from kernull.stacks.tiled import TiledStack
 
@@ -262,17 +249,13 @@ def _torch_stack(
     from kernull.stacks.torch_tiled import TorchTiledStack
 
     kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
-    if on_device is None:
-        tiled = TorchTiledStack.from_kernel_set(bank, device, kind)
-    else:
-        tiled = on_device.stack()
-    stack: Any
+    stack: Any = on_device.stack() if on_device else None
+    if stack is None:
+        stack = TorchTiledStack.from_kernel_set(bank, device, kind)
     if plan.storage == "dense":
-        stack = tiled.dense()
+        stack = stack.dense()
     elif plan.storage == "nystroem":
-        stack = LowRankStack.from_torch(tiled, _landmarks(bank, landmarks))
-    else:
-        stack = tiled
+        stack = LowRankStack.from_torch(stack, _landmarks(bank, landmarks))
     stack.max_columns = plan.max_columns
     return stack
 

@@ -121,14 +121,8 @@ class TiledStack(SweptStack):
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""
-        return self._diagonal_of(self.left or self.bank)
-
-    def right_diagonal(self) -> Array:
-        """k_j(x_i, x_i) of the training rows, of shape (J, n)."""
-        return self._diagonal_of(self.bank)
-
-    def _diagonal_of(self, bank: KernelSet) -> Array:
-        values = [k.diagonal(view.train) for view in bank.views for k in view.kernels]
+        views = (self.left or self.bank).views
+        values = [k.diagonal(view.train) for view in views for k in view.kernels]
         return np.stack(values) * self.scale[:, None]
 
     def rows(self, index: Any) -> Array:

@@ -24,7 +24,6 @@ from joblib import effective_n_jobs
 
 from kernull._threads import one_blas_thread
 from kernull._typing import Array
-from kernull.kernels import FittedKernel
 from kernull.stacks.kernel_set import KernelSet
 
 #: Bytes of a tile: about what one core's second-level cache holds.
@@ -38,7 +37,7 @@ class Side:
     """Rows of every view, ready to meet other rows: scaled, and augmented for rbf kernels."""
 
     rows: tuple[Array, ...]
-    augmented: tuple[Array | None, ...]
+    augmented: tuple[Any, ...]  # None for views without rbf kernels
 
     def __len__(self) -> int:
         return len(self.rows[0])
@@ -67,7 +66,7 @@ class Tiles:
 
     def _side(self, X: Array | None, *, left: bool) -> Side:
         rows = tuple(v.train if X is None else v.transform(X) for v in self.bank.views)
-        augmented: list[Array | None] = []
+        augmented: list[Any] = []
         for part, view in zip(rows, self.bank.views, strict=True):
             centre = next((k.centre for k in view.kernels if k.kind == "rbf"), None)
             if centre is None:
@@ -97,22 +96,16 @@ class Tiles:
             for kernel in view.kernels:
                 if kernel.kind == "rbf":
                     if not known:
-                        x, y = left.augmented[v], right.augmented[v]
-                        assert x is not None
-                        assert y is not None
-                        np.matmul(x[rows], y[columns].T, out=exponents)
+                        x, y = left.augmented[v][rows], right.augmented[v][columns]
+                        np.matmul(x, y.T, out=exponents)
                         known = True
-                    yield j, _rbf(exponents, kernel, values)
+                    width: Any = kernel.width
+                    np.multiply(exponents, self.dtype.type(width**-2.0), out=values)
+                    yield j, np.exp(values, out=values)
                 else:
                     part = kernel(left.rows[v][rows], right.rows[v][columns])
                     yield j, part.astype(self.dtype, copy=False)
                 j += 1
-
-
-def _rbf(exponents: Array, kernel: FittedKernel, out: Array) -> Array:
-    assert kernel.width is not None
-    np.multiply(exponents, exponents.dtype.type(kernel.width**-2.0), out=out)
-    return np.asarray(np.exp(out, out=out))
 
 
 def blocks_of(n: int, size: int) -> list[slice]:

@@ -57,9 +57,13 @@ class DeviceCross(CrossKernels):
             gains = [-0.5 * float(kernel.width or 1.0) ** -2 for kernel in view.kernels]
             own = torch.as_tensor(coef[here], device=self.device)
             room = BAND_BYTES.get(str(torch.device(self.device).type), BAND_BYTES["cpu"])
-            step = max(1, room // (8 * len(b)))
+            step, norms = max(1, room // (8 * len(b))), b.square().sum(1)
             for i in range(0, len(a), step):
-                squared = _squared(a[i : i + step], b)
+                some = a[i : i + step]
+                squared = torch.addmm(norms, some, b.T, alpha=-2.0)
+                squared += some.square().sum(1, keepdim=True)
+                # What overflows is farther than anything.
+                squared.clamp_(min=0.0).nan_to_num_(nan=torch.inf, posinf=torch.inf)
                 nearest2[here, i : i + step] = squared.amin(dim=1)
                 for f, gain in enumerate(gains):
                     projected[here][f, i : i + step] = (squared * gain).exp_() @ own[f]
@@ -67,10 +71,3 @@ class DeviceCross(CrossKernels):
 
     def _like(self, bank: KernelSet, scale: Array | None) -> DeviceCross:
         return DeviceCross(bank, self.X, scale, self.device, self.dtype)
-
-
-def _squared(a: Any, b: Any) -> Any:
-    """Squared distances between rows; what overflows is farther than anything."""
-    out = torch.addmm(b.square().sum(1), a, b.T, alpha=-2.0)
-    out += a.square().sum(1, keepdim=True)
-    return out.clamp_(min=0.0).nan_to_num_(nan=torch.inf, posinf=torch.inf)

@@ -29,17 +29,10 @@ class TorchStack(SweptStack):
         """`combined_products` of a tensor (n, k) that stays on the device, in float64."""
         return self._combined(np.asarray(weights) * self.scale, V.to(self.dtype))
 
-    def combined_rows_there(self, weights: Array, index: Indices) -> Any:
-        """Some rows of the sum of b_j K_j, of shape (len(index), n), on the device in float64."""
-        return self._combined_rows(np.asarray(weights) * self.scale, index)
-
     def _products(self, V: Any) -> Any:
         raise NotImplementedError
 
     def _combined(self, weights: Array, V: Any) -> Any:
-        raise NotImplementedError
-
-    def _combined_rows(self, weights: Array, index: Indices) -> Any:
         raise NotImplementedError
 
     def _tensor(self, V: Any) -> Any:
@@ -83,6 +76,8 @@ class TorchDenseStack(TorchStack):
         images = torch.matmul(self.kernels, V).double()
         return torch.einsum("j,jmk->mk", torch.as_tensor(weights, device=self.device), images)
 
-    def _combined_rows(self, weights: Array, index: Indices) -> Any:
+    def combined_rows_there(self, weights: Array, index: Indices) -> Any:
+        """Some rows of the sum of b_j K_j, of shape (len(index), n), on the device in float64."""
         some = self.kernels[:, torch.as_tensor(index, device=self.device)].double()
-        return torch.einsum("j,jmn->mn", torch.as_tensor(weights, device=self.device), some)
+        b = torch.as_tensor(np.asarray(weights) * self.scale, device=self.device)
+        return torch.einsum("j,jmn->mn", b, some)

@@ -16,6 +16,7 @@ from kernull.stacks.kernel_set import (
     LARGEST,
     KernelSet,
     ScaledView,
+    names_by_view,
     no_squares,
     parse_widths,
     report_dropped,
@@ -69,7 +70,9 @@ class TorchKernelSet:
             largest = float(part.abs().max())
             if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
                 raise no_squares(name, part.double().cpu().numpy(), columns)
-            constant = _constant_columns(part)
+            spread = (part.amax(dim=0) - part.amin(dim=0)).double()
+            # Up to the rounding of their values.
+            constant = spread <= 10 * np.finfo(float).eps * part.abs().amax(dim=0).double()
             if drop_constant and bool(constant.all()):
                 dropped.append(name)
                 continue
@@ -80,9 +83,9 @@ class TorchKernelSet:
         report_dropped(dropped, len(found))
         return cls(*zip(*found, strict=True))
 
-    def stack(self, **options: Any) -> TorchTiledStack:
+    def stack(self) -> TorchTiledStack:
         """The tiled stack of the training rows."""
-        return TorchTiledStack(self.rows, self.kernels, **options)
+        return TorchTiledStack(self.rows, self.kernels)
 
     def to_bank(self) -> KernelSet:
         """The same bank with its rows on the host, for scoring there and for files."""
@@ -91,7 +94,8 @@ class TorchKernelSet:
             for rows, own in zip(self.rows, self.at_host, strict=True)
         )
         parts = zip(self.names, self.columns, self.scalers, at_host, self.kernels, strict=True)
-        return KernelSet.of_views(ScaledView(*part) for part in parts)
+        views = tuple(ScaledView(*part) for part in parts)
+        return KernelSet(views, names_by_view(views))
 
 
 def _scaled(
@@ -120,12 +124,6 @@ def _fitted(rows: Any, factors: tuple[float | str, ...]) -> tuple[FittedKernel, 
         for f in factors
     ]
     return tuple(FittedKernel("rbf", width=f * mean, factor=f, centre=centre) for f in numbers)
-
-
-def _constant_columns(part: Any) -> Any:
-    """Columns that are constant up to the rounding of their values."""
-    spread = (part.amax(dim=0) - part.amin(dim=0)).double()
-    return spread <= 10 * np.finfo(float).eps * part.abs().amax(dim=0).double()
 
 
 def _mean_and_scale(part: Any) -> tuple[Any, Any]:

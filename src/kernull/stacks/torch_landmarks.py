@@ -1,10 +1,4 @@
-r"""An approximate inverse of :math:`\rho I + K_b` on a torch device, from landmark rows.
-
-.. math::
-
-   (\rho I + C W^{-1} C')^{-1} r = \frac1\rho \big(r - C (\rho W + C'C)^{-1} C' r\big),
-   \qquad C = \sum_j b_j k_j(X, L), \quad W = \sum_j b_j k_j(L, L)
-"""
+"""The inverse of `kernull.solvers.nystroem` on a torch device, from landmark rows."""
 
 from __future__ import annotations
 

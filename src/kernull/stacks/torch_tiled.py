@@ -137,16 +137,9 @@ class TorchTiledStack(TorchStack):
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""
-        return self._diagonal_of(self._lefts)
-
-    def right_diagonal(self) -> Array:
-        """k_j(x_i, x_i) of the training rows, of shape (J, n)."""
-        return self._diagonal_of(self.rows_)
-
-    def _diagonal_of(self, rows: Rows) -> Array:
         values = [
             np.ones(len(part)) if k.metric is not None else k.diagonal(self._numpy(part))
-            for part, ks in zip(rows, self.kernels, strict=True)
+            for part, ks in zip(self._lefts, self.kernels, strict=True)
             for k in ks
         ]
         return np.stack(values) * self.scale[:, None]
@@ -197,9 +190,10 @@ class TorchTiledStack(TorchStack):
                 j += len(ks)
             yield band, total
 
-    def _combined_rows(self, weights: Array, index: Indices) -> Any:
-        some = self[index]
-        return torch.cat([K for _, K in some.combined_bands(weights)]).double()
+    def combined_rows_there(self, weights: Array, index: Indices) -> Any:
+        """Some rows of the sum of b_j K_j, of shape (len(index), n), on the device in float64."""
+        bands = self[index].combined_bands(np.asarray(weights) * self.scale)
+        return torch.cat([K for _, K in bands]).double()
 
     def coarse(self) -> TorchTiledStack | None:
         """Nearly the same stack, for a first solution: in float32, where that is fused; or None."""
@@ -309,8 +303,10 @@ def _evaluate(
         if i not in factors:
             yield i, _other(kernel, x, y)
             continue
-        if exponents is None:
-            exponents = _exponents(x - centre, right, unit)
+        if exponents is None:  # -|a - b|^2 / 2 times a unit, by one product with `right`
+            a = x - centre
+            a = torch.cat([a, _half_norms(a), torch.ones_like(a[:, :1])], dim=1).mul_(unit)
+            exponents = a @ right.T
         last = i == rbf[-1]
         K = exponents if last else exponents.clone()
         yield i, (K if factors[i] == unit else K.mul_(factors[i] / unit)).exp_()
@@ -319,12 +315,6 @@ def _evaluate(
 def _half_norms(rows: Any) -> Any:
     """-|x|^2 / 2 of each row, of shape (n, 1)."""
     return -0.5 * rows.square().sum(1, keepdim=True)
-
-
-def _exponents(a: Any, right: Any, unit: float) -> Any:
-    """-|a - b|^2 / 2 times a unit, from one product with the rows (b, 1, -|b|^2 / 2)."""
-    a = torch.cat([a, _half_norms(a), torch.ones_like(a[:, :1])], dim=1).mul_(unit)
-    return a @ right.T
 
 
 def _other(kernel: FittedKernel, x: Any, y: Any) -> Any:
