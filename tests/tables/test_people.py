@@ -30,13 +30,14 @@ def test_clocks_meters_and_lots_are_left_out():
     clock = 1.7e9 + np.cumsum(rng.exponential(30.0, N))
     found = kinds_of(
         clock=clock,
-        shuffled=rng.permutation(clock),
+        shuffled=rng.permutation(clock).round(),
+        read_time=rng.permutation(clock),
         meter=np.cumsum(rng.exponential(1.0, N)),
         lot=np.repeat(np.arange(12), 10) + 778_000,
         rework=np.sort(np.r_[np.arange(N - 3), 4, 9, 9]) + 100,
         order_no=rng.choice(10**6, N, replace=False),
     )
-    for name in ("clock", "shuffled", "meter", "lot", "rework", "order_no"):
+    for name in ("clock", "shuffled", "read_time", "meter", "lot", "rework", "order_no"):
         assert found[name].kind == "identifier", name
     assert "clock" in found["meter"].why
 
@@ -48,8 +49,24 @@ def test_measures_stay():
         steps=np.repeat([1.0, 2.0, 3.0], N // 3),  # sorted, of few values
         fluid=rng.choice(10**6, N, replace=False),  # ends in "id"
         wave=np.sin(np.arange(N)),
+        ohm=rng.normal(1.2e9, 1e7, N),  # as large as seconds since 1970
+        cells=rng.normal(1.2e9, 1e7, N).round(),
     )
-    assert {found[n].kind for n in ("counts", "steps", "fluid", "wave")} == {"number"}
+    assert {c.kind for c in found.values()} == {"number"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("batch weight", "number"), ("lot size", "number"), ("No. of pores", "number"),
+        ("serial resistance", "number"), ("order_volume", "number"), ("index_sum", "number"),
+        ("batch", "identifier"), ("Part No.", "identifier"), ("LOT", "identifier"),
+        ("serialNumber", "identifier"), ("id_customer", "identifier"), ("order id", "identifier"),
+    ],
+)  # fmt: skip
+def test_names_of_identifiers_end_in_what_they_are(name, kind):
+    values = np.random.default_rng(2).choice(10**6, N, replace=False)
+    assert kinds_of(**{name: values})[name].kind == kind
 
 
 def test_whole_numbers_that_may_be_codes_are_said():

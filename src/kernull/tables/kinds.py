@@ -30,11 +30,16 @@ LEAST_VALUES = 10
 FEW_VALUES = 10
 #: Cells that decide between numbers, dates and text.
 SAMPLE = 1000
-#: Names of columns of whole numbers that name their row, if nearly all of them differ.
+#: Names of columns of whole numbers that name their row, if nearly all of them differ: "part no",
+#: but not "no. of pores" or "batch weight".
 _ID_NAME = re.compile(
     r"(?:^|[\W_])(?:id|ids|serial|sn|ser|barcode|uid|uuid|no|nr|num|number|order|lot|batch|index)"
-    r"(?:$|[\W_])|serial",
+    r"[\W_]*$|^(?:id|uid|uuid)[\W_]|serial[\W_]*(?:id|no|nr|num)",
     re.IGNORECASE,
+)
+#: Names of columns of times.
+_TIME_NAME = re.compile(
+    r"time|stamp|epoch|date|(?:^|[\W_])(?:t|ts|utc|created|updated)(?:$|[\W_])", re.IGNORECASE
 )
 #: Numbers as a person writes them: with a unit behind, or marks between thousands.
 _WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*\s*[^\d\s.,;:/+-][^\d\s]{0,5}|[\u20ac$\u00a3]\s*\d[\d.,]*")
@@ -166,7 +171,9 @@ def _not_a_measure(name: str, values: Array) -> str:
     whole = bool((values == np.round(values)).all())
     if whole and distinct == len(values) and np.ptp(values) + 1 <= 1.5 * len(values):
         return "running number"
-    if distinct > 0.5 * len(values) and _is_epoch(values):
+    if distinct > 0.5 * len(values) and _is_epoch(
+        values, 0.1 if never_turns or _TIME_NAME.search(name) else 0.01 * whole
+    ):
         return "running: seconds since 1970"
     if whole and distinct > 0.9 * len(values) and _ID_NAME.search(name):
         return "running number, by its name"
@@ -246,11 +253,13 @@ def _ends_are_rare(values: Array) -> bool:
     return bool(fall < -max(0.5, 2.5 / np.sqrt(half - 1)))
 
 
-def _is_epoch(values: Array) -> bool:
-    """Whether numbers are times from 2000 to 2050, in seconds or thousandths of them."""
-    return any(
+def _is_epoch(values: Array, most: float) -> bool:
+    """Whether numbers are times from 2000 to 2050, in seconds or thousandths of them.
+
+    Measures may be as large: these times lie within a share ``most`` of the largest.
+    """
+    return bool(np.ptp(values) < most * np.abs(values).max()) and any(
         bool(((values >= 9.4e8 * unit) & (values <= 2.6e9 * unit)).all())
-        and np.ptp(values) < 0.1 * np.abs(values).max()
         for unit in (1.0, 1e3, 1e6, 1e9)
     )
 
