@@ -70,6 +70,8 @@ class Follower:
         while end and not _is_header(self.header):
             if self.header == b"" and self._pending.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
                 raise DataError(f"{self.label}: is UTF-16, which watch cannot follow; write UTF-8.")
+            if self._pending.lstrip().startswith(b"{"):
+                raise DataError(f"{self.label}: is JSON, which watch cannot follow; write CSV.")
             cut = self._pending[:end].find(b"\n") + 1 or end
             line, self._pending = self._pending[:cut], self._pending[cut:]
             self.header += line if line.endswith(b"\n") else line + b"\n"

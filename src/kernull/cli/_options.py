@@ -26,7 +26,11 @@ Real = float | None
 
 ModelFile = Annotated[str, Argument(metavar="MODEL", help="A model file.")]
 DataFile = Annotated[
-    str, Argument(metavar="DATA", help="CSV, Excel, Parquet, Arrow or NPZ; - for standard input.")
+    str,
+    Argument(
+        metavar="DATA",
+        help="CSV, JSON lines, Excel, Parquet, Arrow or NPZ; - for standard input.",
+    ),
 ]
 RowNames = Annotated[Text, Option("--id", metavar="COLUMN", help="Column that names the rows.")]
 Label = Annotated[Text, Option(metavar="COLUMN", help="Column that says what is normal.")]

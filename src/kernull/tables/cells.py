@@ -78,7 +78,7 @@ def as_numbers(cells: Sequence[Any], decimal: str = ".") -> tuple[Array, Mask, M
             if decimal == ",":
                 raise ValueError
             values = np.fromiter(map(float, cells), np.float64, n)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             values = np.fromiter((_number(cell, decimal) for cell in cells), np.float64, n)
     finite = np.isfinite(values)
     missing = np.zeros(n, dtype=bool)
@@ -98,6 +98,8 @@ def _number(cell: Any, decimal: str) -> float:
         cell = cell.replace(",", "")
     try:
         return float(cell)
+    except OverflowError:
+        return np.inf
     except (TypeError, ValueError):
         return np.nan
 

@@ -45,7 +45,8 @@ def read_table(
     Parameters
     ----------
     path : path-like
-        CSV (also ``.tsv``, ``.gz``), Excel, Parquet, Arrow or NPZ; ``"-"`` is standard input.
+        CSV (also ``.tsv``, ``.gz``), JSON lines (one object per line), Excel, Parquet, Arrow or
+        NPZ; ``"-"`` is standard input.
     sep, decimal, encoding : str, optional
         Of text files: what separates cells, the decimal mark (``"."`` or ``","``) and the
         encoding. By default they are found out; a warning says so where that was a guess.

@@ -120,6 +120,8 @@ class Table:
             float(text)
         except ValueError:
             return f"{shown!r} is not a number"
+        if any(digit in text for digit in "123456789"):
+            return f"{shown!r} is too large: numbers go up to 1.8e308"
         return f"{shown!r} is not a finite number"
 
     def emptied(self, texts: Sequence[str]) -> Table:

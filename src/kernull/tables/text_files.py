@@ -1,4 +1,4 @@
-"""CSV and its relatives, read in chunks with nothing but the standard library.
+"""CSV, its relatives and JSON lines, read in chunks with nothing but the standard library.
 
 A text file may hold anything. Lines have a largest length, and the csv module bounds its cells, so
 a stray quote or one endless line ends in an error soon, whatever the size of the file.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,8 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     _refuse_binary(label, sample, form.encoding)
     encoding = form.encoding or _encoding(sample, label, notes)
     lines = _Lines(label, io.TextIOWrapper(buffered, encoding=encoding, newline=""))
+    if sample.lstrip().startswith(b"{"):
+        return _open_json_lines(lines, chunk_rows, notes)
     first, said = _first_line(lines, notes)
     if not first.strip():
         raise TableError(f"{label}: has empty lines only; expected a header line and rows.")
@@ -184,6 +187,45 @@ def _chunks(
             rows = _rows(lines, reader, chunk_rows)
 
 
+def _open_json_lines(lines: _Lines, chunk_rows: int, notes: list[str]) -> Source:
+    """One JSON object per line, as ``kernull score -o scores.jsonl`` writes them."""
+    records = _records(lines)
+    first = list(islice(records, chunk_rows))
+    names = tuple(dict.fromkeys(name for record, _ in first for name in record))
+
+    def chunks() -> Iterator[tuple[Table, int]]:
+        start, rows = 0, first
+        with lines.text:
+            while rows:
+                columns = {name: [record.get(name) for record, _ in rows] for name in names}
+                start += len(rows)
+                where = [line for _, line in rows]
+                yield Table(lines.label, start - len(rows), columns, where), start
+                rows = list(islice(records, chunk_rows))
+
+    return Source(lines.label, names, chunks(), None, notes)
+
+
+def _records(lines: _Lines) -> Iterator[tuple[dict[str, Any], int]]:
+    for line in lines:
+        if not (text := line.strip().lstrip("\ufeff")):
+            continue
+        place = f"{lines.label}: line {lines.count}"
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise TableError(
+                f"{place} is not JSON ({error}); expected one object per line, or save the table "
+                "as CSV or Parquet."
+            ) from None
+        if not isinstance(record, dict) or not record:
+            raise TableError(f"{place}: expected an object with a value for each column.")
+        nested = [name for name, cell in record.items() if isinstance(cell, dict | list)]
+        if nested:
+            raise TableError(f"{place}: {nested[0]!r} holds several values; give each a column.")
+        yield record, lines.count
+
+
 def _separator(line: str, label: str) -> str:
     if label.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
@@ -222,5 +264,8 @@ def _refuse_binary(label: str, sample: bytes, encoding: str | None) -> None:
         if sample[1:400:2].count(0) > 150:
             raise TableError(f"{label}: seems to be UTF-16: use encoding='utf-16-le'.")
         raise TableError(f"{label}: holds zero bytes; this is no text file.")
-    if label.lower().endswith(".json") and sample.lstrip()[:1] in (b"[", b"{"):
-        raise TableError(f"{label}: JSON is not read; save the table as CSV or Parquet.")
+    if re.match(rb"\s*\[\s*[\[{]", sample):
+        raise TableError(
+            f"{label}: JSON is read as lines of one object each (.jsonl); save the table so, or as "
+            "CSV or Parquet."
+        )
