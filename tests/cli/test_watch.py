@@ -193,3 +193,9 @@ def test_a_model_without_a_table_goes_on_too(tables):
     assert "5 of 5 rows flagged (100.0%), 3 of them not judged." in done.stderr
     strict = kernull("score", "a.kernull", "spoilt3.csv", "--missing", "error", cwd=tables)
     assert strict.returncode == 1
+
+
+def test_json_lines_are_not_followed(tables):
+    done = kernull("watch", "model.kernull", "-", cwd=tables, stdin=b'{"a": 1}\n{"a": 2}\n')
+    assert done.returncode == 1
+    assert "standard input: is JSON, which watch cannot follow" in done.stderr

@@ -151,15 +151,16 @@ def test_codes_units_and_thousands():
     found = kinds_of(
         code=rng.choice(["0815", "0007", "1234"], N, p=[0.4, 0.4, 0.2]),
         percent=[f"{v:.2f}%" for v in rng.uniform(0, 100, N)],
+        force=[f"{v:.2f} N" for v in rng.uniform(0, 100, N)],
         euro=[f"{v:,.0f}" for v in rng.uniform(1e3, 1e5, N)],
         dollar=[f"{v:,.2f}" for v in rng.uniform(1e2, 1e5, N)],
         size=rng.choice(["10 mm", "12 mm"], N),
     )
     assert found["code"].kind == "category"
     assert found["size"].kind == "category"
-    assert found["percent"].kind == found["euro"].kind == "left out"
-    assert found["dollar"].kind == "number"
-    assert "unit" in found["percent"].why
+    assert found["force"].kind == found["euro"].kind == "left out"
+    assert found["dollar"].kind == found["percent"].kind == "number"
+    assert "unit" in found["force"].why
     assert "thousands" in found["euro"].why
 
 

@@ -235,6 +235,7 @@ def test_points_among_decimal_commas_are_not_guessed(tmp_path):
         ("a;b\n1,076;1\n2,076;0.5\n", None, None),  # thousands, where the others have points
         ("a;b\n1,076;1\n2,076;0,5\n", [1.076, 2.076], "decimal comma ("),
         ('a,b\n"1,5",x\n"2,5",y\n', [1.5, 2.5], "decimal comma ("),
+        ("a;b\n1,5%;1\n2,5 %;2\n", [1.5, 2.5], "decimal comma ("),
         ('a,b\n"1,500",x\n"2,500",y\n', None, None),
         ("1,5;2;4,5\n2,5;3;5,5\n", [1.5, 2.5], "has no header"),
     ],
@@ -342,6 +343,37 @@ def test_marks_between_thousands(text, value):
     assert value is None or found[0] == value
 
 
+@pytest.mark.parametrize(
+    ("texts", "decimal", "values"),
+    [
+        (["1 537,72", "2\u00a0000", "-12\u202f345,5"], ",", [1537.72, 2000, -12345.5]),
+        (["1'537.72", "2\u2019000", "1e3"], ".", [1537.72, 2000, 1000]),
+        (["\u22123.5", "+4", ""], ".", [-3.5, 4, None]),
+        (["94.7%", "3 %", "n/a"], ".", [94.7, 3, None]),
+        (["94,7 %", "\u22123,5%"], ",", [94.7, -3.5]),
+        (["94.7%", "0.9"], ".", ["bad", 0.9]),  # of what?
+        (["12 34", "1 5372", "1'5"], ".", ["bad"] * 3),
+    ],
+)
+def test_numbers_as_people_write_them(texts, decimal, values):
+    found, missing, bad = as_numbers(texts, decimal)
+    assert bad.tolist() == [value == "bad" for value in values]
+    assert missing.tolist() == [value is None for value in values]
+    assert found[~missing & ~bad].tolist() == [v for v in values if isinstance(v, int | float)]
+
+
+def test_columns_of_them_are_numbers(tmp_path):
+    rng = np.random.default_rng(0)
+    amounts = rng.uniform(500, 2000, 60).round(2)
+    text = [f"{v:,.2f}".replace(",", " ").replace(".", ",") for v in amounts]
+    rows = [f"{t};\u2212{i * 7 % 60};{i * 11 % 60},5 %" for i, t in enumerate(text)]
+    (tmp_path / "t.csv").write_text("\n".join(["euro;below;share", *rows]), encoding="utf-8")
+    with pytest.warns(UserWarning, match="decimal comma"):
+        table = read_table(tmp_path / "t.csv")
+    np.testing.assert_array_equal(table.numbers("euro"), amounts)
+    assert TableViews().fit(table).used_ == ["euro", "share"]  # "below" is a running number
+
+
 def test_english_amounts_are_read(tmp_path):
     rng = np.random.default_rng(0)
     amounts = rng.uniform(500, 2000, 60).round(2)
@@ -354,37 +386,3 @@ def test_english_amounts_are_read(tmp_path):
         table = read_table(tmp_path / "en.csv")
         np.testing.assert_array_equal(table.numbers("amount"), amounts)
         assert TableViews().fit(table).used_ == ["amount", "b"]
-
-
-# -- JSON lines ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson", "t.jsonl.gz", "t.json"])
-def test_json_lines(name, tmp_path):
-    """They were read as CSV, without a word."""
-    text = '\n{"a": 1.5, "b": "x"}\n{"b": "y", "a": null, "on": true}\n\n{"a": -2}\n'
-    pack = gzip.compress if name.endswith("gz") else bytes
-    (tmp_path / name).write_bytes(pack(text.encode()))
-    table = read_table(tmp_path / name)
-    assert (table.names, list(table.lines)) == (["a", "b", "on"], [2, 3, 5])
-    np.testing.assert_array_equal(table.numbers("a"), [1.5, np.nan, -2.0])
-    assert table.columns["on"] == [None, True, None]
-    chunks = [chunk for chunk, _ in open_table(str(tmp_path / name), chunk_rows=2).chunks()]
-    assert [(len(chunk), chunk.start) for chunk in chunks] == [(2, 0), (1, 2)]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"a": 1}\n{"a": \n', "line 2 is not JSON"),
-        ('{\n"a": 1}\n', "line 1 is not JSON.*one object per line"),
-        ('{"a": 1}\n[1]\n', "line 2: expected an object"),
-        ('{"a": 1}\n{"a": [1, 2]}\n', "line 2: 'a' holds several values"),
-        ('[{"a": 1}]', r"lines of one object each \(.jsonl\)"),
-        ('{"a": 1' + "0" * 400 + "}", "'a', row 1 .line 1.: '10+…' is too large"),
-    ],
-)
-def test_json_that_is_no_table(text, said, tmp_path):
-    (tmp_path / "t.jsonl").write_text(text)
-    with pytest.raises(TableError, match=said):
-        read_table(tmp_path / "t.jsonl").numbers("a")

@@ -30,12 +30,17 @@ DATE_FORMATS = (
     "%d-%m-%Y", "%H:%M:%S", "%H:%M:%S.%f",
 )  # fmt: skip
 
-_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+([eE][+-]?\d+)?")
-#: English marks between thousands, where nothing else could be meant: 1,076.88, not 470,885,697.
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+")
-_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+#: What stands between thousands and for nothing else: apostrophes and spaces, thin or unbroken.
+_GAPS = " '\u2019\u00a0\u2009\u202f"
+#: Numbers with a decimal mark, or with marks between thousands that can be nothing else: 1.076,88
+#: with a comma, 1,076.88 with a point (not 470,885,697), 1 076 with either.
+_COMMA = re.compile(rf"[+-]?(\d{{1,3}}([.{_GAPS}]\d{{3}})+|\d*),\d+([eE][+-]?\d+)?")
+_POINT = re.compile(rf"[+-]?(\d{{1,3}}([,{_GAPS}]\d{{3}})+|\d*)\.\d+([eE][+-]?\d+)?")
+_GROUPS = re.compile(rf"[+-]?\d{{1,3}}([{_GAPS}]\d{{3}})+")
 #: What may be a decimal mark or one between thousands.
 _UNCLEAR = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
+_MINUS = "\u2212"
+_NO_GAPS = str.maketrans("", "", _GAPS)
 _WHOLE = re.compile(r"^([+-]?\d+)\.0+\Z")
 
 
@@ -56,8 +61,8 @@ def as_numbers(cells: Sequence[Any], decimal: str = ".") -> tuple[Array, Mask, M
     """Cells as numbers, NaN where there is none; masks of empty cells, and of all other such.
 
     ``decimal`` is the decimal mark of cells that are text. Marks between thousands are read where
-    they can be nothing else: 1,076.88 beside a decimal point, 1.076,88 beside a comma; 1,076
-    and 1.076 alone are not guessed at.
+    they can be nothing else: 1,076.88 beside a decimal point, 1.076,88 beside a comma, 1 076 and
+    1'076; 1,076 and 1.076 alone are not guessed at. 94.7% is 94.7 where all cells have a %.
 
     Examples
     --------
@@ -66,6 +71,8 @@ def as_numbers(cells: Sequence[Any], decimal: str = ".") -> tuple[Array, Mask, M
     ([1.5, nan, nan], [False, True, False], [False, False, True])
     >>> as_numbers(["950.10", "1,076.88", "1,076"])[0].tolist()
     [950.1, 1076.88, nan]
+    >>> as_numbers(["94.7%", "-3.5 %"])[0].tolist()
+    [94.7, -3.5]
     """
     n = len(cells)
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
@@ -84,23 +91,36 @@ def as_numbers(cells: Sequence[Any], decimal: str = ".") -> tuple[Array, Mask, M
     missing = np.zeros(n, dtype=bool)
     for i in np.flatnonzero(~finite).tolist():
         missing[i] = is_missing(cells[i])
-    return np.where(finite, values, np.nan), missing, ~finite & ~missing
+    bad = ~finite & ~missing
+    if bad.any() and not finite.any():  # all with a %, and not a few among others
+        texts = [
+            "" if gap else str(cell).rstrip() for cell, gap in zip(cells, missing, strict=True)
+        ]
+        if all(text.endswith("%") for text in texts if text):
+            return as_numbers([text.rstrip("% ") for text in texts], decimal)
+    return np.where(finite, values, np.nan), missing, bad
 
 
 def _number(cell: Any, decimal: str) -> float:
-    if isinstance(cell, str) and decimal == ",":
-        text = cell.strip()
-        if _COMMA.fullmatch(text):
-            cell = text.replace(".", "").replace(",", ".")
-        elif _POINT.fullmatch(text):  # a thousands separator here, or a slip: never guess
-            return np.nan
-    elif isinstance(cell, str) and _THOUSANDS.fullmatch(cell.strip()):
-        cell = cell.replace(",", "")
+    comma = decimal == ","
+    if not comma or not isinstance(cell, str):
+        try:
+            return float(cell)
+        except OverflowError:
+            return np.inf
+        except (TypeError, ValueError):
+            if not isinstance(cell, str):
+                return np.nan
+    text = cell.strip().replace(_MINUS, "-")
+    if comma and _POINT.fullmatch(text):  # a mark between thousands, or a slip: never guess
+        return np.nan
+    if (_COMMA if comma else _POINT).fullmatch(text):
+        text = text.replace("." if comma else ",", "").replace(",", ".").translate(_NO_GAPS)
+    elif _GROUPS.fullmatch(text):
+        text = text.translate(_NO_GAPS)
     try:
-        return float(cell)
-    except OverflowError:
-        return np.inf
-    except (TypeError, ValueError):
+        return float(text)
+    except ValueError:
         return np.nan
 
 
@@ -117,9 +137,13 @@ def decimal_marks(columns: Mapping[str, Sequence[Any]], otherwise: str = ",") ->
     """
     clear, unclear = {}, set()
     for name, cells in columns.items():
-        texts = [cell.strip() for cell in cells if isinstance(cell, str)]
+        texts = [
+            cell.strip().rstrip("% ").replace(_MINUS, "-")
+            for cell in cells
+            if isinstance(cell, str)
+        ]
         commas = [text for text in texts if _COMMA.fullmatch(text)]
-        points = [text for text in texts if _POINT.fullmatch(text) or _THOUSANDS.fullmatch(text)]
+        points = [text for text in texts if _POINT.fullmatch(text)]
         mark = "," if len(commas) > len(points) else "."
         if not all(map(_UNCLEAR.fullmatch, commas + points)):
             clear[name] = mark
