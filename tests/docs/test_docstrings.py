@@ -65,3 +65,11 @@ def test_methods_have_docstrings(name):
         if method.startswith("_") or not (inspect.isfunction(value) or isinstance(value, property)):
             continue
         assert inspect.getdoc(getattr(OBJECTS[name], method)), f"{name}.{method}"
+
+
+DETECTORS = [n for n in kernull.__all__ if hasattr(getattr(kernull, n), "predict")]
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_fit_says_what_becomes_of_rows_that_are_not_normal(name):
+    assert "-1" in inspect.getdoc(getattr(kernull, name).fit)

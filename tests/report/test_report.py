@@ -15,7 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from kernull import MultiKernelFisherNull, TableViews, explain_columns
 from kernull.report import Judgement, render_report, save_report
 from kernull.report._content import gather
+from kernull.report._findings import _number_drift
 from kernull.report._svg import bar_chart, nice_ticks
+from kernull.tables import GapFiller
 from tests.plain import plain_fisher
 
 
@@ -207,6 +209,22 @@ def test_findings_groups_times_and_drift(factory):
     page = render_report(model, new, table=table)
     for text in ("stand out", "The five worst", "What drifted", "When and where", "By machine"):
         assert text in page
+
+
+def test_bars_of_drift_say_how_far_they_reach():
+    rng = np.random.default_rng(0)
+    filler = GapFiller.fit(rng.normal(size=(500, 1)))
+    new = rng.normal(size=300) + 1
+    near = _number_drift("a", filler, 0, new)
+    assert "bar" not in near.words
+    far = _number_drift("a", filler, 0, np.append(new, [5000.0, 70.0]))
+    assert far.words.endswith("in training; the last bar goes on to 5000")
+    assert far.edges[-1] == "5000"
+    assert far.new[-1] == pytest.approx(2 / 302)
+    assert far.edges[0] == near.edges[0]  # nothing is far on that side
+    both = _number_drift("a", filler, 0, np.append(new, [5000.0, -300.0]))
+    assert "the first bar begins at -300; the last bar goes on to 5000" in both.words
+    assert (both.edges[0], sum(both.new)) == ("-300", pytest.approx(1.0))
 
 
 def test_rows_like_the_training_rows_do_not_drift(factory):

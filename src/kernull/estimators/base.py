@@ -132,8 +132,9 @@ class OneClassKernelEstimator(KernelEstimator):
     # -- fitting -----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn what normal looks like from rows (n, d), or their kernels (J, n, n); y is ignored.
+        """Learn what normal looks like from rows (n, d), or their kernels (J, n, n).
 
+        y is ignored: rows with ``y = -1`` are learned from like all others. Pass ``X[y == 1]``.
         ``sample_weight`` is the trust in each row, as in `MultiKernelFisherNull.fit`.
         """
         self._fit(X, sample_weight)
@@ -325,7 +326,10 @@ class UnweightedEstimator(OneClassKernelEstimator):
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Learn from a table (n, d) of normal rows, or their kernels (J, n, n); y is ignored."""
+        """Learn from a table (n, d) of normal rows, or their kernels (J, n, n).
+
+        y is ignored: rows with ``y = -1`` are learned from like all others. Pass ``X[y == 1]``.
+        """
         self._fit(X)
         return self
 

@@ -148,6 +148,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         X : table of shape (n, d), or precomputed kernels (see the notes of the class)
             Training rows of all tasks, all taken to be normal for their task.
         y : ignored
+            Rows with ``y = -1`` are learned from like all others: pass ``X[y == 1]``.
         sample_weight : array of shape (n,), optional
             Trust in each row, as in `MultiKernelFisherNull`.
         groups : array of shape (n,), optional

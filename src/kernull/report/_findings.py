@@ -172,9 +172,11 @@ def _number_drift(column: str, filler: GapFiller, j: int, new: Array) -> Drift |
     distance = _apart(old, levels, ordered)
     if distance < _chance(filler.rows, len(new)):
         return None
-    low, high = min(old[0], ordered[0]), max(old[-1], ordered[-1])
+    least, most = min(old[0], ordered[0]), max(old[-1], ordered[-1])
+    low, high = least, most
     if np.ptp(old) > 0 and (high - low) > 6 * np.ptp(old):  # far values would flatten the rest
-        low, high = old[0] - 2.5 * np.ptp(old), old[-1] + 2.5 * np.ptp(old)
+        low = max(least, old[0] - 2.5 * np.ptp(old))
+        high = min(most, old[-1] + 2.5 * np.ptp(old))
     edges = np.linspace(low, high, MINI_BINS + 1)
     training = np.histogram(np.clip(_spread_out(old), low, high), edges)[0] / SPREAD
     inside = np.histogram(np.clip(new, low, high), edges)[0] / len(new)
@@ -183,6 +185,9 @@ def _number_drift(column: str, filler: GapFiller, j: int, new: Array) -> Drift |
     if middle == now:
         middle, now = plain_number(float(old.mean())), plain_number(float(new.mean()))
         words = f"mean {now}, {middle} in training"
+    words += f"; the first bar begins at {plain_number(least)}" if least < low else ""
+    words += f"; the last bar goes on to {plain_number(most)}" if most > high else ""
+    edges[0], edges[-1] = least, most
     return Drift(
         column, words, distance,
         tuple(plain_number(float(edge)) for edge in edges), tuple(training.tolist()),

@@ -152,7 +152,8 @@ class MultiKernelFisherNullCV(KernelEstimator):
         X : table of shape (n, d), or kernels of shape (J, n, n)
             Targets, and outliers where y says so.
         y : array of shape (n,), optional
-            +1 for targets, -1 for outliers; None when all rows are targets.
+            +1 for targets, -1 for outliers, which models are judged by and never learn from (other
+            estimators ignore y); None when all rows are targets.
         """
         self.ps_, self.deltas_ = read_norms(self.ps), read_deltas(self.deltas)
         self.widths_ = (np.nan,) if self._pairwise else read_widths(self.widths)
