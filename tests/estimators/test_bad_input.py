@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from kernull import KernelStack
+from kernull import KernelStack, MultiKernelFisherNull
 from kernull.errors import (
     ConstantViewWarning,
     InvalidKernelError,
@@ -133,6 +133,24 @@ def test_constant_feature_is_dropped_and_named(X):
     assert list(model.kernel_names_) == ["x0", "x1", "x3"]
     assert model.contributions(X).shape == (40, 3)
     check_healthy(model, X)
+
+
+@pytest.mark.parametrize("views", ["features", {"one": [0], "two": [1, 3], "flag": [2]}])
+@pytest.mark.parametrize("value", [7.001, 1e8])
+def test_a_value_never_seen_in_a_constant_view_is_flagged(rng, views, value):
+    """It was not looked at: rows with 1e8 there were as normal as ever."""
+    X, new = rng.normal(size=(2, 200, 4))
+    X[:, 2] = new[:, 2] = 7.0
+    with pytest.warns(ConstantViewWarning, match="a value never seen there is evidence"):
+        model = MultiKernelFisherNull(views=views).fit(X)
+    varying = {k: v for k, v in (views if isinstance(views, dict) else {}).items() if k != "flag"}
+    without = MultiKernelFisherNull(views=varying or {f"x{j}": [j] for j in (0, 1, 3)}).fit(X)
+    assert model.threshold_ == pytest.approx(without.threshold_, rel=1e-12)
+    np.testing.assert_allclose(model.weights_, without.weights_, rtol=1e-9)
+    np.testing.assert_allclose(model.score_samples(new), without.score_samples(new), rtol=1e-8)
+    broken = new.copy()
+    broken[:, 2] = value
+    assert (model.predict(broken) == -1).all()
 
 
 def test_duplicate_rows(X):

@@ -59,6 +59,7 @@ def test_constant_views_are_dropped_with_a_warning_that_names_them(X):
     with pytest.warns(ConstantViewWarning, match="'flat', 'flat too'"):
         bank = fit(table, views)
     assert list(bank.kernel_names) == ["a", "b"]
+    np.testing.assert_array_equal(bank.stack().kernels, fit(X, VIEWS).stack().kernels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kept = fit(table, views, drop_constant=False)

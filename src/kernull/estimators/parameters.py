@@ -80,7 +80,8 @@ memory_limit : int or str, optional
 dtype : {"float64", "float32"}, default="float64"
     Type in which kernels are kept; ``"float32"`` halves memory.
 drop_constant : bool, default=True
-    Drop views that are constant on the training rows, with a warning.
+    Drop views that are constant on the training rows, with a warning; another view reads their
+    columns, where values are scaled, so that a value never seen there is evidence.
 calibration : {"auto", "loo", "split"}, default="auto"
     Scores that give the threshold: of every row by a model that did not see it, in closed form or
     by folds, or of rows held out.

@@ -27,7 +27,7 @@ from kernull.models.tasks import (
 from kernull.stacks import DenseStack, check_memory, fit_and_combine, parse_memory_limit
 from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
 from kernull.stacks.normalise import read_normalisation
-from kernull.views import resolve_views
+from kernull.views import read_scalings, resolve_views
 
 
 def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) -> Any:
@@ -42,7 +42,9 @@ def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
         estimator.views, table.shape[1], getattr(estimator, "feature_names_in_", None)
     )
     index = list(kept.values())
-    views = varying_views(table, index, views) if estimator.drop_constant else views
+    if estimator.drop_constant:
+        scaled = not estimator.pooled and "none" not in read_scalings(estimator.scaling, 1)
+        views = dict(varying_views(table, index, views, scaled))
     tasks = table_tasks(table, kept, weight, views, estimator.pooled, **_kernel_options(estimator))
     first = next(iter(tasks.values())).kernels
     check_room(estimator, [len(rows) for rows in index], len(first.names))

@@ -268,8 +268,8 @@ class TableRows:
         return kernels.cross(self.table, settings.dtype, device)
 
     def of_kernels(self, kernels: KernelSet) -> TableRows:
-        """The columns that these kernels read, with the views that they kept."""
-        views = {view.name: view.columns for view in kernels.views}
+        """The views that these kernels kept, and the columns of them."""
+        views = {view.name: self.views[view.name] for view in kernels.views}
         read = np.unique(np.concatenate(list(views.values())))
         views = {name: np.searchsorted(read, own) for name, own in views.items()}
         return replace(self, table=self.table[:, read], views=views, X_on_device=None)

@@ -13,11 +13,13 @@ from kernull._typing import Array, Indices
 from kernull.calibration import leaking_view, warn_of_leak
 from kernull.calibration.left_out_distances import is_no_label, trust
 from kernull.calibration.left_out_kernels import leaves_scaling_out
-from kernull.errors import ConstantViewWarning, TooFewRowsWarning
+from kernull.errors import TooFewRowsWarning
 from kernull.kernels.functions import mean_distance
 from kernull.models.joint import TaskKernels
 from kernull.models.kernels import TableKernels
 from kernull.stacks import KernelSet
+from kernull.stacks.kernel_set import joined
+from kernull.views.scaling import constant_columns
 
 #: The name of the only task where no groups are given.
 ONLY = "all"
@@ -109,27 +111,12 @@ def _some(names: Any) -> str:
 
 
 def varying_views(
-    X: Array, tasks: list[Indices], views: Mapping[str, Indices]
-) -> dict[str, Indices]:
-    """The views that vary within at least one task; the others are dropped with a warning."""
-    kept = {
-        name: columns
-        for name, columns in views.items()
-        if any((np.ptp(X[np.ix_(rows, columns)], axis=0) > 0).any() for rows in tasks)
-    }
-    if not kept:
-        raise ValueError(
-            "X: every view is constant within every task; there is nothing to learn from."
-        )
-    dropped = [repr(name) for name in views if name not in kept]
-    if dropped:
-        warnings.warn(
-            f"dropped constant view(s) {', '.join(dropped)}: a kernel that is constant within "
-            "every task says nothing about normality and would attract weight.",
-            ConstantViewWarning,
-            stacklevel=2,
-        )
-    return kept
+    X: Array, tasks: list[Indices], views: Mapping[str, Indices], scaled: bool
+) -> Mapping[str, Indices]:
+    """The views that vary within at least one task, see `joined`; ``scaled`` task by task."""
+    constant = np.logical_and.reduce([constant_columns(X[rows]) for rows in tasks])
+    wide = any(len(columns) > 1 for columns in views.values())  # "auto" has more kernels of these
+    return joined(views, constant, scaled and wide, "within every task")
 
 
 def pooled_kernels(

@@ -70,7 +70,7 @@ class KernelSet:
         drop_constant: bool = True,
         distances_out: dict[str, list[Array]] | None = None,
     ) -> KernelSet:
-        """Fit scaling and widths of every view; drop constant views with a warning.
+        """Fit scaling and widths of every view; those that are constant are `joined` to others.
 
         ``distances_out`` is for a single view and receives the distances that gave its widths.
         """
@@ -79,16 +79,16 @@ class KernelSet:
         if sample_weight is not None:  # rows of weight zero take no part, here or later
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
         kept: list[ScaledView] = []
-        dropped: list[str] = []
-        for name, columns in views.items():
+        if drop_constant:
+            found = joined(views, constant_columns(X), "none" not in read_scalings(scaling, 1))
+        else:
+            found = views
+        for name, columns in found.items():
             part = X[:, columns]
             largest = float(np.abs(part).max(initial=0.0))
             if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
                 raise no_squares(name, part, columns)
-            if drop_constant and constant_columns(part).all():
-                dropped.append(name)
-                continue
-            kinds = read_scalings(scaling, part.shape[1])
+            kinds = read_scalings(scaling, len(views[name]))
             for scaler, train in ViewScaler.fit_transform(kinds, part, sample_weight):
                 fitted = tuple(
                     k
@@ -96,8 +96,6 @@ class KernelSet:
                     for k in spec.fit(train, factors, sample_weight, distances_out)
                 )
                 kept.append(ScaledView(name, columns, scaler, train, fitted))
-        if dropped:
-            report_dropped(dropped, len(kept))
         return cls(tuple(kept), names_by_view(kept))
 
     def __repr__(self) -> str:
@@ -248,19 +246,33 @@ def fit_and_combine(
     return KernelSet(tuple(kept), tuple(names)), out.matrix()
 
 
-def report_dropped(dropped: Sequence[str], kept: int) -> None:
-    """Warn of constant views that were dropped; an error where nothing is left."""
-    if not kept:
-        raise ValueError(
-            "X: every view is constant on the training rows; there is nothing to learn from."
-        )
-    if dropped:
-        warn(
-            f"dropped constant view(s) {', '.join(map(repr, dropped))}: a constant kernel "
-            "says nothing about normality and would attract weight.",
-            ConstantViewWarning,
-            stacklevel=3,
-        )
+def joined(
+    views: Mapping[str, Indices], constant: Mask, scaled: bool, where: str = "on the training rows"
+) -> Mapping[str, Indices]:
+    """Views without the constant ones, whose columns join a view that varies, a wide one if any.
+
+    A kernel of its own would say nothing of normal rows and take much of the weight. Beside others
+    a constant column leaves all distances of training rows as they are, and a value that was never
+    seen is far from all of them. Not so where values are not ``scaled``: those are left out.
+    """
+    still = [name for name, columns in views.items() if constant[columns].all()]
+    if len(still) == len(views):
+        raise ValueError(f"X: every view is constant {where}; there is nothing to learn from.")
+    if not still:
+        return views
+    kept = {name: columns for name, columns in views.items() if name not in still}
+    names = ", ".join(map(repr, still))
+    said = (
+        f"dropped constant view(s) {names}: a kernel that is constant {where} says nothing about "
+        "normality and would attract weight."
+    )
+    if scaled:
+        host = next((name for name in kept if len(kept[name]) > 1), next(iter(kept)))
+        more = np.concatenate([views[name] for name in still])
+        kept[host] = np.append(kept[host], np.setdiff1d(more, kept[host]))
+        said += f" View {host!r} reads the columns, so that a value never seen there is evidence."
+    warn(said, ConstantViewWarning, stacklevel=4)
+    return kept
 
 
 def no_squares(name: str, X: Array, columns: Indices) -> ValueError:

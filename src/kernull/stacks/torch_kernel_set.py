@@ -16,10 +16,10 @@ from kernull.stacks.kernel_set import (
     LARGEST,
     KernelSet,
     ScaledView,
+    joined,
     names_by_view,
     no_squares,
     parse_widths,
-    report_dropped,
 )
 from kernull.stacks.torch_tiled import TorchTiledStack
 from kernull.views import ViewScaler, read_scalings
@@ -57,11 +57,17 @@ class TorchKernelSet:
         drop_constant: bool = True,
         dtype: Any = None,
     ) -> TorchKernelSet:
-        """Fit scaling and widths of every view; drop constant views with a warning."""
+        """Fit scaling and widths of every view; columns of constant views join another."""
         factors = parse_widths(widths)
         found: list[Any] = []
-        dropped = []
-        for name, columns in views.items():
+        # Up to the rounding of their values.
+        spread = (X.amax(dim=0) - X.amin(dim=0)).double()
+        constant = spread <= 10 * np.finfo(float).eps * X.abs().amax(dim=0).double()
+        constant = constant.cpu().numpy()
+        read = views
+        if drop_constant:
+            read = joined(views, constant, "none" not in read_scalings(scaling, 1))
+        for name, columns in read.items():
             part = X[:, torch.as_tensor(columns, device=X.device)]
             if not part.is_floating_point() or part.dtype.itemsize < 4:
                 part = part.to(dtype or torch.float64)
@@ -70,17 +76,10 @@ class TorchKernelSet:
             largest = float(part.abs().max())
             if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
                 raise no_squares(name, part.double().cpu().numpy(), columns)
-            spread = (part.amax(dim=0) - part.amin(dim=0)).double()
-            # Up to the rounding of their values.
-            constant = spread <= 10 * np.finfo(float).eps * part.abs().amax(dim=0).double()
-            if drop_constant and bool(constant.all()):
-                dropped.append(name)
-                continue
-            kinds = read_scalings(scaling, len(columns))
-            for scaler, scaled, own in _scaled(part, kinds, bool(constant.any())):
+            kinds = read_scalings(scaling, len(views[name]))
+            for scaler, scaled, own in _scaled(part, kinds, bool(constant[columns].any())):
                 rows = scaled.to(dtype or scaled.dtype)
                 found.append((name, columns, scaler, rows, _fitted(scaled, factors), own))
-        report_dropped(dropped, len(found))
         return cls(*zip(*found, strict=True))
 
     def stack(self) -> TorchTiledStack:
