@@ -68,8 +68,9 @@ def test_numbers_are_the_models(fitted):
     why = model.explain(X)
     first = content.rows[0]
     best = why.ranking(first.position - 1)[0]
-    assert first.reasons[0].view == why.view_names[best]
-    assert first.reasons[0].difference == pytest.approx(why.differences[first.position - 1, best])
+    away = abs(why.differences[first.position - 1, best])
+    assert first.reasons[0][0] == why.view_names[best]
+    assert first.reasons[0][1].startswith(f"{away:.3f} below normal (")
     assert first.columns[0].number == X[first.position - 1, int(first.columns[0].column[1:])]
 
 
@@ -97,6 +98,11 @@ def test_one_rarity_is_told_of_a_row(fitted):
         [True] * 5,
         [False] * 5,
     ]
+    why = model.explain(X)
+    first = int(why.scores.argmin())
+    assert why.words(first).split("\n")[1].rstrip(".") in (
+        ", ".join(" ".join(reason) for reason in gather(model, X).rows[0].reasons)
+    )
     assert [["p = " in head for head in some] for some in heads] == [[False] * 5, [True] * 5]
 
 
@@ -269,7 +275,7 @@ def test_a_model_that_did_not_converge_says_so(fitted):
             X[:60]
         )
     page = render_report(model, X)
-    assert "above tolerance" in page
+    assert "Other weights may fit the training rows better" in page
     assert 'badge odd">Not converged<' in page
 
 

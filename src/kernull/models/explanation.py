@@ -177,35 +177,38 @@ class Explanation:
         """
         if self._is_by_rule(row):
             return f"{BY_RULE}."
-        if self.rarity is not None:
-            return self._words_of_evidence(row, most)
-        score, p = self.scores[row], self.p_values[row]
-        flagged = score < self.threshold
-        apart = f"{abs(score - self.threshold):.3f} {'below' if flagged else 'above'}"
-        share = f"{p:.0%} of" if p >= 0.1 else f"1 in {one_in(1 / p)}"
-        verdict = (
-            f"{'flagged' if flagged else 'normal'}: score {score:.3f} is {apart} the threshold, "
-            f"as low as {share} normal rows."
-        )
-        differences, surprise = self.differences[row], self.surprise[row]
-        parts = [
-            f"{visible(self.view_names[v])} {abs(differences[v]):.3f} "
-            f"{'below' if differences[v] < 0 else 'above'} normal "
-            f"({in_words(surprise[v], 'standard deviations out of line')})"
-            for v in np.argsort(surprise, kind="stable")[:most]
-        ]
-        return f"{verdict}\n{', '.join(parts)}."
+        flagged = self.scores[row] < self.threshold
+        said = self.how_rare(row)
+        if self.rarity is None:
+            score, p = self.scores[row], self.p_values[row]
+            apart = f"{abs(score - self.threshold):.3f} {'below' if flagged else 'above'}"
+            share = f"{p:.0%} of" if p >= 0.1 else f"1 in {one_in(1 / p)}"
+            said = f"score {score:.3f} is {apart} the threshold, as low as {share} normal rows"
+        parts = ", ".join(f"{visible(view)} {how}" for view, how in self.reasons([row], most)[0])
+        return f"{'flagged' if flagged else 'normal'}: {said}.\n{parts}."
 
-    def _words_of_evidence(self, row: int, most: int) -> str:
-        verdict = "flagged" if self.scores[row] < self.threshold else "normal"
-        shares, surprise = self.shares[row], self.surprise[row]
-        parts = [
-            f"{visible(self.view_names[v])} gives {shares[v]:.0%} of the evidence "
-            f"({in_words(surprise[v], 'standard deviations out of line')})"
-            for k, v in enumerate(np.argsort(-shares, kind="stable")[:most])
-            if k == 0 or shares[v] >= LEAST_SHARE
-        ]
-        return f"{verdict}: {self.how_rare(row)}.\n{', '.join(parts)}."
+    def reasons(self, rows: Any = None, most: int = 3) -> list[list[tuple[str, str]]]:
+        """The views that `words` names of some rows, or of all, each with what is said of it.
+
+        Rows that a rule flags have none.
+        """
+        by_evidence = self.rarity is not None
+        surprise, sizes = self.surprise, self.shares if by_evidence else self.differences
+        rank = -sizes if by_evidence else surprise
+        out = []
+        for i in range(len(self)) if rows is None else rows:
+            order = np.argsort(rank[i], kind="stable")[: 0 if self._is_by_rule(i) else most]
+            found = []
+            for k, v in enumerate(order):
+                said = f"{abs(sizes[i, v]):.3f} {'below' if sizes[i, v] < 0 else 'above'} normal"
+                if by_evidence:
+                    if k and sizes[i, v] < LEAST_SHARE:
+                        break
+                    said = f"gives {sizes[i, v]:.0%} of the evidence"
+                how = in_words(surprise[i, v], "standard deviations out of line")
+                found.append((self.view_names[v], f"{said} ({how})"))
+            out.append(found)
+        return out
 
     def how_rare(self, row: int = 0, rows: str = "normal rows") -> str:
         """How unusual a row is, in words that claim no more than the rows learned from can bear.

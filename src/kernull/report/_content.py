@@ -15,7 +15,7 @@ from kernull._typing import Array, Mask
 from kernull.inspection import TableReason
 from kernull.inspection.findings import split_pipeline
 from kernull.metrics import auc
-from kernull.models.explanation import Explanation, n_std
+from kernull.models.explanation import Explanation
 from kernull.report import _model_card as card
 from kernull.report._findings import (
     Drift,
@@ -36,16 +36,6 @@ CURVE_POINTS = 120
 
 
 @dataclass(frozen=True)
-class Reason:
-    """How far one view lies from normal in one row."""
-
-    view: str
-    difference: float
-    share: float  #: Size against the largest difference in the report, for the bar.
-    n_std: str  #: How far out of line the view is, which ranks reasons; empty if in line.
-
-
-@dataclass(frozen=True)
 class Row:
     """One judged row."""
 
@@ -54,7 +44,7 @@ class Row:
     score: float
     p_value: float
     label: str | None
-    reasons: tuple[Reason, ...]
+    reasons: list[tuple[str, str]]  #: Views, each with what it says.
     columns: tuple[TableReason, ...] = ()
     remarks: str = ""
     rare: str = ""  #: How unusual it is in words, of models that know.
@@ -268,21 +258,12 @@ def _rows(
     why: Explanation | None,
     columns: dict[int, list[TableReason]],
 ) -> tuple[Row, ...]:
-    reasons: list[tuple[Reason, ...]] = [()] * len(order)
+    reasons: list[list[tuple[str, str]]] = [[] for _ in order]
     rare = [""] * len(order)
     if why is not None:
-        # What an explanation gives is computed for all its rows: once, not row by row.
-        differences, surprise = why.differences, why.surprise
-        by_rule = np.zeros(len(why), dtype=bool) if why.by_rule is None else why.by_rule
-        largest = float(np.abs(differences[~by_rule]).max(initial=0.0)) or 1.0
-        for k in range(len(why)):
-            first = np.argsort(surprise[k], kind="stable")[: 0 if by_rule[k] else 3]
-            each = zip(first, differences[k, first].tolist(), surprise[k, first], strict=True)
-            reasons[k] = tuple(
-                Reason(why.view_names[v], d, abs(d) / largest, n_std(float(s))) for v, d, s in each
-            )
-            told = by_rule[k] and judgement.remarks[order[k]]
-            rare[k] = "" if told else why.how_rare(k)
+        for k, views in enumerate(why.reasons()):  # of rows that are judged, which come first
+            told = why.by_rule is not None and why.by_rule[k] and judgement.remarks[order[k]]
+            reasons[k], rare[k] = views, "" if told else why.how_rare(k)
     rows = []
     for k, i in enumerate(order.tolist()):
         score, p_value = float(judgement.scores[i]), float(judgement.p_values[i])

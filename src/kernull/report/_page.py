@@ -149,11 +149,11 @@ def _data(content: Content) -> str:
             "p": None if row.p_value != row.p_value else row.p_value,
             "label": row.label,
             "remarks": row.remarks,
-            "view": row.reasons[0].view if row.reasons else "",
+            "view": row.reasons[0][0] if row.reasons else "",
             "why": [
                 [c.column, c.value, c.low, c.high, c.words, *(gauge(c) or ())] for c in row.columns
             ],
-            "views": [[r.view, r.difference, r.n_std] for r in row.reasons],
+            "views": row.reasons,
         }
         for row in content.rows
     ]

@@ -82,7 +82,7 @@
     return Math.abs(value) >= 1e-4 ? String(parseFloat(short)) : parseFloat(short).toExponential();
   }
   function reasons(row) {
-    var list = make("ul", row.why.length ? "cols" : "why");
+    var list = make("ul", "cols");
     row.why.slice(0, 2).forEach(function (why) {
       var item = make("li"), words = make("span", "words");
       words.appendChild(make("b", "", why[0]));
@@ -102,10 +102,10 @@
     });
     if (!row.why.length) {
       row.views.forEach(function (v) {
-        var item = make("li");
-        item.appendChild(make("b", "", v[0]));
-        item.appendChild(make("em", "", (v[1] < 0 ? "" : "+") + v[1].toFixed(3)));
-        item.appendChild(make("small", "", v[2] ? v[2] + " std" : "in line"));
+        var item = make("li"), words = make("span", "words");
+        words.appendChild(make("b", "", v[0]));
+        words.appendChild(document.createTextNode(" " + v[1]));
+        item.appendChild(words);
         list.appendChild(item);
       });
     }
