@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +15,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks import soak
 from benchmarks import threads as many_threads
-from kernull import LpBall, Simplex, _threads, solve
+from kernull import LpBall, Simplex, _lapack, _threads, solve
+from kernull._lapack import inverse_of_factor, lower_factor, symmetric_product
 from kernull._threads import one_blas_thread
 from kernull.paths import shared_path
 from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, _quadratic
@@ -190,13 +192,13 @@ def test_a_model_that_is_killed_and_restarted_loses_nothing():
 def test_large_matrices_are_factorised_by_one_thread(rows, monkeypatch, two_blas_threads):
     """OpenBLAS's threads end the process there; 30 rows stand for the many it takes."""
     monkeypatch.setattr(_threads, "SAFE_ROWS", 30)
-    seen, plain = [], _threads.cholesky
+    seen, plain = [], _lapack._potrf
 
-    def spy(*args, **options):
+    def spy(*args):
         seen.append(max(blas_threads().values()))
-        return plain(*args, **options)
+        plain(*args)
 
-    monkeypatch.setattr(_threads, "cholesky", spy)
+    monkeypatch.setattr(_lapack, "_potrf", spy)
     FisherProblem(DenseStack(np.eye(rows)[None]), 1.0).factorise(np.ones(1))
     assert blas_threads() == two_blas_threads
     assert seen == [1 if rows > 30 else 2]
@@ -266,9 +268,39 @@ def test_a_factor_in_panels_is_that_of_lapack(n, rng, two_blas_threads):
     A = rng.normal(size=(n, n))
     A = A @ A.T + n * np.eye(n)
     with _threads.threads_for(n):
-        found = _threads.lower_factor(np.triu(A))  # what is below the diagonal is not read
-    np.testing.assert_allclose(found, np.linalg.cholesky(A), rtol=0, atol=1e-11)
+        found = lower_factor(np.triu(A))  # what is below the diagonal is not read
+    np.testing.assert_allclose(np.tril(found), np.linalg.cholesky(A), rtol=0, atol=1e-11)
     assert found.flags.f_contiguous
     A[700 % n, 700 % n] = -1.0
     with _threads.threads_for(n), pytest.raises(np.linalg.LinAlgError, match="leading minor"):
-        _threads.lower_factor(A)
+        lower_factor(A)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 600, 601, 1000])
+def test_an_inverse_in_halves_is_that_of_lapack(n, rng, two_blas_threads):
+    A = rng.normal(size=(n, n))
+    A = A @ A.T / n + np.eye(n)
+    expected = np.linalg.inv(A)
+    for rows in (10, 1000):  # by one thread, and by two where there are enough rows
+        with _threads.threads_for(rows):
+            found = inverse_of_factor(lower_factor(A.copy()))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(found, found.T)
+
+
+def test_other_threads_run_beside_lapack():
+    A = np.eye(1500) + 1.0
+    for call in (lambda: inverse_of_factor(lower_factor(A.copy())), lambda: _many_products(A)):
+        seen = 0
+        for _ in range(5):  # whoever has no core to run on sees nothing either
+            thread = threading.Thread(target=call)
+            thread.start()
+            while thread.is_alive():
+                time.sleep(1e-3)
+                seen += 1
+        assert seen > 25
+
+
+def _many_products(A):
+    for _ in range(20):
+        symmetric_product(A, A[0])

@@ -10,17 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
-from itertools import pairwise
 from typing import Any, TypeVar
 
-import numpy as np
-from scipy.linalg import LinAlgError, cholesky
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf
 from threadpoolctl import ThreadpoolController
-
-from kernull._typing import Array
 
 #: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
 FEW_ROWS = 600
@@ -29,9 +21,6 @@ SOME_ROWS = 3000
 #: Beyond, OpenBLAS's threads overrun their buffers in dpotrf: two of them end the process at 16,000
 #: rows (0.3.30, that of SciPy 1.17; a matrix of nothing but a diagonal will do).
 SAFE_ROWS = 10_000
-
-#: Rows of a factor that are worked out at a time.
-PANEL_ROWS = 96
 
 #: Threads of our own beside a GPU.
 BESIDE_GPU = 8
@@ -74,7 +63,7 @@ def threads_for(rows: float, *, beside_gpu: bool = False) -> Iterator[None]:
     if rows > SOME_ROWS and not beside_gpu:
         yield
         return
-    before, usual = getattr(_own, "threads", 0), blas_threads()
+    before, usual = own_threads(), blas_threads()
     with one_blas_thread():
         _own.threads = 1 if rows <= FEW_ROWS else min(usual, BESIDE_GPU) if beside_gpu else usual
         try:
@@ -88,45 +77,13 @@ def threads_of_lapack(rows: int) -> AbstractContextManager[None]:
     return one_blas_thread() if rows > SAFE_ROWS else nullcontext()
 
 
-def lower_factor(A: Array) -> Array:
-    """Lower Cholesky factor of the symmetric matrix whose upper triangle A holds; A is used up.
-
-    LAPACK's, or where BLAS has one thread and we have more, the same in panels: each is what the
-    rows above leave of it, found by a part of its columns in each thread.
-    """
-    n, threads = len(A), getattr(_own, "threads", 0)
-    if threads <= 1 or n <= FEW_ROWS or blas_threads() > 1:
-        # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
-        with threads_of_lapack(n):
-            return np.asarray(cholesky(A.T, lower=True, overwrite_a=True, check_finite=False))
-    for start in range(0, n, PANEL_ROWS):
-        rows, above = (
-            slice(start, min(start + PANEL_ROWS, n)),
-            A[:start, start : start + PANEL_ROWS],
-        )
-        corner, info = dpotrf((A[rows, rows] - above.T @ above).T, lower=1, overwrite_a=1)
-        if info != 0:
-            raise LinAlgError(f"The leading minor of order {start + info} is not positive.")
-        A[rows, :start], A[rows, rows] = 0.0, corner.T
-        marks = np.linspace(rows.stop, n, threads + 1).astype(int)
-        parts = [slice(*ends) for ends in pairwise(marks)]
-        in_threads(partial(_beside_corner, A, rows, corner), parts)
-    return A.T
-
-
-def _beside_corner(A: Array, rows: slice, corner: Array, columns: slice) -> None:
-    """Some columns of the rows of a factor, whose part on the diagonal is known."""
-    left = A[rows, columns] - A[: rows.start, rows].T @ A[: rows.start, columns]
-    A[rows, columns] = dtrsm(1.0, corner, left.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
-
-
 def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
     """Do each part of some work, in as many threads as BLAS would take, this one among them.
 
     Work that is shared out again within a part is done in its thread. An exception, an interrupt
     among them, leaves out the parts that were not begun.
     """
-    before = getattr(_own, "threads", 0)
+    before = own_threads()
     threads = min(before or blas_threads(), len(parts))
     if threads <= 1:
         return [work(part) for part in parts]
@@ -160,12 +117,9 @@ def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Fou
     return [found[number] for number in range(len(parts))]
 
 
-def side_by_side(call: Callable[[], Part], other: Callable[[], Found]) -> tuple[Part, Found]:
-    """What two calls give: in a thread each, unless BLAS has threads that the longer one needs."""
-    if blas_threads() > 1:
-        return call(), other()
-    found: list[Any] = in_threads(lambda one: one(), [call, other])
-    return found[0], found[1]
+def own_threads() -> int:
+    """Threads of our own that work is shared among now; 0 where nobody has said."""
+    return int(getattr(_own, "threads", 0))
 
 
 def blas_threads() -> int:

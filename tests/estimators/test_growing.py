@@ -128,7 +128,7 @@ def test_forgetting_equals_never_having_seen():
 def test_updates_need_no_factorisation_of_the_whole(monkeypatch):
     grown = model().partial_fit(FOURS[:80])
     sizes = []
-    for name in ("dpotrf", "cho_factor"):
+    for name in ("lower_factor", "cho_factor"):
         original = getattr(incremental, name)
         monkeypatch.setattr(
             incremental,

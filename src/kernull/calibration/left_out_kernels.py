@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import (
     LeftOutDistances,
@@ -50,11 +51,11 @@ def left_out_kernel_rows(
     """
     group = read_groups(groups, len(table))
     single = int(group.max(initial=-1)) + 1 == len(table)
-    views = [(view, *_prepared(view, table, sample_weight, groups)) for view in kernels.views]
+    prepared = in_threads(lambda v: (v, *_prepared(v, table, sample_weight, groups)), kernels.views)
 
     def rows(index: Indices) -> Iterator[Array]:
         own = np.arange(len(index)), index
-        for view, distances, scale in views:
+        for view, distances, scale in prepared:
             squared = None if distances is None else distances.rows(index)
             rbf = [kernel.kind == "rbf" for kernel in view.kernels]
             column = 0

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
-from scipy.linalg.lapack import dpotri
+from scipy.linalg import LinAlgError
 
 from kernull._containers import is_tensor
-from kernull._threads import in_threads, threads_of_lapack
+from kernull._lapack import inverse_of_factor, lower_factor
+from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
 from kernull.kernels import FittedKernel
@@ -35,8 +35,6 @@ from kernull.kernels import FittedKernel
 BLOCK_VALUES = 2**19
 #: Rows at a time, at most: few rows are for two threads too.
 BLOCK_ROWS = 128
-#: Rows and columns of a block that is mirrored at once.
-MIRROR_ROWS = 256
 #: Ridge of a kernel's own projection, relative to the number of rows (MATHS 11).
 OWN_DELTA = 1e-4
 #: Kernels that are functions of the product of two rows.
@@ -47,38 +45,6 @@ TIED = 5.0
 ROUNDING = 1e-9
 #: Distances below this share of the median distance to the nearest row count as this much.
 NEAREST = 1e-3
-
-
-def inverse_of_factor(
-    factor: Array, row_scale: Array | None = None, *, overwrite: bool = False
-) -> Array:
-    """(rho W^-1 + K_b)^-1 from the lower factor of S (K_b + rho W^-1) S.
-
-    ``row_scale`` is the diagonal of S, the square roots of the row weights. The factor is kept
-    unless it may be overwritten.
-    """
-    with threads_of_lapack(len(factor)):
-        lower, info = dpotri(factor, lower=1, overwrite_c=overwrite)
-    if info != 0:  # cannot happen after a successful factorisation
-        raise LinAlgError(f"dpotri failed with code {info}")
-    full = np.asarray(lower).T
-    _mirror(full)
-    if row_scale is not None:
-        full *= row_scale[:, None]
-        full *= row_scale
-    return full
-
-
-def _mirror(upper: Array) -> None:
-    """Fill the lower triangle from the upper one, in place."""
-
-    def work(start: int) -> None:
-        rows, rest = slice(start, start + MIRROR_ROWS), slice(start + MIRROR_ROWS, None)
-        square = np.triu(upper[rows, rows])
-        upper[rows, rows] = square + np.triu(square, 1).T
-        upper[rest, rows] = upper[rows, rest].T
-
-    in_threads(work, range(0, len(upper), MIRROR_ROWS))
 
 
 def left_out_coefficients(inverse: Array, coef: Array, rows: Any, groups: Any = None) -> Array:
@@ -278,9 +244,7 @@ class KernelProjection:
         else:
             A = np.array(kernel, dtype=float)
             A.flat[:: n + 1] += ridge
-            # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
-            factor = cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)
-            inverse = inverse_of_factor(factor, overwrite=True)
+            inverse = inverse_of_factor(lower_factor(A))
         coef = inverse @ np.ones(n)
         return cls(coef, 1.0 - ridge * coef, inverse)
 

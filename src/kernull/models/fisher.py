@@ -10,17 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from kernull._threads import side_by_side
+from kernull._lapack import inverse_of_factor
 from kernull._typing import Array, Indices
 from kernull.balls import LpBall, MixedBall
 from kernull.calibration import LeftOut, attributed_contributions, sampled_leave_one_out
 from kernull.calibration.calibrators import Later
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
-from kernull.calibration.left_out_scores import (
-    inverse_of_factor,
-    left_out_contributions,
-    not_above_own,
-)
+from kernull.calibration.left_out_scores import left_out_contributions, not_above_own
 from kernull.errors import InvalidKernelError, MissingCapabilityError, ZeroProjectionWarning
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, RidgeSystem
@@ -179,17 +175,16 @@ class FisherFit:
             given = isinstance(self.training.kernels, GivenKernels)
             later = Later(len(y), partial(self._later, y)) if given else None  # tables are kept
             return LeftOut(self.rule.projection_to_score(y), own, later)
-        invert = partial(inverse_of_factor, factor, self.problem.row_scale, overwrite=True)
+        inverse, scale = inverse_of_factor(factor), self.problem.row_scale
+        if scale is not None:
+            inverse *= scale[:, None] * scale
         rows: Any = stack.rows
         if self.leaves_out_scaling:
             kernels, _, _, table = self.training
-            prepare = partial(left_out_kernel_rows, kernels.set, table, weight, self.groups)  # type: ignore
-            inverse, rows = side_by_side(invert, prepare)
+            rows = left_out_kernel_rows(kernels.set, table, weight, self.groups)  # type: ignore
             b = b if kernels.factors is None else b * kernels.factors
-        else:
-            inverse = invert()
-            if isinstance(stack, DenseStack):
-                rows, b = stack.raw_rows, b * stack.scale
+        elif isinstance(stack, DenseStack):
+            rows, b = stack.raw_rows, b * stack.scale
         found = left_out_contributions(rows, b, inverse, coef, rows=index, groups=self.groups)
         parts = not_above_own(found, as_new)
         return LeftOut(self.rule.projection_to_score(parts.sum(axis=1)), own, parts)

@@ -18,7 +18,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from scipy.linalg.lapack import dtrtri
 
-from kernull._threads import in_threads, lower_factor
+from kernull._lapack import lower_factor
+from kernull._threads import in_threads
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError, MissingCapabilityError
 from kernull.problems.base import Evaluation
@@ -39,7 +40,7 @@ def inverse_diagonal(factor: Array) -> Array:
     """
     upper, n, step = np.asarray(factor).T, len(factor), BLOCK_COLUMNS
     ends = [slice(c, min(c + step, n)) for c in range(0, n, step)]
-    own = [dtrtri(factor[c, c], lower=1)[0].T for c in ends]  # those on the diagonal
+    own = [np.triu(dtrtri(factor[c, c], lower=1)[0].T) for c in ends]  # those on the diagonal
 
     def work(k: int) -> Array:
         start, columns = ends[k].start, np.empty((len(own[k]), n - ends[k].start))

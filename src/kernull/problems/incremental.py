@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dgemm
-from scipy.linalg.lapack import dpotrf, dpotri
 
-from kernull._threads import threads_of_lapack
+from kernull._lapack import inverse_of_factor, lower_factor
 from kernull._typing import Array, Indices
 from kernull.errors import InvalidKernelError
 
@@ -45,16 +44,14 @@ class RidgeInverse:
         kernel = kernel if overwrite else kernel.copy()
         w = np.ones(len(kernel)) if row_weight is None else np.asarray(row_weight, dtype=float)
         kernel.flat[:: len(kernel) + 1] += ridge / w
-        # The transpose is Fortran-ordered, so LAPACK works in place without a copy.
-        with threads_of_lapack(len(kernel)):
-            factor, info = dpotrf(kernel.T, lower=1, overwrite_a=1)
-            if info != 0:
-                raise InvalidKernelError(
-                    "kernels: the weighted sum of the kernels plus the ridge is not positive "
-                    "definite; check the kernels, or raise delta."
-                )
-            inverse = dpotri(factor, lower=1, overwrite_c=1)[0]  # of a factor: cannot fail
-        return cls(_mirrored(inverse), float(ridge), w)
+        try:
+            factor = lower_factor(kernel)
+        except LinAlgError:
+            raise InvalidKernelError(
+                "kernels: the weighted sum of the kernels plus the ridge is not positive definite; "
+                "check the kernels, or raise delta."
+            ) from None
+        return cls(inverse_of_factor(factor), float(ridge), w)
 
     @property
     def n(self) -> int:
@@ -113,15 +110,3 @@ class RidgeInverse:
         out = self.inverse[np.ix_(keep, keep)]
         out -= side.T @ cho_solve(factor, side, check_finite=False)
         return RidgeInverse(out, self.ridge, self.row_weight[keep])
-
-
-def _mirrored(lower: Array) -> Array:
-    """The symmetric matrix of a lower triangle, in C order and in place where possible."""
-    out = np.ascontiguousarray(lower.T)  # upper triangle is right now
-    n, block = len(out), 256
-    for start in range(0, n, block):  # block by block: strided copies of the whole are slow
-        rows = slice(start, min(start + block, n))
-        corner = out[rows, rows]
-        corner += np.triu(corner, 1).T - np.tril(corner, -1)
-        out[rows.stop :, rows] = out[rows, rows.stop :].T
-    return out

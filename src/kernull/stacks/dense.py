@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dsymv, ssymv
 
+from kernull._lapack import symmetric_product
 from kernull._threads import blas_threads, in_threads
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
@@ -148,9 +148,8 @@ class DenseStack:
         J, m, n = self.kernels.shape
         V = np.asarray(V, dtype=self.dtype)
         if self.symmetric and V.size == n:  # one triangle tells all: half of the memory to read
-            symv, v = (dsymv if self.dtype == np.float64 else ssymv), V.ravel()
-            apply: Any = in_threads if self.kernels.size >= MANY_CELLS else map
-            one = np.stack(list(apply(lambda K: symv(1.0, K.T, v), self.kernels)))
+            v = V.ravel()
+            one = np.stack(_each(lambda K: symmetric_product(K, v), self.kernels))
             scaled = np.asarray(one * self.scale[:, None], dtype=float)
             return scaled.reshape(J, *V.shape)
         flat = self.kernels.reshape(J * m, n)
@@ -315,9 +314,10 @@ def _mirrors_itself(K: Array) -> bool:
     """
     v = np.random.default_rng(0).standard_normal(len(K))
     with np.errstate(invalid="ignore", over="ignore"):
-        off = np.abs(dsymv(1.0, K.T, v) - dsymv(1.0, K.T, v, lower=1)).max(initial=0.0)
+        off = symmetric_product(K, v) - symmetric_product(K, v, upper=True)
     # What is no number is not below.
-    return bool(off <= ROUNDING * np.sqrt(len(K)) * np.diagonal(K).max(initial=0.0))
+    slack = ROUNDING * np.sqrt(len(K)) * np.diagonal(K).max(initial=0.0)
+    return bool(np.abs(off).max(initial=0.0) <= slack)
 
 
 def _off_and_largest(K: Array) -> tuple[float, float]:
@@ -346,7 +346,7 @@ def smallest_ritz_value(
     """
 
     def work(K: Array) -> tuple[float, float]:
-        K = K if rows is None else K[rows].take(rows, axis=1)
+        K = np.asarray(K if rows is None else K[rows].take(rows, axis=1), dtype=float)
         q, count = np.random.default_rng(0).standard_normal(len(K)), min(steps, len(K))
         Q, KQ = np.zeros((count, len(K))), np.zeros((count, len(K)))
         for k in range(count):
@@ -355,7 +355,7 @@ def smallest_ritz_value(
                 Q, KQ = Q[:k], KQ[:k]
                 break
             Q[k] = q / norm
-            KQ[k] = dsymv(1.0, K.T, Q[k])
+            KQ[k] = symmetric_product(K, Q[k])
             q = KQ[k].copy()
             for _ in range(2):  # twice is enough
                 q -= Q[: k + 1].T @ (Q[: k + 1] @ q)

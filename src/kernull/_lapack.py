@@ -1,0 +1,166 @@
+"""Symmetric matrices by BLAS and LAPACK, in threads that run side by side.
+
+SciPy's wrappers hold the interpreter's lock, so that one thread at a time gets through them. The
+same routines, called by their addresses, do not; they work on parts of a matrix in place, too.
+A matrix of ours lies row by row, so that to them, its upper triangle is the lower one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cython_blas, cython_lapack
+
+from kernull._threads import FEW_ROWS, blas_threads, in_threads, own_threads, threads_of_lapack
+from kernull._typing import Array
+
+#: Rows of a factor that are worked out at a time.
+PANEL_ROWS = 96
+#: Rows and columns of a block that is mirrored at once.
+MIRROR_ROWS = 256
+
+
+def _routine(module: Any, name: str) -> Any:
+    """A routine that SciPy offers to compiled code, as a function of pointers."""
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    capsule = module.__pyx_capi__[name]
+    signature = api.PyCapsule_GetName(capsule)
+    arguments = [ctypes.c_void_p] * (signature.count(b",") + 1)
+    call = ctypes.CFUNCTYPE(None, *arguments)(api.PyCapsule_GetPointer(capsule, signature))
+
+    def routine(*values: Any) -> None:
+        call(*(_pointer(value) for value in values))
+
+    return routine
+
+
+def _pointer(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.ctypes.data
+    if isinstance(value, int):
+        return ctypes.byref(ctypes.c_int(value))
+    return ctypes.byref(ctypes.c_double(value)) if isinstance(value, float) else value
+
+
+_potrf, _potri, _trtri, _lauum = (
+    _routine(cython_lapack, name) for name in ("dpotrf", "dpotri", "dtrtri", "dlauum")
+)
+_trsm, _trmm, _syrk = (_routine(cython_blas, name) for name in ("dtrsm", "dtrmm", "dsyrk"))
+_symv = {
+    np.dtype(np.float64): _routine(cython_blas, "dsymv"),
+    np.dtype(np.float32): _routine(cython_blas, "ssymv"),
+}
+
+
+def _stride(A: Array) -> int:
+    """From one row to the next."""
+    return max(A.strides[0] // A.itemsize, 1)
+
+
+def symmetric_product(K: Array, v: Array, *, upper: bool = False) -> Array:
+    """Kv of a symmetric K, of which the lower triangle is read, or the upper: half the memory."""
+    n, one, out = len(K), np.ones(1, K.dtype), np.zeros(len(K), K.dtype)
+    v = np.ascontiguousarray(v, dtype=K.dtype)
+    _symv[K.dtype](b"L" if upper else b"U", n, one, K, _stride(K), v, 1, one, out, 1)
+    return out
+
+
+def lower_factor(A: Array) -> Array:
+    """Lower Cholesky factor of the symmetric matrix whose upper triangle A holds; A is used up.
+
+    What is above its diagonal may be anything. LAPACK's, or where BLAS has one thread and we have
+    more, the same in panels: each is what the rows above leave of it, found by a part of its
+    columns in each thread.
+    """
+    A = np.ascontiguousarray(A, dtype=float)
+    n, threads = len(A), _threads_of_factor(len(A))
+    if threads <= 1:
+        with threads_of_lapack(n):
+            _factorise(A)
+        return A.T
+    for start in range(0, n, PANEL_ROWS):
+        rows = slice(start, min(start + PANEL_ROWS, n))
+        corner, above = A[rows, rows], A[:start, rows]
+        corner -= above.T @ above
+        _factorise(corner, start)
+        marks = np.linspace(rows.stop, n, threads + 1).astype(int)
+        parts = [slice(*ends) for ends in pairwise(marks)]
+        in_threads(partial(_beside_corner, A, rows), parts)
+    return A.T
+
+
+def _factorise(A: Array, before: int = 0) -> None:
+    info = np.zeros(1, np.intc)
+    _potrf(b"L", len(A), A, _stride(A), info)
+    if info[0]:
+        raise LinAlgError(f"The leading minor of order {before + info[0]} is not positive.")
+
+
+def _beside_corner(A: Array, rows: slice, columns: slice) -> None:
+    """Some columns of the rows of a factor, whose part on the diagonal is known."""
+    part, corner = A[rows, columns], A[rows, rows]
+    part -= A[: rows.start, rows].T @ A[: rows.start, columns]
+    _trsm(b"R", b"L", b"T", b"N", *part.T.shape, 1.0, corner, _stride(A), part, _stride(A))
+
+
+def inverse_of_factor(factor: Array) -> Array:
+    """(LL')^-1 from its lower factor L, as `lower_factor` gives it, which is used up."""
+    upper = factor.T
+    _invert(upper)
+
+    def mirror(start: int) -> None:
+        rows, rest = slice(start, start + MIRROR_ROWS), slice(start + MIRROR_ROWS, None)
+        square = np.triu(upper[rows, rows])
+        upper[rows, rows] = square + np.triu(square, 1).T
+        upper[rest, rows] = upper[rows, rest].T
+
+    in_threads(mirror, range(0, len(upper), MIRROR_ROWS))
+    return upper
+
+
+def _invert(U: Array) -> None:
+    """From U to the upper triangle of (U'U)^-1, in place.
+
+    LAPACK's, or where BLAS has one thread and we have more, the same of two halves side by side.
+    """
+    n, step, info = len(U), _stride(U), np.zeros(1, np.intc)
+    if _threads_of_factor(n) <= 1:
+        with threads_of_lapack(n):
+            _potri(b"L", n, U, step, info)
+        return
+    h = n // 2
+    first, between, last = U[:h, :h], U[:h, h:], U[h:, h:]
+    in_threads(lambda A: _trtri(b"L", b"N", len(A), A, step, info), [first, last])
+
+    def times_last(A: Array) -> None:
+        _trmm(b"L", b"L", b"N", b"N", *A.T.shape, -1.0, last, step, A, step)
+
+    def times_first(A: Array) -> None:
+        _trmm(b"R", b"L", b"N", b"N", *A.T.shape, 1.0, first, step, A, step)
+
+    in_threads(times_last, [between[: h // 2], between[h // 2 :]])
+    in_threads(times_first, [between[:, : h // 2], between[:, h // 2 :]])
+    known = between.copy()
+
+    def above() -> None:
+        _lauum(b"L", h, first, step, info)
+        _syrk(b"L", b"T", h, n - h, 1.0, known, n - h, 1.0, first, step)
+
+    def below() -> None:
+        _trmm(b"L", b"L", b"T", b"N", *between.T.shape, 1.0, last, step, between, step)
+        _lauum(b"L", n - h, last, step, info)
+
+    in_threads(lambda call: call(), [above, below])
+
+
+def _threads_of_factor(rows: int) -> int:
+    """Threads of our own that factorise so many rows together; one leaves them to LAPACK."""
+    return 1 if rows <= FEW_ROWS or blas_threads() > 1 else own_threads()
