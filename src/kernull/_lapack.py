@@ -8,7 +8,6 @@ A matrix of ours lies row by row, so that to them, its upper triangle is the low
 from __future__ import annotations
 
 import ctypes
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -18,8 +17,6 @@ from scipy.linalg import LinAlgError, cython_blas, cython_lapack
 from kernull._threads import FEW_ROWS, blas_threads, in_threads, own_threads, threads_of_lapack
 from kernull._typing import Array
 
-#: Rows of a factor that are worked out at a time.
-PANEL_ROWS = 96
 #: Rows and columns of a block that is mirrored at once.
 MIRROR_ROWS = 256
 
@@ -76,39 +73,43 @@ def symmetric_product(K: Array, v: Array, *, upper: bool = False) -> Array:
 def lower_factor(A: Array) -> Array:
     """Lower Cholesky factor of the symmetric matrix whose upper triangle A holds; A is used up.
 
-    What is above its diagonal may be anything. LAPACK's, or where BLAS has one thread and we have
-    more, the same in panels: each is what the rows above leave of it, found by a part of its
-    columns in each thread.
+    What is above its diagonal may be anything.
     """
     A = np.ascontiguousarray(A, dtype=float)
-    n, threads = len(A), _threads_of_factor(len(A))
-    if threads <= 1:
-        with threads_of_lapack(n):
-            _factorise(A)
-        return A.T
-    for start in range(0, n, PANEL_ROWS):
-        rows = slice(start, min(start + PANEL_ROWS, n))
-        corner, above = A[rows, rows], A[:start, rows]
-        corner -= above.T @ above
-        _factorise(corner, start)
-        marks = np.linspace(rows.stop, n, threads + 1).astype(int)
-        parts = [slice(*ends) for ends in pairwise(marks)]
-        in_threads(partial(_beside_corner, A, rows), parts)
+    with threads_of_lapack(len(A)):
+        _factorise(A)
     return A.T
 
 
 def _factorise(A: Array, before: int = 0) -> None:
-    info = np.zeros(1, np.intc)
-    _potrf(b"L", len(A), A, _stride(A), info)
-    if info[0]:
-        raise LinAlgError(f"The leading minor of order {before + info[0]} is not positive.")
+    """From the upper triangle of A = U'U to U, in place.
 
+    LAPACK's, or where BLAS has one thread and we have more, the same of one half after the other,
+    what is between them and what it leaves of the second found by a part in each thread.
+    """
+    n, h, step, threads = len(A), len(A) // 2, _stride(A), _threads_of_factor(len(A))
+    if threads <= 1:
+        info = np.zeros(1, np.intc)
+        _potrf(b"L", n, A, step, info)
+        if info[0]:
+            raise LinAlgError(f"The leading minor of order {before + info[0]} is not positive.")
+        return
+    first, between, last = A[:h, :h], A[:h, h:], A[h:, h:]
 
-def _beside_corner(A: Array, rows: slice, columns: slice) -> None:
-    """Some columns of the rows of a factor, whose part on the diagonal is known."""
-    part, corner = A[rows, columns], A[rows, rows]
-    part -= A[: rows.start, rows].T @ A[: rows.start, columns]
-    _trsm(b"R", b"L", b"T", b"N", *part.T.shape, 1.0, corner, _stride(A), part, _stride(A))
+    def divide(part: Array) -> None:
+        _trsm(b"R", b"L", b"T", b"N", *part.T.shape, 1.0, first, step, part, step)
+
+    def subtract(rows: slice) -> None:
+        own = between[:, rows]
+        _syrk(b"L", b"N", *own.T.shape, -1.0, own, step, 1.0, last[rows, rows], step)
+        last[rows, rows.stop :] -= own.T @ between[:, rows.stop :]
+
+    _factorise(first, before)
+    in_threads(divide, np.array_split(between, threads, axis=1))
+    # Rows of a triangle: as much of it in each part.
+    marks = (n - h) * (1.0 - np.sqrt(1.0 - np.arange(threads + 1) / threads))
+    in_threads(subtract, [slice(*ends) for ends in pairwise(marks.round().astype(int).tolist())])
+    _factorise(last, before + h)
 
 
 def inverse_of_factor(factor: Array) -> Array:
