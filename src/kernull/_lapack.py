@@ -8,13 +8,15 @@ A matrix of ours lies row by row, so that to them, its upper triangle is the low
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cython_blas, cython_lapack
 
-from kernull._threads import FEW_ROWS, blas_threads, in_threads, own_threads, threads_of_lapack
+from kernull._threads import FEW_ROWS, blas_threads, in_threads, one_blas_thread, own_threads
 from kernull._typing import Array
 
 #: Rows and columns of a block that is mirrored at once.
@@ -73,22 +75,32 @@ def symmetric_product(K: Array, v: Array, *, upper: bool = False) -> Array:
 def lower_factor(A: Array) -> Array:
     """Lower Cholesky factor of the symmetric matrix whose upper triangle A holds; A is used up.
 
-    What is above its diagonal may be anything.
+    What is above its diagonal may be anything. BLAS has one thread meanwhile, unless rows are few:
+    two of OpenBLAS's end the process at 16,000 rows (0.3.30, that of SciPy 1.17; a matrix of
+    nothing but a diagonal will do).
     """
     A = np.ascontiguousarray(A, dtype=float)
-    with threads_of_lapack(len(A)):
-        _factorise(A)
+    with _threads_for_halves(len(A)) as threads:
+        _factorise(A, threads)
     return A.T
 
 
-def _factorise(A: Array, before: int = 0) -> None:
+@contextmanager
+def _threads_for_halves(rows: int) -> Iterator[int]:
+    """The number of threads that share a matrix of so many rows, while BLAS has one."""
+    threads = own_threads() or blas_threads()
+    with one_blas_thread() if rows > FEW_ROWS else nullcontext():
+        yield 1 if rows <= FEW_ROWS else threads
+
+
+def _factorise(A: Array, threads: int, before: int = 0) -> None:
     """From the upper triangle of A = U'U to U, in place.
 
-    LAPACK's, or where BLAS has one thread and we have more, the same of one half after the other,
-    what is between them and what it leaves of the second found by a part in each thread.
+    LAPACK's, or where there are more threads, the same of one half after the other, what is between
+    them and what it leaves of the second found by a part in each thread.
     """
-    n, h, step, threads = len(A), len(A) // 2, _stride(A), _threads_of_factor(len(A))
-    if threads <= 1:
+    n, h, step = len(A), len(A) // 2, _stride(A)
+    if threads <= 1 or n <= FEW_ROWS:
         info = np.zeros(1, np.intc)
         _potrf(b"L", n, A, step, info)
         if info[0]:
@@ -104,18 +116,17 @@ def _factorise(A: Array, before: int = 0) -> None:
         _syrk(b"L", b"N", *own.T.shape, -1.0, own, step, 1.0, last[rows, rows], step)
         last[rows, rows.stop :] -= own.T @ between[:, rows.stop :]
 
-    _factorise(first, before)
+    _factorise(first, threads, before)
     in_threads(divide, np.array_split(between, threads, axis=1))
-    # Rows of a triangle: as much of it in each part.
-    marks = (n - h) * (1.0 - np.sqrt(1.0 - np.arange(threads + 1) / threads))
-    in_threads(subtract, [slice(*ends) for ends in pairwise(marks.round().astype(int).tolist())])
-    _factorise(last, before + h)
+    in_threads(subtract, _parts_of_triangle(n - h, threads))
+    _factorise(last, threads, before + h)
 
 
 def inverse_of_factor(factor: Array) -> Array:
     """(LL')^-1 from its lower factor L, as `lower_factor` gives it, which is used up."""
     upper = factor.T
-    _invert(upper)
+    with _threads_for_halves(len(upper)) as threads:
+        _invert(upper, threads)
 
     def mirror(start: int) -> None:
         rows, rest = slice(start, start + MIRROR_ROWS), slice(start + MIRROR_ROWS, None)
@@ -127,41 +138,36 @@ def inverse_of_factor(factor: Array) -> Array:
     return upper
 
 
-def _invert(U: Array) -> None:
-    """From U to the upper triangle of (U'U)^-1, in place.
-
-    LAPACK's, or where BLAS has one thread and we have more, the same of two halves side by side.
-    """
-    n, step, info = len(U), _stride(U), np.zeros(1, np.intc)
-    if _threads_of_factor(n) <= 1:
-        with threads_of_lapack(n):
-            _potri(b"L", n, U, step, info)
+def _invert(U: Array, threads: int) -> None:
+    """From U to the upper triangle of (U'U)^-1, in place: LAPACK's, or by halves, as its factor."""
+    n, h, step, info = len(U), len(U) // 2, _stride(U), np.zeros(1, np.intc)
+    if threads <= 1:
+        _potri(b"L", n, U, step, info)
         return
-    h = n // 2
     first, between, last = U[:h, :h], U[:h, h:], U[h:, h:]
+
+    def times_last(part: Array, sign: float = -1.0, kind: bytes = b"N") -> None:
+        _trmm(b"L", b"L", kind, b"N", *part.T.shape, sign, last, step, part, step)
+
+    def times_first(part: Array) -> None:
+        _trmm(b"R", b"L", b"N", b"N", *part.T.shape, 1.0, first, step, part, step)
+
+    def add(rows: slice) -> None:
+        own, rest = known[rows], known[rows.stop :]
+        _syrk(b"L", b"T", *own.shape, 1.0, own, n - h, 1.0, first[rows, rows], step)
+        first[rows, rows.stop :] += own @ rest.T
+
+    # The inverse of U, and its product with its own transpose.
     in_threads(lambda A: _trtri(b"L", b"N", len(A), A, step, info), [first, last])
-
-    def times_last(A: Array) -> None:
-        _trmm(b"L", b"L", b"N", b"N", *A.T.shape, -1.0, last, step, A, step)
-
-    def times_first(A: Array) -> None:
-        _trmm(b"R", b"L", b"N", b"N", *A.T.shape, 1.0, first, step, A, step)
-
-    in_threads(times_last, [between[: h // 2], between[h // 2 :]])
-    in_threads(times_first, [between[:, : h // 2], between[:, h // 2 :]])
+    in_threads(times_last, np.array_split(between, threads))
+    in_threads(times_first, np.array_split(between, threads, axis=1))
     known = between.copy()
-
-    def above() -> None:
-        _lauum(b"L", h, first, step, info)
-        _syrk(b"L", b"T", h, n - h, 1.0, known, n - h, 1.0, first, step)
-
-    def below() -> None:
-        _trmm(b"L", b"L", b"T", b"N", *between.T.shape, 1.0, last, step, between, step)
-        _lauum(b"L", n - h, last, step, info)
-
-    in_threads(lambda call: call(), [above, below])
+    in_threads(lambda A: times_last(A, 1.0, b"T"), np.array_split(between, threads))
+    in_threads(lambda A: _lauum(b"L", len(A), A, step, info), [first, last])
+    in_threads(add, _parts_of_triangle(h, threads))
 
 
-def _threads_of_factor(rows: int) -> int:
-    """Threads of our own that factorise so many rows together; one leaves them to LAPACK."""
-    return 1 if rows <= FEW_ROWS or blas_threads() > 1 else own_threads()
+def _parts_of_triangle(n: int, count: int) -> list[slice]:
+    """Rows of an upper triangle, as much of it in each part."""
+    marks = n * (1.0 - np.sqrt(1.0 - np.arange(count + 1) / count))
+    return [slice(*ends) for ends in pairwise(marks.round().astype(int).tolist())]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -17,11 +17,7 @@ from threadpoolctl import ThreadpoolController
 #: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
 FEW_ROWS = 600
 #: Up to so many rows, this holds for those of BLAS, not for our own, which meet less often.
-SOME_ROWS = 3000
-#: Beyond, OpenBLAS's threads overrun their buffers in dpotrf: two of them end the process at 16,000
-#: rows (0.3.30, that of SciPy 1.17; a matrix of nothing but a diagonal will do).
-SAFE_ROWS = 10_000
-
+SOME_ROWS = 5000
 #: Threads of our own beside a GPU.
 BESIDE_GPU = 8
 
@@ -70,11 +66,6 @@ def threads_for(rows: float, *, beside_gpu: bool = False) -> Iterator[None]:
             yield
         finally:
             _own.threads = before
-
-
-def threads_of_lapack(rows: int) -> AbstractContextManager[None]:
-    """One BLAS thread to factorise or invert a matrix of so many rows, where more would crash."""
-    return one_blas_thread() if rows > SAFE_ROWS else nullcontext()
 
 
 def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
