@@ -10,8 +10,9 @@ from kernull._typing import Array
 class Ball(Protocol):
     """A convex set of weights b >= 0.
 
-    Some can do more, which the solvers that need it ask for: `QuadraticBall`, Kloft's update
-    (``kloft``), and what cvxpy is told (``cvxpy_constraints``).
+    Some can do more, which the solvers that need it ask for: minimise the quadratic model
+    -u'(c - b) + (c - b)'H(c - b)/2 of Newton's method over the boundary (``minimise_model``),
+    Kloft's update (``kloft``), and tell cvxpy of themselves (``cvxpy_constraints``).
     """
 
     @property
@@ -33,12 +34,4 @@ class Ball(Protocol):
 
     def normalise(self, b: Array) -> Array:
         """Scale b >= 0 onto the boundary."""
-        ...
-
-
-class QuadraticBall(Ball, Protocol):
-    """One over which the quadratic model of Newton's method can be minimised."""
-
-    def minimise_model(self, u: Array, H: Array, b: Array, tol: float = 0.0) -> Array:
-        """Minimise -u'(c - b) + (c - b)'H(c - b)/2 over the boundary."""
         ...

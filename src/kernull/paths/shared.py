@@ -22,7 +22,7 @@ from kernull.errors import InvalidKernelError
 from kernull.paths.grids import PAPER_DELTAS, PAPER_PS, read_deltas, read_norms
 from kernull.problems import FisherProblem
 from kernull.solvers import newton, solve
-from kernull.solvers.base import Tracker, relative_gap
+from kernull.solvers.base import Run, relative_gap
 from kernull.solvers.subspace import Basis
 from kernull.stacks import DenseStack, Stack
 from kernull.stacks.planner import FEWEST_COLUMNS, basis_columns, parse_memory_limit
@@ -316,7 +316,7 @@ class _Grid:
             # The certificate in the full space speaks for the whole.
             ball, known = self.balls[p], self.start(p, d)
             weights = ball.uniform(problem.J) if known is None else ball.normalise(known)
-            result = newton.solve(problem, ball, Tracker(ball, tol), weights, 50, warn=False)
+            result = newton.solve(Run(problem, ball, weights, 50, tol, inner=True))
             self.weights[p, d] = result.weights
             solutions.append((result.weights, result.coef))
         residuals: list[Array] = []

@@ -63,12 +63,9 @@ class JointFisherProblem(FisherProblem):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernull.balls import LpBall
-    >>> from kernull.problems import FisherProblem
-    >>> from kernull.solvers import solve
-    >>> from kernull.stacks import DenseStack
-    >>> tasks = [FisherProblem(DenseStack(np.stack([np.eye(n), np.ones((n, n))])), 0.1)
-    ...          for n in (3, 5)]
+    >>> from kernull import FisherProblem, KernelStack, LpBall, solve
+    >>> stacks = [KernelStack(np.stack([np.eye(n), np.ones((n, n))])) for n in (3, 5)]
+    >>> tasks = [FisherProblem(stack, 0.1) for stack in stacks]
     >>> joint = JointFisherProblem(tasks)
     >>> result = solve(joint, LpBall(2))
     >>> [a.shape for a in joint.split(result.coef)]

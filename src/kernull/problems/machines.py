@@ -41,11 +41,9 @@ class OneClassSVMProblem(CappedProblem):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernull.balls import LpBall
-    >>> from kernull.solvers import solve
-    >>> from kernull.stacks import DenseStack
+    >>> from kernull import KernelStack, LpBall, solve
     >>> narrow, wide = np.eye(4), np.full((4, 4), 0.5) + np.eye(4) / 2
-    >>> problem = OneClassSVMProblem(DenseStack(np.stack([narrow, wide])), nu=0.5)
+    >>> problem = OneClassSVMProblem(KernelStack(np.stack([narrow, wide])), nu=0.5)
     >>> solve(problem, LpBall(1)).weights.round(6)
     array([0., 1.])
     """
@@ -90,11 +88,9 @@ class SVDDProblem(CappedProblem):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernull.balls import Simplex
-    >>> from kernull.solvers import solve
-    >>> from kernull.stacks import DenseStack
+    >>> from kernull import KernelStack, Simplex, solve
     >>> spread, constant = np.eye(4), np.ones((4, 4))
-    >>> problem = SVDDProblem(DenseStack(np.stack([spread, constant])), nu=0.5)
+    >>> problem = SVDDProblem(KernelStack(np.stack([spread, constant])), nu=0.5)
     >>> solve(problem, Simplex()).weights  # a constant kernel has radius zero
     array([0., 1.])
     """

@@ -1,7 +1,7 @@
 """The front door `solve`, what solvers share, and what a long fit shows while it runs.
 
-A solver is the function ``solve(problem, ball, tracker, weights, max_iter)`` of the module of this
-package that has its name, imported when it is first used.
+A solver is the function ``solve(run)`` of the module of this package that has its name, imported
+when it is first used.
 """
 
 from __future__ import annotations
@@ -65,16 +65,26 @@ class Result:
 
 
 @dataclass
-class Tracker:
-    """Keeps the history and the best point seen.
+class Run:
+    """What a solver is given, its history, and the best point it saw.
 
     "Best" is the point with the lowest certified upper bound: for a solver that may climb, such
     as the paper's, this is what should be returned.
     """
 
-    ball: Ball
+    problem: Any
+    ball: Any
+    weights: Array
+    """Where it starts."""
+    max_iter: int
     tol: float
     callback: Callable[[Record], None] | None = None
+    inner: bool = False
+    """Whether it is part of another run, whose certificate speaks for the whole.
+
+    It does not warn then. (Filters would not do: they belong to the process, and threads would
+    undo each other's.)
+    """
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
     best_gap: float = np.inf
@@ -95,15 +105,11 @@ class Tracker:
             self.callback(record)
         return gap
 
-    def result(self, solver: str, *, warn: bool = True, advice: str | None = None) -> Result:
-        """The best point as a result; warns, with advice, when its gap is above the tolerance.
-
-        A solver inside another one does not ``warn``: the outer certificate speaks for the whole.
-        (Filters would not do: they belong to the process, and threads would undo each other's.)
-        """
+    def result(self, solver: str, *, advice: str | None = None) -> Result:
+        """The best point as a result; warns, with advice, when its gap is above the tolerance."""
         assert self.best is not None
         converged = self.best_gap <= self.tol
-        if warn and not converged:
+        if not self.inner and not converged:
             if advice is None:
                 other = "" if solver in AUTOMATIC else ", or use solver='auto'"
                 advice = f"Raise max_iter, tol or delta{other}."
@@ -269,10 +275,10 @@ def solve(
     if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
         raise ValueError(f"max_iter: got {max_iter!r}; expected a whole number, at least 1.")
     module = import_module(f"{__package__}.{name.replace('-', '_')}")
-    tracker, before = Tracker(ball, tol, callback), problem.n_evaluations
-    known = init is not None
+    known, before = init is not None, problem.n_evaluations
     weights = starting_weights(ball, problem.J, init) if known else ball.uniform(problem.J)
-    result: Result = module.solve(problem, ball, tracker, weights, int(limit), **options)
+    run = Run(problem, ball, weights, int(limit), tol, callback)
+    result: Result = module.solve(run, **options)
     return replace(result, n_evaluations=problem.n_evaluations - before)
 
 

@@ -22,11 +22,10 @@ import numpy as np
 from scipy.optimize import linprog
 
 from kernull._typing import Array
-from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation
 from kernull.solvers import newton
-from kernull.solvers.base import Result, Tracker
+from kernull.solvers.base import Result, Run
 
 #: Newton's steps at a time; where F is smooth it seldom needs more.
 NEWTON_STEPS = 15
@@ -36,36 +35,34 @@ STEP = 0.5
 CUTTING_STEPS = 5
 
 
-def solve(
-    problem: Any, ball: QuadraticBall, tracker: Tracker, weights: Array, max_iter: int
-) -> Result:
+def solve(run: Run) -> Result:
     """Minimise F over a polyhedral set of weights; see the module's text.
 
     The problem's ``plane(a)`` is u(a), with F(b) >= -b'u(a) for all b >= 0.
     """
+    ball, weights, max_iter = run.ball, run.weights, run.max_iter
     if not ball.polyhedral:
         raise MissingCapabilityError(
             f"solver='cutting-plane' needs weights on the simplex; on {ball!r} F is smooth: use "
             "solver='auto'."
         )
-    planes = _Planes(problem, ball)
-    while (left := max_iter - len(tracker.history)) > 0:
-        inner = Tracker(ball, tracker.tol, tracker.callback)
+    planes = _Planes(run.problem, ball)
+    while (left := max_iter - len(run.history)) > 0:
         first, steps = ball.normalise(weights), min(NEWTON_STEPS, left)
-        result = newton.solve(planes, ball, inner, first, steps, warn=False)
-        tracker.history += result.history
+        result = newton.solve(Run(planes, ball, first, steps, run.tol, run.callback, inner=True))
+        run.history += result.history
         if result.converged:
-            history = tuple(tracker.history)
+            history = tuple(run.history)
             return replace(result, n_iter=len(history), history=history)
-        tracker.see(planes.certified(), step=False)  # there may be no step left
-        for _ in range(min(CUTTING_STEPS, max_iter - len(tracker.history))):
+        run.see(planes.certified(), step=False)  # there may be no step left
+        for _ in range(min(CUTTING_STEPS, max_iter - len(run.history))):
             goal = planes.mix()
-            if tracker.see(planes.certified()) <= tracker.tol:
-                return tracker.result("cutting-plane")
+            if run.see(planes.certified()) <= run.tol:
+                return run.result("cutting-plane")
             best = planes.best.weights
             planes.evaluate(best + STEP * (goal - best))
         weights = planes.best.weights
-    return tracker.result("cutting-plane")
+    return run.result("cutting-plane")
 
 
 class _Planes:
@@ -73,7 +70,7 @@ class _Planes:
 
     best: Evaluation
 
-    def __init__(self, problem: Any, ball: QuadraticBall) -> None:
+    def __init__(self, problem: Any, ball: Any) -> None:
         self.problem, self.ball = problem, ball
         self.J, self.precision = problem.J, getattr(problem, "precision", 1e-14)
         self.n_evaluations = 0

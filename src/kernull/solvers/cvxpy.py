@@ -9,20 +9,15 @@ written in the weights and the squared norms N_j of the parts of the solution in
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from kernull._typing import Array
 from kernull.errors import need
-from kernull.problems import FisherProblem
-from kernull.solvers.base import Result, Tracker
+from kernull.solvers.base import Result, Run
 
 
-def solve(
-    problem: FisherProblem, ball: Any, tracker: Tracker, weights: Array, max_iter: int
-) -> Result:
+def solve(run: Run) -> Result:
     """Hand the programme to a conic solver, which has no use for a start; certify its answer."""
+    problem, ball = run.problem, run.ball
     cvxpy = need("cvxpy", "solver='cvxpy' needs cvxpy: pip install 'kernull[cvxpy]'.")
     identity = np.eye(problem.n)
     kernels = problem.products(identity)  # (J, n, n), scaled rows included
@@ -40,7 +35,7 @@ def solve(
     residual = problem.target - sum(parts)
     objective = sum(penalties) + cvxpy.sum_squares(residual) / problem.ridge
     programme = cvxpy.Problem(cvxpy.Minimize(objective), ball.cvxpy_constraints(b))
-    programme.solve(solver=cvxpy.CLARABEL, max_iter=max_iter)
+    programme.solve(solver=cvxpy.CLARABEL, max_iter=run.max_iter)
     weights = ball.normalise(np.maximum(np.asarray(b.value, dtype=float), 0.0))
-    tracker.see(problem.evaluate(weights))
-    return tracker.result("cvxpy")
+    run.see(problem.evaluate(weights))
+    return run.result("cvxpy")

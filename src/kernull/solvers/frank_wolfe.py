@@ -12,24 +12,24 @@ import numpy as np
 from kernull._typing import Array
 from kernull.balls import Ball
 from kernull.problems import Evaluation, Problem
-from kernull.solvers.base import Result, Tracker, not_higher
+from kernull.solvers.base import Result, Run, not_higher
 
 #: The line search ends when the slope has fallen to this share of that at the start.
 SLOPE_CUT = 0.05
 
 
-def solve(problem: Problem, ball: Ball, tracker: Tracker, weights: Array, max_iter: int) -> Result:
+def solve(run: Run) -> Result:
     """Minimise F over the ball; see the module's text."""
-    point = problem.evaluate(weights)
-    for _ in range(max_iter):
-        if tracker.see(point) <= tracker.tol:
+    point = run.problem.evaluate(run.weights)
+    for _ in range(run.max_iter):
+        if run.see(point) <= run.tol:
             break
-        direction, longest = _direction(point, ball)
-        moved = _line_search(problem, point, direction, longest)
+        direction, longest = _direction(point, run.ball)
+        moved = _line_search(run.problem, point, direction, longest)
         if moved is None:
             break
         point = moved
-    return tracker.result("frank-wolfe")
+    return run.result("frank-wolfe")
 
 
 def _direction(point: Evaluation, ball: Ball) -> tuple[Array, float]:

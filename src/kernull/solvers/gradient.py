@@ -10,30 +10,28 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from kernull._typing import Array
-from kernull.balls import Ball
 from kernull.problems import FisherProblem
-from kernull.solvers.base import Result, Tracker
+from kernull.solvers.base import Result, Run
 
 #: Steps of conjugate gradients spent on the coefficients that belong to given weights.
 START_STEPS = 30
 
 
-def solve(
-    problem: FisherProblem, ball: Ball, tracker: Tracker, weights: Array, max_iter: int
-) -> Result:
+def solve(run: Run) -> Result:
     """Ascend the dual; see the module's text."""
+    problem, ball, weights = run.problem, run.ball, run.weights
     target, rho = problem.target, problem.ridge
     is_uniform = np.array_equal(weights, ball.uniform(problem.J))
     a = _start(problem, weights, 0 if is_uniform else START_STEPS)
     Ka = problem.products(a)
 
     def dual(a: Array, Ka: Array) -> float:
-        return float(2 * target @ a - rho * a @ a) - ball.support(Ka @ a)
+        return float(2 * target @ a - rho * a @ a) - float(ball.support(Ka @ a))
 
     value, step = dual(a, Ka), 1.0 / rho
-    for _ in range(max_iter):
+    for _ in range(run.max_iter):
         weights = ball.oracle(Ka @ a)
-        if tracker.see(problem.certify(weights, a, Ka)) <= tracker.tol:
+        if run.see(problem.certify(weights, a, Ka)) <= run.tol:
             break
         gradient = 2.0 * (target - rho * a - weights @ Ka)
         norm2 = float(gradient @ gradient)
@@ -49,7 +47,7 @@ def solve(
         a, Ka, value, step = trial, K_trial, new, 2.0 * step
         if not np.isfinite(value):
             break
-    return tracker.result("gradient")
+    return run.result("gradient")
 
 
 def _start(problem: FisherProblem, weights: Array, steps: int) -> Array:

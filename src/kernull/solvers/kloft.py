@@ -6,18 +6,15 @@ never rises; near p = 1 it needs hundreds of iterations.
 
 from __future__ import annotations
 
-from typing import Any
-
-from kernull._typing import Array
-from kernull.problems import Problem
-from kernull.solvers.base import Result, Tracker
+from kernull.solvers.base import Result, Run
 
 
-def solve(problem: Problem, ball: Any, tracker: Tracker, weights: Array, max_iter: int) -> Result:
+def solve(run: Run) -> Result:
     """Iterate the ball's ``kloft`` update; see the module's text."""
-    for _ in range(max_iter):
-        point = problem.evaluate(weights)
-        if tracker.see(point) <= tracker.tol:
+    weights = run.weights
+    for _ in range(run.max_iter):
+        point = run.problem.evaluate(weights)
+        if run.see(point) <= run.tol:
             break
-        weights = ball.kloft(point.u, weights)
-    return tracker.result("kloft")
+        weights = run.ball.kloft(point.u, weights)
+    return run.result("kloft")

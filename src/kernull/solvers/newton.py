@@ -12,13 +12,14 @@ convergent, and the certificate ends it. Two refinements:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from kernull._typing import Array
-from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
 from kernull.problems import Evaluation, Problem
-from kernull.solvers.base import Result, Tracker, not_higher
+from kernull.solvers.base import Result, Run, not_higher
 
 #: An oracle step must cut the gap by this factor to be followed by another.
 ORACLE_CUT = 0.1
@@ -26,25 +27,16 @@ ORACLE_CUT = 0.1
 ORACLE_P = 2.0
 
 
-def solve(
-    problem: Problem,
-    ball: QuadraticBall,
-    tracker: Tracker,
-    weights: Array,
-    max_iter: int,
-    warn: bool = True,
-) -> Result:
-    """Minimise F over the ball; see the module's text.
-
-    ``warn=False`` for a solver inside another one, whose certificate speaks for the whole.
-    """
-    point = problem.evaluate(weights)
+def solve(run: Run) -> Result:
+    """Minimise F over the ball; see the module's text."""
+    problem, ball = run.problem, run.ball
+    point = problem.evaluate(run.weights)
     # A mixed ball is as round as the less round of its two norms.
     use_oracle = min(getattr(ball, "p", 1.0), getattr(ball, "r", np.inf)) >= ORACLE_P
     last_gap = np.inf
-    for _ in range(max_iter):
-        gap = tracker.see(point)
-        if gap <= tracker.tol:
+    for _ in range(run.max_iter):
+        gap = run.see(point)
+        if gap <= run.tol:
             break
         use_oracle = use_oracle and gap <= ORACLE_CUT * last_gap
         last_gap = gap
@@ -57,10 +49,10 @@ def solve(
         if moved is None:  # no descent to be had beyond rounding
             break
         point = moved
-    return tracker.result("newton", warn=warn)
+    return run.result("newton")
 
 
-def _model_minimiser(point: Evaluation, ball: QuadraticBall) -> Array:
+def _model_minimiser(point: Evaluation, ball: Any) -> Array:
     if point.curvature is None:
         raise MissingCapabilityError("solver='newton' needs a problem that gives its curvature.")
     absolute_gap = ball.support(point.u) - float(point.weights @ point.u)
@@ -71,7 +63,7 @@ def _model_minimiser(point: Evaluation, ball: QuadraticBall) -> Array:
 
 
 def _line_search(
-    problem: Problem, ball: QuadraticBall, point: Evaluation, goal: Array, step: float
+    problem: Problem, ball: Any, point: Evaluation, goal: Array, step: float
 ) -> Evaluation | None:
     """First point from ``goal`` back towards ``point`` where F is not higher."""
     for _ in range(40):

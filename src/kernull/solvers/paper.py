@@ -13,41 +13,32 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kernull._typing import Array
-from kernull.balls import Ball
-from kernull.problems import Problem
-from kernull.solvers.base import Result, Tracker
+from kernull.solvers.base import Result, Run
 
 
-def solve(problem: Problem, ball: Ball, tracker: Tracker, weights: Array, max_iter: int) -> Result:
+def solve(run: Run) -> Result:
     """Iterate the ball's oracle; see the module's text."""
-    return iterate(problem, tracker, weights, max_iter, ball.oracle, "paper")
+    return iterate(run, run.ball.oracle, "paper")
 
 
-def iterate(
-    problem: Problem,
-    tracker: Tracker,
-    weights: Array,
-    max_iter: int,
-    step: Callable[[Array], Array],
-    name: str,
-) -> Result:
+def iterate(run: Run, step: Callable[[Array], Array], name: str) -> Result:
     """Algorithm 1 with a given weight step u -> b."""
-    seen: set[bytes] = set()
-    for _ in range(max_iter):
+    weights, seen = run.weights, set[bytes]()
+    for _ in range(run.max_iter):
         seen.add(weights.tobytes())
-        point = problem.evaluate(weights)
-        if tracker.see(point) <= tracker.tol:
+        point = run.problem.evaluate(weights)
+        if run.see(point) <= run.tol:
             break
         new = step(point.u)
         if new.tobytes() in seen:  # a fixed point or a cycle: only what was seen comes back
             break
         weights = new
-    return tracker.result(name, advice=_advice(tracker))
+    return run.result(name, advice=_advice(run))
 
 
-def _advice(tracker: Tracker) -> str:
+def _advice(run: Run) -> str:
     """More iterations help only where the gap still falls."""
-    gaps = [record.gap for record in tracker.history]
+    gaps = [record.gap for record in run.history]
     half = len(gaps) // 2
     if half and min(gaps[half:]) < 0.5 * min(gaps[:half]):
         return "Its gap still falls: raise max_iter, or use solver='auto'."

@@ -8,26 +8,23 @@ times it. It takes the same steps and inherits the same oscillations.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from kernull._typing import Array
 from kernull.errors import need
-from kernull.problems import Problem
-from kernull.solvers.base import Result, Tracker
+from kernull.solvers.base import Result, Run
 from kernull.solvers.paper import iterate
 
 
-def solve(problem: Problem, ball: Any, tracker: Tracker, weights: Array, max_iter: int) -> Result:
+def solve(run: Run) -> Result:
     """Iterate the weight step as a conic programme; see the module's text."""
     cvxpy = need("cvxpy", "solver='paper-cvx' needs cvxpy: pip install 'kernull[cvxpy]'.")
-    b, direction = cvxpy.Variable(problem.J), cvxpy.Parameter(problem.J)
-    programme = cvxpy.Problem(cvxpy.Maximize(direction @ b), ball.cvxpy_constraints(b))
+    b, direction = cvxpy.Variable(run.problem.J), cvxpy.Parameter(run.problem.J)
+    programme = cvxpy.Problem(cvxpy.Maximize(direction @ b), run.ball.cvxpy_constraints(b))
 
     def step(u: Array) -> Array:
         direction.value = u / np.abs(u).max()  # only the direction matters
         programme.solve(solver=cvxpy.CLARABEL)
-        return np.asarray(ball.normalise(np.maximum(np.asarray(b.value, dtype=float), 0.0)))
+        return np.asarray(run.ball.normalise(np.maximum(np.asarray(b.value, dtype=float), 0.0)))
 
-    return iterate(problem, tracker, weights, max_iter, step, "paper-cvx")
+    return iterate(run, step, "paper-cvx")

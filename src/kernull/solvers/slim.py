@@ -20,16 +20,16 @@ how far slimming led away from the plain optimum.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull._quiet import warn
 from kernull._typing import Array
-from kernull.balls.base import QuadraticBall
 from kernull.errors import MissingCapabilityError
-from kernull.problems import Evaluation, Problem
+from kernull.problems import Evaluation
 from kernull.solvers import newton
-from kernull.solvers.base import Result, Tracker
+from kernull.solvers.base import Result, Run
 
 #: Steps that the line search looks at, as shares of the way to the model's minimiser.
 STEPS = tuple(0.5**k for k in range(8))
@@ -40,47 +40,41 @@ def effective_share(a: Array) -> float:
     return 1.0 / (len(a) * float(a @ a))
 
 
-def solve(
-    problem: Problem,
-    ball: QuadraticBall,
-    tracker: Tracker,
-    weights: Array,
-    max_iter: int,
-    slim_lambda: float = 0.3,
-) -> Result:
+def solve(run: Run, slim_lambda: float = 0.3) -> Result:
     """Descend the slim objective from the uniform weights; see the module's text."""
     if slim_lambda == 0:
-        return newton.solve(problem, ball, tracker, weights, max_iter)
-    tol = tracker.tol
-    point = problem.evaluate(weights)
-    price = slim_lambda * abs(point.value)
+        return newton.solve(run)
+    problem, tol, max_iter = run.problem, run.tol, run.max_iter
+    point = problem.evaluate(run.weights)
+    price: float = slim_lambda * abs(point.value)
 
     def objective(e: Evaluation) -> float:
         return float(e.value) - price * effective_share(e.coef)
 
     stopped = True
     for _ in range(max_iter):
-        if tracker.see(point) <= tol:
+        if run.see(point) <= tol:
             break
-        trials = [problem.evaluate(b) for b in _candidates(point, ball)]
+        trials = [problem.evaluate(b) for b in _candidates(point, run.ball)]
         best = min(trials, key=objective)
         if objective(best) >= objective(point) - tol * price:
             break
         point = best
     else:
         stopped = False
-        tracker.see(point)
+        run.see(point)
         warn(
             f"solver='slim' stopped after {max_iter} iterations while its objective was still "
             "falling. Raise max_iter.",
             ConvergenceWarning,
             stacklevel=2,
         )
-    tracker.best, tracker.best_gap = point, tracker.history[-1].gap  # best by this objective
-    return replace(tracker.result("slim", warn=False), converged=stopped)
+    # The best by this objective; its gap is that of another one, and no reason to warn.
+    run.best, run.best_gap, run.inner = point, run.history[-1].gap, True
+    return replace(run.result("slim"), converged=stopped)
 
 
-def _candidates(point: Evaluation, ball: QuadraticBall) -> list[Array]:
+def _candidates(point: Evaluation, ball: Any) -> list[Array]:
     if point.curvature is None:
         raise MissingCapabilityError("solver='slim' needs a problem that gives its curvature.")
     goal: Array = ball.minimise_model(point.u, point.curvature(), point.weights)

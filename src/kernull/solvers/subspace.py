@@ -16,18 +16,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull._quiet import silenced
 from kernull._typing import Array
-from kernull.balls.base import QuadraticBall
 from kernull.errors import InvalidKernelError
 from kernull.problems import Evaluation, FisherProblem
 from kernull.solvers import newton
-from kernull.solvers.base import Result, Tracker
+from kernull.solvers.base import Result, Run
 from kernull.solvers.nystroem import NystroemPreconditioner
 from kernull.stacks.planner import FEWEST_COLUMNS, MAX_COLUMNS
 
@@ -156,24 +154,20 @@ class Basis:
 
 
 def solve(
-    problem: FisherProblem,
-    ball: QuadraticBall,
-    tracker: Tracker,
-    weights: Array,
-    max_iter: int,
+    run: Run,
     basis: Basis | None = None,
     max_columns: int | None = None,
     preconditioner: Callable[[Array, Array], Array] | None = None,
 ) -> Result:
     """Minimise F over the ball; see the module's text.
 
-    Beyond the arguments of every solver: ``basis``, of an earlier result, to start from;
+    Beyond what every solver is given: ``basis``, of an earlier result, to start from;
     ``max_columns``, a limit of the basis; ``preconditioner``, a function of weights and residual
     that gives a better direction than the residual (`NystroemPreconditioner`, and by default one of
     ``preconditioner_rows`` rows of a stack that was built with so many). A stack that knows a
     cheaper one that is nearly the same (``coarse()``) has the problem solved there first.
     """
-    tol = tracker.tol
+    problem, ball, weights, tol = run.problem, run.ball, run.weights, run.tol
     # A stack that was built under a memory limit says how many columns fit.
     planned: int = getattr(problem.stack, "max_columns", MAX_COLUMNS)
     limit = max(planned if max_columns is None else max_columns, FEWEST_COLUMNS)
@@ -184,7 +178,7 @@ def solve(
         preconditioner = NystroemPreconditioner(problem, landmarks)
     if basis is None:
         columns = [problem.target]
-        coarse = _solve_coarse(problem, ball, tol, weights)
+        coarse = _solve_coarse(run)
         if coarse is not None:
             weights, gap = coarse.weights, coarse.gap
             scale = 1.0 if problem.row_scale is None else problem.row_scale
@@ -200,49 +194,41 @@ def solve(
     basis.max_columns = limit
     can_combine = hasattr(problem.stack, "combine")
     exhausted = False
-    for _ in range(max_iter):
+    for _ in range(run.max_iter):
         inner_tol = 0.1 * tol if exhausted else max(INNER_SHARE * gap, 0.1 * tol)
-        small, first = Tracker(ball, inner_tol), ball.normalise(weights)
-        inner = newton.solve(basis.restricted(), ball, small, first, 50, warn=False)
+        first, small = ball.normalise(weights), basis.restricted()
+        inner = newton.solve(Run(small, ball, first, 50, inner_tol, inner=True))
         weights, y = inner.weights, inner.coef
         point = basis.lift(weights, y)
-        gap = tracker.see(point)
+        gap = run.see(point)
         if gap <= tol or exhausted:
             break
-        left = max_iter - len(tracker.history)
+        left = run.max_iter - len(run.history)
         if can_combine and left > 0 and basis.m >= max(30, HANDOVER_SHARE * problem.n):
-            return _hand_over(problem, ball, tracker, left, weights)
+            # Newton finishes from the weights found, under one history.
+            last = Run(problem, ball, ball.normalise(weights), left, tol, run.callback)
+            result = newton.solve(last)
+            history = (*run.history, *result.history)
+            return replace(result, solver="subspace", history=history, n_iter=len(history))
         residual = basis.residual(weights, y)
         if basis.m >= limit:
             basis.press(weights, y, int(KEEP_SHARE * limit))
         direction = residual if preconditioner is None else preconditioner(weights, residual)
         # With nothing to add, what is left of the gap is the reduced problem's own.
         exhausted = not basis.append(direction)
-    return replace(tracker.result("subspace"), basis=basis)
+    return replace(run.result("subspace"), basis=basis)
 
 
-def _solve_coarse(
-    problem: FisherProblem, ball: QuadraticBall, tol: float, weights: Array
-) -> Result | None:
+def _solve_coarse(run: Run) -> Result | None:
     """The solution on a stack that is nearly the problem's own, if it has one."""
-    stack: Any = problem.stack
+    stack = run.problem.stack
     near = stack.coarse() if hasattr(stack, "coarse") else None
     if near is None:
         return None
     near.max_columns = getattr(stack, "max_columns", MAX_COLUMNS)
     try:
         with silenced(ConvergenceWarning):
-            own = Tracker(ball, max(0.3 * tol, 1e-9))
-            return solve(problem.on(near), ball, own, weights, COARSE_ITER)
+            tol = max(0.3 * run.tol, 1e-9)
+            return solve(Run(run.problem.on(near), run.ball, run.weights, COARSE_ITER, tol))
     except InvalidKernelError:  # lost in the rounding of the coarser type
         return None
-
-
-def _hand_over(
-    problem: FisherProblem, ball: QuadraticBall, tracker: Tracker, max_iter: int, weights: Array
-) -> Result:
-    """Let Newton finish from the weights found, under one history."""
-    own = Tracker(ball, tracker.tol, tracker.callback)
-    result = newton.solve(problem, ball, own, ball.normalise(weights), max_iter)
-    history = (*tracker.history, *result.history)
-    return replace(result, solver="subspace", history=history, n_iter=len(history))
