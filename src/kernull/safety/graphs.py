@@ -238,10 +238,7 @@ def limit_memory(ort: Any) -> None:
 
 
 def run_limited(ort: Any, session: Any, output: str, inputs: Mapping[str, Any], images: int) -> Any:
-    """The output of a session; a ValueError where it takes too long, or too much memory.
-
-    `MAX_SECONDS` for each image are allowed.
-    """
+    """The output of a session; a ValueError where it takes too long, or too much memory."""
     options = ort.RunOptions()
     options.log_severity_level = 4  # errors come as exceptions
     late = threading.Event()

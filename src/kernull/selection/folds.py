@@ -22,7 +22,6 @@ from kernull.models.kernels import Training
 from kernull.models.rules import EvidenceRule
 from kernull.paths import Path, shared_path
 from kernull.selection.criteria import Criterion, FoldView
-from kernull.stacks import DenseStack
 from kernull.stacks.given import read_precomputed
 from kernull.views import resolve_views
 
@@ -32,7 +31,7 @@ class Rows:
     """The rows given to fit: a table of numbers, or a stack of kernels between them."""
 
     table: Array | None
-    stack: DenseStack | None
+    stack: Any  # of kernels, where these were given
     views: Any
     """Views by column position, since folds are cut from a plain array."""
 
@@ -50,22 +49,17 @@ class Rows:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return len(self.table) if self.table is not None else self._kernels.n
-
-    @property
-    def _kernels(self) -> DenseStack:
-        assert self.stack is not None
-        return self.stack
+        return int(self.stack.n) if self.table is None else len(self.table)
 
     def to_learn(self, rows: Indices) -> TableRows | GivenRows:
         """The same for `kernull.models.learn`."""
         if self.table is None:
-            return GivenRows(self._kernels[np.ix_(rows, rows)])
+            return GivenRows(self.stack[np.ix_(rows, rows)])
         return TableRows(self.table[rows], self.views)
 
     def against(self, rows: Indices, train: Indices) -> Any:
         """What an estimator fitted on ``train`` scores; of these rows themselves, is fitted on."""
-        return self._kernels[np.ix_(rows, train)] if self.table is None else self.table[rows]
+        return self.stack[np.ix_(rows, train)] if self.table is None else self.table[rows]
 
     def original(self, X: Any, mask: Mask) -> Any:
         """Some rows of what the user gave, with their column names."""

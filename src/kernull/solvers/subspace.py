@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kernull._quiet import silenced
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
-from kernull.problems import Evaluation, FisherProblem
+from kernull.problems import FisherProblem
 from kernull.solvers import newton
 from kernull.solvers.base import Result, Run
 from kernull.solvers.nystroem import NystroemPreconditioner
@@ -88,14 +88,6 @@ class Basis:
         self._T[:, : m + k, m : m + k] = corner.transpose(0, 2, 1)
         return True
 
-    def restricted(self) -> FisherProblem:
-        """The problem in the span."""
-        return self.problem.restrict(self.Q.T, matrices=self.T)
-
-    def lift(self, weights: Array, y: Array) -> Evaluation:
-        """Certificate of the full problem at a = Qy."""
-        return self.problem.certify(weights, y @ self.Q, y @ self.KQ)
-
     def for_problem(self, problem: FisherProblem) -> Basis:
         """The same columns and products for a problem that differs in ridge or right-hand side.
 
@@ -119,11 +111,6 @@ class Basis:
             KQ[:k] = Z @ KQ[: self.m]
             T[:k, :k] = Z @ T[: self.m, : self.m] @ Z.T
         self.m = k
-
-    def residual(self, weights: Array, y: Array) -> Array:
-        """What (rho I + K_b) Qy leaves of the right-hand side."""
-        problem = self.problem
-        return np.asarray(problem.target - problem.ridge * (y @ self.Q) - weights @ (y @ self.KQ))
 
     def _orthonormal(self, columns: Array) -> Array:
         kept: list[Array] = []
@@ -196,11 +183,11 @@ def solve(
     exhausted = False
     for _ in range(run.max_iter):
         inner_tol = 0.1 * tol if exhausted else max(INNER_SHARE * gap, 0.1 * tol)
-        first, small = ball.normalise(weights), basis.restricted()
+        first, small = ball.normalise(weights), problem.restrict(basis.Q.T, matrices=basis.T)
         inner = newton.solve(Run(small, ball, first, 50, inner_tol, inner=True))
         weights, y = inner.weights, inner.coef
-        point = basis.lift(weights, y)
-        gap = run.see(point)
+        a, Ka = y @ basis.Q, y @ basis.KQ
+        gap = run.see(problem.certify(weights, a, Ka))
         if gap <= tol or exhausted:
             break
         left = run.max_iter - len(run.history)
@@ -210,7 +197,7 @@ def solve(
             result = newton.solve(last)
             history = (*run.history, *result.history)
             return replace(result, solver="subspace", history=history, n_iter=len(history))
-        residual = basis.residual(weights, y)
+        residual = problem.target - problem.ridge * a - weights @ Ka
         if basis.m >= limit:
             basis.press(weights, y, int(KEEP_SHARE * limit))
         direction = residual if preconditioner is None else preconditioner(weights, residual)

@@ -17,15 +17,6 @@ class BlockDiagonalStack(StackShape):
     """Kernels K_j = diag(K^1_j, ..., K^C_j) over the rows of C tasks, never formed whole.
 
     Rows of different tasks do not meet: kernel values between them are zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernull.stacks import DenseStack
-    >>> stack = BlockDiagonalStack([DenseStack(np.ones((2, 3, 3))), DenseStack(np.ones((2, 1, 1)))])
-    >>> stack.products(np.ones(4))
-    array([[3., 3., 3., 1.],
-           [3., 3., 3., 1.]])
     """
 
     def __init__(self, blocks: Sequence[Stack]) -> None:

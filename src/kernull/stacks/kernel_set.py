@@ -175,8 +175,7 @@ class KernelSet:
 
     def take(self, index: Any) -> KernelSet:
         """The bank with some of its training rows; scaling and widths stay as fitted."""
-        views = tuple(replace(view, train=view.train[index]) for view in self.views)
-        return KernelSet(views, self.kernel_names)
+        return self._holding([view.train[index] for view in self.views])
 
     def combine(self, weights: Array, X: Array | None = None) -> Array:
         """Sum of b_j K_j between the rows of X (training rows if None) and the training rows.
@@ -199,13 +198,15 @@ class KernelSet:
 
     def with_rows(self, X: Array) -> KernelSet:
         """The same scaling, kernels and widths with other training rows."""
-        return replace(self, views=tuple(replace(v, train=v.transform(X)) for v in self.views))
+        return self._holding([view.transform(X) for view in self.views])
 
     def extend(self, X: Array) -> KernelSet:
         """The same scaling, kernels and widths with more training rows, added at the end."""
-        more = [np.concatenate([v.train, v.transform(X)]) for v in self.views]
-        pairs = zip(self.views, more, strict=True)
-        return replace(self, views=tuple(replace(v, train=rows) for v, rows in pairs))
+        return self._holding([np.concatenate([v.train, v.transform(X)]) for v in self.views])
+
+    def _holding(self, rows: list[Array]) -> KernelSet:
+        pairs = zip(self.views, rows, strict=True)
+        return replace(self, views=tuple(replace(view, train=part) for view, part in pairs))
 
     def select(self, mask: Mask) -> KernelSet:
         """The bank of some of the kernels, in the same order."""
