@@ -99,20 +99,16 @@ class FusedMachine:
 
     def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn from a dense stack; rows are scored by machines of other folds."""
-        K = fuse(training.stack, self.fusion)
+        K, plain = fuse(training.stack, self.fusion), OneClassSVM(kernel="precomputed", nu=self.nu)
 
         def score(seen: Indices, held: Indices) -> Array:
             # Sums of a are nu times the rows seen; the full model's are those of all rows.
             share = len(K) / len(seen)
-            machine = self.machine(K[np.ix_(seen, seen)])
+            machine = clone(plain).fit(K[np.ix_(seen, seen)])
             return np.asarray(share * machine.score_samples(K[np.ix_(held, seen)]))
 
-        rule = MachineRule(self.fusion, self.machine(K))
+        rule = MachineRule(self.fusion, clone(plain).fit(K))
         return RuleFit(rule, lambda: LeftOut(cross_scores(len(K), self.folds, score)))
-
-    def machine(self, K: Array) -> Any:
-        """The machine of one kernel."""
-        return OneClassSVM(kernel="precomputed", nu=self.nu).fit(K)
 
 
 @parameters

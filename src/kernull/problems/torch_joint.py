@@ -85,8 +85,7 @@ class _Batch:
     @classmethod
     def of(cls, problems: list[FisherProblem], index: Sequence[int]) -> _Batch:
         """Move tasks into one batch; their stacks become views of it."""
-        first = problems[index[0]].stack
-        assert isinstance(first, TorchDenseStack)
+        first: Any = problems[index[0]].stack
         J, m = first.J, max(problems[i].n for i in index)
         like = {"dtype": torch.float64, "device": first.device}
         kernels = torch.zeros((J, len(index), m, m), dtype=first.dtype, device=first.device)
@@ -94,8 +93,8 @@ class _Batch:
         row_scale += 1.0
         for b, i in enumerate(index):
             task = problems[i]
-            stack, n = task.stack, task.n
-            assert isinstance(stack, TorchDenseStack)
+            stack: Any = task.stack
+            n = task.n
             own = kernels[:, b, :n, :n]
             own.copy_(stack.kernels)
             own *= torch.as_tensor(stack.scale, device=own.device).to(own.dtype)[:, None, None]

@@ -97,10 +97,9 @@ class LowRankStack(StackShape):
         """W_j^-1 C_j' V, the coefficients of the landmarks: (n,) -> (J, l), (n, k) -> (J, l, k)."""
         if not self._kept:
             return np.asarray(self._solve(self.backward.products(V)))
-        along = [F.T @ V for F in self._features]
         solved = [
-            solve_triangular(factor, part, lower=True, trans=1, check_finite=False)
-            for factor, part in zip(self._factors, along, strict=True)
+            solve_triangular(factor, F.T @ V, lower=True, trans=1, check_finite=False)
+            for factor, F in zip(self._factors, self._features, strict=True)
         ]
         return np.stack(solved)
 

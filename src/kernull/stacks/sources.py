@@ -61,12 +61,8 @@ class ParquetSource:
 
 def open_source(X: Any) -> Source:
     """A source from a source, an array-like, or the path of a Parquet or .npy file."""
-    if hasattr(X, "blocks") and hasattr(X, "shape") and not isinstance(X, np.ndarray):
-        try:
-            if callable(X.blocks):
-                return X  # type: ignore[no-any-return]
-        except AttributeError:  # a property of some array types
-            pass
+    if callable(getattr(X, "blocks", None)) and hasattr(X, "shape"):
+        return X  # type: ignore[no-any-return]
     if isinstance(X, str | Path):
         if Path(X).suffix == ".npy":
             return ArraySource(np.load(X, mmap_mode="r"))

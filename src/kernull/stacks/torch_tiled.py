@@ -285,8 +285,7 @@ class TorchTiledStack(TorchStack):
         return self._centres[v]
 
 
-def _inverse_square(kernel: FittedKernel) -> float:
-    assert kernel.width is not None
+def _inverse_square(kernel: Any) -> float:
     return float(kernel.width**-2.0)
 
 
@@ -317,9 +316,8 @@ def _half_norms(rows: Any) -> Any:
     return -0.5 * rows.square().sum(1, keepdim=True)
 
 
-def _other(kernel: FittedKernel, x: Any, y: Any) -> Any:
+def _other(kernel: Any, x: Any, y: Any) -> Any:
     if kernel.kind == "laplacian":
-        assert kernel.width is not None
         return torch.cdist(x, y, p=1.0).div_(-kernel.width).exp_()
     if kernel.kind == "linear":
         return x @ y.T
