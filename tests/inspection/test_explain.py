@@ -141,7 +141,9 @@ def test_words():
     assert verdict.startswith("flagged: score")
     assert "below the threshold, as low as 1 in 60 normal rows." in verdict
     assert (
-        reasons.count("below normal (") == reasons.count(" standard deviations out of line)") == 2
+        reasons.count("below normal (")
+        == reasons.count(" standard deviations out of line with")
+        == 2
     )
     sizes = [float(part.split("(")[1].split()[0]) for part in reasons.split(", ")]
     assert sizes == sorted(sizes, reverse=True)

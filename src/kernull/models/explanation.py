@@ -84,7 +84,7 @@ class Explanation:
     (48, 3)
     >>> print(why.words(0, most=1))
     flagged: far more unusual than any of the 59 normal rows learned from.
-    look gives 49% of the evidence (5.6 standard deviations out of line).
+    look gives 49% of the evidence (5.6 standard deviations out of line with the others).
     """
 
     contributions: Array
@@ -169,11 +169,11 @@ class Explanation:
         return np.argsort(self.surprise[row], kind="stable")
 
     def words(self, row: int = 0, most: int = 3) -> str:
-        """The row at a position in words: the verdict, and the views that are most out of line.
+        """The row at a position in words: the verdict, and the views that say most against it.
 
-        At most so many views are named; by evidence, those with a share of 5% or more. Standard
-        deviations are those of normal rows, the numbers that views are ranked by; "in line" is a
-        view that fits the others as well as it usually does, or better.
+        At most so many views are named: by evidence those with a share of 5% or more, the largest
+        first, otherwise those most out of line. Standard deviations are those of normal rows; "in
+        line with the others" is a view that fits them as well as it usually does, or better.
         """
         if self._is_by_rule(row):
             return f"{BY_RULE}."
@@ -195,6 +195,7 @@ class Explanation:
         by_evidence = self.rarity is not None
         surprise, sizes = self.surprise, self.shares if by_evidence else self.differences
         rank = -sizes if by_evidence else surprise
+        whom = "" if self.misfit is None else " with the others"
         out = []
         for i in range(len(self)) if rows is None else rows:
             order = np.argsort(rank[i], kind="stable")[: 0 if self._is_by_rule(i) else most]
@@ -205,8 +206,7 @@ class Explanation:
                     if k and sizes[i, v] < LEAST_SHARE:
                         break
                     said = f"gives {sizes[i, v]:.0%} of the evidence"
-                how = in_words(surprise[i, v], "standard deviations out of line")
-                found.append((self.view_names[v], f"{said} ({how})"))
+                found.append((self.view_names[v], f"{said} ({_out_of_line(surprise[i, v], whom)})"))
             out.append(found)
         return out
 
@@ -328,16 +328,13 @@ def two_digits(rarity: float) -> float:
     return round(rarity / unit) * unit
 
 
-def in_words(surprise: float, unit: str = "standard deviations") -> str:
+def _out_of_line(surprise: float, whom: str) -> str:
     """A surprise as a number of standard deviations, or that there is none to speak of."""
-    return f"{size} {unit}" if (size := n_std(surprise)) else "in line"
-
-
-def n_std(surprise: float) -> str:
-    """The number of standard deviations to show; empty for a view that is in line."""
+    if surprise > -0.05:
+        return f"in line{whom}"
     # A hundred of them say no more than that: nothing among normal rows is like it.
     size = f"{-surprise:.1f}" if surprise > -100 else "over 100"
-    return size if surprise <= -0.05 else ""
+    return f"{size} standard deviations out of line{whom}"
 
 
 def _shortfall(values: Array, reference: Array) -> Array:
