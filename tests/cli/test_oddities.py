@@ -152,3 +152,14 @@ def test_rows_that_were_learned_from_are_told(tables, command):
         assert done.returncode == 0, done.stderr
         assert (said in done.stderr) == learned
         assert "fit_predict" not in done.stderr
+
+
+def test_a_text_for_nothing_that_no_cell_has_is_told(tables):
+    done = kernull("fit", "train.csv", "-o", "x.kernull", "--empty", "nix", cwd=tables)
+    assert "train.csv: --empty: no cell is 'nix'." in done.stderr
+    written = f"{make_rows(30, 1)[2, 0]}000"  # the number of a cell, written longer
+    done = kernull(
+        "score", "model.kernull", "new.csv", "--empty", "nix", "--empty", written, cwd=tables
+    )
+    assert "warning: --empty: no cell is 'nix'." in done.stderr
+    assert done.stdout.splitlines()[3].endswith("empty: col_r")

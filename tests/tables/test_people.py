@@ -5,6 +5,7 @@ import io
 import sys
 import types
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from kernull import MultiKernelFisherNull, TableViews
 from kernull.errors import TableError
-from kernull.tables import as_table, open_table
+from kernull.tables import Table, as_table, open_table
 from kernull.tables.cells import as_numbers, date_format
 
 N = 120
@@ -309,3 +310,17 @@ def test_a_column_given_up_is_no_gap_that_flags():
     reading = table.read({"a": [0.0, np.nan]}, absent=["b"])
     assert reading.by_rule.tolist() == [False, True]
     assert np.abs(reading.X[0]).max() < 3
+
+
+def test_numbers_for_nothing_are_numbers():
+    """-999.0 and "-999,0" were measures where -999 stands for nothing."""
+    table = Table("t", 0, {"a": ["1", " -999.0", "-9.99e2"], "b": ["-999,0", "2,5", "off"]})
+    table = replace(table, decimal={"a": ".", "b": ","})
+    empty = table.emptied(["-999", "off"])
+    assert (empty.columns["a"], empty.columns["b"]) == (["1", None, None], [None, "2,5", None])
+    assert table.without(["-999", "off", "nix", "7"]) == ["nix", "7"]
+
+
+def test_a_text_for_nothing_that_no_cell_has_is_told():
+    with pytest.warns(UserWarning, match=r"X: empty: no cell is 'nix'\.$"):
+        TableViews(empty=["nix"]).fit({"a": np.arange(30.0) ** 2 % 7})

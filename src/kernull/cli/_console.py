@@ -70,6 +70,7 @@ _OPTIONS = (
         r"--\1 \2",
     ),
     (r"\b(encoding|sheet)=(?=[ )])", r"--\1"),
+    (r": empty: no cell", ": --empty: no cell"),
     (r"^X: ", ""),  # the table at hand
     (r"(?<![\w-])false_alarm_rate=", "--false-alarm-rate "),
     (r"(?<![\w-])false_alarm_rate\b", "--false-alarm-rate"),

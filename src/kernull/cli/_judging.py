@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ import numpy as np
 from kernull._typing import Array, Indices, Mask
 from kernull.cli._console import UsageError, note
 from kernull.cli._models import Fitted
+from kernull.tables.kinds import listed
 from kernull.tables.table import LISTED, Table
 
 if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
@@ -162,8 +164,13 @@ def _judge(
     return scores, p_values, labels == -1, top
 
 
-def tell_training_rows(fitted: Fitted, rows: int, learned: bool) -> None:
-    """Warn, as ``predict`` does, where none of some rows is flagged since all were learned from."""
+def tell_at_end(fitted: Fitted, rows: int, learned: bool) -> None:
+    """Warn of texts of ``--empty`` in no cell, and of rows that were learned from.
+
+    None of these is flagged, which ``predict`` says as well.
+    """
+    if fitted.idle:
+        warnings.warn(f"--empty: no cell is {listed(sorted(fitted.idle))}.", stacklevel=2)
     if learned and rows == fitted.model.bank_.n:
         from kernull.calibration import left_out_warnings
 

@@ -13,7 +13,7 @@ from kernull._typing import Array, Mask
 from kernull._whole import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, print_json, progress, stdout
-from kernull.cli._judging import Explainer, extra_names, judge, tell_training_rows
+from kernull.cli._judging import Explainer, extra_names, judge, tell_at_end
 from kernull.cli._models import check_labels, labels, open_rows
 from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
 from kernull.cli._settings import check_column, matching
@@ -90,7 +90,7 @@ def score(
         not_judged = f", {unjudged:,} of them not judged" if unjudged else ""
         share = f"{flagged / rows:.1%}"
         note(f"{flagged:,} of {rows:,} rows flagged ({share}){not_judged}.{more}{place}", quiet)
-    tell_training_rows(fitted, rows, learned)
+    tell_at_end(fitted, rows, learned)
 
 
 def explain(
@@ -126,7 +126,7 @@ def explain(
             explainer.see(fitted.see(chunk)).tell_unreadable(quiet)
             bar.update(task, completed=done)
     found = explainer.found(source.label)
-    tell_training_rows(fitted, explainer.rows, explainer.learned)
+    tell_at_end(fitted, explainer.rows, explainer.learned)
     if json:
         print_json(finite(found))
         return
@@ -168,7 +168,7 @@ def report(
         chunk = fitted.see(source.read())
         judged = judge(fitted, chunk, reasons=False)
         judged.tell_unreadable(quiet)
-        tell_training_rows(fitted, len(chunk), judged.learned)
+        tell_at_end(fitted, len(chunk), judged.learned)
         # A row without a score that could be judged: its values are too large, which is told.
         overflow = (~np.isfinite(judged.scores) & ~judged.lost).any()
         found = Judgement(
@@ -218,7 +218,7 @@ def evaluate(
         y = labels(rows, label, normal)
         judged = judge(fitted, rows, reasons=False)
         judged.tell_unreadable(quiet)
-        tell_training_rows(fitted, len(rows), judged.learned)
+        tell_at_end(fitted, len(rows), judged.learned)
         bar.update(task, completed=source.size)
     if len(set(y.tolist())) < 2:
         raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")

@@ -126,10 +126,19 @@ class Table:
 
     def emptied(self, texts: Sequence[str]) -> Table:
         """The same with some more texts (or numbers, such as -999) for empty cells."""
-        if not texts:
-            return self
-        columns = {name: _emptied(cells, texts) for name, cells in self.columns.items()}
-        return replace(self, columns=columns)
+        columns = dict(self.columns) if texts else {}
+        for name, cells in columns.items():
+            gone = _stand_for(cells, texts, self.mark(name))
+            if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf":
+                columns[name] = np.where(gone, np.nan, cells) if gone.any() else cells
+            elif gone.any():
+                columns[name] = [None if g else c for c, g in zip(cells, gone, strict=True)]
+        return replace(self, columns=columns) if texts else self
+
+    def without(self, texts: Sequence[str]) -> list[str]:
+        """Those of some texts for empty cells that stand in no cell."""
+        cells = [(column, self.mark(name)) for name, column in self.columns.items()]
+        return [t for t in texts if not any(_stand_for(c, [t], mark).any() for c, mark in cells)]
 
     def tear(self, row: int) -> str:
         """What is wrong with a broken row."""
@@ -230,21 +239,16 @@ def as_table(X: Any, label: str = "X") -> Table:
     return _checked(label, {f"x{i}": values[:, i] for i in range(values.shape[1])})
 
 
-def _emptied(cells: Sequence[Any], texts: Sequence[str]) -> Sequence[Any]:
-    numbers = as_numbers(list(texts))[0]
-    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf":
-        gone = np.isin(cells, numbers[np.isfinite(numbers)])
-        return np.where(gone, np.nan, cells) if gone.any() else cells
+def _stand_for(cells: Sequence[Any], texts: Sequence[str], mark: str) -> Mask:
+    """Cells that are one of some texts, or the same number: -999.0 for -999."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "bmM":
-        return cells
-    meant = {*texts, *numbers[np.isfinite(numbers)].tolist()}
-    return [None if _stripped(cell) in meant else cell for cell in cells]
-
-
-def _stripped(cell: Any) -> Any:
-    if isinstance(cell, str):
-        return cell.strip()
-    return cell if isinstance(cell, int | float) else None
+        return np.zeros(len(cells), dtype=bool)
+    numbers = as_numbers(list(texts))[0]
+    same = np.isin(as_numbers(cells, mark)[0], numbers[np.isfinite(numbers)])
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf":
+        return np.asarray(same)
+    said = [isinstance(cell, str) and cell.strip() in texts for cell in cells]
+    return np.asarray(same | np.array(said, dtype=bool))
 
 
 def _with_text_names(X: Any, label: str) -> Any:

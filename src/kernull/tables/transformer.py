@@ -119,7 +119,11 @@ class TableViews(TransformerMixin, BaseEstimator):
         y is ignored.
         """
         self._check_parameters()
-        table = as_table(X).emptied(self.empty)
+        table = as_table(X)
+        if idle := table.without(self.empty):
+            said = f"{table.source}: empty: no cell is {listed(idle)}."
+            warnings.warn(said, UserWarning, stacklevel=2)
+        table = table.emptied(self.empty)
         if len(table) < 2:
             raise TableError(
                 f"{table.source}: {len(table)} sample(s) (shape={(len(table), len(table.names))}) "
