@@ -6,12 +6,13 @@ import sys
 import types
 import warnings
 from dataclasses import replace
+from datetime import time
 
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from kernull import MultiKernelFisherNull, TableViews
+from kernull import MultiKernelFisherNull, TableViews, explain_columns, read_table
 from kernull.errors import TableError
 from kernull.tables import Table, as_table, open_table
 from kernull.tables.cells import as_numbers, date_format
@@ -173,6 +174,10 @@ def test_codes_units_and_thousands():
         (["28.02.25 13:30", "01.03.25 02:00"], "%d.%m.%y %H:%M"),
         (["28-Feb-2025 13:30", "01-Mar-2025 02:00"], "%d-%b-%Y %H:%M"),
         (["13:30:00", "02:00:10"], "%H:%M:%S"),
+        (["7:30:00", "2:00:10"], "%H:%M:%S"),
+        (["13:30", "2:00", ""], "%H:%M"),
+        ([time(13, 30), None], "iso"),
+        (["13:70", "2:99"], None),
         (["2025-02-28T13:30:00Z"], "iso"),
         (["x", "y"], None),
         ([], None),
@@ -232,8 +237,6 @@ def test_utf_16_without_a_mark(tmp_path):
     path.write_bytes(("a,b\n" + "1,2\n" * 200).encode("utf-16-le"))
     with pytest.raises(TableError, match="encoding='utf-16-le'"):
         open_table(str(path))
-    from kernull import read_table
-
     assert len(read_table(path, encoding="utf-16-le")) == 200
 
 
@@ -324,3 +327,47 @@ def test_numbers_for_nothing_are_numbers():
 def test_a_text_for_nothing_that_no_cell_has_is_told():
     with pytest.warns(UserWarning, match=r"X: empty: no cell is 'nix'\.$"):
         TableViews(empty=["nix"]).fit({"a": np.arange(30.0) ** 2 % 7})
+
+
+def test_times_of_day_are_told_and_learned_from_on_request():
+    rng = np.random.default_rng(0)
+    clock = [f"{6 + minute // 60:02d}:{minute % 60:02d}" for minute in rng.integers(360, size=N)]
+    found = kinds_of(clock=clock)["clock"]
+    assert (found.kind, found.why) == ("date", "time of day")
+    views = TableViews(dates="parts").fit({"clock": clock, "a": rng.normal(size=N)})
+    morning, night = views.transform({"clock": ["09:00", time(21)], "a": [0.0, 0.0]})
+    assert morning[:2] == pytest.approx(-night[:2])
+
+
+def test_booleans_are_categories_whatever_the_file(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    on, a = rng.random(40) < 0.5, rng.normal(size=40)
+    table = pyarrow.table({"on": [None, *on[1:].tolist()], "a": a})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    lines = [f"{str(o).upper()},{v}" for o, v in zip(on, a, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["on,a", *lines]))
+    tables = [
+        {"on": on, "a": a},
+        read_table(tmp_path / "t.parquet"),
+        read_table(tmp_path / "t.csv"),
+    ]
+    for rows in tables:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            views = TableViews().fit(rows)
+        assert views.columns_[0].kind == "category"
+        assert not any(views.read(other).unseen.any() for other in tables)
+    assert TableViews(kinds={"on": "number"}).fit(tables[0]).columns_[0].kind == "number"
+
+
+def test_usual_ranges_of_whole_numbers_are_whole():
+    rng = np.random.default_rng(0)
+    rows = {"count": rng.poisson(40.0, 200), "a": rng.normal(size=200)}
+    model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(rows)
+    (reason, *_) = explain_columns(model, {"count": [400], "a": [0.1]})
+    assert reason["low"] == round(reason["low"]) > 25
+    assert reason["high"] == round(reason["high"]) < 60
+    assert float(reason["expected"]) == round(float(reason["expected"]))

@@ -278,6 +278,10 @@ def _told(
     if values is None:
         value, expected = plain_number(reason.value), plain_number(reason.expected)
         span = (reason.low, reason.high)
+        if table._encoder.columns[reason.column].form == "whole":
+            expected = plain_number(round(reason.expected))
+            inner = float(np.ceil(reason.low)), float(np.floor(reason.high))
+            span = inner if inner[0] <= inner[1] else (round(reason.low), round(reason.high))
         said = TableReason(name, value, expected, *span, *rest, reason.value, n)
         return replace(said, alike=reason.alike, seen=reason.seen)
     expected = table.expected_value(name, reading.X[i])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ DATE_FORMATS = (
     "%d.%m.%Y %H:%M:%S.%f", "%d.%m.%Y %H:%M:%S,%f", "%Y-%m-%d %H:%M:%S,%f", "%d.%m.%y %H:%M:%S",
     "%d.%m.%y %H:%M", "%d.%m.%y", "%d-%b-%Y %H:%M:%S", "%d-%b-%Y %H:%M", "%d-%b-%Y", "%d %b %Y",
     "%b %d, %Y %H:%M:%S", "%b %d, %Y %H:%M", "%b %d, %Y", "%d-%m-%Y %H:%M:%S", "%d-%m-%Y %H:%M",
-    "%d-%m-%Y", "%H:%M:%S", "%H:%M:%S.%f",
+    "%d-%m-%Y", "%H:%M:%S", "%H:%M:%S.%f", "%H:%M",
 )  # fmt: skip
 
 #: What stands between thousands and for nothing else: apostrophes and spaces, thin or unbroken.
@@ -201,8 +201,10 @@ def _date(cell: Any, form: str) -> datetime | None:
         return cell.replace(tzinfo=None)
     if isinstance(cell, date):
         return datetime(cell.year, cell.month, cell.day)
+    if isinstance(cell, time):
+        return datetime.combine(date(1900, 1, 1), cell)
     text = cell.strip() if isinstance(cell, str) else ""
-    if len(text) < 8:  # 2024 alone is a number
+    if len(text) < 8 and ":" not in text:  # 2024 alone is a number
         return None
     try:
         if form == "iso":

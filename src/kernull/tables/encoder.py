@@ -179,6 +179,10 @@ def category_codes(texts: list[str | None], values: tuple[str, ...]) -> Indices:
     [1, -1, -2]
     """
     index = {value: i for i, value in enumerate(values)}
+    for value, i in list(index.items()):  # true, TRUE and True of other files
+        if value.lower() in ("true", "false"):
+            spelled = (value.lower(), value.upper(), value.capitalize())
+            index = dict.fromkeys(spelled, i) | index
     return np.array([-1 if text is None else index.get(text, -2) for text in texts], dtype=np.intp)
 
 

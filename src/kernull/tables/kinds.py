@@ -14,7 +14,7 @@ import numpy as np
 
 from kernull._typing import Array, Mask
 from kernull.errors import TableError
-from kernull.tables.cells import as_numbers, as_text, date_format
+from kernull.tables.cells import as_numbers, as_text, date_format, is_missing
 from kernull.tables.table import Table
 
 #: All kinds, and those that something is learned from (dates: on request).
@@ -56,7 +56,7 @@ class Column:
     why: str = ""  #: The reason, in words.
     missing: int = 0  #: Empty cells among the training rows.
     values: tuple[str, ...] = ()  #: Of a category: the values that were seen.
-    form: str | None = None  #: Of a date: how it is written.
+    form: str | None = None  #: Of a date: how it is written; of numbers: "whole" if all are.
     counts: tuple[int, ...] = ()  #: Of a category: how many training rows have each value.
     copies: str = ""  #: Of a copy: the column that it copies.
     keys: tuple[str, ...] = ()  #: Of a copy of categories: what that has for each of the values.
@@ -144,7 +144,7 @@ def _decide(
     sample = table.columns[name][:SAMPLE]
     _, empty, bad = as_numbers(sample, table.mark(name))
     filled = len(empty) - int(empty.sum())
-    text = 2 * int(bad.sum()) >= filled or _is_code(sample)
+    text = 2 * int(bad.sum()) >= filled or _is_code(sample) or _are_booleans(sample)
     if asked != "number" and (filled == 0 or text):
         return _text_column(table, name, most, None)
     values, missing, bad = table.parse(name)
@@ -156,7 +156,8 @@ def _decide(
         kind = "identifier"
     elif why.startswith("always"):
         kind, law = "constant", (0.0, float(values[~missing][0]), 0.0)
-    return Column(name, kind, why, int(missing.sum()), law=law)
+    form = "whole" if kind == "number" and (values == np.round(values))[~missing].all() else None
+    return Column(name, kind, why, int(missing.sum()), form=form, law=law)
 
 
 def _not_a_measure(name: str, values: Array) -> str:
@@ -271,6 +272,13 @@ def _is_code(cells: Sequence[object]) -> bool:
     return bool(coded) and 2 * len(coded) > sum(text.isdecimal() for text in texts)
 
 
+def _are_booleans(cells: Sequence[object]) -> bool:
+    """Whether cells are true or false: categories, as the texts of a CSV file are."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind != "O":
+        return cells.dtype.kind == "b"
+    return all(isinstance(cell, bool | np.bool_) for cell in cells if not is_missing(cell))
+
+
 def _text_column(table: Table, name: str, most: int, asked: str | None) -> Column:
     """A column of text: a category where that was asked for, else whatever it looks like."""
     cells = table.columns[name]
@@ -289,7 +297,8 @@ def _text_column(table: Table, name: str, most: int, asked: str | None) -> Colum
     if not asked:
         form, differ = date_format(cells[:SAMPLE]), f"{len(values):,} different texts"
         if form is not None:
-            return Column(name, "date", "", missing, form=form)
+            said = "time of day" if form.startswith("%H") else ""
+            return Column(name, "date", said, missing, form=form)
         nearly_all = len(values) > 0.9 * len(filled)
         many = nearly_all or len(values) > most
         if many and (said := _hidden_number(filled[:SAMPLE])):
