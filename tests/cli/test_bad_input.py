@@ -32,6 +32,10 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     "empty file": (score("empty.csv"), 1, "the file is empty"),
     "nothing on standard input": (score("-"), 1, "standard input: is empty"),
     "wrong model file": (["score", "new.csv", "new.csv"], 1, "new.csv"),
+    "model and table swapped": (
+        ["score", "new.csv", "model.kernull"], 2, "which comes first: model.kernull new.csv",
+    ),
+    "a model to learn from": (fit("model.kernull"), 1, "model.kernull: is a model; expected a t"),
     "truncated model file": (["info", "cut.kernull"], 1, "cut.kernull"),
     "an Excel file called csv": (fit("excel.csv"), 1, "is not a text file but an Excel or ZIP"),
     "an old Excel file": (fit("old.csv"), 1, "an old Excel file; save it as .xlsx"),
@@ -71,6 +75,13 @@ BAD: dict[str, tuple[list[str], int, str]] = {
         "at least one view must be there",
     ),
     "bad parameter": ([*FIT, "--delta", "-1"], 2, "--delta"),
+    "a rate in percent": (
+        [*FIT, "--false-alarm-rate", "5"], 2, "expected a share below 1; 5% is 0.05.",
+    ),
+    "a comma in a name": (
+        fit("names.csv", "--view", "a=width, mm"), 2, """--view 'NAME="a, b",c'""",
+    ),
+    "a number that is too large": (fit("large.csv"), 1, "'1e400' is too large: numbers go up to"),
     "unknown kernel": ([*FIT, "--kernel", "rbff"], 2, "--kernel"),
     "no such config": ([*FIT, "--config", "no.toml"], 2, "no.toml: no such file"),
     "nothing to keep": (score("new.csv", "--keep", "zz"), 2, "--keep: no column matches 'zz'"),
@@ -100,6 +111,9 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     # output
     "no such folder": (score("new.csv", "-o", "no/s.csv"), 2, "no folder"),
     "cannot write": (score("new.csv", "-o", "/proc/s.csv"), 1, "cannot write"),
+    "a report in PDF": (
+        ["report", "model.kernull", "new.csv", "-o", "x.pdf"], 2, "ends in .html (a browser",
+    ),
     "unknown suffix": (score("new.csv", "-o", "s.xlsx"), 2, "ends in .csv"),
     "output is the input": (["fit", "train.csv", "-o", "train.csv"], 2, "is an input"),
 }  # fmt: skip
@@ -111,6 +125,7 @@ def broken(tables):
         "empty.csv": "", "one.csv": "a,b\n1,2\n", "short.csv": "col_r,col_g,col_b\n1,2,3\n",
         "header.csv": "a,b\n", "ragged.csv": "a,b\n1,2\n3\n", "twice.csv": "a,a\n1,2\n3,4\n",
         "quote.csv": 'a,"b\n' + "1,2\n" * 50_000, "comma.csv": "a,b\n" + "1,5,2,5\n" * 30,
+        "names.csv": '"width, mm",b\n1,2\n3,4\n', "large.csv": "a,b\n1,2\n3,4\n1e400,2\n",
         "text.xlsx": "a,b\n1,2\n", "text.parquet": "a,b\n1,2\n", "text.csv.gz": "a,b\n1,2\n",
         "ids.csv": "serial\n" + "".join(f"{i}\n" for i in range(50)),
     }  # fmt: skip

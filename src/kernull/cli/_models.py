@@ -18,6 +18,7 @@ from kernull.errors import MissingDependencyError, TableError
 from kernull.tables.kinds import did_you_mean, listed, resembling
 from kernull.tables.reading import CHUNK_ROWS
 from kernull.tables.table import Source, Table
+from kernull.tables.text_files import is_model_file
 
 if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
     from kernull.tables import Reading, TableViews
@@ -113,6 +114,8 @@ def _told(error: ValueError) -> Exception:
     """What TableViews says of a parameter, as a mistake of usage."""
     known = {"kinds:": "--kind:", "missing:": "--missing:", "dates:": "--dates:", "view ": "view "}
     text = str(error)
+    if "did you mean '" in text and "," in text.partition("did you mean '")[2].partition("'?")[0]:
+        text = f"{text} Quote a name that has a comma: --view 'NAME=\"a, b\",c'."
     for own, option in known.items():
         if text.startswith(own):
             return UsageError(option + text.removeprefix(own))
@@ -276,6 +279,8 @@ def open_rows(
     model: str, data: str, how: NewRows, quiet: bool, chunk_rows: int = CHUNK_ROWS
 ) -> tuple[Fitted, Source]:
     """A model, ready to judge the rows of a table, and the table."""
+    if not is_model_file(model) and is_model_file(data):
+        raise UsageError(f"{data}: is a model, which comes first: {data} {model}.")
     fitted = load_fitted(model, how, how.missing_view or ())
     source = open_table(data, how, quiet, chunk_rows)
     return fitted.for_source(source, how.drop or ()), source

@@ -143,7 +143,9 @@ class Learning:
     kernel: Annotated[
         Texts, Option(help="rbf, laplacian, linear, polynomial, cosine. Repeat it.")
     ] = None
-    scaling: Annotated[Text, Option(help="standard, whiten, whiten-raw, none, auto.")] = None
+    scaling: Annotated[Text, Option(help="standard, whiten, whiten-raw, quantile, none, auto.")] = (
+        None
+    )
     solver: Annotated[Text, Option(help="Solver of the weights.")] = None
     decision: Annotated[Text, Option(help="evidence (each kernel calibrated), or sum.")] = None
     false_alarm_rate: Annotated[

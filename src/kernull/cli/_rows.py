@@ -156,6 +156,11 @@ def report(
     quiet: o.Quiet = False,
 ) -> None:
     """Write a report: one HTML page with the findings, their reasons, drift and the model."""
+    if Path(out).suffix.lower() not in ("", ".html", ".htm"):
+        raise UsageError(
+            f"--out: {out}: a report is a page in HTML; expected a name that ends in .html (a "
+            "browser prints it to PDF)."
+        )
     check_writable(out, inputs=[model, data])
     check_labels(label, normal)
     fitted, source = open_rows(model, data, how, quiet)

@@ -46,8 +46,16 @@ def read_settings(file: str | None, options: dict[str, Any]) -> dict[str, Any]:
     ``[views]`` and ``[kinds]``.
     """
     said = {name: value for name, value in options.items() if value not in (None, [], {})}
-    if file is None:
-        return said
+    found = said if file is None else _with_file(file, said)
+    for name in ("false_alarm_rate", "contamination"):
+        if (value := found.get(name, 0.0)) >= 1:
+            hint = f"; {value:g}% is {value / 100:g}" if value < 100 else ""
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option}: got {value:g}; expected a share below 1{hint}.")
+    return found
+
+
+def _with_file(file: str, said: dict[str, Any]) -> dict[str, Any]:
     flat = read_toml(file, "--config")
     section = flat.pop("fit", {})
     flat |= section if isinstance(section, dict) else {}

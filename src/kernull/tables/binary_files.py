@@ -135,6 +135,9 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
     if not start:
         raise TableError(f"{label}: the sheet {page.title!r} is empty.")
     titles = _titles(start)
+    if any(None in row for row in start[titles + 1 :]):
+        formulas = openpyxl.load_workbook(file, read_only=True)[page.title]
+        _refuse_formulas(label, page.iter_rows(max_row=20), formulas.iter_rows(max_row=20))
     head, rows = start[titles], chain(start[titles + 1 :], rows)
     width = max(i + 1 for i, cell in enumerate(head) if cell is not None)
     names = ["" if cell is None else " ".join(str(cell).split()) for cell in head[:width]]
@@ -144,6 +147,18 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
     if sheet is None and len(book.sheetnames) > 1:
         notes.append(f"the sheet {page.title!r} is read, of {len(book.sheetnames)} (sheet=)")
     return _source(label, names, _pieces(names, rows, chunk_rows), None, notes)
+
+
+def _refuse_formulas(label: str, found: Iterator[Any], written: Iterator[Any]) -> None:
+    """Refuse a sheet whose formulas nobody has computed: their cells would count as empty."""
+    for values, row in zip(found, written, strict=False):
+        for value, cell in zip(values, row, strict=False):
+            formula = isinstance(cell.value, str) and cell.value.startswith("=")
+            if formula and value.value is None:
+                raise TableError(
+                    f"{label}: {cell.coordinate} holds the formula {cell.value[:30]!r} and no "
+                    "value; open the file in Excel and save it, or save values only."
+                )
 
 
 def _titles(rows: Sequence[Any]) -> int:

@@ -268,8 +268,14 @@ def _cells(cells: Any) -> Any:
 
 
 def _checked(label: str, columns: dict[str, Any]) -> Table:
-    sizes = {len(cells) for cells in columns.values()}
-    if len(sizes) != 1:
+    for name, cells in columns.items():
+        if isinstance(cells, np.ndarray) and cells.ndim != 1:
+            raise TableError(
+                f"{label}: column {name!r} has {'one value' if cells.ndim == 0 else 'several'} "
+                f"{'for all rows' if cells.ndim == 0 else 'per row'}; expected one cell per row."
+            )
+    sizes = {name: len(cells) for name, cells in columns.items()}
+    if len(set(sizes.values())) != 1:
         raise TableError(f"{label}: columns must have the same number of rows; got {sizes}.")
     return Table(label, 0, columns)
 

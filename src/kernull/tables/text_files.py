@@ -246,6 +246,19 @@ def _encoding(sample: bytes, label: str, notes: list[str]) -> str:
     return "utf-8-sig"
 
 
+def is_model_file(path: str) -> bool:
+    """Whether a file is a model of `kernull.save`."""
+    try:
+        with open(path, "rb") as file:
+            return _is_model(file.read(SAMPLE))
+    except OSError:
+        return False
+
+
+def _is_model(sample: bytes) -> bool:
+    return sample[8:9] == b"{" and b'"kernull' in sample
+
+
 def _refuse_binary(label: str, sample: bytes, encoding: str | None) -> None:
     known = {
         b"PK\x03\x04": "an Excel or ZIP file; give it its own suffix (.xlsx, .npz)",
@@ -258,6 +271,8 @@ def _refuse_binary(label: str, sample: bytes, encoding: str | None) -> None:
     for magic, what in known.items():
         if sample.startswith(magic):
             raise TableError(f"{label}: is not a text file but {what}.")
+    if _is_model(sample):
+        raise TableError(f"{label}: is a model; expected a table.")
     wide = encoding is not None and codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
     wide = wide or sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if b"\0" in sample and not wide:
