@@ -279,11 +279,16 @@ def open_rows(
     model: str, data: str, how: NewRows, quiet: bool, chunk_rows: int = CHUNK_ROWS
 ) -> tuple[Fitted, Source]:
     """A model, ready to judge the rows of a table, and the table."""
-    if not is_model_file(model) and is_model_file(data):
-        raise UsageError(f"{data}: is a model, which comes first: {data} {model}.")
+    check_order(model, data)
     fitted = load_fitted(model, how, how.missing_view or ())
     source = open_table(data, how, quiet, chunk_rows)
     return fitted.for_source(source, how.drop or ()), source
+
+
+def check_order(model: str, data: str) -> None:
+    """Refuse a table where a model is expected, and the other way round."""
+    if not is_model_file(model) and is_model_file(data):
+        raise UsageError(f"{data}: is a model, which comes first: {data} {model}.")
 
 
 def load_fitted(path: str, gaps: Gaps | None = None, missing_views: Sequence[str] = ()) -> Fitted:

@@ -21,7 +21,7 @@ from kernull.cli._console import DataError, UsageError, note, stdout
 from kernull.cli._drift import DriftTest
 from kernull.cli._following import Follower
 from kernull.cli._judging import Explainer, Judged, row_names
-from kernull.cli._models import Fitted, load_fitted
+from kernull.cli._models import Fitted, check_order, load_fitted
 from kernull.cli._output import check_writable, finite
 from kernull.cli._settings import check_column
 from kernull.tables.table import Source, Table
@@ -59,6 +59,7 @@ def watch(
     --state, a later call goes on where this one ended, with the drift test as it was; without, it
     starts at the first row.
     """
+    check_order(model, data)
     fitted = load_fitted(model, gaps)
     if data != "-" and not Path(data).is_file():
         raise UsageError(f"{data}: no such file; watch follows a CSV file, or - for stdin.")

@@ -44,34 +44,36 @@ def breaches(columns: Sequence[Column], table: Table, absent: Collection[str]) -
             continue
         if not wanted <= table.columns.keys():
             continue
-        texts = as_text(table.columns[column.name])
-        expected, off = (_number_law if column.law else _text_law)(column, table, texts)
+        cells, law = table.columns[column.name], _number_law if column.law else _text_law
+        if not column.copies and not isinstance(cells, np.ndarray):  # text: a glance will do
+            few = Table("", 0, {column.name: list(set(cells))}, None, table.mark(column.name))
+            if not law(column, few)[1].any():
+                continue
+        expected, off = law(column, table)
         with_ = f" with this {column.copies}" if column.copies else ""
         for i in np.flatnonzero(off).tolist():
-            said = expected[i] if column.law else repr(expected[i])
-            value = _plain(texts[i]) if column.law else repr(texts[i])
-            rule = f"always {said}{with_} in training"
-            yield Breach(i, column.name, value, expected[i], rule, bool(column.law))
+            value, usual = (_plain(cell) for cell in (cells[i], expected[i]))
+            quote = str if column.law else repr
+            rule = f"always {quote(usual)}{with_} in training"
+            yield Breach(i, column.name, quote(value), usual, rule, bool(column.law))
 
 
-def _plain(value: Any) -> str:
-    try:
-        return f"{float(value):.9g}"
-    except ValueError:
-        return str(value)
+def _plain(cell: Any) -> str:
+    return f"{cell:.9g}" if isinstance(cell, float | np.floating) else as_text([cell])[0] or ""
 
 
-def _number_law(column: Column, table: Table, texts: list[str | None]) -> tuple[list[str], Mask]:
+def _number_law(column: Column, table: Table) -> tuple[Sequence[Any], Mask]:
     slope, level, slack = column.law
-    base = table.parse(column.copies)[0] if column.copies else np.zeros(len(texts))
+    base = table.parse(column.copies)[0] if column.copies else np.zeros(len(table))
     values, missing, _ = table.parse(column.name)
     with np.errstate(over="ignore", invalid="ignore"):
         line = level + slope * base
         same = np.abs(values - line) <= slack + ROUNDING * np.minimum(np.abs(values), np.abs(line))
-    return [_plain(x) for x in line], ~same & ~missing & np.isfinite(line)
+    return line.tolist(), ~same & ~missing & np.isfinite(line)
 
 
-def _text_law(column: Column, table: Table, texts: list[str | None]) -> tuple[list[str], Mask]:
+def _text_law(column: Column, table: Table) -> tuple[Sequence[Any], Mask]:
+    texts = as_text(table.columns[column.name])
     expected: list[str | None] = [column.values[0]] * len(texts)
     if column.copies:
         pairs = dict(zip(column.keys, column.values, strict=True))
@@ -79,7 +81,7 @@ def _text_law(column: Column, table: Table, texts: list[str | None]) -> tuple[li
             pairs.get(text) if text else None for text in as_text(table.columns[column.copies])
         ]
     off = [None not in (text, e) and text != e for text, e in zip(texts, expected, strict=True)]
-    return [e or "" for e in expected], np.array(off, dtype=bool)
+    return expected, np.array(off, dtype=bool)
 
 
 def mark_copies(table: Table, columns: list[Column], asked: Mapping[str, str]) -> list[Column]:
