@@ -371,3 +371,17 @@ def test_usual_ranges_of_whole_numbers_are_whole():
     assert reason["low"] == round(reason["low"]) > 25
     assert reason["high"] == round(reason["high"]) < 60
     assert float(reason["expected"]) == round(float(reason["expected"]))
+
+
+def test_durations_are_seconds():
+    """They were texts, and identifiers."""
+    took = np.array([90, 1500, "NaT"], "timedelta64[ms]")
+    values, missing, bad = as_numbers(took)
+    assert (values[:2].tolist(), missing.tolist(), bad.any()) == (
+        [0.09, 1.5],
+        [False, False, True],
+        False,
+    )
+    rng = np.random.default_rng(0)
+    took = rng.integers(10**6, size=N).astype("timedelta64[ms]")
+    assert kinds_of(took=took)["took"].kind == "number"

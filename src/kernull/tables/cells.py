@@ -77,7 +77,9 @@ def as_numbers(cells: Sequence[Any], decimal: str = ".") -> tuple[Array, Mask, M
     n = len(cells)
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         values = cells.astype(np.float64)
-    elif isinstance(cells, np.ndarray) and cells.dtype.kind in "mM":
+    elif isinstance(cells, np.ndarray) and cells.dtype.kind == "m":
+        values = cells / np.timedelta64(1, "s")
+    elif isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         missing = np.isnat(cells)
         return np.full(n, np.nan), missing, ~missing
     else:

@@ -64,7 +64,7 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     _refuse_binary(label, sample, form.encoding)
     encoding = form.encoding or _encoding(sample, label, notes)
     lines = _Lines(label, io.TextIOWrapper(buffered, encoding=encoding, newline=""))
-    if sample.lstrip().startswith(b"{"):
+    if re.match(rb"(?:\xef\xbb\xbf)?\s*\{", sample):
         return _open_json_lines(lines, chunk_rows, notes)
     first, said = _first_line(lines, notes)
     if not first.strip():
@@ -279,7 +279,7 @@ def _refuse_binary(label: str, sample: bytes, encoding: str | None) -> None:
         if sample[1:400:2].count(0) > 150:
             raise TableError(f"{label}: seems to be UTF-16: use encoding='utf-16-le'.")
         raise TableError(f"{label}: holds zero bytes; this is no text file.")
-    if re.match(rb"\s*\[\s*[\[{]", sample):
+    if re.match(rb"(?:\xef\xbb\xbf)?\s*\[\s*[\[{]", sample):
         raise TableError(
             f"{label}: JSON is read as lines of one object each (.jsonl); save the table so, or as "
             "CSV or Parquet."
