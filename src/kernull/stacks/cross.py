@@ -42,11 +42,6 @@ def bounded(Z: Array) -> Array:
     )
 
 
-def _transformed(view: ScaledView, X: Array, rows: slice) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return view.transform(X[rows])
-
-
 def own_scores_of(
     views: Sequence[tuple[Sequence[FittedKernel], Callable[[slice], Array], Array]],
     m: int,
@@ -123,11 +118,11 @@ class CrossKernels(SweptStack):
         Kernels are taken as they are, without their factors; ``diagonal`` is for stacks that know
         kernels only. From (J, n) to two arrays of shape (J, m).
         """
-        pairs = [
-            (view.kernels, partial(_transformed, view, self.X), view.train)
-            for view in self.bank.views
-        ]
-        return own_scores_of(pairs, len(self), coef)
+        views = [(v.kernels, partial(self._scaled, v), v.train) for v in self.bank.views]
+        return own_scores_of(views, len(self), coef)
+
+    def _scaled(self, view: ScaledView, rows: slice) -> Array:
+        return view.transform(self.X[rows])
 
     def columns(self, index: Any) -> CrossKernels:
         """The stack against some of the training rows."""

@@ -42,8 +42,7 @@ class TorchTiledStack(TorchStack):
     r"""J kernels between rows on a torch device, none of them ever formed.
 
     ``rows`` are scaled training rows, one tensor (n, d_v) per view, all on one device and of one
-    type; ``kernels`` those of each view; ``left`` the rows on the left, if others. ``fused`` asks
-    for the fused kernel for rbf products, which is used by default wherever it can run.
+    type; ``kernels`` those of each view; ``left`` the rows on the left, if others.
     """
 
     def __init__(
@@ -53,7 +52,6 @@ class TorchTiledStack(TorchStack):
         *,
         left: Rows | None = None,
         scale: Array | None = None,
-        fused: bool | None = None,
     ) -> None:
         self.rows_ = tuple(rows)
         self.left_ = None if left is None else tuple(left)
@@ -68,8 +66,9 @@ class TorchTiledStack(TorchStack):
         self.scale = np.ones(count) if scale is None else np.asarray(scale, dtype=float)
         self.device, self.dtype = self.rows_[0].device, self.rows_[0].dtype
         self.shape = (len(self._lefts[0]), len(self.rows_[0]))
-        can_fuse = self.device.type == "cuda" and self.dtype == torch.float32
-        self.fused = (can_fuse and triton_rbf is not None) if fused is None else fused
+        #: Whether the fused kernel serves for rbf products, as it does wherever it can run.
+        self.fused = self.device.type == "cuda" and self.dtype == torch.float32
+        self.fused = self.fused and triton_rbf is not None
         self._packed: dict[int, tuple[Any, Any]] = {}
         self._centres: dict[int, Any] = {}
 
@@ -107,7 +106,7 @@ class TorchTiledStack(TorchStack):
         i, j = (torch.as_tensor(places, device=self.device) for places in (rows, columns))
         right = [part[j] for part in self.rows_]
         left = None if same else [part[i] for part in self._lefts]
-        return TorchTiledStack(right, self.kernels, left=left, scale=self.scale, fused=self.fused)
+        return TorchTiledStack(right, self.kernels, left=left, scale=self.scale)
 
     def select(self, kernels: Any) -> TorchTiledStack:
         """The stack of some of the kernels."""
@@ -121,7 +120,7 @@ class TorchTiledStack(TorchStack):
                 rows.append(self.rows_[v])
                 lefts.append(self._lefts[v])
         left = None if self.left_ is None else lefts
-        return TorchTiledStack(rows, picked, left=left, scale=self.scale[mask], fused=self.fused)
+        return TorchTiledStack(rows, picked, left=left, scale=self.scale[mask])
 
     def dense(self) -> TorchDenseStack:
         """The same stack with its kernels stored on the device."""
@@ -213,7 +212,7 @@ class TorchTiledStack(TorchStack):
         """A function that nearly applies the inverse of rho I + K_b; see `TorchLandmarks`."""
         at = torch.as_tensor(index, device=self.device)
         few = [part[at] for part in self.rows_]
-        columns = TorchTiledStack(few, self.kernels, left=self.rows_, scale=self.scale, fused=False)
+        columns = TorchTiledStack(few, self.kernels, left=self.rows_, scale=self.scale)
         return TorchLandmarks(columns, index, ridge, row_scale)
 
     def _can_fuse(self, kernels: Sequence[FittedKernel], k: int) -> bool:
