@@ -94,6 +94,21 @@ def test_ranges_hold_nine_normal_rows_in_ten(correlated):
     assert len(inside) == len(new)
 
 
+def test_later_reasons_know_that_fewer_columns_speak():
+    """With its twin replaced, nobody says what a column should be: all its values are usual."""
+    rng = np.random.default_rng(0)
+    twins = rng.normal(size=(900, 1)) + 0.1 * rng.normal(size=(900, 2))
+    X = np.column_stack([twins, rng.normal(size=900)])
+    filler = GapFiller.fit(X[:400])
+    told = column_reasons(lambda Z: -(Z[:, :2] ** 2).sum(axis=1), X[400:], filler, most=2)
+    later = [reasons[1] for reasons in told if {r.column for r in reasons} == {0, 1}]
+    assert len(later) > 200
+    assert np.mean([r.low <= r.value <= r.high for r in later]) > 0.8
+    assert not any(r.seen and r.share * 400 < 0.999 for r in later)  # none is said to be as far
+    assert filler.widening(0, np.array([True, False, True])) == pytest.approx(7, rel=0.2)
+    assert filler.widening(0, np.array([True, True, False])) == pytest.approx(1, rel=0.01)
+
+
 def test_shares_are_those_of_the_training_rows(correlated):
     _, filler, _, X = correlated
     left = X[:400] - filler.expect_each(X[:400])

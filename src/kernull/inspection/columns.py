@@ -130,9 +130,10 @@ def column_reasons(
         chosen = _choose(scores, current[open_rows], apart, replaced[open_rows], threshold)
         for k, i in enumerate(open_rows):
             g = int(chosen[k])
-            reasons[i].append(
-                _reason(g, groups[g][0], X[i], expected[g][k], filler, current[i], scores[k, g])
-            )
+            known = np.ones(X.shape[1], dtype=bool)
+            known[[c for r in np.flatnonzero(replaced[i]) for c in groups[r]]] = False
+            place, moved = (g, groups[g][0]), (float(current[i]), float(scores[k, g]))
+            reasons[i].append(_reason(*place, X[i], expected[g][k], filler, known, moved))
             replaced[i, g] = True
             current[i] = scores[k, g]
     return reasons
@@ -183,12 +184,23 @@ def _choose(
 
 
 def _reason(
-    g: int, j: int, row: Array, new: Array, filler: GapFiller, before: float, after: float
+    g: int,
+    j: int,
+    row: Array,
+    new: Array,
+    filler: GapFiller,
+    known: Mask,
+    scores: tuple[float, float],
 ) -> ColumnReason:
     value, expected = float(row[j]), float(new[j])
-    span, scores = filler.usual_range(j, expected), (float(before), float(after))
-    middle = float(filler.mean[j]) if span is None else expected
-    share = filler.share_as_far(j, value - middle, alone=span is None)
+    # Columns that are replaced, or were empty, say nothing: the others leave more open.
+    wider = 1.0 if known.all() else filler.widening(j, known)
+    span = filler.usual_range(j, expected, wider)
+    if span is None:
+        share = filler.share_as_far(j, value - float(filler.mean[j]), alone=True)
+    else:
+        share = filler.share_as_far(j, (value - expected) / wider)
+        share = share if wider == 1.0 else max(share, 1.0 / filler.rows)  # not counted: estimated
     seen = not filler.beyond_seen(j, value)
     share = share if seen else 1.0 / (filler.rows + 1.0)
     if span is None:

@@ -110,14 +110,29 @@ class GapFiller:
         low, high = self.residuals[16], self.residuals[84]
         return np.asarray(np.maximum((high - low) / 2, 1e-9 * self.scale))
 
-    def usual_range(self, column: int, expected: float) -> tuple[float, float] | None:
+    def widening(self, column: int, known: Mask) -> float:
+        """How much more some columns leave open of another than all others do: 1 or more."""
+        if self.correlation is None:
+            return 1.0
+        left = []
+        for others in (known, np.ones_like(known)):
+            some = np.flatnonzero(others & (np.arange(len(known)) != column))
+            S, s = self.correlation[np.ix_(some, some)], self.correlation[some, column]
+            left.append(self.correlation[column, column] - s @ np.linalg.solve(S, s))
+        # What all leave open is known from residuals; the shrunk correlation would exaggerate it.
+        open_by_all = (self.residual_spread[column] / self.scale[column]) ** 2
+        return float(np.sqrt(1.0 + max(left[0] - left[1], 0.0) / open_by_all))
+
+    def usual_range(
+        self, column: int, expected: float, widening: float = 1.0
+    ) -> tuple[float, float] | None:
         """5% to 95% of what the other columns leave open, around what they say, as far as seen.
 
         None where no training row had any of it: other columns of the row are off, or the relation
         does not reach that far.
         """
         least, most = self.quantiles[[0, -1], column]
-        low, high = expected + self.residuals[[5, 95], column]
+        low, high = expected + widening * self.residuals[[5, 95], column]
         inside = (low < most and high > least) or least <= low == high <= most
         return (float(max(low, least)), float(min(high, most))) if inside else None
 
