@@ -41,7 +41,7 @@ def score(
     """Score rows: score, p-value, flag (1 where flagged), top view and remarks of each.
 
     Models that decide by evidence add the rarity (one in so many normal rows has as much evidence
-    against it) and the evidence of each view. Remarks say which cells were empty and filled in,
+    against it; at most 100 times the rows learned from) and the evidence of each view. Remarks say which cells were empty and filled in,
     and which categories are new. The top view is the one that fits the other views of its row
     least, or has most of the evidence. The table is read and written in chunks, so it may be
     larger than memory. With --json, standard output gets JSON lines, or a summary where the rows
@@ -86,7 +86,7 @@ def score(
         print_json({**counts, "out": out})
     else:
         place = "" if out == "-" else f" Saved {out}."
-        more = f" {noted:,} with empty cells or new values: see remarks." if noted else ""
+        more = f" {noted:,} have remarks (empty cells, new values, missing views)." if noted else ""
         not_judged = f", {unjudged:,} of them not judged" if unjudged else ""
         share = f"{flagged / rows:.1%}"
         note(f"{flagged:,} of {rows:,} rows flagged ({share}){not_judged}.{more}{place}", quiet)
