@@ -288,6 +288,20 @@ def test_an_inverse_in_halves_is_that_of_lapack(n, rng, two_blas_threads):
         np.testing.assert_array_equal(found, found.T)
 
 
+def test_many_rows_are_factorised_by_threads_of_our_own(rng, monkeypatch, two_blas_threads):
+    """Those that BLAS had: no estimator has said how many there are."""
+    meet, plain = threading.Barrier(2), _lapack._trsm
+
+    def met(*args):
+        meet.wait(5)
+        plain(*args)
+
+    monkeypatch.setattr(_lapack, "_trsm", met)
+    A = np.eye(700) + 1.0
+    np.testing.assert_allclose(inverse_of_factor(lower_factor(A.copy())), np.linalg.inv(A))
+    assert blas_threads() == two_blas_threads
+
+
 def test_other_threads_run_beside_lapack():
     seen, began, ended = [], [], []
 

@@ -8,15 +8,14 @@ A matrix of ours lies row by row, so that to them, its upper triangle is the low
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cython_blas, cython_lapack
 
-from kernull._threads import FEW_ROWS, blas_threads, in_threads, one_blas_thread, own_threads
+from kernull._threads import FEW_ROWS, in_threads, instead_of_blas
 from kernull._typing import Array
 
 #: Rows and columns of a block that is mirrored at once.
@@ -80,17 +79,9 @@ def lower_factor(A: Array) -> Array:
     nothing but a diagonal will do).
     """
     A = np.ascontiguousarray(A, dtype=float)
-    with _threads_for_halves(len(A)) as threads:
+    with instead_of_blas() if len(A) > FEW_ROWS else nullcontext(1) as threads:
         _factorise(A, threads)
     return A.T
-
-
-@contextmanager
-def _threads_for_halves(rows: int) -> Iterator[int]:
-    """The number of threads that share a matrix of so many rows, while BLAS has one."""
-    threads = own_threads() or blas_threads()
-    with one_blas_thread() if rows > FEW_ROWS else nullcontext():
-        yield 1 if rows <= FEW_ROWS else threads
 
 
 def _factorise(A: Array, threads: int, before: int = 0) -> None:
@@ -125,7 +116,7 @@ def _factorise(A: Array, threads: int, before: int = 0) -> None:
 def inverse_of_factor(factor: Array) -> Array:
     """(LL')^-1 from its lower factor L, as `lower_factor` gives it, which is used up."""
     upper = factor.T
-    with _threads_for_halves(len(upper)) as threads:
+    with instead_of_blas() if len(upper) > FEW_ROWS else nullcontext(1) as threads:
         _invert(upper, threads)
 
     def mirror(start: int) -> None:

@@ -49,6 +49,19 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @contextmanager
+def instead_of_blas() -> Iterator[int]:
+    """One BLAS thread, and as many of our own, which it gives, as BLAS would have had."""
+    before = own_threads()
+    threads = before or blas_threads()
+    with one_blas_thread():
+        _own.threads = threads
+        try:
+            yield threads
+        finally:
+            _own.threads = before
+
+
+@contextmanager
 def threads_for(rows: float, *, beside_gpu: bool = False) -> Iterator[None]:
     """One BLAS thread where there are few rows to work on, and no change elsewhere.
 
@@ -59,13 +72,9 @@ def threads_for(rows: float, *, beside_gpu: bool = False) -> Iterator[None]:
     if rows > SOME_ROWS and not beside_gpu:
         yield
         return
-    before, usual = own_threads(), blas_threads()
-    with one_blas_thread():
+    with instead_of_blas() as usual:
         _own.threads = 1 if rows <= FEW_ROWS else min(usual, BESIDE_GPU) if beside_gpu else usual
-        try:
-            yield
-        finally:
-            _own.threads = before
+        yield
 
 
 def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
