@@ -175,3 +175,23 @@ def test_mixed_rows_scaled_by_their_cells_are_mixed_rows_scaled(rng, d, monkeypa
     slow = fitted(X, views).model_.rule
     for other in (full, slow):
         np.testing.assert_allclose(other.structure, plain.structure, rtol=1e-9)
+
+
+def test_a_broken_column_of_little_say_is_flagged():
+    """Beside views with structure it has little: one row in five passed, broken by 100 sd."""
+    views = {"a": slice(0, 6), "b": slice(6, 12), "c": slice(12, 18), "one": [18]}
+    factors = np.random.default_rng(1).normal(size=(3, 3, 6))
+    flagged = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+
+        def rows(n, rng=rng):
+            related = [rng.normal(size=(n, 3)) @ f + 0.5 * rng.normal(size=(n, 6)) for f in factors]
+            return np.column_stack([*related, rng.normal(size=n)])
+
+        train, broken = rows(100), rows(50)
+        broken[:, 18] = 100.0
+        model = MultiKernelFisherNull(views=views).fit(train)
+        assert model.model_.rule.relative_weights()[-1] < 0.8
+        flagged.append((model.predict(broken) == -1).mean())
+    assert min(flagged) == 1.0

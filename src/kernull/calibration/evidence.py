@@ -21,6 +21,11 @@ below all others, so that a training row has one row more below it, but not in e
 In what share of the kinds is seen from the oddest twentieth of the training rows: where they lie
 below all the rest (by Laplace's rule, for they are few). Evidence is the mean of both, with the new
 row by that share.
+
+Of the tail that a training row meets below all the others, k rows tell: for an excess of x it has
+:math:`k \log(1 + x / (k \tau))` more than the lowest, as a tail predicts whose scale was
+learned from k rows. Without that care one normal row of a small sample looks impossible, and no new
+row can look odder.
 """
 
 from __future__ import annotations
@@ -183,7 +188,10 @@ def _column(
     return c, counts, tau, distinct
 
 
-def _evidence(s: Array, ordered: Array, counts: Array, tau: float, edge: float) -> Array:
+def _evidence(
+    s: Array, ordered: Array, counts: Array, tau: float, edge: float, told: float = np.inf
+) -> Array:
+    """Evidence of scores; ``told`` is the number of rows that the tail is known from."""
     total = counts[-1] + 1.0
     at = np.searchsorted(ordered, s, side="right")
     below = np.concatenate([[0.0], counts])[at]
@@ -196,7 +204,9 @@ def _evidence(s: Array, ordered: Array, counts: Array, tau: float, edge: float) 
     start, scale = (ordered[0], tau) if np.isfinite(tau) else (min(ordered[0], edge), 0.25)
     under = s < start
     if np.isfinite(start):
-        out[under] = np.log(total) + _tail(start - s[under], scale)
+        steps = _tail(start - s[under], scale)
+        predicted = np.isfinite(tau) and np.isfinite(told)
+        out[under] = np.log(total) + (told * np.log1p(steps / told) if predicted else steps)
     return np.asarray(np.maximum(out, 0.0))
 
 
@@ -250,7 +260,8 @@ def _among_others(
         rows, rest = lowest[group[lowest] == g], group != g
         known = S if beside is None else np.minimum(S, beside)
         c, n_c, tau, _ = _column(known[rest], trust(weight[rest], int(rest.sum())), share, fewest)
-        out[rows] = _evidence(S[rows], c, n_c, tau, edge)
+        told = max(TAIL_ROWS, int(share * len(c)))
+        out[rows] = _evidence(S[rows], c, n_c, tau, edge, told)
     return np.asarray(np.maximum(out + new * (with_new - out), 0.0))
 
 

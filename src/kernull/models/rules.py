@@ -79,6 +79,10 @@ class FisherRule:
         return replace(self, kept=kept, centre=1.0 - float(typical[~kept].sum()))
 
 
+#: Nats beyond log(n + 1), which the oddest of n rows has: evidence counts in full from the second.
+BEYOND = (1.0, 3.0)
+
+
 @dataclass(frozen=True, eq=False)
 class EvidenceRule:
     """What a model that decides by evidence has learned.
@@ -168,10 +172,18 @@ class EvidenceRule:
         return np.vstack([projected, distances]).T
 
     def parts_of(self, evidence: Array) -> Array:
-        """From evidence of both scores (m, 2J) to squared weighted evidence of kernels (m, J)."""
-        J, b = len(self.weights), self.relative_weights()
+        """From evidence of both scores (m, 2J) to squared weighted evidence of kernels (m, J).
+
+        A weight says how much to believe of what normal rows have. Beyond that, evidence counts in
+        full, whatever the weight: a broken view has its say.
+        """
+        J, b = len(self.weights), np.tile(self.relative_weights(), 2)
+        start, end = np.log(self.tails.n + 1.0) + np.array(BEYOND)
+        beyond = np.clip((evidence - start) / (end - start), 0.0, 1.0)
+        say = np.where(b > 0, b + (1.0 - b) * beyond, 0.0)
         with np.errstate(over="ignore"):
-            return np.asarray((evidence[:, :J] ** 2 + evidence[:, J:] ** 2) * b**2)
+            squares = (say * evidence) ** 2
+            return np.asarray(squares[:, :J] + squares[:, J:])
 
     def relative_weights(self) -> Array:
         """What the evidence of each kernel is multiplied by, the largest one: (J,)."""
