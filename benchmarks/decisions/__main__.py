@@ -14,12 +14,12 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from benchmarks.decisions import contaminated, measures, protocol, report, together
+from benchmarks.decisions import contaminated, faint, measures, protocol, report, together
 from benchmarks.decisions.tables import TABLES
 from experiments._store import write_atomically
 from kernull._version import __version__
 
-PARTS = ("tables", "far", "contamination", "together")
+PARTS = ("tables", "far", "faint", "contamination", "together")
 
 
 def main(argv=None):
@@ -44,7 +44,7 @@ def main(argv=None):
         for part in PARTS
         if part in options.parts
         for seed in range(protocol.FIRST_SEED, protocol.FIRST_SEED + options.seeds)
-        for name in (names if part != "far" else ["far"])
+        for name in (names if part not in ("far", "faint") else [part])
     ]
     cache = Path(options.cache)
     if options.again:
@@ -83,6 +83,8 @@ def _measure(cache, part, name, seed):
     start = time.process_time()
     if part == "far":
         rows = measures.of_kernels(seed)
+    elif part == "faint":
+        rows = faint.of_seed(seed)
     else:
         modules = {"tables": measures, "contamination": contaminated, "together": together}
         rows = modules[part].of_table(name, seed)

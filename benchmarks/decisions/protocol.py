@@ -28,6 +28,8 @@
 - Far rows: 1e4 times every sign pattern, every axis both ways, and forty random directions of a
   table of four columns, for every kernel and list of kernels: 100% flagged. A cosine kernel alone
   cannot see size; it is printed and not judged.
+- One broken column in a view of little say, or one view among ten: by 6, 10, 100, 1e4 and 1e8
+  standard deviations, from 30, 100 and 300 training rows; printed, and judged at 1e8 (99% flagged).
 - Ranks: among new rows that are flagged (outliers, broken rows, far rows), as many different scores
   as different rows.
 - Units: columns multiplied by 10^u, u uniform in [-3, 3]: the largest relative change of a score,
@@ -59,6 +61,8 @@ LOST = {
 #: Distance from the attainable rate, or three standard errors if that is more.
 WITHIN = 0.015
 BROKEN, BROKEN_FLAGGED = 1e8, 0.99
+#: One broken column of little say: by so many standard deviations, learned from so many rows.
+FAINT, FAINT_ROWS = (6, 10, 100, 1e4, 1e8), (30, 100, 300)
 FAR, FAR_DIRECTIONS, FAR_ROWS, FAR_COLUMNS = 1e4, 40, 150, 4
 UNITS = 1e-8
 CONTAMINATION = (0.0, 0.01, 0.05, 0.10, 0.20)

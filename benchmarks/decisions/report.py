@@ -51,6 +51,7 @@ def page(rows, provenance):
         ("False alarms at 5%", _alarms(rows, verdicts)),
         ("Broken views: least share flagged", _broken(rows, verdicts)),
         ("Far rows: share flagged", _far(rows, verdicts)),
+        ("One broken column that has little say: share flagged", _faint(rows, verdicts)),
         ("Ranks and units", _exact(rows, verdicts)),
         ("Training rows that are not clean", _contamination(rows, verdicts)),
         ("Views that do not belong together", _together(rows)),
@@ -177,6 +178,22 @@ def _far(rows, verdicts):
         else:
             lines.append([kind, verdicts.judge(f"Far rows, {kind}: 100%", shown, share == 1.0)])
     return markdown(["kernels", "flagged"], lines)
+
+
+def _faint(rows, verdicts):
+    """By how far off it is; the farthest is judged."""
+    rows = where(rows, what="faint")
+    if not rows:
+        return ""
+    kinds, lines = distinct(rows, "kind"), []
+    for (name,), found in group(rows, "table").items():
+        shares = [_mean(where(found, kind=kind)) for kind in kinds]
+        shown = [f"{100 * share:.0f}%" for share in shares]
+        what = f"Broken by {protocol.FAINT[-1]:g} standard deviations, {name}: at least 99%"
+        shown[-1] = verdicts.judge(what, shown[-1], shares[-1] >= protocol.BROKEN_FLAGGED)
+        lines.append([name, *shown, f"{100 * _mean(found, 'alarms'):.1f}%"])
+    heads = ["table", *(f"{kind} sd" for kind in kinds), "false alarms"]
+    return markdown(heads, lines)
 
 
 def _exact(rows, verdicts):
