@@ -18,6 +18,7 @@ def parts(n=60, seed=0):
     return {**names, "heat": rng.normal(size=n), "state": rng.choice(["0", "1"], n).tolist()}
 
 
+@pytest.mark.filterwarnings("ignore:X. empty. no cell is 'off'")
 @pytest.mark.parametrize("estimator", [MultiKernelFisherNull(), MultiKernelSVDD()])
 def test_a_pipeline_comes_back(tmp_path, estimator):
     views = TableViews(kinds={"state": "category"}, missing="flag", empty=["off"])

@@ -171,7 +171,7 @@ def test_every_way_to_keep_kernels(storage):
 
 def test_mixed_norms_reach_the_path():
     X, y = wine()
-    few = {"ps": [1, 2], "deltas": [0.01], "widths": [0.5], "cv": 3, "tol": 1e-8}
+    few = SUM | {"ps": [1, 2], "deltas": [0.01], "widths": [0.5], "cv": 3, "tol": 1e-8}
     groups = [f"{j % 2}" for j in range(X.shape[1])]
     mixed = {"r": 1.0, "kernel_groups": groups}
     plain, search = (

@@ -390,3 +390,19 @@ def test_a_column_given_up_is_no_gap():
     ]
     with pytest.raises(TableError, match="column 'a', row 2"):
         reader.read({"a": [0.1, np.nan], "b": [0.2, 0.3]}, absent=["c"])
+
+
+def test_categories_that_have_nothing_to_do_with_each_other_keep_the_rate():
+    """Places learned from chance flagged 8 to 10%."""
+    shares = np.array([30, 20, 15, 12, 10, 7, 4, 2]) / 100
+    rates = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+
+        def table(n, rng=rng):
+            return {f"c{i}": rng.choice(list("abcdefgh"), n, p=shares).tolist() for i in range(6)}
+
+        views = TableViews()
+        model = MultiKernelFisherNull().fit(views.fit_transform(table(150)))
+        rates.append((model.predict(views.transform(table(500))) == -1).mean())
+    assert np.mean(rates) < 0.075

@@ -41,12 +41,12 @@ def score(
     """Score rows: score, p-value, flag (1 where flagged), top view and remarks of each.
 
     Models that decide by evidence add the rarity (one in so many normal rows has as much evidence
-    against it; at most 100 times the rows learned from) and the evidence of each view. Remarks say which cells were empty and filled in,
-    and which categories are new. The top view is the one that fits the other views of its row
-    least, or has most of the evidence. The table is read and written in chunks, so it may be
-    larger than memory. With --json, standard output gets JSON lines, or a summary where the rows
-    go to a file. In CSV and TSV, text that a spreadsheet would run as a formula gets an apostrophe
-    in front, unless --leave-formulas.
+    against it; at most 100 times the rows learned from) and the evidence of each view. Remarks say
+    which cells were empty and filled in, and which categories are new. The top view is the one
+    that fits the other views of its row least, or has most of the evidence. The table is read and
+    written in chunks, so it may be larger than memory. With --json, standard output gets JSON
+    lines, or a summary where the rows go to a file. In CSV and TSV, text that a spreadsheet would
+    run as a formula gets an apostrophe in front, unless --leave-formulas.
     """
     check_writable(out, () if out == "-" else SUFFIXES, inputs=[model, data])
     from kernull.report import can_explain

@@ -10,6 +10,7 @@ With shares :math:`p_c`, shrunk class means :math:`m_c` of the other columns and
 :math:`e_c`, the places are the leading left singular vectors of the matrix with rows
 :math:`\sqrt{p_c}\,[m_c, \epsilon e_c / \sqrt{p_c}]`, divided by :math:`\sqrt{p_c}`: columns of
 unit variance over the rows. They are cut at `FARTHEST`, so that no value can dominate a distance.
+The means are shrunk by the share of their variance that chance explains.
 """
 
 from __future__ import annotations
@@ -205,7 +206,14 @@ def category_places(codes: Indices, n_values: int, others: Array) -> Array:
     np.add.at(means, codes[filled], others[filled])
     means /= counts[:, None] + SHRINK
     means /= np.sqrt(max(others.shape[1], 1))
-    A = np.hstack([np.sqrt(shares)[:, None] * (means - shares @ means), APART * np.eye(n_values)])
+    means -= shares @ means
+    # Means of columns that have nothing to do with this one differ as well. By places learned from
+    # that, training rows would be more alike than any new one.
+    chance = shares @ (counts / (counts + SHRINK) ** 2) * others.var(axis=0).sum()
+    chance /= max(others.shape[1], 1)
+    found = max(float(shares @ (means**2).sum(axis=1)), np.finfo(float).tiny)
+    means *= np.sqrt(max(0.0, 1.0 - chance / found))
+    A = np.hstack([np.sqrt(shares)[:, None] * means, APART * np.eye(n_values)])
     # Without this direction the columns below would not have mean zero over the rows.
     root = np.sqrt(shares)
     A -= np.outer(root, root @ A)
