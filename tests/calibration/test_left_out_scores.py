@@ -228,6 +228,20 @@ def test_readings_in_time_are_warned_of_with_groups_that_help():
     assert (together.predict(future) < 0).mean() < 0.15
 
 
+@pytest.mark.parametrize("name", ["some columns", "many columns", "few rows"])
+def test_readings_are_seen_by_some_columns_and_by_weak_correlations_of_many(name):
+    """Three slow columns beside four of noise flagged 18%, forty of correlation 0.55 43%."""
+    rows = {
+        "some columns": lambda: np.hstack(
+            [readings(300, 0.95, 3), np.random.default_rng(1).normal(size=(300, 4))]
+        ),
+        "many columns": lambda: readings(300, 0.55, 40),
+        "few rows": lambda: readings(100, 0.55, 15),
+    }[name]()
+    with pytest.warns(NearCopiesWarning, match="one to the next"):
+        kernull.MultiKernelFisherNull().fit(rows)
+
+
 @pytest.mark.parametrize("length", [2, 20])
 def test_groups_too_short_for_their_correlation_are_warned_of(length):
     """They silenced the warning, and flagged two rows in three, or one in four."""

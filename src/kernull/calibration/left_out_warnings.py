@@ -23,12 +23,12 @@ from kernull.stacks.kernel_set import KernelSet
 MANY = 0.5
 #: The same of exact copies, whose scores say nothing: a share s leaves a rate of rate / (1 - s).
 MANY_EXACT = 0.2
-#: Correlation from one row to the next, and share of rows whose nearest is next to them, from which
-#: rows are taken for readings in time; the share is also this many times what chance gives.
-SERIAL, NEXT, TIMES_CHANCE = 0.6, 0.1, 3.0
-#: Readings in time are nearer to the next one than to the fifth, by this share of its squared
-#: distance at most. Rows sorted by class are as near to both.
-FIFTH = 0.7
+#: A column is read in time where it is so correlated with the next row, and its squared step there
+#: at most this share of the one to the fifth (rows sorted by class are as near to both).
+SERIAL, FIFTH = 0.4, 0.6
+#: Rows are readings in time where this share of the columns is and, by these columns, this share
+#: of the rows has its nearest beside it, so many times what chance gives.
+COLUMNS, NEXT, TIMES_CHANCE = 0.25, 0.25, 3.0
 #: Fewest rows to look for that.
 FEWEST = 10
 SO_MORE = "so more new rows will be flagged than false_alarm_rate says."
@@ -64,33 +64,32 @@ def _serial_correlation(Z: Array, groups: Indices | None) -> float:
     """
     steps = np.diff(Z, axis=0)
     Z = Z[:, (steps > 0).any(axis=0) & (steps < 0).any(axis=0)]
-    if Z.shape[1] == 0:
-        return 0.0
     centred = Z - Z.mean(axis=0)
-    serial = _next_correlation(centred, slice(None))
-    if serial < SERIAL:
+    correlation = _next_correlation(centred, slice(None))
+    in_time = (correlation >= SERIAL) & (_squared_steps(Z, 1) <= FIFTH * _squared_steps(Z, 5))
+    if np.count_nonzero(in_time) < max(1.0, COLUMNS * len(in_time)):
         return 0.0
     if groups is not None:
         between = np.flatnonzero(groups[1:] != groups[:-1])
-        if len(between) == 0 or _next_correlation(centred, between) < SERIAL:
+        across = _next_correlation(centred[:, in_time], between)
+        if len(between) == 0 or np.median(across) < SERIAL:
             return 0.0
-    if _squared_steps(Z, 1) > FIFTH * _squared_steps(Z, 5):
-        return 0.0
-    share, chance = next_is_nearest_share(Z)
-    return serial if share >= max(NEXT, TIMES_CHANCE * chance) else 0.0
+    share, chance = next_is_nearest_share(Z[:, in_time])
+    found = share >= max(NEXT, TIMES_CHANCE * chance)
+    return float(np.median(correlation[in_time])) if found else 0.0
 
 
-def _squared_steps(Z: Array, rows: int) -> float:
-    """Squared distance of rows to those so many rows on, the median over the columns."""
-    return float(np.median(np.mean(np.square(Z[rows:] - Z[:-rows]), axis=0)))
+def _squared_steps(Z: Array, rows: int) -> Array:
+    """Mean squared difference of each column to the row so many rows on."""
+    return np.asarray(np.mean(np.square(Z[rows:] - Z[:-rows]), axis=0))
 
 
-def _next_correlation(centred: Array, rows: Any) -> float:
-    """Correlation of some rows with the next, the median over the columns."""
+def _next_correlation(centred: Array, rows: Any) -> Array:
+    """Correlation of some rows with the next, of each column."""
     first, second = centred[:-1][rows], centred[1:][rows]
     squares = np.einsum("nd,nd->d", first, first) + np.einsum("nd,nd->d", second, second)
     products = 2.0 * np.einsum("nd,nd->d", first, second)
-    return float(np.median(products / np.maximum(squares, np.finfo(float).tiny)))
+    return np.asarray(products / np.maximum(squares, np.finfo(float).tiny))
 
 
 def _warn_of_readings(serial: float, groups: Indices, rate: float) -> None:
