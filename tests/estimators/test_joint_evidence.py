@@ -59,10 +59,12 @@ def test_each_task_has_the_evidence_of_its_own_rows():
         np.testing.assert_allclose(there.tails.ordered, rule.tails.ordered, rtol=1e-9)
         # and is combined with those of all tasks
         evidence = rule.tails.evidence(rule.own_scores(alone.model_.kernels.cross(NEW)))
-        b = np.tile(model.model_.tasks[name].rule.relative_weights(), 2)
-        # in full from three nats beyond what the oddest of n rows has, from one nat on more
-        beyond = np.clip((evidence - np.log(len(own) + 1.0) - 1.0) / 2.0, 0.0, 1.0)
-        E = np.sqrt((((b + (1.0 - b) * beyond) * evidence) ** 2).sum(axis=1))
+        b = model.model_.tasks[name].rule.relative_weights()
+        most = np.array([b[rule.member == view].max() for view in rule.member])
+        # from four nats beyond what the oddest of n rows has views are equal, from two on more so
+        beyond = np.clip((evidence - np.log(len(own) + 1.0) - 2.0) / 2.0, 0.0, 1.0)
+        say = np.tile(b, 2) * (1.0 - beyond) + np.tile(b / most, 2) * beyond
+        E = np.sqrt(((say * evidence) ** 2).sum(axis=1))
         np.testing.assert_allclose(model.score_samples(NEW, groups=name), -E, rtol=1e-9)
 
 

@@ -79,8 +79,8 @@ class FisherRule:
         return replace(self, kept=kept, centre=1.0 - float(typical[~kept].sum()))
 
 
-#: Nats beyond log(n + 1), which the oddest of n rows has: evidence counts in full from the second.
-BEYOND = (1.0, 3.0)
+#: Nats beyond log(n + 1), which the oddest of n rows has: from the second on views are equal.
+BEYOND = (2.0, 4.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,16 +174,24 @@ class EvidenceRule:
     def parts_of(self, evidence: Array) -> Array:
         """From evidence of both scores (m, 2J) to squared weighted evidence of kernels (m, J).
 
-        A weight says how much to believe of what normal rows have. Beyond that, evidence counts in
-        full, whatever the weight: a broken view has its say.
+        The say of a view is about what normal rows have. Beyond that each view has the same: a
+        broken column is heard wherever it is.
         """
-        J, b = len(self.weights), np.tile(self.relative_weights(), 2)
+        J, b = len(self.weights), self.relative_weights()
+        equal = b / np.maximum(self._most_of_view(b), np.finfo(float).tiny)
         start, end = np.log(self.tails.n + 1.0) + np.array(BEYOND)
         beyond = np.clip((evidence - start) / (end - start), 0.0, 1.0)
-        say = np.where(b > 0, b + (1.0 - b) * beyond, 0.0)
         with np.errstate(over="ignore"):
-            squares = (say * evidence) ** 2
+            squares = ((np.tile(b, 2) + np.tile(equal - b, 2) * beyond) * evidence) ** 2
             return np.asarray(squares[:, :J] + squares[:, J:])
+
+    def _most_of_view(self, b: Array) -> Array | float:
+        """The largest weight in the view of each kernel."""
+        if self.member is None:
+            return 1.0
+        most = np.zeros(int(self.member.max()) + 1)
+        np.maximum.at(most, self.member, b)
+        return np.asarray(most[self.member])
 
     def relative_weights(self) -> Array:
         """What the evidence of each kernel is multiplied by, the largest one: (J,)."""

@@ -117,7 +117,7 @@ class MultiKernelFisherNullCV(KernelEstimator):
     >>> X, label = load_wine(return_X_y=True)
     >>> y = (label == 0) * 2 - 1  # +1 for the first wine, -1 for the others
     >>> search = MultiKernelFisherNullCV(
-    ...     views="features", ps=[1, 2, 8], deltas=[1e-2, 1e-1, 1.0], widths=[0.25]
+    ...     views="features", ps=[1, 2, 4, 8], deltas=[1e-2, 1e-1, 1.0], widths=[0.25]
     ... ).fit(X, y)
     >>> sorted(search.best_params_)
     ['delta', 'p', 'widths']
