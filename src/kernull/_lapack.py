@@ -22,17 +22,24 @@ from kernull._typing import Array
 MIRROR_ROWS = 256
 
 
+_name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+    ("PyCapsule_GetName", ctypes.pythonapi)
+)
+_address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+#: Integers are C's own, or of 64 bits where SciPy was built for these and names a type of its own.
+_INT = (
+    ctypes.c_int if b" int *" in _name_of(cython_lapack.__pyx_capi__["dpotrf"]) else ctypes.c_int64
+)
+
+
 def _routine(module: Any, name: str) -> Any:
     """A routine that SciPy offers to compiled code, as a function of pointers."""
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype = ctypes.c_char_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     capsule = module.__pyx_capi__[name]
-    signature = api.PyCapsule_GetName(capsule)
+    signature = _name_of(capsule)
     arguments = [ctypes.c_void_p] * (signature.count(b",") + 1)
-    call = ctypes.CFUNCTYPE(None, *arguments)(api.PyCapsule_GetPointer(capsule, signature))
+    call = ctypes.CFUNCTYPE(None, *arguments)(_address_of(capsule, signature))
 
     def routine(*values: Any) -> None:
         call(*(_pointer(value) for value in values))
@@ -44,7 +51,7 @@ def _pointer(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.ctypes.data
     if isinstance(value, int):
-        return ctypes.byref(ctypes.c_int(value))
+        return ctypes.byref(_INT(value))
     return ctypes.byref(ctypes.c_double(value)) if isinstance(value, float) else value
 
 
@@ -92,7 +99,7 @@ def _factorise(A: Array, threads: int, before: int = 0) -> None:
     """
     n, h, step = len(A), len(A) // 2, _stride(A)
     if threads <= 1 or n <= FEW_ROWS:
-        info = np.zeros(1, np.intc)
+        info = np.zeros(1, _INT)
         _potrf(b"L", n, A, step, info)
         if info[0]:
             raise LinAlgError(f"The leading minor of order {before + info[0]} is not positive.")
@@ -131,7 +138,7 @@ def inverse_of_factor(factor: Array) -> Array:
 
 def _invert(U: Array, threads: int) -> None:
     """From U to the upper triangle of (U'U)^-1, in place: LAPACK's, or by halves, as its factor."""
-    n, h, step, info = len(U), len(U) // 2, _stride(U), np.zeros(1, np.intc)
+    n, h, step, info = len(U), len(U) // 2, _stride(U), np.zeros(1, _INT)
     if threads <= 1:
         _potri(b"L", n, U, step, info)
         return
