@@ -87,6 +87,7 @@ TABLES_WITH_EQUAL_ROWS = {
     "categories beside a reading": lambda rng: np.column_stack(
         [rng.normal(size=300).round(1), rng.integers(0, 3, (300, 3))]
     ),
+    "things seen again and again": lambda rng: rng.normal(size=(60, 5))[rng.integers(0, 60, 300)],
     "machine at rest": lambda rng: (rng.random((300, 1)) < 0.7) * rng.normal(size=(300, 8)),
 }
 

@@ -13,7 +13,7 @@ copies.
 Exact copies are what a new row may well be where values are few: among categories and counts
 nothing is wrong with them. There, distances to the nearest other row are few too, or columns have
 few values. Where hardly two rows share either, values are measured, and rows that are equal were
-written twice.
+written twice, if most of them are there equally often: rows drawn from few things are not.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ FEWEST, FEWEST_EXACT = 30, 10
 #: Exact copies are of so many different rows and of this share of them, else they are values that a
 #: machine at rest has; and at most this share of rows is as far from its nearest as two others.
 COPIED, COPIED_SHARE, SHARED = 5, 0.05, 0.1
+#: At least this share of the rows that are there several times is there equally often.
+EQUALLY_OFTEN = 0.6
 
 
 def copy_shares(Z: Array, random_state: int = 0) -> tuple[float, float]:
@@ -73,6 +75,7 @@ def copy_shares(Z: Array, random_state: int = 0) -> tuple[float, float]:
     copied = counts > 1
     if (
         np.count_nonzero(copied) < max(COPIED, COPIED_SHARE * n)
+        or np.bincount(counts[copied]).max() < EQUALLY_OFTEN * np.count_nonzero(copied)
         or _shared(found[:, 1]) > SHARED
         or max(len(np.unique(column)) for column in rows.T) < n / 2
     ):
