@@ -67,3 +67,15 @@ def test_an_error_leaves_the_old_file_and_no_other(tmp_path):
         fail(part)
     assert (tmp_path / "file").read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_signal_just_when_the_temporary_file_is_there_leaves_none(tmp_path, monkeypatch):
+    def interrupted(handle, close=os.close):
+        close(handle)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt), atomic_write(tmp_path / "a.csv"):
+        pytest.fail("the file was given")
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []

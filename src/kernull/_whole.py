@@ -41,8 +41,13 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     final = Path(path).resolve()
     special = final.exists() and not final.is_file() and not final.is_dir()
     mode = None if special else _permissions(final)
-    part = _private_file() if special else _file_beside(final, 0o666 if mode is None else 0o600)
-    try:
+    part = _private_file() if special else _name_beside(final)
+    try:  # from here on: a signal may come just when the file is there
+        if not special:
+            # The system itself takes the umask off the mode of new files; asking for the umask
+            # would mean to set it, for all threads, and to set it back.
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            os.close(os.open(part, flags, 0o666 if mode is None else 0o600))
         yield part
         if special:
             with part.open("rb") as source, final.open("wb") as target:
@@ -73,19 +78,11 @@ def _permissions(path: Path) -> int | None:
     return None
 
 
-def _file_beside(final: Path, mode: int) -> Path:
-    """An empty file in the same folder.
-
-    The system itself takes the umask off the mode of new files; asking for the umask would mean to
-    set it, for all threads, and to set it back.
-    """
+def _name_beside(final: Path) -> Path:
+    """The name of a file in the same folder that nobody else has thought of."""
     # Names may have 255 bytes, and the final one may take them all.
     stem = os.fsencode(final.name)[:LONGEST_STEM].decode("utf-8", "ignore")
-    while True:
-        part = final.with_name(f".{stem}.{secrets.token_hex(4)}.part")
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-            return part
+    return final.with_name(f".{stem}.{secrets.token_hex(8)}.part")
 
 
 def _flush(path: Path) -> None:
