@@ -60,7 +60,7 @@ def frame_library(X: Any) -> str | None:
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return str(frame.implementation) if isinstance(frame, nw.DataFrame) else None
+    return frame.implementation.name.lower() if isinstance(frame, nw.DataFrame) else None
 
 
 def row_names(X: Any) -> tuple[Any, ...] | None:
