@@ -1,16 +1,13 @@
 """Whole fits, as people wait for them: seconds beside floors and what a user would pick instead.
 
     python -m benchmarks.fits [fits] [given] [deep] [busy] [scoring] [storage] [large]
-                              [--repeats 5] [--clock wall|cpu] [--rest 0.1] [--out FILE]
-                              [--against FILE]
+                              [--repeats 5] [--clock wall|cpu] [--out FILE] [--against FILE]
 
 The protocol, fixed before the first run. Everything is timed in one process by the clock; runs that
 are compared take turns, and the best of several counts. On a machine that others use too, ``--clock
 cpu`` counts this process's own seconds: give it one thread (OMP_NUM_THREADS=1) for them to tell
 work. Rows are a factor model (six factors, noise 0.5, d = 30, seed 0) unless said. A whole fit
-includes its threshold. Every run is timed after a rest of a tenth of a second (``--rest``): threads
-of BLAS that have just worked for one run wait for more, and keep a core from the next. (Added after
-many runs without; docs/results/speed.md has both.)
+includes its threshold.
 
 fits     n = 500 to 4000, one view, default arguments, decision "sum" and "evidence", beside
          OneClassSVM() and five nearest neighbours. Floor: one LAPACK Cholesky + one combination of
@@ -61,7 +58,6 @@ from kernull.stacks import DenseStack
 BUSY_LOOPS = 6
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 CLOCK = "wall"
-REST = 0.1
 
 
 def factor_rows(n: int, d: int = 30, factors: int = 6, noise: float = 0.5, seed: int = 0) -> Any:
@@ -78,7 +74,6 @@ def take_turns(repeats: int, **runs: Callable[[], Any]) -> dict[str, float]:
         for name, run in runs.items():
             if times[name] and min(times[name]) > 60:
                 continue
-            time.sleep(REST)
             start = clock()
             run()
             times[name].append(clock() - start)
@@ -316,16 +311,15 @@ ROWS: dict[str, Callable[[Report, int], Any]] = {
 
 
 def main() -> None:
-    global CLOCK, REST
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", help=f"of {', '.join(ROWS)}; the first four by default")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", help="keep the numbers here, as JSON lines")
     parser.add_argument("--against", help="numbers of another run, to print beside")
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
-    parser.add_argument("--rest", type=float, default=REST, help="seconds before every run")
     arguments = parser.parse_args()
-    CLOCK, REST = arguments.clock, arguments.rest
+    global CLOCK
+    CLOCK = arguments.clock
     report = Report(arguments.out, arguments.against)
     for name in arguments.what or ("fits", "given", "deep", "scoring"):
         ROWS[name](report, arguments.repeats)
