@@ -12,6 +12,8 @@ from kernull._threads import blas_threads, in_threads
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 
+#: Up to so many rows one product of all kernels is quicker than one of a triangle for each.
+ONE_CALL = 300
 #: Steps of Lanczos spent on finding a negative eigenvalue of a kernel given by the user.
 LANCZOS_STEPS = 12
 #: Rows beyond which so many of them, drawn at random, stand for all.
@@ -147,7 +149,8 @@ class DenseStack:
         """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
         J, m, n = self.kernels.shape
         V = np.asarray(V, dtype=self.dtype)
-        if self.symmetric and V.size == n:  # one triangle tells all: half of the memory to read
+        # One triangle tells all: half of the memory to read, but a call for each kernel.
+        if self.symmetric and V.size == n > ONE_CALL:
             v = V.ravel()
             one = np.stack(_each(lambda K: symmetric_product(K, v), self.kernels))
             scaled = np.asarray(one * self.scale[:, None], dtype=float)
