@@ -129,6 +129,7 @@ def test_boundary():
 
 
 def test_given_axes_are_used(model):
+    plt.close("all")  # of tests before
     _, axes = plt.subplots(1, 4)
     WeightsDisplay.from_estimator(model, ax=axes[0])
     ConvergenceDisplay.from_estimator(model, ax=axes[1])
