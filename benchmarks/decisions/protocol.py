@@ -23,8 +23,8 @@
   table.
 - Broken views: every view in turn, noise views included, set to +1e8 and to -1e8 in new normal
   rows: at least 99% flagged, for every table, kind and view (a view that is constant on the
-  training rows is dropped with a warning, and not judged). The same with one view per column
-  (``views="features"``) on the synthetic tables, every column in turn.
+  training rows has no kernel, and is not judged here: a test asks for 100%). The same with one
+  view per column (``views="features"``) on the synthetic tables, every column in turn.
 - Far rows: 1e4 times every sign pattern, every axis both ways, and forty random directions of a
   table of four columns, for every kernel and list of kernels: 100% flagged. A cosine kernel alone
   cannot see size; it is printed and not judged.
