@@ -79,7 +79,7 @@ class CannotFlagWarning(UserWarning):
 
 
 class ConstantViewWarning(UserWarning):
-    """A view is constant on the training rows and was dropped."""
+    """A view is constant on the training rows: it has no kernel, and another reads its columns."""
 
 
 class DominantViewWarning(UserWarning):
