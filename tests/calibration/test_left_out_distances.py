@@ -29,9 +29,9 @@ def test_distances_are_those_of_refits(kind, n, d, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("n", "d"), [(72, 36), (66, 80)])
-def test_near_distances_of_wide_whitened_views(n, d, weighted):
-    """Beyond SMALL columns: the error is small and the order of the distances stays."""
+@pytest.mark.parametrize(("n", "d"), [(72, 5), (72, 12), (72, 36), (66, 80)])
+def test_near_distances_of_whitened_views(n, d, weighted):
+    """Beyond FEW rows: the error is small and the order of the distances stays."""
     made = tables(n, d)
     for name in ("gauss", "skewed", "factors", "lognormal"):
         X = made[name]
@@ -70,7 +70,7 @@ def test_rows_with_as_many_large_entries_may_be_solved_for_together(name, monkey
 def test_the_near_and_the_exact_form_of_whitening_meet(monkeypatch):
     X = tables(60, 12)["factors"]
     exact = left_out_distances("whiten", X).rows()
-    monkeypatch.setattr(left_out_whitening, "SMALL", 4)
+    monkeypatch.setattr(left_out_whitening, "FEW", 0)
     assert relative_error(left_out_distances("whiten", X).rows(), exact) < 0.02
 
 

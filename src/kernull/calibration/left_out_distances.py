@@ -12,8 +12,8 @@ closed form: O(n^2 min(n, d)) for all rows, in blocks of rows. The result is not
 ``none``        exact: the plain distances
 ``standard``    exact
 ``whiten-raw``  exact, Ledoit-Wolf's shrinkage refitted for every row
-``whiten``      exact up to `SMALL` columns; beyond them near (shrinkage of the whole table, small
-                entries one by one): squared distances off by up to a few percent
+``whiten``      exact up to `FEW` rows; beyond them near (shrinkage followed to first order, small
+                entries one by one): squared distances off by a percent at most, as a rule
 ``quantile``    exact where n or d is small, else near: off by about 1/n
 =============== ==================================================================================
 
@@ -32,7 +32,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_quantile import quantile_rows
-from kernull.calibration.left_out_whitening import SMALL, whiten_raw_rows, whiten_rows
+from kernull.calibration.left_out_whitening import FEW, SMALL, whiten_raw_rows, whiten_rows
 from kernull.calibration.left_out_wide import standard_wide, whiten_wide
 from kernull.views.scaling import ROUNDING, SCALINGS, ViewScaler, constant_columns, unseen_step
 
@@ -40,8 +40,6 @@ from kernull.views.scaling import ROUNDING, SCALINGS, ViewScaler, constant_colum
 BLOCK_BYTES = 32 * 2**20
 #: Share of a row's largest squared distance that is rounding.
 COPY = 1e-14
-#: Rows up to which "whiten" is refitted for each of them.
-FEW_ROWS = 64
 
 Rows = Callable[[Indices], Array]
 
@@ -179,7 +177,7 @@ def left_out_distances(
             return LeftOutDistances(n, group, standard_wide(X, weight, alone))
         return LeftOutDistances(n, group, _standard(X, weight, group))
     refit = _refitted(kind, X, weight, group)
-    if not single or (kind == "whiten" and n <= FEW_ROWS and X.shape[1] > SMALL):
+    if not single or (kind == "whiten" and n <= FEW and X.shape[1] > SMALL):
         return LeftOutDistances(n, group, refit)
     if kind == "quantile":
         return LeftOutDistances(n, group, quantile_rows(X, weight))

@@ -15,17 +15,14 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration.left_out_inverses import inverses, near_inverses
 from kernull.views.scaling import unseen_step
 
-#: Columns up to which "whiten" is exact: distances cost n^2 d^2 / 2.
-SMALL = 32
+#: Rows and columns up to which "whiten" takes the inverse without each row.
+FEW, SMALL = 64, 32
 #: Share of a column's variance that one row must hold to be treated exactly beyond that.
 LARGE_ENTRY = 0.1
 #: Rows up to which shrinkage follows the units of the others too.
 FEW_ROWS = 500
-#: Moves of the shrinkage, relative to it, that change no distance by more than about that.
-SMALL_MOVE = 1e-2
 #: Share of a sum that one row may hold for it to be had by taking the row from the whole.
 OWN_SHARE = 0.9
 #: Below this share of the largest variance a direction has none, as in `ViewScaler`.
@@ -128,11 +125,11 @@ def whiten_raw_rows(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
 
 
 def whiten_rows(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
-    """Standardise, then whiten, both without row i: exact up to `SMALL` columns, else near."""
+    """Standardise, then whiten, both without row i: exact for `FEW` rows, else near."""
     W = weight.sum()
     Z = X - weight @ X / W
     Z = Z / np.sqrt(weight @ Z**2 / W)
-    if X.shape[1] <= SMALL:
+    if len(X) <= FEW and X.shape[1] <= SMALL:
         return _whiten_exactly(Z, weight, alone, refit)
     return _whiten_nearly(Z, weight, alone, refit)
 
@@ -214,7 +211,6 @@ def _whiten_exactly(Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
     g = _standard_shrinkages(Z, V, weight, alone)
     C = (Z * weight[:, None]).T @ Z / W
     own_part = np.where(alone, 1.0, V * (rest / W)[:, None])  # 1 - omega z^2
-    near = near_inverses(C, max(float(np.median(g)), NO_VARIANCE))
     diagonal, (left, right) = np.arange(d), np.triu_indices(d)
     # z_k'Pz_k - 2 y'z_k + own: one product of the entries of P and of zz', of y and z, of 1.
     pairs, at = np.ones((len(left) + d + 1, n)), 0
@@ -235,8 +231,7 @@ def _whiten_exactly(Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
         for at in np.flatnonzero(lost.any(axis=1)):  # no columns without the row
             A[at, lost[at]], A[at, :, lost[at]] = 0.0, 0.0
             A[at, lost[at], lost[at]] = 1.0
-        P = inverses(A, near(z, b, g[index], omega[index]))
-        P *= (rest / W)[index][:, None, None]
+        P = np.linalg.inv(A) * (rest / W)[index][:, None, None]
         if lost.any():
             P[lost[:, :, None] | lost[:, None, :]] = 0.0
         y = np.matmul(P, z[:, :, None])[:, :, 0]
@@ -275,29 +270,29 @@ def _whiten_nearly(Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
     S.flat[:: d + 1] += g
     P = cho_solve(cho_factor(S), np.eye(d))
     Y, diagonal = Z @ P, np.diagonal(P)
-    columns = np.ascontiguousarray(Y.T)
     small = np.where(large, 0.0, g * omega[:, None] * squares)
     small /= np.maximum(1.0 - small * diagonal, 0.5)
-    moves = _shrinkage_moves(Z, weight, alone, g)
     step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
     # z_i'P z_k, with the small entries of row i, is (z_i + E_i y_i)'y_k.
     left = Z + small * Y
     own = np.einsum("ij,ij->i", left, Y)
     b = np.maximum((1 - g) * omega, 1e-12)
-    Y2, zy = Y**2, np.einsum("ij,ij->i", Z, Y)
+    zy = np.einsum("ij,ij->i", Z, Y)
+    # dP/dg = (P - PP)/(1 - g)
+    moves = _shrinkage_moves(Z, weight, alone, g) / (1 - g) if g < 1 else np.zeros(n)
     lost = zy - np.einsum("ij,ij->i", Y, Y)
-    follows = g < 1 and bool(np.abs(moves).max() > SMALL_MOVE * g)
+    # All that adds up is one product, and so is the root of what zz' adds.
+    right = np.vstack([(Y**2).T, zy, lost, Y.T, np.ones(n)])
+    moved = left + moves[:, None] * (Z - Y)
+    factors = np.column_stack([small, np.ones(n), moves, -2.0 * moved, own + moves * lost])
+    gaps = np.column_stack([-left, own])
+    rank_one = np.sqrt(np.where(plain, 1.0 / (1.0 / b - own), 0.0))[:, None] * gaps
 
     def rows(index: Indices) -> Array:
-        cross = left[index] @ Y.T
-        out = small[index] @ Y2.T
-        out += own[index][:, None] - 2.0 * cross + zy
-        if follows:  # dP/dg = (P - PP)/(1 - g)
-            moved = lost[index][:, None] + lost - 2.0 * (Z[index] - Y[index]) @ Y.T
-            out += (moves[index] / (1 - g))[:, None] * moved
-        gap = own[index][:, None] - cross
-        rank_one = np.where(plain[index], 1.0 / (1.0 / b[index] - own[index]), 0.0)
-        out += rank_one[:, None] * gap**2
+        out = factors[index] @ right
+        root = rank_one[index] @ right[d + 2 :]
+        root *= root
+        out += root
         for place in np.flatnonzero(~plain[index]):
             i = index[place]
             B = np.flatnonzero(large[i])
@@ -306,8 +301,8 @@ def _whiten_nearly(Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
                 jump2 = squares[i, B] * (W / rest[i]) ** 2
                 entries = np.where(alone[i, B], g - rest[i] / W * jump2 / step, entries)
             entries = np.where(np.abs(entries) < 1e-12, 1e-12, entries)
-            y = columns[B]
-            v = np.vstack([y[:, [i]] - y, gap[place]])
+            y = right[d + 2 :][B]
+            v = np.vstack([y[:, [i]] - y, gaps[i] @ right[d + 2 :]])
             inner = np.empty((len(B) + 1, len(B) + 1))
             np.negative(P[np.ix_(B, B)], out=inner[:-1, :-1])
             inner[-1, :-1] = inner[:-1, -1] = -y[:, i]

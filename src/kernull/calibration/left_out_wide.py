@@ -16,7 +16,6 @@ from kernull.calibration.left_out_whitening import (
     FEW_ROWS,
     LARGE_ENTRY,
     NO_VARIANCE,
-    SMALL_MOVE,
     Rows,
     combine_shrinkage,
     quadratic_forms,
@@ -25,6 +24,8 @@ from kernull.calibration.left_out_whitening import (
 )
 from kernull.views.scaling import unseen_step
 
+#: Moves of the shrinkage, relative to it, that change no distance by more than about that.
+SMALL_MOVE = 1e-2
 #: Columns of a block, at least; half as many as rows, so that sums do not outweigh products.
 BLOCK_COLUMNS = 192
 #: Large entries up to which rows with as many are solved for together, in so many values at once.
