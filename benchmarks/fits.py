@@ -202,7 +202,7 @@ def without_threshold(X: Any, views: Any) -> Any:
     model = MultiKernelFisherNull(views=views, scaling="standard", decision="sum")
     settings = model.learning_settings()
     training = TableRows(X, resolve_views(views, X.shape[1])).training(None, slice(None), settings)
-    return model.learning_method().learn(training, None).coef
+    return model.learning_method().learn(training, None).rule.coef
 
 
 def deep(report: Report, repeats: int, loops: str = "") -> dict[str, float]:

@@ -69,9 +69,9 @@ class Calibrator:
     def left_out(self, learned: Any, held: Indices | None) -> LeftOut:
         """The scores, of which something that has just been learned knows three kinds.
 
-        ``learned.leave_one_out()``, every row by a model without it; ``by_folds()``, every row by a
-        model, scaling included, of other folds, None where that cannot be; ``held_out(rows)``, rows
-        that took no part. Its ``leaking_view`` follows single rows too closely, or is None.
+        ``learned.fit.leave_one_out()``, every row by a model without it; ``by_folds()``, every row
+        by a model, scaling included, of other folds, None where that cannot be; ``held_out(rows)``,
+        rows that took no part. Its ``leaking_view`` follows single rows too closely, or is None.
         """
         raise NotImplementedError
 
@@ -91,7 +91,7 @@ class LeaveOneOut(Calibrator):
             if by_folds is not None:
                 return by_folds
             warn_of_leak(leak)
-        found: LeftOut = learned.leave_one_out()
+        found: LeftOut = learned.fit.leave_one_out()
         every = found.scores if found.every is None else found.every
         return replace(found, scores=lower_ties(found.scores), every=every)
 

@@ -18,7 +18,6 @@ from kernull.estimators.inputs import (
     read_decision,
     read_dtype,
     read_table,
-    read_weights_method,
     rollback_on_error,
 )
 from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
@@ -323,7 +322,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
                 model = grow(model, rows, weight, rate, dtype, budget, self.random_state)
             model = kept_to(model, budget, self.random_state, rate)
             if relearn:
-                model = relearned(model, read_weights_method(self), rate, dtype, limit)
+                model = relearned(model, read_decision(self), rate, dtype, limit)
             self.model_ = model
         return self
 

@@ -157,6 +157,8 @@ def _fill(estimator: Any, X: Any, names: list[str], used: Indices, width: int, r
 AUTO_P = 1.5
 AUTO_DELTA = 1e-2
 SCORE_TYPES = ("projection", "distance")
+#: Parameters that the method takes as they are.
+AS_THEY_ARE = ("r", "kernel_groups", "solver", "max_iter", "score_type")
 _DTYPES = {"float64": np.float64, "float32": np.float32}
 
 
@@ -185,38 +187,29 @@ def by_evidence(estimator: Any) -> bool:
     return bool(estimator.decision == "evidence" if model is None else model.decides_by_evidence)
 
 
-def read_weights_method(estimator: Any) -> FisherMethod:
-    """The part of the method that learns kernel weights, from checked parameters."""
+def read_decision(estimator: Any) -> FisherMethod:
+    """The method that ``decision`` asks for, from checked parameters."""
     if estimator.score_type not in SCORE_TYPES:
         raise ValueError(
             f"score_type: got {estimator.score_type!r}; expected one of {SCORE_TYPES}."
         )
-    p, delta = estimator.p, estimator.delta
+    p, delta, decision = estimator.p, estimator.delta, estimator.decision
     automatic = isinstance(delta, str) and delta == "auto"
     expected = "'auto', or a positive number (relative to n)"
-    return FisherMethod(
-        p=AUTO_P if isinstance(p, str) and p == "auto" else p,
-        delta=AUTO_DELTA if automatic else check_number("delta", delta, expected, 0.0),
-        r=estimator.r,
-        kernel_groups=estimator.kernel_groups,
-        solver=estimator.solver,
-        tol=check_number("tol", estimator.tol, "a positive number", 0.0),
-        max_iter=estimator.max_iter,
-        score_type=estimator.score_type,
-        verbose=getattr(estimator, "verbose", 0),
-    )
-
-
-def read_decision(estimator: Any) -> FisherMethod | EvidenceMethod:
-    """The method that ``decision`` asks for."""
-    method, decision = read_weights_method(estimator), estimator.decision
+    known: dict[str, Any] = {
+        "p": AUTO_P if isinstance(p, str) and p == "auto" else p,
+        "delta": AUTO_DELTA if automatic else check_number("delta", delta, expected, 0.0),
+        "tol": check_number("tol", estimator.tol, "a positive number", 0.0),
+        "verbose": getattr(estimator, "verbose", 0),
+        **{name: getattr(estimator, name) for name in AS_THEY_ARE},
+    }
     if not isinstance(decision, str) or decision not in ("evidence", "sum"):
         raise ValueError(
             f"decision: got {decision!r}; expected 'evidence' (each kernel calibrated by "
             "itself) or 'sum' (the paper's projection)."
         )
     if decision == "sum":
-        return method
+        return FisherMethod(**known)
     for name, other in (("score_type", "projection"), ("reference", None)):
         given = getattr(estimator, name, other)
         if not (given is other or (isinstance(given, str) and given == other)):
@@ -224,7 +217,8 @@ def read_decision(estimator: Any) -> FisherMethod | EvidenceMethod:
                 f"{name}: got {given!r}, which is about the projection of the "
                 f"paper; use decision='sum', or {name}={other!r}."
             )
-    return EvidenceMethod(method, rows_that_fit(parse_memory_limit(estimator.memory_limit)))
+    max_rows = rows_that_fit(parse_memory_limit(estimator.memory_limit))
+    return EvidenceMethod(**known, max_rows=max_rows)
 
 
 @contextmanager

@@ -37,7 +37,6 @@ from kernull.estimators.tasks import (
     tasks_asked,
 )
 from kernull.models import Explanation, GivenKernels, TableKernels
-from kernull.models.evidence import EvidenceMethod
 from kernull.models.fisher import FisherMethod
 from kernull.models.joint import TaskKernels, enrolled, learn_tasks
 from kernull.models.tasks import read_task_labels
@@ -195,7 +194,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         scale, device = read_normalisation(self.normalize), cuda_device_of(X)
         return {"dtype": read_dtype(self.dtype), "normalize": scale, "device": device}
 
-    def learning_method(self) -> FisherMethod | EvidenceMethod:
+    def learning_method(self) -> FisherMethod:
         """The method with its parameters, checked."""
         if self.storage not in ("auto", "dense"):
             raise ValueError(f"storage: got {self.storage!r}; expected 'auto' or 'dense'.")

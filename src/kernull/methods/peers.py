@@ -174,9 +174,9 @@ class TableDetector(OutlierMixin, BaseEstimator):
         else:  # detectors cannot be fitted to a single row: the final one judges
             scores = _scores(self.detector_, rows)
         self.cross_scores_ = scores
-        self.calibration_, self.offset_, self.false_alarm_rate_ = calibrate(
-            LeftOut(scores), self.false_alarm_rate
-        )
+        found = calibrate(LeftOut(scores), self.false_alarm_rate)
+        self.calibration_, self.false_alarm_rate_ = found["calibration"], found["false_alarm_rate"]
+        self.offset_: float = found["threshold"]
         return self
 
     @property

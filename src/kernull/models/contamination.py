@@ -24,7 +24,7 @@ from kernull.calibration import LeftOut
 from kernull.errors import MissingCapabilityError
 from kernull.models.kernels import Rows, Settings
 from kernull.models.learning import Method, learn
-from kernull.models.model import Fitted
+from kernull.models.model import Fitted, calibrate
 
 #: What defaults stand for where rows are not clean: one standardised kernel per view with a quarter
 #: of the mean distance as width, as it is, a ridge of a tenth of the number of rows, and the sum.
@@ -86,5 +86,5 @@ def learn_contaminated(
     if known is not None and len(known) != len(scores[learned]):
         known = None
     left_out = LeftOut(scores[learned], None if weight is None else weight[learned], known)
-    model = model.decided(left_out, settings.false_alarm_rate)
+    model = replace(model, **calibrate(left_out, settings.false_alarm_rate))
     return replace(fitted, model=model), found

@@ -52,18 +52,12 @@ CONSTANT = 1e-6
 
 
 @dataclass(frozen=True)
-class EvidenceMethod:
+class EvidenceMethod(FisherMethod):
     """lp MK-FN for the weights, evidence for the decision; from so many rows at most."""
 
-    weights: FisherMethod
     max_rows: int = EVIDENCE_ROWS
 
-    @property
-    def delta(self) -> float:
-        """The ridge of the weights."""
-        return self.weights.delta
-
-    def learn(
+    def learn(  # type: ignore[override]
         self,
         training: Training,
         row_weight: Array | None,
@@ -71,14 +65,11 @@ class EvidenceMethod:
         groups: Indices | None = None,
     ) -> RuleFit:
         """Learn the weights from all rows, then each kernel's own evidence."""
-        fit = self.weights.learn(training, row_weight, init)
+        fit = super().learn(training, row_weight, init)
         rule = evidence_of(training, lambda: fit.rule, row_weight, self.max_rows, groups)
         if isinstance(training.kernels, TableKernels):
             warn_of_views(rule, training.kernels.views)
-
-        def left_out() -> LeftOut:
-            return left_out_evidence(rule, training.stack.n, row_weight)
-
+        left_out = partial(left_out_evidence, rule, training.stack.n, row_weight)
         return RuleFit(rule, left_out, fit.certificate, fit.system, leaves_out_scaling=True)
 
 

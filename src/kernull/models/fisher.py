@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -52,11 +51,30 @@ class FisherMethod:
     verbose: int = 0
 
     def ball(self, kernels: ModelKernels) -> LpBall | MixedBall:
-        """Where the weights may live."""
-        if self.r is None and self.kernel_groups is None:
+        """The lp ball, or the mixed (r, p) ball over groups of kernels where ``r`` is given.
+
+        Kernels of one view form a group unless ``kernel_groups`` names another grouping.
+        """
+        if self.r is None:
+            if self.kernel_groups is not None:
+                raise ValueError(
+                    "kernel_groups: got groups while r is None; pass r, the norm within a group."
+                )
             return LpBall(self.p)
-        groups = kernels.views if isinstance(kernels, TableKernels) else None
-        return weight_ball(self.p, self.r, self.kernel_groups, groups, len(kernels.names))
+        J, groups = len(kernels.names), list(kernels.views)
+        if self.kernel_groups is not None:
+            groups = np.asarray(self.kernel_groups, dtype=object).tolist()
+            if not isinstance(groups, list) or len(groups) != J:
+                raise ValueError(
+                    f"kernel_groups: got {self.kernel_groups!r}; expected {J} names, the group of "
+                    "each kernel in the order of kernel_names_."
+                )
+        elif not isinstance(kernels, TableKernels):
+            raise ValueError(
+                "kernel_groups: precomputed kernels belong to no view; with r, pass the group of "
+                f"each of the {J} kernels."
+            )
+        return MixedBall(self.p, self.r, groups)
 
     def learn(
         self,
@@ -96,9 +114,7 @@ class FisherMethod:
             _warn_of_nothing()
         system = RidgeSystem(float(self.p), self.delta, problem.ridge, row_weight)
         certificate = Certificate.of(result)
-        return FisherFit(
-            problem, result, system, certificate, self.score_type, target, training, groups
-        )
+        return FisherFit(problem, result, system, certificate, self.score_type, training, groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +126,11 @@ class FisherFit:
     system: RidgeSystem
     certificate: Certificate
     score_type: str
-    target: Array | None
     training: Training
     groups: Indices | None = None
     """Rows of a group are left out together."""
 
-    @property
+    @cached_property
     def leaves_out_scaling(self) -> bool:
         """Whether rows are left out of their own scaling too, in closed form."""
         kernels, stack, n_reference, table = self.training
@@ -128,28 +143,23 @@ class FisherFit:
         )
 
     @cached_property
-    def _factor(self) -> Array | None:
-        """Of rho I + K_b, where an n x n matrix can be had."""
-        has_matrix = hasattr(self.problem.stack, "combine")
-        return self.problem.factorise(self.result.weights) if has_matrix else None
+    def solution(self) -> tuple[Array | None, Array]:
+        """The factor of rho I + K_b, and the coefficients of all rows.
 
-    @cached_property
-    def coef(self) -> Array:
-        """Coefficients of all rows.
-
-        Exact ones, where they can be had: the solver's are as good as its certificate asks, and
-        leaving rows out magnifies what they lack.
+        Exact ones, where an n x n matrix can be had: the solver's are as good as its certificate
+        asks, and leaving rows out magnifies what they lack. Else there is no factor.
         """
-        if self._factor is None:
-            return self.result.coef
-        return self.problem.coefficients(self._factor)
+        if not hasattr(self.problem.stack, "combine"):
+            return None, self.result.coef
+        factor = self.problem.factorise(self.result.weights)
+        return factor, self.problem.coefficients(factor)
 
     @cached_property
     def rule(self) -> FisherRule:
         """The projection."""
-        stack: Any = self.problem.stack
-        # A low-rank model keeps coefficients of its landmarks alone.
-        coef = stack.project(self.coef) if hasattr(stack, "project") else self.coef
+        stack, coef = self.problem.stack, self.solution[1]
+        if hasattr(stack, "project"):  # a low-rank model keeps coefficients of its landmarks alone
+            coef = stack.project(coef)
         return FisherRule(self.result.weights, coef, self.score_type)
 
     def leave_one_out(self, *, whole: bool = False) -> LeftOut:
@@ -158,9 +168,10 @@ class FisherFit:
         Rows are left out of their own scaling and width wherever that has a closed form. What each
         kernel contributed is known at once where it is needed for the scores, or on demand.
         """
-        if self._factor is None:
+        rule, (factor, coef) = self.rule, self.solution
+        if factor is None:
             return self._sampled()
-        coef, factor = self.coef, vars(self).pop("_factor")  # used up: made anew if asked for again
+        del vars(self)["solution"]  # its factor is used up: made anew if asked for again
         b, weight, stack = self.result.weights, self.system.row_weight, self.problem.stack
         index = np.arange(self.problem.n - self.training.n_reference)
         own = None if weight is None else weight[index]
@@ -174,7 +185,7 @@ class FisherFit:
             y = not_above_own(left_out[:, None], as_new)[:, 0]
             given = isinstance(self.training.kernels, GivenKernels)
             later = Later(len(y), partial(self._later, y)) if given else None  # tables are kept
-            return LeftOut(self.rule.projection_to_score(y), own, later)
+            return LeftOut(rule.projection_to_score(y), own, later)
         inverse, scale = inverse_of_factor(factor), self.problem.row_scale
         if scale is not None:
             inverse *= scale[:, None] * scale
@@ -187,7 +198,7 @@ class FisherFit:
             rows, b = stack.raw_rows, b * stack.scale
         found = left_out_contributions(rows, b, inverse, coef, rows=index, groups=self.groups)
         parts = not_above_own(found, as_new)
-        return LeftOut(self.rule.projection_to_score(parts.sum(axis=1)), own, parts)
+        return LeftOut(rule.projection_to_score(parts.sum(axis=1)), own, parts)
 
     def _later(self, known: Array) -> Array:
         """The contributions from kernels that the user still holds, and must not have changed."""
@@ -208,50 +219,14 @@ class FisherFit:
                 "storage='dense', or calibration='split'."
             )
         problem, b, weight = self.problem, self.result.weights, self.system.row_weight
-        n = problem.n - self.training.n_reference
+        n, coef = problem.n - self.training.n_reference, self.result.coef
         sampled = sampled_leave_one_out(
-            problem, b, self.coef, self.result.basis, row_weight=weight, targets=n
+            problem, b, coef, self.result.basis, row_weight=weight, targets=n
         )
         scores, rows = self.rule.projection_to_score(sampled.projections[:n]), sampled.index
         # Contributions now, as the kernels will not be at hand later.
-        parts = attributed_contributions(
-            problem.stack, b, self.coef, sampled.projections[rows], rows
-        )
+        parts = attributed_contributions(problem.stack, b, coef, sampled.projections[rows], rows)
         return LeftOut(scores[rows], None if weight is None else weight[rows], parts, every=scores)
-
-
-def weight_ball(
-    p: Any, r: Any, kernel_groups: Any, views: Sequence[str] | None, J: int
-) -> LpBall | MixedBall:
-    """The lp ball, or the mixed (r, p) ball over groups of kernels where ``r`` is given.
-
-    Kernels of one view form a group unless ``kernel_groups`` names another grouping; ``views`` are
-    the views of the kernels, None where they belong to none.
-    """
-    if r is None:
-        if kernel_groups is not None:
-            raise ValueError(
-                "kernel_groups: got groups while r is None; pass r, the norm within a group."
-            )
-        return LpBall(p)
-    return MixedBall(p, r, _groups(kernel_groups, views, J))
-
-
-def _groups(kernel_groups: Any, views: Sequence[str] | None, J: int) -> Sequence[Any]:
-    if kernel_groups is None:
-        if views is None:
-            raise ValueError(
-                "kernel_groups: precomputed kernels belong to no view; with r, pass the group of "
-                f"each of the {J} kernels."
-            )
-        return views
-    groups: list[Any] = np.asarray(kernel_groups, dtype=object).tolist()
-    if not isinstance(groups, list) or len(groups) != J:
-        raise ValueError(
-            f"kernel_groups: got {kernel_groups!r}; expected {J} names, the group of each kernel "
-            "in the order of kernel_names_."
-        )
-    return groups
 
 
 def _warn_of_nothing() -> None:

@@ -11,7 +11,7 @@ from kernull._typing import Array
 from kernull.calibration import LeftOut, leave_one_out
 from kernull.models.evidence import EvidenceMethod, evidence_of, left_out_evidence, with_weights
 from kernull.models.kernels import Training
-from kernull.models.model import Certificate, KernelModel, RidgeSystem
+from kernull.models.model import Certificate, KernelModel, RidgeSystem, calibrate
 from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.paths import Path
 from kernull.problems import FisherProblem
@@ -73,11 +73,10 @@ def at_grid_point(
         projection = FisherRule(path.weights[index], _kept_coef(training, path.coef[index]))
         rule = with_weights(evidence, projection, None)
         left_out = left_out_evidence(rule, stack.n, None)
-    return KernelModel.of(
+    return KernelModel(
         training.kernels,
         rule,
-        left_out,
-        rate,
+        **calibrate(left_out, rate),
         certificate=Certificate(float(path.gaps[index]), 0, "path"),
         system=RidgeSystem(p, delta, ridge),
         n_given=stack.n,

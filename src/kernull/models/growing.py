@@ -23,7 +23,7 @@ from kernull.errors import MissingCapabilityError, TooFewRowsWarning
 from kernull.models.evidence import evidence_of_rows
 from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
-from kernull.models.model import Certificate, Growth, KernelModel
+from kernull.models.model import Growth, KernelModel, calibrate
 from kernull.models.rules import EvidenceRule
 from kernull.problems import RidgeInverse
 from kernull.stacks import DenseStack, check_memory
@@ -144,10 +144,10 @@ def relearn(
     check_memory(kernels.set.J, kernels.n, np.dtype(dtype).itemsize, limit)
     stack = DenseStack(kernels.set.stack(dtype).kernels, kernels.scale)
     training = Training(kernels, stack)
-    fit = method.learn(training, system.row_weight, init=model.rule.weights)
+    fit = FisherMethod.learn(method, training, system.row_weight, init=model.rule.weights)
     inverse = fit.system.inverse(stack.combine(fit.rule.weights))
     rule = _with_projection(model.rule, weights=fit.rule.weights, coef=fit.rule.coef)
-    learned = replace(model, rule=rule, system=fit.system, certificate=Certificate.of(fit.result))
+    learned = replace(model, rule=rule, system=fit.system, certificate=fit.certificate)
     return _calibrated(_from_inverse(learned, inverse, kernels, replace(growth, n_updates=0)), rate)
 
 
@@ -258,7 +258,7 @@ def _calibrated(model: KernelModel, rate: float) -> KernelModel:
         leak = leaking_view(model.kernels.set, inverse.n)
         if leak is not None and ROWS_PER_COLUMN * len(leak[0].columns) > inverse.n:
             warn_of_leak(leak, " kept", ADVICE)
-        return replace(model, rule=rule).decided(left_out, rate)
+        return replace(model, rule=rule, **calibrate(left_out, rate))
     coef = model.rule.coef
     own = 1.0 - inverse.ridge / inverse.row_weight * coef  # of a new row that equals one of these
     projections = np.minimum(left_out_projections(inverse.diagonal, coef), own)
@@ -266,7 +266,7 @@ def _calibrated(model: KernelModel, rate: float) -> KernelModel:
     if isinstance(model.kernels, TableKernels):
         warn_of_leak(leaking_view(model.kernels.set, inverse.n), " kept", ADVICE)
     # Contributions belong to the old rows; they are computed anew when asked for.
-    return model.decided(LeftOut(scores, system.row_weight), rate)
+    return replace(model, **calibrate(LeftOut(scores, system.row_weight), rate))
 
 
 def _given_parts(

@@ -24,7 +24,7 @@ from kernull.models.evidence import (
 )
 from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
-from kernull.models.model import Certificate, KernelModel, RidgeSystem
+from kernull.models.model import Certificate, KernelModel, RidgeSystem, calibrate
 from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.models.structure import with_structure
 from kernull.problems import FisherProblem, JointFisherProblem, RidgeInverse
@@ -101,7 +101,7 @@ class JointModel:
 
 def learn_tasks(
     tasks: Mapping[Hashable, TaskKernels],
-    method: FisherMethod | EvidenceMethod,
+    method: FisherMethod,
     rate: float,
     *,
     dtype: Any,
@@ -119,18 +119,19 @@ def learn_tasks(
     solved in ``n_jobs`` threads or on a torch ``device``, from the weights ``init``. Scores are NaN
     for rows that the task's evidence was not learned from: they are as good as new.
     """
-    own = method.weights if isinstance(method, EvidenceMethod) else method
-    ready = {name: _ready(task, own, normalize, dtype, device) for name, task in tasks.items()}
+    ready = {name: _ready(task, method, normalize, dtype, device) for name, task in tasks.items()}
     problem = _joint_problem([problem for _, _, problem in ready.values()], n_jobs, device)
-    ball = own.ball(next(iter(ready.values()))[0].kernels)
-    result = solve(problem, ball, own.solver, tol=own.tol, max_iter=own.max_iter, init=init)
+    ball = method.ball(next(iter(ready.values()))[0].kernels)
+    result = solve(
+        problem, ball, method.solver, tol=method.tol, max_iter=method.max_iter, init=init
+    )
     certificate = Certificate.of(result)
     # Exact coefficients: the solver's are as good as its certificate asks, and leaving rows out
     # magnifies what they lack.
     solutions = problem.solutions(result.weights)
     found, scores = {}, {}
     for (name, (task, system, _)), (coef, diagonal) in zip(ready.items(), solutions, strict=True):
-        rule = FisherRule(result.weights, coef, own.score_type)
+        rule = FisherRule(result.weights, coef, method.score_type)
         diagonal = _unscaled(diagonal, system.row_weight)
         found[name], left_out = _model(task, rule, method, rate, certificate, system, diagonal)
         scores[name] = left_out.scores if left_out.every is None else left_out.every
@@ -143,7 +144,7 @@ def learn_tasks(
 def enrolled(
     model: JointModel,
     task: TaskKernels,
-    method: FisherMethod | EvidenceMethod,
+    method: FisherMethod,
     rate: float,
     *,
     dtype: Any,
@@ -152,17 +153,16 @@ def enrolled(
     device: Any = None,
 ) -> KernelModel:
     """A new task with the shared weights: one linear solve; ``kernel`` is its K_b, if known."""
-    own = method.weights if isinstance(method, EvidenceMethod) else method
     weights, inverse = model.weights, None
     if kernel is not None:
-        system = _new_system(task, own)
+        system = _new_system(task, method)
         inverse = system.inverse(kernel)
         coef, diagonal = inverse.coef(), inverse.diagonal
     else:
-        task, system, problem = _ready(task, own, normalize, dtype, device)
+        task, system, problem = _ready(task, method, normalize, dtype, device)
         ((coef, scaled),) = _joint_problem([problem], None, device).solutions(weights)
         diagonal = _unscaled(scaled, task.row_weight)
-    rule, certificate = FisherRule(weights, coef, own.score_type), model.certificate
+    rule, certificate = FisherRule(weights, coef, method.score_type), model.certificate
     return _model(task, rule, method, rate, certificate, system, diagonal, inverse)[0]
 
 
@@ -183,7 +183,7 @@ def _new_system(task: TaskKernels, method: FisherMethod) -> RidgeSystem:
 def _model(
     task: TaskKernels,
     projection: FisherRule,
-    method: FisherMethod | EvidenceMethod,
+    method: FisherMethod,
     rate: float,
     certificate: Certificate,
     system: RidgeSystem,
@@ -198,7 +198,8 @@ def _model(
     else:
         left_out = _left_out_sums(task, projection, system, diagonal, inverse)
     more: dict[str, Any] = {"certificate": certificate, "system": system, "n_given": kernels.n}
-    return KernelModel.of(kernels, rule or projection, left_out, rate, **more), left_out
+    decided = calibrate(left_out, rate)
+    return KernelModel(kernels, rule or projection, **decided, **more), left_out
 
 
 def _evidence(task: TaskKernels, projection: FisherRule, max_rows: int) -> EvidenceRule:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -16,38 +14,16 @@ from kernull.calibration.calibrators import Folds, Leak
 from kernull.calibration.left_out_distances import read_groups, trust
 from kernull.calibration.left_out_warnings import warn_of_near_copies, warn_where_nothing_is_flagged
 from kernull.errors import MissingCapabilityError
+from kernull.models.fisher import FisherFit, FisherMethod
 from kernull.models.kernels import Rows, Settings, TableKernels, TableRows, Training
-from kernull.models.model import Certificate, Fitted, KernelModel, RidgeSystem
+from kernull.models.model import Fitted, KernelModel, RuleFit, calibrate
 from kernull.models.rules import FisherRule
-
-
-class MethodFit(Protocol):
-    """What a method makes of a stack."""
-
-    @property
-    def rule(self) -> Any:
-        """From kernels of new rows to scores."""
-        ...
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """Of learned weights."""
-        ...
-
-    @property
-    def system(self) -> RidgeSystem | None:
-        """That the coefficients solve, where they do."""
-        ...
-
-    def leave_one_out(self) -> LeftOut:
-        """Scores of the rows that were learned from, each by a model without it."""
-        ...
 
 
 class Method(Protocol):
     """A way to learn from kernels; its parameters are its fields."""
 
-    def learn(self, training: Training, row_weight: Array | None) -> MethodFit:
+    def learn(self, training: Training, row_weight: Array | None) -> RuleFit | FisherFit:
         """Learn from kernels of all rows; row weights are None where all are one."""
         ...
 
@@ -87,17 +63,19 @@ def learn(
     together = None if groups is None else read_groups(groups[index], len(groups[index]))
     if together is None:
         fit = method.learn(training, kept)
+    elif isinstance(method, FisherMethod):
+        fit = method.learn(training, kept, groups=together)
     else:
-        fit = _with_groups(method, training, kept, together)
-    learned = _Learned(
-        rows, settings, training, fit, kept, index, given, fit.leave_one_out, together
-    )
+        raise MissingCapabilityError(
+            f"groups: {type(method).__name__} cannot leave rows out together; use "
+            "MultiKernelFisherNull, or calibration='split'."
+        )
+    learned = _Learned(rows, settings, training, fit, kept, index, given, together)
     left_out = settings.calibrator.left_out(learned, held)
-    model = KernelModel.of(
+    model = KernelModel(
         training.kernels,
         fit.rule,
-        left_out,
-        settings.false_alarm_rate,
+        **calibrate(left_out, settings.false_alarm_rate),
         certificate=fit.certificate,
         system=fit.system,
         learned=None if weight is None or weight.all() else np.asarray(index),
@@ -121,18 +99,6 @@ def _trusted(weight: Array) -> Array | None:
     return None if (out == 1.0).all() else out
 
 
-def _with_groups(
-    method: Method, training: Training, weight: Array | None, groups: Indices
-) -> MethodFit:
-    if "groups" not in inspect.signature(method.learn).parameters:
-        raise MissingCapabilityError(
-            f"groups: {type(method).__name__} cannot leave rows out together; use "
-            "MultiKernelFisherNull, or calibration='split'."
-        )
-    learn_together: Any = method.learn
-    return learn_together(training, weight, groups=groups)  # type: ignore[no-any-return]
-
-
 def _row_scores(learned: _Learned, model: KernelModel, left_out: LeftOut | None) -> Array:
     """Scores of all rows given, those that were learned from as if they had not been."""
     known = learned.fit.leave_one_out() if left_out is None else left_out
@@ -152,15 +118,13 @@ class _Learned:
     rows: Rows
     settings: Settings
     training: Training
-    fit: MethodFit
+    fit: RuleFit | FisherFit
     weight: Array | None
     """Of the rows learned from."""
     index: Any
     """Which of the rows given these are."""
     given: Array | None
     """Weights of all rows given."""
-    leave_one_out: Callable[[], LeftOut]
-    """That of the method."""
     groups: Indices | None = None
     """Of the rows learned from: left out together."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -213,11 +213,9 @@ class KernelModel:
             assert parts is not None
             rule = self.rule.without(kept, self.typical_contributions)
             scores = minus_rounding(rule.of_contributions(parts))
-        left_out = LeftOut(scores, self.calibration_weight, smooth=self.calibration.smooth)
-        calibration, threshold, _ = calibrate(left_out, self.false_alarm_rate)
-        return replace(
-            self, rule=rule, calibration=calibration, threshold=threshold, left_out=parts
-        )
+        rate, smooth = self.false_alarm_rate, self.calibration.smooth
+        decided = calibrate(LeftOut(scores, self.calibration_weight, parts, smooth), rate)
+        return replace(self, rule=rule, **{**decided, "false_alarm_rate": rate})
 
     # -- reasons -----------------------------------------------------------------------------
 
@@ -257,30 +255,6 @@ class KernelModel:
             extrapolated=extrapolated,
         )
 
-    # -- new models ----------------------------------------------------------------------------
-
-    def decided(self, left_out: LeftOut, rate: float) -> KernelModel:
-        """The model with the threshold that other left-out scores give it."""
-        state = {f.name: getattr(self, f.name) for f in fields(self)[7:]}
-        return KernelModel.of(self.kernels, self.rule, left_out, rate, **state)
-
-    @classmethod
-    def of(
-        cls, kernels: ModelKernels, rule: Any, left_out: LeftOut, rate: float, **more: Any
-    ) -> KernelModel:
-        """A model with the threshold that left-out scores give it."""
-        calibration, threshold, certified = calibrate(left_out, rate)
-        return cls(
-            kernels,
-            rule,
-            calibration,
-            threshold,
-            certified,
-            left_out.weight,
-            left_out.contributions,
-            **more,
-        )
-
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
         if isinstance(self.left_out, Later):  # from kernels that no copy will have
@@ -313,10 +287,17 @@ class Fitted:
     """Score of each row given, by a model that did not see it."""
 
 
-def calibrate(left_out: LeftOut, rate: float) -> tuple[Calibration, float, float]:
-    """The calibration, the threshold and the rate that it stands for: the only maker of one."""
+def calibrate(left_out: LeftOut, rate: float) -> dict[str, Any]:
+    """What left-out scores decide of a `KernelModel`, by field: the only maker of thresholds."""
     calibration = Calibration.of(left_out.scores, left_out.weight, smooth=left_out.smooth)
-    return calibration, *calibration.threshold(rate)
+    threshold, certified = calibration.threshold(rate)
+    return {
+        "calibration": calibration,
+        "threshold": threshold,
+        "false_alarm_rate": certified,
+        "calibration_weight": left_out.weight,
+        "left_out": left_out.contributions,
+    }
 
 
 def view_names(missing_views: Any) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from kernull.calibration.sampled import SAMPLE_ROWS
 from kernull.models.evidence import EvidenceMethod, evidence_of_landmarks
 from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import Settings, TableKernels, TableRows
-from kernull.models.model import Certificate, KernelModel, RidgeSystem
+from kernull.models.model import Certificate, KernelModel, RidgeSystem, calibrate
 from kernull.models.rules import FisherRule
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
@@ -31,10 +31,7 @@ PILOT_ROWS = 20_000
 
 
 def stream(
-    method: FisherMethod | EvidenceMethod,
-    rows: Source,
-    views: Mapping[str, Indices],
-    settings: Settings,
+    method: FisherMethod, rows: Source, views: Mapping[str, Indices], settings: Settings
 ) -> KernelModel:
     """Fit a model in two sweeps over the rows.
 
@@ -42,8 +39,6 @@ def stream(
     it), the second sums the Gram matrix of the features. The problem that is left is exact for the
     Nystroem kernels; its gap is certified as always.
     """
-    by_evidence = isinstance(method, EvidenceMethod)
-    method = method.weights if isinstance(method, EvidenceMethod) else method
     n = rows.shape[0]
     pilot = sample_rows(rows, max(PILOT_ROWS, settings.landmarks))
     fitted = TableRows(pilot, views).fit_kernels(pilot, None, settings, drop=settings.drop_constant)
@@ -67,14 +62,13 @@ def stream(
     scaled = result.weights if factors is None else result.weights * factors
     inverse, a = gram.inverse_entries(pilot[sample], scaled, ridge)
     scores = rule.projection_to_score(left_out_projections(inverse, a))
-    if by_evidence:
+    if isinstance(method, EvidenceMethod):
         rule = evidence_of_landmarks(kernels, rule, pilot)
         scores = -rule.of_parts(rule.left_out_parts())
-    return KernelModel.of(
+    return KernelModel(
         TableKernels(kernels, factors),
         rule,
-        LeftOut(scores),
-        settings.false_alarm_rate,
+        **calibrate(LeftOut(scores), settings.false_alarm_rate),
         certificate=Certificate.of(result),
         system=RidgeSystem(float(method.p), method.delta, ridge),
         n_given=n,

@@ -88,7 +88,6 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
     """Statistics (P, D, k) of every model by the criterion, and their certified gaps (P, D)."""
     model = task.estimator
     settings, method = model.learning_settings(), read_decision(model)
-    weights = method.weights if isinstance(method, EvidenceMethod) else method
     # The final fit says which views are constant; folds would repeat it over and over.
     with silenced(ConstantViewWarning):
         training = rows.to_learn(task.train).training(None, slice(None), settings)
@@ -100,14 +99,14 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
         )
 
     def ball(p: float) -> Any:
-        return replace(weights, p=p).ball(kernels)
+        return replace(method, p=p).ball(kernels)
 
     path = shared_path(stack, task.ps, task.deltas, tol=task.tol, ball=ball)
     grid: _Sums | _Evidence
     if isinstance(method, EvidenceMethod):
         grid = _Evidence(training, path, evidence_on_grid(training, path, method))
     else:
-        grid = _Sums(training, path, weights.score_type)
+        grid = _Sums(training, path, method.score_type)
     targets = task.test[task.labels[task.test] == 1]
     outliers = task.test[task.labels[task.test] == -1]
 
