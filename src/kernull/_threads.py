@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -25,10 +26,18 @@ Part = TypeVar("Part")
 Found = TypeVar("Found")
 
 _lock = threading.Lock()
-_controller: ThreadpoolController | None = None
 _limit: Any = None
 _inside = 0
-_own = threading.local()
+
+
+class _Own(threading.local):
+    """What this thread has been told."""
+
+    threads = 0
+    """Threads of our own that work is shared among; 0 where nobody has said."""
+
+
+_own = _Own()
 
 
 @contextmanager
@@ -51,7 +60,7 @@ def one_blas_thread() -> Iterator[None]:
 @contextmanager
 def instead_of_blas() -> Iterator[int]:
     """One BLAS thread, and as many of our own, which it gives, as BLAS would have had."""
-    before = own_threads()
+    before = _own.threads
     threads = before or blas_threads()
     with one_blas_thread():
         _own.threads = threads
@@ -83,7 +92,7 @@ def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Fou
     Work that is shared out again within a part is done in its thread. An exception, an interrupt
     among them, leaves out the parts that were not begun.
     """
-    before = own_threads()
+    before = _own.threads
     threads = min(before or blas_threads(), len(parts))
     if threads <= 1:
         return [work(part) for part in parts]
@@ -117,22 +126,15 @@ def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Fou
     return [found[number] for number in range(len(parts))]
 
 
-def own_threads() -> int:
-    """Threads of our own that work is shared among now; 0 where nobody has said."""
-    return int(getattr(_own, "threads", 0))
-
-
 def blas_threads() -> int:
     """Threads that BLAS would take now."""
     found = [lib.num_threads for lib in _libraries().lib_controllers if lib.user_api == "blas"]
     return max(found, default=1)
 
 
+@cache  # looking for libraries takes a millisecond
 def _libraries() -> ThreadpoolController:
-    global _controller
-    if _controller is None:  # looking for libraries takes a millisecond
-        _controller = ThreadpoolController()
-    return _controller
+    return ThreadpoolController()
 
 
 def _set() -> None:

@@ -314,7 +314,7 @@ def test_leave_one_out_by_evidence_is_that_of_a_fit():
     search = MultiKernelFisherNullCV(**grid).fit(X, y)
     plain = kernull.MultiKernelFisherNull(tol=1e-9).fit(X[y == 1])
     rule = plain.model_.rule
-    scores = np.append(-rule.of_parts(rule.left_out_parts()), plain.score_samples(X[y == -1]))
+    scores = np.append(-rule.left_out(), plain.score_samples(X[y == -1]))
     labels = np.append(np.ones((y == 1).sum()), np.zeros((y == -1).sum()))
     assert search.best_score_ == pytest.approx(roc_auc_score(labels, scores), abs=1e-9)
 

@@ -46,6 +46,7 @@ from kernull.models import (
     learn,
     view_names,
 )
+from kernull.models.contamination import learn_contaminated
 from kernull.models.growing import read_budget, warn_beyond_budget
 from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
@@ -70,6 +71,8 @@ class KernelEstimator(OutlierMixin, BaseEstimator):
     dtype: Any = "float64"
     drop_constant: bool = True
 
+    _matrix_free = False
+
     @property
     def kernel_names_(self) -> Any:
         """Names of the kernels."""
@@ -90,6 +93,17 @@ class KernelEstimator(OutlierMixin, BaseEstimator):
     def _fitted_model(self) -> Any:
         check_is_fitted(self)
         return self.model_
+
+    def _rows(self, X: Any) -> TableRows | GivenRows:
+        """What to learn from; notes the columns."""
+        if self._pairwise:
+            stack = read_precomputed(as_numpy(X), dtype=read_dtype(self.dtype))
+            self.n_features_in_ = stack.n
+            return GivenRows(stack)
+        table = read_table(self, as_numpy(X), reset=True)
+        names = getattr(self, "feature_names_in_", None)
+        on_device = X if self._matrix_free and cuda_device_of(X) is not None else None
+        return TableRows(table, resolve_views(self.views, table.shape[1], names), on_device)
 
     @property
     def _pairwise(self) -> bool:
@@ -117,7 +131,6 @@ class OneClassKernelEstimator(KernelEstimator):
     calibration_fraction: Any = 0.25
     random_state: Any = 0
 
-    _matrix_free = False
     _offers_refits = False
 
     calibration_ = Learned("calibration")
@@ -157,19 +170,22 @@ class OneClassKernelEstimator(KernelEstimator):
             together = None if groups is None else read_groups(as_numpy(groups), rows.n)
             # Landmarks leave much of the work to the host, in whichever place their kernels are.
             there = getattr(rows, "X_on_device", None) is not None and self.storage != "nystroem"
+            share = getattr(self, "contamination", None)
+            own = self if share is None else self._for_unclean_rows(groups)
+            self.__dict__.pop("suspects_", None)  # of another fit
             with threads_for(rows.n, beside_gpu=there):
-                fitted = self._learn(rows, weight, client, together)
+                settings, method = own.learning_settings(client), own.learning_method()
+                if share is None:
+                    fitted = learn(method, rows, weight, settings, together)
+                else:
+                    fitted, self.suspects_ = learn_contaminated(
+                        method, rows, weight, settings, share
+                    )
             device = str(X.device) if is_tensor(X) else None
             self.model_ = replace(fitted.model, device=device)
         if budget is not None and not growing and fitted.model.rule.coef.ndim == 1:
             warn_beyond_budget(len(fitted.model.rule.coef), budget)  # landmarks cannot be dropped
         return fitted
-
-    def _learn(
-        self, rows: TableRows | GivenRows, weight: Any, client: Any, groups: Any = None
-    ) -> Fitted:
-        settings = self.learning_settings(client)
-        return learn(self.learning_method(), rows, weight, settings, groups)
 
     def learning_settings(self, client: Any = None) -> Settings:
         """The parameters that all methods share, checked, as `kernull.models.learn` takes them."""
@@ -183,17 +199,6 @@ class OneClassKernelEstimator(KernelEstimator):
             client=client,
             **{name: getattr(self, name) for name in SHARED if hasattr(self, name)},
         )
-
-    def _rows(self, X: Any) -> TableRows | GivenRows:
-        """What to learn from; notes the columns."""
-        if self._pairwise:
-            stack = read_precomputed(as_numpy(X), dtype=read_dtype(self.dtype))
-            self.n_features_in_ = stack.n
-            return GivenRows(stack)
-        table = read_table(self, as_numpy(X), reset=True)
-        names = getattr(self, "feature_names_in_", None)
-        on_device = X if self._matrix_free and cuda_device_of(X) is not None else None
-        return TableRows(table, resolve_views(self.views, table.shape[1], names), on_device)
 
     # -- scoring -----------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ from kernull.estimators.inputs import (
     rollback_on_error,
 )
 from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
-from kernull.models import Fitted, TableKernels, view_names
-from kernull.models.contamination import WIDE, learn_contaminated, read_contamination
+from kernull.models import TableKernels, view_names
+from kernull.models.contamination import WIDE
 from kernull.models.growing import (
     check_growing,
     check_relearning,
@@ -213,19 +213,10 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         self._fit(X, sample_weight, client, groups)
         return self
 
-    def _learn(self, rows: Any, weight: Any, client: Any, groups: Any = None) -> Fitted:
-        self.__dict__.pop("suspects_", None)  # of another fit
-        if self.contamination is None:
-            return super()._learn(rows, weight, client, groups)
+    def _for_unclean_rows(self, groups: Any) -> MultiKernelFisherNull:
+        """The estimator with what serves unclean rows in place of arguments left at defaults."""
         if groups is not None:
             self._check_clean("groups=")
-        share, wide = read_contamination(self.contamination), self._for_unclean_rows()
-        method, settings = wide.learning_method(), wide.learning_settings(client)
-        fitted, self.suspects_ = learn_contaminated(method, rows, weight, settings, share)
-        return fitted
-
-    def _for_unclean_rows(self) -> MultiKernelFisherNull:
-        """The estimator with what serves unclean rows in place of arguments left at defaults."""
         usual, own = MultiKernelFisherNull(), self.get_params(deep=False)
         left = [name for name in WIDE if repr(own[name]) == repr(getattr(usual, name))]
         return MultiKernelFisherNull(**{**own, **{name: WIDE[name] for name in left}})

@@ -66,15 +66,16 @@ def suspects(scores: Array, contamination: float) -> Indices:
 
 
 def learn_contaminated(
-    method: Method, rows: Rows, weight: Array | None, settings: Settings, contamination: float
+    method: Method, rows: Rows, weight: Array | None, settings: Settings, contamination: Any
 ) -> tuple[Fitted, Indices]:
     """Fit a model to rows a share of which may be outliers; see `learn`. With the rows so found."""
+    share = read_contamination(contamination)
     held = settings.calibrator.hold_out(rows.n, weight)[1]
     if held is not None:
         raise MissingCapabilityError(
             "contamination: rows held out may be outliers too; use calibration='auto' or 'loo'."
         )
-    found = suspects(learn(method, rows, weight, settings).row_scores(), contamination)
+    found = suspects(learn(method, rows, weight, settings).row_scores(), share)
     trust = np.ones(rows.n) if weight is None else weight.astype(float)
     trust[found] *= LEAST
     fitted = learn(method, rows, trust, settings)

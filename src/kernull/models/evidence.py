@@ -111,12 +111,12 @@ def evidence_of(
         rule = _of_table(sample, projection, table[rows], own, rows, together, device=device)
         rule = replace(rule, sample=sample)
     same = rows is not None or len(table) == kernels.set.n  # none of reference
-    return with_total(with_structure(rule, kernels.set, table[some], own=same), own)
+    return with_structure(rule, kernels.set, table[some], own=same).with_total(own)
 
 
 def left_out_evidence(rule: EvidenceRule, n: int, row_weight: Array | None) -> LeftOut:
     """Minus the left-out evidence; rows outside the sample, of n, are as good as new (NaN)."""
-    E = rule.of_parts(rule.left_out_parts())
+    E = rule.left_out()
     every = None
     if len(E) != n:
         every = np.full(n, np.nan)
@@ -195,7 +195,7 @@ def evidence_of_rows(
     rule = _of_table(kernels, lambda: projection, None, weight, rows)
     if former is not None:
         rule = replace(rule, structure=former.structure, member=former.member)
-    return with_total(rule, weight)
+    return rule.with_total(weight)
 
 
 def _of_table(
@@ -253,17 +253,12 @@ def _edges(kernels: KernelSet) -> Array:
     return np.array(edges)
 
 
-def with_total(rule: EvidenceRule, row_weight: Array | None) -> EvidenceRule:
-    """The rule with the tail of its left-out E."""
-    return replace(rule, total=Tails.fit(-rule.of_parts(rule.left_out_parts()), row_weight))
-
-
 def with_weights(
     rule: EvidenceRule, projection: FisherRule, row_weight: Array | None
 ) -> EvidenceRule:
     """The same evidence of each kernel under other weights."""
     some = row_weight if row_weight is None or rule.rows is None else row_weight[rule.rows]
-    return with_total(replace(rule, projection=projection), some)
+    return replace(rule, projection=projection).with_total(some)
 
 
 def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Array) -> EvidenceRule:
@@ -282,7 +277,7 @@ def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Arr
     left_out = np.vstack([projected[:, new], distances]).T
     tails = Tails.fit(left_out, edges=edges)
     rule = EvidenceRule(projection, coef, floors, tails, tails)
-    return with_total(with_structure(rule, kernels, table[draw[new]]), None)
+    return with_structure(rule, kernels, table[draw[new]]).with_total()
 
 
 def _largest_of_others(K: Array) -> Array:
@@ -320,4 +315,5 @@ def _of_stack(
             left_out[:, J + j] = -np.abs(1.0 - left_out[:, j])
     tails = Tails.fit(left_out, some)
     constant = diagonal.mean(axis=1)
-    return with_total(EvidenceRule(projection, coef, floors, tails, tails, rows, constant), some)
+    rule = EvidenceRule(projection, coef, floors, tails, tails, rows, constant)
+    return rule.with_total(some)

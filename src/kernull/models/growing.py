@@ -252,7 +252,7 @@ def _calibrated(model: KernelModel, rate: float) -> KernelModel:
         assert isinstance(model.kernels, TableKernels)
         weight = system.row_weight
         rule = evidence_of_rows(model.kernels.set, model.rule.projection, weight, model.rule)
-        scores = -rule.of_parts(rule.left_out_parts())
+        scores = -rule.left_out()
         own = None if weight is None or rule.rows is None else weight[rule.rows]
         left_out = LeftOut(scores, weight if rule.rows is None else own)
         leak = leaking_view(model.kernels.set, inverse.n)

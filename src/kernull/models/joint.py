@@ -19,7 +19,6 @@ from kernull.models.evidence import (
     evidence_of_rows,
     left_out_evidence,
     warn_of_views,
-    with_total,
     with_weights,
 )
 from kernull.models.fisher import FisherMethod
@@ -212,7 +211,7 @@ def _evidence(task: TaskKernels, projection: FisherRule, max_rows: int) -> Evide
         if task.table is not None:
             some = slice(None) if rule.rows is None else rule.rows
             own = None if weight is None else weight[some]
-            rule = with_total(with_structure(rule, kernels.set, task.table[some]), own)
+            rule = with_structure(rule, kernels.set, task.table[some]).with_total(own)
         return rule
     stack = kernels.square if isinstance(kernels, GivenKernels) else None
     training = Training(kernels, stack, table=task.table)

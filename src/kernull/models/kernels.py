@@ -239,7 +239,7 @@ class TableRows:
         )
         factors = None
         if settings.normalize != "none":
-            factors = _normalise(stack, settings.normalize, counts, n_reference)
+            factors = normalise(stack, settings.normalize, counts, n_reference)
         kept = n_reference
         if hasattr(stack, "project"):  # new rows will meet the landmarks alone
             # in the order of the rows: those of the reference come last, as among all rows
@@ -266,6 +266,14 @@ class TableRows:
         """Kernels between all rows and the rows of a model."""
         device = None if self.X_on_device is None else self.X_on_device.device
         return kernels.cross(self.table, settings.dtype, device)
+
+    def take(self, rows: Indices) -> TableRows:
+        """Some of the rows, on the host."""
+        return replace(self, table=self.table[rows], X_on_device=None)
+
+    def against(self, rows: Indices, train: Indices) -> Array:
+        """What an estimator fitted on ``train`` scores; of these rows themselves, is fitted on."""
+        return self.table[rows]
 
     def of_kernels(self, kernels: KernelSet) -> TableRows:
         """The views that these kernels kept, and the columns of them."""
@@ -299,7 +307,7 @@ class GivenRows:
         counts = None if weight is None else weight[rows]
         factors = None
         if settings.normalize != "none":
-            factors = _normalise(stack, settings.normalize, counts, 0)
+            factors = normalise(stack, settings.normalize, counts)
         kernels = GivenKernels(
             names=tuple(names_of_kernels(stack)),
             given_scale=given_scale,
@@ -314,11 +322,21 @@ class GivenRows:
         """Kernels between all rows and the rows of a model."""
         return kernels.cross(with_diagonal(self.stack), settings.dtype)
 
+    def take(self, rows: Indices) -> GivenRows:
+        """Some of the rows."""
+        return GivenRows(self.against(rows, rows))
+
+    def against(self, rows: Indices, train: Indices) -> DenseStack:
+        """What an estimator fitted on ``train`` scores; of these rows themselves, is fitted on."""
+        return self.stack[np.ix_(rows, train)]
+
 
 Rows = TableRows | GivenRows
 
 
-def _normalise(stack: Any, normalize: Any, weight: Array | None, n_reference: int) -> Array | None:
+def normalise(
+    stack: Any, normalize: Any, weight: Array | None = None, n_reference: int = 0
+) -> Array | None:
     """Put the kernels of a stack on a common scale; the factors, or None where there are none."""
     exponent = read_normalisation(normalize)
     if exponent == 0.0:

@@ -207,7 +207,7 @@ class KernelModel:
         kept = self.kept_kernels(missing)
         if self.decides_by_evidence:
             rule, parts = self.rule.without(kept), self.left_out
-            scores = -rule.of_parts(rule.left_out_parts())
+            scores = -rule.left_out()
         else:
             parts = self.left_out_contributions
             assert parts is not None
@@ -230,7 +230,7 @@ class KernelModel:
         kept = self.rule.kept if self.rule.kept is not None else slice(None)
         rarity = extrapolated = None
         if self.decides_by_evidence:
-            squared, reference = self.rule.parts(cross), -self.rule.left_out_parts()
+            squared, reference = self.rule.parts(cross), -self.rule.parts_of(self.rule.tails.own)
             E = self.rule.of_parts(squared)
             contributions, scores = -squared, -E
             typical = np.average(reference, axis=0)

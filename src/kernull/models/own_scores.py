@@ -49,8 +49,11 @@ def own_of_view(
     coef = np.stack([projection.coef for projection in own])
     projected = np.empty((n, len(own)))
     rbf = [f for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
-    widths = _widths(view, rbf, weight, groups, fixed=table is None)
     if rbf:
+        fixed: Any = [view.kernels[f].width or 1.0 for f in rbf]
+        widths = np.tile(fixed, (n, 1))
+        if kind != "none":
+            widths = left_out_widths(view.train, fixed, sample_weight=weight, groups=groups)
         projected[:, rbf], nearest2 = left_out_view(distances, widths, [own[f] for f in rbf])
     else:
         nearest2 = np.concatenate([distances.rows(i).min(axis=1) for i in distances.blocks()])
@@ -96,15 +99,6 @@ def own_projection(K: Any, weight: Array | None = None) -> KernelProjection:
     size = float(K.diagonal().mean())
     delta = OWN_DELTA * (size if size > 0 else 1.0)
     return KernelProjection.fit(K, weight, delta)
-
-
-def _widths(
-    view: ScaledView, rbf: list[int], weight: Array, groups: Indices | None, *, fixed: bool
-) -> Array:
-    widths = [view.kernels[f].width or 1.0 for f in rbf]
-    if fixed or not widths or view.scaler.kind == "none":
-        return np.tile(widths, (len(view.train), 1))
-    return left_out_widths(view.train, widths, sample_weight=weight, groups=groups)
 
 
 def plain_left_out(own: KernelProjection, groups: Indices | None = None) -> Array:

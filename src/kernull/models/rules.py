@@ -178,20 +178,16 @@ class EvidenceRule:
         broken column is heard wherever it is.
         """
         J, b = len(self.weights), self.relative_weights()
-        equal = b / np.maximum(self._most_of_view(b), np.finfo(float).tiny)
+        equal = b
+        if self.member is not None:  # over the largest weight in the view of each kernel
+            most = np.full(int(self.member.max()) + 1, np.finfo(float).tiny)
+            np.maximum.at(most, self.member, b)
+            equal = b / most[self.member]
         start, end = np.log(self.tails.n + 1.0) + np.array(BEYOND)
         beyond = np.clip((evidence - start) / (end - start), 0.0, 1.0)
         with np.errstate(over="ignore"):
             squares = ((np.tile(b, 2) + np.tile(equal - b, 2) * beyond) * evidence) ** 2
             return np.asarray(squares[:, :J] + squares[:, J:])
-
-    def _most_of_view(self, b: Array) -> Array | float:
-        """The largest weight in the view of each kernel."""
-        if self.member is None:
-            return 1.0
-        most = np.zeros(int(self.member.max()) + 1)
-        np.maximum.at(most, self.member, b)
-        return np.asarray(most[self.member])
 
     def relative_weights(self) -> Array:
         """What the evidence of each kernel is multiplied by, the largest one: (J,)."""
@@ -206,9 +202,13 @@ class EvidenceRule:
         """From squared evidence of kernels to E."""
         return combine(np.sqrt(parts), np.ones(parts.shape[1]))
 
-    def left_out_parts(self) -> Array:
-        """Squared weighted evidence of the rows that it was learned from, each left out."""
-        return self.parts_of(self.tails.own)
+    def left_out(self) -> Array:
+        """E of the rows that it was learned from, each left out."""
+        return self.of_parts(self.parts_of(self.tails.own))
+
+    def with_total(self, row_weight: Array | None = None) -> EvidenceRule:
+        """The rule with the tail of its left-out E."""
+        return replace(self, total=Tails.fit(-self.left_out(), row_weight))
 
     def rarity(self, combined: Array) -> tuple[Array, Mask]:
         """One in so many normal rows has as much evidence; and where that is extrapolated."""
@@ -216,8 +216,7 @@ class EvidenceRule:
 
     def without(self, kept: Mask, typical: Any = None) -> EvidenceRule:
         """The rule over some kernels."""
-        rule = replace(self, kept=kept)
-        return replace(rule, total=Tails.fit(-rule.of_parts(rule.left_out_parts())))
+        return replace(self, kept=kept).with_total()
 
 
 def check_score_type(score_type: Any, choices: tuple[str, ...]) -> None:

@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from kernull._typing import Array, Indices
+from kernull._typing import Indices
 from kernull.calibration import LeftOut, leaking_view, left_out_projections, warn_of_leak
 from kernull.calibration.sampled import SAMPLE_ROWS
 from kernull.models.evidence import EvidenceMethod, evidence_of_landmarks
 from kernull.models.fisher import FisherMethod
-from kernull.models.kernels import Settings, TableKernels, TableRows
+from kernull.models.kernels import Settings, TableKernels, TableRows, normalise
 from kernull.models.model import Certificate, KernelModel, RidgeSystem, calibrate
 from kernull.models.rules import FisherRule
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
-from kernull.stacks import KernelSet, choose_landmarks
+from kernull.stacks import choose_landmarks
 from kernull.stacks.features import FeatureGram, Features
-from kernull.stacks.normalise import normalising_factors, read_normalisation
 from kernull.stacks.planner import check_stream_memory
 from kernull.stacks.sources import Source, sample_rows
 
@@ -48,7 +47,8 @@ def stream(
     kernels = fitted.take(choose_landmarks(fitted, settings.landmarks))
     gram = FeatureGram(Features(kernels)).add(rows.blocks())
     stack, target = gram.reduce()
-    factors = _factors(fitted, settings)
+    some = np.random.default_rng(2).permutation(fitted.n)[:NORMALISING_ROWS]
+    factors = normalise(fitted.take(some).stack(), settings.normalize)
     if factors is not None:
         stack.scale = stack.scale * factors
     ridge = method.delta * n
@@ -64,7 +64,7 @@ def stream(
     scores = rule.projection_to_score(left_out_projections(inverse, a))
     if isinstance(method, EvidenceMethod):
         rule = evidence_of_landmarks(kernels, rule, pilot)
-        scores = -rule.of_parts(rule.left_out_parts())
+        scores = -rule.left_out()
     return KernelModel(
         TableKernels(kernels, factors),
         rule,
@@ -73,12 +73,3 @@ def stream(
         system=RidgeSystem(float(method.p), method.delta, ridge),
         n_given=n,
     )
-
-
-def _factors(kernels: KernelSet, settings: Settings) -> Array | None:
-    """Factors of the normalisation, from some rows of the pilot."""
-    exponent = read_normalisation(settings.normalize)
-    if exponent == 0.0:
-        return None
-    rows = np.random.default_rng(2).permutation(kernels.n)[:NORMALISING_ROWS]
-    return normalising_factors(kernels.take(rows).stack(), exponent)

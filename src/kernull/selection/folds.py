@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from kernull._quiet import silenced
-from kernull._typing import Array, Indices, Mask
+from kernull._typing import Array, Indices
 from kernull.errors import ConstantViewWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
-from kernull.estimators.inputs import read_decision, read_table
+from kernull.estimators.inputs import read_decision
 from kernull.models import FisherRule, GivenRows, KernelModel, TableRows
 from kernull.models.evidence import EvidenceMethod
 from kernull.models.grid import at_grid_point, evidence_on_grid, left_out_at, scores_by_evidence
@@ -22,50 +21,6 @@ from kernull.models.kernels import Training
 from kernull.models.rules import EvidenceRule
 from kernull.paths import Path, shared_path
 from kernull.selection.criteria import Criterion, FoldView
-from kernull.stacks.given import read_precomputed
-from kernull.views import resolve_views
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows given to fit: a table of numbers, or a stack of kernels between them."""
-
-    table: Array | None
-    stack: Any  # of kernels, where these were given
-    views: Any
-    """Views by column position, since folds are cut from a plain array."""
-
-    @classmethod
-    def read(cls, search: Any, X: Any) -> Rows:
-        """Check what a search was given and note its features."""
-        if search._pairwise:
-            stack = read_precomputed(X)
-            search.n_features_in_ = stack.n
-            return cls(None, stack, search.views)
-        table = read_table(search, X, reset=True)
-        names = getattr(search, "feature_names_in_", None)
-        return cls(table, None, resolve_views(search.views, table.shape[1], names))
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.stack.n) if self.table is None else len(self.table)
-
-    def to_learn(self, rows: Indices) -> TableRows | GivenRows:
-        """The same for `kernull.models.learn`."""
-        if self.table is None:
-            return GivenRows(self.stack[np.ix_(rows, rows)])
-        return TableRows(self.table[rows], self.views)
-
-    def against(self, rows: Indices, train: Indices) -> Any:
-        """What an estimator fitted on ``train`` scores; of these rows themselves, is fitted on."""
-        return self.stack[np.ix_(rows, train)] if self.table is None else self.table[rows]
-
-    def original(self, X: Any, mask: Mask) -> Any:
-        """Some rows of what the user gave, with their column names."""
-        rows = np.flatnonzero(mask)
-        named = self.table is not None and hasattr(X, "columns")
-        return _safe_indexing(X, rows) if named else self.against(rows, rows)
 
 
 @dataclass(frozen=True)
@@ -84,13 +39,15 @@ class FoldTask:
     n_features: int
 
 
-def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, Array]:
+def evaluate(
+    task: FoldTask, rows: TableRows | GivenRows, criterion: Criterion
+) -> tuple[Array, Array]:
     """Statistics (P, D, k) of every model by the criterion, and their certified gaps (P, D)."""
     model = task.estimator
     settings, method = model.learning_settings(), read_decision(model)
     # The final fit says which views are constant; folds would repeat it over and over.
     with silenced(ConstantViewWarning):
-        training = rows.to_learn(task.train).training(None, slice(None), settings)
+        training = rows.take(task.train).training(None, slice(None), settings)
     kernels, stack = training.kernels, training.stack
     if task.leave_one_out and not hasattr(stack, "combine"):
         raise MissingCapabilityError(
@@ -130,7 +87,7 @@ def evaluate(task: FoldTask, rows: Rows, criterion: Criterion) -> tuple[Array, A
         held_out=grid.left_out() if task.leave_one_out else judge(targets),
         outliers=judge(outliers),
         training=grid.of_training(),
-        train_rows=None if rows.table is None else rows.table[task.train],
+        train_rows=rows.table[task.train] if isinstance(rows, TableRows) else None,
         score_rows=score,
         seed=task.seed,
         models=None if task.leave_one_out else models,

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array, Indices, Mask
@@ -17,9 +17,10 @@ from kernull.errors import EdgeOfGridWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
 from kernull.estimators.base import KernelEstimator
 from kernull.estimators.parameters import documented, parameters
+from kernull.models import GivenRows, TableRows
 from kernull.paths.grids import DELTAS, PS, WIDTHS, read_deltas, read_norms, read_widths
 from kernull.selection.criteria import read_scoring
-from kernull.selection.folds import FoldTask, Rows, evaluate
+from kernull.selection.folds import FoldTask, evaluate
 from kernull.selection.results import best_index, edges, results_table
 from kernull.selection.splitters import one_class_splits, read_labels
 from kernull.stacks.given import read_precomputed
@@ -159,7 +160,7 @@ class MultiKernelFisherNullCV(KernelEstimator):
         self.widths_ = (np.nan,) if self._pairwise else read_widths(self.widths)
         model = self._model(self.widths_[0], self.views)
         model.learning_method()  # refused now, if ever
-        rows = Rows.read(self, X)
+        rows = self._rows(X)
         labels = read_labels(y, rows.n)
         self.scoring_, criterion = read_scoring(self.scoring, has_outliers=bool((labels < 0).any()))
         if criterion.needs_table and self._pairwise:
@@ -176,9 +177,10 @@ class MultiKernelFisherNullCV(KernelEstimator):
         splits = self._splits(labels, criterion.needs_outliers)
         self.n_splits_ = len(splits)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(splits))
+        views = rows.views if isinstance(rows, TableRows) else None  # by position, as folds are cut
         grid = (self.ps_, self.deltas_, self.tol, self._leave_one_out, self.n_features_in_)
         tasks = [
-            FoldTask(self._model(width, rows.views), train, test, labels, int(seed), *grid)
+            FoldTask(self._model(width, views), train, test, labels, int(seed), *grid)
             for width in self.widths_
             for (train, test), seed in zip(splits, seeds, strict=True)
         ]
@@ -188,9 +190,10 @@ class MultiKernelFisherNullCV(KernelEstimator):
         scores = np.stack([criterion.finish(list(part)) for part in by_width], axis=1)
         self._set_results(scores, np.stack(gaps).reshape(shape).max(axis=1))
         best = self._model(self.best_params_["widths"], self.views, refit=True)
-        self.best_estimator_ = best.fit(rows.original(X, labels == 1))
-        self.target_rows_ = np.flatnonzero(labels == 1)
-        self.n_rows_ = len(labels)
+        self.target_rows_, self.n_rows_ = np.flatnonzero(labels == 1), len(labels)
+        named = isinstance(rows, TableRows) and hasattr(X, "columns")
+        targets = rows.against(self.target_rows_, self.target_rows_)
+        self.best_estimator_ = best.fit(_safe_indexing(X, self.target_rows_) if named else targets)
         return self
 
     def _set_results(self, scores: Array, gaps: Array) -> None:
@@ -224,7 +227,9 @@ class MultiKernelFisherNullCV(KernelEstimator):
             self.cv, labels, need_outliers=need_outliers, random_state=self.random_state
         )
 
-    def _run(self, tasks: list[FoldTask], rows: Rows, criterion: Any) -> Iterator[Any]:
+    def _run(
+        self, tasks: list[FoldTask], rows: TableRows | GivenRows, criterion: Any
+    ) -> Iterator[Any]:
         parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
         results = parallel(delayed(evaluate)(task, rows, criterion) for task in tasks)
         if not self.verbose:
