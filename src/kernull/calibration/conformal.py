@@ -17,7 +17,7 @@ SLACK = 1e-12
 #: What a row that scores as a calibration row does lies above it, in ranks: it is not below it.
 EDGE = 1e-6
 #: Where numbers between two others are looked at together.
-PARTS = np.arange(1, 64) / 64
+PARTS, NEARER = np.arange(1, 64) / 64, 0.5 ** np.arange(7, 40)
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,19 @@ class Calibration:
         # p-values interpolate: the lowest number whose p-value is above the rate, found among the
         # floating-point numbers themselves, so that flags and p-values agree on every score there
         # is (a rate such as 3/10, which is no binary number, up to its rounding).
-        low, high = beyond, float(self.scores[after])
-        while True:  # many at a time: a call takes as long for sixty numbers as for one
-            between = low + (high - low) * PARTS
+        low, high, parts = beyond, float(self.scores[after]), PARTS
+        while True:  # many at a time: a call takes as long for a hundred numbers as for one
+            between = low + (high - low) * parts
             between = between[(between > low) & (between < high)]
             if not len(between):
                 return high, float(rate)
-            first = int(np.searchsorted(self.p_values(between) > limit, True))
-            low, high = np.concatenate([[low], between, [high]])[first : first + 2].tolist()
+            ends = np.concatenate([[low], between, [high]])
+            p = self.p_values(ends)
+            first = int(np.searchsorted(p[1:-1] > limit, True))
+            (low, high), (less, more) = ends[first : first + 2].tolist(), p[first : first + 2]
+            # P-values grow evenly from one calibration score to the next, but for the jump there.
+            likely = (limit - less) / (more - less)
+            parts = np.sort(np.concatenate([PARTS, likely + NEARER, likely - NEARER]))
 
     def is_threshold(self, threshold: float, rate: float) -> bool:
         """Whether `threshold` gives this threshold for the rate: two p-values tell, mostly."""

@@ -16,8 +16,8 @@ from kernull.views.quantile import OUTER, Ranks, ranked_columns
 from kernull.views.scaling import ROUNDING, unseen_step
 
 #: Entries (rows x rows x columns) up to which others' ranks are shifted one by one.
-EXACT_CELLS = 5 * 10**6
-EXACT_CELLS_WEIGHTED = 2 * 10**6
+EXACT_CELLS = 10**6
+EXACT_CELLS_WEIGHTED = 5 * 10**5
 
 Rows = Callable[[Indices], Array]
 
@@ -28,22 +28,24 @@ def quantile_rows(X: Array, weight: Array) -> Rows:
     weighted = bool((weight != weight[0]).any())
     if n * n * d > (EXACT_CELLS_WEIGHTED if weighted else EXACT_CELLS):
         return _near_rows(X, weight)
-    U, Y, up, down = (np.empty(X.shape) for _ in range(4))
+    columns, (U, above, below) = np.ascontiguousarray(X.T), np.empty((3, d, n))
     W, score = float(weight.sum()), _Scores(weight)
-    for columns, ranks in ranked_columns(X, None if score.unit else weight):
-        found = _scores_without(ranks, weight, W, score)
-        for out, entries in zip((U, Y, up, down), found, strict=True):
-            out[:, columns] = ranks.of_rows(entries).T
+    for some, ranks in ranked_columns(X, None if score.unit else weight):
+        without, Y, up, down = _scores_without(ranks, weight, W, score)
+        for out, entries in ((U, without), (above, Y + up), (below, Y - down)):
+            out[some] = ranks.of_rows(entries)
 
     def rows(index: Indices) -> Array:
         out = np.zeros((len(index), n))
-        for c in range(d):
-            x, y = X[index, c][:, None], X[:, c]
+        for c, y in enumerate(columns):
+            x = y[index][:, None]
             if weighted:
                 scores = _moved_scores(y, weight, x, weight[index][:, None])
             else:
-                scores = np.where(x > y, Y[:, c] + up[:, c], Y[:, c] - down[:, c])
-            out += np.where(x == y, 0.0, U[index, c][:, None] - scores) ** 2
+                scores = np.where(x > y, above[c], below[c])
+            scores -= U[c, index][:, None]
+            scores[x == y] = 0.0
+            out += np.square(scores, out=scores)
         return out
 
     return rows
