@@ -29,22 +29,11 @@ from kernull._typing import Array, Indices
 KernelFunction = Callable[[Array, Array], Array]
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """One kernel family: the metric its width is measured in, if any, and its defaults."""
-
-    metric: str | None = None
-    defaults: dict[str, float] = field(default_factory=dict)
-
-
-#: The families known by name.
-KERNELS: dict[str, _Kind] = {
-    "rbf": _Kind(metric="euclidean"),
-    "laplacian": _Kind(metric="manhattan"),
-    "linear": _Kind(),
-    "polynomial": _Kind(defaults={"degree": 3.0, "coef0": 1.0}),
-    "cosine": _Kind(),
-}
+#: The families known by name, each with the metric that its width is measured in, if any.
+KERNELS: dict[str, str | None] = {
+    "rbf": "euclidean", "laplacian": "manhattan", "linear": None, "polynomial": None,
+    "cosine": None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,12 +58,12 @@ class KernelSpec:
         """
         if self.function is not None:
             return [FittedKernel(self.kind, function=self.function)]
-        metric = KERNELS[self.kind].metric
-        if metric is None:
-            params = dict(KERNELS[self.kind].defaults)
-            if self.kind == "polynomial":
-                params["gamma"] = 1.0 / X.shape[1]
+        if self.kind == "polynomial":
+            params = {"degree": 3.0, "coef0": 1.0, "gamma": 1.0 / X.shape[1]}
             return [FittedKernel(self.kind, params=params)]
+        metric = KERNELS[self.kind]
+        if metric is None:
+            return [FittedKernel(self.kind)]
         # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
         blocks = None if distances_out is None else distances_out.setdefault(metric, [])
         blocks = None if blocks else blocks  # another kernel of this metric was here before
@@ -115,7 +104,7 @@ class FittedKernel:
     @property
     def metric(self) -> str | None:
         """Metric of the distance that this kernel is a function of, if it is one."""
-        return KERNELS[self.kind].metric if self.kind in KERNELS else None
+        return KERNELS.get(self.kind)
 
     @property
     def label(self) -> str:
@@ -305,15 +294,8 @@ def squared_blocks(X: Array) -> Callable[..., Array]:
     half of all products serve for the whole.
     """
     if X.shape[1] > len(X):
-        whole = _all_squared(X)
-
-        def part(rows: Any, rest: slice, out: Array | None = None) -> Array:
-            if out is None:
-                return np.array(whole[rows, rest])
-            out[...] = whole[rows, rest]
-            return out
-
-        return part
+        whole = euclidean_distances(X, squared=True)
+        return lambda rows, rest, out=None: np.positive(whole[rows, rest], out=out)  # a copy
     squares, ones = np.einsum("ij,ij->i", X, X), np.ones(len(X))
     left = np.column_stack([-2.0 * X, squares, ones])
     right = np.column_stack([X, ones, squares])
@@ -323,17 +305,6 @@ def squared_blocks(X: Array) -> Callable[..., Array]:
         return np.asarray(np.maximum(out, 0.0, out=out))
 
     return block
-
-
-def _all_squared(X: Array) -> Array:
-    """Squared distances between all rows, in O(n^2 d / 2)."""
-    G = X @ X.T  # BLAS sees that one is the other's transpose
-    own = np.diagonal(G).copy()
-    G *= -2.0
-    G += own[:, None]
-    G += own
-    np.fill_diagonal(G, 0.0)
-    return np.asarray(np.maximum(G, 0.0, out=G))
 
 
 def neighbour_distance(
