@@ -1,15 +1,15 @@
-"""Columns of a table by name, and what to say of those that cannot be read as numbers."""
+"""Columns of a table: which ones a view has, and what to say of those that are no numbers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
-from kernull._typing import Array
+from kernull._typing import Array, Indices
 
 #: Columns that a message names at most.
 SHOWN = 8
@@ -132,3 +132,64 @@ def join_views(arrays: Mapping[str, Any]) -> tuple[Array, dict[str, list[int]]]:
         start += block.shape[1]
         blocks.append(block)
     return np.hstack(blocks), views
+
+
+def columns_of_view(view: str, columns: Any, n_features: int, names: list[str] | None) -> Indices:
+    """Positions of a view's columns, given as positions, names, a mask or a slice."""
+    if isinstance(columns, slice):
+        columns = _slice(view, columns, n_features, names)
+        picked = np.arange(n_features)[columns]
+    else:
+        is_one = isinstance(columns, str) or not isinstance(columns, Iterable)
+        items = [columns] if is_one else list(columns)
+        if items and all(isinstance(item, bool | np.bool_) for item in items):
+            if len(items) != n_features:
+                raise ValueError(
+                    f"views[{view!r}]: a mask of {len(items)} entries for {n_features} columns."
+                )
+            picked = np.flatnonzero(items)
+        else:
+            picked = np.array([_position(view, i, n_features, names) for i in items], dtype=np.intp)
+    if len(picked) == 0:
+        raise ValueError(f"views[{view!r}]: selects no column.")
+    if len(np.unique(picked)) != len(picked):
+        raise ValueError(f"views[{view!r}]: names a column twice: {columns!r}.")
+    return np.asarray(picked, dtype=np.intp)
+
+
+def _position(view: str, item: Any, n_features: int, names: list[str] | None) -> int:
+    if isinstance(item, str):
+        if names is None:
+            raise ValueError(
+                f"views[{view!r}]: names the column {item!r}, but the table has no column names; "
+                "pass a pandas or polars table, or give positions."
+            )
+        if item not in names:
+            raise ValueError(f"views[{view!r}]: no column {item!r}; the table has {names}.")
+        return names.index(item)
+    if isinstance(item, int | np.integer) and not isinstance(item, bool):
+        if not -n_features <= item < n_features:
+            raise ValueError(
+                f"views[{view!r}]: column {item} is out of range for {n_features} columns."
+            )
+        return int(item) % n_features
+    raise ValueError(
+        f"views[{view!r}]: got {item!r} as a column; expected a position, a name or a slice."
+    )
+
+
+def _slice(view: str, columns: slice, n_features: int, names: list[str] | None) -> slice:
+    """A slice by position, within the columns; one by name includes its end, as in pandas.
+
+    Python cuts slices that reach beyond the columns short; here that is a mistake.
+    """
+    first, last = columns.start, columns.stop
+    if isinstance(first, str) or isinstance(last, str):
+        first = None if first is None else _position(view, first, n_features, names)
+        last = None if last is None else _position(view, last, n_features, names) + 1
+    if any(end is not None and not -n_features <= end <= n_features for end in (first, last)):
+        raise ValueError(
+            f"views[{view!r}]: {slice(first, last, columns.step)!r} reaches beyond the "
+            f"{n_features} columns of the table."
+        )
+    return slice(first, last, columns.step)

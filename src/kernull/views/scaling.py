@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernull._typing import Array, Indices, Mask
+from kernull.views.columns import columns_of_view
 from kernull.views.quantile import Knots, from_scores, scores_of_knots, step_of_scores, to_scores
 
 #: The scalings known by name.
@@ -383,7 +384,7 @@ def resolve_views(
     if not views:
         raise ValueError("views: got an empty mapping; expected at least one view.")
     found = {
-        str(name): _columns(str(name), columns, n_features, names)
+        str(name): columns_of_view(str(name), columns, n_features, names)
         for name, columns in views.items()
     }
     if len(found) < len(views):
@@ -392,67 +393,3 @@ def resolve_views(
             "names that differ."
         )
     return found
-
-
-def _columns(view: str, columns: Any, n_features: int, names: list[str] | None) -> Indices:
-    if isinstance(columns, slice):
-        if isinstance(columns.start, str) or isinstance(columns.stop, str):
-            columns = _named_slice(view, columns, names)
-        _check_ends(view, columns, n_features)
-        picked = np.arange(n_features)[columns]
-    else:
-        is_one = isinstance(columns, str) or not isinstance(columns, Iterable)
-        items = [columns] if is_one else list(columns)
-        if items and all(isinstance(item, bool | np.bool_) for item in items):
-            if len(items) != n_features:
-                raise ValueError(
-                    f"views[{view!r}]: a mask of {len(items)} entries for {n_features} columns."
-                )
-            picked = np.flatnonzero(items)
-        else:
-            picked = np.array([_position(view, i, n_features, names) for i in items], dtype=np.intp)
-    if len(picked) == 0:
-        raise ValueError(f"views[{view!r}]: selects no column.")
-    if len(np.unique(picked)) != len(picked):
-        raise ValueError(f"views[{view!r}]: names a column twice: {columns!r}.")
-    return np.asarray(picked, dtype=np.intp)
-
-
-def _position(view: str, item: Any, n_features: int, names: list[str] | None) -> int:
-    if isinstance(item, str):
-        if names is None:
-            raise ValueError(
-                f"views[{view!r}]: names the column {item!r}, but the table has no column names; "
-                "pass a pandas or polars table, or give positions."
-            )
-        if item not in names:
-            raise ValueError(f"views[{view!r}]: no column {item!r}; the table has {names}.")
-        return names.index(item)
-    if isinstance(item, int | np.integer) and not isinstance(item, bool):
-        if not -n_features <= item < n_features:
-            raise ValueError(
-                f"views[{view!r}]: column {item} is out of range for {n_features} columns."
-            )
-        return int(item) % n_features
-    raise ValueError(
-        f"views[{view!r}]: got {item!r} as a column; expected a position, a name or a slice."
-    )
-
-
-def _check_ends(view: str, columns: slice, n_features: int) -> None:
-    """Python cuts slices that reach beyond the columns short; here that is a mistake."""
-    for end in (columns.start, columns.stop):
-        if end is not None and not -n_features <= end <= n_features:
-            raise ValueError(
-                f"views[{view!r}]: {columns!r} reaches beyond the {n_features} columns of the "
-                "table."
-            )
-
-
-def _named_slice(view: str, columns: slice, names: list[str] | None) -> slice:
-    """Slices by name include their end, as in pandas."""
-    ends = (columns.start, columns.stop)
-    first, last = (
-        None if end is None else _position(view, end, len(names or ()), names) for end in ends
-    )
-    return slice(first, None if last is None else last + 1, columns.step)
