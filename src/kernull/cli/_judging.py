@@ -117,8 +117,39 @@ def extra_names(fitted: Fitted) -> list[str]:
     return ["rarity", *(f"evidence_{name}" for name in fitted.view_names)]
 
 
-def judge(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
-    """Judge rows, with the most suspect view where asked for, evaluating the kernels once."""
+class Judging:
+    """Judges the rows of a table, chunk by chunk, and tells what only all of them show."""
+
+    def __init__(self, fitted: Fitted, quiet: bool) -> None:
+        self.fitted, self.quiet = fitted, quiet
+        self.rows, self.learned = 0, True
+        self.idle: Sequence[str] = fitted.empty  # texts of --empty that no cell had so far
+
+    def see(self, rows: Table, reasons: bool = False) -> Judged:
+        """Judge some rows, with the most suspect view where asked for; say what is unreadable."""
+        self.idle = rows.without(self.idle)
+        judged = _judged(self.fitted, self.fitted.emptied(rows), reasons)
+        judged.tell_unreadable(self.quiet)
+        self.rows += len(rows)
+        self.learned = self.learned and judged.learned
+        return judged
+
+    def tell_at_end(self) -> None:
+        """Warn of texts of ``--empty`` in no cell, and of rows that were learned from.
+
+        None of these is flagged, which ``predict`` says as well.
+        """
+        if self.idle:
+            said = listed(sorted(set(self.idle)))
+            warnings.warn(f"--empty: no cell is {said}.", stacklevel=2)
+        if self.learned and self.rows == self.fitted.model.bank_.n:
+            from kernull.calibration import left_out_warnings
+
+            left_out_warnings.tell_training_rows()
+
+
+def _judged(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
+    """Judge rows, evaluating the kernels once."""
     reading = fitted.read(rows)
     n = len(reading.X)
     scores, p_values = np.full(n, np.nan), np.full(n, np.nan)
@@ -164,19 +195,6 @@ def _judge(
     return scores, p_values, labels == -1, top
 
 
-def tell_at_end(fitted: Fitted, rows: int, learned: bool) -> None:
-    """Warn of texts of ``--empty`` in no cell, and of rows that were learned from.
-
-    None of these is flagged, which ``predict`` says as well.
-    """
-    if fitted.idle:
-        warnings.warn(f"--empty: no cell is {listed(sorted(fitted.idle))}.", stacklevel=2)
-    if learned and rows == fitted.model.bank_.n:
-        from kernull.calibration import left_out_warnings
-
-        left_out_warnings.tell_training_rows()
-
-
 #: Rows that are explained where nothing else is said.
 TOP = 5
 
@@ -197,26 +215,25 @@ class Explainer:
 
     def __init__(
         self,
-        fitted: Fitted,
+        judging: Judging,
         wanted: Sequence[str],
         names: str | None,
         flagged: bool,
         top: int | None,
     ) -> None:
-        self.fitted, self.names, self.flagged = fitted, names, flagged
+        self.judging, self.names, self.flagged = judging, names, flagged
         self.wanted = list(dict.fromkeys(wanted))
         if names is None:
             for text in self.wanted:
                 if not text.isdecimal() or int(text) < 1:
                     raise UsageError(f"--row: got {text!r}; expected a number from 1.")
         self.top = top or (None if flagged or wanted else TOP)
-        self.rows, self.learned = 0, True
         self._found: list[dict[str, Any]] = []
 
     def see(self, rows: Table) -> Judged:
         """Look at some rows; what was found of them all."""
-        names = row_names(rows, self.names)
-        judged = judge(self.fitted, rows, reasons=False)
+        judged = self.judging.see(rows)
+        names = row_names(judged.rows, self.names)
         order = np.argsort(judged.scores, kind="stable")
         if self.wanted:
             asked = set(self.wanted)
@@ -224,7 +241,7 @@ class Explainer:
         if self.flagged:
             order = order[judged.flagged[order]]
         order = order[: self.top]
-        records = self._explained(judged, order) if len(order) else {}
+        records = _records(judged, order) if len(order) else {}
         for i in order.tolist():
             place = {"row": rows.start + i + 1, "name": names[i]}
             self._found.append({**place, **records[i]})
@@ -232,8 +249,6 @@ class Explainer:
             scores = [record["score"] for record in self._found]
             lowest = np.argsort(np.nan_to_num(scores, nan=-np.inf), kind="stable")[: self.top]
             self._found = [self._found[k] for k in lowest]
-        self.rows += len(rows)
-        self.learned = self.learned and judged.learned
         return judged
 
     def found(self, label: str) -> list[dict[str, Any]]:
@@ -241,36 +256,39 @@ class Explainer:
         there = {record["name"] for record in self._found}
         lost = [text for text in self.wanted if text not in there]
         if lost and not self.flagged:
-            had = f"has {self.rows} rows" if self.names is None else f"has no such {self.names}"
+            rows = self.judging.rows
+            had = f"has {rows} rows" if self.names is None else f"has no such {self.names}"
             raise UsageError(f"--row: got {lost[0]}; {label} {had}.")
         return self._found
 
-    def _explained(self, judged: Judged, order: Indices) -> dict[int, dict[str, Any]]:
-        """What there is to say of some rows, by position."""
-        model, reading = self.fitted.model, judged.reading
-        notes = {i: judged.note(i, reasons=False) for i in order.tolist()}  # columns have them
-        none = {"score": math.nan, "p_value": math.nan, "flagged": True, "views": []}
-        out: dict[int, dict[str, Any]] = {
-            i: {"remarks": "", **none, "words": f"flagged, {said}.", "columns": []}
-            for i, said in notes.items()
-            if judged.lost[i]
-        }
-        for index, missing in judged.parts(order):
-            why = model.explain(reading.X[index], missing_views=missing or None)
-            why = why.flagged_by_rule(reading.by_rule[index])
-            columns = self._columns(judged, index, missing)
-            for k, i in enumerate(index.tolist()):
-                out[i] = {"remarks": notes[i], **_explained(why, k), "columns": columns[k]}
-        return out
 
-    def _columns(self, judged: Judged, index: Indices, missing: list[str]) -> list[Any]:
-        if self.fitted.table is None:
-            return [[] for _ in index]
-        from kernull.inspection import table_reasons
+def _records(judged: Judged, order: Indices) -> dict[int, dict[str, Any]]:
+    """What there is to say of some rows, by position."""
+    model, reading = judged.fitted.model, judged.reading
+    notes = {i: judged.note(i, reasons=False) for i in order.tolist()}  # columns have them
+    none = {"score": math.nan, "p_value": math.nan, "flagged": True, "views": []}
+    out: dict[int, dict[str, Any]] = {
+        i: {"remarks": "", **none, "words": f"flagged, {said}.", "columns": []}
+        for i, said in notes.items()
+        if judged.lost[i]
+    }
+    for index, missing in judged.parts(order):
+        why = model.explain(reading.X[index], missing_views=missing or None)
+        why = why.flagged_by_rule(reading.by_rule[index])
+        columns = _columns(judged, index, missing)
+        for k, i in enumerate(index.tolist()):
+            out[i] = {"remarks": notes[i], **_explained(why, k), "columns": columns[k]}
+    return out
 
-        how = (self.fitted.model, self.fitted.table, judged.reading, judged.rows)
-        found = table_reasons(*how, index.tolist(), missing_views=missing)
-        return [[reason.record() for reason in reasons] for reasons in found]
+
+def _columns(judged: Judged, index: Indices, missing: list[str]) -> list[Any]:
+    if judged.fitted.table is None:
+        return [[] for _ in index]
+    from kernull.inspection import table_reasons
+
+    how = (judged.fitted.model, judged.fitted.table, judged.reading, judged.rows)
+    found = table_reasons(*how, index.tolist(), missing_views=missing)
+    return [[reason.record() for reason in reasons] for reasons in found]
 
 
 def _explained(why: Any, i: int) -> dict[str, Any]:

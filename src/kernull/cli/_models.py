@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
@@ -177,8 +177,8 @@ class Fitted:
     dropped: tuple[str, ...] = ()
     #: Whether a cell that cannot be used is an error; else its row is not judged.
     strict: bool = False
-    #: Texts of --empty that no cell had so far.
-    idle: set[str] = field(default_factory=set)
+    #: Texts of --empty, which are among those of the table.
+    empty: tuple[str, ...] = ()
 
     def for_source(self, source: Source, drop: Sequence[str]) -> Fitted:
         """The same for the columns of one table, or an error that names what is lacking.
@@ -215,9 +215,8 @@ class Fitted:
         gone = {n for ns in views.values() for n in ns if n not in kept} | set(self.dropped)
         return [name for name in names if name in gone]
 
-    def see(self, rows: Table) -> Table:
+    def emptied(self, rows: Table) -> Table:
         """Rows with everything empty that the model takes for empty."""
-        self.idle.intersection_update(rows.without(sorted(self.idle)))
         return rows if self.table is None else rows.emptied(tuple(self.table.empty))
 
     @property
@@ -321,7 +320,8 @@ def load_fitted(path: str, gaps: Gaps | None = None, missing_views: Sequence[str
     if empty and table is not None:
         table.empty = (*table.empty, *empty)
     strict = (missing if table is None else table.missing) == "error"
-    fitted = Fitted(model, table, tuple(missing_views), strict=strict, idle=set(empty or ()))
+    said = tuple(empty or ())
+    fitted = Fitted(model, table, tuple(missing_views), strict=strict, empty=said)
     unknown = [name for name in missing_views if name not in fitted.view_names]
     if unknown:
         raise UsageError(

@@ -13,7 +13,7 @@ from kernull._typing import Array, Mask
 from kernull._whole import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, print_json, progress, stdout
-from kernull.cli._judging import Explainer, extra_names, judge, tell_at_end
+from kernull.cli._judging import Explainer, Judging, extra_names
 from kernull.cli._models import check_labels, labels, open_rows
 from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
 from kernull.cli._settings import check_column, matching
@@ -62,13 +62,13 @@ def score(
             f"--keep: the output has a column {taken[0]!r} of its own; rename that of the table."
         )
     names = ["row", *kept, *own]
-    rows = flagged = noted = unjudged = 0
-    learned = True
+    flagged = noted = unjudged = 0
+    judging = Judging(fitted, quiet)
     with progress(quiet) as bar, row_writer(out, names, json, leave_formulas) as writer:
         task = bar.add_task("Scoring", total=source.size)
         for raw, done in source.chunks():
-            chunk = fitted.see(raw)
-            judged = judge(fitted, chunk, explained)
+            judged = judging.see(raw, explained)
+            chunk = judged.rows
             numbers = range(chunk.start + 1, chunk.start + len(chunk) + 1)
             copied = [chunk.text(name) for name in kept]
             top = [judged.top_view] if explained else []
@@ -76,11 +76,10 @@ def score(
             judgement = [judged.scores, judged.p_values, flags, *found, *top, judged.notes]
             writer.write([numbers, *copied, *judgement])
             lost = int(judged.lost.sum())
-            rows, flagged = rows + len(chunk), flagged + int(flags.sum())
-            noted, unjudged = noted + sum(map(bool, judged.notes)) - lost, unjudged + lost
-            learned = learned and judged.learned
-            judged.tell_unreadable(quiet)
-            bar.update(task, completed=done, description=f"Scoring, {rows:,} rows")
+            flagged, unjudged = flagged + int(flags.sum()), unjudged + lost
+            noted += sum(map(bool, judged.notes)) - lost
+            bar.update(task, completed=done, description=f"Scoring, {judging.rows:,} rows")
+    rows = judging.rows
     if json and out != "-":
         counts = {"rows": rows, "flagged": flagged, "not_judged": unjudged, "noted": noted}
         print_json({**counts, "out": out})
@@ -90,7 +89,7 @@ def score(
         not_judged = f", {unjudged:,} of them not judged" if unjudged else ""
         share = f"{flagged / rows:.1%}"
         note(f"{flagged:,} of {rows:,} rows flagged ({share}){not_judged}.{more}{place}", quiet)
-    tell_at_end(fitted, rows, learned)
+    judging.tell_at_end()
 
 
 def explain(
@@ -119,14 +118,15 @@ def explain(
     fitted, source = open_rows(model, data, how, quiet)
     if names is not None:
         check_column(names, source.names, source.label, "--id")
-    explainer = Explainer(fitted, row or [], names, flagged, top)
+    judging = Judging(fitted, quiet)
+    explainer = Explainer(judging, row or [], names, flagged, top)
     with progress(quiet) as bar:
         task = bar.add_task("Explaining", total=source.size)
         for chunk, done in source.chunks():
-            explainer.see(fitted.see(chunk)).tell_unreadable(quiet)
+            explainer.see(chunk)
             bar.update(task, completed=done)
     found = explainer.found(source.label)
-    tell_at_end(fitted, explainer.rows, explainer.learned)
+    judging.tell_at_end()
     if json:
         print_json(finite(found))
         return
@@ -170,10 +170,10 @@ def report(
         bar.add_task("Writing the report", total=None)
         from kernull.report import Judgement, render_report
 
-        chunk = fitted.see(source.read())
-        judged = judge(fitted, chunk, reasons=False)
-        judged.tell_unreadable(quiet)
-        tell_at_end(fitted, len(chunk), judged.learned)
+        judging = Judging(fitted, quiet)
+        judged = judging.see(source.read())
+        judging.tell_at_end()
+        chunk = judged.rows
         # A row without a score that could be judged: its values are too large, which is told.
         overflow = (~np.isfinite(judged.scores) & ~judged.lost).any()
         found = Judgement(
@@ -219,11 +219,10 @@ def evaluate(
     fitted, source = open_rows(model, data, how, quiet)
     with progress(quiet) as bar:
         task = bar.add_task("Judging", total=source.size)
-        rows = fitted.see(source.read())
-        y = labels(rows, label, normal)
-        judged = judge(fitted, rows, reasons=False)
-        judged.tell_unreadable(quiet)
-        tell_at_end(fitted, len(rows), judged.learned)
+        rows, judging = source.read(), Judging(fitted, quiet)
+        y = labels(fitted.emptied(rows), label, normal)
+        judged = judging.see(rows)
+        judging.tell_at_end()
         bar.update(task, completed=source.size)
     if len(set(y.tolist())) < 2:
         raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, print_json, progress, stdout
-from kernull.cli._judging import judge
+from kernull.cli._judging import Judging
 from kernull.cli._models import Fitted, TrainingTable, labels, load_fitted, open_table, training
 from kernull.cli._rows import evaluation
 from kernull.cli._settings import read_columns
@@ -61,7 +61,7 @@ def compare(
         task = bar.add_task("Comparing", total=len(chosen) + len(saved))
         for path, fitted in saved:
             fitted = fitted.for_source(source, [])
-            rows.append(_saved_row(path, fitted, fitted.see(judged), y))
+            rows.append(_saved_row(path, fitted, judged, y))
             bar.update(task, advance=1)
         for name in chosen:
             rows.append(_row(name, table, X, y))
@@ -111,7 +111,7 @@ def _row(name: str, table: TrainingTable, X: Any, y: Any) -> Any:
 
 def _saved_row(path: str, fitted: Fitted, rows: Table, y: Any) -> Any:
     started = time.perf_counter()
-    judged = judge(fitted, rows, reasons=False)
+    judged = Judging(fitted, quiet=True).see(rows)
     return _evaluated(path, started, judged.scores, judged.flagged, y, None, None)
 
 

@@ -20,7 +20,7 @@ from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, stdout
 from kernull.cli._drift import DriftTest
 from kernull.cli._following import Follower
-from kernull.cli._judging import Explainer, Judged, row_names
+from kernull.cli._judging import Explainer, Judged, Judging, row_names
 from kernull.cli._models import Fitted, check_order, load_fitted
 from kernull.cli._output import check_writable, finite
 from kernull.cli._settings import check_column
@@ -106,12 +106,10 @@ class Watcher:
                 check_column(self.names, rows.names, rows.source, "--id")
             source = Source(rows.source, tuple(rows.names), iter(()))  # of its columns
             self.fitted, self.ready = self.fitted.for_source(source, self.drop), True
-        rows = self.fitted.see(replace(rows, start=self.rows))
-        why = Explainer(self.fitted, [], self.names, True, None)
-        judged = why.see(rows)
-        judged.tell_unreadable(self.quiet)
+        why = Explainer(Judging(self.fitted, self.quiet), [], self.names, True, None)
+        judged = why.see(replace(rows, start=self.rows))
         self.unjudged += int(judged.lost.sum())
-        named = row_names(rows, self.names)
+        named = row_names(judged.rows, self.names)
         reasons = {record["row"]: record["columns"] for record in why.found(rows.source)}
         for i, score in enumerate(judged.scores.tolist()):
             self.rows += 1
