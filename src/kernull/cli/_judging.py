@@ -48,8 +48,10 @@ class Judged:
     @property
     def learned(self) -> bool:
         """Whether the model learned from these rows, in their order, and so flags none."""
-        start = self.rows.start
-        return not self.flagged.any() and self.fitted.learned_from(self.reading.X, start)
+        from kernull.calibration.left_out_warnings import are_training_rows
+
+        kernels, X = self.fitted.model.bank_, self.reading.X
+        return not self.flagged.any() and are_training_rows(kernels, X, self.rows.start)
 
     def parts(self, rows: Indices) -> Iterator[tuple[Indices, list[str]]]:
         """Those of some rows that are judged, in groups that lack the same views; and the views."""
@@ -184,15 +186,9 @@ def _judge(
         first = np.argmin(why.surprise if why.rarity is None else -why.shares, axis=1)
         top = [why.view_names[v] for v in first]
         return why.scores, why.p_values, ~(why.scores >= why.threshold), top
-    if missing is None:
-        scores = model.score_samples(X)
-        p_values = model.calibration_.p_values(scores)
-        return scores, p_values, ~(scores >= model.threshold_), top
-    scores, p_values, labels = (
-        judge(X, missing_views=missing)
-        for judge in (model.score_samples, model.p_values, model.predict)
-    )
-    return scores, p_values, labels == -1, top
+    scores = model.score_samples(X, missing_views=missing)
+    fit = model.model_.without(missing or ())
+    return scores, fit.calibration.p_values(scores), ~(scores >= fit.threshold), top
 
 
 #: Rows that are explained where nothing else is said.

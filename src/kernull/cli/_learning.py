@@ -18,24 +18,6 @@ EVERY = 10.0
 _GAP = re.compile(r"gap ([-+.\de]+) \(until ([-+.\de]+)\)")
 
 
-class _Told(logging.Handler):
-    """Hears of every iteration of the solver: the last line, and how far the gap has closed."""
-
-    def __init__(self, tell: Callable[[str, float | None], None]) -> None:
-        super().__init__(logging.INFO)
-        self.tell = tell
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        found = _GAP.search(text)
-        share = None
-        if found is not None:
-            gap, tol = (float(value) for value in found.groups())
-            if 0 < gap < 1 and 0 < tol < 1:
-                share = min(math.log(gap) / math.log(tol), 1.0)
-        self.tell(text, share)
-
-
 @contextlib.contextmanager
 def learning(text: str, quiet: bool) -> Iterator[None]:
     """Show that something is being learned, and how far it is."""
@@ -84,17 +66,26 @@ def _in_lines(text: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _heard(tell: Callable[[str, float | None], None]) -> Iterator[None]:
-    logger, handler = logging.getLogger("kernull"), _Told(tell)
-    before, passed_on = logger.level, logger.propagate
-    logger.addHandler(handler)
+    """Tell of every iteration of the solver: its line, and how far the gap has closed."""
+
+    def hear(record: logging.LogRecord) -> bool:
+        text, share = record.getMessage(), None
+        if found := _GAP.search(text):
+            gap, tol = map(float, found.groups())
+            if 0 < gap < 1 and 0 < tol < 1:
+                share = min(math.log(gap) / math.log(tol), 1.0)
+        tell(text, share)
+        return False  # for nobody else
+
+    logger = logging.getLogger("kernull")
+    before = logger.level
+    logger.addFilter(hear)
     logger.setLevel(logging.INFO)
-    logger.propagate = False
     try:
         yield
     finally:
-        logger.removeHandler(handler)
+        logger.removeFilter(hear)
         logger.setLevel(before)
-        logger.propagate = passed_on
 
 
 @contextlib.contextmanager

@@ -262,12 +262,6 @@ class Fitted:
         out[reading.unreadable.any(axis=1)] = True
         return out
 
-    def learned_from(self, X: Array, start: int) -> bool:
-        """Whether the model learned from these rows, in their order, after ``start`` others."""
-        from kernull.calibration.left_out_warnings import are_training_rows
-
-        return are_training_rows(self.model.bank_, X, start)
-
     @property
     def view_names(self) -> list[str]:
         """Names of the model's views."""

@@ -100,18 +100,12 @@ def _check(model: Any) -> None:
             "model: scaling='quantile', which 'auto' includes, has no ONNX graph; fit with "
             "scaling=('standard', 'whiten') to export one."
         )
-    names = {_name(kernel) for view in model.kernel_set_.views for kernel in view.kernels}
+    names = {kernel.label for view in model.kernel_set_.views for kernel in view.kernels}
     unsupported = sorted(names - set(SUPPORTED))
     if unsupported:
         raise ValueError(
             f"model: the kernel {unsupported[0]!r} has no ONNX graph; supported are {SUPPORTED}."
         )
-
-
-def _name(kernel: FittedKernel) -> str:
-    if kernel.function is None:
-        return kernel.kind
-    return str(getattr(kernel.function, "__name__", type(kernel.function).__name__))
 
 
 class Graph:

@@ -122,32 +122,28 @@ class Encoder:
 
     def numbers(self, table: Table, absent: Sequence[str] = ()) -> Reading:
         """Numbers with gaps (NaN), and where these are."""
-        blocks, empty, new, wrong = [], [], [], []
-        n, none, gone = len(table), np.zeros(len(table), dtype=bool), set(absent)
-        for column in self.columns:
-            if column.name not in table.columns or column.name in gone:
-                blocks.append(np.full((n, len(self.names(column))), np.nan))
-                empty.append(~none)
-                new.append(none)
-                wrong.append(none)
-                continue
-            cells, bad = table.columns[column.name], none
-            if column.kind == "number":
-                values, missing, bad = table.parse(column.name)
-                block, unseen = values[:, None], none
-            elif column.kind == "category":
-                codes = category_codes(as_text(cells), column.values)
-                missing, unseen = codes == -1, codes == -2
-                block = np.where((codes >= 0)[:, None], self.places[column.name][codes], np.nan)
-            else:
-                dates = as_dates(cells, column.form or "iso")
-                missing, unseen, block = np.isnat(dates), none, _date_parts(dates)
-            blocks.append(block)
-            empty.append(missing)
-            new.append(unseen)
-            wrong.append(bad)
-        missing, unseen, bad = map(np.column_stack, (empty, new, wrong))
-        return Reading(np.hstack(blocks), missing, unseen, bad, none.copy(), tuple(absent))
+        there = table.columns.keys() - absent
+        found = [self._read(column, table, column.name in there) for column in self.columns]
+        blocks, *masks = zip(*found, strict=True)
+        missing, unseen, bad = map(np.column_stack, masks)
+        by_rule = np.zeros(len(table), dtype=bool)
+        return Reading(np.hstack(blocks), missing, unseen, bad, by_rule, tuple(absent))
+
+    def _read(self, column: Column, table: Table, there: bool) -> tuple[Array, Mask, Mask, Mask]:
+        """Numbers of one column, and masks of its cells: empty, new and unreadable ones."""
+        none = np.zeros(len(table), dtype=bool)
+        if not there:
+            return np.full((len(table), len(self.names(column))), np.nan), ~none, none, none
+        if column.kind == "number":
+            values, missing, bad = table.parse(column.name)
+            return values[:, None], missing, none, bad
+        cells = table.columns[column.name]
+        if column.kind == "category":
+            codes = category_codes(as_text(cells), column.values)
+            places = np.where((codes >= 0)[:, None], self.places[column.name][codes], np.nan)
+            return places, codes == -1, codes == -2, none
+        dates = as_dates(cells, column.form or "iso")
+        return _date_parts(dates), np.isnat(dates), none, none
 
     def snapped(self, X: Array, filled: Mask) -> Array:
         """Put categories that were filled in at the nearest value: between them lies nothing."""
