@@ -16,7 +16,6 @@ from kernull.inspection import TableReason
 from kernull.inspection.findings import split_pipeline
 from kernull.metrics import auc
 from kernull.models.explanation import Explanation
-from kernull.report import _model_card as card
 from kernull.report._findings import (
     Drift,
     Group,
@@ -26,6 +25,7 @@ from kernull.report._findings import (
     reasons_of,
     time_line,
 )
+from kernull.report._model_card import ModelCard, names_of_columns
 from kernull.tables import TableViews, as_table
 
 #: Bins of the histogram of scores, and rates of the calibration table.
@@ -73,47 +73,23 @@ class Judgement:
     absent: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Content:
+@dataclass(frozen=True, kw_only=True)
+class Content(ModelCard):
     """Everything the template shows, and nothing that needs the model again."""
 
-    estimator: str
     n_rows: int
-    n_train: int
-    n_features: int
     n_flagged: int
-    rate: float
-    threshold: float
-    views: tuple[tuple[str, float, float], ...]
-    kernels: tuple[tuple[str, str, float], ...]
-    gap: float | None
-    tol: float | None
-    gaps: tuple[float, ...]
-    n_iter: int | None
-    solver: str | None
     edges: tuple[float, ...]
     series: tuple[tuple[str, str, tuple[float, ...]], ...]
     outline: tuple[float, ...]
     rows: tuple[Row, ...]
-    groups: tuple[Group, ...]
-    times: TimeLine | None
-    drifts: tuple[Drift, ...]
     p_curve: tuple[tuple[float, float], ...]
     rates: tuple[tuple[float, float, float], ...]
-    calibration_rows: int
-    held_out: bool
     labels: dict[str, Any] | None
-    parameters: tuple[tuple[str, str], ...]
-    versions: tuple[tuple[str, str], ...]
-    columns: tuple[tuple[str, tuple[str, ...]], ...]
-    cautions: tuple[str, ...] = ()
-    by_evidence: bool = False
-    reads_table: bool = False
-
-    @property
-    def converged(self) -> bool | None:
-        """Whether the gap is within the tolerance; None where there is no gap."""
-        return None if self.gap is None or self.tol is None else self.gap <= self.tol
+    reads_table: bool
+    groups: tuple[Group, ...] = ()
+    times: TimeLine | None = None
+    drifts: tuple[Drift, ...] = ()
 
 
 def gather(
@@ -133,25 +109,12 @@ def gather(
     strict = judgement is None  # else rows with unreadable cells were not judged
     reading = None if table is None or rows is None else table.read(rows, absent, strict)
     numbers = np.asarray(X if reading is None else reading.X, dtype=float)
-    index = index_of(X) if row_names is None else row_names
-    names = list(map(str, range(1, len(numbers) + 1) if index is None else index))
-    if len(names) != len(numbers):
-        raise ValueError(f"row_names: got {len(names)} names for {len(numbers)} rows.")
-    labels = None if y is None else np.asarray(y)
-    if labels is not None and (len(labels) != len(numbers) or not np.isin(labels, (-1, 1)).all()):
-        raise ValueError("y: expected one label per row, +1 (normal) or -1.")
+    names, labels = _names(X, row_names, len(numbers)), _labels(y, len(numbers))
     if judgement is None:
         named = table is None and hasattr(X, "columns")  # names are compared with the model's
-        scores = np.asarray(model.score_samples(X if named else numbers))
-        if not np.isfinite(scores).all():
-            row = int(np.flatnonzero(~np.isfinite(scores))[0])
-            raise ValueError(
-                f"X: the values of row {row + 1} are so large that its score overflows."
-            )
-        p_values = np.asarray(model.calibration_.p_values(scores))
-        judgement = Judgement(scores, p_values, scores < model.threshold_, [""] * len(scores))
+        judgement = _judged(model, X if named else numbers)
     scores, flagged = judgement.scores, judgement.flagged
-    labelled = card.names_of_columns(model, column_names)
+    labelled = names_of_columns(model, column_names)
     if hasattr(model, "feature_names_in_"):  # rows have no names from here on
         model = copy(model)
         del model.feature_names_in_
@@ -168,46 +131,52 @@ def gather(
     p_values = judgement.p_values[judged]
     levels = np.unique(p_values)
     shares = np.searchsorted(np.sort(p_values), levels, side="right") / len(p_values)
-    history = getattr(model, "history_", ())
-    gap = getattr(model, "gap_", None)
-    findings: Any = ((), None, ())
+    findings: dict[str, Any] = {}
     if table is not None and rows is not None:
-        findings = (groups_of(table, rows, flagged), time_line(table, rows, flagged))
-        findings = (*findings, drifts(table, rows, absent))
+        findings = {
+            "groups": groups_of(table, rows, flagged),
+            "times": time_line(table, rows, flagged),
+            "drifts": drifts(table, rows, absent),
+        }
     return Content(
-        estimator=type(model).__name__,
+        **vars(ModelCard.of(model, why, labelled)),
         n_rows=len(numbers),
-        n_train=int(model.bank_.n),
-        n_features=int(model.n_features_in_),
         n_flagged=int(flagged.sum()),
-        rate=float(model.false_alarm_rate_),
-        threshold=float(model.threshold_),
-        views=card.views_of(model, why),
-        kernels=card.kernels_of(model),
-        gap=None if gap is None else float(gap),
-        tol=None if gap is None else float(getattr(model, "tol", 1e-6)),
-        gaps=tuple(float(record.gap) for record in history),
-        n_iter=getattr(model, "n_iter_", None),
-        solver=getattr(model, "solver_", None),
         edges=edges,
         series=series,
         outline=outline,
         rows=_rows(order, names, judgement, labels, why, columns),
-        groups=findings[0],
-        times=findings[1],
-        drifts=findings[2],
         p_curve=_curve(levels, shares),
         rates=_rates(model, p_values),
-        calibration_rows=round(model.calibration_.total),
-        held_out=getattr(model, "calibration", "loo") == "split",
         labels=None if some is None else _labelled(some, scores[judged], flagged[judged]),
-        parameters=tuple((k, repr(v)) for k, v in sorted(model.get_params().items())),
-        versions=card.versions(),
-        columns=card.columns_of(model, labelled),
-        cautions=card.cautions(model),
-        by_evidence=bool(card.say_by_view(model)),
         reads_table=table is not None,
+        **findings,
     )
+
+
+def _names(X: Any, given: Sequence[str] | None, n: int) -> list[str]:
+    """Names of n rows: those given, those of a data frame's index, or their numbers from 1."""
+    index = index_of(X) if given is None else given
+    names = list(map(str, range(1, n + 1) if index is None else index))
+    if len(names) != n:
+        raise ValueError(f"row_names: got {len(names)} names for {n} rows.")
+    return names
+
+
+def _labels(y: Any, n: int) -> Array | None:
+    labels = None if y is None else np.asarray(y)
+    if labels is not None and (len(labels) != n or not np.isin(labels, (-1, 1)).all()):
+        raise ValueError("y: expected one label per row, +1 (normal) or -1.")
+    return labels
+
+
+def _judged(model: Any, X: Any) -> Judgement:
+    scores = np.asarray(model.score_samples(X))
+    if not np.isfinite(scores).all():
+        row = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise ValueError(f"X: the values of row {row + 1} are so large that its score overflows.")
+    p_values = np.asarray(model.calibration_.p_values(scores))
+    return Judgement(scores, p_values, scores < model.threshold_, [""] * len(scores))
 
 
 def can_explain(model: Any) -> bool:

@@ -52,11 +52,16 @@ class Chart:
         inner = self.height - TOP - BOTTOM
         return TOP + inner - (value - low) / (high - low) * inner
 
-    def bar(self, x: float, y: float, w: float, h: float, css: str, tip: str) -> None:
-        """Append a bar that tells its values."""
+    def bar(
+        self, ends: tuple[float, float], low: float, high: float, css: str, tip: str, apart: float
+    ) -> None:
+        """Append a bar that tells its values, so many pixels from its neighbours."""
+        left, right = map(self.x, ends)
+        top, bottom = self.y(high), self.y(low)
         self.add(
             '<rect x="{x}" y="{y}" width="{w}" height="{h}" class="mark {c}" data-tip="{t}"/>',
-            x=x, y=y, w=w, h=h, c=css, t=tip,
+            x=left + apart / 2, y=top, w=max(right - left - apart, apart / 2),
+            h=max(bottom - top, apart / 2), c=css, t=tip,
         )  # fmt: skip
 
     def line(self, x1: float, x2: float, y1: float, y2: float, css: str) -> None:
@@ -185,14 +190,11 @@ def histogram(
     chart.y_axis(_percent(nice_ticks(0.0, high, 4)))
     chart.x_axis(_labels(nice_ticks(edges[0], edges[-1], 5)), x_label)
     for b in range(bins):
-        base = 0.0
-        x0, x1 = chart.x(edges[b]), chart.x(edges[b + 1])
+        base, ends = 0.0, (edges[b], edges[b + 1])
         for name, css, values in series:
             if values[b] > 0:
-                top, bottom = chart.y(base + values[b]), chart.y(base)
-                tip = f"{edges[b]:.3g} to {edges[b + 1]:.3g}: {100 * values[b]:.3g}% {name}"
-                wide, high = max(x1 - x0 - 1.0, 0.5), max(bottom - top, 0.5)
-                chart.bar(x0 + 0.5, top, wide, high, css, tip)
+                tip = f"{ends[0]:.3g} to {ends[1]:.3g}: {100 * values[b]:.3g}% {name}"
+                chart.bar(ends, base, base + values[b], css, tip, 1.0)
                 base += values[b]
     chart.outline(edges, outline)
     at = chart.x(threshold)
@@ -255,9 +257,8 @@ def time_chart(
     chart.x_axis([(float(i), labels[i]) for i in range(0, len(rows), step)], "", "start")
     for i, (share, f, n) in enumerate(zip(shares, flagged, rows, strict=True)):
         if f:
-            left, top, tip = chart.x(i), chart.y(share), f"{labels[i]}: {f} of {n} rows flagged"
-            wide, tall = max(chart.x(i + 1) - left - 2.0, 1.0), max(chart.y(0.0) - top, 1.0)
-            chart.bar(left + 1.0, top, wide, tall, "odd", tip)
+            tip = f"{labels[i]}: {f} of {n} rows flagged"
+            chart.bar((i, i + 1), 0.0, share, "odd", tip, 2.0)
     chart.line(chart.x(0.0), chart.x(len(rows)), chart.y(usual), chart.y(usual), "outline")
     return chart.render()
 
@@ -278,9 +279,7 @@ def mini_chart(
     for b in range(bins):
         name = f"{edges[b]} to {edges[b + 1]}" if numbers else edges[b]
         tip = f"{name}: {new[b]:.1%} of new rows, {training[b]:.1%} in training"
-        left, top = chart.x(b), chart.y(new[b])
-        wide, tall = max(chart.x(b + 1) - left - 1.0, 1.0), max(bottom - top, 0.5)
-        chart.bar(left + 0.5, top, wide, tall, "normal", tip)
+        chart.bar((b, b + 1), 0.0, new[b], "normal", tip, 1.0)
     chart.outline(range(bins + 1), training)
     if numbers:
         for at, text, anchor in ((0, edges[0], "start"), (bins, edges[-1], "end")):
