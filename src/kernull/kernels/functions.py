@@ -207,7 +207,6 @@ def mean_distance(
     X: Array,
     metric: str = "euclidean",
     sample_weight: Array | None = None,
-    random_state: int = 0,
     distances_out: list[Array] | None = None,
     near_out: Array | None = None,
 ) -> float:
@@ -231,8 +230,6 @@ def mean_distance(
         Any metric of ``sklearn.metrics.pairwise_distances``.
     sample_weight : array of shape (n,), optional
         Number of copies that each row stands for.
-    random_state : int
-        Seed of the subsample taken beyond ``EXACT_ROWS`` rows.
     distances_out : list, optional
         Receives the distances that were computed, for whoever needs them next: block by block of
         ``BLOCK_ROWS`` rows against themselves and all later ones, squared where the metric is
@@ -248,7 +245,7 @@ def mean_distance(
     """
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
     if len(X) > EXACT_ROWS:
-        pick = np.random.default_rng(random_state).choice(len(X), EXACT_ROWS, replace=False)
+        pick = np.random.default_rng(0).choice(len(X), EXACT_ROWS, replace=False)
         X, weights, distances_out = X[pick], weights[pick], None
     pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
@@ -311,7 +308,6 @@ def neighbour_distance(
     X: Array,
     metric: str = "euclidean",
     sample_weight: Array | None = None,
-    random_state: int = 0,
     near: Array | None = None,
 ) -> float:
     r"""Median over rows of the distance to the nearest row that is not a copy of it.
@@ -328,16 +324,14 @@ def neighbour_distance(
     """
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
     X = X - X.mean(axis=0)
-    # Copies come out of |x|^2 + |y|^2 - 2x'y at the square root of its rounding.
-    size = np.linalg.norm(X, axis=1) if metric == "euclidean" else np.abs(X).sum(axis=1)
-    copy = 1e-7 * float(size.max(initial=0.0))
-    pick = np.arange(len(X))
+    euclidean, pick = metric == "euclidean", np.arange(len(X))
     if len(X) > NEIGHBOUR_ROWS:
-        pick = np.random.default_rng(random_state).choice(len(X), NEIGHBOUR_ROWS, replace=False)
-    euclidean = metric == "euclidean"
+        pick = np.random.default_rng(0).choice(len(X), NEIGHBOUR_ROWS, replace=False)
+    # Copies come out of |x|^2 + |y|^2 - 2x'y at the square root of its rounding.
+    size = np.linalg.norm(X, axis=1) if euclidean else np.abs(X).sum(axis=1)
+    copy = 1e-7 * float(size.max(initial=0.0))
     floor = copy**2 if euclidean else copy
     nearest = np.zeros(len(pick)) if near is None else near[pick]
-
     copied = np.flatnonzero(nearest <= floor)
 
     def work(some: Indices) -> None:

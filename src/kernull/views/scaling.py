@@ -45,10 +45,9 @@ LEAST_VARIANCE = 1e-13
 ROUNDING = 10 * np.finfo(float).eps
 
 
-def same_value(X: Array, values: Array, size: Array | None = None) -> Mask:
-    """Where entries equal the values of their columns, up to rounding (of ``size``)."""
-    size = np.abs(values) if size is None else size
-    return np.asarray(np.abs(X - values) <= ROUNDING * size)
+def same_value(X: Array, values: Array) -> Mask:
+    """Where entries equal the values of their columns, up to rounding."""
+    return np.asarray(np.abs(X - values) <= ROUNDING * np.abs(values))
 
 
 def constant_columns(X: Array) -> Mask:
