@@ -264,6 +264,15 @@ def test_training_gaps_are_counted_and_filled():
         TableViews(missing="error").fit(table)
 
 
+def test_a_date_that_is_none_is_a_gap_too():
+    """It was an IndexError."""
+    days = [f"2024-01-{i % 28 + 1:02d} 10:{i:02d}" for i in range(60)]
+    table = {"when": days, "a": np.random.default_rng(0).normal(size=60)}
+    reader = TableViews(dates="parts", missing="error").fit(table)
+    with pytest.raises(TableError, match="column 'when', row 2: 'soon' is not a date"):
+        reader.transform({"when": [days[0], "soon"], "a": [0.0, 0.1]})
+
+
 def test_rows_with_gaps_are_flagged_where_that_is_asked():
     table = TableViews(missing="flag").fit(factory(100))
     model = MultiKernelFisherNull().fit(table.transform(factory(100)))

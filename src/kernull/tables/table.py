@@ -80,7 +80,8 @@ class Table:
             for c, (name, mask) in enumerate(bad)
             for row in np.flatnonzero(mask)
         )
-        said = "; ".join(self.complaint(name, row) for row, _, name in places[:LISTED])
+        what = "a date" if of == "empty" else "a number"  # of numbers, only empty cells are gaps
+        said = "; ".join(self.complaint(name, row, what) for row, _, name in places[:LISTED])
         row, _, name = places[0]
         cell = str(self.columns[name][row])[:30]
         advice = {
@@ -102,12 +103,12 @@ class Table:
         line = "" if self.lines is None else f" (line {self.lines[row]})"
         return f"row {self.start + row + 1}{line}"
 
-    def complaint(self, name: str, row: int) -> str:
-        """Where a cell is, and why it is not a number."""
-        return f"column {name!r}, {self.where(row)}: {self.flaw(name, row)}"
+    def complaint(self, name: str, row: int, what: str = "a number") -> str:
+        """Where a cell is, and why it is not what it should be."""
+        return f"column {name!r}, {self.where(row)}: {self.flaw(name, row, what)}"
 
-    def flaw(self, name: str, row: int) -> str:
-        """Why a cell is not a number."""
+    def flaw(self, name: str, row: int, what: str = "a number") -> str:
+        """Why a cell is not a number, or a date."""
         cell = self.columns[name][row]
         if is_missing(cell):
             return "the cell is empty or NaN"
@@ -119,7 +120,7 @@ class Table:
         try:
             float(text)
         except ValueError:
-            return f"{shown!r} is not a number"
+            return f"{shown!r} is not {what}"
         if any(digit in text for digit in "123456789"):
             return f"{shown!r} is too large: numbers go up to 1.8e308"
         return f"{shown!r} is not a finite number"

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array, Mask
 from kernull.errors import GapsWarning, TableError
-from kernull.tables.cells import as_text
 from kernull.tables.copies import breaches, mark_copies
 from kernull.tables.encoder import Encoder, Reading
 from kernull.tables.gaps import GapFiller
@@ -150,11 +149,12 @@ class TableViews(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self._encoder = Encoder.learn(taken, table)
-        self.filler_ = GapFiller.fit(self._encoder.numbers(table).X)
+        found = self._encoder.numbers(table)
+        self.filler_ = GapFiller.fit(found.X)
         self.views_ = self._view_positions(groups)
         self._tell_views()
         tell_order(table.source, self.columns_)
-        self._tell_gaps(table)
+        self._tell_gaps(table, found)
         return self
 
     def _check_parameters(self) -> None:
@@ -204,13 +204,13 @@ class TableViews(TransformerMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _tell_gaps(self, table: Table) -> None:
+    def _tell_gaps(self, table: Table, found: Reading) -> None:
         used = self._encoder.columns
         empty = sum(column.missing for column in used)
         if not empty:
             return
         if self.missing == "error":
-            raise self._gaps_error(table)
+            raise table.error(list(zip(self.used_, found.missing.T, strict=True)), "empty")
         affected = [column.name for column in used if column.missing]
         warnings.warn(
             f"{table.source}: {empty:,} empty cells of the training rows (in {listed(affected)}) "
@@ -218,11 +218,6 @@ class TableViews(TransformerMixin, BaseEstimator):
             GapsWarning,
             stacklevel=3,
         )
-
-    def _gaps_error(self, table: Table, absent: Sequence[str] = ()) -> TableError:
-        columns = [c for c in self._encoder.columns if c.name not in absent]
-        masks = [(c.name, _missing(table, c)) for c in columns]
-        return table.error(masks, "empty")
 
     # -- new rows ----------------------------------------------------------------------------
 
@@ -271,13 +266,13 @@ class TableViews(TransformerMixin, BaseEstimator):
 
     def _filled(self, table: Table, absent: Sequence[str] = (), strict: bool = True) -> Reading:
         found = self._encoder.numbers(table, absent)
-        missing, bad = found.missing, found.unreadable
-        if strict and bad.any():
-            raise table.error([(name, bad[:, c]) for c, name in enumerate(self.used_)], "new")
-        given_up = [column.name in absent for column in self._encoder.columns]
-        if self.missing == "error" and missing[:, np.logical_not(given_up)].any():
-            raise self._gaps_error(table, absent)
-        filled = self._encoder.snapped(self.filler_.fill(found.X), missing | found.unseen)
+        if strict and found.unreadable.any():
+            raise table.error(list(zip(self.used_, found.unreadable.T, strict=True)), "new")
+        gaps = zip(self.used_, found.missing.T, strict=True)
+        asked_for = [(name, mask) for name, mask in gaps if name not in absent]
+        if self.missing == "error" and any(mask.any() for _, mask in asked_for):
+            raise table.error(asked_for, "empty")
+        filled = self._encoder.snapped(self.filler_.fill(found.X), found.missing | found.unseen)
         return replace(found, X=filled)
 
     def fill(self, X: Array) -> Array:
@@ -386,9 +381,3 @@ class TableViews(TransformerMixin, BaseEstimator):
 
 def _nothing_known(reading: Reading) -> Mask:
     return np.asarray((reading.missing | reading.unseen | reading.unreadable).all(axis=1))
-
-
-def _missing(table: Table, column: Column) -> Mask:
-    if column.kind == "number":
-        return table.parse(column.name)[1]
-    return np.array([text is None for text in as_text(table.columns[column.name])], dtype=bool)
