@@ -136,13 +136,13 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
         except CliError as error:
             _complain(str(error))
             raise typer.Exit(error.code) from None
-        except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
-            _debug()
-            _complain(str(error) or type(error).__name__)
-            raise typer.Exit(DATA) from None
         except Exception as error:
-            _debug()
-            _complain(f"unexpected {type(error).__name__}: {error} (KERNULL_DEBUG=1 shows where).")
+            if os.environ.get("KERNULL_DEBUG"):
+                stderr().print_exception()
+            kind, said = type(error).__name__, str(error)
+            if not isinstance(error, ValueError | TypeError | OSError | MemoryError | ImportError):
+                said = f"unexpected {kind}: {said} (KERNULL_DEBUG=1 shows where)."
+            _complain(said or kind)
             raise typer.Exit(DATA) from None
 
     return guarded
@@ -153,11 +153,6 @@ def _complain(text: str) -> None:
     with contextlib.suppress(OSError):  # the terminal may be gone
         stderr().print("[bold red]kernull:[/] ", end="", markup=True)
         stderr().print(line, markup=False, soft_wrap=True)
-
-
-def _debug() -> None:
-    if os.environ.get("KERNULL_DEBUG"):
-        stderr().print_exception()
 
 
 @contextlib.contextmanager

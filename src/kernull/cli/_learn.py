@@ -180,7 +180,7 @@ def _show(summary: dict[str, Any]) -> None:
 
 def info(model: o.ModelFile, json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Say what a model file holds."""
-    fitted = load_fitted(model)
+    fitted = load_fitted(model, o.Gaps())
     loaded = fitted.model
     summary = _summary(loaded)
     if json:

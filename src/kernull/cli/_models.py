@@ -14,7 +14,7 @@ from kernull._typing import Array, Mask
 from kernull.cli._console import DataError, UsageError, note
 from kernull.cli._options import FileForm, Gaps, NewRows
 from kernull.cli._settings import Feature, check_column, features_of_model, matching, matrix
-from kernull.errors import MissingDependencyError, TableError
+from kernull.errors import MissingDependencyError, ModelFileError, TableError
 from kernull.tables.kinds import did_you_mean, listed, resembling
 from kernull.tables.reading import CHUNK_ROWS
 from kernull.tables.table import Source, Table
@@ -142,9 +142,9 @@ def labels(table: Table, column: str, normal: str | None) -> Array:
                 "--normal VALUE."
             )
         return np.array([int(numbers[cell] or 0) for cell in cells])
-    if not any(_same(cell, normal) for cell in found):
-        raise UsageError(f"--normal: no row of {table.source} has {column} = {normal!r}.")
     same = {cell: _same(cell, normal) for cell in found}
+    if not any(same.values()):
+        raise UsageError(f"--normal: no row of {table.source} has {column} = {normal!r}.")
     return np.array([1 if same[cell] else -1 for cell in cells])
 
 
@@ -284,18 +284,16 @@ def check_order(model: str, data: str) -> None:
         raise UsageError(f"{data}: is a model, which comes first: {data} {model}.")
 
 
-def load_fitted(path: str, gaps: Gaps | None = None, missing_views: Sequence[str] = ()) -> Fitted:
+def load_fitted(path: str, gaps: Gaps, missing_views: Sequence[str] = ()) -> Fitted:
     """Load a model file with its table.
 
     ``gaps.missing`` replaces what the model was fitted with; texts of ``gaps.empty`` join those.
     """
-    missing, empty = (None, None) if gaps is None else (gaps.missing, gaps.empty)
-    from kernull.errors import ModelFileError
     from kernull.tables import load_views
 
-    model = load_model(path)
+    missing, empty = gaps.missing, gaps.empty
     try:
-        table = load_views(path)
+        model, table = load_model(path), load_views(path)
     except ModelFileError as error:
         raise DataError(str(error)) from None
     if table is not None and len(table.get_feature_names_out()) != int(model.n_features_in_):
@@ -328,18 +326,14 @@ def load_fitted(path: str, gaps: Gaps | None = None, missing_views: Sequence[str
 
 
 def load_model(path: str) -> Any:
-    """Load a model file, with errors that say which."""
+    """The model of a file, of one table; a `ModelFileError` where it cannot be read."""
     from kernull import load
-    from kernull.errors import ModelFileError
 
     if not Path(path).exists():
         raise UsageError(f"{path}: no such model file; make one with: kernull fit DATA -o {path}")
     if Path(path).is_dir():
         raise UsageError(f"{path}: is a folder; expected a model file.")
-    try:
-        model = load(path)
-    except ModelFileError as error:
-        raise DataError(str(error)) from None
+    model = load(path)
     model = model[-1] if hasattr(model, "steps") else model  # load_views gives the table
     model = getattr(model, "best_estimator_", model)
     if not hasattr(model, "calibration_"):
