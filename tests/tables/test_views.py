@@ -415,3 +415,22 @@ def test_categories_that_have_nothing_to_do_with_each_other_keep_the_rate():
         model = MultiKernelFisherNull().fit(views.fit_transform(table(150)))
         rates.append((model.predict(views.transform(table(500))) == -1).mean())
     assert np.mean(rates) < 0.075
+
+
+def test_a_date_that_is_not_there_is_filled_in_by_one_that_can_be():
+    """The mean of places on a circle lies inside of it, far from every hour that there is."""
+    rng = np.random.default_rng(2)
+
+    def stamps(n):
+        seconds = rng.integers(0, 140 * 86_400, n)
+        at = np.datetime64("2026-01-05T00:00:00") + seconds.astype("timedelta64[s]")
+        return {"at": [str(t) for t in at], "x": rng.normal(size=n), "y": rng.normal(size=n)}
+
+    table = TableViews(dates="parts").fit(rows := stamps(300))
+    new = {**stamps(200), "at": [None] * 200}
+    parts = table.read(new).X[:, table.blocks_[table.used_.index("at")]]
+    np.testing.assert_allclose(np.hypot(parts[:, ::2], parts[:, 1::2]), 1.0)
+    day = np.arctan2(parts[:, 2], parts[:, 3]) * 7 / (2 * np.pi)
+    np.testing.assert_allclose(day, np.round(day), atol=1e-9)
+    model = make_pipeline(TableViews(dates="parts"), MultiKernelFisherNull()).fit(rows)
+    assert (model.predict(new) < 0).mean() < 0.1

@@ -146,12 +146,16 @@ class Encoder:
         return _date_parts(dates), np.isnat(dates), none, none
 
     def snapped(self, X: Array, filled: Mask) -> Array:
-        """Put categories that were filled in at the nearest value: between them lies nothing."""
-        names = [column.name for column in self.columns]
-        for name, places in self.places.items():
-            rows = np.flatnonzero(filled[:, names.index(name)])
+        """Put categories and dates that were filled in at the nearest value they can have."""
+        for c, column in enumerate(self.columns):
+            rows = np.flatnonzero(filled[:, c]) if column.kind != "number" else ()
             if len(rows):
-                block = np.ix_(rows, np.array(self.blocks[name]))
+                block = np.ix_(rows, np.array(self.blocks[column.name]))
+                if column.kind == "date":
+                    day, week = (np.arctan2(X[block][:, q], X[block][:, q + 1]) for q in (0, 2))
+                    X[block] = _on_circles(day, np.round(week * 7 / (2 * np.pi)) * 2 * np.pi / 7)
+                    continue
+                places = self.places[column.name]
                 apart = ((X[block][:, None] - places[None]) ** 2).sum(axis=2)
                 X[block] = places[apart.argmin(axis=1)]
         return X
@@ -162,9 +166,13 @@ def _date_parts(dates: Array) -> Array:
     seconds = dates.astype("datetime64[s]").astype(np.int64).astype(float)
     day = 2 * np.pi * (seconds % 86_400) / 86_400
     week = 2 * np.pi * ((seconds // 86_400) % 7) / 7
-    parts = np.column_stack([np.sin(day), np.cos(day), np.sin(week), np.cos(week)])
+    parts = _on_circles(day, week)
     parts[np.isnat(dates)] = np.nan
     return parts
+
+
+def _on_circles(day: Array, week: Array) -> Array:
+    return np.column_stack([np.sin(day), np.cos(day), np.sin(week), np.cos(week)])
 
 
 def category_codes(texts: list[str | None], values: tuple[str, ...]) -> Indices:

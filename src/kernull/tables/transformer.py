@@ -276,9 +276,9 @@ class TableViews(TransformerMixin, BaseEstimator):
         return replace(found, X=filled)
 
     def fill(self, X: Array) -> Array:
-        """Numbers of `transform` without gaps, from such with NaN; categories get a value."""
+        """Rows of `transform` with NaN, filled in; categories, dates by values that there are."""
         filled = self.filler_.fill(X)
-        if not self._encoder.places or filled is X:
+        if filled is X:
             return filled
         gaps = np.column_stack([np.isnan(X[:, block]).any(axis=1) for block in self.blocks_])
         return self._encoder.snapped(filled, gaps)
