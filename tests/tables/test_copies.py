@@ -20,13 +20,13 @@ def test_constants_and_copies_are_looked_at():
     new["fahrenheit"][3] = 500.0
     new["site"][4], new["site"][5] = "south", None
     line, new["line"][5] = new["line"][5], "Lx"
-    found = table.read(new)
+    found, agreed = table.read(new), ", with which it always agreed in training"
     warm = 32 + 1.8 * new["celsius"][3]
     assert [(b.row, b.column, b.value, b.rule) for b in found.breaches] == [
         (4, "site", "'south'", "always 'north' in training"),
-        (3, "fahrenheit", "500", f"always {warm:.9g} with this celsius in training"),
+        (3, "fahrenheit", "500", f"{warm:.9g} by celsius{agreed}"),
         (2, "sensor_7", "99", "always 0 in training"),
-        (5, "line", "'Lx'", f"always {line!r} with this machine in training"),
+        (5, "line", "'Lx'", f"{line!r} by machine{agreed}"),
     ]
     # Numbers are evidence by themselves, as in arrays; texts are told, as new categories are.
     assert found.by_rule.tolist() == [False, False, True, True, False, False]

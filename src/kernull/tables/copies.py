@@ -50,11 +50,12 @@ def breaches(columns: Sequence[Column], table: Table, absent: Collection[str]) -
             if not law(column, few)[1].any():
                 continue
         expected, off = law(column, table)
-        with_ = f" with this {column.copies}" if column.copies else ""
+        agreed = f" by {column.copies}, with which it always agreed in training"
         for i in np.flatnonzero(off).tolist():
             value, usual = (_plain(cell) for cell in (cells[i], expected[i]))
             quote = str if column.law else repr
-            rule = f"always {quote(usual)}{with_} in training"
+            said = quote(usual)
+            rule = f"{said}{agreed}" if column.copies else f"always {said} in training"
             yield Breach(i, column.name, quote(value), usual, rule, bool(column.law))
 
 
