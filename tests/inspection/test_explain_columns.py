@@ -198,3 +198,27 @@ def test_ranges_are_cut_to_what_was_seen_or_are_none(expected, low, high):
     else:
         assert a < b  # one end alone was seen
         assert max(a, 0.0) == min(b, 20.0)
+
+
+def test_dates_are_told_as_dates():
+    """A clock that is learned from has parts on circles, which nobody wants to read."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2026-01-05") + 7 * rng.integers(0, 20, 300) + rng.integers(0, 4, 300)
+    minutes = (60 * rng.normal(13, 2, size=300)).astype(int)
+    rows = {"at": [str(d) for d in days + minutes.astype("timedelta64[m]")]}
+    rows["x"] = rng.normal(size=300)
+    model = make_pipeline(TableViews(dates="parts"), MultiKernelFisherNull()).fit(rows)
+    night, saturday = "2026-06-03T03:00", "2026-06-06T13:00"
+    found = explain_columns(model, {"at": [night, saturday], "x": [0.0, 0.0]})
+    assert [reason["words"] for reason in found] == [
+        f"at is {night}; an unusual time of day for rows like this.",
+        f"at is {saturday}; an unusual day of the week for rows like this.",
+    ]
+    assert all(reason["share"] < 0.05 for reason in found)
+
+
+def test_a_value_in_the_usual_range_is_not_called_far_off():
+    """Of whole numbers the range is that of whole numbers, which the expected one is not."""
+    told = TableReason("b", "1", "1", 1.0, 1.0, 0.1, -7.0, -3.0, number=1.0, rows=300)
+    assert told.words.startswith("b is 1; 1 is usual for rows like this; the value is not rare")
+    assert "about 1 in 10 is as far off" in replace(told, number=0.0, value="0").words

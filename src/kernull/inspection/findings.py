@@ -49,7 +49,8 @@ class TableReason:
     seen : bool
         False where no normal row had a value so low or so high.
     rule : str
-        Of a constant or a copy, which is not learned from: what it always was, in words.
+        Of a constant or a copy, which is not learned from: what it always was, in words. Of a
+        date, what is unusual about it.
     """
 
     column: str
@@ -87,11 +88,13 @@ class TableReason:
             if self.expected != self.value and self.sure:
                 return f"{said}; rows like this have {self.expected!r}."
             return f"{said}{f'; {TOGETHER}' if self.share >= 0.05 else ''}."
-        usual = f"{plain_number(self.low)} to {plain_number(self.high)}"
+        usual = " to ".join(dict.fromkeys(map(plain_number, (self.low, self.high))))
         rare = TOGETHER
         if not self.seen:
             side = "high" if self.number is not None and self.number > self.high else "low"
             rare = f"none of {self.rows:,} normal rows has a value so {side}"
+        elif self.number is not None and self.low <= self.number <= self.high:
+            pass  # usual by itself, as the range says
         elif self.share * (self.rows + 0.5) < 1:  # where one is as far off, it is 1 / rows or more
             rare = f"none of {self.rows:,} normal rows is as far off"
         elif self.share < 0.2:
@@ -275,6 +278,11 @@ def _told(
     rest = (reason.share, reason.score, reason.without)
     n = table.filler_.rows
     values = table.category_values(name)
+    if table._encoder.columns[reason.column].kind == "date":
+        value = (as_text([rows.columns[name][i]])[0] or "").removesuffix(".000000")
+        share, part = _unusual_part(table, name, reading.X[i])
+        said = TableReason(name, value, "", None, None, share, *rest[1:], rows=n)
+        return replace(said, rule=f"an unusual {part} for rows like this")
     if values is None:
         value, expected = plain_number(reason.value), plain_number(reason.expected)
         span = (reason.low, reason.high)
@@ -291,3 +299,13 @@ def _told(
     # Of columns of unit variance: most of it is told by the other columns.
     sure = bool(table.filler_.residual_spread[table.blocks_[reason.column][0]] < 0.5)
     return TableReason(name, value, expected, None, None, share, *rest[1:], rows=n, sure=sure)
+
+
+def _unusual_part(table: TableViews, name: str, row: Array) -> tuple[float, str]:
+    """The part of a date that is farther from what the rest of its row says, and how rare it is."""
+    block, gap = table._encoder.blocks[name], row.copy()
+    gap[block] = np.nan
+    apart = row - table.filler_.fill(gap[None])[0]
+    worst = max(block, key=lambda j: abs(apart[j]) / table.filler_.residual_spread[j])
+    share = table.filler_.share_as_far(worst, apart[worst])
+    return share, "time of day" if worst in block[:2] else "day of the week"
