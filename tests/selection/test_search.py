@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kernull
 from kernull.errors import EdgeOfGridWarning, MissingCapabilityError
 from kernull.models import GivenRows
-from kernull.models.grid import at_grid_point, left_out_at
+from kernull.models.grid import Sums
 from kernull.paths import shared_path
 from kernull.selection import (
     PAPER_GRID,
@@ -385,11 +385,12 @@ def test_leave_one_out_does_not_depend_on_how_well_the_path_was_solved():
     stack, n = DenseStack(K), len(Z)
     path = shared_path(stack, [2.0], [1e-3, 1e-2], tol=1e-2)
     training = GivenRows(stack).training(None, slice(None), plain_fisher().learning_settings())
+    grid = Sums(training, path, "projection")
     for k, delta in enumerate(path.deltas):
         A = np.tensordot(path.weights[0, k], K, 1) + delta * n * np.eye(n)
         a = np.linalg.solve(A, np.ones(n))
         exact = 1 - a / np.diag(np.linalg.inv(A))
-        np.testing.assert_allclose(left_out_at(stack, path, (0, k))[2], exact, atol=1e-10)
-        one = at_grid_point(training, path, (0, k), "projection", 0.05)
+        np.testing.assert_allclose(grid.exact((0, k))[1], exact, atol=1e-10)
+        one = grid.model((0, k), 0.05)
         np.testing.assert_allclose(one.rule.coef, a, atol=1e-10)
         np.testing.assert_allclose(one.calibration.scores, np.sort(exact), atol=1e-10)

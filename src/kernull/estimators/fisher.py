@@ -21,21 +21,8 @@ from kernull.estimators.inputs import (
     rollback_on_error,
 )
 from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
-from kernull.models import TableKernels, view_names
+from kernull.models import TableKernels, growing, view_names
 from kernull.models.contamination import WIDE
-from kernull.models.growing import (
-    check_growing,
-    check_relearning,
-    drop,
-    grow,
-    growing,
-    kept_to,
-    read_budget,
-    read_new_weights,
-    row_positions,
-    warn_of_few,
-)
-from kernull.models.growing import relearn as relearned
 from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
 
@@ -291,29 +278,33 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         seen are still there.
         """
         self._check_clean("partial_fit")
-        budget, rate, given = read_budget(self.max_samples), self.false_alarm_rate, self._pairwise
-        check_growing(self.calibration, self.reference, "partial_fit")
+        budget, rate, given = (
+            growing.read_budget(self.max_samples),
+            self.false_alarm_rate,
+            self._pairwise,
+        )
+        growing.check_growing(self.calibration, self.reference, "partial_fit")
         limit, dtype = parse_memory_limit(self.memory_limit), read_dtype(self.dtype)
         held = self.model_.kernels.n if hasattr(self, "model_") else np.inf  # a fit sees to itself
         with rollback_on_error(self), threads_for(held):
             if not hasattr(self, "model_"):
                 self._fit(X, sample_weight, growing=True)
                 stack = read_precomputed(as_numpy(X), dtype=dtype) if given else None
-                model, relearn = growing(self.model_, limit, stack), False
+                model, relearn = growing.ready(self.model_, limit, stack), False
                 if stack is None:
-                    warn_of_few(model.kernels.n)
+                    growing.warn_of_few(model.kernels.n)
             else:
                 if relearn:
-                    check_relearning(self.model_)
-                model = growing(self.model_, limit)
+                    growing.check_relearning(self.model_)
+                model = growing.ready(self.model_, limit)
                 rows = as_numpy(X) if given else read_table(self, as_numpy(X), reset=False)
                 # rows of a table, or of kernels (J, k, n + k)
                 k = np.shape(rows)[-2] if np.ndim(rows) >= 2 else 0
-                weight = read_new_weights(as_numpy(sample_weight), k)
-                model = grow(model, rows, weight, rate, dtype, budget, self.random_state)
-            model = kept_to(model, budget, self.random_state, rate)
+                weight = growing.read_new_weights(as_numpy(sample_weight), k)
+                model = growing.grow(model, rows, weight, rate, dtype, budget, self.random_state)
+            model = growing.kept_to(model, budget, self.random_state, rate)
             if relearn:
-                model = relearned(model, read_decision(self), rate, dtype, limit)
+                model = growing.relearn(model, read_decision(self), rate, dtype, limit)
             self.model_ = model
         return self
 
@@ -327,9 +318,9 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         """
         check_is_fitted(self)
         self._check_clean("forget")
-        check_growing(self.calibration, self.reference, "forget")
+        growing.check_growing(self.calibration, self.reference, "forget")
         with threads_for(self.model_.kernels.n):
-            model = growing(self.model_, parse_memory_limit(self.memory_limit))
-            rows = row_positions(as_numpy(indices), model.kernels.n)
-            self.model_ = drop(model, rows, self.false_alarm_rate)
+            model = growing.ready(self.model_, parse_memory_limit(self.memory_limit))
+            rows = growing.row_positions(as_numpy(indices), model.kernels.n)
+            self.model_ = growing.drop(model, rows, self.false_alarm_rate)
         return self

@@ -1,24 +1,7 @@
-"""What estimators share: parameters, the text on them, and what they show of ``model_``."""
+r"""What estimators share: parameters, the text on them, and what they show of ``model_``.
 
-from __future__ import annotations
+Parameters and learned attributes that mean the same wherever they are found, in numpydoc's form:
 
-from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any, TypeVar, dataclass_transform
-
-from sklearn.exceptions import NotFittedError
-
-from kernull._containers import tensor_on
-from kernull._text import with_shared
-
-#: The paper's setting: ``MultiKernelFisherNull(**kernull.PAPER)``. Its p, delta and width are
-#: chosen on a validation set; these stand in the middle of its grids.
-PAPER: dict[str, Any] = {
-    "decision": "sum", "kernels": "rbf", "scaling": "standard", "widths": 0.5, "normalize": "none",
-    "reference": None, "p": 2.0, "delta": 1e-3, "solver": "paper", "score_type": "projection",
-}  # fmt: skip
-#: Parameters and learned attributes that mean the same wherever they are found, in numpydoc's form.
-documented = with_shared(r"""
 kernels : str, callable, list of these, or "precomputed", default="rbf"
     ``"rbf"``, ``"laplacian"``, ``"linear"``, ``"polynomial"``, ``"cosine"``, a function
     f(X, Y) -> (len(X), len(Y)), or a list: each view gets each of them. With
@@ -110,7 +93,27 @@ kernel_names_ : array of shape (J,)
     Names of the kernels.
 solver_ : str
     The solver that was used.
-""")
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, TypeVar, dataclass_transform
+
+from sklearn.exceptions import NotFittedError
+
+from kernull._containers import tensor_on
+from kernull._text import with_shared
+
+#: The paper's setting: ``MultiKernelFisherNull(**kernull.PAPER)``. Its p, delta and width are
+#: chosen on a validation set; these stand in the middle of its grids.
+PAPER: dict[str, Any] = {
+    "decision": "sum", "kernels": "rbf", "scaling": "standard", "widths": 0.5, "normalize": "none",
+    "reference": None, "p": 2.0, "delta": 1e-3, "solver": "paper", "score_type": "projection",
+}  # fmt: skip
+#: Fills them in where a docstring names them.
+documented = with_shared(__doc__ or "")
 
 
 T = TypeVar("T")

@@ -318,14 +318,9 @@ class Explanation:
 
 
 def one_in(rarity: float) -> str:
-    """A rarity for people."""
-    return f"{two_digits(rarity):,.0f}"
-
-
-def two_digits(rarity: float) -> float:
-    """As it is shown; whole numbers below ten."""
+    """A rarity for people: two digits, and whole numbers below ten."""
     unit = 10.0 ** max(0, int(np.floor(np.log10(max(rarity, 1.0)))) - 1)
-    return round(rarity / unit) * unit
+    return f"{round(rarity / unit) * unit:,.0f}"
 
 
 def _out_of_line(surprise: float, whom: str) -> str:

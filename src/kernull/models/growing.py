@@ -39,7 +39,7 @@ ROWS_PER_COLUMN = 4
 ADVICE = "Keep more rows (max_samples), use another scaling, or fit the kept rows anew."
 
 
-def growing(model: KernelModel, limit: int, stack: DenseStack | None = None) -> KernelModel:
+def ready(model: KernelModel, limit: int, stack: DenseStack | None = None) -> KernelModel:
     """The model, just fitted or loaded, with the inverse that growing needs, in so many bytes.
 
     ``stack`` has the kernels given to fit, where they were given: the model does not keep them.
@@ -163,12 +163,6 @@ def check_relearning(model: KernelModel) -> None:
 # -- the steps ---------------------------------------------------------------------------------
 
 
-def _kept_inverse(model: KernelModel) -> RidgeInverse:
-    inverse = _growth(model).inverse
-    assert inverse is not None
-    return inverse
-
-
 def _growth(model: KernelModel) -> Growth:
     assert model.growth is not None
     return model.growth
@@ -186,13 +180,13 @@ def _with_rows(
         kernels = replace(kernels, set=kernels.set.extend(X[new]))
     else:
         cross, square = X[0][new], X[1][np.ix_(new, new)]
-    inverse = _kept_inverse(model).append(cross, square, weight)
+    inverse = model.current_inverse().append(cross, square, weight)
     after = replace(growth, indices=np.concatenate([growth.indices, numbers]))
     return _changed(model, inverse, kernels, after, len(new))
 
 
 def _without(model: KernelModel, rows: Indices) -> KernelModel:
-    inverse, kernels, growth = _kept_inverse(model).remove(rows), model.kernels, _growth(model)
+    inverse, kernels, growth = model.current_inverse().remove(rows), model.kernels, _growth(model)
     keep = np.setdiff1d(np.arange(model.kernels.n), rows)
     if isinstance(kernels, TableKernels):
         kernels = replace(kernels, set=kernels.set.take(keep))
@@ -225,7 +219,7 @@ def _from_inverse(
     assert model.system is not None
     weight = None if (inverse.row_weight == 1.0).all() else inverse.row_weight
     if isinstance(kernels, GivenKernels):
-        kernels = kernels.grown_to(inverse.n)
+        kernels = replace(kernels, n=inverse.n, n_given=inverse.n, learned=None)
     return replace(
         model,
         kernels=kernels,
@@ -246,7 +240,7 @@ def _with_projection(rule: Any, **changes: Any) -> Any:
 
 def _calibrated(model: KernelModel, rate: float) -> KernelModel:
     """The model with the threshold of its present rows, each left out in turn."""
-    inverse, system = _kept_inverse(model), model.system
+    inverse, system = model.current_inverse(), model.system
     assert system is not None
     if isinstance(model.rule, EvidenceRule):
         assert isinstance(model.kernels, TableKernels)

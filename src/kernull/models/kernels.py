@@ -151,10 +151,6 @@ class GivenKernels:
         own = getattr(X, "own_diagonal", None)
         return DenseStack(values, scale, own, getattr(X, "names", None))
 
-    def grown_to(self, n: int) -> GivenKernels:
-        """The same kernels over another number of rows, all of them learned from."""
-        return replace(self, n=n, n_given=n, learned=None)
-
 
 ModelKernels = TableKernels | GivenKernels
 

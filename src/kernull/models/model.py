@@ -73,8 +73,8 @@ class KernelModel:
     Parameters
     ----------
     kernels : TableKernels or GivenKernels
-    rule : Rule
-        From kernels of new rows to scores.
+    rule : FisherRule, EvidenceRule or that of another method
+        From kernels of new rows to scores, ``score(cross)``; higher is more normal.
     calibration : Calibration
         Scores of rows that the model did not see.
     threshold, false_alarm_rate : float
@@ -126,11 +126,6 @@ class KernelModel:
         return np.asarray(np.sqrt(squared))
 
     @property
-    def is_additive(self) -> bool:
-        """Whether scores are sums over kernels, so that they can be taken apart."""
-        return isinstance(self.rule, FisherRule | EvidenceRule)
-
-    @property
     def decides_by_evidence(self) -> bool:
         """Whether scores are minus the evidence against a row."""
         return isinstance(self.rule, EvidenceRule)
@@ -143,8 +138,8 @@ class KernelModel:
     @property
     def knows_contributions(self) -> bool:
         """Whether it is known, or can be computed, what kernels usually contribute."""
-        if not self.is_additive:
-            return False
+        if not isinstance(self.rule, FisherRule | EvidenceRule):
+            return False  # no sum over kernels
         if self.left_out is not None:
             return True
         has_rows = self.rule.coef.ndim == 1 and self.kernels.training_stack() is not None

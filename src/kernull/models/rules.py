@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,6 @@ from kernull._typing import Array, Indices, Mask
 from kernull.calibration.evidence import Tails, combine, rarity
 from kernull.calibration.left_out_scores import log_nearest
 from kernull.stacks import KernelSet
-
-
-class Rule(Protocol):
-    """What a method has learned."""
-
-    def score(self, cross: Any) -> Array:
-        """Scores of the rows of a cross stack, of shape (m,); higher is more normal."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

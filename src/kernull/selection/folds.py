@@ -14,12 +14,10 @@ from kernull._typing import Array, Indices
 from kernull.errors import ConstantViewWarning, MissingCapabilityError
 from kernull.estimators import MultiKernelFisherNull
 from kernull.estimators.inputs import read_decision
-from kernull.models import FisherRule, GivenRows, KernelModel, TableRows
+from kernull.models import GivenRows, TableRows
 from kernull.models.evidence import EvidenceMethod
-from kernull.models.grid import at_grid_point, evidence_on_grid, left_out_at, scores_by_evidence
-from kernull.models.kernels import Training
-from kernull.models.rules import EvidenceRule
-from kernull.paths import Path, shared_path
+from kernull.models.grid import Evidence, Sums
+from kernull.paths import shared_path
 from kernull.selection.criteria import Criterion, FoldView
 
 
@@ -59,11 +57,9 @@ def evaluate(
         return replace(method, p=p).ball(kernels)
 
     path = shared_path(stack, task.ps, task.deltas, tol=task.tol, ball=ball)
-    grid: _Sums | _Evidence
+    grid: Sums | Evidence = Sums(training, path, method.score_type)
     if isinstance(method, EvidenceMethod):
-        grid = _Evidence(training, path, evidence_on_grid(training, path, method))
-    else:
-        grid = _Sums(training, path, method.score_type)
+        grid = Evidence.of(training, path, method)
     targets = task.test[task.labels[task.test] == 1]
     outliers = task.test[task.labels[task.test] == -1]
 
@@ -93,54 +89,3 @@ def evaluate(
         models=None if task.leave_one_out else models,
     )
     return criterion.of_fold(view), path.gaps
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """Scores (P, D, rows) of all models of a path by the paper's sum."""
-
-    training: Training
-    path: Path
-    score_type: str
-
-    def of_rows(self, cross: Any) -> Array:
-        return self._to_score(self.path.scores(cross))
-
-    def of_training(self) -> Array:
-        # K_b a = 1 - ridge a: training rows need no pass.
-        ridge = np.asarray(self.path.deltas)[None, :, None] * self.training.stack.n
-        return self._to_score(np.asarray(1.0 - ridge * self.path.coef))
-
-    def left_out(self) -> Array:
-        out = np.empty_like(self.path.coef)
-        for index in np.ndindex(self.path.shape):
-            out[index] = left_out_at(self.training.stack, self.path, index)[2]
-        return self._to_score(out)
-
-    def model(self, index: tuple[int, int], rate: float) -> KernelModel:
-        return at_grid_point(self.training, self.path, index, self.score_type, rate)
-
-    def _to_score(self, projections: Array) -> Array:
-        rule = FisherRule(np.ones(0), np.ones(0), self.score_type)
-        return rule.projection_to_score(projections)
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    """The same by evidence, of which p and delta change nothing but the weights."""
-
-    training: Training
-    path: Path
-    rule: EvidenceRule
-
-    def of_rows(self, cross: Any) -> Array:
-        evidence = self.rule.tails.evidence(self.rule.own_scores(cross))
-        return scores_by_evidence(self.rule, evidence, self.path)
-
-    def left_out(self) -> Array:
-        return scores_by_evidence(self.rule, self.rule.tails.own, self.path)
-
-    of_training = left_out  # a training row finds itself at distance zero
-
-    def model(self, index: tuple[int, int], rate: float) -> KernelModel:
-        return at_grid_point(self.training, self.path, index, "projection", rate, self.rule)
