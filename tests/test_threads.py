@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from benchmarks import soak
 from benchmarks import threads as many_threads
 from kernull import LpBall, Simplex, _lapack, _threads, solve
-from kernull._lapack import inverse_of_factor, lower_factor
+from kernull._lapack import inverse_diagonal, inverse_of_factor, lower_factor
 from kernull._threads import one_blas_thread
 from kernull.paths import shared_path
 from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, _quadratic
@@ -277,15 +277,17 @@ def test_a_factor_in_panels_is_that_of_lapack(n, rng, two_blas_threads):
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 600, 601, 1000])
-def test_an_inverse_in_halves_is_that_of_lapack(n, rng, two_blas_threads):
+def test_an_inverse_in_halves_and_its_diagonal_are_those_of_lapack(n, rng, two_blas_threads):
     A = rng.normal(size=(n, n))
     A = A @ A.T / n + np.eye(n)
     expected = np.linalg.inv(A)
     for rows in (10, 1000):  # by one thread, and by two where there are enough rows
         with _threads.threads_for(rows):
             found = inverse_of_factor(lower_factor(A.copy()))
+            diagonal = inverse_diagonal(lower_factor(A.copy()))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(found, found.T)
+        np.testing.assert_allclose(diagonal, expected.diagonal(), rtol=1e-11)
 
 
 def test_many_rows_are_factorised_by_threads_of_our_own(rng, monkeypatch, two_blas_threads):

@@ -8,6 +8,7 @@ A matrix of ours lies row by row, so that to them, its upper triangle is the low
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
@@ -128,8 +129,8 @@ def inverse_of_factor(factor: Array) -> Array:
     """(LL')^-1 from its lower factor L, as `lower_factor` gives it, which is used up."""
     upper = factor.T
     with instead_of_blas() if len(upper) > FEW_ROWS else nullcontext(1) as threads:
-        _invert(upper, threads)
-
+        _invert_triangle(upper, threads)
+        _times_transpose(upper, threads)
     below = np.tri(MIRROR_ROWS, k=-1, dtype=bool)
 
     def mirror(start: int) -> None:
@@ -142,47 +143,68 @@ def inverse_of_factor(factor: Array) -> Array:
     return upper
 
 
-def _invert(U: Array, threads: int) -> None:
-    """From U to the upper triangle of (U'U)^-1, in place: LAPACK's, or by halves, as its factor."""
-    n, h, step = len(U), len(U) // 2, _stride(U)
-    if threads <= 1:
-        _invert_triangle(U)
-        _lauum(b"L", n, U, step, _INT())
-        return
-    first, between, last = U[:h, :h], U[:h, h:], U[h:, h:]
+def inverse_diagonal(factor: Array) -> Array:
+    """Diagonal of (LL')^-1 from L, as `inverse_of_factor`: half its work."""
+    upper = factor.T
+    with instead_of_blas() if len(upper) > FEW_ROWS else nullcontext(1) as threads:
+        _invert_triangle(upper, threads)
 
-    def times_last(part: Array, sign: float = -1.0, kind: bytes = b"N") -> None:
-        _trmm(b"L", b"L", kind, b"N", *part.T.shape, sign, last, step, part, step)
+    def squares(start: int) -> Array:
+        rows, rest = slice(start, start + MIRROR_ROWS), slice(start + MIRROR_ROWS, None)
+        own, others = np.triu(upper[rows, rows]), upper[rows, rest]
+        return np.asarray((own * own).sum(axis=1) + np.einsum("ij,ij->i", others, others))
 
-    def times_first(part: Array) -> None:
-        _trmm(b"R", b"L", b"N", b"N", *part.T.shape, 1.0, first, step, part, step)
-
-    def add(rows: slice) -> None:
-        own, rest = known[rows], known[rows.stop :]
-        _syrk(b"L", b"T", *own.shape, 1.0, own, n - h, 1.0, first[rows, rows], step)
-        first[rows, rows.stop :] += own @ rest.T
-
-    # The inverse of U, and its product with its own transpose.
-    in_threads(_invert_triangle, [first, last])
-    in_threads(times_last, np.array_split(between, threads))
-    in_threads(times_first, np.array_split(between, threads, axis=1))
-    known = between.copy()
-    in_threads(lambda A: times_last(A, 1.0, b"T"), np.array_split(between, threads))
-    in_threads(lambda A: _lauum(b"L", len(A), A, step, _INT()), [first, last])
-    in_threads(add, _parts_of_triangle(h, threads))
+    return np.concatenate(in_threads(squares, range(0, len(upper), MIRROR_ROWS)))
 
 
-def _invert_triangle(U: Array) -> None:
+def _invert_triangle(U: Array, threads: int = 1) -> None:
     """From U to its inverse, in place, by halves: OpenBLAS's own takes up to twice as long."""
     n, h, step = len(U), len(U) // 2, _stride(U)
     if n <= TRIANGLE_ROWS:
         _trtri(b"L", b"N", n, U, step, _INT())
         return
     first, between, last = U[:h, :h], U[:h, h:], U[h:, h:]
-    _invert_triangle(first)
-    _invert_triangle(last)
-    _trmm(b"L", b"L", b"N", b"N", *between.T.shape, -1.0, last, step, between, step)
-    _trmm(b"R", b"L", b"N", b"N", *between.T.shape, 1.0, first, step, between, step)
+
+    def times_last(part: Array) -> None:
+        _trmm(b"L", b"L", b"N", b"N", *part.T.shape, -1.0, last, step, part, step)
+
+    def times_first(part: Array) -> None:
+        _trmm(b"R", b"L", b"N", b"N", *part.T.shape, 1.0, first, step, part, step)
+
+    _share_out(_invert_triangle, [first, last], threads)
+    _share_out(times_last, np.array_split(between, threads), threads)
+    _share_out(times_first, np.array_split(between, threads, axis=1), threads)
+
+
+def _times_transpose(U: Array, threads: int) -> None:
+    """From U to the upper triangle of UU', in place: LAPACK's, or by halves."""
+    n, h, step = len(U), len(U) // 2, _stride(U)
+    if threads <= 1:
+        _lauum(b"L", n, U, step, _INT())
+        return
+    first, between, last = U[:h, :h], U[:h, h:], U[h:, h:]
+    known = between.copy()
+
+    def times_last(part: Array) -> None:
+        _trmm(b"L", b"L", b"T", b"N", *part.T.shape, 1.0, last, step, part, step)
+
+    def add(rows: slice) -> None:
+        own, rest = known[rows], known[rows.stop :]
+        _syrk(b"L", b"T", *own.shape, 1.0, own, n - h, 1.0, first[rows, rows], step)
+        first[rows, rows.stop :] += own @ rest.T
+
+    in_threads(times_last, np.array_split(between, threads))
+    in_threads(lambda A: _lauum(b"L", len(A), A, step, _INT()), [first, last])
+    in_threads(add, _parts_of_triangle(h, threads))
+
+
+def _share_out(work: Callable[[Array], None], parts: Sequence[Array], threads: int) -> None:
+    """Do each part, in threads where there are any."""
+    if threads > 1:
+        in_threads(work, parts)
+    else:
+        for part in parts:
+            work(part)
 
 
 def _parts_of_triangle(n: int, count: int) -> list[slice]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernull._lapack import inverse_of_factor
+from kernull._lapack import inverse_diagonal, inverse_of_factor
 from kernull._typing import Array, Indices
 from kernull.balls import LpBall, MixedBall
 from kernull.calibration import LeftOut, attributed_contributions, sampled_leave_one_out
@@ -21,7 +21,6 @@ from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Tra
 from kernull.models.model import Certificate, RidgeSystem
 from kernull.models.rules import FisherRule
 from kernull.problems import FisherProblem
-from kernull.problems.fisher import inverse_diagonal
 from kernull.solvers import Result, solve
 from kernull.solvers.base import iterations_shown
 from kernull.stacks import DenseStack

@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, solve_triangular
-from scipy.linalg.lapack import dtrtri
 
-from kernull._lapack import lower_factor
-from kernull._threads import in_threads
+from kernull._lapack import inverse_diagonal, lower_factor
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError, MissingCapabilityError
 from kernull.problems.base import Evaluation
@@ -28,29 +26,6 @@ from kernull.stacks.dense import smallest_ritz_value
 
 #: Squares of the coefficients, which are about 1 / ridge, must be numbers above 0.
 MAX_RIDGE = 1e140
-#: Columns of an inverse that are worked out at a time.
-BLOCK_COLUMNS = 128
-
-
-def inverse_diagonal(factor: Array) -> Array:
-    """Diagonal of (LL')^-1 from its lower factor L.
-
-    It holds the squared norms of the columns of L^-1, each block of which is found by itself: half
-    the work of the inverse, and threads that need not wait for each other.
-    """
-    upper, n, step = np.asarray(factor).T, len(factor), BLOCK_COLUMNS
-    ends = [slice(c, min(c + step, n)) for c in range(0, n, step)]
-    own = [np.triu(dtrtri(factor[c, c], lower=1)[0].T) for c in ends]  # those on the diagonal
-
-    def work(k: int) -> Array:
-        start, columns = ends[k].start, np.empty((len(own[k]), n - ends[k].start))
-        columns[:, : len(own[k])] = own[k]
-        for c, inverse in zip(ends[k + 1 :], own[k + 1 :], strict=True):
-            known = columns[:, : c.start - start] @ upper[start : c.start, c]
-            np.matmul(known, -inverse, out=columns[:, c.start - start : c.stop - start])
-        return np.asarray(np.einsum("ij,ij->i", columns, columns))
-
-    return np.concatenate(in_threads(work, range(len(ends))))
 
 
 class FisherProblem:
