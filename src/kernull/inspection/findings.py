@@ -50,7 +50,7 @@ class TableReason:
         False where no normal row had a value so low or so high.
     rule : str
         Of a constant or a copy, which is not learned from: what it always was, in words. Of a
-        date, what is unusual about it.
+        date, which part of it stands out.
     """
 
     column: str
@@ -179,7 +179,8 @@ def table_reasons(
     by_columns = dict(zip(judged.tolist(), found, strict=True))
     out = []
     for i in picked.tolist():
-        told = [_told(table, rows, reading, i, reason) for reason in by_columns.get(i, ())]
+        reasons = by_columns.get(i, [])
+        told = [_told(table, rows, reading, i, reasons[: k + 1]) for k in range(len(reasons))]
         if reading.by_rule[i]:
             empty = [table.used_[c] for c in np.flatnonzero(reading.missing[i])]
             empty = [name for name in empty if name not in reading.absent]
@@ -272,17 +273,19 @@ def split_pipeline(model: Any, table: TableViews | None) -> tuple[Any, TableView
 
 
 def _told(
-    table: TableViews, rows: Table, reading: Reading, i: int, reason: ColumnReason
+    table: TableViews, rows: Table, reading: Reading, i: int, reasons: list[ColumnReason]
 ) -> TableReason:
+    """The last of some reasons of a row, where those before it are replaced."""
+    reason = reasons[-1]
     name = table.used_[reason.column]
     rest = (reason.share, reason.score, reason.without)
     n = table.filler_.rows
     values = table.category_values(name)
     if table._encoder.columns[reason.column].kind == "date":
         value = (as_text([rows.columns[name][i]])[0] or "").removesuffix(".000000")
-        share, part = _unusual_part(table, name, reading.X[i])
+        share, part = _unusual_part(table, [r.column for r in reasons], reading.X[i])
         said = TableReason(name, value, "", None, None, share, *rest[1:], rows=n)
-        return replace(said, rule=f"an unusual {part} for rows like this")
+        return replace(said, rule=f"it stands out by its {part}")
     if values is None:
         value, expected = plain_number(reason.value), plain_number(reason.expected)
         span = (reason.low, reason.high)
@@ -301,10 +304,10 @@ def _told(
     return TableReason(name, value, expected, None, None, share, *rest[1:], rows=n, sure=sure)
 
 
-def _unusual_part(table: TableViews, name: str, row: Array) -> tuple[float, str]:
-    """The part of a date that is farther from what the rest of its row says, and how rare it is."""
-    block, gap = table._encoder.blocks[name], row.copy()
-    gap[block] = np.nan
+def _unusual_part(table: TableViews, replaced: list[int], row: Array) -> tuple[float, str]:
+    """Of a date, the last column replaced: what is farther from what the others say, how rare."""
+    gap, block = row.copy(), table.blocks_[replaced[-1]]
+    gap[[j for column in replaced for j in table.blocks_[column]]] = np.nan
     apart = row - table.filler_.fill(gap[None])[0]
     worst = max(block, key=lambda j: abs(apart[j]) / table.filler_.residual_spread[j])
     share = table.filler_.share_as_far(worst, apart[worst])
