@@ -7,7 +7,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 
 from kernull import MultiKernelFisherNull
-from kernull.errors import MissingCapabilityError
+from kernull.errors import CannotFlagWarning, MissingCapabilityError
 from kernull.models.contamination import LEAST, WIDE, suspects
 
 
@@ -83,6 +83,15 @@ def test_clean_rows_keep_the_false_alarm_rate():
         model = MultiKernelFisherNull(contamination=0.1).fit(rng.normal(size=(200, 5)))
         rates.append((model.predict(rng.normal(size=(1000, 5))) == -1).mean())
     assert abs(np.mean(rates) - 0.05) <= max(0.015, 3 * np.std(rates) / np.sqrt(10))
+
+
+def test_where_outliers_leave_no_threshold_a_plain_model_of_the_others_is_advised():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(160, 6)), 20.0 * rng.normal(size=(40, 6))])
+    with pytest.warns(CannotFlagWarning, match="without it to the rows that are not in suspects_"):
+        model = MultiKernelFisherNull(contamination=0.2).fit(X)
+    other = MultiKernelFisherNull().fit(np.delete(X, model.suspects_, axis=0))
+    assert (other.predict(20.0 * rng.normal(size=(50, 6))) == -1).all()
 
 
 def test_given_settings_and_weights_are_kept():

@@ -160,7 +160,8 @@ def warn_where_nothing_is_flagged(
         warnings.warn(
             "this model cannot flag any row: too many training rows, left out, score as low as a "
             "row infinitely far away does. Use decision='evidence', wider kernels (widths), or "
-            "scaling='quantile' for columns with heavy tails.",
+            "scaling='quantile' for columns with heavy tails; with contamination, which decides by "
+            "the sum, fit a model without it to the rows that are not in suspects_.",
             CannotFlagWarning,
             stacklevel=4,
         )
