@@ -253,6 +253,41 @@ def test_whole_rows_are_not_touched_and_empty_rows_get_the_mean():
     np.testing.assert_allclose(filler.fill(np.full((1, 3), np.nan))[0], X.mean(axis=0))
 
 
+def test_what_is_filled_in_scatters_as_what_is_measured_does():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    X = np.column_stack([x, x + 0.5 * rng.exponential(size=2000)])
+    filler = GapFiller.fit(X)
+    row = X.copy()
+    row[:, 1] = np.nan
+    found = filler.fill(row, scatter=True)[:, 1] - filler.fill(row)[:, 1]
+    want = X[:, 1] - filler.fill(row)[:, 1]
+    levels = [0.01, 0.1, 0.5, 0.9, 0.99]
+    np.testing.assert_allclose(np.quantile(found, levels), np.quantile(want, levels), atol=0.15)
+    assert abs(np.corrcoef(found, x)[0, 1]) < 0.06
+    # A row that comes again, alone or among others, is filled in as before.
+    np.testing.assert_array_equal(
+        filler.fill(row[7:9], scatter=True)[:, 1] - want[7:9],
+        (filler.fill(row, scatter=True)[7:9, 1] - want[7:9]),
+    )
+
+
+@pytest.mark.filterwarnings("ignore::kernull.errors.GapsWarning")
+@pytest.mark.parametrize(("learned", "new"), [(0.2, 0.0), (0.2, 0.2), (0.0, 0.2)])
+def test_the_rate_holds_whether_training_or_new_rows_have_gaps(learned, new):
+    """At 5%, 13% were flagged where only training rows had gaps, 2% where only new ones had."""
+    found = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        turn = np.linalg.qr(rng.normal(size=(12, 12)))[0] * np.linspace(0.5, 2.0, 12)
+        X, Y = (rng.normal(size=(n, 12)) @ turn.T for n in (300, 400))
+        X[rng.random(X.shape) < learned] = np.nan
+        Y[rng.random(Y.shape) < new] = np.nan
+        model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(X)
+        found.append((model.predict(Y) == -1).mean())
+    assert 0.035 < np.mean(found) < 0.065
+
+
 def test_training_gaps_are_counted_and_filled():
     table = factory(100)
     table["force"][3] = table["force"][7] = None

@@ -4,16 +4,25 @@ With mean :math:`\mu` and (shrunk) covariance :math:`S` of the training rows, th
 that are missing are given the conditional mean of the observed ones O:
 
 .. math:: \hat x_M = \mu_M + S_{MO} S_{OO}^{-1} (x_O - \mu_O)
+
+Rows that are learned from or judged scatter around it, with the covariance that O leaves open and
+the shape of the residuals. Filled in at the mean itself they are more alike than measured rows:
+learned from, they make these look odd (10% false alarms at 5% where a fifth of the cells is empty).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
 from sklearn.covariance import ledoit_wolf_shrinkage
 
-from kernull._typing import Array, Mask
+from kernull._typing import Array, Indices, Mask
+
+Bits = npt.NDArray[np.uint64]
 
 #: With more columns, gaps are filled with the mean: the covariance would be too large to keep.
 MOST_COLUMNS = 400
@@ -21,6 +30,7 @@ MOST_COLUMNS = 400
 ROUNDS = 4
 #: Quantiles of residuals that are kept.
 QUANTILES = 101
+LEVELS = np.linspace(0.0, 1.0, QUANTILES)
 #: Of the covariance of standardised columns, beyond its shrinkage.
 RIDGE = 1e-6
 
@@ -61,36 +71,60 @@ class GapFiller:
             filler = replace(filler, correlation=_correlation(apart / scale))
             for _ in range(0 if observed.all() else ROUNDS):
                 Z = (filler.fill(X) - mean) / scale
-                filler = replace(filler, correlation=_correlation(Z))
+                filler = replace(filler, correlation=_correlation(Z, filler._open(observed)))
         whole = filler.fill(X)
         left = np.where(observed, whole - filler.expect_each(whole), np.nan)
         return replace(filler, residuals=_quantiles(left), quantiles=_quantiles(X))
 
-    def fill(self, X: Array) -> Array:
-        """Rows without gaps; rows that have none are returned as they are."""
+    def fill(self, X: Array, scatter: bool = False) -> Array:
+        """Rows without gaps; rows that have none are returned as they are.
+
+        With ``scatter`` values lie around what is expected, as measured ones do, by numbers that
+        look random and are the same whenever a row comes again.
+        """
         observed = np.isfinite(X)
-        gaps = np.flatnonzero(~observed.all(axis=1))
-        if len(gaps) == 0:
+        if observed.all():
             return X
-        out = X.copy()
-        patterns, inverse = np.unique(observed[gaps], axis=0, return_inverse=True)
-        inverse = inverse.ravel()
-        order = np.argsort(inverse, kind="stable")
-        ends = np.searchsorted(inverse[order], np.arange(len(patterns) + 1))
-        for k, there in enumerate(patterns):
-            rows = gaps[order[ends[k] : ends[k + 1]]]
-            out[np.ix_(rows, ~there)] = self._expected(X[np.ix_(rows, there)], there)
+        out, known = X.copy(), (X - self.mean) / self.scale
+        normal = _normal_numbers(X) if scatter else None
+        for rows, there in _patterns(observed):
+            slopes, left = self._others_say(there)
+            Z = known[np.ix_(rows, there)] @ slopes
+            found = self.mean[~there] + self.scale[~there] * Z
+            if normal is not None:
+                found = self._scattered(found, ~there, left, normal[np.ix_(rows, ~there)])
+            out[np.ix_(rows, ~there)] = found
         return out
 
-    def _expected(self, values: Array, there: Mask) -> Array:
-        """Conditional means of what is not there, of shape (rows, gaps)."""
-        away = ~there
-        Z = np.zeros((len(values), int(away.sum())))
-        if self.correlation is not None and there.any():
-            S = self.correlation[np.ix_(there, there)]
-            known = (values - self.mean[there]) / self.scale[there]
-            Z = known @ np.linalg.solve(S, self.correlation[np.ix_(there, away)])
-        return np.asarray(self.mean[away] + self.scale[away] * Z)
+    def _others_say(self, there: Mask) -> tuple[Array, Array]:
+        """Slopes of what is not there by what is, (there, gaps), and the covariance left open."""
+        if (R := self.correlation) is None:
+            gaps = int((~there).sum())
+            return np.zeros((len(there) - gaps, gaps)), np.eye(gaps)
+        across = R[np.ix_(there, ~there)]
+        slopes: Array = np.linalg.solve(R[np.ix_(there, there)], across).astype(float, copy=False)
+        return slopes, np.asarray(R[np.ix_(~there, ~there)] - across.T @ slopes)
+
+    def _open(self, observed: Mask) -> Array:
+        """Mean covariance that gaps leave open, of shape (d, d)."""
+        total = np.zeros((observed.shape[1], observed.shape[1]))
+        for rows, there in _patterns(observed):
+            total[np.ix_(~there, ~there)] += len(rows) * self._others_say(there)[1]
+        return np.asarray(total / len(observed))
+
+    def _scattered(self, expected: Array, gaps: Mask, left: Array, normal: Array) -> Array:
+        """Values around what is expected, as far off as gaps leave open and shaped as residuals."""
+        factor = np.linalg.cholesky(left + RIDGE * np.eye(len(left)))
+        spread = np.linalg.norm(factor, axis=1)
+        level = ndtr(normal @ factor.T / spread)
+        with np.errstate(over="ignore"):  # seven digits: those that a file keeps
+            left_by_all, seen = (q[:, gaps].astype("<f4") for q in (self.residuals, self.quantiles))
+        for k, shape in enumerate((left_by_all / self.scale[gaps]).T):
+            size = np.sqrt((shape[1:] ** 2 + shape[:-1] ** 2).mean() / 2.0)
+            if 0 < size < np.inf:
+                off = np.interp(level[:, k], LEVELS, shape) * spread[k] / size
+                expected[:, k] += self.scale[gaps][k] * off
+        return np.clip(expected, seen[0], seen[-1])
 
     def expect_each(self, X: Array) -> Array:
         r"""What the other columns of a row say each column should be, of shape (m, d).
@@ -164,20 +198,45 @@ class GapFiller:
 
 def _quantiles(X: Array) -> Array:
     """Quantiles of each column, of shape (QUANTILES, d); gaps do not count."""
-    levels = np.linspace(0.0, 1.0, QUANTILES)
     out = np.zeros((QUANTILES, X.shape[1]))
     known = np.isfinite(X)
     whole = known.all(axis=0)
-    out[:, whole] = np.quantile(X[:, whole], levels, axis=0)
+    out[:, whole] = np.quantile(X[:, whole], LEVELS, axis=0)
     for j in np.flatnonzero(~whole & known.any(axis=0)):
-        out[:, j] = np.quantile(X[known[:, j], j], levels)
+        out[:, j] = np.quantile(X[known[:, j], j], LEVELS)
     return out
 
 
-def _correlation(Z: Array) -> Array:
+def _patterns(observed: Mask) -> Iterator[tuple[Indices, Mask]]:
+    """Rows with gaps that have the same ones, and what they have."""
+    gaps = np.flatnonzero(~observed.all(axis=1))
+    patterns, inverse = np.unique(observed[gaps], axis=0, return_inverse=True)
+    order = np.argsort(inverse.ravel(), kind="stable")
+    ends = np.searchsorted(inverse.ravel()[order], np.arange(len(patterns) + 1))
+    for k, there in enumerate(patterns):
+        yield gaps[order[ends[k] : ends[k + 1]]], there
+
+
+def _normal_numbers(X: Array) -> Array:
+    """As if drawn from the normal distribution, by the bits of what each row has: (m, d)."""
+    odd = (2 * np.arange(X.shape[1], dtype=np.uint64) + 1) * np.uint64(0x9E3779B97F4A7C15)
+    bits = np.where(np.isfinite(X), X + 0.0, 0.0).view(np.uint64)
+    row = _mixed(_mixed(bits) * odd).sum(axis=1, dtype=np.uint64)
+    chance = (_mixed(row[:, None] ^ odd) >> np.uint64(11)) * 2.0**-53
+    return np.asarray(ndtri(np.clip(chance, 1e-4, 1.0 - 1e-4)))
+
+
+def _mixed(x: Bits) -> Bits:
+    """Bits of whole numbers, mixed (the end of splitmix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _correlation(Z: Array, left_open: Array | float = 0.0) -> Array:
     d = Z.shape[1]
     if len(Z) < 2:
         return np.eye(d)
     shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True)) if d > 1 else 0.0
-    S = Z.T @ Z / len(Z)
+    S = Z.T @ Z / len(Z) + left_open
     return np.asarray((1.0 - shrinkage) * S + (shrinkage + RIDGE) * np.eye(d))

@@ -61,9 +61,10 @@ class TableViews(TransformerMixin, BaseEstimator):
     dates : {"drop", "parts"}, default="drop"
         ``"parts"``: the hour of the day and the day of the week, as places on a circle.
     missing : {"impute", "error", "flag"}, default="impute"
-        Empty cells: filled with what the other cells of the row say (`kernull.tables.gaps`);
-        refused; or, in new rows, put far away, so that any estimator flags these rows. A category
-        that was never seen is filled in, or flagged, as an empty cell is; `read` tells them apart.
+        Empty cells: filled with what the other cells of the row say, and the scatter of normal rows
+        around it (`kernull.tables.gaps`); refused; or, in new rows, put far away, so that any
+        estimator flags these rows. A category that was never seen is filled in, or flagged, as an
+        empty cell is; `read` tells them apart.
         New rows without any value to judge by are always put far away, with a warning.
     max_categories : int, default=50
         A column of text with more values is a name, and left out.
@@ -273,7 +274,11 @@ class TableViews(TransformerMixin, BaseEstimator):
         if self.missing == "error" and any(mask.any() for _, mask in asked_for):
             raise table.error(asked_for, "empty")
         filled = self._encoder.snapped(self.filler_.fill(found.X), found.missing | found.unseen)
-        return replace(found, X=filled)
+        numbers = [
+            c.kind == "number" for c in self._encoder.columns for _ in self._encoder.names(c)
+        ]
+        filled[np.isnan(found.X) & numbers] = np.nan  # others have no values in between
+        return replace(found, X=self.filler_.fill(filled, scatter=True))
 
     def fill(self, X: Array) -> Array:
         """Rows of `transform` with NaN, filled in; categories, dates by values that there are."""
