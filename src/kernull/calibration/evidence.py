@@ -175,7 +175,7 @@ def _column(
     order = np.argsort(S, kind="stable")
     c = S[order]
     # Rows that are copies may differ in their last digits.
-    typical = float(np.median(np.abs(c - np.median(c))))
+    typical = _typical(c)
     distinct = 1 + int((np.diff(c) > SLACK * (np.abs(c[1:]) + typical)).sum()) if n else 0
     counts = np.cumsum(weight[order])
     c = c - SLACK * (np.abs(c) + typical)
@@ -291,8 +291,21 @@ def _step_to_next(S: Array, weight: Array) -> Array:
 
 def _raised(values: Array, S: Array, times: float = 1.0) -> Array:
     """Values plus the slack that ordered scores are lowered by."""
-    typical = float(np.median(np.abs(S - np.median(S))))
-    return np.asarray(values + times * SLACK * (np.abs(values) + typical))
+    return np.asarray(values + times * SLACK * (np.abs(values) + _typical(S)))
+
+
+def _typical(S: Array) -> float:
+    """Median distance of scores from their median."""
+    return _median(np.abs(S - _median(S)))
+
+
+def _median(values: Array) -> float:
+    """Of numbers alone: NumPy's own looks for others, several times as long as for the median."""
+    if not len(values):
+        return float("nan")
+    low, high = (len(values) - 1) // 2, len(values) // 2
+    parted = np.partition(values, (low, high))
+    return float(parted[low] + parted[high]) / 2.0
 
 
 def combine(evidence: Array, weights: Array, q: float = 2.0) -> Array:
