@@ -54,7 +54,7 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
-                _in_passing(_restore)
+                _in_passing(_limit.restore_original_limits)
 
 
 @contextmanager
@@ -140,10 +140,6 @@ def _libraries() -> ThreadpoolController:
 def _set() -> None:
     global _limit
     _limit = _libraries().limit(limits=1, user_api="blas")
-
-
-def _restore() -> None:
-    _limit.restore_original_limits()
 
 
 def _in_passing(call: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ weights form one group, or when r = p. At p = inf every group lies on a sphere o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -21,10 +21,6 @@ P_INF = 1e15
 _TINY = np.finfo(float).tiny
 #: Factor by which the barrier falls from one centre to the next.
 BARRIER_CUT = 0.1
-
-
-class _Support(Protocol):
-    def support(self, u: Array) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ class Sphere:
 
 
 def minimise_on_sphere(
-    sphere: Sphere, ball: _Support, w: Array, H: Array, start: Array, tol: float
+    sphere: Sphere, ball: Any, w: Array, H: Array, start: Array, tol: float
 ) -> Array:
     """Minimise -w'c + c'Hc/2 over the sphere until its own gap, h(v) - v'c, is at most ``tol``.
 
@@ -124,7 +120,7 @@ def minimise_on_sphere(
 
 
 def _newton(
-    sphere: Sphere, ball: _Support, w: Array, H: Array, z: Array, tau: float, tol: float
+    sphere: Sphere, ball: Any, w: Array, H: Array, z: Array, tau: float, tol: float
 ) -> Array:
     """Logarithms of the minimiser of -w'c + c'Hc/2 - tau sum log c on the sphere."""
     c = np.exp(z)

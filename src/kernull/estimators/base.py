@@ -191,6 +191,10 @@ class OneClassKernelEstimator(KernelEstimator):
         """The parameters that all methods share, checked, as `kernull.models.learn` takes them."""
         how = (self.calibration, self.calibration_fraction, self.random_state)
         calibrator = read_calibration(*how, refits=self._offers_refits)
+        landmarks = getattr(self, "landmarks", 1)  # checked, whether or not they will be needed
+        whole = isinstance(landmarks, int | np.integer) and not isinstance(landmarks, bool)
+        if not whole or landmarks < 1:
+            raise ValueError(f"landmarks: got {landmarks!r}; expected a whole number, at least 1.")
         return Settings(
             calibrator=calibrator,
             memory_limit=parse_memory_limit(self.memory_limit),

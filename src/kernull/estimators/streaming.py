@@ -8,7 +8,6 @@ from kernull.errors import MissingCapabilityError
 from kernull.estimators.fisher import MultiKernelFisherNull
 from kernull.estimators.inputs import rollback_on_error
 from kernull.models.streaming import stream
-from kernull.stacks.planner import check_landmarks
 from kernull.stacks.sources import open_source
 from kernull.views import resolve_views
 
@@ -71,4 +70,3 @@ def _check_options(model: MultiKernelFisherNull) -> None:
             f"reference: got {model.reference!r}; fit_stream has no rows of reference. Use "
             "reference=None, or fit on rows that fit memory."
         )
-    check_landmarks(model.landmarks)

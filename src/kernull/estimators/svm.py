@@ -41,24 +41,20 @@ class _SupportVectorEstimator(UnweightedEstimator):
 
     def _support_method(self, p: float | None) -> SupportMethod:
         tol = check_number("tol", self.tol, "a positive number", 0.0)
-        folds = check_folds(self.calibration_folds)
-        name, options = self._solver_and_options()
-        return SupportMethod(self.nu, p, folds, name, tol, self.max_iter, options)
-
-    def _solver_and_options(self) -> tuple[str, dict[str, Any]]:
+        folds, solver = check_folds(self.calibration_folds), self.solver
         if self.slim not in (True, False):
             raise ValueError(f"slim: got {self.slim!r}; expected True or False.")
-        if not self.slim:
-            return self.solver, {}
-        if self.solver not in ("auto", "slim"):
-            raise ValueError(
-                f"solver: got {self.solver!r} with slim=True, which has a line search of its own; "
-                "leave solver='auto'."
-            )
-        strength = check_number(
-            "slim_lambda", self.slim_lambda, "a number of at least 0", 0.0, strict=False
-        )
-        return "slim", {"slim_lambda": strength}
+        options: dict[str, Any] = {}
+        if self.slim:
+            if solver not in ("auto", "slim"):
+                raise ValueError(
+                    f"solver: got {solver!r} with slim=True, which has a line search of its own; "
+                    "leave solver='auto'."
+                )
+            expected = "a number of at least 0"
+            strength = check_number("slim_lambda", self.slim_lambda, expected, 0.0, strict=False)
+            solver, options = "slim", {"slim_lambda": strength}
+        return SupportMethod(self.nu, p, folds, solver, tol, self.max_iter, options)
 
 
 @documented

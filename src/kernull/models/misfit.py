@@ -64,11 +64,6 @@ class _Regression:
     dual: Array
     residual: ViewScaler
 
-    def misfit(self, Z: Array, similarity: Array) -> Array:
-        """From scaled rows of this view, and their similarity to the witnesses in the others."""
-        whitened = self.residual.transform(Z - similarity @ self.dual)
-        return np.asarray(np.einsum("ij,ij->i", whitened, whitened))
-
 
 @dataclass(frozen=True, eq=False)
 class ViewPredictor:
@@ -149,13 +144,14 @@ def _standard(Z: Array) -> ViewScaler:
 
 
 def _misfit(regressions: Sequence[_Regression], views: Sequence[Array]) -> Array:
-    scaled = [judge.scaler.transform(rows) for judge, rows in zip(regressions, views, strict=True)]
+    """From columns of rows (m, d_v) to the misfit of each view, of shape (m, V)."""
+    scaled = [one.scaler.transform(rows) for one, rows in zip(regressions, views, strict=True)]
     own = [_similarity(Z, one.train) for one, Z in zip(regressions, scaled, strict=True)]
-    total = np.sum(own, axis=0)
-    found = [
-        judge.misfit(Z, total - K) for judge, Z, K in zip(regressions, scaled, own, strict=True)
-    ]
-    return np.column_stack(found)
+    total, out = np.sum(own, axis=0), np.empty((len(scaled[0]), len(regressions)))
+    for v, one in enumerate(regressions):
+        whitened = one.residual.transform(scaled[v] - (total - own[v]) @ one.dual)
+        out[:, v] = np.einsum("ij,ij->i", whitened, whitened)
+    return out
 
 
 def _similarity(left: Array, right: Array) -> Array:

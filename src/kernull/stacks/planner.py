@@ -181,7 +181,6 @@ def build_stack(
     Its ``plan_note`` says in one line what was chosen. With ``device``, a stack there;
     ``on_device`` is the `TorchKernelSet` of the kernels, where their rows are there already.
     """
-    check_landmarks(landmarks)
     itemsize = np.dtype(dtype).itemsize
     columns = max(view.train.shape[1] for view in bank.views) if storage == "auto" else 20
     there = device is not None
@@ -224,13 +223,6 @@ def build_stack(
         stack = LowRankStack.from_kernel_set(bank, index, keep_bytes=room, dtype=dtype)
     stack.max_columns, stack.plan_note = plan.max_columns, plan.note
     return stack
-
-
-def check_landmarks(landmarks: Any) -> None:
-    """A number of landmark rows, whether or not they will be needed."""
-    whole = isinstance(landmarks, int | np.integer) and not isinstance(landmarks, bool)
-    if not whole or landmarks < 1:
-        raise ValueError(f"landmarks: got {landmarks!r}; expected a whole number, at least 1.")
 
 
 def _landmarks(bank: KernelSet, count: int) -> Any:
