@@ -82,8 +82,7 @@ def training(
     source = open_table(path, form, quiet)
     if label_optional and label not in source.names:
         label = None
-    if label is not None:
-        check_column(label, source.names, source.label, "--label")
+    check_column(label, source.names, source.label, "--label")
     for pattern in parameters.get("kinds") or ():
         matching([pattern], source.names, "--kind, --drop or --encode")
     table = source.read()

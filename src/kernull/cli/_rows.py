@@ -116,8 +116,7 @@ def explain(
     of the row say, and the row is scored again.
     """
     fitted, source = open_rows(model, data, how, quiet)
-    if names is not None:
-        check_column(names, source.names, source.label, "--id")
+    check_column(names, source.names, source.label, "--id")
     judging = Judging(fitted, quiet)
     explainer = Explainer(judging, row or [], names, flagged, top)
     with progress(quiet) as bar:
@@ -164,8 +163,7 @@ def report(
     check_writable(out, inputs=[model, data])
     check_labels(label, normal)
     fitted, source = open_rows(model, data, how, quiet)
-    if names is not None:
-        check_column(names, source.names, source.label, "--id")
+    check_column(names, source.names, source.label, "--id")
     with progress(quiet) as bar:
         bar.add_task("Writing the report", total=None)
         from kernull.report import Judgement, render_report

@@ -103,9 +103,9 @@ def matching(patterns: Sequence[str], names: Sequence[str], option: str) -> list
         raise UsageError(str(error)) from None
 
 
-def check_column(name: str, names: Sequence[str], where: str, option: str) -> None:
-    """Refuse the name of a column that a table has not."""
-    if name not in names:
+def check_column(name: str | None, names: Sequence[str], where: str, option: str) -> None:
+    """Refuse the name of a column that a table has not; None names none."""
+    if name is not None and name not in names:
         raise UsageError(
             f"{option}: {where} has no column {name!r}{did_you_mean(name, names)}; it has "
             f"{listed(names)}."

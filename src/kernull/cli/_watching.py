@@ -102,8 +102,7 @@ class Watcher:
     def see(self, rows: Table) -> None:
         """Judge some rows, and print what there is to say."""
         if not self.ready:
-            if self.names is not None:
-                check_column(self.names, rows.names, rows.source, "--id")
+            check_column(self.names, rows.names, rows.source, "--id")
             source = Source(rows.source, tuple(rows.names), iter(()))  # of its columns
             self.fitted, self.ready = self.fitted.for_source(source, self.drop), True
         why = Explainer(Judging(self.fitted, self.quiet), [], self.names, True, None)

@@ -25,8 +25,13 @@ instruments : array-like of shape (n,), optional
 """)
 
 
-def checked(y_true: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Validate labels and scores: one-dimensional, equally long, known labels, finite scores."""
+def checked(
+    y_true: ArrayLike, scores: ArrayLike, *needed: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Validate labels and scores: one-dimensional, equally long, known labels, finite scores.
+
+    There must be rows of each class that is ``needed``.
+    """
     y = np.asarray(y_true)
     try:
         s = np.asarray(scores, dtype=np.float64)
@@ -53,21 +58,13 @@ def checked(y_true: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], ND
             f"y_true must hold +1 (target) and -1 (outlier) only; it also holds {shown}. "
             "Map the labels first, for example np.where(y == target, 1, -1)"
         )
-    return y.astype(np.int64), s
-
-
-def split(
-    y: NDArray[np.int64], s: NDArray[np.float64], need: tuple[int, ...]
-) -> tuple[NDArray[np.float64], ...]:
-    """Scores of each class in `need`; an error names the class that has no rows."""
-    names = {TARGET: "target (+1)", OUTLIER: "outlier (-1)"}
-    groups = tuple(s[y == label] for label in need)
-    for label, group in zip(need, groups, strict=True):
-        if group.size == 0:
+    for label in needed:
+        if label not in y:
+            name = "target (+1)" if label == TARGET else "outlier (-1)"
             raise ValueError(
-                f"y_true holds no {names[label]} rows among its {y.size}, so this rate is undefined"
+                f"y_true holds no {name} rows among its {y.size}, so this rate is undefined"
             )
-    return groups
+    return y.astype(np.int64), s
 
 
 def checked_threshold(threshold: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernull.metrics._checks import OUTLIER, TARGET, checked, checked_threshold, documented, split
+from kernull.metrics._checks import OUTLIER, TARGET, checked, checked_threshold, documented
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,7 @@ def apcer(
     >>> rates.by_instrument, rates.max
     ({'print': 0.5, 'replay': 0.0}, 0.5)
     """
-    y, s = checked(y_true, scores)
-    split(y, s, need=(OUTLIER,))
+    y, s = checked(y_true, scores, OUTLIER)
     t = checked_threshold(threshold)
     names = _checked_instruments(instruments, y)
     accepted: dict[Hashable, list[bool]] = {}
@@ -83,9 +82,8 @@ def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     >>> bpcer([1, 1, 1, 1, -1], [0.9, 0.8, 0.5, 0.1, 0.2], threshold=0.5)
     0.25
     """
-    y, s = checked(y_true, scores)
-    (targets,) = split(y, s, need=(TARGET,))
-    return float(np.count_nonzero(targets < checked_threshold(threshold)) / targets.size)
+    y, s = checked(y_true, scores, TARGET)
+    return float(np.mean(s[y == TARGET] < checked_threshold(threshold)))
 
 
 @documented
@@ -132,10 +130,9 @@ def _checked_instruments(instruments: ArrayLike | None, y: NDArray[np.int64]) ->
 
 def _errors(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> tuple[float, float]:
     """FAR and FRR at a threshold."""
-    y, s = checked(y_true, scores)
-    targets, outliers = split(y, s, need=(TARGET, OUTLIER))
+    y, s = checked(y_true, scores, TARGET, OUTLIER)
     t = checked_threshold(threshold)
-    return float(np.mean(outliers >= t)), float(np.mean(targets < t))
+    return float(np.mean(s[y == OUTLIER] >= t)), float(np.mean(s[y == TARGET] < t))
 
 
 @documented
@@ -200,8 +197,7 @@ def bpcer_at_apcer(
     """
     if isinstance(level, bool) or not 0 <= float(level) <= 1:
         raise ValueError(f"level: got {level!r}; expected a number from 0 to 1.")
-    y, s = checked(y_true, scores)
-    split(y, s, need=(TARGET, OUTLIER))
+    y, s = checked(y_true, scores, TARGET, OUTLIER)
     # APCER falls just above each attack score and nowhere else; the first threshold accepts all.
     steps: NDArray[np.float64] = np.unique(s[y == OUTLIER])
     thresholds = np.concatenate([[s.min()], np.nextafter(steps, np.inf)])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_auc_score
 
-from kernull.metrics._checks import OUTLIER, TARGET, checked, documented, split
+from kernull.metrics._checks import OUTLIER, TARGET, checked, documented
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,7 @@ def auc(y_true: ArrayLike, scores: ArrayLike) -> float:
     >>> auc([1, 1, -1, -1], [0.9, 0.4, 0.5, 0.1])
     0.75
     """
-    y, s = checked(y_true, scores)
-    split(y, s, need=(TARGET, OUTLIER))
+    y, s = checked(y_true, scores, TARGET, OUTLIER)
     return float(roc_auc_score(y == TARGET, s))
 
 
@@ -85,8 +84,8 @@ def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
     >>> eer([1, 1, 1, 1, -1, -1, -1, -1], [8, 7, 6, 2, 5, 4, 3, 1]).rate
     0.25
     """
-    y, s = checked(y_true, scores)
-    targets, outliers = split(y, s, need=(TARGET, OUTLIER))
+    y, s = checked(y_true, scores, TARGET, OUTLIER)
+    targets, outliers = s[y == TARGET], s[y == OUTLIER]
     levels = np.unique(s)
     # Counts at t_1, ..., t_m, infinity.
     rejected = np.append(np.searchsorted(np.sort(targets), levels, side="left"), targets.size)

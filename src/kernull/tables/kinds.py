@@ -113,9 +113,7 @@ def resembling(lacking: Sequence[str], names: Sequence[str]) -> str:
         for name in lacking[:20]
         for match in get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
     }
-    if close:
-        return f"; it has {listed([name for name in names if name in close])}"
-    return f"; it has {listed(names)}"
+    return f"; it has {listed([name for name in names if name in close] or names)}"
 
 
 def decide_kinds(

@@ -169,9 +169,8 @@ class ViewScaler:
             Z = self.rotated(Z)
         if self.steps is not None:
             constant = self.steps > 0
-            mean = np.asarray(self.mean)[constant]
-            off = np.where(same_value(X[:, constant], mean), 0.0, np.sign(X[:, constant] - mean))
-            Z[:, constant] = self.steps[constant] * off
+            side = np.sign(X[:, constant] - np.asarray(self.mean)[constant])
+            Z[:, constant] = self.steps[constant] * np.where(self.unseen(X)[:, constant], side, 0.0)
         return Z
 
     def by_column(self, X: Array) -> Array:

@@ -25,7 +25,6 @@ Features = NDArray[np.float32]
 
 T = TypeVar("T")
 
-_AT_A_TIME = 500  # SQLite takes at least 999 parameters in one statement
 WAIT = 60.0  # seconds, for another process that is writing
 #: No database, a broken one, or one with other tables: each can only be thrown away. Not so a
 #: file that is locked or read-only, or a full disk.
@@ -37,6 +36,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS space (id INTEGER PRIMARY KEY, description TEXT)",
 )
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'features'"
+_OF_IMAGE = "SELECT content, checksum FROM features WHERE image = ?"
 
 
 class FeatureCache:
@@ -53,17 +53,13 @@ class FeatureCache:
 
     def get(self, digests: Iterable[bytes], n_features: int) -> dict[bytes, Features]:
         """Features of those images that are here, by the image's digest."""
-        wanted = list(dict.fromkeys(digests))
 
         def read(connection: sqlite3.Connection) -> dict[bytes, Features]:
             found: dict[bytes, Features] = {}
             if connection.execute(_HAS_TABLE).fetchone() is None:  # its writer was killed early
                 return found
-            for start in range(0, len(wanted), _AT_A_TIME):
-                part = wanted[start : start + _AT_A_TIME]
-                marks = ",".join("?" * len(part))
-                query = f"SELECT image, content, checksum FROM features WHERE image IN ({marks})"
-                for image, content, checksum in connection.execute(query, part):
+            for image in digests:
+                for content, checksum in connection.execute(_OF_IMAGE, (image,)):
                     if _intact(image, content, checksum, n_features):
                         found[image] = np.frombuffer(content, "<f4").astype(np.float32)
             return found
@@ -134,10 +130,9 @@ def _checksum(image: bytes, content: bytes) -> int:
     return zlib.crc32(content, zlib.crc32(image))
 
 
-def _intact(image: Any, content: Any, checksum: Any, n_features: int) -> bool:
+def _intact(image: bytes, content: Any, checksum: Any, n_features: int) -> bool:
     return (
-        isinstance(image, bytes)
-        and isinstance(content, bytes)
+        isinstance(content, bytes)
         and len(content) == 4 * n_features
         and checksum == _checksum(image, content)
     )

@@ -125,8 +125,7 @@ class Preprocessing:
         scale = np.float32(self.scale)
         mean, std = np.asarray(self.mean, np.float32), np.asarray(self.std, np.float32)
         if small.ndim == 2:  # grey is resized once, and spread over the channels here
-            spread = np.broadcast_to(small.astype(np.float32) * scale, (3, *small.shape))
-            return np.asarray((spread - mean[:, None, None]) / std[:, None, None])
+            small = np.broadcast_to(small[..., None], (*small.shape, 3))
         if self.channels == "BGR":
             small = small[..., ::-1]
         values = (small.astype(np.float32) * scale - mean) / std
