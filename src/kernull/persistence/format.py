@@ -15,6 +15,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -59,10 +61,23 @@ def read_tree(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Any:
     A file that is damaged, not of this format, of a newer version, or above ``max_bytes`` is a
     `ModelFileError`.
     """
+    with _opened(path) as (file, size):
+        return _parse(file, size, max_bytes)
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The text entries in the header of a file that `write_tree` wrote."""
+    with _opened(path) as (file, size):
+        return _metadata(_read_header(file, size)[8:])[0]
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, int]]:
+    """An open file and its size; what its content raises is a `ModelFileError` that names it."""
     name = os.fspath(path)
     try:
         with Path(path).open("rb") as file:
-            return _parse(file, os.fstat(file.fileno()).st_size, max_bytes)
+            yield file, os.fstat(file.fileno()).st_size
     except ModelFileError as error:
         raise ModelFileError(f"{name!r} is not a model file: {error}.") from error
     except MemoryError as error:

@@ -21,6 +21,7 @@ import numpy as np
 from kernull._typing import Array
 from kernull._whole import write_whole
 from kernull.errors import ModelFileError
+from kernull.persistence.format import read_metadata
 from kernull.tables.encoder import Encoder
 from kernull.tables.gaps import MOST_COLUMNS, QUANTILES, GapFiller
 from kernull.tables.kinds import KINDS, USED, Column
@@ -28,7 +29,6 @@ from kernull.tables.transformer import DATES, MISSING, TableViews
 
 ENTRY, HASH = "kernull-table", "kernull-table-sha256"
 STEPS = "kernull-pipeline"
-MAX_HEADER = 64 * 2**20
 
 
 def attach_views(
@@ -60,12 +60,11 @@ def load_views(path: str | os.PathLike[str]) -> TableViews | None:
         A model file, such as ``kernull fit`` writes. It is a `ModelFileError` if what it says of
         its table is damaged or does not make sense.
     """
-    head = _header(path)
+    metadata = read_metadata(path)
+    text = metadata.get(ENTRY)
+    if text is None:
+        return None
     try:
-        metadata = json.loads(head).get("__metadata__") or {}
-        text = metadata.get(ENTRY)
-        if text is None:
-            return None
         if hashlib.sha256(text.encode()).hexdigest() != metadata.get(HASH):
             raise ModelFileError("its hash is wrong")
         return _restored(json.loads(text))
@@ -78,21 +77,13 @@ def load_views(path: str | os.PathLike[str]) -> TableViews | None:
 
 def load_steps(path: str | os.PathLike[str]) -> tuple[str, str] | None:
     """Names of the two steps, where the file holds a pipeline; None for a model by itself."""
-    text = (json.loads(_header(path)).get("__metadata__") or {}).get(STEPS)
+    text = read_metadata(path).get(STEPS)
     if text is None:
         return None
     names = json.loads(text)
     if not _are_texts(names) or len(set(names)) != 2 or any(not n or "__" in n for n in names):
         raise ModelFileError(f"{os.fspath(path)!r}: its steps have no names.")
     return names[0], names[1]
-
-
-def _header(path: str | os.PathLike[str]) -> bytes:
-    with Path(path).open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        if size > MAX_HEADER:
-            raise ModelFileError(f"{os.fspath(path)!r}: its header has {size} bytes.")
-        return file.read(size)
 
 
 def _state(table: TableViews) -> dict[str, Any]:
