@@ -52,8 +52,24 @@ def warn_of_near_copies(kernels: KernelSet, groups: Indices | None, rate: float)
             "Keep one row of each, or leave copies that follow each other out together: --stretch.",
         )
         warnings.warn(said, stacklevel=4)
-    elif len(Z) >= FEWEST and (serial := _serial_correlation(Z, groups)) >= SERIAL:
+    elif len(Z) >= FEWEST and (serial := _serial_in_any_scaling(kernels, groups)) >= SERIAL:
         _warn_of_readings(serial, np.arange(len(Z)) if groups is None else groups, rate)
+
+
+def _serial_in_any_scaling(kernels: KernelSet, groups: Indices | None) -> float:
+    """The largest `_serial_correlation`: what follows a daily cycle is alike once decorrelated.
+
+    Not where rows were sorted by a column, which decorrelated ones are mixed with.
+    """
+    scaled: dict[str, list[Array]] = {}
+    for view in kernels.views:
+        scaled.setdefault(view.scaler.kind, []).append(view.train)
+    tables = (np.hstack(parts) for parts in scaled.values())
+    first = next(tables)
+    found, steps = _serial_correlation(first, groups), np.diff(first, axis=0)
+    if ((steps < 0).any(axis=0) == (steps > 0).any(axis=0)).all():
+        found = max([found, *(_serial_correlation(Z, groups) for Z in tables)])
+    return found
 
 
 def _serial_correlation(Z: Array, groups: Indices | None) -> float:
