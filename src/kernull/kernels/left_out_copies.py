@@ -43,7 +43,7 @@ COPIED, COPIED_SHARE, SHARED = 5, 0.05, 0.1
 EQUALLY_OFTEN = 0.6
 
 
-def copy_shares(Z: Array, random_state: int = 0) -> tuple[float, float]:
+def copy_shares(Z: Array) -> tuple[float, float]:
     """Shares of scaled rows that are exact copies of another row, and of rows that are near ones.
 
     Near copies are counted among different rows; of more than `ROWS` of these a random draw stands
@@ -66,9 +66,7 @@ def copy_shares(Z: Array, random_state: int = 0) -> tuple[float, float]:
     n = len(rows)
     if n < FEWEST_EXACT:
         return 0.0, 0.0
-    pick = np.arange(n)
-    if n > ROWS:
-        pick = np.random.default_rng(random_state).choice(n, ROWS, replace=False)
+    pick = _some_of(n)
     far = min(2 * NEIGHBOURS, n // 3)
     found = _nearest(rows, pick, far)
     near = _near_share(found, Z.shape[1]) if n >= FEWEST else 0.0
@@ -81,6 +79,11 @@ def copy_shares(Z: Array, random_state: int = 0) -> tuple[float, float]:
     ):
         return 0.0, near
     return float(counts[copied].sum() / len(Z)), near
+
+
+def _some_of(n: int) -> Indices:
+    """Positions of at most `ROWS` of n rows, always the same."""
+    return np.arange(n) if n <= ROWS else np.random.default_rng(0).choice(n, ROWS, replace=False)
 
 
 def _nearest(rows: Array, pick: Indices, far: int) -> Array:
@@ -120,7 +123,7 @@ def _shared(nearest: Array) -> float:
     return float(np.mean(np.bincount(run)[run] > 2))
 
 
-def next_is_nearest_share(Z: Array, random_state: int = 0) -> tuple[float, float]:
+def next_is_nearest_share(Z: Array) -> tuple[float, float]:
     """Share of rows whose nearest one is at most two rows away in the table, and by chance.
 
     Rows that have one as near elsewhere, as categories have, do not count. Of more than `ROWS` rows
@@ -135,9 +138,7 @@ def next_is_nearest_share(Z: Array, random_state: int = 0) -> tuple[float, float
     (True, 0.02)
     """
     n = len(Z)
-    pick = np.arange(n)
-    if n > ROWS:
-        pick = np.random.default_rng(random_state).choice(n, ROWS, replace=False)
+    pick = _some_of(n)
     squared = squared_blocks(Z - Z.mean(axis=0))(pick, slice(None))
     squared[np.arange(len(pick)), pick] = np.inf
     beside = np.abs(np.arange(n) - pick[:, None]) <= NEXT
