@@ -37,7 +37,7 @@ class Judged:
     scores: Array
     p_values: Array
     flagged: Mask
-    top_view: list[str]  #: The most suspect view, where reasons were asked for.
+    top_view: Array  #: The most suspect view, as text, where reasons were asked for.
     extra: dict[str, Array]  #: What only some models know, by column of the output.
 
     @cached_property
@@ -151,44 +151,38 @@ class Judging:
 
 
 def _judged(fitted: Fitted, rows: Table, reasons: bool) -> Judged:
-    """Judge rows, evaluating the kernels once."""
-    reading = fitted.read(rows)
+    """Judge rows, evaluating the kernels once; a score that overflows is no number, and flagged."""
+    reading, model = fitted.read(rows), fitted.model
     n = len(reading.X)
     scores, p_values = np.full(n, np.nan), np.full(n, np.nan)
+    flags, top = np.ones(n, dtype=bool), np.full(n, "", dtype=object)
     extra = {name: np.full(n, np.nan) for name in extra_names(fitted)}
-    flags, lacking = np.ones(n, dtype=bool), fitted.left_out(reading)
-    judged = Judged(fitted, rows, reading, lacking, scores, p_values, flags, [""] * n, extra)
+    lacking = fitted.left_out(reading)
+    judged = Judged(fitted, rows, reading, lacking, scores, p_values, flags, top, extra)
     for index, missing in judged.parts(np.arange(n)):
         X, without = reading.X[index], missing or None
-        found = _judge(fitted.model, X, without, reasons)
-        scores[index], p_values[index], flags[index], top = found
-        for i, name in zip(index, top, strict=True):
-            judged.top_view[i] = name
-        if extra and reasons:
-            extra["rarity"][index] = fitted.model.rarity(X, missing_views=without)
-            evidence = fitted.model.evidence(X, by="view", missing_views=without)
+        if not reasons:
+            found, fit = (
+                model.score_samples(X, missing_views=without),
+                model.model_.without(missing),
+            )
+            scores[index], p_values[index] = found, fit.calibration.p_values(found)
+            flags[index] = ~(found >= fit.threshold)
+            continue
+        why = model.explain(X, missing_views=without)
+        scores[index], p_values[index] = why.scores, why.p_values
+        flags[index] = ~(why.scores >= why.threshold)
+        first = np.argmin(why.surprise if why.rarity is None else -why.shares, axis=1)
+        top[index] = [why.view_names[v] for v in first]
+        if extra:
+            extra["rarity"][index] = model.rarity(X, missing_views=without)
+            evidence = model.evidence(X, by="view", missing_views=without)
             for name, values in zip(fitted.view_names, evidence.T, strict=True):
                 extra[f"evidence_{name}"][index] = np.nan if name in missing else values
-    for i in np.flatnonzero(reading.by_rule).tolist():  # values far away, which nobody measured
-        judged.top_view[i] = ""
-        for values in extra.values():
-            values[i] = np.nan
+    top[reading.by_rule] = ""  # values far away, which nobody measured
+    for values in extra.values():
+        values[reading.by_rule] = np.nan
     return judged
-
-
-def _judge(
-    model: Any, X: Array, missing: list[str] | None, reasons: bool
-) -> tuple[Array, Array, Mask, list[str]]:
-    """Scores, p-values, flags and top views; a score that overflows is no number, and flagged."""
-    top = [""] * len(X)
-    if reasons:
-        why = model.explain(X, missing_views=missing)
-        first = np.argmin(why.surprise if why.rarity is None else -why.shares, axis=1)
-        top = [why.view_names[v] for v in first]
-        return why.scores, why.p_values, ~(why.scores >= why.threshold), top
-    scores = model.score_samples(X, missing_views=missing)
-    fit = model.model_.without(missing or ())
-    return scores, fit.calibration.p_values(scores), ~(scores >= fit.threshold), top
 
 
 #: Rows that are explained where nothing else is said.

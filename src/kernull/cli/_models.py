@@ -255,9 +255,7 @@ class Fitted:
         if self.table is not None and can_explain(self.model):
             gaps = self.table.missing_views(reading.missing)
         for v, view in enumerate(self.view_names):
-            out[:, v] = view in self.missing_views
-            if view in gaps:
-                out[:, v] |= gaps[view]
+            out[:, v] = view in self.missing_views or gaps.get(view, False)
         out[reading.unreadable.any(axis=1)] = True
         return out
 

@@ -71,7 +71,7 @@ def score(
             chunk = judged.rows
             numbers = range(chunk.start + 1, chunk.start + len(chunk) + 1)
             copied = [chunk.text(name) for name in kept]
-            top = [judged.top_view] if explained else []
+            top = [judged.top_view.tolist()] if explained else []
             flags, found = judged.flagged.astype(int), [judged.extra[name] for name in extra]
             judgement = [judged.scores, judged.p_values, flags, *found, *top, judged.notes]
             writer.write([numbers, *copied, *judgement])

@@ -295,12 +295,9 @@ class TableViews(TransformerMixin, BaseEstimator):
 
     def missing_views(self, missing: Mask) -> dict[str, Mask]:
         """Views of which more than half of the cells are empty, as masks over the rows."""
-        out = {}
         places = {name: i for i, name in enumerate(self.used_)}
-        for view, columns in self._view_columns().items():
-            index = [places[name] for name in columns]
-            out[view] = missing[:, index].mean(axis=1) > MOST_MISSING
-        return out
+        views = {view: [places[n] for n in names] for view, names in self._view_columns().items()}
+        return {view: missing[:, at].mean(axis=1) > MOST_MISSING for view, at in views.items()}
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the columns that `transform` gives."""
