@@ -28,7 +28,6 @@ from kernull._lapack import inverse_of_factor, lower_factor
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
-from kernull.kernels import FittedKernel
 
 #: Kernel values that a thread holds at once: what its caches hold. With fewer, products of many
 #: columns would be of too few rows to be fast.
@@ -37,8 +36,6 @@ BLOCK_VALUES = 2**19
 BLOCK_ROWS = 128
 #: Ridge of a kernel's own projection, relative to the number of rows (MATHS 11).
 OWN_DELTA = 1e-4
-#: Kernels that are functions of the product of two rows.
-OF_PRODUCTS = ("linear", "polynomial", "cosine")
 #: Scores that tie are lowered by so many parts in n of the spread.
 TIED = 5.0
 #: Relative size of differences that come from solving the same system in two ways.
@@ -308,28 +305,6 @@ def beside_the_lowest(own: KernelProjection, left_out: Array) -> Array:
     both = np.maximum(d[i] * d - G[i] ** 2, np.finfo(float).tiny)
     change = a / d - (d[i] * a - G[i] * a[i]) / both
     return np.asarray(left_out + np.minimum(change, 0.0))
-
-
-def rows_of_products(kernel: FittedKernel, Z: Array, weight: Array) -> Array:
-    """Kernels (n, n) of products, each row's as if the columns had been centred without it.
-
-    Centred columns add up to zero, so the others' products with a row add up to minus its own: a
-    row that helped to centre looks unlike the rest, a new one does not. Without row i every row
-    moves by :math:`w_i z_i / (W - w_i)`. (The scale moves too, which matters less.) Z are the
-    scaled training rows, the kernel linear, polynomial or cosine.
-    """
-    t = (weight / (weight.sum() - weight))[:, None]
-    G = Z @ Z.T
-    size = np.diagonal(G)
-    inner = (1.0 + t) * (G + t * size[:, None])
-    if kernel.kind == "linear":
-        return np.asarray(inner)
-    if kernel.kind == "polynomial":
-        gamma, coef0 = kernel.params["gamma"], kernel.params["coef0"]
-        return np.asarray((gamma * inner + coef0) ** kernel.params["degree"])
-    norms = (1.0 + t) * np.sqrt(size)[:, None]
-    others = np.sqrt(np.maximum(size[None, :] + 2.0 * t * G + t * t * size[:, None], 0.0))
-    return np.asarray(np.divide(inner, norms * others, out=np.zeros_like(G), where=others > 0))
 
 
 def nearest_floor(nearest2: Array) -> float:

@@ -32,15 +32,20 @@ from kernull.calibration.evidence import FEWEST_VALUES, Tails
 from kernull.calibration.left_out_distances import trust
 from kernull.calibration.left_out_scores import log_nearest, nearest_floor
 from kernull.errors import DominantViewWarning, MissingCapabilityError
-from kernull.kernels.functions import BLOCK_ROWS, KernelSpec
+from kernull.kernels.functions import BLOCK_ROWS
 from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import TableKernels, Training
 from kernull.models.model import RuleFit
-from kernull.models.own_scores import FEWEST_ROWS, own_of_view, own_projection, plain_left_out
+from kernull.models.own_scores import (
+    FEWEST_ROWS,
+    own_of_view,
+    own_projection,
+    plain_left_out,
+    refitted,
+)
 from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.models.structure import with_structure
 from kernull.stacks import CrossKernels, DenseStack, KernelSet
-from kernull.views import ViewScaler
 
 #: Rows that new ones are compared with: beyond, a sample of so many stands for all. The weights
 #: are learned from all rows whatever their number.
@@ -107,7 +112,8 @@ def evidence_of(
     else:
         # A scaling by more rows than are left out would not be the one that they are left out of:
         # the sample has scaling and widths of its own.
-        sample = _refitted(kernels.set, table[rows], own)
+        views = (refitted(v, table[rows][:, v.columns], own) for v in kernels.set.views)
+        sample = replace(kernels.set, views=tuple(views))
         rule = _of_table(sample, projection, table[rows], own, rows, together, device=device)
         rule = replace(rule, sample=sample)
     same = rows is not None or len(table) == kernels.set.n  # none of reference
@@ -151,23 +157,6 @@ def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
             DominantViewWarning,
             stacklevel=2,
         )
-
-
-def _refitted(kernels: KernelSet, table: Array, weight: Array | None) -> KernelSet:
-    """The same views, scalings and kernels, fitted to other rows."""
-    views = []
-    for view in kernels.views:
-        kind, rows = view.scaler.kind, table[:, view.columns]
-        ((scaler, train),) = ViewScaler.fit_transform((kind,), rows, weight)
-        fitted = [
-            one
-            for kernel in view.kernels
-            for one in KernelSpec(kernel.kind, kernel.function).fit(
-                train, (kernel.factor or 1.0,), weight
-            )
-        ]
-        views.append(replace(view, scaler=scaler, train=train, kernels=tuple(fitted)))
-    return replace(kernels, views=tuple(views))
 
 
 def rows_that_fit(limit: int) -> int:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array, Indices
-from kernull.calibration.left_out_distances import left_out_distances
+from kernull.calibration.left_out_distances import left_out_distances, read_groups
 from kernull.calibration.left_out_scores import (
-    OF_PRODUCTS,
     OWN_DELTA,
     KernelProjection,
     beside_the_lowest,
-    left_out_coefficients,
     left_out_view,
-    rows_of_products,
 )
+from kernull.kernels.functions import KernelSpec
 from kernull.kernels.left_out_widths import left_out_widths
 from kernull.stacks.kernel_set import ScaledView
+from kernull.views import ViewScaler
 
 #: Rows below which none can be left out of the scaling.
 FEWEST_ROWS = 3
+#: Of kernels that are refitted: folds, at least, and the number of folds times that of rows.
+FEWEST_FOLDS, REFITTED_ROWS = 5, 5_000
+#: Projections below this are rounding.
+NOTHING = 1e-9
 
 
 def own_of_view(
@@ -57,17 +61,54 @@ def own_of_view(
         projected[:, rbf], nearest2 = left_out_view(distances, widths, [own[f] for f in rbf])
     else:
         nearest2 = np.concatenate([distances.rows(i).min(axis=1) for i in distances.blocks()])
-    for f in set(range(len(own))) - set(rbf):
-        projected[:, f] = plain_left_out(own[f], groups)  # exact at fixed scaling
-        if kind != "none" and groups is None and view.kernels[f].kind in OF_PRODUCTS:
-            inverse, rows = own[f].inverse, rows_of_products(view.kernels[f], view.train, weight)
-            assert inverse is not None
-            without = left_out_coefficients(inverse, own[f].coef, np.arange(n))
-            projected[:, f] = np.minimum(np.einsum("rn,rn->r", rows, without), own[f].own)
+    others = [f for f in range(len(own)) if f not in rbf]
+    if others and kind == "none":
+        projected[:, others] = np.column_stack([plain_left_out(own[f], groups) for f in others])
+    elif others:
+        projected[:, others] = _by_refits(view, others, given, weight, groups)
+        projected = np.minimum(projected, np.column_stack([projection.own for projection in own]))
     beside = np.full((len(own), n), np.nan)
     if groups is None:
         beside[:] = [beside_the_lowest(own[f], projected[:, f]) for f in range(len(own))]
     return coef, projected, nearest2, beside
+
+
+def _by_refits(
+    view: ScaledView, some: list[int], given: Array, weight: Array, groups: Indices | None
+) -> Array:
+    """Projections (n, some) of rows by scaling, kernels and coefficients of other rows.
+
+    Kernels of products have no closed form: all of their values move with the centre of the rows.
+    Rows are left out one by one where they are few, else in folds.
+    """
+    n, equal = len(given), bool((weight == 1.0).all())
+    fold = read_groups(groups, n) % max(FEWEST_FOLDS, REFITTED_ROWS // n)
+    part, out = (
+        replace(view, kernels=tuple(view.kernels[f] for f in some)),
+        np.empty((n, len(some))),
+    )
+    for k in np.unique(fold):
+        held = fold == k
+        own = None if equal else weight[~held]
+        seen = refitted(part, given[~held], own)
+        new = seen.scaler.transform(given[held])
+        for f, kernel in enumerate(seen.kernels):
+            coef = own_projection(kernel(seen.train), own).coef
+            out[held, f] = kernel(new, seen.train) @ coef
+    return out
+
+
+def refitted(view: ScaledView, rows: Array, weight: Array | None) -> ScaledView:
+    """The same scaling and kernels, fitted to other rows of the view."""
+    ((scaler, train),) = ViewScaler.fit_transform((view.scaler.kind,), rows, weight)
+    kernels = tuple(
+        one
+        for kernel in view.kernels
+        for one in KernelSpec(kernel.kind, kernel.function).fit(
+            train, (kernel.factor or 1.0,), weight
+        )
+    )
+    return replace(view, scaler=scaler, train=train, kernels=kernels)
 
 
 def _hardly_any_rows(view: ScaledView, weight: Array) -> tuple[Array, Array, Array, Array]:
@@ -95,10 +136,16 @@ def _kernels_of(view: ScaledView, device: Any) -> Iterator[Any]:
 
 
 def own_projection(K: Any, weight: Array | None = None) -> KernelProjection:
-    """The projection of one kernel alone, with a ridge in the kernel's own unit."""
+    """The projection of one kernel alone, with a ridge in the kernel's own unit.
+
+    Zero where it is nothing but rounding, as that of a linear kernel of centred columns is.
+    """
     size = float(K.diagonal().mean())
     delta = OWN_DELTA * (size if size > 0 else 1.0)
-    return KernelProjection.fit(K, weight, delta)
+    own = KernelProjection.fit(K, weight, delta)
+    if np.abs(own.own).max() > NOTHING:
+        return own
+    return replace(own, coef=np.zeros_like(own.coef), own=np.zeros_like(own.own))
 
 
 def plain_left_out(own: KernelProjection, groups: Indices | None = None) -> Array:
