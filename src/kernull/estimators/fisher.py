@@ -135,10 +135,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
 
     weights_ = Learned("rule.weights", tensor=True)
     coef_ = Learned("rule.coef", tensor=True)
-    gap_ = Learned("certificate.gap")
-    n_iter_ = Learned("certificate.n_iter")
-    history_ = Learned("certificate.history")
-    solver_ = Learned("certificate.solver")
     delta_ = Learned("system.delta")
     p_ = Learned("system.p")
     ridge_ = Learned("system.ridge")

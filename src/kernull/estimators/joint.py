@@ -123,10 +123,6 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     n_jobs: int | None = None
 
     weights_ = Learned("weights")
-    gap_ = Learned("certificate.gap")
-    n_iter_ = Learned("certificate.n_iter")
-    history_ = Learned("certificate.history")
-    solver_ = Learned("certificate.solver")
     coef_ = LearnedByTask("rule.coef")
     calibration_ = LearnedByTask("calibration")
     threshold_ = LearnedByTask("threshold")

@@ -128,22 +128,6 @@ def parameters(cls: type[T]) -> type[T]:
     return dataclass(eq=False, repr=False, kw_only=True)(cls)
 
 
-@parameters
-class FisherParameters:
-    """Parameters of lp MK-FN, of one task or of several."""
-
-    normalize: Any = "offdiagonal"
-    p: Any = 1.5
-    delta: Any = 0.01
-    solver: str = "auto"
-    tol: float = 1e-6
-    max_iter: int | None = None
-    decision: str = "evidence"
-    score_type: str = "projection"
-    r: float | None = None
-    kernel_groups: Any = None
-
-
 class Learned:
     """A learned attribute, read from the fitted model; absent where the model has none.
 
@@ -172,6 +156,31 @@ class Learned:
         if value is None:
             raise AttributeError(f"{type(estimator).__name__} has no {self.name!r} here.")
         return tensor_on(value, device) if self.tensor and device is not None else value
+
+
+class Certified:
+    """Estimators whose weights are learned, with a certificate."""
+
+    gap_ = Learned("certificate.gap")
+    n_iter_ = Learned("certificate.n_iter")
+    history_ = Learned("certificate.history")
+    solver_ = Learned("certificate.solver")
+
+
+@parameters
+class FisherParameters(Certified):
+    """Parameters of lp MK-FN, of one task or of several."""
+
+    normalize: Any = "offdiagonal"
+    p: Any = 1.5
+    delta: Any = 0.01
+    solver: str = "auto"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    decision: str = "evidence"
+    score_type: str = "projection"
+    r: float | None = None
+    kernel_groups: Any = None
 
 
 class LearnedByTask(Learned):

@@ -10,12 +10,12 @@ from kernull._typing import Indices
 from kernull.calibration import check_folds
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import check_number
-from kernull.estimators.parameters import Learned, documented, parameters
+from kernull.estimators.parameters import Certified, Learned, documented, parameters
 from kernull.models.support import SupportMethod
 
 
 @parameters
-class _SupportVectorEstimator(UnweightedEstimator):
+class _SupportVectorEstimator(Certified, UnweightedEstimator):
     """What the two share: learning weights, and calibration by cross-scores."""
 
     nu: float = 0.1
@@ -29,10 +29,6 @@ class _SupportVectorEstimator(UnweightedEstimator):
     weights_ = Learned("rule.weights")
     coef_ = Learned("rule.coef")
     description_ = Learned("rule.description")
-    gap_ = Learned("certificate.gap")
-    n_iter_ = Learned("certificate.n_iter")
-    history_ = Learned("certificate.history")
-    solver_ = Learned("certificate.solver")
 
     @property
     def support_(self) -> Indices:

@@ -62,7 +62,7 @@ class EvidenceMethod(FisherMethod):
 
     max_rows: int = EVIDENCE_ROWS
 
-    def learn(  # type: ignore[override]
+    def learn(  # type: ignore[override]  # a fit of another kind, which answers the same
         self,
         training: Training,
         row_weight: Array | None,

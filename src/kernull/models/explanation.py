@@ -240,18 +240,19 @@ class Explanation:
         whole = by == "view"
         values = self.by_view if whole else self.contributions
         typical = self.typical_by_view if whole else self.typical
+        names = {"view": self.view_names if whole else self.kernel_views}
+        names |= {} if whole else {"kernel": self.kernel_names}
         reference = self._sum_views(self.reference) if whole else self.reference
         surprise = self.surprise if whole else _shortfall(values, reference)
         records = []
         for i in range(len(self)) if row is None else [row]:
             order = np.argsort(surprise[i], kind="stable")
             for v in order:
-                names = {"view": self.view_names[v]} if whole else self._kernel(int(v))
                 below = int((reference[:, v] <= values[i, v]).sum())
                 records.append(
                     {
                         "row": int(i) if self.row_names is None else self.row_names[i],
-                        **names,
+                        **{kind: known[v] for kind, known in names.items()},
                         "contribution": float(values[i, v]),
                         "typical": float(typical[v]),
                         "difference": float(values[i, v] - typical[v]),
@@ -259,9 +260,8 @@ class Explanation:
                         "tail": (1 + below) / (1 + len(reference)),
                     }
                 )
-        what = ("view",) if whole else ("view", "kernel")
         numbers = ("contribution", "typical", "difference", "surprise", "tail")
-        return as_frame(records, self.frame, ("row", *what, *numbers))
+        return as_frame(records, self.frame, ("row", *names, *numbers))
 
     def plot(self, row: int = 0, ax: Any = None) -> Any:
         """Bars of one row by view, with normal rows as marks; returns the axes.
@@ -306,9 +306,6 @@ class Explanation:
 
     def _is_by_rule(self, row: int) -> bool:
         return self.by_rule is not None and bool(self.by_rule[row])
-
-    def _kernel(self, j: int) -> dict[str, str]:
-        return {"view": self.kernel_views[j], "kernel": self.kernel_names[j]}
 
     def _sum_views(self, values: Array) -> Array:
         index = {name: v for v, name in enumerate(self.view_names)}

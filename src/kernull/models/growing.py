@@ -137,7 +137,6 @@ def relearn(
     model: KernelModel, method: FisherMethod, rate: float, dtype: Any, limit: int
 ) -> KernelModel:
     """Learn the kernel weights again on all rows, starting from the present ones."""
-    check_relearning(model)
     kernels, system, growth = model.kernels, model.system, _growth(model)
     assert isinstance(kernels, TableKernels)
     assert system is not None
