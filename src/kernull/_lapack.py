@@ -41,25 +41,23 @@ def _routine(module: Any, name: str) -> Any:
     """A routine that SciPy offers to compiled code, as a function of pointers."""
     capsule = module.__pyx_capi__[name]
     signature = _name_of(capsule)
-    arguments = [ctypes.c_void_p] * (signature.count(b",") + 1)
-    call = ctypes.CFUNCTYPE(None, *arguments)(_address_of(capsule, signature))
-
-    def routine(*values: Any) -> None:
-        call(*map(_pointer, values))
-
-    return routine
+    arguments = [_Pointer] * (signature.count(b",") + 1)
+    return ctypes.CFUNCTYPE(None, *arguments)(_address_of(capsule, signature))
 
 
-def _pointer(value: Any) -> Any:
-    """Letters as they are, and the addresses of all else."""
-    kind = type(value)
-    if kind is bytes:
-        return value
-    if kind is int:
-        return ctypes.byref(_INT(value))
-    if kind is float:
-        return ctypes.byref(ctypes.c_double(value))
-    return ctypes.byref(value) if kind is _INT else value.ctypes.data
+class _Pointer(ctypes.c_void_p):
+    """What routines take: letters as they are, and the addresses of all else."""
+
+    @classmethod
+    def from_param(cls, value: Any) -> Any:
+        kind = type(value)
+        if kind is bytes:
+            return value
+        if kind is int:
+            return ctypes.byref(_INT(value))
+        if kind is float:
+            return ctypes.byref(ctypes.c_double(value))
+        return ctypes.byref(value) if kind is _INT else cls(value.ctypes.data)
 
 
 _potrf, _trtri, _lauum = (_routine(cython_lapack, name) for name in ("dpotrf", "dtrtri", "dlauum"))
