@@ -66,7 +66,9 @@ def copy_shares(Z: Array) -> tuple[float, float]:
     n = len(rows)
     if n < FEWEST_EXACT:
         return 0.0, 0.0
-    pick = _some_of(n)
+    pick = np.arange(n)
+    if n > ROWS:
+        pick = np.random.default_rng(0).choice(n, ROWS, replace=False)
     far = min(2 * NEIGHBOURS, n // 3)
     found = _nearest(rows, pick, far)
     near = _near_share(found, Z.shape[1]) if n >= FEWEST else 0.0
@@ -79,11 +81,6 @@ def copy_shares(Z: Array) -> tuple[float, float]:
     ):
         return 0.0, near
     return float(counts[copied].sum() / len(Z)), near
-
-
-def _some_of(n: int) -> Indices:
-    """Positions of at most `ROWS` of n rows, always the same."""
-    return np.arange(n) if n <= ROWS else np.random.default_rng(0).choice(n, ROWS, replace=False)
 
 
 def _nearest(rows: Array, pick: Indices, far: int) -> Array:
@@ -138,7 +135,9 @@ def next_is_nearest_share(Z: Array) -> tuple[float, float]:
     (True, 0.02)
     """
     n = len(Z)
-    pick = _some_of(n)
+    pick = np.arange(n)
+    if n > ROWS:
+        pick = np.random.default_rng(0).choice(n, ROWS, replace=False)
     squared = squared_blocks(Z - Z.mean(axis=0))(pick, slice(None))
     squared[np.arange(len(pick)), pick] = np.inf
     beside = np.abs(np.arange(n) - pick[:, None]) <= NEXT
