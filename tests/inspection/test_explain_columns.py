@@ -215,6 +215,10 @@ def test_dates_are_told_as_dates():
         f"at is {night}; it stands out by its time of day.",
         f"at is {saturday}; it stands out by its day of the week.",
     ]
+    rows["at"] = [f"{m // 60 % 24:02}:{m % 60:02}" for m in minutes]
+    model = make_pipeline(TableViews(dates="parts"), MultiKernelFisherNull()).fit(rows)
+    (reason,) = explain_columns(model, {"at": ["03:15"], "x": [0.0]})
+    assert reason["words"] == "at is 03:15; it stands out by its time of day."
 
 
 def test_a_value_in_the_usual_range_is_not_called_far_off():

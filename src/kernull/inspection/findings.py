@@ -309,6 +309,7 @@ def _unusual_part(table: TableViews, replaced: list[int], row: Array) -> tuple[f
     gap, block = row.copy(), table.blocks_[replaced[-1]]
     gap[[j for column in replaced for j in table.blocks_[column]]] = np.nan
     apart = row - table.filler_.fill(gap[None])[0]
-    worst = max(block, key=lambda j: abs(apart[j]) / table.filler_.residual_spread[j])
+    spread = np.maximum(table.filler_.residual_spread, 1e-6)  # of places on circles of radius one
+    worst = max(block, key=lambda j: abs(apart[j]) / spread[j])
     share = table.filler_.share_as_far(worst, apart[worst])
     return share, "time of day" if worst in block[:2] else "day of the week"
