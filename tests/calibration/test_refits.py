@@ -212,6 +212,22 @@ def test_a_model_that_cannot_flag_says_so():
     assert (model.predict(1e6 * rows) == -1).all()
 
 
+@pytest.mark.parametrize("options", [{}, {"decision": "sum"}, {"calibration": "split"}])
+def test_given_kernels_that_are_too_narrow_say_so(options):
+    rows = np.random.default_rng(0).normal(size=(80, 5))
+    squared = ((rows[:, None] - rows) ** 2).sum(axis=2)
+    model = MultiKernelFisherNull(kernels="precomputed", **options)
+    with pytest.warns(CannotFlagWarning, match="too narrow"):
+        model.fit(np.exp(-squared / (2 * 0.05**2)))
+    assert (model.predict(np.zeros((3, 80))) == 1).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CannotFlagWarning)
+        model.fit(np.exp(-squared / 2))
+        model.fit(rows @ rows.T)  # may be of any size far away
+    model.fit(np.exp(-squared / 2))
+    assert (model.predict(np.zeros((3, 80))) == -1).all()
+
+
 NO_LABELS = {
     "NaN": np.where(np.arange(40) < 2, np.nan, np.arange(40)),
     "NaN in a list of text": [np.nan, np.nan, *map(str, range(38))],

@@ -16,6 +16,7 @@ from kernull.errors import (
     TrainingRowsWarning,
 )
 from kernull.kernels.left_out_copies import copy_shares, next_is_nearest_share
+from kernull.stacks.dense import DenseStack
 from kernull.stacks.kernel_set import KernelSet
 
 #: Share of near copies from which a threshold is no longer to be trusted. Discrete tables have
@@ -161,23 +162,31 @@ def _steps_to_other_groups(groups: Indices) -> Array:
 
 
 def warn_where_nothing_is_flagged(
-    kernels: KernelSet, rule: Any, calibration: Calibration, rate: float
+    kernels: KernelSet | DenseStack, rule: Any, calibration: Calibration, rate: float
 ) -> None:
     """Warn where even a row that no kernel finds alike any other would not be flagged.
 
-    Kernels of a distance are zero far away, so that the projection of such a row is zero.
+    Kernels of a distance are zero far away, so that the projection of such a row is zero. Given
+    kernels are taken for such if they are never negative and every row is as much like itself.
     """
-    distant = ("rbf", "laplacian")
-    bounded = all(kernel.kind in distant for view in kernels.views for kernel in view.kernels)
-    if not bounded or not hasattr(rule, "projection_to_score"):
-        return
-    far = np.asarray(rule.projection_to_score(np.zeros(1)))
-    if calibration.p_values(far)[0] > rate * (1 + 1e-9):
+    if isinstance(kernels, DenseStack):
+        own = np.einsum("jii->ji", kernels.kernels)
+        bounded = np.ptp(own, axis=1).max() < 1e-6 * own.max() and kernels.kernels.min() >= 0.0
+        far = rule.score(DenseStack(np.zeros((kernels.J, 1, kernels.n)), kernels.scale))
+        advice = "The kernels are too narrow: make some in which rows are like their neighbours."
+    else:
+        distant = ("rbf", "laplacian")
+        bounded = all(kernel.kind in distant for view in kernels.views for kernel in view.kernels)
+        far = np.asarray(rule.projection_to_score(np.zeros(1)))
+        advice = (
+            "Use decision='evidence', wider kernels (widths), or "
+            "scaling='quantile' for columns with heavy tails; with contamination, which decides by "
+            "the sum, fit a model without it to the rows that are not in suspects_."
+        )
+    if bounded and calibration.p_values(far)[0] > rate * (1 + 1e-9):
         warnings.warn(
             "this model cannot flag any row: too many training rows, left out, score as low as a "
-            "row infinitely far away does. Use decision='evidence', wider kernels (widths), or "
-            "scaling='quantile' for columns with heavy tails; with contamination, which decides by "
-            "the sum, fit a model without it to the rows that are not in suspects_.",
+            f"row infinitely far away does. {advice}",
             CannotFlagWarning,
             stacklevel=4,
         )

@@ -15,7 +15,7 @@ from kernull.calibration.left_out_distances import read_groups, trust
 from kernull.calibration.left_out_warnings import warn_of_near_copies, warn_where_nothing_is_flagged
 from kernull.errors import MissingCapabilityError
 from kernull.models.fisher import FisherFit, FisherMethod
-from kernull.models.kernels import Rows, Settings, TableKernels, TableRows, Training
+from kernull.models.kernels import GivenKernels, Rows, Settings, TableKernels, TableRows, Training
 from kernull.models.model import Fitted, KernelModel, RuleFit, calibrate
 from kernull.models.rules import FisherRule
 
@@ -83,10 +83,11 @@ def learn(
     )
     if isinstance(training.kernels, TableKernels):
         warn_of_near_copies(training.kernels.set, together, model.false_alarm_rate)
-        if isinstance(fit.rule, FisherRule):
-            warn_where_nothing_is_flagged(
-                training.kernels.set, fit.rule, model.calibration, model.false_alarm_rate
-            )
+    judged = model.calibration, model.false_alarm_rate
+    if isinstance(training.kernels, TableKernels) and isinstance(fit.rule, FisherRule):
+        warn_where_nothing_is_flagged(training.kernels.set, fit.rule, *judged)
+    elif isinstance(training.kernels, GivenKernels) and isinstance(method, FisherMethod):
+        warn_where_nothing_is_flagged(training.stack, fit.rule, *judged)
     own = left_out if held is None else None
     return Fitted(model, partial(_row_scores, learned, model, own))
 
