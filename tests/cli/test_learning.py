@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernull.cli import _learning
-from tests.cli.conftest import kernull
+from tests.cli.conftest import COLUMNS, kernull, make_rows, write_csv
 
 
 def test_a_sample_a_storage_and_cores(tables, tmp_path):
@@ -95,3 +95,17 @@ def test_cores_are_given_back(monkeypatch):
     with _learning.cores(1):
         assert os.environ["LOKY_MAX_CPU_COUNT"] == "1"
     assert "LOKY_MAX_CPU_COUNT" not in os.environ
+
+
+def test_rows_that_lose_their_weight_are_told(tmp_path):
+    rows = make_rows(60, 0)
+    rows[[7, 40]] *= 9.0
+    kinds = ["b"] * 5 + ["a"] * 55
+    write_csv(tmp_path / "some.csv", [*COLUMNS, "kind"], np.column_stack([rows, kinds]))
+    call = ("fit", "some.csv", "-o", "m.kernull", "--contamination", "0.04")
+    labels = ("--label", "kind", "--normal", "a")
+    told = kernull(*call, *labels, cwd=tmp_path).stderr
+    assert "2 rows stand out and hardly count: 8, 41" in told
+    assert json.loads(kernull(*call, *labels, "--json", cwd=tmp_path).stdout)["suspects"] == [8, 41]
+    assert "suspects" not in kernull(*call, "--json", "--sample", "50", cwd=tmp_path).stdout
+    assert "stand out" not in kernull(*call[:4], cwd=tmp_path).stderr

@@ -76,11 +76,16 @@ def fit(
     model.feature_names_in_ = np.array(table.names, dtype=object)
     _save(model, table, out)
     summary = _summary(model)
+    if hasattr(model, "suspects_") and not given.get("sample"):  # as rows of the file, from 1
+        summary["suspects"] = (table.places[model.suspects_] + 1).tolist()
     if json:
         kinds = {column.name: column.kind for column in table.table.columns_}
         print_json({"model": out, **summary, "kinds": kinds})
     elif not quiet:
         _show(summary)
+        if suspects := summary.get("suspects"):
+            shown = ", ".join(map(str, suspects[:12])) + ", ..." * (len(suspects) > 12)
+            note(f"{len(suspects):,} rows stand out and hardly count: {shown}", quiet)
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)
 
 
@@ -106,8 +111,7 @@ def _fitted(table: TrainingTable, parameters: dict[str, Any], stretch: int | Non
     from kernull import MultiKernelFisherNull
 
     # By their places among all rows: a stretch of time may have rows that are not normal.
-    places = np.arange(len(table.X)) if table.y is None else np.flatnonzero(table.y == 1)
-    groups = None if stretch is None else places // stretch
+    groups = None if stretch is None else table.places // stretch
     return MultiKernelFisherNull(**parameters).fit(table.normal, groups=groups)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernull._typing import Array, Mask
+from kernull._typing import Array, Indices, Mask
 from kernull.cli._console import DataError, UsageError, note
 from kernull.cli._options import FileForm, Gaps, NewRows
 from kernull.cli._settings import Feature, check_column, features_of_model, matching, matrix
@@ -42,13 +42,17 @@ class TrainingTable:
         """Rows that are labelled normal; all where there are no labels."""
         return self.X if self.y is None else self.X[self.y == 1]
 
+    @property
+    def places(self) -> Indices:
+        """Positions of the normal rows among all."""
+        return np.arange(len(self.X)) if self.y is None else np.flatnonzero(self.y == 1)
+
     def sample(self, count: int | None) -> TrainingTable:
         """The table with so many of its normal rows, drawn at random; all where None."""
-        normal = np.arange(len(self.X)) if self.y is None else np.flatnonzero(self.y == 1)
-        if count is None or count >= len(normal):
+        if count is None or count >= len(self.places):
             return self
         kept = np.ones(len(self.X), dtype=bool)
-        kept[np.random.default_rng(0).permutation(normal)[count:]] = False
+        kept[np.random.default_rng(0).permutation(self.places)[count:]] = False
         return replace(self, X=self.X[kept], y=None if self.y is None else self.y[kept])
 
 
