@@ -49,6 +49,24 @@ def test_a_constant_off_flags_its_row_in_tables_as_in_arrays():
     assert reason["words"] == "x3 is 5.001; always 5 in training."
 
 
+def test_a_value_where_all_was_empty_is_looked_at(tmp_path):
+    rows = factory(80) | {"error": [None] * 80, "x": np.full(80, np.nan)}
+    model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(rows)
+    save(model, tmp_path / "m.kernull")
+    new = factory(4, seed=3) | {"error": ["", 17, "broken", "n/a"], "x": [np.nan] * 3 + [0.5]}
+    for table in (model[0], load_views(tmp_path / "m.kernull")):
+        found = table.read(new)
+        rule = "always empty in training"
+        assert [(b.row, b.column, b.value, b.rule) for b in found.breaches] == [
+            (1, "error", "17", rule),
+            (2, "error", "'broken'", rule),
+            (3, "x", "0.5", rule),
+        ]
+        assert found.by_rule.tolist() == [False, True, False, True]  # texts are told
+    words = {reason["words"] for reason in explain_columns(model, new)}
+    assert {f"{said}; {rule}." for said in ("error is 17", "x is 0.5")} <= words
+
+
 def test_copies_that_are_far_out_are_copies():
     rng = np.random.default_rng(1)
     x = rng.normal(size=200)

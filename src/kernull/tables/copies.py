@@ -14,7 +14,7 @@ import numpy as np
 
 from kernull._typing import Array, Mask
 from kernull.tables.cells import as_text
-from kernull.tables.kinds import LEAST_ROWS, Column
+from kernull.tables.kinds import EMPTY, LEAST_ROWS, Column
 from kernull.tables.table import Table
 
 #: Beyond this many columns no copies are looked for.
@@ -40,9 +40,11 @@ def breaches(columns: Sequence[Column], table: Table, absent: Collection[str]) -
     for column in columns:
         wanted = {column.name, column.copies or column.name}
         known = column.kind == "constant" or (column.kind == "copy" and column.copies)
-        if not known or not (column.law or column.values) or not wanted.isdisjoint(absent):
+        if not known or not wanted.isdisjoint(absent) or not wanted <= table.columns.keys():
             continue
-        if not wanted <= table.columns.keys():
+        if column.why == EMPTY:
+            yield from _appeared(column.name, table)
+        if not (column.law or column.values):
             continue
         cells, law = table.columns[column.name], _number_law if column.law else _text_law
         if not column.copies and not isinstance(cells, np.ndarray):  # text: a glance will do
@@ -57,6 +59,15 @@ def breaches(columns: Sequence[Column], table: Table, absent: Collection[str]) -
             said = quote(usual)
             rule = f"{said}{agreed}" if column.copies else f"always {said} in training"
             yield Breach(i, column.name, quote(value), usual, rule, bool(column.law))
+
+
+def _appeared(name: str, table: Table) -> Iterator[Breach]:
+    """Cells with a value in a column that had none."""
+    _, missing, bad = table.parse(name)
+    for i in np.flatnonzero(~missing).tolist():
+        value, number = _plain(table.columns[name][i]), not bad[i]
+        rule = f"{EMPTY} in training"
+        yield Breach(i, name, value if number else repr(value), "empty", rule, number)
 
 
 def _plain(cell: Any) -> str:

@@ -20,6 +20,8 @@ from kernull.tables.table import Table
 #: All kinds, and those that something is learned from (dates: on request).
 KINDS = ("number", "category", "date", "identifier", "constant", "copy", "left out")
 USED = ("number", "category", "date")
+#: Why a column without any value is a constant.
+EMPTY = "always empty"
 #: More values than this in one column of text is a name, not a category.
 MAX_CATEGORIES = 50
 #: With fewer rows, nothing is called a running number.
@@ -161,7 +163,7 @@ def _decide(
 def _not_a_measure(name: str, values: Array) -> str:
     """Why a column of numbers says nothing about its row, or may be codes; empty otherwise."""
     if len(values) == 0 or (values == values[0]).all():
-        return "always empty" if len(values) == 0 else f"always {values[0]:g}"
+        return EMPTY if len(values) == 0 else f"always {values[0]:g}"
     if len(values) < LEAST_ROWS:
         return ""
     steps = np.diff(values)
@@ -290,7 +292,7 @@ def _text_column(table: Table, name: str, most: int, asked: str | None) -> Colum
             f"categories (at most {most}); leave it out: kinds={{{name!r}: 'left out'}}."
         )
     if len(values) <= 1:
-        said = f"always {filled[0]!r}" if filled else "always empty"
+        said = f"always {filled[0]!r}" if filled else EMPTY
         return Column(name, "constant", said, missing, values, counts=(len(filled),)[: len(values)])
     if not asked:
         form, differ = date_format(cells[:SAMPLE]), f"{len(values):,} different texts"
