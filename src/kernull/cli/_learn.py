@@ -13,7 +13,7 @@ from kernull.cli._console import DataError, UsageError, note, print_json, stdout
 from kernull.cli._learning import cores, learning
 from kernull.cli._models import TrainingTable, load_fitted, training
 from kernull.cli._output import check_writable
-from kernull.cli._settings import PARAMETERS, estimator_parameters, read_columns, read_settings
+from kernull.cli._settings import by_option, estimator_parameters, read_columns, read_settings
 
 
 def fit(
@@ -71,7 +71,7 @@ def fit(
             else:
                 model = _fitted(table, parameters, stretch)
         except ValueError as error:
-            raise _by_option(error) from None
+            raise by_option(error) from None
     # As scikit-learn does for tables with names; the file finds its columns by them.
     model.feature_names_in_ = np.array(table.names, dtype=object)
     _save(model, table, out)
@@ -98,13 +98,6 @@ def _save(model: Any, table: TrainingTable, out: str) -> None:
     with errors_name(out), atomic_write(out) as part:
         save(model, part)
         attach_views(table.table, part)
-
-
-def _by_option(error: ValueError) -> Exception:
-    """The estimator's word on a parameter as one on the option that set it."""
-    name, _, rest = str(error).partition(":")
-    options = {parameter: option for option, parameter in PARAMETERS.items()}
-    return UsageError(f"--{options[name].replace('_', '-')}:{rest}") if name in options else error
 
 
 def _fitted(table: TrainingTable, parameters: dict[str, Any], stretch: int | None) -> Any:

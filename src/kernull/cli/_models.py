@@ -13,9 +13,16 @@ import numpy as np
 from kernull._typing import Array, Indices, Mask
 from kernull.cli._console import DataError, UsageError, note
 from kernull.cli._options import FileForm, Gaps, NewRows
-from kernull.cli._settings import Feature, check_column, features_of_model, matching, matrix
+from kernull.cli._settings import (
+    Feature,
+    by_option,
+    check_column,
+    features_of_model,
+    matching,
+    matrix,
+)
 from kernull.errors import MissingDependencyError, ModelFileError, TableError
-from kernull.tables.kinds import did_you_mean, listed, resembling
+from kernull.tables.kinds import did_you_mean
 from kernull.tables.reading import CHUNK_ROWS
 from kernull.tables.table import Source, Table
 from kernull.tables.text_files import is_model_file
@@ -104,25 +111,13 @@ def training(
     try:
         reader.fit(learned)
     except ValueError as error:
-        raise _told(error) from None
+        raise by_option(error) from None
     note(f"Columns of {source.label}:\n{indent(reader.summary(), '  ')}", quiet)
     codes = [c.name for c in reader.columns_ if c.kind == "number" and c.why.endswith("numbers")]
     if codes:
         shown = ", ".join(codes[:6]) + (", ..." if len(codes) > 6 else "")
         note(f"Codes, not amounts? Of {shown}, say so: --kind '{codes[0]}=category'.", quiet)
     return TrainingTable(reader._filled(rows.emptied(reader.empty)).X, reader, y)
-
-
-def _told(error: ValueError) -> Exception:
-    """What TableViews says of a parameter, as a mistake of usage."""
-    known = {"kinds:": "--kind:", "missing:": "--missing:", "dates:": "--dates:", "view ": "view "}
-    text = str(error)
-    if "did you mean '" in text and "," in text.partition("did you mean '")[2].partition("'?")[0]:
-        text = f"{text} Quote a name that has a comma: --view 'NAME=\"a, b\",c'."
-    for own, option in known.items():
-        if text.startswith(own):
-            return UsageError(option + text.removeprefix(own))
-    return DataError(text)
 
 
 def check_labels(label: str | None, normal: str | None) -> None:
@@ -184,23 +179,13 @@ class Fitted:
     empty: tuple[str, ...] = ()
 
     def for_source(self, source: Source, drop: Sequence[str]) -> Fitted:
-        """The same for the columns of one table, or an error that names what is lacking.
-
-        Columns of the model that are dropped count as empty.
-        """
+        """The same for the columns of one table; those that are dropped count as empty."""
         if self.table is not None:
             known = [*source.names, *(n for n in self.table.used_ if n not in source.names)]
             gone = set(matching(drop, known, "--drop"))
-            found = replace(self, dropped=tuple(gone))
             if gone.issuperset(self.table.used_):
                 raise UsageError("--drop: no column of the model is left.")
-            if lacking := self.table.lacking(source.names, found.absent):
-                raise DataError(
-                    f"{source.label}: lacks {listed(lacking)}, which the model was fitted on"
-                    f"{resembling(lacking, source.names)}. To do without, use --drop NAME."
-                )
-            return found
-        matching(drop, source.names, "--drop")
+            return replace(self, dropped=tuple(gone))
         wanted = getattr(self.model, "feature_names_in_", None)
         names = None if wanted is None else [str(name) for name in wanted]
         count = int(self.model.n_features_in_)

@@ -29,6 +29,20 @@ PARAMETERS = {
     field.name: field.name for field in fields(Learning) if field.name not in ("sample", "stretch")
 }
 PARAMETERS |= {"kernel": "kernels", "width": "widths"}
+#: Options by the parameters that they set, of the estimator and of its table.
+_OPTION_OF = {parameter: option for option, parameter in PARAMETERS.items()}
+_OPTION_OF |= {"kinds": "kind", "missing": "missing", "dates": "dates"}
+
+
+def by_option(error: ValueError) -> Exception:
+    """What the library says of a parameter, as a mistake in the option that set it."""
+    text = str(error)
+    if "did you mean '" in text and "," in text.partition("did you mean '")[2].partition("'?")[0]:
+        text = f"{text} Quote a name that has a comma: --view 'NAME=\"a, b\",c'."
+    name, _, rest = text.partition(":")
+    if name in _OPTION_OF:
+        return UsageError(f"--{_OPTION_OF[name].replace('_', '-')}:{rest}")
+    return UsageError(text) if text.startswith("view ") else DataError(text)
 
 
 def estimator_parameters(given: dict[str, Any]) -> dict[str, Any]:
