@@ -16,12 +16,12 @@ from kernull.errors import InvalidKernelError
 from kernull.estimators.inputs import read_dtype, read_table, read_weights
 from kernull.models import GivenKernels, TableKernels
 from kernull.models.joint import TaskKernels
+from kernull.models.learning import trusted
 from kernull.models.tasks import (
     check_sizes,
     group_rows,
     read_task_labels,
     table_tasks,
-    trusted,
     varying_views,
 )
 from kernull.stacks import DenseStack, check_memory, fit_and_combine, parse_memory_limit

@@ -286,9 +286,9 @@ def read_budget(max_samples: Any) -> int | None:
     return None if max_samples is None else int(max_samples)
 
 
-def warn_beyond_budget(rows: int, budget: int | None) -> None:
+def warn_beyond_budget(rows: int, budget: int) -> None:
     """After fit, which learns from all rows: say so where max_samples asked for fewer."""
-    if budget is not None and rows > budget:
+    if rows > budget:
         warnings.warn(
             f"max_samples: fit learned from all {rows} rows; max_samples={budget} bounds "
             "partial_fit alone, which will drop the rest. Call partial_fit on a new model to keep "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -54,7 +55,7 @@ def learn(
     given = weight
     # Rows held out for calibration have weight zero in the fit.
     weight, held = settings.calibrator.hold_out(rows.n, weight, groups)
-    weight = None if weight is None else _trusted(weight)
+    weight = None if weight is None else trusted(weight, [np.flatnonzero(weight > 0)])
     index = slice(None) if weight is None else np.flatnonzero(weight > 0)
     kept = None if weight is None or (weight[index] == 1.0).all() else weight[index]
     if groups is not None or isinstance(settings.calibrator, Folds):
@@ -92,11 +93,12 @@ def learn(
     return Fitted(model, partial(_row_scores, learned, model, own))
 
 
-def _trusted(weight: Array) -> Array | None:
-    """Weights of mean one among the rows that have some; None where they say nothing."""
-    there = weight > 0
+def trusted(weight: Array, parts: Iterable[Indices]) -> Array | None:
+    """Weights of mean one within each part of the rows; None where they say nothing."""
     out = np.zeros(len(weight))
-    out[there] = trust(weight[there], int(there.sum()))
+    for rows in parts:
+        if len(rows):
+            out[rows] = trust(weight[rows], len(rows))
     return None if (out == 1.0).all() else out
 
 
@@ -132,7 +134,7 @@ class _Learned:
     @property
     def leaking_view(self) -> Leak | None:
         kernels = self.training.kernels
-        if not isinstance(kernels, TableKernels) or getattr(self.fit, "leaves_out_scaling", False):
+        if not isinstance(kernels, TableKernels) or self.fit.leaves_out_scaling:
             return None
         everything = isinstance(self.index, slice)
         return leaking_view(kernels.set, self.rows.n if everything else len(self.index))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration import leaking_view, warn_of_leak
-from kernull.calibration.left_out_distances import is_no_label, trust
+from kernull.calibration.left_out_distances import is_no_label
 from kernull.calibration.left_out_kernels import leaves_scaling_out
 from kernull.errors import TooFewRowsWarning
 from kernull.kernels.functions import mean_distance
@@ -210,15 +210,6 @@ def _warn_of_few_rows(sets: dict[Hashable, KernelSet]) -> None:
             TooFewRowsWarning,
             stacklevel=5,
         )
-
-
-def trusted(weight: Array, tasks: Iterable[Indices]) -> Array | None:
-    """Weights of mean one within each task."""
-    out = np.zeros(len(weight))
-    for rows in tasks:
-        if len(rows):
-            out[rows] = trust(weight[rows], len(rows))
-    return None if (out == 1.0).all() else out
 
 
 def _deviations(X: Array, rows: Indices, sample_weight: Array | None) -> Array:
