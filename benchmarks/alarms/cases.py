@@ -21,6 +21,8 @@ class Case:
 
     ``weights`` gives sample weights for a number of rows, ``times`` repeats every training row
     with a little noise, ``tasks`` is for the joint estimator: n rows for each of so many tasks.
+    ``codes``, where it is not None, is for tables that go through TableViews: so many of the last
+    columns are categories, and ``gaps`` are the shares of empty cells in training and new rows.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Case:
     weights: Callable[[Any, int], Any] | None = None
     times: int = 1
     tasks: int = 0
+    codes: int | None = None
+    gaps: tuple[float, float] = (0.0, 0.0)
 
     @property
     def key(self) -> str:
@@ -61,6 +65,11 @@ class Case:
         X = np.vstack([draw(share) for draw in populations])
         return X, np.repeat(np.arange(self.tasks), share) if self.tasks else None
 
+    def outliers(self, rng, X):
+        """Planted outliers: numbers are moved, codes stay."""
+        numbers = self.d - (self.codes or 0)
+        return np.hstack([g.outliers(rng, X[:, :numbers]), X[:, numbers:]])
+
     def fit(self, X, weights, groups, calibration, decision=None, **more):
         """A fitted model; warnings are the caller's."""
         options = {**self.model, **more}
@@ -73,9 +82,31 @@ class Case:
             return made.fit(X, groups=groups)
         options = {**options, "calibration": calibration, "decision": decision}
         made = kernull.MultiKernelFisherNull(**_known(kernull.MultiKernelFisherNull, options))
+        if self.codes is not None:
+            kinds = {f"x{c}": "category" for c in range(self.d - self.codes, self.d)}
+            table = kernull.TableViews(kinds=kinds)
+            return _OfTable(table, made.fit(table.fit_transform(X)))
         fitting = {"sample_weight": weights, "groups": groups}
         known = inspect.signature(made.fit).parameters
         return made.fit(X, **{k: v for k, v in fitting.items() if v is not None and k in known})
+
+
+@dataclass(frozen=True)
+class _OfTable:
+    """A model that reads its rows through a table."""
+
+    table: Any
+    model: Any
+
+    @property
+    def calibration_(self):
+        return self.model.calibration_
+
+    def p_values(self, X):
+        return self.model.p_values(self.table.transform(X))
+
+    def detect(self, X, fdr):
+        return self.model.detect(self.table.transform(X), fdr=fdr)
 
 
 def _known(cls, options):
@@ -172,6 +203,28 @@ _MORE = [
     ),
     Case("autoregressive", g.autoregressive, 300, 100),
 ]
+_TABLES = [
+    Case("table with categories", g.with_codes, 300, 8, codes=2),
+    Case("table with categories", g.with_codes, 500, 20, codes=4, options={"codes": 4}),
+    *(
+        Case(f"table with gaps in {where}", g.factor, 300, 10, codes=0, gaps=gaps)
+        for where, gaps in (
+            ("training rows", (0.2, 0.0)),
+            ("new rows", (0.0, 0.2)),
+            ("all rows", (0.2, 0.2)),
+        )
+    ),
+    *(
+        Case(f"categories and gaps in {where}", g.with_codes, 400, 12, codes=2, gaps=gaps)
+        for where, gaps in (
+            ("training rows", (0.1, 0.0)),
+            ("new rows", (0.0, 0.1)),
+            ("all rows", (0.1, 0.1)),
+        )
+    ),
+    Case("counts with gaps in training rows", g.counts, 300, 10, codes=0, gaps=(0.2, 0.0)),
+    Case("lognormal with gaps in training rows", g.lognormal, 300, 10, codes=0, gaps=(0.2, 0.0)),
+]
 _LARGE = [
     Case(name, make, n, d, discrete=discrete, full=True)
     for n, d in ((5000, 50), (500, 2000))
@@ -182,7 +235,7 @@ _LARGE = [
         ("autoregressive", g.autoregressive, False),
     )
 ]
-CASES = (*_TABLE, *_MORE, *_LARGE)
+CASES = (*_TABLE, *_MORE, *_TABLES, *_LARGE)
 
 
 def named(key):

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.alarms import protocol
 from benchmarks.alarms.cases import CASES, named
-from benchmarks.alarms.generators import outliers
+from benchmarks.alarms.generators import emptied
 from experiments import Cell, Experiment
 from experiments._cells import generator
 
@@ -52,7 +52,10 @@ def run(cell, settings, folder):
     X, weights, groups = case.training(rng, populations)
     normal, tasks = case.test(populations, protocol.TEST_ROWS)
     planted, planted_tasks = case.test(populations, protocol.OUTLIERS)
-    planted = outliers(rng, planted)
+    planted = case.outliers(rng, planted)
+    if any(case.gaps):
+        X = emptied(rng, X, case.gaps[0])
+        normal, planted = (emptied(rng, rows, case.gaps[1]) for rows in (normal, planted))
     start = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

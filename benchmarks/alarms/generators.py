@@ -115,6 +115,20 @@ def mixed(rng, d):
     return draw
 
 
+def with_codes(rng, d, codes=2):
+    """Numbers that hang together beside codes of skewed categories, each of which shifts them."""
+    inner, sizes = factor(rng, d - codes), rng.integers(3, 9, codes)
+    shifts = [rng.normal(size=(size, d - codes)) for size in sizes]
+    shares = [1.0 / np.arange(1, size + 1) for size in sizes]
+
+    def draw(n):
+        picked = [rng.choice(len(p), n, p=p / p.sum()) for p in shares]
+        numbers = inner(n) + sum(shift[c] for shift, c in zip(shifts, picked, strict=True))
+        return np.column_stack([numbers, *picked])
+
+    return draw
+
+
 def finite(rng, d, kinds=100):
     """A finite population: rows repeat, in training and in the test alike."""
     population = rng.normal(size=(kinds, d))
@@ -164,3 +178,10 @@ def outliers(rng, X):
     moved = rng.random(X.shape) < 1 / 3
     moved[np.arange(len(X)), rng.integers(0, X.shape[1], len(X))] = True  # at least one
     return X + 6.0 * spread * moved * rng.choice([-1.0, 1.0], X.shape)
+
+
+def emptied(rng, X, share):
+    """The same with a share of the cells empty, in rows that keep at least one."""
+    holes = rng.random(X.shape) < share
+    holes[holes.all(axis=1)] = False
+    return np.where(holes, np.nan, X)

@@ -4,6 +4,9 @@
   arguments but for what the case is about). For each seed a population is drawn, and from it the
   training rows, 1,000 normal test rows and 100 planted outliers. Seeds depend on the case and the
   repeat alone: every calibration and every decision sees the same rows.
+- Tables with categories or gaps are learned and judged through TableViews, fitted to the training
+  rows. Gaps are drawn at random, after outliers are planted: one may lie where a value was moved.
+  Outliers have numbers moved; their categories stay.
 - Calibrations: "auto" and "split". The joint estimator has one of its own.
 - Realised rate at 10, 5 and 1%: share of the normal test rows whose p-value is at most the rate,
   or at most the lowest p-value that there is where that is larger (as ``threshold_`` has it).

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.alarms import experiment, protocol, refits, report
 from benchmarks.alarms.__main__ import main
 from benchmarks.alarms.cases import CASES, Case, named
-from benchmarks.alarms.generators import outliers
+from benchmarks.alarms.generators import emptied, outliers
 from experiments._cells import generator
 from kernull.calibration import Calibration
 
@@ -35,6 +35,21 @@ def test_every_case_draws_rows_of_its_size_from_one_population(case):
     assert weights is None or len(weights) == len(X)
     assert (groups is None) == (case.times == 1 and not case.tasks)
     assert (tasks is None) == (not case.tasks)
+
+
+def test_tables_are_read_with_their_categories_and_gaps():
+    case = named("categories and gaps in training rows, 400 x 12")
+    rng = generator("test", case.key)
+    populations = case.populations(rng)
+    X, _, _ = case.training(rng, populations)
+    holes = np.isnan(emptied(rng, X, case.gaps[0]))
+    assert 0.08 < holes.mean() < 0.12
+    planted = case.outliers(rng, X)
+    assert (planted[:, -2:] == X[:, -2:]).all()
+    assert (planted[:, :-2] != X[:, :-2]).any(axis=1).all()
+    model = case.fit(X, None, None, "auto")
+    assert [column.kind for column in model.table.columns_] == ["number"] * 10 + ["category"] * 2
+    assert (model.p_values(planted) <= 0.05).mean() > 0.9
 
 
 def line(**changes):
