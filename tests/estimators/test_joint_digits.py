@@ -34,6 +34,7 @@ def test_an_enrolled_digit_is_within_a_point_of_learning_it_alone(digits, digit)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 def test_ten_rows_a_task_shared_weights_are_no_worse(digits):
     # Twenty repeats with the widths of the paper's grid: python -m benchmarks.joint accuracy
     X, views, y = digits
