@@ -70,17 +70,19 @@ class GapFiller:
         if X.shape[1] <= MOST_COLUMNS:
             filler = replace(filler, correlation=_correlation(apart / scale))
             for _ in range(0 if observed.all() else ROUNDS):
-                Z = (filler.fill(X) - mean) / scale
-                filler = replace(filler, correlation=_correlation(Z, filler._open(observed)))
+                left_open = np.zeros((X.shape[1], X.shape[1]))
+                Z = (filler.fill(X, left_open=left_open) - mean) / scale
+                filler = replace(filler, correlation=_correlation(Z, left_open / len(X)))
         whole = filler.fill(X)
         left = np.where(observed, whole - filler.expect_each(whole), np.nan)
         return replace(filler, residuals=_quantiles(left), quantiles=_quantiles(X))
 
-    def fill(self, X: Array, scatter: bool = False) -> Array:
+    def fill(self, X: Array, scatter: bool = False, left_open: Array | None = None) -> Array:
         """Rows without gaps; rows that have none are returned as they are.
 
         With ``scatter`` values lie around what is expected, as measured ones do, by numbers that
-        look random and are the same whenever a row comes again.
+        look random and are the same whenever a row comes again. ``left_open``, of shape (d, d),
+        receives the sum over the rows of the covariance that their gaps leave open.
         """
         observed = np.isfinite(X)
         if observed.all():
@@ -91,6 +93,8 @@ class GapFiller:
             slopes, left = self._others_say(there)
             Z = known[np.ix_(rows, there)] @ slopes
             found = self.mean[~there] + self.scale[~there] * Z
+            if left_open is not None:
+                left_open[np.ix_(~there, ~there)] += len(rows) * left
             if normal is not None:
                 found = self._scattered(found, ~there, left, normal[np.ix_(rows, ~there)])
             out[np.ix_(rows, ~there)] = found
@@ -104,13 +108,6 @@ class GapFiller:
         across = R[np.ix_(there, ~there)]
         slopes: Array = np.linalg.solve(R[np.ix_(there, there)], across).astype(float, copy=False)
         return slopes, np.asarray(R[np.ix_(~there, ~there)] - across.T @ slopes)
-
-    def _open(self, observed: Mask) -> Array:
-        """Mean covariance that gaps leave open, of shape (d, d)."""
-        total = np.zeros((observed.shape[1], observed.shape[1]))
-        for rows, there in _patterns(observed):
-            total[np.ix_(~there, ~there)] += len(rows) * self._others_say(there)[1]
-        return np.asarray(total / len(observed))
 
     def _scattered(self, expected: Array, gaps: Mask, left: Array, normal: Array) -> Array:
         """Values around what is expected, as far off as gaps leave open and shaped as residuals."""
