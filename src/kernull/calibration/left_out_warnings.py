@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernull._quiet import warn
 from kernull._typing import Array, Indices
 from kernull.calibration.conformal import Calibration
 from kernull.errors import (
@@ -184,7 +185,7 @@ def warn_where_nothing_is_flagged(
             "the sum, fit a model without it to the rows that are not in suspects_."
         )
     if bounded and calibration.p_values(far)[0] > rate * (1 + 1e-9):
-        warnings.warn(
+        warn(
             "this model cannot flag any row: too many training rows, left out, score as low as a "
             f"row infinitely far away does. {advice}",
             CannotFlagWarning,

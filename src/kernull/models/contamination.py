@@ -6,8 +6,9 @@ fitted to all rows; the given share of rows with the lowest left-out scores
 
 .. math:: s_i = \sum_{k \ne i} k^{(-i)}(x_i, x_k)\, a^{(-i)}_k
 
-are suspects, which keep a hundredth of their weight in a second fit. All rows, suspects included,
-decide the threshold: on clean rows the false-alarm rate holds, on others there are fewer alarms.
+are suspects, which keep a hundredth of their weight in a second fit. Suspects that are no farther
+off than the tail of the other rows explains have a say in the threshold, so that clean rows keep
+their false-alarm rate; those beyond it have none, so that outliers do not hide others.
 Outliers that form a dense cluster of their own look like one more kind of normal rows, and stay.
 """
 
@@ -18,13 +19,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
-from kernull._typing import Array, Indices
+from kernull._quiet import silenced
+from kernull._typing import Array, Indices, Mask
 from kernull.calibration import LeftOut
-from kernull.errors import MissingCapabilityError
-from kernull.models.kernels import Rows, Settings
+from kernull.calibration.left_out_warnings import warn_where_nothing_is_flagged
+from kernull.errors import CannotFlagWarning, MissingCapabilityError
+from kernull.models.kernels import Rows, Settings, TableKernels, TableRows
 from kernull.models.learning import Method, learn
 from kernull.models.model import Fitted, calibrate
+from kernull.models.rules import FisherRule
 
 #: What defaults stand for where rows are not clean: one standardised kernel per view with a quarter
 #: of the mean distance as width, as it is, a ridge of a tenth of the number of rows, and the sum.
@@ -37,6 +42,10 @@ WIDE: dict[str, Any] = {
 }
 #: Weight that a suspect keeps.
 LEAST = 0.01
+#: Share of suspects without a say in the threshold that may be normal rows.
+FALSE_SHARE = 0.001
+#: Rows of the others, at least, before those that their tail is known from.
+FEWEST = 10
 
 _logger = logging.getLogger("kernull")
 
@@ -65,6 +74,39 @@ def suspects(scores: Array, contamination: float) -> Indices:
     return np.sort(np.argsort(scores, kind="stable")[:count])
 
 
+def beyond_tail(scores: Array, found: Indices) -> Mask:
+    r"""Which of the k suspects lie below the other rows by more than the tail of these explains.
+
+    If all rows were normal, suspects would continue the tail of the others: where that is
+    exponential, :math:`m e^{-e}` rows lie more than e of its scales below the m-th lowest. The
+    scale is known from rows beyond the lowest of the others, which may be outliers too. Scores that
+    are sums of kernels end at zero; it is their logarithms that have such a tail. Suspects are found
+    among which no more than `FALSE_SHARE` are expected to be normal (the rule of Benjamini and
+    Hochberg): so few, as some tails are heavier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.random.default_rng(0).exponential(size=200)
+    >>> scores[:4] = -19.0, -18.0, -0.1, -0.1
+    >>> beyond_tail(np.exp(scores), np.arange(4))
+    array([ True,  True, False, False])
+    """
+    k, others, low = len(found), np.sort(np.delete(scores, found)), scores[found]
+    first = k + min(max(k, FEWEST), len(others) // 4)  # rows up to where the tail begins
+    last = first + min(first, len(others) // 2)
+    if not k < first < last:
+        return np.zeros(k, dtype=bool)
+    if others[first - k] > 0:
+        tiny = np.finfo(float).tiny
+        others, low = np.log(np.maximum(others, tiny)), np.log(np.maximum(low, tiny))
+    begin = others[first - k]
+    scale = max(float(others[last - k] - begin) / np.log(last / first), np.finfo(float).tiny)
+    expected = first * np.exp(np.minimum((low - begin) / scale, 0.0))
+    passed = expected[expected <= FALSE_SHARE * rankdata(expected, method="max")]
+    return np.asarray(expected <= passed.max(initial=-1.0))
+
+
 def learn_contaminated(
     method: Method, rows: Rows, weight: Array | None, settings: Settings, contamination: Any
 ) -> tuple[Fitted, Indices]:
@@ -75,17 +117,23 @@ def learn_contaminated(
         raise MissingCapabilityError(
             "contamination: rows held out may be outliers too; use calibration='auto' or 'loo'."
         )
-    found = suspects(learn(method, rows, weight, settings).row_scores(), share)
-    trust = np.ones(rows.n) if weight is None else weight.astype(float)
-    trust[found] *= LEAST
-    fitted = learn(method, rows, trust, settings)
+    # Whether the model can flag is known in the end.
+    with silenced(*[CannotFlagWarning] * isinstance(rows, TableRows)):
+        found = suspects(learn(method, rows, weight, settings).row_scores(), share)
+        trust = np.ones(rows.n) if weight is None else weight.astype(float)
+        trust[found] *= LEAST
+        fitted = learn(method, rows, trust, settings)
     _logger.info("contamination: %d of %d rows lost their weight: %s", len(found), rows.n, found)
-    # As they came, since normal rows may be among the suspects.
     scores, model = fitted.row_scores(), fitted.model
-    learned = slice(None) if model.learned is None else model.learned
+    learned = np.arange(rows.n) if model.learned is None else model.learned
+    # Of the suspects, those that may well be normal rows count as they came.
+    counted = learned[~np.isin(learned, found[beyond_tail(scores, found)])]
     known = model.left_out
-    if known is not None and len(known) != len(scores[learned]):
-        known = None
-    left_out = LeftOut(scores[learned], None if weight is None else weight[learned], known)
+    if known is not None:
+        known = known[np.isin(learned, counted)] if len(known) == len(learned) else None
+    left_out = LeftOut(scores[counted], None if weight is None else weight[counted], known)
     model = replace(model, **calibrate(left_out, settings.false_alarm_rate))
+    if isinstance(model.kernels, TableKernels) and isinstance(model.rule, FisherRule):
+        judged = model.calibration, model.false_alarm_rate
+        warn_where_nothing_is_flagged(model.kernels.set, model.rule, *judged)
     return replace(fitted, model=model), found
