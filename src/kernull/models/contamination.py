@@ -80,9 +80,9 @@ def beyond_tail(scores: Array, found: Indices) -> Mask:
     If all rows were normal, suspects would continue the tail of the others: where that is
     exponential, :math:`m e^{-e}` rows lie more than e of its scales below the m-th lowest. The
     scale is known from rows beyond the lowest of the others, which may be outliers too. Scores that
-    are sums of kernels end at zero; it is their logarithms that have such a tail. Suspects are found
-    among which no more than `FALSE_SHARE` are expected to be normal (the rule of Benjamini and
-    Hochberg): so few, as some tails are heavier.
+    are sums of kernels end at zero; it is their logarithms that have such a tail. Found are those
+    suspects among which no more than `FALSE_SHARE` are expected to be normal (the rule of Benjamini
+    and Hochberg): so few, as some tails are heavier.
 
     Examples
     --------
