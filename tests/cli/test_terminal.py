@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
+from kernull.cli._console import INTERRUPTED, command
 from tests.cli.conftest import COLUMNS, environment
 
 pexpect = pytest.importorskip("pexpect", reason="a real terminal needs pexpect")
@@ -170,3 +172,20 @@ def test_a_million_rows_in_under_a_gigabyte(tables):
     (tables / "million-out.csv").unlink()
     unit = 1 if sys.platform == "darwin" else 1024
     assert int(done.stdout.split()[-1]) * unit < 10**9
+
+
+def test_an_interrupt_that_a_library_tells_as_its_own_error_is_one(capsys):
+    """As NumPy does in comparisons of structured arrays."""
+
+    @command
+    def compare():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise TypeError("Cannot compare structured arrays") from None
+
+    with pytest.raises(typer.Exit) as stopped:
+        compare()
+    assert stopped.value.exit_code == INTERRUPTED
+    assert "stopped; no file was left half-written" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

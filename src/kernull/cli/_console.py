@@ -174,15 +174,20 @@ def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
         yield
 
 
-#: Signals that ask to end: of `kill`, and of a terminal that was closed.
-_ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+#: Signals that ask to end: of Ctrl-C, of `kill`, and of a terminal that was closed.
+_ENDING = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
     """Let signals that end the process unwind like Ctrl-C, so that temporary files go."""
+    asked = False
 
     def stop(*_: Any) -> None:
+        nonlocal asked
+        asked = True
         raise KeyboardInterrupt
 
     before = {}
@@ -195,6 +200,12 @@ def _terminable() -> Iterator[None]:
         return
     try:
         yield
+    except (CliError, typer.Exit):
+        raise
+    except Exception as error:
+        if asked:  # NumPy tells an interrupt of some comparisons as an error of its own
+            raise KeyboardInterrupt from error
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
