@@ -129,8 +129,10 @@ def learn_contaminated(
     # Of the suspects, those that may well be normal rows count as they came.
     counted = learned[~np.isin(learned, found[beyond_tail(scores, found)])]
     known = model.left_out
-    if known is not None:
-        known = known[np.isin(learned, counted)] if len(known) == len(learned) else None
+    if isinstance(known, np.ndarray) and len(known) == len(learned):
+        known = known[np.isin(learned, counted)]
+    elif known is not None and len(known) != len(counted):
+        known = None
     left_out = LeftOut(scores[counted], None if weight is None else weight[counted], known)
     model = replace(model, **calibrate(left_out, settings.false_alarm_rate))
     if isinstance(model.kernels, TableKernels) and isinstance(model.rule, FisherRule):
