@@ -18,6 +18,7 @@ broken.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from kernull._quiet import warn
-from kernull._threads import blas_threads, in_threads
+from kernull._threads import blas_threads, in_threads, instead_of_blas
 from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut
 from kernull.calibration.evidence import FEWEST_VALUES, Tails
@@ -218,14 +219,14 @@ def _of_table(
         distances = slice(J + here.start, J + here.stop)
         left_out[:, distances] = log_nearest(nearest2, floors[here.start])[:, None]
 
-    tasks: list[Callable[[], Any]] = [*(partial(work, v) for v in range(len(ends))), projection]
-    # A thread for each view, and one for the coefficients, where rows are too few for threads of
-    # BLAS to gain by factorising one matrix together. A GPU works on one at a time.
-    if device is None and blas_threads() == 1:
-        in_threads(lambda task: task(), tasks)
-    else:
-        for task in tasks:
-            task()
+    # A thread for each view as long as there are views for all threads; the others are shared out
+    # within. A GPU works on one at a time.
+    shared = device is None and blas_threads() == 1
+    with instead_of_blas() if shared else nullcontext(1) as threads:
+        together = len(ends) - len(ends) % threads if threads > 1 else 0
+        in_threads(work, range(together))
+        for v in range(together, len(ends)):
+            work(v)
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
     own_weight = None if row_weight is None else weight
     tails = Tails.fit(left_out, own_weight, groups, edges=edges, beside=beside)
