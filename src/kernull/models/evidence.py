@@ -55,6 +55,8 @@ EVIDENCE_ROWS = 4000
 MATRIX_BYTES = 256
 #: Diagonals of given kernels that differ by less than this are taken for constant.
 CONSTANT = 1e-6
+#: Rows beyond which threads gain by working on one view together.
+MANY_ROWS = 1500
 
 
 @dataclass(frozen=True)
@@ -219,14 +221,18 @@ def _of_table(
         distances = slice(J + here.start, J + here.stop)
         left_out[:, distances] = log_nearest(nearest2, floors[here.start])[:, None]
 
-    # A thread for each view as long as there are views for all threads; the others are shared out
-    # within. A GPU works on one at a time.
+    tasks: list[Callable[[], Any]] = [partial(work, v) for v in range(len(ends))]
+    # A thread for each view, and one for the coefficients; of many rows, views that would leave
+    # other threads idle are shared out within. A GPU works on one at a time.
     shared = device is None and blas_threads() == 1
     with instead_of_blas() if shared else nullcontext(1) as threads:
-        together = len(ends) - len(ends) % threads if threads > 1 else 0
-        in_threads(work, range(together))
-        for v in range(together, len(ends)):
-            work(v)
+        if n <= MANY_ROWS:
+            together = [*tasks, projection] if threads > 1 else []
+        else:
+            together = tasks[: len(tasks) // threads * threads] if threads > 1 else []
+        in_threads(lambda task: task(), together)
+        for task in tasks[len(together) :]:
+            task()
     edges = np.concatenate([np.full(J, -np.inf), _edges(kernels)])
     own_weight = None if row_weight is None else weight
     tails = Tails.fit(left_out, own_weight, groups, edges=edges, beside=beside)
