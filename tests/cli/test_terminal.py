@@ -184,8 +184,12 @@ def test_an_interrupt_that_a_library_tells_as_its_own_error_is_one(capsys):
         except KeyboardInterrupt:
             raise TypeError("Cannot compare structured arrays") from None
 
-    with pytest.raises(typer.Exit) as stopped:
-        compare()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job has none
+    try:
+        with pytest.raises(typer.Exit) as stopped:
+            compare()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert stopped.value.exit_code == INTERRUPTED
     assert "stopped; no file was left half-written" in capsys.readouterr().err
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
