@@ -42,6 +42,18 @@ def test_near_distances_of_whitened_views(n, d, weighted):
         assert np.corrcoef(found[off], truth[off])[0, 1] > 0.999, name
 
 
+@pytest.mark.parametrize("d", [3, 40, 65])
+def test_near_distances_are_numbers_where_a_row_holds_a_direction(d):
+    """Copies, hardly any noise, a row far from all others: as many columns as rows, nearly."""
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(66, 2)) @ rng.normal(size=(2, d))
+    far = 0.01 * rng.normal(size=(66, d))
+    far[0] += 1.0
+    for X in (np.repeat(far[:33], 2, axis=0), factors + 1e-6 * rng.normal(size=(66, d)), far):
+        found, truth = left_out_distances("whiten", X).rows(), refitted("whiten", X)
+        assert relative_error(found, truth) < 0.05
+
+
 @pytest.mark.parametrize(("n", "d"), [(72, 36), (66, 80)])
 def test_near_distances_of_columns_that_are_independent(n, d):
     """Where all is shrunk to the diagonal, entries do not meet: each by itself is exact."""

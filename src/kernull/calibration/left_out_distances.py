@@ -13,7 +13,7 @@ closed form: O(n^2 min(n, d)) for all rows, in blocks of rows. The result is not
 ``standard``    exact
 ``whiten-raw``  exact, Ledoit-Wolf's shrinkage refitted for every row
 ``whiten``      exact up to `FEW` rows; beyond them near (shrinkage followed to first order, small
-                entries one by one): squared distances off by a percent at most, as a rule
+                entries one by one): squared distances off by a percent, by five at most
 ``quantile``    exact where n or d is small, else near: off by about 1/n
 =============== ==================================================================================
 

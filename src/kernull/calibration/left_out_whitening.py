@@ -23,6 +23,8 @@ FEW, SMALL = 64, 32
 LARGE_ENTRY = 0.1
 #: Rows up to which shrinkage follows the units of the others too.
 FEW_ROWS = 500
+#: Moves of the shrinkage, relative to it, of which the square is too much to leave out.
+FAR_MOVE = 0.2
 #: Share of a sum that one row may hold for it to be had by taking the row from the whole.
 OWN_SHARE = 0.9
 #: Below this share of the largest variance a direction has none, as in `ViewScaler`.
@@ -256,8 +258,7 @@ def _whiten_nearly(Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
     zz' and the entries of diag(z^2) that hold more than `LARGE_ENTRY` of their column are exact
     (Woodbury), the others as if each were the only one; g follows the row to first order.
     """
-    n, d = Z.shape
-    W = weight.sum()
+    (n, d), W = Z.shape, weight.sum()
     rest = W - weight
     omega = weight / rest
     g = _whole_shrinkage(Z, weight)
@@ -275,27 +276,28 @@ def _whiten_nearly(Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
     step = unseen_step("whiten", n) ** 2 if alone.any() else 1.0
     # z_i'P z_k, with the small entries of row i, is (z_i + E_i y_i)'y_k.
     left = Z + small * Y
-    own = np.einsum("ij,ij->i", left, Y)
+    own, zy = (np.einsum("ij,ij->i", A, Y) for A in (left, Z))
     b = np.maximum((1 - g) * omega, 1e-12)
-    zy = np.einsum("ij,ij->i", Z, Y)
-    # dP/dg = (P - PP)/(1 - g)
-    moves = _shrinkage_moves(Z, weight, alone, g) / (1 - g) if g < 1 else np.zeros(n)
+    change = _shrinkages_of_others(Z, weight, alone) - g if g < 1 else np.zeros(n)
+    moves = np.minimum(change, 1.0 - g) / max(1.0 - g, 1e-12)  # dP/dg = (P - PP)/(1 - g)
     lost = zy - np.einsum("ij,ij->i", Y, Y)
     # All that adds up is one product, and so is the root of what zz' adds.
     right = np.vstack([(Y**2).T, zy, lost, Y.T, np.ones(n)])
-    moved = left + moves[:, None] * (Z - Y)
-    factors = np.column_stack([small, np.ones(n), moves, -2.0 * moved, own + moves * lost])
+    cross = -2.0 * (left + moves[:, None] * (Z - Y))
+    factors = np.column_stack([small, np.ones(n), moves, cross, own + moves * lost])
     gaps = np.column_stack([-left, own])
-    rank_one = np.sqrt(np.where(plain, 1.0 / (1.0 / b - own), 0.0))[:, None] * gaps
+    left_over = 1.0 / b - own
+    # Rows that hold all of a direction, or much of what the shrinkage comes from.
+    hard = (plain & (b * left_over < 1e-6)) | (np.abs(change) > FAR_MOVE * g)
+    added = np.divide(1.0, left_over, out=np.zeros(n), where=plain & ~hard)[:, None]
+    rank_one = np.sqrt(added) * gaps
 
     def rows(index: Indices) -> Array:
         out = factors[index] @ right
         root = rank_one[index] @ right[d + 2 :]
-        root *= root
-        out += root
+        out += np.square(root, out=root)
         for place in np.flatnonzero(~plain[index]):
-            i = index[place]
-            B = np.flatnonzero(large[i])
+            B = np.flatnonzero(large[i := index[place]])
             entries = g * omega[i] * squares[i, B]
             if alone[i].any():
                 jump2 = squares[i, B] * (W / rest[i]) ** 2
@@ -310,6 +312,8 @@ def _whiten_nearly(Z: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
             inner.flat[:: len(B) + 2] += 1.0 / np.append(entries, b[i])
             out[place] += quadratic_forms(inner, v)
         out *= (rest / W)[index][:, None]
+        if hard[index].any():
+            out[hard[index]] = refit(index[hard[index]])
         return np.asarray(out)
 
     return rows
@@ -325,13 +329,12 @@ def quadratic_forms(A: Array, V: Array) -> Array:
     return np.asarray(np.einsum("kj,kj->j", np.linalg.solve(A, V), V))
 
 
-def _shrinkage_moves(Z: Array, weight: Array, alone: Mask, g: float) -> Array:
-    """How far the shrinkage moves without each row, no more than by half."""
+def _shrinkages_of_others(Z: Array, weight: Array, alone: Mask) -> Array:
+    """Ledoit-Wolf's shrinkage without each row."""
     if len(Z) <= FEW_ROWS:
-        without = _standard_shrinkages(Z, variances_of_others(Z, weight, alone), weight, alone)
-    else:  # the units of the others hardly differ
-        without = shrinkages_without(Z, weight, Z.shape[1] - alone.sum(axis=1))[0]
-    return np.clip(without - g, -0.5 * g, min(0.5 * g, 1.0 - g))
+        return _standard_shrinkages(Z, variances_of_others(Z, weight, alone), weight, alone)
+    # The units of the others hardly differ.
+    return shrinkages_without(Z, weight, Z.shape[1] - alone.sum(axis=1))[0]
 
 
 def _whole_shrinkage(Z: Array, weight: Array) -> float:

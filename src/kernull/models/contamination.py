@@ -117,8 +117,9 @@ def learn_contaminated(
         raise MissingCapabilityError(
             "contamination: rows held out may be outliers too; use calibration='auto' or 'loo'."
         )
-    # Whether the model can flag is known in the end.
-    with silenced(*[CannotFlagWarning] * isinstance(rows, TableRows)):
+    # Whether a model of a table can flag is known, and said, in the end.
+    later = (CannotFlagWarning,) if isinstance(rows, TableRows) else ()
+    with silenced(*later):
         found = suspects(learn(method, rows, weight, settings).row_scores(), share)
         trust = np.ones(rows.n) if weight is None else weight.astype(float)
         trust[found] *= LEAST

@@ -223,13 +223,14 @@ class OnnxBackbone:
 
     def run(self, batch: Batch) -> Batch:
         """Features of prepared images."""
-        # A file made for batches of one size gets batches of that size.
         fixed = self._input.shape[0]
-        size = fixed if isinstance(fixed, int) else len(batch)
+        if not isinstance(fixed, int):
+            return self._pooled(batch)
+        # A file made for batches of one size gets batches of that size.
         parts = []
-        for start in range(0, len(batch), size):
-            part = batch[start : start + size]
-            padded = np.concatenate([part, np.repeat(part[-1:], size - len(part), axis=0)])
+        for start in range(0, len(batch), fixed):
+            part = batch[start : start + fixed]
+            padded = np.concatenate([part, np.repeat(part[-1:], fixed - len(part), axis=0)])
             parts.append(self._pooled(padded)[: len(part)])
         return np.concatenate(parts)
 

@@ -53,12 +53,13 @@ class FeatureCache:
 
     def get(self, digests: Iterable[bytes], n_features: int) -> dict[bytes, Features]:
         """Features of those images that are here, by the image's digest."""
+        wanted = set(digests)  # read again where the file was damaged
 
         def read(connection: sqlite3.Connection) -> dict[bytes, Features]:
             found: dict[bytes, Features] = {}
             if connection.execute(_HAS_TABLE).fetchone() is None:  # its writer was killed early
                 return found
-            for image in digests:
+            for image in wanted:
                 for content, checksum in connection.execute(_OF_IMAGE, (image,)):
                     if _intact(image, content, checksum, n_features):
                         found[image] = np.frombuffer(content, "<f4").astype(np.float32)
