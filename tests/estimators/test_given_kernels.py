@@ -263,3 +263,13 @@ def test_fit_leaves_the_factors_of_a_stack_alone(rng):
     model = MultiKernelFisherNull("precomputed").fit(stack)
     np.testing.assert_array_equal(stack.scale, np.ones(3))
     assert (model.score_samples(stack[:5]) == model.score_samples(stack.kernels[:, :5])).all()
+
+
+@pytest.mark.parametrize("decision", ["sum", "evidence"])
+def test_what_a_model_of_given_kernels_has_can_be_listed(decision, rng):
+    """As a shell does that completes names; by evidence contributions are not known."""
+    X = rng.normal(size=(40, 3))
+    K = np.exp(-0.1 * ((X[:, None] - X[None]) ** 2).sum(axis=2))[None]
+    model = MultiKernelFisherNull(kernels="precomputed", decision=decision).fit(K)
+    assert "threshold_" in dir(model)
+    assert hasattr(model, "typical_contributions_") == (decision == "sum")

@@ -208,7 +208,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         if self.contamination is not None:
             raise MissingCapabilityError(
                 f"contamination: got {self.contamination!r}, and {asked} takes rows to be normal; "
-                "use fit, or contamination=None."
+                "use fit without it, or contamination=None."
             )
 
     learning_method = read_decision

@@ -163,11 +163,12 @@ class KernelModel:
         return leave_one_out_contributions(stack, self.rule.weights, inverse, target)[:n]
 
     @cached_property
-    def typical_contributions(self) -> Array:
-        """Mean contribution of each kernel to a normal row that the model did not see."""
-        return np.asarray(
-            np.average(self.left_out_contributions, axis=0, weights=self.calibration_weight)  # type: ignore[arg-type]
-        )
+    def typical_contributions(self) -> Any:
+        """Mean contribution of each kernel to a normal row that the model did not see, if known."""
+        parts: Any = self.left_out_contributions
+        if parts is not None:
+            parts = np.average(parts, axis=0, weights=self.calibration_weight)
+        return parts
 
     def current_inverse(self) -> RidgeInverse:
         """The inverse of the ridge system: kept, or computed from the training rows."""
