@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
 from kernull._typing import Array, Indices
@@ -28,7 +28,7 @@ from kernull.models.rules import EvidenceRule
 from kernull.stacks import CrossKernels, KernelSet
 from kernull.stacks.cross import own_scores_of
 from kernull.stacks.kernel_set import ScaledView
-from kernull.views.quantile import scores_of_knots
+from kernull.views.quantile import ranked_columns
 
 #: Structure is never taken for less.
 LEAST = 0.15
@@ -54,15 +54,14 @@ def with_structure(
     if member.max() == 0:  # one view alone
         return rule
     columns = {view.name: np.asarray(view.columns) for view in kernels.views}
-    order, drawn, category = mixed_cells(table, list(columns.values()))
-    m = drawn.shape[1]
-    if own and m >= len(table):
+    drawn, category = mixed_cells(table, list(columns.values()))
+    if own and len(drawn) >= len(table):
         views = kernels.views if rule.sample is None else rule.sample.views
-        cells = {name: _Cells(order[some], drawn[some]) for name, some in columns.items()}
+        cells = {name: _cells(drawn, some) for name, some in columns.items()}
         pairs = [_mixed_pair(view, table, cells[view.name]) for view in views]
-        scores = rule.scores_of(*own_scores_of(pairs, m, rule.own_coef))
+        scores = rule.scores_of(*own_scores_of(pairs, len(drawn), rule.own_coef))
     else:
-        rows = _Cells(order, drawn).of(table)
+        rows = table.ravel().take(_cells(drawn, np.arange(table.shape[1])))
         scores = rule.own_scores(CrossKernels(kernels, rows))
     shown = np.zeros(len(known))
     if len(table) <= FEW_ROWS:
@@ -71,36 +70,34 @@ def with_structure(
     return replace(rule, structure=structure[member], member=member)
 
 
-class _Cells:
-    """Cells of m mixed rows, from an order of n rows by column and places in it."""
-
-    def __init__(self, order: Indices, drawn: Indices) -> None:
-        self.order = order
-        self.places = drawn + order.shape[1] * np.arange(len(order))[:, None]
-
-    def of(self, table: Array) -> Array:
-        """Mixed rows of a table of these columns, (n, d) -> (m, d)."""
-        in_order = np.take_along_axis(np.ascontiguousarray(table.T), self.order, axis=1)
-        return np.asarray(in_order.ravel().take(self.places).T)
+def _cells(drawn: Indices, columns: Indices) -> Indices:
+    """Where the cells of mixed rows lie in a table of some of the columns: (m, d)."""
+    places = drawn.take(columns, axis=1)
+    places *= len(columns)
+    places += np.arange(len(columns))
+    return places
 
 
-def _mixed_pair(view: ScaledView, table: Array, cells: _Cells) -> tuple[Any, Any, Array]:
+def _mixed_pair(view: ScaledView, table: Array, cells: Indices) -> tuple[Any, Any, Array]:
     """Kernels of a view, mixed rows and training rows, both scaled.
 
     Scalings that take columns one by one give mixed rows the cells of the scaled training rows.
     """
     scaler = view.scaler
+    Z = view.train if scaler.directions is None else scaler.by_column(table[:, view.columns])
+    (n, d), flat = Z.shape, Z.ravel()
+
+    def mixed(rows: slice) -> Array:
+        return flat.take(cells[rows])
+
     if scaler.directions is None:
-        return view.kernels, cells.of(view.train).__getitem__, view.train
-    Z = scaler.by_column(table[:, view.columns])
-    mixed = cells.of(Z)
-    n, d = Z.shape
+        return view.kernels, mixed, view.train
     if d > n and all(kernel.kind == "rbf" for kernel in view.kernels):
         train = scaler.principal(Z)
         if train[:, -1].max() <= OUTSIDE * np.abs(train).max():
             train[:, -1] = 0.0  # the root of rounding
-            return view.kernels, scaler.principal(mixed).__getitem__, train
-    return view.kernels, scaler.rotated(mixed).__getitem__, view.train
+            return view.kernels, lambda rows: scaler.principal(mixed(rows)), train
+    return view.kernels, lambda rows: scaler.rotated(mixed(rows)), view.train
 
 
 def view_structure(left_out: Array, mixed: Array, member: Indices, shown: Array) -> Array:
@@ -126,47 +123,42 @@ def _correlated(X: Array, category: Indices) -> float:
     standard deviation :math:`\sqrt 2/(n - 1)`: of their sum, what is beyond two standard errors
     counts. Columns of one category say nothing about each other.
     """
-    Z = scores_of_knots(X)[1]
-    Z -= Z.mean(axis=0)
-    size = np.linalg.norm(Z, axis=0)
-    Z, category = Z[:, size > 0] / size[size > 0], category[size > 0]
-    squares, pairs = _sum_of_squares(Z), Z.shape[1] ** 2
+    scores = (ranks.of_rows(ndtri(ranks.middle / len(X))) for _, ranks in ranked_columns(X))
+    Z = np.vstack(list(scores))
+    Z -= Z.mean(axis=1, keepdims=True)
+    size = np.linalg.norm(Z, axis=1)
+    Z, category = Z[size > 0] / size[size > 0, None], category[size > 0]
+    squares, pairs = _sum_of_squares(Z), len(Z) ** 2
     values, counts = np.unique(category, return_counts=True)
     for c in values[counts > 1]:
-        squares -= _sum_of_squares(Z[:, category == c])
+        squares -= _sum_of_squares(Z[category == c])
     squares, pairs = squares - (counts == 1).sum(), pairs - (counts**2).sum()
     expected = (0.5 * pairs + 2.0 * np.sqrt(pairs)) / max(len(X) - 1.0, 1.0)
     return float(2.0 * ndtr(np.sqrt(max(0.5 * squares - expected, 0.0) / 2.0)) - 1.0)
 
 
 def _sum_of_squares(Z: Array) -> float:
-    """Of all products of two columns."""
-    gram = Z @ Z.T if Z.shape[1] > len(Z) else Z.T @ Z
+    """Of all products of two columns, (d, n)."""
+    gram = Z.T @ Z if len(Z) > Z.shape[1] else Z @ Z.T
     return float(np.vdot(gram, gram))
 
 
-def mixed_rows(table: Array, columns: Sequence[Indices]) -> Array:
-    """Rows whose cells come from different training rows, columns of one category together.
+def mixed_cells(table: Array, columns: Sequence[Indices]) -> tuple[Indices, Indices]:
+    """Which row each cell of m mixed rows comes from, (m, d), columns of one category together.
+
+    And the first column of the category that each belongs to, or itself, (d,).
 
     Examples
     --------
     >>> import numpy as np
     >>> table = np.repeat(np.arange(50.0)[:, None], 2, axis=1)
-    >>> rows = mixed_rows(table, [np.array([0, 1])])
+    >>> rows, _ = mixed_cells(table, [np.array([0, 1])])
     >>> rows.shape, bool((rows[:, 0] == rows[:, 1]).mean() < 0.1)
     ((500, 2), True)
     """
-    return _Cells(*mixed_cells(table, columns)[:2]).of(table)
-
-
-def mixed_cells(table: Array, columns: Sequence[Indices]) -> tuple[Indices, Indices, Indices]:
-    """An order of the rows in each column, (d, n), where in it mixed rows draw, (d, m).
-
-    And the first column of the category that each belongs to, or itself, (d,).
-    """
     n, d = table.shape
     rng = np.random.default_rng(0)  # the same rows give the same model
-    drawn = np.ascontiguousarray(rng.integers(n, size=(int(np.clip(n, *MIXED_ROWS)), d)).T)
+    drawn = rng.integers(n, size=(int(np.clip(n, *MIXED_ROWS)), d))
     by_column = np.ascontiguousarray(table.T)
     order = np.argsort(by_column, axis=1)  # in whichever order rows come
     values = np.take_along_axis(by_column, order, axis=1)
@@ -175,9 +167,10 @@ def mixed_cells(table: Array, columns: Sequence[Indices]) -> tuple[Indices, Indi
     for view in columns:
         for block in _inseparable(table[:, view], counts[view]):
             mine = view[block]
-            order[mine], drawn[mine] = np.lexsort(table[:, mine].T), drawn[mine[0]]
+            order[mine], drawn[:, mine] = np.lexsort(table[:, mine].T), drawn[:, mine[:1]]
             category[mine] = mine[0]
-    return order, drawn, category
+    drawn += n * np.arange(d)
+    return order.ravel().take(drawn), category
 
 
 def _inseparable(X: Array, counts: Indices) -> list[Indices]:

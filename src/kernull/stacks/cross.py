@@ -64,12 +64,11 @@ def own_scores_of(
         for v, (kernels, new_rows, own) in enumerate(views):
             with np.errstate(over="ignore", invalid="ignore"):
                 Z = bounded(new_rows(rows) - centres[v])
-                squared = -2.0 * (Z @ trains[v].T)
-                squared += np.einsum("ij,ij->i", Z, Z)[:, None]
-                squared += squares[v]
-                np.maximum(squared, 0.0, out=squared)
-                # What overflows is farther than anything.
-                squared[np.isnan(squared)] = np.inf
+            squared = Z @ trains[v].T
+            squared *= -2.0
+            squared += np.einsum("ij,ij->i", Z, Z)[:, None]
+            squared += squares[v]
+            np.maximum(squared, 0.0, out=squared)
             nearest = squared.min(axis=1)
             for kernel in kernels:
                 is_rbf = kernel.kind == "rbf"
@@ -77,7 +76,8 @@ def own_scores_of(
                 projected[j, rows], nearest2[j, rows] = K @ coef[j], nearest
                 j += 1
 
-    step = max(1, SMALL_CHUNK // max(coef.shape[1], 1))
+    widest = max(4 * train.shape[1] for train in trains)
+    step = max(1, SMALL_CHUNK // max(coef.shape[1], widest))
     in_threads(work, [slice(i, i + step) for i in range(0, m, step)])
     return projected, nearest2
 
