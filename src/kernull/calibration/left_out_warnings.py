@@ -68,9 +68,12 @@ def _serial_in_any_scaling(kernels: KernelSet, groups: Indices | None) -> float:
         scaled.setdefault(view.scaler.kind, []).append(view.train)
     tables = (np.hstack(parts) for parts in scaled.values())
     first = next(tables)
-    found, steps = _serial_correlation(first, groups), np.diff(first, axis=0)
-    if ((steps < 0).any(axis=0) == (steps > 0).any(axis=0)).all():
-        found = max([found, *(_serial_correlation(Z, groups) for Z in tables)])
+    found = _serial_correlation(first, groups)
+    others = max((_serial_correlation(Z, groups) for Z in tables), default=0.0)
+    if others > found:
+        steps = np.diff(first, axis=0)
+        if ((steps < 0).any(axis=0) == (steps > 0).any(axis=0)).all():
+            return others
     return found
 
 
@@ -80,10 +83,13 @@ def _serial_correlation(Z: Array, groups: Indices | None) -> float:
     A column that never turns back is what the rows were sorted by, or a clock: it says nothing.
     Where rows of one group and the next are not correlated, groups do not follow each other.
     """
-    steps = np.diff(Z, axis=0)
-    Z = Z[:, (steps > 0).any(axis=0) & (steps < 0).any(axis=0)]
     centred = Z - Z.mean(axis=0)
     correlation = _next_correlation(centred, slice(None))
+    if not (correlation >= SERIAL).any():
+        return 0.0
+    steps = np.diff(Z, axis=0)
+    turns = (steps > 0).any(axis=0) & (steps < 0).any(axis=0)
+    Z, centred, correlation = Z[:, turns], centred[:, turns], correlation[turns]
     in_time = (correlation >= SERIAL) & (_squared_steps(Z, 1) <= FIFTH * _squared_steps(Z, 5))
     if np.count_nonzero(in_time) < max(1.0, COLUMNS * len(in_time)):
         return 0.0
