@@ -291,7 +291,12 @@ def squared_blocks(X: Array) -> Callable[..., Array]:
     half of all products serve for the whole.
     """
     if X.shape[1] > len(X):
-        whole = euclidean_distances(X, squared=True)
+        whole = X @ X.T
+        squares = np.diagonal(whole).copy()
+        whole *= -2.0
+        whole += squares[:, None]
+        whole += squares
+        np.maximum(whole, 0.0, out=whole)
         return lambda rows, rest, out=None: np.positive(whole[rows, rest], out=out)  # a copy
     squares, ones = np.einsum("ij,ij->i", X, X), np.ones(len(X))
     left = np.column_stack([-2.0 * X, squares, ones])
