@@ -99,6 +99,8 @@ class Ranks(NamedTuple):
     """Weight of lower values."""
     at: Array
     """Weight of its run."""
+    places: Indices
+    """Which entry is that of each row."""
 
     @property
     def middle(self) -> Array:
@@ -107,10 +109,10 @@ class Ranks(NamedTuple):
 
     def of_rows(self, entries: Array) -> Array:
         """From entries in order to those of the rows: (d, n) or (1, n) -> (d, n)."""
-        d, n = self.order.shape
-        out = np.empty((d, n))
-        out.ravel()[self.order + n * np.arange(d)[:, None]] = entries
-        return out
+        if len(entries) == 1:
+            return np.asarray(entries[0].take(self.places))
+        d, n = self.places.shape
+        return np.asarray(entries.ravel().take(self.places + n * np.arange(d)[:, None]))
 
 
 def ranked_columns(X: Array, sample_weight: Array | None = None) -> Iterator[tuple[slice, Ranks]]:
@@ -132,7 +134,9 @@ def _for_columns(work: Callable[[Any], Found], parts: Sequence[Any], cells: int)
 def _ranks(columns: Array, sample_weight: Array | None) -> Ranks:
     order = np.argsort(columns, axis=1)
     d, n = columns.shape
-    values = columns.ravel().take(order + n * np.arange(d)[:, None])
+    flat, places = order + n * np.arange(d)[:, None], np.empty((d, n), dtype=np.intp)
+    values = columns.ravel().take(flat)
+    places.ravel()[flat] = np.arange(n)
     place, other = np.arange(n)[None], values[:, 1:] != values[:, :-1]
     starts = ends = place
     if not other.all():
@@ -148,7 +152,7 @@ def _ranks(columns: Array, sample_weight: Array | None) -> Ranks:
         starts, ends = np.broadcast_to(starts, (d, n)), np.broadcast_to(ends, (d, n))
         below = np.take_along_axis(total, starts, axis=1)
         at = np.take_along_axis(total, ends + 1, axis=1) - below
-    return Ranks(order, values, starts, ends, below, at)
+    return Ranks(order, values, starts, ends, below, at, places)
 
 
 def _slopes(ranks: Ranks, share: Array, scores: Array) -> Array:
