@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cython_blas, cython_lapack
+from scipy.linalg.lapack import dpotrf
 
 from kernull._threads import FEW_ROWS, in_threads, instead_of_blas
 from kernull._typing import Array
@@ -89,7 +90,12 @@ def lower_factor(A: Array) -> Array:
     nothing but a diagonal will do).
     """
     A = np.ascontiguousarray(A, dtype=float)
-    with instead_of_blas() if len(A) > FEW_ROWS else nullcontext(1) as threads:
+    if len(A) <= FEW_ROWS:
+        factor, info = dpotrf(A.T, lower=1, clean=0, overwrite_a=1)  # called in less time
+        if info:
+            raise LinAlgError(f"The leading minor of order {info} is not positive.")
+        return np.asarray(factor)
+    with instead_of_blas() as threads:
         _factorise(A, threads)
     return A.T
 

@@ -15,7 +15,8 @@ import copy
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, solve_triangular
+from scipy.linalg import LinAlgError, solve_triangular
+from scipy.linalg.lapack import dpotrs
 
 from kernull._lapack import inverse_diagonal, lower_factor
 from kernull._typing import Array
@@ -148,7 +149,7 @@ class FisherProblem:
         weights = np.asarray(weights, dtype=float)
         factor = self.factorise(weights)
         self._last = weights.copy(), factor
-        a = cho_solve((factor, True), self.target, check_finite=False)
+        a, _ = dpotrs(factor, self.target, lower=1)
         Ka = self.products(a)
 
         def curvature() -> Array:
@@ -189,7 +190,7 @@ class FisherProblem:
 
     def coefficients(self, factor: Array) -> Array:
         """The exact a(b), from what `factorise` gave."""
-        a = np.asarray(cho_solve((factor, True), self.target, check_finite=False))
+        a = np.asarray(dpotrs(factor, self.target, lower=1)[0])
         return a if self.row_scale is None else self._scale(a)
 
     def _check_sign(self, u: Array, quadratic: float, a: Array | None = None) -> None:
