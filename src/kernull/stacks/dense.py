@@ -202,7 +202,10 @@ class DenseStack:
                 blocks,
             )
             return triangle
-        flat, out = self.kernels.reshape(J, m * n), np.empty(m * n, self.dtype)
+        flat = self.kernels.reshape(J, m * n)
+        if m * n <= COMBINED_CELLS:
+            return np.asarray((scaled @ flat).reshape(m, n), dtype=float)
+        out = np.empty(m * n, self.dtype)
         parts = [slice(start, start + COMBINED_CELLS) for start in range(0, m * n, COMBINED_CELLS)]
         in_threads(lambda part: np.matmul(scaled, flat[:, part], out=out[part]), parts)
         return np.asarray(out.reshape(m, n), dtype=float)
