@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
 
 import numpy as np
@@ -105,7 +106,10 @@ def test_rows_that_lose_their_weight_are_told(tmp_path):
     call = ("fit", "some.csv", "-o", "m.kernull", "--contamination", "0.04")
     labels = ("--label", "kind", "--normal", "a")
     told = kernull(*call, *labels, cwd=tmp_path).stderr
-    assert "2 rows stand out and hardly count: 8, 41" in told
+    assert "2 rows stand out and hardly count: 8, 41." in told
+    assert "without rarity and evidence" in told
+    many = kernull(*call[:-1], "0.3", cwd=tmp_path).stderr
+    assert re.search(r"18 rows stand out .*: (\d+, ){11}\d+ and 6 more, which --json lists", many)
     assert json.loads(kernull(*call, *labels, "--json", cwd=tmp_path).stdout)["suspects"] == [8, 41]
     assert "suspects" not in kernull(*call, "--json", "--sample", "50", cwd=tmp_path).stdout
     assert "stand out" not in kernull(*call[:4], cwd=tmp_path).stderr

@@ -226,3 +226,18 @@ def test_a_value_in_the_usual_range_is_not_called_far_off():
     told = TableReason("b", "1", "1", 1.0, 1.0, 0.1, -7.0, -3.0, number=1.0, rows=300)
     assert told.words.startswith("b is 1; 1 is usual for rows like this; the value is not rare")
     assert "about 1 in 10 is as far off" in replace(told, number=0.0, value="0").words
+
+
+def test_suspects_do_not_make_a_range_usual(tmp_path):
+    dirty = parts()
+    dirty["s1"][:20] = np.linspace(90.0, 100.0, 20)
+    model = make_pipeline(TableViews(), MultiKernelFisherNull(contamination=0.1)).fit(dirty)
+    kernull.save(model, tmp_path / "m.kernull")
+    new = {name: values[:1].copy() for name, values in parts(seed=1).items()} | {"s1": [95.0]}
+    for known in (model, kernull.load(tmp_path / "m.kernull")):
+        (reason, *_) = explain_columns(known, new)
+        assert reason["column"] == "s1"
+        assert reason["high"] < 20.0
+    with pytest.raises(AttributeError) as told:
+        _ = model[1].rarity
+    assert "contamination" in str(told.value.__cause__)

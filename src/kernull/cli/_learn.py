@@ -84,8 +84,11 @@ def fit(
     elif not quiet:
         _show(summary)
         if suspects := summary.get("suspects"):
-            shown = ", ".join(map(str, suspects[:12])) + ", ..." * (len(suspects) > 12)
-            note(f"{len(suspects):,} rows stand out and hardly count: {shown}", quiet)
+            shown, more = ", ".join(map(str, suspects[:12])), len(suspects) - 12
+            shown += f" and {more:,} more, which --json lists" * (more > 0)
+            note(f"{len(suspects):,} rows stand out and hardly count: {shown}.", quiet)
+        if "contamination" in given and not hasattr(model, "rarity"):
+            note("With --contamination, scores come without rarity and evidence.", quiet)
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)
 
 

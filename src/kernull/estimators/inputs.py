@@ -184,6 +184,9 @@ def check_number(name: str, value: Any, expected: str, low: float, *, strict: bo
 def by_evidence(estimator: Any) -> bool:
     """Whether the model decides, or once fitted will decide, by evidence."""
     model = vars(estimator).get("model_")
+    unclean = getattr(estimator, "contamination", None) is not None
+    if unclean and model is not None and not model.decides_by_evidence:
+        raise AttributeError("with contamination, the sum of the kernels decides: no evidence.")
     return bool(estimator.decision == "evidence" if model is None else model.decides_by_evidence)
 
 

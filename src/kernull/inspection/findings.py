@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 from kernull._containers import as_frame, frame_library, row_names
 from kernull._typing import Array
 from kernull.inspection.columns import ColumnReason, column_reasons
-from kernull.tables import Reading, Table, TableViews, as_table
+from kernull.models.contamination import LEAST
+from kernull.tables import GapFiller, Reading, Table, TableViews, as_table
 from kernull.tables.cells import as_text
 
 #: Said of a value that many normal rows have: by itself it is no reason.
@@ -164,6 +166,7 @@ def table_reasons(
         gaps are flagged (``missing="flag"``, or nothing but gaps) these are the reasons, and no
         others; columns that were given up (``reading.absent``) are no gaps.
     """
+    table = without_suspects(model, table)
     picked = np.asarray(index, dtype=np.intp)
     judged = picked[~reading.by_rule[picked]]
     options = {"missing_views": missing_views} if missing_views else {}
@@ -194,6 +197,22 @@ def table_reasons(
         ]
         out.append(told)
     return out
+
+
+def without_suspects(model: Any, table: TableViews) -> TableViews:
+    """The table with what is usual among the rows that ``contamination`` left their weight."""
+    if getattr(model, "contamination", None) is None:
+        return table
+    trust = model.model_.system.row_weight
+    X = np.full((model.bank_.n, len(table.filler_.mean)), np.nan)
+    for view in model.bank_.views:
+        X[:, view.columns] = view.scaler.inverse_transform(view.train)
+    # Nobody is suspected; rows are landmarks; columns that no view has.
+    if trust is None or len(trust) != len(X) or np.isnan(X).any():
+        return table
+    found = copy(table)
+    found.filler_ = GapFiller.fit(X[trust > 10 * LEAST * trust.max()])
+    return found
 
 
 def _never_seen(table: TableViews, column: str, value: str) -> TableReason:

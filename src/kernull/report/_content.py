@@ -13,7 +13,7 @@ from sklearn.metrics import roc_curve
 from kernull._containers import row_names as index_of
 from kernull._typing import Array, Mask
 from kernull.inspection import TableReason
-from kernull.inspection.findings import split_pipeline
+from kernull.inspection.findings import split_pipeline, without_suspects
 from kernull.metrics import auc
 from kernull.models.explanation import Explanation
 from kernull.report._findings import (
@@ -136,7 +136,7 @@ def gather(
         findings = {
             "groups": groups_of(table, rows, flagged),
             "times": time_line(table, rows, flagged),
-            "drifts": drifts(table, rows, absent),
+            "drifts": drifts(without_suspects(model, table), rows, absent),
         }
     return Content(
         **vars(ModelCard.of(model, why, labelled)),
