@@ -66,9 +66,11 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     "long separator": ([*FIT, "--sep", ";;"], 2, "--sep: got ';;'; expected one character"),
     "wrong decimal mark": ([*FIT, "--decimal", "x"], 2, "--decimal: got 'x'"),
     "unknown kind": ([*FIT, "--kind", "width=colour"], 2, "--kind: got 'colour' for 'width'"),
+    "misspelt kind": ([*FIT, "--kind", "width=numbr"], 2, "(did you mean 'number'?); expected"),
     "kind without a column": ([*FIT, "--kind", "category"], 2, "expected PATTERN=KIND"),
     "dates that are none": ([*FIT, "--kind", "width=date"], 1, "its cells are not dates"),
     "unknown way with gaps": (score("new.csv", "--missing", "x"), 2, "expected impute, error or"),
+    "misspelt way with gaps": (score("new.csv", "--missing", "flags"), 2, "(did you mean 'flag'?)"),
     "view of no column": ([*FIT, "--view", "a=z*"], 2, "no column matches"),
     "unknown view": (score("new.csv", "--missing-view", "z"), 2, "no view 'z'; the model has"),
     "no view left": (
@@ -77,13 +79,28 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     ),
     "bad parameter": ([*FIT, "--delta", "-1"], 2, "--delta"),
     "a rate in percent": (
-        [*FIT, "--false-alarm-rate", "5"], 2, "expected a share below 1; 5% is 0.05.",
+        [*FIT, "--false-alarm-rate", "5"], 2, "expected a share above 0, below 1; 5% is 0.05.",
+    ),
+    "a share in percent": (
+        [*FIT, "--contamination", "10"], 2, "got 10; expected a share above 0, at most 0.5; 10% is",
+    ),
+    "too large a share": (
+        [*FIT, "--contamination", "0.6"], 2, "got 0.6; expected a share above 0, at most 0.5.",
     ),
     "a comma in a name": (
         fit("names.csv", "--view", "a=width, mm"), 2, """--view 'NAME="a, b",c'""",
     ),
     "a number that is too large": (fit("large.csv"), 1, "'1e400' is too large: numbers go up to"),
-    "unknown kernel": ([*FIT, "--kernel", "rbff"], 2, "--kernel"),
+    "unknown kernel": (
+        [*FIT, "--kernel", "RBF"], 2,
+        "--kernel: got 'RBF' (did you mean 'rbf'?); expected one of cosine, laplacian, linear,",
+    ),
+    "unknown scaling": (
+        [*FIT, "--scaling", "standrad"], 2, "(did you mean 'standard'?); expected one of standard,",
+    ),
+    "unknown solver": ([*FIT, "--solver", "newtn"], 2, "(did you mean 'newton'?); expected one of"),
+    "unknown decision": ([*FIT, "--decision", "evidnce"], 2, "mean 'evidence'?); expected one of"),
+    "unknown dates": ([*FIT, "--dates", "part"], 2, "(did you mean 'parts'?); expected one of"),
     "no such config": ([*FIT, "--config", "no.toml"], 2, "no.toml: no such file"),
     "nothing to keep": (score("new.csv", "--keep", "zz"), 2, "--keep: no column matches 'zz'"),
     "a row that is no number": (
@@ -108,6 +125,10 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     "unknown method": (
         ["compare", "train.csv", "--test", "labelled.csv", *LABELS, "--method", "x"], 2,
         "got 'x'; expected one of default",
+    ),
+    "misspelt method": (
+        ["compare", "train.csv", "--test", "labelled.csv", *LABELS, "--method", "defualt"], 2,
+        "(did you mean 'default'?)",
     ),
     # output
     "no such folder": (score("new.csv", "-o", "no/s.csv"), 2, "no folder"),

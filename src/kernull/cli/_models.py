@@ -288,7 +288,8 @@ def load_fitted(path: str, gaps: Gaps, missing_views: Sequence[str] = ()) -> Fit
         model.feature_names_in_ = table.get_feature_names_out()
     if missing is not None:
         if missing not in ("impute", "error", "flag"):
-            raise UsageError(f"--missing: got {missing!r}; expected impute, error or flag.")
+            near = did_you_mean(missing, ("impute", "error", "flag"))
+            raise UsageError(f"--missing: got {missing!r}{near}; expected impute, error or flag.")
         if table is None and missing != "error":
             raise UsageError("--missing: this model was fitted without a table; it takes no gaps.")
         if table is not None:

@@ -61,12 +61,33 @@ def read_settings(file: str | None, options: dict[str, Any]) -> dict[str, Any]:
     """
     said = {name: value for name, value in options.items() if value not in (None, [], {})}
     found = said if file is None else _with_file(file, said)
-    for name in ("false_alarm_rate", "contamination"):
-        if (value := found.get(name, 0.0)) >= 1:
-            hint = f"; {value:g}% is {value / 100:g}" if value < 100 else ""
+    for name, most in (("false_alarm_rate", 1.0), ("contamination", 0.5)):
+        value = found.get(name, 0.1)
+        if not 0 < value <= most or value == 1:
+            hint = f"; {value:g}% is {value / 100:g}" if 1 <= value <= 100 * most else ""
+            limit = "below 1" if most == 1 else f"at most {most:g}"
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option}: got {value:g}; expected a share below 1{hint}.")
+            raise UsageError(f"{option}: got {value:g}; expected a share above 0, {limit}{hint}.")
+    _check_words(found)
     return found
+
+
+def _check_words(given: dict[str, Any]) -> None:
+    """Refuse words that an option does not know, and name the nearest that it does."""
+    from kernull.kernels import KERNELS
+    from kernull.solvers import SOLVERS
+    from kernull.views import SCALINGS
+
+    known = {
+        "kernel": sorted(KERNELS), "scaling": [*SCALINGS, "auto"], "solver": ["auto", *SOLVERS],
+        "decision": ["evidence", "sum"], "calibration": ["auto", "loo", "folds", "split"],
+        "storage": ["auto", "dense", "tiled", "nystroem"],
+    }  # fmt: skip
+    for name in known.keys() & given.keys():
+        for word in given[name] if name == "kernel" else [given[name]]:
+            if word not in known[name]:
+                near, words = did_you_mean(word, known[name]), ", ".join(known[name])
+                raise UsageError(f"--{name}: got {word!r}{near}; expected one of {words}.")
 
 
 def _with_file(file: str, said: dict[str, Any]) -> dict[str, Any]:

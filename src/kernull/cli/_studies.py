@@ -14,6 +14,7 @@ from kernull.cli._judging import Judging
 from kernull.cli._models import Fitted, TrainingTable, labels, load_fitted, open_table, training
 from kernull.cli._rows import evaluation
 from kernull.cli._settings import read_columns
+from kernull.tables.kinds import did_you_mean
 from kernull.tables.table import Table
 
 
@@ -89,9 +90,10 @@ def _chosen(method: list[str] | None, model: list[str] | None) -> list[str]:
         try:
             get_method(name)
         except ValueError:
-            known = ", ".join((DEFAULT, *method_names()))
+            known = (DEFAULT, *method_names())
             raise UsageError(
-                f"--method: got {name!r}; expected one of {known}, or 'PyOD NAME'."
+                f"--method: got {name!r}{did_you_mean(name, known)}; expected one of "
+                f"{', '.join(known)}, or 'PyOD NAME'."
             ) from None
     return method
 

@@ -22,6 +22,7 @@ from kernull.tables.kinds import (
     USED,
     Column,
     decide_kinds,
+    did_you_mean,
     listed,
     match_columns,
     resembling,
@@ -164,14 +165,16 @@ class TableViews(TransformerMixin, BaseEstimator):
         for name, known in (("missing", MISSING), ("dates", DATES)):
             value = getattr(self, name)
             if value not in known:
-                raise ValueError(f"{name}: got {value!r}; expected one of {', '.join(known)}.")
+                near, words = did_you_mean(str(value), known), ", ".join(known)
+                raise ValueError(f"{name}: got {value!r}{near}; expected one of {words}.")
 
     def _asked(self, names: Sequence[str]) -> dict[str, str]:
         asked: dict[str, str] = {}
         for pattern, kind in (self.kinds or {}).items():
             if kind not in KINDS:
                 raise ValueError(
-                    f"kinds: got {kind!r} for {pattern!r}; expected one of {', '.join(KINDS)}."
+                    f"kinds: got {kind!r} for {pattern!r}{did_you_mean(str(kind), KINDS)}; "
+                    f"expected one of {', '.join(KINDS)}."
                 )
             asked |= dict.fromkeys(match_columns([pattern], names, "kinds"), kind)
         return asked
