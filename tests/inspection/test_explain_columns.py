@@ -224,7 +224,7 @@ def test_dates_are_told_as_dates():
 def test_a_value_in_the_usual_range_is_not_called_far_off():
     """Of whole numbers the range is that of whole numbers, which the expected one is not."""
     told = TableReason("b", "1", "1", 1.0, 1.0, 0.1, -7.0, -3.0, number=1.0, rows=300)
-    assert told.words.startswith("b is 1; 1 is usual for rows like this; the value is not rare")
+    assert told.words.startswith("b is 1, the usual value for rows like this; few normal rows")
     assert "about 1 in 10 is as far off" in replace(told, number=0.0, value="0").words
 
 
@@ -241,3 +241,18 @@ def test_suspects_do_not_make_a_range_usual(tmp_path):
     with pytest.raises(AttributeError) as told:
         _ = model[1].rarity
     assert "contamination" in str(told.value.__cause__)
+
+
+def test_words_of_a_number_do_not_contradict_its_range():
+    inside = TableReason("x", "5", "6", 2.0, 9.0, 0.4, 0.1, 0.7, 5.0, 300)
+    assert inside.words == (
+        "x is 5, within the usual 2 to 9 for rows like this; few normal rows have it together "
+        "with the rest."
+    )
+    kelvin = TableReason("T", "293", "293", 293.07, 293.23, 1 / 301, 0.1, 0.7, 293.4, 300)
+    assert kelvin.words.startswith("T is 293.4; 293.1 to 293.2 is usual")
+    rng = np.random.default_rng(0)
+    rows = {"T": 293.15 + 0.05 * rng.normal(size=200), "z": rng.normal(size=200)}
+    model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(rows)
+    (reason,) = explain_columns(model, {"T": [293.4], "z": [0.0]})
+    assert reason["value"] == "293.4"

@@ -90,19 +90,25 @@ class TableReason:
             if self.expected != self.value and self.sure:
                 return f"{said}; rows like this have {self.expected!r}."
             return f"{said}{f'; {TOGETHER}' if self.share >= 0.05 else ''}."
-        usual = " to ".join(dict.fromkeys(map(plain_number, (self.low, self.high))))
-        rare = TOGETHER
+        value, digits = self.value, 3
+        whom, rare = " for rows like this" if self.alike else "", TOGETHER
+        if self.number is not None:
+            digits = digits_apart(self.number, self.low, self.high)
+            value = plain_number(self.number, digits) if digits > 3 else value
+        ends = (plain_number(end, digits) for end in (self.low, self.high))
+        usual = " to ".join(dict.fromkeys(ends))
+        if self.seen and self.number is not None and self.low <= self.number <= self.high:
+            where = "the usual value" if self.low == self.high else f"within the usual {usual}"
+            few = "few normal rows have it together with the rest"
+            return f"{self.column} is {value}, {where}{whom}; {few}."
         if not self.seen:
             side = "high" if self.number is not None and self.number > self.high else "low"
             rare = f"none of {self.rows:,} normal rows has a value so {side}"
-        elif self.number is not None and self.low <= self.number <= self.high:
-            pass  # usual by itself, as the range says
         elif self.share * (self.rows + 0.5) < 1:  # where one is as far off, it is 1 / rows or more
             rare = f"none of {self.rows:,} normal rows is as far off"
         elif self.share < 0.2:
             rare = f"about 1 in {round_to_two(1 / self.share):,} is as far off"
-        whom = " for rows like this" if self.alike else ""
-        return f"{self.column} is {self.value}; {usual} is usual{whom}; {rare}."
+        return f"{self.column} is {value}; {usual} is usual{whom}; {rare}."
 
     def record(self) -> dict[str, Any]:
         """For JSON and data frames."""
@@ -119,15 +125,31 @@ def round_to_two(value: float) -> int:
     return int(round(value / size) * size)
 
 
-def plain_number(value: float) -> str:
-    """A number to three digits, without an exponent where it is not needed.
+def plain_number(value: float, digits: int = 3) -> str:
+    """A number to three digits or more, without an exponent where it is not needed.
 
     Examples
     --------
     >>> plain_number(1234.56), plain_number(0.0123456), plain_number(7.1), plain_number(3e9)
     ('1235', '0.0123', '7.1', '3e+09')
     """
-    return f"{value:.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
+    large = 1000 <= abs(value) < 1e7
+    return f"{value:.{digits - 3}f}" if large else f"{value:.{digits}g}"
+
+
+def digits_apart(value: float, low: float, high: float) -> int:
+    """Digits that tell a value outside of a range from its ends: three if these do.
+
+    Examples
+    --------
+    >>> digits_apart(293.4, 293.07, 293.23), digits_apart(7.0, 1.0, 2.0)
+    (4, 3)
+    """
+    for digits in range(3, 10):
+        ends = (plain_number(end, digits) for end in (low, high))
+        if low <= value <= high or plain_number(value, digits) not in ends:
+            break
+    return digits
 
 
 def table_reasons(
@@ -306,10 +328,12 @@ def _told(
         said = TableReason(name, value, "", None, None, share, *rest[1:], rows=n)
         return replace(said, rule=f"it stands out by its {part}")
     if values is None:
-        value, expected = plain_number(reason.value), plain_number(reason.expected)
+        digits = digits_apart(reason.value, reason.low, reason.high)
+        value = plain_number(reason.value, digits)
+        expected = plain_number(reason.expected, digits)
         span = (reason.low, reason.high)
         if table._encoder.columns[reason.column].form == "whole":
-            expected = plain_number(round(reason.expected))
+            expected = plain_number(round(reason.expected), digits)
             inner = float(np.ceil(reason.low)), float(np.floor(reason.high))
             span = inner if inner[0] <= inner[1] else (round(reason.low), round(reason.high))
         said = TableReason(name, value, expected, *span, *rest, reason.value, n)
