@@ -109,12 +109,12 @@ class Watcher:
         judged = why.see(replace(rows, start=self.rows))
         self.unjudged += int(judged.lost.sum())
         named = row_names(judged.rows, self.names)
-        reasons = {record["row"]: record["columns"] for record in why.found(rows.source)}
+        reasons = {record["row"]: record for record in why.found(rows.source)}
         for i, score in enumerate(judged.scores.tolist()):
             self.rows += 1
             self.flagged += int(judged.flagged[i])
             if judged.flagged[i] or self.every_row:
-                self._say_row(judged, i, named[i], reasons.get(self.rows, []))
+                self._say_row(judged, i, named[i], reasons.get(self.rows))
             if self.test.see(score):
                 self.alarms += 1
                 self._say(
@@ -124,13 +124,14 @@ class Watcher:
                 )
         sys.stdout.flush()
 
-    def _say_row(self, judged: Judged, i: int, name: str, columns: list[dict[str, Any]]) -> None:
+    def _say_row(self, judged: Judged, i: int, name: str, why: dict[str, Any] | None) -> None:
         score, p, flag = float(judged.scores[i]), float(judged.p_values[i]), judged.flagged[i]
+        columns = why["columns"] if why else []
         row = {"row": self.rows, "name": name, "score": score, "p_value": p, "flag": int(flag)}
         record: dict[str, Any] = {"event": "row", **row, "columns": columns}
-        reason = f": {columns[0]['words']}" if columns else ""
-        verdict = "flagged" if flag else "normal"
-        text = f"row {name}: {verdict}, score {score:.3f}, p = {p:.2g}{reason}"
+        text = f"row {name}: normal, score {score:.3f}, p = {p:.2g}"
+        if why:  # as explain says it, with the first reason
+            text = " ".join([f"row {name}: {why['words']}", *(c["words"] for c in columns[:1])])
         if judged.lost[i]:
             record["not_judged"] = judged.notes[i].removeprefix("not judged: ")
             text = f"row {name}: {judged.notes[i]}"
