@@ -166,6 +166,48 @@ def test_codes_units_and_thousands():
     assert "thousands" in found["euro"].why
 
 
+def test_postcodes_are_no_numbers():
+    """A tenth of them starts with a zero."""
+    rng = np.random.default_rng(5)
+    found = kinds_of(
+        town=rng.choice(["04109", "10115", "80331", "50667"], N),
+        street=[f"{code:05d}" for code in rng.integers(1000, 99999, N)],
+        hour=[f"{hour:02d}" for hour in rng.integers(0, 24, N)],
+        count=[str(count) for count in rng.integers(0, 2000, N)],
+    )
+    kinds = {name: found[name].kind for name in ("town", "street", "hour", "count")}
+    assert kinds == {
+        "town": "category", "street": "identifier", "hour": "number", "count": "number",
+    }  # fmt: skip
+    assert "comma" not in found["street"].why
+
+
+def test_numbers_that_stand_for_an_empty_cell_are_told():
+    rng = np.random.default_rng(6)
+    a, b = rng.normal(20.0, 5.0, 300), rng.normal(size=300)
+    a[rng.permutation(300)[:6]] = -999.0
+    with pytest.warns(UserWarning, match=r"'a' is -999 in many rows.*say empty=\['-999'\]\.$"):
+        TableViews().fit({"a": a, "b": b})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TableViews().fit({"a": np.where(a == -999.0, 999.0, 200 * a).round(), "b": b})  # among them
+        TableViews().fit({"a": np.where(a == -999.0, 500.0, a), "b": b})  # a far value, no code
+        TableViews().fit({"a": np.where(np.arange(300) < 4, 999.0, b), "b": -(b**2)})  # too few
+        TableViews().fit({"a": rng.choice([0.0, 0.0, 0.0, 0.0, 999.0], 300), "b": b})  # a switch
+
+
+def test_texts_of_many_values_are_told():
+    rng = np.random.default_rng(7)
+    table = {"town": [f"t{i % 80}" for i in range(300)], "x": rng.normal(size=300)}
+    with pytest.warns(UserWarning, match="more than 50 different texts in 'town'.*max_categories"):
+        TableViews().fit(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TableViews(kinds={"town": "identifier"}).fit(table)
+        TableViews(max_categories=80).fit(table)
+        TableViews().fit({"name": [f"n{i}" for i in range(300)], "x": table["x"]})
+
+
 @pytest.mark.parametrize(
     ("cells", "form"),
     [

@@ -188,20 +188,52 @@ SORTED = "in order: sorted by it, it seems"
 UNEVEN = "running in uneven steps: never turns back, like a clock or a meter"
 
 
-def tell_order(source: str, columns: Sequence[Column]) -> None:
-    """Warn of numbers in order that may be clocks, or measures that the rows are sorted by."""
-    for why, said, kind in (
+def tell_doubts(
+    source: str, columns: Sequence[Column], numbers: Mapping[str, Array], most: int
+) -> None:
+    """Warn of numbers in order, of texts of many values, and of -999 among ``numbers``.
+
+    What never turns back may be a clock, or a measure that the rows are sorted by.
+    """
+    said = []
+    for why, what, kind in (
         (UNEVEN, "left out as a clock or a meter; if the rows are sorted by it", "number"),
         (SORTED, "a measure the rows are sorted by, it seems; if it is a clock", "identifier"),
     ):
-        names = [column.name for column in columns if column.why == why]
-        if names:
-            warnings.warn(
-                f"{source}: {listed(names)} never turns back from row to row: {said}, say "
-                f"kinds={{{names[0]!r}: {kind!r}}}.",
-                UserWarning,
-                stacklevel=3,
-            )
+        if names := [column.name for column in columns if column.why == why]:
+            todo = f"say kinds={{{names[0]!r}: {kind!r}}}"
+            said.append(f"{listed(names)} never turns back from row to row: {what}, {todo}")
+    if many := [column.name for column in columns if column.why.endswith(" categories")]:
+        what = f"more than {most} different texts in {listed(many)}: left out, as a name would be"
+        said.append(
+            f"{what}. If they are categories, make groups of them (or raise max_categories)"
+        )
+    for name, values in numbers.items():
+        if code := _stands_for_nothing(values[np.isfinite(values)]):
+            what = f"{name!r} is {code} in many rows, and far from that in all others"
+            said.append(f"{what}. If that stands for an empty cell, say empty=['{code}']")
+    for text in said:
+        warnings.warn(f"{source}: {text}.", UserWarning, stacklevel=3)
+
+
+def _stands_for_nothing(values: Array) -> str:
+    """A number of nines, such as -999, that is the end of a column and far from the rest of it.
+
+    In one of a hundred rows and in five, farther than ten ranges of the middle half; else empty.
+
+    Examples
+    --------
+    >>> _stands_for_nothing(np.r_[np.arange(100.0), [-9999.0] * 5])
+    '-9999'
+    """
+    for end in (values.min(), values.max()):
+        code, rest = f"{end:.9g}", values[values != end]
+        often = len(values) - len(rest) >= max(5, 0.01 * len(values))
+        if often and len(rest) and re.fullmatch("-?9{3,9}", code):
+            middle = float(np.subtract(*np.quantile(rest, [0.75, 0.25])))
+            if 0 < 10 * middle < np.abs(rest - end).min():
+                return code
+    return ""
 
 
 def _in_order(values: Array) -> str:
@@ -266,10 +298,17 @@ def _is_epoch(values: Array, most: float) -> bool:
 
 
 def _is_code(cells: Sequence[object]) -> bool:
-    """Whether a column of digits is a code: most of its cells start with a zero, as 0815 does."""
+    """Whether a column of digits is a code: some start with a zero, as postcodes do.
+
+    Most of them, or some of at least three digits that are all as long.
+    """
     texts = [cell.strip() for cell in cells if isinstance(cell, str)]
-    coded = [text for text in texts if len(text) > 1 and text[0] == "0" and text.isdecimal()]
-    return bool(coded) and 2 * len(coded) > sum(text.isdecimal() for text in texts)
+    digits = [text for text in texts if text.isdecimal()]
+    coded = [text for text in digits if len(text) > 1 and text[0] == "0"]
+    as_long = {len(text) for text in digits}
+    return bool(coded) and (
+        2 * len(coded) > len(digits) or (len(as_long) == 1 and max(as_long) > 2)
+    )
 
 
 def _are_booleans(cells: Sequence[object]) -> bool:
@@ -320,8 +359,9 @@ def _hidden_number(texts: Sequence[str]) -> str:
         (_WITH_UNIT, "a unit", "write them plainly"),
     ):
         fitting = [text for text in texts if pattern.fullmatch(text)]
-        if len(fitting) >= 0.9 * len(texts):
-            return f"numbers with {what}, such as {fitting[0]!r}: {do} to learn from them"
+        if len(fitting) >= 0.9 * len(texts) and not all(map(str.isdecimal, fitting)):
+            marked = next(text for text in fitting if not text.isdecimal())
+            return f"numbers with {what}, such as {marked!r}: {do} to learn from them"
     return ""
 
 

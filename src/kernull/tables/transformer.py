@@ -27,7 +27,7 @@ from kernull.tables.kinds import (
     match_columns,
     resembling,
     summarise,
-    tell_order,
+    tell_doubts,
 )
 from kernull.tables.table import Table, as_table
 
@@ -155,7 +155,10 @@ class TableViews(TransformerMixin, BaseEstimator):
         self.filler_ = GapFiller.fit(found.X)
         self.views_ = self._view_positions(groups)
         self._tell_views()
-        tell_order(table.source, self.columns_)
+        numbers = {
+            c.name: found.X[:, self._encoder.blocks[c.name][0]] for c in taken if c.kind == "number"
+        }
+        tell_doubts(table.source, self.columns_, numbers, self.max_categories)
         self._tell_gaps(table, found)
         return self
 
