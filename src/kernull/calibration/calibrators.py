@@ -25,7 +25,7 @@ from kernull.problems import FisherProblem
 
 
 class Later:
-    """Contributions to the scores of so many rows: computed when first asked for, then kept."""
+    """Scores of so many rows, or contributions: computed when first asked for, then kept."""
 
     def __init__(self, rows: int, compute: Callable[[], Array]) -> None:
         self._rows, self._compute = rows, compute
@@ -35,7 +35,7 @@ class Later:
 
     @cached_property
     def values(self) -> Array:
-        """They, of shape (m, J)."""
+        """They, of shape (m,) or (m, J)."""
         compute = self._compute
         del self._compute  # what it holds is needed no longer
         return compute()
@@ -53,8 +53,14 @@ class LeftOut:
     """What each kernel contributed, of shape (m, J), where that is known or will be."""
     smooth: bool = True
     """Whether p-values may interpolate: rows held out have a bound to keep, others none."""
-    every: Array | None = None
+    every: Array | Later | None = None
     """Scores of all rows learned from, where the calibration rows are a sample of them."""
+
+    def of_all(self) -> Array:
+        """Scores of all rows learned from."""
+        if isinstance(self.every, Later):
+            return self.every.values
+        return self.scores if self.every is None else self.every
 
 
 class Calibrator:

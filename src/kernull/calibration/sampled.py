@@ -80,7 +80,7 @@ def sampled_leave_one_out(
     """
     n = problem.n
     basis = Basis(problem, np.stack([problem.target, coef])) if basis is None else basis
-    span = _Span(problem, weights, basis)
+    span = Span(problem, weights, basis)
     count = n if targets is None else targets
     index = np.sort(
         np.random.default_rng(random_state).choice(count, min(rows, count), replace=False)
@@ -99,7 +99,7 @@ def sampled_leave_one_out(
     return SampledProjections(projections, index, error)
 
 
-class _Span:
+class Span:
     """The basis seen from fixed weights.
 
     Blocks of rows of length n are tensors where the stack is one of a device: they never leave it.
@@ -235,7 +235,7 @@ def _copy(R: Any) -> Any:
     return 1.0 * R
 
 
-def _inverse_entries(span: _Span, index: Indices, tol: float, max_iter: int) -> tuple[Array, Array]:
+def _inverse_entries(span: Span, index: Indices, tol: float, max_iter: int) -> tuple[Array, Array]:
     """G_ii of some rows, and what they may be off by."""
     units = span.unit_images(index)
     place = span.put(np.arange(len(index))), span.put(index)
@@ -257,7 +257,7 @@ def _inverse_entries(span: _Span, index: Indices, tol: float, max_iter: int) -> 
 
 
 def _refine(
-    span: _Span,
+    span: Span,
     index: Indices,
     units: Any,
     y: Array,

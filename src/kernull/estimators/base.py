@@ -262,9 +262,9 @@ class OneClassKernelEstimator(KernelEstimator):
         Notes
         -----
         With ``calibration="split"`` a new normal row has :math:`P(p \le \alpha) \le \alpha` for
-        every :math:`\alpha`, whatever the data (split conformal). With ``"loo"`` the scores of
-        all n rows are used; the same holds in practice, and exactly in the limit, but is no
-        theorem. Having no bound to lose, p then interpolates between the ranks
+        every :math:`\alpha`, whatever the data (split conformal). With ``"loo"`` rows are
+        learned from as well, each left out in turn; the same holds in practice, and exactly in the
+        limit, but is no theorem. Having no bound to lose, p then interpolates between the ranks
         (`kernull.calibration.Calibration`), so that rates are not rounded down.
         """
         return self._judge(X, missing_views, lambda model, s: model.calibration.p_values(s))

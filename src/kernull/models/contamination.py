@@ -26,6 +26,7 @@ from kernull._typing import Array, Indices, Mask
 from kernull.calibration import LeftOut
 from kernull.calibration.left_out_warnings import warn_where_nothing_is_flagged
 from kernull.errors import CannotFlagWarning, MissingCapabilityError
+from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import Rows, Settings, TableKernels, TableRows
 from kernull.models.learning import Method, learn
 from kernull.models.model import Fitted, calibrate
@@ -117,6 +118,8 @@ def learn_contaminated(
         raise MissingCapabilityError(
             "contamination: rows held out may be outliers too; use calibration='auto' or 'loo'."
         )
+    if isinstance(method, FisherMethod):
+        method = replace(method, every=True)  # suspects may be anywhere
     # Whether a model of a table can flag is known, and said, in the end.
     later = (CannotFlagWarning,) if isinstance(rows, TableRows) else ()
     with silenced(*later):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,6 +15,11 @@ from kernull.balls import LpBall, MixedBall
 from kernull.calibration import LeftOut, attributed_contributions, sampled_leave_one_out
 from kernull.calibration.calibrators import Later
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
+from kernull.calibration.left_out_sample import (
+    SAMPLE_ROWS,
+    drawn_sample,
+    sampled_contributions,
+)
 from kernull.calibration.left_out_scores import left_out_contributions, not_above_own
 from kernull.errors import InvalidKernelError, MissingCapabilityError, ZeroProjectionWarning
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
@@ -48,6 +53,8 @@ class FisherMethod:
     max_iter: int | None = None
     score_type: str = "projection"
     verbose: int = 0
+    every: bool = False
+    """Whether every row is left out for the threshold, however many there are."""
 
     def ball(self, kernels: ModelKernels) -> LpBall | MixedBall:
         """The lp ball, or the mixed (r, p) ball over groups of kernels where ``r`` is given.
@@ -113,7 +120,9 @@ class FisherMethod:
             _warn_of_nothing()
         system = RidgeSystem(float(self.p), self.delta, problem.ridge, row_weight)
         certificate = Certificate.of(result)
-        return FisherFit(problem, result, system, certificate, self.score_type, training, groups)
+        return FisherFit(
+            problem, result, system, certificate, self.score_type, training, groups, self.every
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +137,8 @@ class FisherFit:
     training: Training
     groups: Indices | None = None
     """Rows of a group are left out together."""
+    every: bool = False
+    """Whether every row is left out, not a sample of many."""
 
     @cached_property
     def leaves_out_scaling(self) -> bool:
@@ -142,16 +153,22 @@ class FisherFit:
         )
 
     @cached_property
-    def solution(self) -> tuple[Array | None, Array]:
-        """The factor of rho I + K_b, and the coefficients of all rows.
+    def solution(self) -> tuple[Array | None, Array, Indices | None]:
+        """The factor of rho I + K_b, the coefficients of all rows, and a sample of many rows.
 
         Exact ones, where an n x n matrix can be had: the solver's are as good as its certificate
-        asks, and leaving rows out magnifies what they lack. Else there is no factor.
+        asks, and leaving rows out magnifies what they lack. Else there is no factor. The rows of
+        the sample, which alone will be left out, are the last ones of the factor.
         """
-        if not hasattr(self.problem.stack, "combine"):
-            return None, self.result.coef
-        factor = self.problem.factorise(self.result.weights)
-        return factor, self.problem.coefficients(factor)
+        problem, b, sample, order = self.problem, self.result.weights, None, None
+        if not hasattr(problem.stack, "combine"):
+            return None, self.result.coef, None
+        known = self.result.basis is not None and self.leaves_out_scaling
+        if problem.n > SAMPLE_ROWS and known and self.groups is None and not self.every:
+            sample = drawn_sample(problem.n)
+            order = np.append(np.delete(np.arange(problem.n), sample), sample)
+        factor = problem.factorise(b, order)
+        return factor, problem.coefficients(factor, order), sample
 
     @cached_property
     def rule(self) -> FisherRule:
@@ -167,10 +184,12 @@ class FisherFit:
         Rows are left out of their own scaling and width wherever that has a closed form. What each
         kernel contributed is known at once where it is needed for the scores, or on demand.
         """
-        rule, (factor, coef) = self.rule, self.solution
+        rule, (factor, coef, sample) = self.rule, self.solution
         if factor is None:
             return self._sampled()
         del vars(self)["solution"]  # its factor is used up: made anew if asked for again
+        if sample is not None:
+            return self._of_a_sample(factor, coef, sample)
         b, weight, stack = self.result.weights, self.system.row_weight, self.problem.stack
         index = np.arange(self.problem.n - self.training.n_reference)
         own = None if weight is None else weight[index]
@@ -198,6 +217,30 @@ class FisherFit:
         found = left_out_contributions(rows, b, inverse, coef, rows=index, groups=self.groups)
         parts = not_above_own(found, as_new)
         return LeftOut(rule.projection_to_score(parts.sum(axis=1)), own, parts)
+
+    def _of_a_sample(self, factor: Array, coef: Array, sample: Indices) -> LeftOut:
+        """Where rows are many: a sample of them, the last rows of the factor; others on demand.
+
+        The end of the factor tells their G_ii: what is before it has no part in these.
+        """
+        kernels, _, _, table = self.training
+        b, basis, weight = self.result.weights, self.result.basis, self.system.row_weight
+        assert isinstance(kernels, TableKernels)
+        assert table is not None
+        assert basis is not None
+        end = slice(-len(sample), None)
+        diagonal, residual, own = inverse_diagonal(factor[end, end]), coef[sample], None
+        if weight is not None:
+            own = weight[sample]
+            diagonal, residual = own * diagonal, residual / own
+        rows = left_out_kernel_rows(kernels.set, table, weight)
+        factors = 1.0 if kernels.factors is None else kernels.factors
+        found = sampled_contributions(
+            self.problem, b, coef, basis, sample, diagonal, rows, b * factors
+        )
+        parts = not_above_own(found, 1.0 - self.system.ridge * residual)
+        every = Later(len(coef), lambda: replace(self, every=True).leave_one_out().scores)
+        return LeftOut(self.rule.projection_to_score(parts.sum(axis=1)), own, parts, every=every)
 
     def _later(self, known: Array) -> Array:
         """The contributions from kernels that the user still holds, and must not have changed."""

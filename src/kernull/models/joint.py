@@ -133,7 +133,7 @@ def learn_tasks(
         rule = FisherRule(result.weights, coef, method.score_type)
         diagonal = _unscaled(diagonal, system.row_weight)
         found[name], left_out = _model(task, rule, method, rate, certificate, system, diagonal)
-        scores[name] = left_out.scores if left_out.every is None else left_out.every
+        scores[name] = left_out.of_all()
     first = next(iter(found.values()))
     if isinstance(first.rule, EvidenceRule):
         warn_of_views(first.rule, first.kernels.views)

@@ -104,8 +104,7 @@ def trusted(weight: Array, parts: Iterable[Indices]) -> Array | None:
 
 def _row_scores(learned: _Learned, model: KernelModel, left_out: LeftOut | None) -> Array:
     """Scores of all rows given, those that were learned from as if they had not been."""
-    known = learned.fit.leave_one_out() if left_out is None else left_out
-    scores = known.scores if known.every is None else known.every
+    scores = (learned.fit.leave_one_out() if left_out is None else left_out).of_all()
     if model.learned is None and not np.isnan(scores).any():
         return scores
     out = learned.scores()  # rows that were not learned from are as good as new

@@ -181,26 +181,29 @@ class DenseStack:
         nearest2 = 2.0 * (own[:, None] - self.kernels.max(axis=2))
         return np.asarray(projected, dtype=float), np.maximum(nearest2, 0.0)
 
-    def combine(self, weights: Array, *, upper: bool = False) -> Array:
+    def combine(self, weights: Array, *, upper: bool = False, order: Any = None) -> Array:
         """Sum of b_j K_j, a new float64 array of shape (m, n).
 
         With ``upper``, what is below the diagonal may be anything: a factorisation does not read
-        it, and half of the memory need not be read for it.
+        it, and half of the memory need not be read for it. Rows and columns then may come in
+        another ``order``.
         """
         J, m, n = self.kernels.shape
         scaled = np.asarray(weights * self.scale, dtype=self.dtype)
         used = np.flatnonzero(scaled)
-        if len(used) == 1:  # Algorithm 1 at p = 1: no need to read the kernels without weight
+        if len(used) == 1 and order is None:  # Algorithm 1 at p = 1: others need not be read
             return np.asarray(scaled[used[0]] * self.kernels[used[0]], dtype=float)
-        if upper and n >= LONG_ROWS:
+        if upper and (n >= LONG_ROWS or order is not None):
             triangle, by_row = np.zeros((m, n)), self.kernels.transpose(1, 0, 2)
-            blocks = [slice(start, start + TRIANGLE_ROWS) for start in range(0, m, TRIANGLE_ROWS)]
-            in_threads(
-                lambda rows: np.matmul(
-                    scaled, by_row[rows, :, rows.start :], out=triangle[rows, rows.start :]
-                ),
-                blocks,
-            )
+
+            def work(rows: slice) -> None:
+                out, rest = triangle[rows, rows.start :], slice(rows.start, None)
+                if order is None:
+                    np.matmul(scaled, by_row[rows, :, rest], out=out)
+                else:
+                    out[:] = np.matmul(scaled, by_row[order[rows]])[:, order[rest]]
+
+            in_threads(work, [slice(s, s + TRIANGLE_ROWS) for s in range(0, m, TRIANGLE_ROWS)])
             return triangle
         flat = self.kernels.reshape(J, m * n)
         if m * n <= COMBINED_CELLS:

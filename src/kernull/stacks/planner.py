@@ -36,7 +36,7 @@ PATIENCE = 90.0
 PRECONDITIONER_ROWS, FEWEST_PRECONDITIONER_ROWS, PRECONDITIONER_SHARE = 500, 50, 0.25
 #: How much faster one GPU evaluates kernels than two cores do.
 GPU_SPEED = 500.0
-#: Rows up to which dense kernels are always the choice: every row can be left out of everything.
+#: Rows up to which dense kernels are always the choice: rows can be left out of everything.
 DENSE_ROWS = 4000
 #: Rows per column of the widest view below which a row must be left out of its scaling too.
 ROWS_A_COLUMN = 10

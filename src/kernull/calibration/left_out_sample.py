@@ -1,0 +1,74 @@
+r"""Scores of a sample of left-out rows, without the inverse of the whole system.
+
+With :math:`\kappa_i = a_i / G_{ii}`, a left-out score is
+:math:`\sum_k \tilde k_{ik} (a_k - \kappa_i G_{ik})`, where the kernel values
+:math:`\tilde k_{ik}` are those of row i under a scaling that never saw it. The row
+:math:`G_{i\cdot}` is split: a part in the span of the solver's basis Q, which is known from small
+matrices, meets those values; what is beyond it is taken to meet the plain kernel :math:`k_{ik}`, as
+:math:`\sum_{k \ne i} k_{ik} G_{ik} = 1 - (\rho / w_i + k_{ii}) G_{ii}` is known as a whole.
+
+Scores are as near to those of refits as with the whole inverse, which has the plain kernel in it
+anyway; what is needed is :math:`G_{ii}`, of the sample alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from kernull._threads import in_threads
+from kernull._typing import Array, Indices
+from kernull.calibration.left_out_scores import row_blocks
+from kernull.calibration.sampled import Span
+from kernull.problems import FisherProblem
+from kernull.solvers.subspace import Basis
+
+#: Rows of a sample, at least, and its share of the rows.
+SAMPLE_ROWS, SAMPLE_SHARE = 1000, 0.5
+
+
+def drawn_sample(n: int) -> Indices:
+    """The rows of n that are left out one by one, increasing; all, where n is small."""
+    count = min(n, max(SAMPLE_ROWS, int(SAMPLE_SHARE * n)))
+    return np.sort(np.random.default_rng(0).choice(n, count, replace=False))
+
+
+def sampled_contributions(
+    problem: FisherProblem,
+    weights: Array,
+    coef: Array,
+    basis: Basis,
+    rows: Indices,
+    diagonal: Array,
+    kernel_rows: Callable[[Indices], Iterable[Array]],
+    kernel_weights: Array,
+) -> Array:
+    """Contribution of each kernel to the left-out score of some rows: (r, J).
+
+    ``diagonal`` are their G_ii, in the coordinates of the rows; ``kernel_rows`` gives their
+    left-out values of each kernel, J arrays of shape (r, n), and ``kernel_weights`` what these are
+    multiplied by: the weights, and the factors of normalised kernels.
+    """
+    ridge, span = problem.ridge, Span(problem, weights, basis)
+    scale = np.ones(problem.n) if problem.row_scale is None else problem.row_scale
+    own = (weights[:, None] * problem.stack.diagonal()[:, rows]).T
+    total, kappa = own.sum(axis=1), coef[rows] / diagonal
+    # From the scaled coordinates of the problem to those of the rows.
+    y = scale[rows] * span.best(rows, ridge + total * scale[rows] ** 2)[1]
+    Q, KQ = scale * basis.Q, (span.AQ - ridge * basis.Q)[:, rows] / scale[rows]
+    right = np.column_stack([coef, Q.T])
+    out = np.empty((len(rows), len(weights)))
+
+    def work(part: Indices) -> None:
+        for j, K in enumerate(kernel_rows(rows[part])):
+            found = K @ right
+            out[part, j] = found[:, 0] - kappa[part] * np.einsum(
+                "rq,qr->r", found[:, 1:], y[:, part]
+            )
+
+    in_threads(work, row_blocks(len(rows), problem.n, None, rows))
+    inside = np.einsum("qr,qr->r", KQ - total * Q[:, rows], y)
+    beyond = 1.0 - (ridge / scale[rows] ** 2 + total) * diagonal - inside
+    shares = own / np.maximum(total, np.finfo(float).tiny)[:, None]
+    return np.asarray(out * kernel_weights - (kappa * beyond)[:, None] * shares)
