@@ -240,7 +240,19 @@ def test_damage_is_found(tmp_path):
     data = bytearray(path.read_bytes())
     data[-5] ^= 1  # one bit of an array
     path.write_bytes(data)
-    with pytest.raises(ModelFileError, match="hash is wrong"):
+    with pytest.raises(ModelFileError, match=r"hash is wrong.*take another copy"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [(b'{"', b"{x"), (b"meta", b"met\xff"), (b"shape", b"shapf"), (b"offs", b"offt")],
+)
+def test_damage_of_the_header_is_told_in_plain_words(tmp_path, was, now):
+    path = tmp_path / "model"
+    save(plain_fisher().fit(TARGETS), path)
+    path.write_bytes(path.read_bytes().replace(was, now, 1))
+    with pytest.raises(ModelFileError, match=r"is not a model file, or is damaged: .* again"):
         load(path)
 
 

@@ -35,6 +35,8 @@ MAX_BYTES = 4 * 2**30
 MAX_HEADER = 64 * 2**20
 #: Files with more arrays than this are not read.
 MAX_TENSORS = 250_000
+#: What to do with a file that is damaged.
+AGAIN = "take another copy of it, or fit and save the model again"
 
 
 def write_tree(tree: Any, path: str | os.PathLike[str]) -> None:
@@ -86,7 +88,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, int]]:
         raise
     except Exception as error:  # the parsers' own; whatever they raise, the file is to blame
         raise ModelFileError(
-            f"{name!r} is not a model file: {type(error).__name__}: {str(error)[:200]}"
+            f"{name!r} is not a model file, or is damaged: its header cannot be read; {AGAIN}."
         ) from error
 
 
@@ -108,7 +110,7 @@ def _parse(file: BinaryIO, size: int, max_bytes: int) -> Any:
         raise ModelFileError(f"it holds more than {MAX_VALUES:,} values")
     tensors = _tensors(head + file.read(length))
     if metadata.get("sha256") != _hash(text, tensors):
-        raise ModelFileError("its hash is wrong: the file is damaged or was changed")
+        raise ModelFileError(f"its hash is wrong: it is damaged or was changed; {AGAIN}")
     return Decoder(tensors).decode(json.loads(text, parse_constant=_no_constant))
 
 
