@@ -1,7 +1,7 @@
 """The command line: from a file to findings in one command.
 
 ``kernull --help`` lists the commands. Exit codes: 0 done, 1 the input cannot be used or the output
-cannot be written, 2 the command was called wrongly, 130 stopped by Ctrl-C.
+cannot be written, 2 the command was called wrongly, 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations

@@ -123,8 +123,9 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        ended: list[int] = []
         try:
-            with _warnings_in_one_line(bool(kwargs.get("quiet", False))), _terminable():
+            with _warnings_in_one_line(bool(kwargs.get("quiet", False))), _terminable(ended):
                 return function(*args, **kwargs)
         except typer.Exit:
             raise
@@ -134,10 +135,10 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             raise typer.Exit(0) from None
         except KeyboardInterrupt:
             _complain("stopped; no file was left half-written.")
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(128 + ended[0] if ended else INTERRUPTED) from None
         except CliError as error:
             _complain(str(error))
-            raise typer.Exit(error.code) from None
+            raise typer.Exit(128 + ended[0] if ended else error.code) from None
         except Exception as error:
             if os.environ.get("KERNULL_DEBUG"):
                 stderr().print_exception()
@@ -182,13 +183,14 @@ _ENDING = tuple(
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Let signals that end the process unwind like Ctrl-C, so that temporary files go."""
-    asked = False
+def _terminable(ended: list[int]) -> Iterator[None]:
+    """Let signals that end the process unwind like Ctrl-C, so that temporary files go.
 
-    def stop(*_: Any) -> None:
-        nonlocal asked
-        asked = True
+    They are noted in ``ended``.
+    """
+
+    def stop(number: int, _: Any) -> None:
+        ended.append(number)
         raise KeyboardInterrupt
 
     before = {}
@@ -204,7 +206,7 @@ def _terminable() -> Iterator[None]:
     except (CliError, typer.Exit):
         raise
     except Exception as error:
-        if asked:  # NumPy tells an interrupt of some comparisons as an error of its own
+        if ended:  # NumPy tells an interrupt of some comparisons as an error of its own
             raise KeyboardInterrupt from error
         raise
     finally:
@@ -216,7 +218,7 @@ def _terminable() -> Iterator[None]:
 DATA = 1
 #: The command line itself is wrong: an option, a name, a file that is not there.
 USAGE = 2
-#: Ctrl-C, or a signal that asks to end.
+#: Ctrl-C; of another signal that asks to end, 128 and its number.
 INTERRUPTED = 130
 
 
