@@ -338,3 +338,13 @@ def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+def test_tasks_that_come_as_y_are_told():
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    tasks = np.repeat(["a", "b"], 20)
+    with pytest.warns(UserWarning, match=r"y: it is ignored, and all rows are one task.*groups="):
+        model = plain_joint().fit(rows, tasks)
+    assert len(model.tasks_) == 1
+    plain_joint().fit(rows, np.ones(40))  # labels, as pipelines pass them
+    assert plain_joint().fit(rows, tasks, groups=tasks).tasks_ == ["a", "b"]

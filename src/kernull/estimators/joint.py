@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -149,6 +150,13 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         groups : array of shape (n,), optional
             The task of each row; None: one task.
         """
+        labels: Any = () if y is None else np.asarray(as_numpy(y)).flat
+        if groups is None and not {1, -1}.issuperset(labels):
+            warnings.warn(
+                "y: it is ignored, and all rows are one task; tasks of rows come as groups=.",
+                UserWarning,
+                stacklevel=2,
+            )
         self._fit_tasks(X, sample_weight, groups)
         return self
 
