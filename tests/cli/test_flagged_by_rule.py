@@ -76,3 +76,25 @@ def test_an_explanation_takes_rules(decision):
     if ruled.rarity is not None:
         assert np.isnan(ruled.rarity[0])
         assert ruled.rarity[1] == why.rarity[1]
+
+
+def test_a_column_that_was_always_empty_is_named(tmp_path):
+    """It flagged every row alike, and only remarks said why."""
+    empty, full = np.full((60, 1), "", dtype=object), np.full((60, 1), 7.0, dtype=object)
+    names = [*COLUMNS, "spare part"]
+    write_csv(tmp_path / "train.csv", names, np.hstack([make_rows(60, 0).astype(object), empty]))
+    write_csv(tmp_path / "new.csv", names, np.hstack([make_rows(60, 1).astype(object), full]))
+    write_csv(tmp_path / "one.csv", names, [[0.0] * 6])
+    assert kernull("fit", "train.csv", "-o", "m.kernull", cwd=tmp_path).returncode == 0
+    score = ("score", "m.kernull", "-o", "s.csv")
+    said = kernull(*score, "new.csv", cwd=tmp_path).stderr
+    assert "60 have remarks" in said
+    assert "60 rows are flagged for a number in 'spare part', which was always empty" in said
+    assert "use --drop 'spare part'." in said
+    dropped = kernull(*score, "new.csv", "--drop", "spare part", cwd=tmp_path).stderr
+    assert "always empty" not in dropped
+    one = kernull(*score, "one.csv", cwd=tmp_path).stderr
+    assert "1 has remarks" in one
+    assert "1 row is flagged for" in one
+    watched = kernull("watch", "m.kernull", "one.csv", "--until-end", cwd=tmp_path).stderr
+    assert watched.startswith("1 row, ")

@@ -108,6 +108,8 @@ def test_rows_that_lose_their_weight_are_told(tmp_path):
     told = kernull(*call, *labels, cwd=tmp_path).stderr
     assert "2 rows stand out and hardly count: 8, 41." in told
     assert "without rarity and evidence" in told
+    one = kernull(*call[:-1], "0.02", cwd=tmp_path).stderr
+    assert re.search(r"1 row stands out and hardly counts: \d+\.", one)
     many = kernull(*call[:-1], "0.3", cwd=tmp_path).stderr
     assert re.search(r"18 rows stand out .*: (\d+, ){11}\d+ and 6 more, which --json lists", many)
     assert json.loads(kernull(*call, *labels, "--json", cwd=tmp_path).stdout)["suspects"] == [8, 41]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -126,6 +127,7 @@ class Judging:
         self.fitted, self.quiet = fitted, quiet
         self.rows, self.learned = 0, True
         self.idle: Sequence[str] = fitted.empty  # texts of --empty that no cell had so far
+        self.filled = Counter[str]()  # numbers by column, of those that were empty in training
 
     def see(self, rows: Table, reasons: bool = False) -> Judged:
         """Judge some rows, with the most suspect view where asked for; say what is unreadable."""
@@ -134,13 +136,20 @@ class Judging:
         judged.tell_unreadable(self.quiet)
         self.rows += len(rows)
         self.learned = self.learned and judged.learned
+        found = (b for b in judged.reading.breaches if b.number and b.expected == "empty")
+        self.filled.update(b.column for b in found)
         return judged
 
     def tell_at_end(self) -> None:
         """Warn of texts of ``--empty`` in no cell, and of rows that were learned from.
 
-        None of these is flagged, which ``predict`` says as well.
+        None of these is flagged, which ``predict`` says as well. Columns that were always empty in
+        training flag every row with a number there, alike: that is no finding of these rows.
         """
+        for name, count in self.filled.items():
+            rows = "1 row is" if count == 1 else f"{count:,} rows are"
+            said = f"{rows} flagged for a number in {name!r}, which was always empty in training"
+            note(f"{said}; to do without it, use --drop {name!r}.", self.quiet)
         if self.idle:
             said = listed(sorted(set(self.idle)))
             warnings.warn(f"--empty: no cell is {said}.", stacklevel=2)

@@ -86,7 +86,9 @@ def fit(
         if suspects := summary.get("suspects"):
             shown, more = ", ".join(map(str, suspects[:12])), len(suspects) - 12
             shown += f" and {more:,} more, which --json lists" * (more > 0)
-            note(f"{len(suspects):,} rows stand out and hardly count: {shown}.", quiet)
+            some = f"{len(suspects):,} rows stand out and hardly count"
+            some = "1 row stands out and hardly counts" if len(suspects) == 1 else some
+            note(f"{some}: {shown}.", quiet)
         if "contamination" in given and not hasattr(model, "rarity"):
             note("With --contamination, scores come without rarity and evidence.", quiet)
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)

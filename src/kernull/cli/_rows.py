@@ -85,7 +85,8 @@ def score(
         print_json({**counts, "out": out})
     else:
         place = "" if out == "-" else f" Saved {out}."
-        more = f" {noted:,} have remarks (empty cells, new values, missing views)." if noted else ""
+        has = "1 has" if noted == 1 else f"{noted:,} have"
+        more = f" {has} remarks (empty cells, new values, missing views)." if noted else ""
         not_judged = f", {unjudged:,} of them not judged" if unjudged else ""
         share = f"{flagged / rows:.1%}"
         note(f"{flagged:,} of {rows:,} rows flagged ({share}){not_judged}.{more}{place}", quiet)

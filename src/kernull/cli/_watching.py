@@ -80,7 +80,8 @@ def watch(
     said = "once" if watcher.alarms == 1 else f"{watcher.alarms} times"
     drift = f"drift was noticed {said}" if watcher.alarms else "no drift was noticed"
     lost = f" ({watcher.unjudged:,} of them not judged)" if watcher.unjudged else ""
-    note(f"{watcher.rows:,} rows, {watcher.flagged:,} flagged{lost}; {drift}.", quiet)
+    seen = "1 row" if watcher.rows == 1 else f"{watcher.rows:,} rows"
+    note(f"{seen}, {watcher.flagged:,} flagged{lost}; {drift}.", quiet)
     if keeper is not None:
         note(f"Saved {state}: the next call with --state {state} goes on from here.", quiet)
 

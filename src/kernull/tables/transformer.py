@@ -220,8 +220,9 @@ class TableViews(TransformerMixin, BaseEstimator):
             raise table.error(list(zip(self.used_, found.missing.T, strict=True)), "empty")
         affected = [column.name for column in used if column.missing]
         warnings.warn(
-            f"{table.source}: {empty:,} empty cells of the training rows (in {listed(affected)}) "
-            "were filled in from the other columns.",
+            f"{table.source}: {empty:,} empty cell{'s' * (empty > 1)} of the training rows (in "
+            f"{listed(affected)}) {'was' if empty == 1 else 'were'} filled in from the other "
+            "columns.",
             GapsWarning,
             stacklevel=3,
         )
