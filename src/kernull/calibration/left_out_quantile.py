@@ -16,8 +16,7 @@ from kernull.views.quantile import OUTER, Ranks, ranked_columns
 from kernull.views.scaling import ROUNDING, unseen_step
 
 #: Entries (rows x rows x columns) up to which others' ranks are shifted one by one.
-EXACT_CELLS = 10**6
-EXACT_CELLS_WEIGHTED = 5 * 10**5
+EXACT_CELLS = 5 * 10**5
 
 Rows = Callable[[Indices], Array]
 
@@ -26,12 +25,13 @@ def quantile_rows(X: Array, weight: Array) -> Rows:
     """Each row by the ranks of the others; their own scores move by one rank towards it."""
     n, d = X.shape
     weighted = bool((weight != weight[0]).any())
-    if n * n * d > (EXACT_CELLS_WEIGHTED if weighted else EXACT_CELLS):
+    if n * n * d > EXACT_CELLS:
         return _near_rows(X, weight)
     columns, (U, above, below) = np.ascontiguousarray(X.T), np.empty((3, d, n))
-    W, score = float(weight.sum()), _Scores(weight)
+    W, score, tied = float(weight.sum()), _Scores(weight), np.zeros(d, dtype=bool)
     for some, ranks in ranked_columns(X, None if score.unit else weight):
         without, Y, up, down = _scores_without(ranks, weight, W, score)
+        tied[some] = (ranks.starts != ranks.ends).any(axis=1)
         for out, entries in ((U, without), (above, Y + up), (below, Y - down)):
             out[some] = ranks.of_rows(entries)
 
@@ -44,7 +44,8 @@ def quantile_rows(X: Array, weight: Array) -> Rows:
             else:
                 scores = np.where(x > y, above[c], below[c])
             scores -= U[c, index][:, None]
-            scores[x == y] = 0.0
+            if tied[c]:  # else a row ties with itself alone, which nobody asks for
+                scores[x == y] = 0.0
             out += np.square(scores, out=scores)
         return out
 

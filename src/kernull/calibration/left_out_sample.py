@@ -24,6 +24,8 @@ from kernull.calibration.sampled import Span
 from kernull.problems import FisherProblem
 from kernull.solvers.subspace import Basis
 
+#: Rows up to which the whole inverse is soon had.
+FEW_ROWS = 600
 #: Rows of a sample, at least, and its share of the rows.
 SAMPLE_ROWS, SAMPLE_SHARE = 1000, 0.5
 

@@ -16,7 +16,7 @@ from kernull.calibration import LeftOut, attributed_contributions, sampled_leave
 from kernull.calibration.calibrators import Later
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
 from kernull.calibration.left_out_sample import (
-    SAMPLE_ROWS,
+    FEW_ROWS,
     drawn_sample,
     sampled_contributions,
 )
@@ -158,15 +158,17 @@ class FisherFit:
 
         Exact ones, where an n x n matrix can be had: the solver's are as good as its certificate
         asks, and leaving rows out magnifies what they lack. Else there is no factor. The rows of
-        the sample, which alone will be left out, are the last ones of the factor.
+        the sample, which alone will be left out, are the last ones of the factor: all rows, while
+        they are not that many.
         """
         problem, b, sample, order = self.problem, self.result.weights, None, None
         if not hasattr(problem.stack, "combine"):
             return None, self.result.coef, None
         known = self.result.basis is not None and self.leaves_out_scaling
-        if problem.n > SAMPLE_ROWS and known and self.groups is None and not self.every:
+        if problem.n > FEW_ROWS and known and self.groups is None and not self.every:
             sample = drawn_sample(problem.n)
-            order = np.append(np.delete(np.arange(problem.n), sample), sample)
+            if len(sample) < problem.n:
+                order = np.append(np.delete(np.arange(problem.n), sample), sample)
         factor = problem.factorise(b, order)
         return factor, problem.coefficients(factor, order), sample
 
@@ -239,7 +241,9 @@ class FisherFit:
             self.problem, b, coef, basis, sample, diagonal, rows, b * factors
         )
         parts = not_above_own(found, 1.0 - self.system.ridge * residual)
-        every = Later(len(coef), lambda: replace(self, every=True).leave_one_out().scores)
+        every = None
+        if len(sample) < len(coef):
+            every = Later(len(coef), lambda: replace(self, every=True).leave_one_out().scores)
         return LeftOut(self.rule.projection_to_score(parts.sum(axis=1)), own, parts, every=every)
 
     def _later(self, known: Array) -> Array:
