@@ -34,7 +34,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_distances import read_groups, trust
@@ -268,12 +267,14 @@ def _among_others(
 def _share_below(S: Array) -> float:
     """Share of the kinds in which the oddest rows lie below all the rest, by Laplace's rule."""
     (n, J), order = S.shape, np.argsort(S, axis=0, kind="stable")
-    places = np.zeros((n, J), dtype=np.intp)  # among different scores: copies differ by rounding
+    # Among different scores, as copies differ by rounding; and among all, the last of its kind.
+    places, ranks = np.empty((n, J), dtype=np.intp), np.empty((n, J))
     for j in range(J):
         c = S[order[:, j], j]
         differ = np.diff(c) > SLACK * (np.abs(c[1:]) + _typical(c))
-        places[order[1:, j], j] = np.cumsum(differ)
-    ranks = rankdata(places, method="max", axis=0)
+        place = np.append(0, np.cumsum(differ))[:n]
+        places[order[:, j], j] = place
+        ranks[order[:, j], j] = np.searchsorted(place, place, side="right")
     odd = np.argsort((np.log(ranks / (n + 1.0)) ** 2).sum(axis=1), kind="stable")[::-1]
     k = max(1, int(ODD_SHARE * n))
     lie_below = places[odd[:k]] <= places[odd[k:]].min(axis=0, initial=n)

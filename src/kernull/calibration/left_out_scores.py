@@ -188,13 +188,14 @@ def lower_ties(scores: Array, rows: float = TIED) -> Array:
     if scores.ndim == 2:
         return np.column_stack([lower_ties(column, rows) for column in scores.T])
     n = len(scores)
-    finite = np.isfinite(scores)
-    if n < 2 or not finite.any():
+    if n < 2 or not np.isfinite(scores).any():
         return scores
     order = np.argsort(scores, kind="stable")
     c = scores[order]
-    low, high = np.quantile(scores[finite], [0.05, 0.95])
-    spread = high - low or float(np.ptp(scores[finite]))
+    known = c[np.isfinite(c)]
+    last = len(known) - 1.0
+    low, high = np.interp([0.05 * last, 0.95 * last], np.arange(len(known)), known)  # quantiles
+    spread = high - low or float(known[-1] - known[0])
     with np.errstate(invalid="ignore"):  # infinities tie
         near = np.diff(c) <= ROUNDING * (np.abs(c[1:]) + spread)
     near |= c[1:] == c[:-1]
@@ -271,7 +272,7 @@ def left_out_view(
       a score.
     """
     n = distances.n
-    groups = None if len(np.unique(distances.group)) == n else distances.group
+    groups = None if distances.single else distances.group
     projected, nearest2 = np.empty((n, len(projections))), np.empty(n)
 
     def work(part: Indices) -> None:
