@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernull._typing import Array, Indices, Mask
 from kernull.views.columns import columns_of_view
@@ -154,10 +153,13 @@ class ViewScaler:
             if kind == "standard":
                 yield cls(kind, mean, scale, steps=steps), Z
                 continue
-            found = _whitening(Z[:, ~constant], sample_weight, rows=rows)
-            directions = np.zeros((X.shape[1], found.directions.shape[1]))
-            directions[~constant] = found.directions  # of all columns, not only those that vary
-            Z[:, ~constant] = found.rows
+            found = _whitening(Z if steps is None else Z[:, ~constant], sample_weight, rows=rows)
+            directions = found.directions
+            if steps is None:
+                Z = found.rows
+            else:  # of all columns, not only those that vary
+                directions = np.zeros((X.shape[1], directions.shape[1]))
+                directions[~constant], Z[:, ~constant] = found.directions, found.rows
             yield cls(kind, mean, scale, directions, found.gains, found.base_gain, steps), Z
 
     def transform(self, X: Array) -> Array:
@@ -291,25 +293,28 @@ def _whitening(Z: Array, sample_weight: Array | None, *, rows: bool) -> _Whiteni
     wide = d > n
     # The smaller of the two products of the rows with themselves: its norm is the covariance's.
     gram = (rooted @ rooted.T if wide else rooted.T @ rooted) / n
-    if sample_weight is not None or wide:
-        shrinkage = _weighted_shrinkage(Z, weight, gram)
-    else:
-        shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True))
+    # Ledoit and Wolf's shrinkage, where a weight counts as that many copies: for whole ones it is
+    # scikit-learn's, which takes none, of the copies.
+    total, norm2 = float(weight.sum()), float(np.vdot(gram, gram))
+    squares = np.einsum("ij,ij->i", Z, Z)
+    distance = norm2 / d - (float(weight @ squares) / total / d) ** 2
+    noise = min((float(weight @ squares**2) / total - norm2) / (d * total), distance)
+    shrinkage = 0.0 if noise <= 0 else noise / distance
     left = None
     # From that product, unless shrinkage leaves variances so small that their rounding, which is
     # that of the largest one, would be seen.
     if shrinkage * min(n, d) <= LEAST_SHARE * d:
         _, singular, Vt = np.linalg.svd(rooted, full_matrices=False)
-        variances = singular**2 / n
+        variances, axes = singular**2 / n, Vt.T
     elif not wide:
         variances, axes = np.linalg.eigh(gram)
-        variances, Vt = np.maximum(variances, 0.0), axes.T
+        variances = np.maximum(variances, 0.0)
     else:
         variances, left = np.linalg.eigh(gram)
         # What no row reaches needs no direction of its own.
         seen = variances > LEAST_VARIANCE * max(float(variances[-1]), np.finfo(float).tiny)
         variances, left = variances[seen], left[:, seen]
-        Vt = (left / np.sqrt(n * variances)).T @ rooted
+        axes = rooted.T @ (left / np.sqrt(n * variances))
     floor = shrinkage * float(variances.sum()) / d
     shrunk = (1.0 - shrinkage) * variances + floor
     # Directions without any variance (duplicate columns when nothing shrinks) must not be blown
@@ -319,29 +324,13 @@ def _whitening(Z: Array, sample_weight: Array | None, *, rows: bool) -> _Whiteni
     # Without any variance at all (a view that is constant in a fold) nothing is scaled.
     least = gains.max(initial=0.0) or 1.0
     base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else least
-    directions, gains = np.ascontiguousarray(Vt[real].T), gains - base
+    directions, gains = np.ascontiguousarray(axes if real.all() else axes[:, real]), gains - base
     if rows and left is not None and sample_weight is None and real.all():
         # Rows are left vectors times singular values times directions: one product of n x n.
         Z = (left * (base + gains)) @ left.T @ Z
     elif rows:
         Z = base * Z + (Z @ directions * gains) @ directions.T
     return _Whitening(directions, gains, float(base), Z)
-
-
-def _weighted_shrinkage(Z: Array, weight: Array, gram: Array) -> float:
-    """Ledoit-Wolf shrinkage of centred rows where a weight counts as that many copies.
-
-    scikit-learn's function takes no weights; with whole ones this is its value for the copies.
-    ``gram`` is the product of the rows, rescaled by the roots of weights of mean one, with
-    themselves, over n: Z'DZ and D^(1/2) Z Z' D^(1/2) have the same Frobenius norm.
-    """
-    n, d = float(weight.sum()), Z.shape[1]
-    squares = np.einsum("ij,ij->i", Z, Z)
-    norm2 = float((gram * gram).sum())
-    mean_variance = float(weight @ squares) / n / d
-    distance = norm2 / d - mean_variance**2
-    noise = min((float(weight @ squares**2) / n - norm2) / (d * n), distance)
-    return 0.0 if noise <= 0 else noise / distance
 
 
 def resolve_views(
