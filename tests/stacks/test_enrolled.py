@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics.pairwise import linear_kernel
 
 from kernull.kernels import functions as module
-from kernull.stacks import KernelSet, fit_and_combine
+from kernull.stacks import KernelSet, fit_and_combine, kernel_set
 
 VIEWS = {"a": np.arange(3), "b": np.arange(3, 5), "c": np.arange(5, 6)}
 
@@ -65,6 +65,20 @@ def test_distances_are_computed_once(monkeypatch):
         )
     fit_and_combine(np.random.default_rng(0).normal(size=(30, 6)), VIEWS, np.ones(3), list(VIEWS))
     assert len(calls) == len(VIEWS)
+
+
+@pytest.mark.parametrize(("kept", "made"), [(2**24, 0), (30 * 30, 4)])
+def test_kernels_of_a_fit_are_made_of_the_distances_that_gave_widths(kept, made, monkeypatch):
+    """All of them, or where few are kept, those of two of the six scaled views."""
+    monkeypatch.setattr(kernel_set, "KEPT_CELLS", kept)
+    X, known, calls = np.random.default_rng(0).normal(size=(30, 6)), [], []
+    views = {"a": np.arange(3), "b": np.arange(3, 6)}
+    bank = KernelSet.fit(X, views, scaling="auto", distances_out=known)
+    original = kernel_set.squared_blocks
+    monkeypatch.setattr(kernel_set, "squared_blocks", lambda X: (calls.append(1), original(X))[1])
+    found = bank.stack(known=known).kernels
+    assert len(calls) == made
+    np.testing.assert_array_equal(found, bank.stack().kernels)
 
 
 @pytest.mark.parametrize("scaling", ["auto", ("none", "whiten")])

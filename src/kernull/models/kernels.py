@@ -210,17 +210,18 @@ class TableRows:
 
     def training(self, weight: Array | None, rows: Any, settings: Settings) -> Training:
         """Kernels fitted to the rows that have weight, and their stack."""
-        on_device = None
+        on_device, known = None, list[Any]()
         if self.X_on_device is not None:
             on_device = fit_on_device(settings, self.X_on_device, self.views, weight, rows)
         if on_device is not None:
             kernels = on_device.to_bank()
         else:
-            kernels = self.fit_kernels(self.table, weight, settings, drop=settings.drop_constant)
+            drop = settings.drop_constant
+            kernels = self.fit_kernels(self.table, weight, settings, drop=drop, known=known)
         n_reference, counts = 0, None if weight is None else weight[rows]
         if settings.reference is not None:
             drawn = _reference_rows(settings, self.table[rows], counts)
-            kernels, n_reference = kernels.extend(drawn), len(drawn)
+            kernels, n_reference, known = kernels.extend(drawn), len(drawn), []
         stack = build_stack(
             kernels,
             settings.storage,
@@ -232,6 +233,7 @@ class TableRows:
             device=None if self.X_on_device is None else self.X_on_device.device,
             on_device=on_device,
             prefers_dense=settings.prefers_dense,
+            known=known,
         )
         factors = None
         if settings.normalize != "none":
@@ -245,9 +247,15 @@ class TableRows:
         return Training(model_kernels, stack, n_reference, self.table[rows])
 
     def fit_kernels(
-        self, table: Array, weight: Array | None, settings: Settings, *, drop: bool
+        self,
+        table: Array,
+        weight: Array | None,
+        settings: Settings,
+        *,
+        drop: bool,
+        known: list[Any] | None = None,
     ) -> KernelSet:
-        """Scaling, widths and kernels of all views, by these rows."""
+        """Scaling, widths and kernels of all views, by these rows, and distances in ``known``."""
         return KernelSet.fit(
             table,
             self.views,
@@ -256,6 +264,7 @@ class TableRows:
             scaling=settings.scaling,
             sample_weight=weight,
             drop_constant=drop,
+            distances_out=known,
         )
 
     def cross(self, kernels: TableKernels, settings: Settings) -> Any:

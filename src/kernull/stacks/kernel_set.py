@@ -23,6 +23,8 @@ from kernull.views.scaling import constant_columns
 
 #: Values of a view; their squares, and sums of these over all columns, must be numbers.
 LARGEST = 1e140
+#: Distances that are kept from widths to kernels, of all views together: half of them are stored.
+KEPT_CELLS = 2**24
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,12 @@ class KernelSet:
         scaling: Any = "standard",
         sample_weight: Array | None = None,
         drop_constant: bool = True,
-        distances_out: dict[str, list[Array]] | None = None,
+        distances_out: list[dict[str, list[Array]]] | None = None,
     ) -> KernelSet:
         """Fit scaling and widths of every view; those that are constant are `joined` to others.
 
-        ``distances_out`` is for a single view and receives the distances that gave its widths.
+        ``distances_out`` receives the distances that gave the widths of each view, by metric, as
+        `mean_distance` keeps them, until there are `KEPT_CELLS`.
         """
         specs = parse_kernels(kernels)
         factors = parse_widths(widths)
@@ -90,10 +93,12 @@ class KernelSet:
                 raise no_squares(name, part, columns)
             kinds = read_scalings(scaling, len(views[name]))
             for scaler, train in ViewScaler.fit_transform(kinds, part, sample_weight):
+                far: dict[str, list[Array]] | None = None
+                if distances_out is not None and len(kept) * len(X) ** 2 <= KEPT_CELLS:
+                    far = {}
+                    distances_out.append(far)
                 fitted = tuple(
-                    k
-                    for spec in specs
-                    for k in spec.fit(train, factors, sample_weight, distances_out)
+                    k for spec in specs for k in spec.fit(train, factors, sample_weight, far)
                 )
                 kept.append(ScaledView(name, columns, scaler, train, fitted))
         return cls(tuple(kept), names_by_view(kept))
@@ -138,10 +143,12 @@ class KernelSet:
         blocks = [(view.transform(X), view.kernels) for view in self.views]
         return np.stack([kernel.diagonal(rows) for rows, kernels in blocks for kernel in kernels])
 
-    def stack(self, dtype: Any = np.float64) -> DenseStack:
-        """The dense stack of the training rows."""
+    def stack(
+        self, dtype: Any = np.float64, known: Sequence[Mapping[str, list[Array]]] = ()
+    ) -> DenseStack:
+        """The dense stack of the training rows; ``known`` are distances that `fit` kept."""
         n, out, j = self.n, np.empty((self.J, self.n, self.n), dtype=dtype), 0
-        for view in self.views:
+        for v, view in enumerate(self.views):
             rbf = [(j + f, kernel) for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
             for f, kernel in enumerate(view.kernels):
                 if kernel.kind != "rbf":
@@ -149,12 +156,14 @@ class KernelSet:
             j += len(view.kernels)
             if not rbf:
                 continue
-            squared = squared_blocks(view.train - np.asarray(rbf[0][1].centre))
+            kept = known[v].get("euclidean") if v < len(known) else None
+            squared = None if kept else squared_blocks(view.train - np.asarray(rbf[0][1].centre))
 
-            def work(start: int, squared: Any = squared, rbf: Any = rbf) -> None:
+            def work(start: int, kept: Any = kept, squared: Any = squared, rbf: Any = rbf) -> None:
                 """Some rows against themselves and all later ones; the other half is the same."""
                 stop = min(start + BLOCK_ROWS, n)
-                block = squared(slice(start, stop), slice(start, n))
+                rows, rest = slice(start, stop), slice(start, n)
+                block = kept[start // BLOCK_ROWS] if kept else squared(rows, rest)
                 np.fill_diagonal(block, 0.0)
                 for place, kernel in rbf:
                     K = out[place, start:stop, start:]
@@ -236,14 +245,14 @@ def fit_and_combine(
     options["drop_constant"], scaling = False, options.pop("scaling", "standard")
     for name, columns in views.items():
         for kind in read_scalings(scaling, len(columns)):
-            distances: dict[str, list[Array]] = {}
+            distances: list[dict[str, list[Array]]] = []
             here = {name: columns}
             one = KernelSet.fit(X, here, scaling=kind, distances_out=distances, **options)
             b = weights[start : start + one.J]
             start += one.J
             kept.append(one.views[0])
             if (b > 0).any():  # kernels without weight need not be evaluated
-                out.add(one.select(b > 0).views[0], b[b > 0], distances)
+                out.add(one.select(b > 0).views[0], b[b > 0], distances[0])
     return KernelSet(tuple(kept), tuple(names)), out.matrix()
 
 
