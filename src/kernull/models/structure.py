@@ -40,6 +40,8 @@ CHANCE = 4.0 / np.sqrt(12.0)
 FEW_ROWS = 500
 #: Training rows lie within their principal directions, up to this share of their size.
 OUTSIDE = 1e-6
+#: Mixed rows that are put into principal axes at a time.
+AT_ONCE = 128
 
 
 def with_structure(
@@ -58,7 +60,8 @@ def with_structure(
     if own and len(drawn) >= len(table):
         views = kernels.views if rule.sample is None else rule.sample.views
         cells = {name: _cells(drawn, some) for name, some in columns.items()}
-        pairs = [_mixed_pair(view, table, cells[view.name]) for view in views]
+        axes = {(v.name, v.scaler.kind): _in_axes(v, table, cells[v.name]) for v in views}
+        pairs = [_mixed_pair(view, table, cells[view.name], axes) for view in views]
         scores = rule.scores_of(*own_scores_of(pairs, len(drawn), rule.own_coef))
     else:
         rows = table.ravel().take(_cells(drawn, np.arange(table.shape[1])))
@@ -78,26 +81,49 @@ def _cells(drawn: Indices, columns: Indices) -> Indices:
     return places
 
 
-def _mixed_pair(view: ScaledView, table: Array, cells: Indices) -> tuple[Any, Any, Array]:
+def _in_axes(view: ScaledView, table: Array, cells: Indices) -> tuple[Array, ...] | None:
+    """Whitened mixed and training rows in principal axes, and the gain along each.
+
+    None where there are no fewer axes than columns.
+    """
+    scaler = view.scaler
+    only_rbf = all(kernel.kind == "rbf" for kernel in view.kernels)
+    if scaler.directions is None or len(view.columns) <= len(table) or not only_rbf:
+        return None
+    Z = scaler.by_column(table[:, view.columns])
+    train, flat = scaler.principal(Z), Z.ravel()
+    if train[:, -1].max() > OUTSIDE * np.abs(train).max():
+        return None
+    train[:, -1] = 0.0  # the root of rounding
+    starts = range(0, len(cells), AT_ONCE)
+    mixed = [scaler.principal(flat.take(cells[start : start + AT_ONCE])) for start in starts]
+    gains = np.append(scaler.base_gain + np.asarray(scaler.gains), scaler.base_gain)
+    return np.concatenate(mixed), train, gains
+
+
+def _mixed_pair(
+    view: ScaledView, table: Array, cells: Indices, axes: Any
+) -> tuple[Any, Any, Array]:
     """Kernels of a view, mixed rows and training rows, both scaled.
 
     Scalings that take columns one by one give mixed rows the cells of the scaled training rows.
+    Standardised rows lie in the same principal axes as whitened ones, without their gains.
     """
-    scaler = view.scaler
+    scaler, kind = view.scaler, view.scaler.kind
+    found = axes.get((view.name, "whiten" if kind == "standard" else kind))
+    if found is not None:
+        mixed, train, gains = found
+        if kind == "standard":
+            mixed, train = mixed / gains, train / gains
+        return view.kernels, mixed.__getitem__, train
     Z = view.train if scaler.directions is None else scaler.by_column(table[:, view.columns])
-    (n, d), flat = Z.shape, Z.ravel()
+    flat = Z.ravel()
 
-    def mixed(rows: slice) -> Array:
-        return flat.take(cells[rows])
+    def new_rows(rows: slice) -> Array:
+        cut = flat.take(cells[rows])
+        return cut if scaler.directions is None else scaler.rotated(cut)
 
-    if scaler.directions is None:
-        return view.kernels, mixed, view.train
-    if d > n and all(kernel.kind == "rbf" for kernel in view.kernels):
-        train = scaler.principal(Z)
-        if train[:, -1].max() <= OUTSIDE * np.abs(train).max():
-            train[:, -1] = 0.0  # the root of rounding
-            return view.kernels, lambda rows: scaler.principal(mixed(rows)), train
-    return view.kernels, lambda rows: scaler.rotated(mixed(rows)), view.train
+    return view.kernels, new_rows, view.train
 
 
 def view_structure(left_out: Array, mixed: Array, member: Indices, shown: Array) -> Array:
