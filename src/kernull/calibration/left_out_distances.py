@@ -164,7 +164,8 @@ def left_out_distances(
     n, weight, group = len(X), trust(sample_weight, len(X)), read_groups(groups, len(X))
     if kind == "none":
         return LeftOutDistances(n, group, _plain(X), scaled=False)
-    X = X[:, ~constant_columns(X)]
+    constant = constant_columns(X)
+    X = X[:, ~constant] if constant.any() else X
     if not X.shape[1]:
         return LeftOutDistances(n, group, lambda index: np.zeros((len(index), n)))
     single_other = n - int(np.bincount(group).max()) < 2  # all its columns are constant

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from kernull._lapack import inverse_of_factor, lower_factor
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_whitening import (
@@ -140,7 +141,7 @@ def whiten_wide(X: Array, weight: Array, alone: Mask, refit: Rows) -> Rows:
         return refit
     inner *= 1 - g
     inner.flat[:: n + 1] += g
-    H = np.linalg.inv(inner) * root / root[:, None]
+    H = inverse_of_factor(lower_factor(inner)) * root / root[:, None]
     large = _large_entries(Z, omega, alone)
 
     def work(block: slice) -> tuple[Array, Array]:
