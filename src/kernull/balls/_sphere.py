@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dpotrs
 
+from kernull._lapack import lower_factor
 from kernull._typing import Array, Indices
 
 #: Below this distance from 1, or above this p, weights are those of the limit to double precision.
@@ -49,7 +51,7 @@ class Sphere:
 
     def log_norm(self, logs: Array) -> float:
         """Logarithm of the mixed norm."""
-        groups = self.log_group_norms(logs)
+        groups = logs if self.p == self.r else self.log_group_norms(logs)  # one norm of all
         top = float(groups.max())
         if self._apart or not np.isfinite(top):
             return top
@@ -63,7 +65,7 @@ class Sphere:
 
     def normal(self, z: Array) -> Array:
         """Gradient of the constraint(s) times c: n_j = N_g^(p-r) c_j^r; sums to 1 on each."""
-        if self._apart:
+        if self._apart or self.p == self.r:
             return np.asarray(np.exp(self.r * z))
         groups = self.log_group_norms(z)
         return np.asarray(np.exp((self.p - self.r) * groups[self.labels] + self.r * z))
@@ -139,12 +141,12 @@ def _newton(
         scaled = H * c[:, None] * c + sphere.bend(normal, multiplier)
         scaled.flat[:: len(c) + 1] += tau + 1e-14 * float(np.trace(H * c[:, None] * c)) + _TINY
         try:
-            factor = cho_factor(scaled, check_finite=False)
+            factor = lower_factor(scaled.copy())
         except LinAlgError:  # rounding in a singular H: a better-conditioned step
             scaled.flat[:: len(c) + 1] += 1e-8 * float(np.trace(scaled))
-            factor = cho_factor(scaled, check_finite=False)
+            factor = lower_factor(scaled)
         N = sphere.columns(normal)
-        both = cho_solve(factor, np.column_stack([slope, N]), check_finite=False)
+        both, _ = dpotrs(factor, np.column_stack([slope, N]), lower=1)
         free, across = both[:, 0], both[:, 1:]
         step = free - across @ np.linalg.solve(N.T @ across, N.T @ free)
         # Centred: the gap is linear in the distance to the centre, the decrement quadratic.

@@ -15,8 +15,8 @@ import copy
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve_triangular
-from scipy.linalg.lapack import dpotrs
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dpotrs, dtrtrs
 
 from kernull._lapack import inverse_diagonal, lower_factor
 from kernull._typing import Array, Indices
@@ -154,7 +154,7 @@ class FisherProblem:
         Ka = self.products(a)
 
         def curvature() -> Array:
-            Z = solve_triangular(factor, Ka.T, lower=True, check_finite=False)
+            Z, _ = dtrtrs(factor, Ka.T, lower=1)
             u = Ka @ a
             return np.asarray(2.0 * (Z.T @ Z - np.outer(u, u) / (self.target @ a)))
 
