@@ -326,3 +326,16 @@ def test_rows_that_were_learned_from_are_told_from_new_ones(settings):
         model.predict(X[:-1])
         model.score_samples(X)
         model.fit_predict(X)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_projection_without_its_inverse_is_the_same(weighted):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(90, 3))
+    weight = rng.uniform(0.5, 2.0, 90) if weighted else None
+    whole, half = (
+        KernelProjection.fit(rbf(X, X, 1.2), weight, whole=kind) for kind in (True, False)
+    )
+    for name in ("coef", "own", "diagonal"):
+        np.testing.assert_allclose(getattr(half, name), getattr(whole, name), rtol=1e-8)
+    assert half.inverse is None

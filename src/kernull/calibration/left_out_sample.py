@@ -5,7 +5,8 @@ With :math:`\kappa_i = a_i / G_{ii}`, a left-out score is
 :math:`\tilde k_{ik}` are those of row i under a scaling that never saw it. The row
 :math:`G_{i\cdot}` is split: a part in the span of the solver's basis Q, which is known from small
 matrices, meets those values; what is beyond it is taken to meet the plain kernel :math:`k_{ik}`, as
-:math:`\sum_{k \ne i} k_{ik} G_{ik} = 1 - (\rho / w_i + k_{ii}) G_{ii}` is known as a whole.
+:math:`\sum_{k \ne i} k_{ik} G_{ik} = 1 - (\rho / w_i + k_{ii}) G_{ii}` is known as a whole, in
+proportion to what the scaling without the row leaves of :math:`\sum_{k \ne i} k_{ik} a_k`.
 
 Scores are as near to those of refits as with the whole inverse, which has the plain kernel in it
 anyway; what is needed is :math:`G_{ii}`, of the sample alone.
@@ -19,7 +20,7 @@ import numpy as np
 
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices
-from kernull.calibration.left_out_scores import row_blocks
+from kernull.calibration.left_out_scores import ROUNDING, row_blocks
 from kernull.calibration.sampled import Span
 from kernull.problems import FisherProblem
 from kernull.solvers.subspace import Basis
@@ -60,11 +61,12 @@ def sampled_contributions(
     y = scale[rows] * span.best(rows, ridge + total * scale[rows] ** 2)[1]
     Q, KQ = scale * basis.Q, (span.AQ - ridge * basis.Q)[:, rows] / scale[rows]
     right = np.column_stack([coef, Q.T])
-    out = np.empty((len(rows), len(weights)))
+    out, seen = np.empty((len(rows), len(weights))), np.zeros(len(rows))
 
     def work(part: Indices) -> None:
         for j, K in enumerate(kernel_rows(rows[part])):
             found = K @ right
+            seen[part] += kernel_weights[j] * found[:, 0]
             out[part, j] = found[:, 0] - kappa[part] * np.einsum(
                 "rq,qr->r", found[:, 1:], y[:, part]
             )
@@ -72,5 +74,10 @@ def sampled_contributions(
     in_threads(work, row_blocks(len(rows), problem.n, None, rows))
     inside = np.einsum("qr,qr->r", KQ - total * Q[:, rows], y)
     beyond = 1.0 - (ridge / scale[rows] ** 2 + total) * diagonal - inside
+    beyond[np.abs(beyond) <= ROUNDING] = 0.0  # no score is made of rounding
+    # The less of the row's kernel values is left without it, the less is there to be lost.
+    plain = 1.0 - (ridge / scale[rows] ** 2 + total) * coef[rows]
+    left = np.divide(seen, plain, out=np.ones(len(rows)), where=plain > ROUNDING)
+    beyond *= np.clip(left, 0.0, 1.0)
     shares = own / np.maximum(total, np.finfo(float).tiny)[:, None]
     return np.asarray(out * kernel_weights - (kappa * beyond)[:, None] * shares)

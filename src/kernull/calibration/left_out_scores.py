@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dpotrs
 
 from kernull._containers import is_tensor
-from kernull._lapack import inverse_of_factor, lower_factor
+from kernull._lapack import inverse_diagonal, inverse_of_factor, lower_factor
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 from kernull.calibration.left_out_distances import LeftOutDistances, read_groups, trust
@@ -222,19 +223,30 @@ class KernelProjection:
         All that new rows need: m(x) is a product with it.
     own : array of shape (n,)
         m of the training rows themselves, 1 - (rho/w) a.
+    diagonal : array of shape (n,)
+        That of G.
     inverse : array of shape (n, n) or None
-        G, for left-out scores.
+        G, for left-out scores of rows that leave their scaling too.
     """
 
     coef: Array
     own: Array
+    diagonal: Array
     inverse: Array | None = None
 
     @classmethod
     def fit(
-        cls, kernel: Any, sample_weight: Any = None, delta: float = OWN_DELTA
+        cls,
+        kernel: Any,
+        sample_weight: Any = None,
+        delta: float = OWN_DELTA,
+        *,
+        whole: bool = True,
     ) -> KernelProjection:
-        """From the n x n kernel, by one factorisation, where it is if it is a torch tensor."""
+        """From the n x n kernel, by one factorisation, where it is if it is a torch tensor.
+
+        ``whole`` says whether the whole of G will be needed, not its diagonal alone.
+        """
         n = len(kernel)
         ridge = delta * n / trust(sample_weight, n)
         if is_tensor(kernel):
@@ -242,9 +254,13 @@ class KernelProjection:
         else:
             A = np.array(kernel, dtype=float)
             A.flat[:: n + 1] += ridge
-            inverse = inverse_of_factor(lower_factor(A))
+            factor = lower_factor(A)
+            if not whole:
+                coef = np.asarray(dpotrs(factor, np.ones(n), lower=1)[0])
+                return cls(coef, 1.0 - ridge * coef, inverse_diagonal(factor))
+            inverse = inverse_of_factor(factor)
         coef = inverse @ np.ones(n)
-        return cls(coef, 1.0 - ridge * coef, inverse)
+        return cls(coef, 1.0 - ridge * coef, np.diagonal(inverse), inverse)
 
 
 def _inverse_on_device(kernel: Any, ridge: Array) -> Array:
@@ -301,8 +317,8 @@ def beside_the_lowest(own: KernelProjection, left_out: Array) -> Array:
     :math:`1 - (G_{ii} a_k - G_{ik} a_i) / (G_{ii} G_{kk} - G_{ik}^2)`.
     """
     assert own.inverse is not None
-    G, a = own.inverse, own.coef
-    i, d = int(np.argmin(left_out)), np.diagonal(own.inverse)
+    G, a, d = own.inverse, own.coef, own.diagonal
+    i = int(np.argmin(left_out))
     both = np.maximum(d[i] * d - G[i] ** 2, np.finfo(float).tiny)
     change = a / d - (d[i] * a - G[i] * a[i]) / both
     return np.asarray(left_out + np.minimum(change, 0.0))

@@ -261,7 +261,11 @@ def evidence_of_landmarks(kernels: KernelSet, projection: FisherRule, table: Arr
     """Evidence from landmarks; what is usual comes from other rows, which are as good as new."""
     J, n = kernels.J, kernels.n
     coef = np.stack(
-        [own_projection(kernel(v.train)).coef for v in kernels.views for kernel in v.kernels]
+        [
+            own_projection(kernel(v.train), whole=False).coef
+            for v in kernels.views
+            for kernel in v.kernels
+        ]
     )
     draw = np.random.default_rng(1).permutation(len(table))[: EVIDENCE_ROWS + n]
     projected, nearest2 = CrossKernels(kernels, table[draw]).own_scores(coef)
@@ -301,7 +305,7 @@ def _of_stack(
     diagonal = np.einsum("jii->ji", stack.kernels).astype(float)
     for j in range(J):
         K = stack.kernels[j] if rows is None else stack.kernels[j][np.ix_(index, index)]
-        own = own_projection(K, weight)
+        own = own_projection(K, weight, whole=False)
         coef[j], left_out[:, j] = own.coef, plain_left_out(own)
         if np.ptp(diagonal[j]) <= CONSTANT * np.abs(diagonal[j]).max(initial=0.0):
             nearest2 = np.maximum(2.0 * (diagonal[j].mean() - _largest_of_others(K)), 0.0)

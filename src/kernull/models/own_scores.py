@@ -93,7 +93,7 @@ def _by_refits(
         seen = refitted(part, given[~held], own)
         new = seen.scaler.transform(given[held])
         for f, kernel in enumerate(seen.kernels):
-            coef = own_projection(kernel(seen.train), own).coef
+            coef = own_projection(kernel(seen.train), own, whole=False).coef
             out[held, f] = kernel(new, seen.train) @ coef
     return out
 
@@ -135,14 +135,15 @@ def _kernels_of(view: ScaledView, device: Any) -> Iterator[Any]:
         yield TorchTiledStack([rows], [[kernel]]).dense().kernels[0]
 
 
-def own_projection(K: Any, weight: Array | None = None) -> KernelProjection:
+def own_projection(K: Any, weight: Array | None = None, *, whole: bool = True) -> KernelProjection:
     """The projection of one kernel alone, with a ridge in the kernel's own unit.
 
-    Zero where it is nothing but rounding, as that of a linear kernel of centred columns is.
+    ``whole`` says whether the whole inverse is needed, not its diagonal alone. Zero where it is
+    nothing but rounding, as that of a linear kernel of centred columns is.
     """
     size = float(K.diagonal().mean())
     delta = OWN_DELTA * (size if size > 0 else 1.0)
-    own = KernelProjection.fit(K, weight, delta)
+    own = KernelProjection.fit(K, weight, delta, whole=whole)
     if np.abs(own.own).max() > NOTHING:
         return own
     return replace(own, coef=np.zeros_like(own.coef), own=np.zeros_like(own.own))
@@ -150,9 +151,9 @@ def own_projection(K: Any, weight: Array | None = None) -> KernelProjection:
 
 def plain_left_out(own: KernelProjection, groups: Indices | None = None) -> Array:
     """Left-out projections of one kernel at fixed scaling, no higher than those as new rows."""
-    assert own.inverse is not None
-    left_out = 1.0 - own.coef / np.diagonal(own.inverse)
+    left_out = 1.0 - own.coef / own.diagonal
     for g in () if groups is None else np.unique(groups):
+        assert own.inverse is not None
         mine = np.flatnonzero(groups == g)
         left_out[mine] = 1.0 - np.linalg.solve(own.inverse[np.ix_(mine, mine)], own.coef[mine])
     return np.minimum(left_out, own.own)
