@@ -12,6 +12,7 @@ from kernull.balls import LpBall
 from kernull.calibration.left_out_kernels import left_out_kernel_rows
 from kernull.calibration.left_out_sample import drawn_sample, sampled_contributions
 from kernull.calibration.left_out_scores import left_out_contributions
+from kernull.errors import CalibrationWarning
 from kernull.models.fisher import FisherFit
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
@@ -160,3 +161,30 @@ def test_suspects_are_sought_among_all_rows():
     model = MultiKernelFisherNull(contamination=0.02).fit(X)
     assert set(range(0, 1200, 100)) <= set(model.suspects_.tolist())
     assert len(model.calibration_contributions_) == len(model.calibration_.scores) > 1000
+
+
+def test_kernels_that_are_not_stored_leave_rows_out_of_their_scaling_too():
+    """Whitened by ten rows a column, sums of tiled kernels flagged 15% where 5% were asked for."""
+    rng = np.random.default_rng(0)
+    loadings = rng.normal(size=(6, 70))
+    X, new = (
+        rng.normal(size=(n, 6)) @ loadings + 0.5 * rng.normal(size=(n, 70)) for n in (700, 3000)
+    )
+    thresholds = {}
+    for storage in ("dense", "tiled"):
+        model = MultiKernelFisherNull(decision="sum", storage=storage).fit(X)
+        thresholds[storage] = model.threshold_
+        assert np.mean(model.predict(new) == -1) <= 0.08
+    assert abs(thresholds["dense"] - thresholds["tiled"]) <= 0.05
+    scores = MultiKernelFisherNull(decision="sum", storage="tiled").fit_predict(X)
+    assert 0.02 <= np.mean(scores == -1) <= 0.08
+
+
+def test_few_rows_for_each_of_many_columns_are_warned_of_where_scalings_keep_them():
+    X = table("factors", 700, np.random.default_rng(0)) @ np.random.default_rng(1).normal(
+        size=(12, 60)
+    )
+    with pytest.warns(CalibrationWarning, match="60 columns was whitened by the 700 rows"):
+        MultiKernelFisherNull(
+            decision="sum", storage="nystroem", landmarks=50, scaling="whiten"
+        ).fit(X)

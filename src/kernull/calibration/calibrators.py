@@ -157,10 +157,10 @@ def read_calibration(
     return known[name]
 
 
-#: Rows a column from which whitening hardly follows a single row: on correlated Gaussian columns, 6
-#: to 9% of new rows are then flagged where 5% were asked for. With five rows per column it is 10 to
-#: 17%, with as many columns as rows nearly all.
-ROWS_A_COLUMN = 10
+#: Rows a column from which whitening hardly follows a single row, of up to 50 columns and of more.
+#: Of six factors, 6 to 7% of new rows are then flagged where 5% were asked for. With 20 rows for
+#: each of 100 columns it is 10%, with ten 15%, with as many columns as rows nearly all.
+ROWS_A_COLUMN, ROWS_A_COLUMN_OF_MANY, MANY_COLUMNS = 10, 50, 50
 
 
 class Leak(NamedTuple):
@@ -177,7 +177,8 @@ def leaking_view(kernels: Any, rows: int) -> Leak | None:
     found = []
     for view in kernels.views:
         whitened, columns = view.scaler.kind.startswith("whiten"), len(view.columns)
-        follows = whitened and columns > 1 and rows < ROWS_A_COLUMN * columns
+        few = ROWS_A_COLUMN if columns <= MANY_COLUMNS else ROWS_A_COLUMN_OF_MANY
+        follows = whitened and columns > 1 and rows < few * columns
         if follows or (view.scaler.kind == "standard" and rows < columns):
             found.append((whitened, columns, view))  # a whitened view is the worse of two
     return Leak(max(found, key=itemgetter(0, 1))[2], rows) if found else None

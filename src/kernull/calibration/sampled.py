@@ -57,6 +57,8 @@ class SampledProjections:
     """The rows of the sample, increasing."""
     error: Array
     """Certified relative error of G_ii for each row of the sample."""
+    diagonal: Array
+    """G_ii of every row, of shape (n,)."""
 
 
 def sampled_leave_one_out(
@@ -96,7 +98,7 @@ def sampled_leave_one_out(
     if row_weight is not None:  # from the scaled coordinates of the problem to those of the rows
         inverse *= row_weight
     projections = left_out_projections(inverse, coef)
-    return SampledProjections(projections, index, error)
+    return SampledProjections(projections, index, error, inverse)
 
 
 class Span:

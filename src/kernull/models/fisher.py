@@ -28,7 +28,7 @@ from kernull.models.rules import FisherRule
 from kernull.problems import FisherProblem
 from kernull.solvers import Result, solve
 from kernull.solvers.base import iterations_shown
-from kernull.stacks import DenseStack
+from kernull.stacks import DenseStack, TiledStack
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,10 @@ class FisherFit:
     def leaves_out_scaling(self) -> bool:
         """Whether rows are left out of their own scaling too, in closed form."""
         kernels, stack, n_reference, table = self.training
+        many = isinstance(stack, TiledStack) and stack.n > FEW_ROWS
         return (
             isinstance(kernels, TableKernels)
-            and isinstance(stack, DenseStack)
+            and (many or isinstance(stack, DenseStack))
             and table is not None
             and not n_reference
             and leaves_scaling_out(kernels.set)
@@ -225,26 +226,32 @@ class FisherFit:
 
         The end of the factor tells their G_ii: what is before it has no part in these.
         """
+        weight, end = self.system.row_weight, slice(-len(sample), None)
+        diagonal = inverse_diagonal(factor[end, end])
+        found = self._nearly(
+            coef, sample, diagonal if weight is None else weight[sample] * diagonal
+        )
+        if len(sample) == len(coef):
+            return found
+        every = Later(len(coef), lambda: replace(self, every=True).leave_one_out().scores)
+        return replace(found, every=every)
+
+    def _nearly(self, coef: Array, rows: Indices, diagonal: Array) -> LeftOut:
+        """Scores of some rows that left their scaling too, from their G_ii and the basis."""
         kernels, _, _, table = self.training
         b, basis, weight = self.result.weights, self.result.basis, self.system.row_weight
         assert isinstance(kernels, TableKernels)
         assert table is not None
         assert basis is not None
-        end = slice(-len(sample), None)
-        diagonal, residual, own = inverse_diagonal(factor[end, end]), coef[sample], None
-        if weight is not None:
-            own = weight[sample]
-            diagonal, residual = own * diagonal, residual / own
-        rows = left_out_kernel_rows(kernels.set, table, weight)
+        values = left_out_kernel_rows(kernels.set, table, weight)
         factors = 1.0 if kernels.factors is None else kernels.factors
         found = sampled_contributions(
-            self.problem, b, coef, basis, sample, diagonal, rows, b * factors
+            self.problem, b, coef, basis, rows, diagonal, values, b * factors
         )
-        parts = not_above_own(found, 1.0 - self.system.ridge * residual)
-        every = None
-        if len(sample) < len(coef):
-            every = Later(len(coef), lambda: replace(self, every=True).leave_one_out().scores)
-        return LeftOut(self.rule.projection_to_score(parts.sum(axis=1)), own, parts, every=every)
+        own = None if weight is None else weight[rows]
+        residual = self.system.ridge * coef[rows]
+        parts = not_above_own(found, 1.0 - (residual if own is None else residual / own))
+        return LeftOut(self.rule.projection_to_score(parts.sum(axis=1)), own, parts)
 
     def _later(self, known: Array) -> Array:
         """The contributions from kernels that the user still holds, and must not have changed."""
@@ -269,7 +276,12 @@ class FisherFit:
         sampled = sampled_leave_one_out(
             problem, b, coef, self.result.basis, row_weight=weight, targets=n
         )
-        scores, rows = self.rule.projection_to_score(sampled.projections[:n]), sampled.index
+        rows, diagonal = sampled.index, sampled.diagonal
+        if self.leaves_out_scaling and self.result.basis is not None:
+            found = self._nearly(coef, rows, diagonal[rows])
+            every = Later(n, lambda: self._nearly(coef, np.arange(n), diagonal).scores)
+            return replace(found, every=every)
+        scores = self.rule.projection_to_score(sampled.projections[:n])
         # Contributions now, as the kernels will not be at hand later.
         parts = attributed_contributions(problem.stack, b, coef, sampled.projections[rows], rows)
         return LeftOut(scores[rows], None if weight is None else weight[rows], parts, every=scores)
