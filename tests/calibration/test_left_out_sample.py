@@ -127,6 +127,20 @@ def test_scores_of_a_sample_are_near_refits_of_everything(kind):
         assert abs(score - truth) <= 0.12 * spread
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_row_far_off_in_one_view_keeps_what_it_has_of_the_other(weighted, monkeypatch):
+    """Its kernel values of one view vanish without it; its neighbours in the other view do not."""
+    rng, fits, plain = np.random.default_rng(2), [], FisherFit.leave_one_out
+    monkeypatch.setattr(FisherFit, "leave_one_out", lambda fit: fits.append(fit) or plain(fit))
+    X = rng.standard_t(1.5, size=(700, 8))
+    views, weight = {"a": slice(0, 3), "b": slice(3, 8)}, rng.uniform(0.2, 3.0, 700)
+    model = MultiKernelFisherNull(decision="sum", views=views)
+    model.fit(X, sample_weight=weight if weighted else None)
+    near, whole = plain(fits[0]), plain(replace(fits[0], every=True))
+    off = np.abs(near.scores - whole.scores) / whole.scores.std()
+    assert 0.0 < off.max() <= 0.25
+
+
 def test_a_plain_fit_of_many_rows_leaves_out_a_sample_and_judges_all(monkeypatch):
     rng = np.random.default_rng(0)
     both = table("factors", 4000, np.random.default_rng(5))

@@ -5,8 +5,9 @@ With :math:`\kappa_i = a_i / G_{ii}`, a left-out score is
 :math:`\tilde k_{ik}` are those of row i under a scaling that never saw it. The row
 :math:`G_{i\cdot}` is split: a part in the span of the solver's basis Q, which is known from small
 matrices, meets those values; what is beyond it is taken to meet the plain kernel :math:`k_{ik}`, as
-:math:`\sum_{k \ne i} k_{ik} G_{ik} = 1 - (\rho / w_i + k_{ii}) G_{ii}` is known as a whole, in
-proportion to what the scaling without the row leaves of :math:`\sum_{k \ne i} k_{ik} a_k`.
+:math:`\sum_{k \ne i} k_{ik} G_{ik} = 1 - (\rho / w_i + k_{ii}) G_{ii}` is known as a whole. As it
+is about the row's neighbours, its entries are taken to be as :math:`w_k k_{ik} |k_{ik}|`: that says
+how much of it each kernel has, and how much of that the scaling without the row leaves.
 
 Scores are as near to those of refits as with the whole inverse, which has the plain kernel in it
 anyway; what is needed is :math:`G_{ii}`, of the sample alone.
@@ -15,6 +16,7 @@ anyway; what is needed is :math:`G_{ii}`, of the sample alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -55,29 +57,30 @@ def sampled_contributions(
     """
     ridge, span = problem.ridge, Span(problem, weights, basis)
     scale = np.ones(problem.n) if problem.row_scale is None else problem.row_scale
-    own = (weights[:, None] * problem.stack.diagonal()[:, rows]).T
-    total, kappa = own.sum(axis=1), coef[rows] / diagonal
+    total, kappa = weights @ problem.stack.diagonal()[:, rows], coef[rows] / diagonal
     # From the scaled coordinates of the problem to those of the rows.
     y = scale[rows] * span.best(rows, ridge + total * scale[rows] ** 2)[1]
     Q, KQ = scale * basis.Q, (span.AQ - ridge * basis.Q)[:, rows] / scale[rows]
     right = np.column_stack([coef, Q.T])
-    out, seen = np.empty((len(rows), len(weights))), np.zeros(len(rows))
+    out, near = np.empty((2, len(rows), len(weights)))
+    stack: Any = problem.stack
 
     def work(part: Indices) -> None:
+        plain = np.matmul(weights * stack.scale, stack.raw_rows(rows[part]).swapaxes(0, 1))
+        plain[np.arange(len(part)), rows[part]] = 0.0
+        beside = plain * np.abs(plain)
+        if problem.row_scale is not None:
+            beside *= scale**2
+        size = np.maximum(np.einsum("rn,rn->r", plain, beside), np.finfo(float).tiny)
         for j, K in enumerate(kernel_rows(rows[part])):
             found = K @ right
-            seen[part] += kernel_weights[j] * found[:, 0]
             out[part, j] = found[:, 0] - kappa[part] * np.einsum(
                 "rq,qr->r", found[:, 1:], y[:, part]
             )
+            near[part, j] = np.einsum("rn,rn->r", K, beside) / size
 
     in_threads(work, row_blocks(len(rows), problem.n, None, rows))
     inside = np.einsum("qr,qr->r", KQ - total * Q[:, rows], y)
     beyond = 1.0 - (ridge / scale[rows] ** 2 + total) * diagonal - inside
     beyond[np.abs(beyond) <= ROUNDING] = 0.0  # no score is made of rounding
-    # The less of the row's kernel values is left without it, the less is there to be lost.
-    plain = 1.0 - (ridge / scale[rows] ** 2 + total) * coef[rows]
-    left = np.divide(seen, plain, out=np.ones(len(rows)), where=plain > ROUNDING)
-    beyond *= np.clip(left, 0.0, 1.0)
-    shares = own / np.maximum(total, np.finfo(float).tiny)[:, None]
-    return np.asarray(out * kernel_weights - (kappa * beyond)[:, None] * shares)
+    return np.asarray((out - (kappa * beyond)[:, None] * near) * kernel_weights)
