@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
 from kernull.views import ViewScaler
-from kernull.views.quantile import MANY_KNOTS
+from kernull.views.quantile import MANY_KNOTS, scores_of_knots
 
 
 def test_scores_of_training_rows_are_those_of_mid_ranks(rng):
@@ -27,6 +27,16 @@ def test_weights_are_shares_of_the_ranks(rng):
     np.testing.assert_allclose(weighted, repeated, rtol=1e-9, atol=1e-12)
     constant = ViewScaler.fit("quantile", X, np.full(30, 7.0)).transform(X)
     np.testing.assert_allclose(constant, ViewScaler.fit("quantile", X).transform(X), atol=1e-12)
+
+
+def test_outermost_values_of_next_to_no_weight_have_scores(rng):
+    X = np.sort(rng.normal(size=(50, 1)), axis=0)
+    weight = np.ones(50)
+    weight[[0, -1]] = 1e-30
+    knots, own = scores_of_knots(X, weight)
+    assert np.isfinite(own).all()
+    assert np.isfinite(knots.slopes).all()
+    np.testing.assert_allclose(own[1:-1], scores_of_knots(X[1:-1])[1])
 
 
 @given(seed=st.integers(0, 2**31), shift=st.floats(-100, 100), size=st.floats(1e-6, 1e6))

@@ -62,6 +62,7 @@ def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots
     def work(columns: slice) -> tuple[Array, Array, Indices, Array]:
         ranks = _ranks(np.ascontiguousarray(X[:, columns].T), sample_weight)
         share = ranks.middle / (ranks.below[:, -1:] + ranks.at[:, -1:])
+        share = np.clip(share, 1e-300, 1.0 - 1e-16)  # next to no weight may lie beyond a value
         scores, values = ndtri(share), ranks.values
         own[:, columns] = ranks.of_rows(scores).T
         first = np.broadcast_to(ranks.starts == np.arange(len(X)), values.shape)
