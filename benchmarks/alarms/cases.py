@@ -225,6 +225,26 @@ _TABLES = [
     Case("counts with gaps in training rows", g.counts, 300, 10, codes=0, gaps=(0.2, 0.0)),
     Case("lognormal with gaps in training rows", g.lognormal, 300, 10, codes=0, gaps=(0.2, 0.0)),
 ]
+_WHERE = (("training rows", (0.2, 0.0)), ("new rows", (0.0, 0.2)), ("all rows", (0.2, 0.2)))
+#: Added when numbers came to be drawn by normal scores, before any of them was run.
+_GAPS = [
+    *(
+        Case(f"{name} with gaps in {where}", make, 300, 10, codes=0, gaps=gaps, options=options)
+        for name, make, options in (
+            ("lognormal, sigma 2,", g.lognormal, {"sigma": 2.0}),
+            ("skewed and correlated", g.skewed_factor, {}),
+        )
+        for where, gaps in _WHERE
+    ),
+    Case("Gaussian with gaps in training rows", g.gauss, 300, 10, codes=0, gaps=(0.2, 0.0)),
+    Case("Cauchy with gaps in training rows", g.student, 300, 10, codes=0, gaps=(0.2, 0.0),
+         options={"df": 1.0}),
+    Case("lognormal with a few gaps in training rows", g.lognormal, 200, 10, codes=0,
+         gaps=(0.1, 0.0)),
+    Case("lognormal with gaps in training rows", g.lognormal, 1000, 10, codes=0, gaps=(0.2, 0.0)),
+    Case("half-empty training rows", g.factor, 300, 10, codes=0, gaps=(0.5, 0.0)),
+    Case("half-empty lognormal training rows", g.lognormal, 300, 10, codes=0, gaps=(0.5, 0.0)),
+]  # fmt: skip
 _LARGE = [
     Case(name, make, n, d, discrete=discrete, full=True)
     for n, d in ((5000, 50), (500, 2000))
@@ -235,7 +255,7 @@ _LARGE = [
         ("autoregressive", g.autoregressive, False),
     )
 ]
-CASES = (*_TABLE, *_MORE, *_TABLES, *_LARGE)
+CASES = (*_TABLE, *_MORE, *_TABLES, *_GAPS, *_LARGE)
 
 
 def named(key):

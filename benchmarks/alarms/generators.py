@@ -73,6 +73,12 @@ def lognormal(rng, d, sigma=1.0):
     return lambda n: rng.lognormal(0.0, sigma, (n, d))
 
 
+def skewed_factor(rng, d):
+    """Lognormal columns that hang together."""
+    inner = factor(rng, d)
+    return lambda n: np.exp(inner(n) / 2.5)
+
+
 def student(rng, d, df=2.0):
     return lambda n: rng.standard_t(df, (n, d))
 
