@@ -23,7 +23,7 @@ from kernull._whole import write_whole
 from kernull.errors import ModelFileError
 from kernull.persistence.format import read_metadata
 from kernull.tables.encoder import Encoder
-from kernull.tables.gaps import MOST_COLUMNS, QUANTILES, GapFiller
+from kernull.tables.gaps import LARGEST, MOST_COLUMNS, QUANTILES, GapFiller
 from kernull.tables.kinds import KINDS, USED, Column
 from kernull.tables.transformer import DATES, MISSING, TableViews
 
@@ -109,6 +109,9 @@ def _state(table: TableViews) -> dict[str, Any]:
         "quantiles": _pack(filler.quantiles, "<f4"),
         "rows": filler.rows,
         "correlation": None if filler.correlation is None else _pack(filler.correlation),
+        "around": None if filler.correlation is None else _pack(filler.around, "<f4"),
+        "of_scores": None if filler.of_scores is None else _pack(filler.of_scores),
+        "left_of_scores": None if filler.of_scores is None else _pack(filler.left_of_scores, "<f4"),
     }
 
 
@@ -143,7 +146,16 @@ def _restored(state: Any) -> TableViews:
     quantiles = _array(state["quantiles"], (QUANTILES, d), "<f4")
     left, correlation = state["residuals"], None if given is None else _array(given, (d, d))
     left = quantiles - mean if left is None else _array(left, (QUANTILES, d), "<f4")
-    table.filler_ = GapFiller(mean, scale, correlation, left, quantiles, int(state["rows"]))
+    rows = int(state["rows"])
+    around = quantiles - mean
+    of_scores, shape = correlation, np.zeros((QUANTILES, d))
+    if state.get("of_scores") is not None:  # neither files of 0.1 nor wide tables have them
+        around = _array(state["around"], (QUANTILES, d), "<f4")
+        of_scores = _array(state["of_scores"], (d, d))
+        shape = _array(state["left_of_scores"], (QUANTILES, d), "<f4")
+    table.filler_ = GapFiller(
+        mean, scale, correlation, left, quantiles, rows, around, of_scores, shape
+    )
     table.views_ = _views(state["views"], d)
     return table
 
@@ -190,7 +202,7 @@ def _views(given: Any, d: int) -> dict[str, list[int]] | None:
 
 def _pack(values: Array, kind: str = "<f8") -> str:
     if kind == "<f4":
-        values = np.clip(values, -3e38, 3e38)
+        values = np.clip(values, -LARGEST, LARGEST)
     return base64.b64encode(np.ascontiguousarray(values, kind).tobytes()).decode()
 
 
