@@ -16,7 +16,6 @@ anyway; what is needed is :math:`G_{ii}`, of the sample alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
@@ -63,10 +62,9 @@ def sampled_contributions(
     Q, KQ = scale * basis.Q, (span.AQ - ridge * basis.Q)[:, rows] / scale[rows]
     right = np.column_stack([coef, Q.T])
     out, near = np.empty((2, len(rows), len(weights)))
-    stack: Any = problem.stack
 
     def work(part: Indices) -> None:
-        plain = np.matmul(weights * stack.scale, stack.raw_rows(rows[part]).swapaxes(0, 1))
+        plain = np.matmul(weights, problem.stack.rows(rows[part]).swapaxes(0, 1))
         plain[np.arange(len(part)), rows[part]] = 0.0
         beside = plain * np.abs(plain)
         if problem.row_scale is not None:
