@@ -24,7 +24,12 @@ from kernull.calibration.left_out_scores import (
     nearest_floor,
     not_above_own,
 )
-from kernull.errors import NearCopiesWarning, TooFewRowsWarning, TrainingRowsWarning
+from kernull.errors import (
+    CalibrationWarning,
+    NearCopiesWarning,
+    TooFewRowsWarning,
+    TrainingRowsWarning,
+)
 from kernull.kernels import mean_distance
 from kernull.models.own_scores import own_of_view
 from kernull.problems import RidgeInverse
@@ -194,6 +199,19 @@ def test_left_out_projections_of_products_are_those_of_refits_of_everything(toge
         truth = ((z @ Z.T / 3 + 1.0) ** 3 @ np.linalg.solve(K + ridge, np.ones(len(K))))[0]
         assert found[i] <= truth + 1e-9
         assert found[i] == pytest.approx(truth, rel=1e-6) or found[i] > 0.9  # no higher than as new
+
+
+def test_polynomial_kernels_keep_the_rate_with_far_more_columns_than_rows():
+    """By scores of one row less, which are higher, 60% of the normal rows were flagged."""
+    flagged = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, new = (rng.normal(size=(n, 200)) for n in (20, 500))
+        model = kernull.MultiKernelFisherNull(kernels="polynomial", scaling="whiten")
+        with pytest.warns(CalibrationWarning, match="200 columns hardly tell 20 rows"):
+            model.fit(X)
+        flagged.append((model.predict(new) < 0).mean())
+    assert np.mean(flagged) < 0.2
 
 
 @pytest.mark.parametrize("kernel", ["linear", "polynomial"])

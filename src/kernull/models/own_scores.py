@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernull._typing import Array, Indices
+from kernull._quiet import warn
+from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_distances import left_out_distances, read_groups
 from kernull.calibration.left_out_scores import (
     OWN_DELTA,
@@ -16,6 +17,7 @@ from kernull.calibration.left_out_scores import (
     beside_the_lowest,
     left_out_view,
 )
+from kernull.errors import CalibrationWarning
 from kernull.kernels.functions import KernelSpec
 from kernull.kernels.left_out_widths import left_out_widths
 from kernull.stacks.kernel_set import ScaledView
@@ -25,6 +27,8 @@ from kernull.views import ViewScaler
 FEWEST_ROWS = 3
 #: Of kernels that are refitted: folds, at least, and the number of folds times that of rows.
 FEWEST_FOLDS, REFITTED_ROWS = 5, 5_000
+#: Times the rows: with so many columns scores of polynomial kernels are too much alike.
+MANY_COLUMNS = 5
 #: Projections below this are rounding.
 NOTHING = 1e-9
 
@@ -80,22 +84,43 @@ def _by_refits(
 
     Kernels of products have no closed form: all of their values move with the centre of the rows.
     Rows are left out one by one where they are few, else in folds.
+
+    With more columns than rows they are alike, and rise or fall with the number of rows learned
+    from by more than they differ: they are moved as one fold more has moved them.
     """
-    n, equal = len(given), bool((weight == 1.0).all())
+    n = len(given)
     fold = read_groups(groups, n) % max(FEWEST_FOLDS, REFITTED_ROWS // n)
-    part, out = (
-        replace(view, kernels=tuple(view.kernels[f] for f in some)),
-        np.empty((n, len(some))),
-    )
-    for k in np.unique(fold):
+    part = replace(view, kernels=tuple(view.kernels[f] for f in some))
+    out, with_fewer = np.empty((n, len(some))), np.full((n, len(some)), np.nan)
+    columns, folds = given.shape[1], np.unique(fold)
+    if columns >= MANY_COLUMNS * n and any(kernel.kind == "polynomial" for kernel in part.kernels):
+        warn(
+            f"kernels: polynomial ones of {columns} columns hardly tell {n} rows apart: up to "
+            "three times as many normal rows may be flagged as false_alarm_rate says. Use "
+            "kernels='rbf', fewer columns or more rows.",
+            CalibrationWarning,
+            stacklevel=2,
+        )
+    for k, following in zip(folds, np.roll(folds, -1), strict=True):
         held = fold == k
-        own = None if equal else weight[~held]
-        seen = refitted(part, given[~held], own)
-        new = seen.scaler.transform(given[held])
-        for f, kernel in enumerate(seen.kernels):
-            coef = own_projection(kernel(seen.train), own, whole=False).coef
-            out[held, f] = kernel(new, seen.train) @ coef
-    return out
+        out[held] = _as_new(part, given, held, ~held, weight)
+        seen = ~held & (fold != following)
+        if columns > n and seen.sum() >= FEWEST_ROWS:
+            with_fewer[held] = _as_new(part, given, held, seen, weight)
+    moved = out - with_fewer
+    return out + (0.0 if np.isnan(moved).any() else np.median(moved, axis=0))
+
+
+def _as_new(part: ScaledView, given: Array, new: Mask, seen: Mask, weight: Array) -> Array:
+    """Projections of some rows by a view of others."""
+    own = None if bool((weight == 1.0).all()) else weight[seen]
+    view = refitted(part, given[seen], own)
+    rows = view.scaler.transform(given[new])
+    found = []
+    for kernel in view.kernels:
+        coef = own_projection(kernel(view.train), own, whole=False).coef
+        found.append(kernel(rows, view.train) @ coef)
+    return np.column_stack(found)
 
 
 def refitted(view: ScaledView, rows: Array, weight: Array | None) -> ScaledView:
