@@ -36,9 +36,9 @@ class Later:
     @cached_property
     def values(self) -> Array:
         """They, of shape (m,) or (m, J)."""
-        compute = self._compute
+        values = self._compute()
         del self._compute  # what it holds is needed no longer
-        return compute()
+        return values
 
 
 @dataclass(frozen=True, eq=False)
