@@ -81,7 +81,6 @@ class GapFiller:
         Z = NormalScores(around, len(X)).scores(Z)
         of_scores = _learned(Z, capped=True) if few else None
         shape = _left_open(Z, of_scores).astype("<f4").astype(float)
-        shape[:, (np.diff(around, axis=0) <= 0).any(axis=0)] = 0.0  # of steps there is none
         return cls(mean, scale, R, left, quantiles, len(X), around, of_scores, shape)
 
     def fill(self, X: Array, scatter: bool = False) -> Array:

@@ -12,7 +12,8 @@ Between quantiles that are kept, values are interpolated. Beyond `START` they fo
 with the median m, the value :math:`x_0` with a share :math:`s_0` beyond it, and h the mean of
 :math:`\log((x - m) / (x_0 - m))` of those. A training row with the largest value then neither ends
 what can be drawn, as a new row may lie beyond it, nor is it surrounded by cells that were filled in
-after its own. Where values repeat, the tail is what was seen.
+after its own. Columns whose values repeat (counts, pixels that are mostly black) are taken as they
+are, within what was seen: scores of a few rare values would be far out.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from kernull._typing import Array
+from kernull._typing import Array, Mask
 
 #: Where tails begin.
 START = 0.95
@@ -64,21 +65,26 @@ class NormalScores:
             share = (level if sign < 0 else 1.0 - level) / self._beyond
             far = middle + sign * reach * np.maximum(share, 1e-300) ** -heavy
             X = np.where((share < 1.0) & (heavy > 0), far, X)
-        return X
+        centre, spread = self._standard
+        linear = np.clip(centre + spread * Z, self.quantiles[0], self.quantiles[-1])
+        return np.where(self._stepped, linear, X)
 
     def _plain(self, X: Array) -> Array:
-        """Scores as they are; those of values that repeat are in the middle of their share."""
+        """Scores that are not standardised, or values where these repeat."""
         up, q = self._levels, self.quantiles
-        columns = zip(X.T, q.T, strict=True)
-        both = [(np.interp(x, c, up), np.interp(-x, -c[::-1], up[::-1])) for x, c in columns]
-        level = np.array(both).reshape(len(q.T), 2, -1).mean(axis=1).T
+        columns = [np.interp(x, c, up) for x, c in zip(X.T, q.T, strict=True)]
+        level = np.column_stack(columns)
         middle = q[len(q) // 2]
         for sign, reach, heavy in self._tails:
             ratio = np.maximum(sign * (X - middle) / reach, 1.0)
             share = self._beyond * ratio ** (-1.0 / np.where(heavy > 0, heavy, 1.0))
             beyond = share if sign < 0 else 1.0 - share
             level = np.where((ratio > 1.0) & (heavy > 0), beyond, level)
-        return np.asarray(ndtri(self._bounded(level)))
+        return np.where(self._stepped, np.clip(X, q[0], q[-1]), ndtri(self._bounded(level)))
+
+    @cached_property
+    def _stepped(self) -> Mask:
+        return np.asarray((np.diff(self.quantiles, axis=0) <= 0).any(axis=0))
 
     def _bounded(self, level: Array) -> Array:
         least = 1.0 / (SAMPLES * (self.rows + 1.0))
