@@ -59,6 +59,25 @@ def test_a_basis_of_the_whole_space_leaves_no_holes():
     np.testing.assert_allclose(found.projections, truth, atol=1e-8)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_outside_the_sample_are_neither_above_nor_below_it(weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3)) @ rng.normal(size=(3, 8)) + 0.5 * rng.normal(size=(900, 8))
+    weight = rng.uniform(0.5, 2.0, 900) if weighted else None
+    bank = KernelSet.fit(X, {"all": np.arange(8)}, widths=0.3)
+    problem = FisherProblem(TiledStack(bank), 0.5, row_weight=weight)
+    result = solve(problem, LpBall(2), "subspace", tol=1e-8)
+    b, coef = result.weights, result.coef
+    found = sampled_leave_one_out(
+        problem, b, coef, result.basis, row_weight=weight, rows=300
+    ).projections
+    dense = FisherProblem(bank.stack(), 0.5, row_weight=weight)
+    exact = leave_one_out(dense, b, coef, row_weight=weight)
+    low = np.quantile(exact, 0.1)
+    assert np.mean(found <= low) == pytest.approx(0.1, abs=0.015)
+    assert np.median(np.abs(found - exact)) <= 0.1 * exact.std()
+
+
 def test_without_a_basis_it_builds_one(bank):
     problem = FisherProblem(bank.stack(), 1.3)
     result = solve(problem, LpBall(2), "newton")

@@ -24,6 +24,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernull._typing import Array, Indices
@@ -38,6 +39,9 @@ SAMPLE_ROWS = 500
 TOLERANCE = 1e-2
 #: Bytes of the blocks in work, on the host and on a device.
 WORK_BYTES, WORK_BYTES_THERE = 2**28, 2**29
+
+#: Rows of the sample on either side that say what rows like them lack.
+ALIKE = 12
 
 Precondition = Callable[[Any], Any]
 
@@ -87,14 +91,20 @@ def sampled_leave_one_out(
     index = np.sort(
         np.random.default_rng(random_state).choice(count, min(rows, count), replace=False)
     )
-    inverse = span.estimate()
-    error = np.empty(len(index))
+    inverse, error = span.estimate(), np.empty(len(index))
+    seen = inverse.copy()
     step = max(1, int((WORK_BYTES_THERE if span.there else WORK_BYTES) // (8 * n)))
     for start in range(0, len(index), step):
         part = index[start : start + step]
         found, slack = _inverse_entries(span, part, tol, max_iter)
         inverse[part] = found
         error[start : start + step] = slack / found
+    # Other rows lack as much as those of the sample of which the basis sees as much.
+    order = index[np.argsort(seen[index])]
+    lacking = np.pad(inverse[order] / seen[order], ALIKE, mode="edge")
+    lacking = np.median(sliding_window_view(lacking, 2 * ALIKE + 1), axis=1)
+    others = np.setdiff1d(np.arange(n), index)
+    inverse[others] *= np.interp(seen[others], seen[order], lacking)
     if row_weight is not None:  # from the scaled coordinates of the problem to those of the rows
         inverse *= row_weight
     projections = left_out_projections(inverse, coef)
