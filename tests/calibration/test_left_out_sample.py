@@ -132,12 +132,12 @@ def test_a_row_far_off_in_one_view_keeps_what_it_has_of_the_other(weighted, monk
     """Its kernel values of one view vanish without it; its neighbours in the other view do not."""
     rng, fits, plain = np.random.default_rng(2), [], FisherFit.leave_one_out
     monkeypatch.setattr(FisherFit, "leave_one_out", lambda fit: fits.append(fit) or plain(fit))
-    X = rng.standard_t(1.5, size=(700, 8))
-    views, weight = {"a": slice(0, 3), "b": slice(3, 8)}, rng.uniform(0.2, 3.0, 700)
+    X = rng.standard_t(1.5, size=(1100, 8))
+    views, weight = {"a": slice(0, 3), "b": slice(3, 8)}, rng.uniform(0.2, 3.0, 1100)
     model = MultiKernelFisherNull(decision="sum", views=views)
     model.fit(X, sample_weight=weight if weighted else None)
     near, whole = plain(fits[0]), plain(replace(fits[0], every=True))
-    off = np.abs(near.scores - whole.scores) / whole.scores.std()
+    off = np.abs(near.scores - whole.scores[drawn_sample(1100)]) / whole.scores.std()
     assert 0.0 < off.max() <= 0.25
 
 

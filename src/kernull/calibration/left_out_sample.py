@@ -16,6 +16,7 @@ anyway; what is needed is :math:`G_{ii}`, of the sample alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +26,9 @@ from kernull.calibration.left_out_scores import ROUNDING, row_blocks
 from kernull.calibration.sampled import Span
 from kernull.problems import FisherProblem
 from kernull.solvers.subspace import Basis
+from kernull.stacks import DenseStack
 
-#: Rows up to which the whole inverse is soon had.
+#: Rows from which kernels that are not stored leave rows out of their scaling too.
 FEW_ROWS = 600
 #: Rows of a sample, at least, and its share of the rows.
 SAMPLE_ROWS, SAMPLE_SHARE = 1000, 0.5
@@ -63,10 +65,16 @@ def sampled_contributions(
     right = np.column_stack([coef, Q.T])
     out, near = np.empty((2, len(rows), len(weights)))
 
+    stack: Any = problem.stack
+    kernels, scaled = stack.rows, weights
+    if isinstance(stack, DenseStack):  # without a copy for their factors
+        kernels, scaled = stack.raw_rows, weights * stack.scale
+
     def work(part: Indices) -> None:
-        plain = np.matmul(weights, problem.stack.rows(rows[part]).swapaxes(0, 1))
+        plain = np.matmul(scaled, kernels(rows[part]).swapaxes(0, 1))
         plain[np.arange(len(part)), rows[part]] = 0.0
-        beside = plain * np.abs(plain)
+        beside = np.abs(plain)
+        beside *= plain
         if problem.row_scale is not None:
             beside *= scale**2
         size = np.maximum(np.einsum("rn,rn->r", plain, beside), np.finfo(float).tiny)

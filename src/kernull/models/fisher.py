@@ -17,6 +17,7 @@ from kernull.calibration.calibrators import Later
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
 from kernull.calibration.left_out_sample import (
     FEW_ROWS,
+    SAMPLE_ROWS,
     drawn_sample,
     sampled_contributions,
 )
@@ -159,17 +160,15 @@ class FisherFit:
 
         Exact ones, where an n x n matrix can be had: the solver's are as good as its certificate
         asks, and leaving rows out magnifies what they lack. Else there is no factor. The rows of
-        the sample, which alone will be left out, are the last ones of the factor: all rows, while
-        they are not that many.
+        the sample, which alone will be left out, are the last ones of the factor.
         """
         problem, b, sample, order = self.problem, self.result.weights, None, None
         if not hasattr(problem.stack, "combine"):
             return None, self.result.coef, None
         known = self.result.basis is not None and self.leaves_out_scaling
-        if problem.n > FEW_ROWS and known and self.groups is None and not self.every:
+        if problem.n > SAMPLE_ROWS and known and self.groups is None and not self.every:
             sample = drawn_sample(problem.n)
-            if len(sample) < problem.n:
-                order = np.append(np.delete(np.arange(problem.n), sample), sample)
+            order = np.append(np.delete(np.arange(problem.n), sample), sample)
         factor = problem.factorise(b, order)
         return factor, problem.coefficients(factor, order), sample
 
@@ -231,8 +230,6 @@ class FisherFit:
         found = self._nearly(
             coef, sample, diagonal if weight is None else weight[sample] * diagonal
         )
-        if len(sample) == len(coef):
-            return found
         every = Later(len(coef), lambda: replace(self, every=True).leave_one_out().scores)
         return replace(found, every=every)
 
