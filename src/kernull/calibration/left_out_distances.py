@@ -38,6 +38,8 @@ from kernull.views.scaling import ROUNDING, SCALINGS, ViewScaler, constant_colum
 
 #: Bytes that a block of distances may take.
 BLOCK_BYTES = 32 * 2**20
+#: Columns up to which squares and values are kept one above the other.
+STACKED_COLUMNS = 512
 #: Share of a row's largest squared distance that is rounding.
 COPY = 1e-14
 
@@ -299,7 +301,7 @@ def _standard(X: Array, weight: Array, group: Indices) -> Rows:
     gain = np.divide(1.0, V, out=np.zeros_like(V), where=(V > 0) & varies)
     step = unseen_step("standard", n) ** 2 if alone.any() else 0.0
     squares = Z**2
-    few = X.shape[1] <= SMALL  # one product, where adding two would take as long as they do
+    few = X.shape[1] <= STACKED_COLUMNS  # one product: adding two takes its time
     right = np.column_stack([squares, Z, np.ones(n)]).T if few else np.empty((0, n))
 
     def rows(index: Indices) -> Array:

@@ -60,6 +60,8 @@ def learn(
     kept = None if weight is None or (weight[index] == 1.0).all() else weight[index]
     if groups is not None or isinstance(settings.calibrator, Folds):
         settings = replace(settings, prefers_dense=True)
+    if held is not None and isinstance(method, FisherMethod):
+        method = replace(method, every=True)  # no sample is drawn where others give the threshold
     training = rows.training(weight, index, settings)
     together = None if groups is None else read_groups(groups[index], len(groups[index]))
     if together is None:
