@@ -22,7 +22,7 @@ FEW, SMALL = 64, 32
 #: Share of a column's variance that one row must hold to be treated exactly beyond that.
 LARGE_ENTRY = 0.1
 #: Rows up to which shrinkage follows the units of the others too.
-FEW_ROWS = 500
+FEW_ROWS = 400
 #: Moves of the shrinkage, relative to it, of which the square is too much to leave out.
 FAR_MOVE = 0.2
 #: Share of a sum that one row may hold for it to be had by taking the row from the whole.

@@ -51,7 +51,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     {p, r, kernel_groups, delta, solver, tol, max_iter, decision, score_type, false_alarm_rate}
     calibration : {"auto", "loo", "folds", "split"}, default="auto"
         ``"loo"``: leave-one-out scores of all rows, exact at fixed kernel weights and scaling (by
-        the sum, beyond 1,000 rows, near ones of 1,000 of them or half); every row is learned from,
+        the sum, beyond 750 rows, near ones of 750 of them or half); every row is learned from,
         and the rate holds in practice. ``"folds"``: scores of each row by a model
         whose scaling, widths and coefficients come from other folds. ``"auto"``: the
         first, or the second where columns are so many that the scaling itself remembers rows.
