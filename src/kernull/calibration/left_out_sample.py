@@ -29,7 +29,7 @@ from kernull.solvers.subspace import Basis
 from kernull.stacks import DenseStack
 
 #: Rows from which kernels that are not stored leave rows out of their scaling too.
-FEW_ROWS = 600
+TILED_ROWS = 600
 #: Rows of a sample, at least, and its share of the rows.
 SAMPLE_ROWS, SAMPLE_SHARE = 750, 0.5
 

@@ -16,8 +16,8 @@ from kernull.calibration import LeftOut, attributed_contributions, sampled_leave
 from kernull.calibration.calibrators import Later
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
 from kernull.calibration.left_out_sample import (
-    FEW_ROWS,
     SAMPLE_ROWS,
+    TILED_ROWS,
     drawn_sample,
     sampled_contributions,
 )
@@ -41,7 +41,7 @@ class FisherMethod:
        \min_{b \ge 0, \|b\|_p \le 1} \max_a \;
        2 a't - \delta n\, a'a - a' \Big(\sum_j b_j K_j\Big) a
 
-    t is 1 for rows and 0 for rows of reference. Its fields are the parameters of
+    t is 1 for rows and 0 for rows of reference. Its fields but the last are the parameters of
     `MultiKernelFisherNull`.
     """
 
@@ -145,7 +145,7 @@ class FisherFit:
     def leaves_out_scaling(self) -> bool:
         """Whether rows are left out of their own scaling too, in closed form."""
         kernels, stack, n_reference, table = self.training
-        many = isinstance(stack, TiledStack) and stack.n > FEW_ROWS
+        many = isinstance(stack, TiledStack) and stack.n > TILED_ROWS
         return (
             isinstance(kernels, TableKernels)
             and (many or isinstance(stack, DenseStack))
