@@ -202,3 +202,16 @@ def test_few_rows_for_each_of_many_columns_are_warned_of_where_scalings_keep_the
         MultiKernelFisherNull(
             decision="sum", storage="nystroem", landmarks=50, scaling="whiten"
         ).fit(X)
+
+
+@pytest.mark.parametrize("decision", ["sum", "evidence"])
+@pytest.mark.parametrize("n", [60, 900])
+def test_weights_too_small_for_an_inverse_are_as_those_that_are_not(n, decision):
+    X = table("factors", n, np.random.default_rng(0))
+    thresholds = []
+    for least in (1e-60, 5e-324):
+        weight = np.where(np.arange(n) < 3, least, 1.0)
+        model = MultiKernelFisherNull(decision=decision).fit(X, sample_weight=weight)
+        assert np.isfinite(model.calibration_.scores).all()
+        thresholds.append(model.threshold_)
+    assert thresholds[0] == pytest.approx(thresholds[1], abs=0.1)  # ranks go on as a logarithm does

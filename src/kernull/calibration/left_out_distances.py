@@ -40,6 +40,8 @@ from kernull.views.scaling import ROUNDING, SCALINGS, ViewScaler, constant_colum
 BLOCK_BYTES = 32 * 2**20
 #: Columns up to which squares and values are kept one above the other.
 STACKED_COLUMNS = 512
+#: Trust below which products of it, or of its inverse, would be no numbers.
+LEAST_TRUST = 1e-100
 #: Share of a row's largest squared distance that is rounding.
 COPY = 1e-14
 
@@ -66,7 +68,7 @@ def trust(sample_weight: Any, n: int) -> Array:
         )
     if (weight == weight[0]).all():
         return np.ones(n)
-    return np.asarray(weight * (n / weight.sum()))
+    return np.asarray(np.maximum(weight * (n / weight.sum()), LEAST_TRUST))
 
 
 def read_groups(groups: Any, n: int) -> Indices:
