@@ -23,7 +23,7 @@ _HOMES = {
         "BoundaryDisplay", "ContributionsDisplay", "ConvergenceDisplay", "Explanation",
         "ScoresDisplay", "WeightsDisplay", "explain_columns",
     ),
-    "io": ("load", "save", "to_onnx"),
+    "io": ("load", "save"),
     "problems": ("FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "SVDDProblem"),
     "selection": ("MultiKernelFisherNullCV",),
     "solvers": ("solve",),

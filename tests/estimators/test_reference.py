@@ -142,16 +142,6 @@ def test_contributions_add_up_with_and_without_a_view(options):
     np.testing.assert_allclose(without, part, rtol=1e-12, atol=1e-14)
 
 
-@every
-def test_onnx_graphs_carry_the_scale(options):
-    pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
-    fitted = model(**options).fit(TRAIN)
-    session = runtime.InferenceSession(kernull.to_onnx(fitted).SerializeToString())
-    scores = session.run(None, {"X": NEW})[0]
-    np.testing.assert_allclose(scores, fitted.score_samples(NEW), rtol=1e-9, atol=1e-12)
-
-
 def test_rows_held_out_and_rows_of_weight_zero():
     split = model(reference="permuted", normalize="offdiagonal", calibration="split").fit(WINES)
     assert len(split.calibration_.scores) == 18
