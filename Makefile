@@ -15,15 +15,15 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --doctest-modu
 
 # Markers of tests that a bare machine skips (tests/needs.py); REQUIRE=torch,data stops where one of
 # them is not met.
-MARKED := torch or data or weights or browser or axe
+MARKED := torch or data or weights or torchvision or timm or browser or axe
 REQUIRE ?=
 
 # A part that calls every direct dependency within a minute or two, for a run at the lower bounds.
 FAST := $(addprefix tests/,balls/test_balls.py calibration cli/test_commands.py datasets \
 	docs/test_docstrings.py estimators/test_fisher.py estimators/test_table_columns.py \
-	inspection/test_displays.py kernels methods/test_peers.py persistence problems/test_fisher.py \
-	report solvers/test_registry.py stacks tables views/images/test_features.py \
-	views/test_views.py test_package.py)
+	experiments/test_features.py inspection/test_displays.py kernels methods/test_peers.py persistence \
+	problems/test_fisher.py report solvers/test_registry.py stacks tables views/test_views.py \
+	test_package.py)
 
 # $(call phase,name,command): run a command, say how long it took, keep its exit status.
 define phase
@@ -32,7 +32,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-selection bench-images bench-decisions arena trust alarms fuzz soak choosing grid reproduce reproduce-quick docs browser-tools package clean
+.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-selection bench-decisions arena trust alarms fuzz soak choosing grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -97,9 +97,6 @@ bench-gpu: setup  ## one GPU (needs CUDA and torch)
 bench-selection: setup  ## a whole grid against fits one by one
 	$(BIN)/python -m benchmarks.selection
 
-bench-images: setup  ## a hundred images to scores and reasons (needs KERNULL_WEIGHTS)
-	$(BIN)/python -m benchmarks.images
-
 arena: setup  ## every method and its peers on every problem, resumable (needs KERNULL_DATA)
 	$(BIN)/python -m benchmarks.arena --jobs 2
 
@@ -113,7 +110,7 @@ bench-decisions: setup  ## noise views, broken views, far rows, units, unclean r
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.decisions --jobs $(WORKERS)
 
 # SEED is the time unless given; REQUIRE=models,pages (or all) stops where a target cannot run.
-fuzz: setup  ## hostile model files, tables, networks, images and pages, for MINUTES (10)
+fuzz: setup  ## hostile model files, tables and pages, for MINUTES (10)
 	$(call phase,fuzz,$(BIN)/python -m benchmarks.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) --require="$(REQUIRE)")
 
 soak: setup  ## eight threads of everything for a minute, then ten minutes of kills and restarts

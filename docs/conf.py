@@ -9,8 +9,6 @@ from kernull import __version__
 
 HERE = Path(__file__).parent
 
-HAS_IMAGES = all(os.environ.get(name) for name in ("KERNULL_WEIGHTS", "KERNULL_DATA"))
-
 project = "kernull"
 author = "the kernull developers"
 project_copyright = author
@@ -43,8 +41,6 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     # KERNULL_DOCS_PLOTS=0 builds without running the examples.
     "plot_gallery": os.environ.get("KERNULL_DOCS_PLOTS", "1") != "0",
-    # The image example needs networks and photographs: without them it is shown and not run.
-    "filename_pattern": r"/plot_" if HAS_IMAGES else r"/plot_(?!\d+_images)",
     "ignore_pattern": r"^(?!.*plot_\d)",  # scripts that guides call
     "download_all_examples": False,
     "show_memory": False,

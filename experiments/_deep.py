@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from experiments._cells import Cell
 from experiments.datasets import DatasetNotFound
+from experiments.features import extract, weights_folder
 from kernull._typing import Array
 from kernull.methods.registry import DELTAS, PS, WIDTHS
 
@@ -29,7 +29,6 @@ __all__ = [
     "FAMILIES",
     "GRIDS",
     "MAIN",
-    "PAPER_NETWORKS",
     "SCALINGS",
     "SMALL",
     "base_settings",
@@ -43,16 +42,6 @@ __all__ = [
 
 MAIN = "lp MK-FN"
 SCALINGS = ("whiten-raw", "standard", "whiten")
-#: The paper's networks, with the libraries' own weights.
-PAPER_NETWORKS = (
-    "torchvision:googlenet",
-    "torchvision:resnet50",
-    "torchvision:vgg16",
-    "torchvision:alexnet",
-    "timm:nasnetalarge",
-    "torchvision:mobilenet_v2",
-    "torchvision:densenet201",
-)
 #: Networks that two cores run at more than a hundred images a second.
 SMALL = ("alexnet", "efficientnet_lite0", "mobilenet_v2", "squeezenet1_1")
 #: Cells by what they share: kernels, feature tables, or the machines' own time.
@@ -77,16 +66,11 @@ PYOD = ("ECOD", "KNN")
 
 
 def networks_here() -> list[str]:
-    """The ONNX files in the folder named by KERNULL_WEIGHTS; without it, the paper's networks."""
-    folder = os.environ.get("KERNULL_WEIGHTS")
-    if not folder:
-        return list(PAPER_NETWORKS)
-    found = sorted(path.stem for path in Path(folder).expanduser().glob("*.onnx"))
+    """The ONNX files in the folder named by KERNULL_WEIGHTS."""
+    folder = weights_folder()
+    found = sorted(path.stem for path in folder.glob("*.onnx"))
     if not found:
-        raise DatasetNotFound(
-            f"networks: KERNULL_WEIGHTS is {folder!r}, which holds no .onnx file. Put networks "
-            "there, or unset it to use those of torchvision and timm."
-        )
+        raise DatasetNotFound(f"networks: KERNULL_WEIGHTS is {str(folder)!r}: no .onnx file in it.")
     return found
 
 
@@ -130,25 +114,15 @@ def rooted(features: Any) -> Array:
 
 def feature_file(folder: Path, network: str) -> Path:
     """File of a network's features of all images of an experiment."""
-    return folder / "features" / f"{network.replace(':', '-')}.npy"
+    return folder / "features" / f"{network}.npy"
 
 
 def write_features(images: Any, networks: list[str], folder: Path, jobs: int) -> None:
-    """Extract what is not there yet; batches finished before a kill are kept by the cache."""
+    """Extract what is not there yet."""
     missing = [name for name in networks if not feature_file(folder, name).is_file()]
-    if not missing:
-        return
-    from kernull.views.images import BackboneFeatures
-
-    found = list(images()) if callable(images) else images
+    found = list(images()) if missing and callable(images) else images
     for name in missing:
-        cache = folder / "features" / "cache"
-        features = BackboneFeatures(name, cache=cache, n_jobs=jobs, verbose=1).transform(found)
-        path = feature_file(folder, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".tmp.npy")
-        np.save(temporary, features.astype(np.float32))
-        os.replace(temporary, path)
+        extract(found, name, feature_file(folder, name), jobs=jobs)
 
 
 def load_features(networks: list[str], folder: Path) -> dict[str, Any]:

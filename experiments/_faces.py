@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from experiments._models import Split, kernels_by_width
 from experiments._store import write_atomically
 from experiments.datasets import OuluProtocol, OuluVideo, load_oulu_npu, oulu_faces
 from experiments.datasets._oulu import ENROLMENT_SESSIONS, OULU_PARTS
+from experiments.features import extract
 from kernull._typing import Array
 
 __all__ = ["Subject", "load_faces", "prepare_faces", "subject_kernels", "subjects_of"]
@@ -77,8 +77,6 @@ def videos_needed(protocol: OuluProtocol) -> list[OuluVideo]:
 
 def prepare_faces(settings: Settings, folder: Path, jobs: int) -> None:
     """Features of every frame by every network and region, and an index of the frames."""
-    from kernull.views.images import BackboneFeatures
-
     index_path = folder / "features" / "frames.json"
     views = [(n, r) for n in settings["networks"] for r in settings["regions"]]
     done = all(feature_file(folder, f"{n}@{r}").is_file() for n, r in views)
@@ -99,13 +97,7 @@ def prepare_faces(settings: Settings, folder: Path, jobs: int) -> None:
     index_path.parent.mkdir(parents=True, exist_ok=True)
     for network, region in views:
         path = feature_file(folder, f"{network}@{region}")
-        if not path.is_file():
-            extract = BackboneFeatures(
-                network, region=region, cache=folder / "features" / "cache", n_jobs=jobs, verbose=1
-            )
-            temporary = path.with_suffix(".tmp.npy")
-            np.save(temporary, extract.transform(frames))
-            os.replace(temporary, path)
+        extract(frames, network, path, region=region, jobs=jobs)
     write_atomically(index_path, json.dumps(index))
 
 

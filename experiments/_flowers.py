@@ -116,7 +116,7 @@ def _check_skimage() -> None:
         import skimage  # noqa: F401
     except ImportError:
         raise MissingDependencyError(
-            "the descriptors of Flowers17 need scikit-image: pip install 'kernull[vision]'."
+            "the descriptors of Flowers17 need scikit-image: pip install scikit-image."
         ) from None
 
 

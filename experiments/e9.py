@@ -61,7 +61,7 @@ __all__ = ["EXPERIMENT"]
 JOINT = "Joint lp MK-FN"
 FIXED = tuple(f"{m}-{f}" for m in ("FN", "GP", "KPCA") for f in ("Average", "Product"))
 MACHINES = ("MK-SVDD", "Slim-MK-SVDD", "MK-OCSVM", "Slim-MK-OCSVM")
-NETWORKS = ("torchvision:googlenet", "torchvision:resnet50", "torchvision:vgg16")
+NETWORKS = ("googlenet", "resnet50", "vgg16")
 SCALINGS = ("standard", "whiten-raw")
 #: Whose data choose parameters and threshold.
 RULES = ALL_OTHERS, NOT_TESTED = "all other subjects", "subjects not under test"
@@ -320,8 +320,7 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
 def _draw_weights(weights: list[Any], settings: Settings, path: Path) -> None:
     table = np.mean(np.asarray(weights, dtype=float), axis=0)
     table = table / table.sum(axis=1, keepdims=True)
-    short = [n.partition(":")[2] or n for n in settings["networks"]]
-    names = [f"{n}\n{r}" for n in short for r in settings["regions"]]
+    names = [f"{n}\n{r}" for n in settings["networks"] for r in settings["regions"]]
     figure, axes = new_figure(figsize=(1.5 + 0.75 * len(names), 1.6 + 0.38 * len(settings["ps"])))
     image = axes.imshow(table, aspect="auto", cmap="Blues", vmin=0.0)
     for (i, k), share in np.ndenumerate(table):

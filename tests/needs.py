@@ -43,6 +43,12 @@ def has_cuda() -> bool:
     return torch.cuda.is_available()
 
 
+def has_weights(variable: str, folder: str, pattern: str) -> bool:
+    """Whether a library's cache of downloads holds a network: tests download nothing."""
+    cache = os.environ.get(variable) or Path.home() / ".cache" / folder
+    return any(Path(cache).glob(pattern))
+
+
 NEEDS = {
     "torch": Need(
         lambda: find_spec("torch") is not None,
@@ -57,6 +63,14 @@ NEEDS = {
         lambda: bool(os.environ.get("KERNULL_WEIGHTS")),
         "KERNULL_WEIGHTS is not set: set it to the folder that holds the image networks",
     ),
+    "torchvision": Need(
+        lambda: has_weights("TORCH_HOME", "torch", "hub/checkpoints/resnet18-*.pth"),
+        "torchvision's resnet18 is not in its cache: pip install torchvision, and load it once",
+    ),
+    "timm": Need(
+        lambda: has_weights("HF_HOME", "huggingface", "hub/models--timm--resnet18.a1_in1k"),
+        "timm's resnet18 is not in its cache: pip install timm, and load it once",
+    ),
     "browser": Need(
         lambda: chromium() is not None,
         "chromium is not installed: apt install chromium, or set KERNULL_CHROMIUM to its path",
@@ -68,7 +82,7 @@ NEEDS = {
 }
 
 #: A test that asks for the fixture has the need.
-FIXTURES = {"delft_home": "data", "real_weights": "weights"}
+FIXTURES = {"delft_home": "data"}
 
 #: Modules that import what they need at their top, so that even their doctests need it.
 #: No other module may: see tests/test_needs.py.

@@ -3,8 +3,7 @@
 A file ``<set>.npz`` holds one array (n, d) a network under the network's name, ``classes`` of shape
 (n,) and ``test`` of shape (n,), true where a row is for testing only. The folder is
 ``KERNULL_FEATURES`` where that is set, else ``results-cache/arena-features``. Where a file is not
-there, it is made with `kernull.views.ImageViews` if ``KERNULL_WEIGHTS`` names the folder of the
-networks.
+there, it is made by `experiments.features` if ``KERNULL_WEIGHTS`` names the folder of the networks.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 
 from benchmarks.arena import protocol
 from experiments._cells import generator
+from experiments._deep import load_features, write_features
 from experiments._store import write_atomically
 from experiments.datasets import load_flowers17_images, load_mnist
 
@@ -72,11 +72,7 @@ def save(path, views, classes, test):
 
 
 def _make(name, path):
-    """Run the images of a set through the networks; minutes, and resumed by its cache."""
-    try:
-        from kernull.views.images import ImageViews
-    except ImportError as error:
-        raise NoFeaturesError(f"no file {path.name}, and none can be made: {error}") from None
+    """Run the images of a set through the networks; minutes, and resumed after a kill."""
     if name == "mnist":
         data, rows = load_mnist(), mnist_rows()
         images = [*data.train_images[rows], *data.test_images[: protocol.MNIST_TEST]]
@@ -86,7 +82,6 @@ def _make(name, path):
         flowers = list(load_flowers17_images())
         images, classes = [f.image for f in flowers], [f.label for f in flowers]
         test = np.zeros(len(images), dtype=bool)
-    networks = ImageViews(list(protocol.NETWORKS), cache=path.parent / "cache", verbose=1)
-    table = networks.transform(images)
-    views = {view: table[:, columns] for view, columns in networks.views_.items()}
-    save(path, views, classes, test)
+    parts = path.with_suffix("")
+    write_features(images, protocol.NETWORKS, parts, os.cpu_count() or 1)
+    save(path, load_features(protocol.NETWORKS, parts), classes, test)

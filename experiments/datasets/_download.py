@@ -8,28 +8,32 @@ are published with more or fewer. What does not pass is not kept, in any folder.
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import io
 import os
 import tarfile
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urljoin
 
 import numpy as np
 
-from experiments.datasets._archives import gunzip, tar_files, zip_file
 from kernull._typing import Array
 from kernull._whole import write_whole
 
 __all__ = ["REMOTE", "DownloadError", "Remote", "download", "offline", "table_digest"]
 
-#: Bytes of one download, and how often it may be sent to another address.
+#: Bytes of one download and of a file in it, and how often it may be sent elsewhere.
 MAX_BYTES = 2**29
 MAX_REDIRECTS = 5
+#: What reading an error page or half a file raises.
+_DAMAGED = (ValueError, OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 
 
 class DownloadError(OSError):
@@ -94,8 +98,10 @@ def _converted(remote: Remote, content: bytes) -> bytes:
         return remote.convert(content)
     except DownloadError as error:
         raise DownloadError(f"{remote.url}: {error}") from error
-    except (ValueError, OSError, EOFError) as error:  # an error page, half a file
-        raise DownloadError(f"{remote.url}: what was downloaded {error}") from error
+    except _DAMAGED as error:
+        raise DownloadError(
+            f"{remote.url}: what was downloaded is not as expected: {error}"
+        ) from error
 
 
 def _fetch(url: str) -> bytes:
@@ -129,11 +135,24 @@ def _require_digest(digest: Any, expected: str) -> None:
         raise DownloadError(f"contents have the checksum {found}; expected {expected}")
 
 
+def _bounded(file: gzip.GzipFile | IO[bytes]) -> bytes:
+    """What a file in an archive holds."""
+    content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise DownloadError(f"unpacks to more than {MAX_BYTES:,} bytes")
+    return content
+
+
+def _gunzip(content: bytes) -> bytes:
+    with gzip.open(io.BytesIO(content)) as file:
+        return _bounded(file)
+
+
 def _gzip_of(expected: str) -> Callable[[bytes], bytes]:
     """Keep a gzip file whose contents have this SHA-256."""
 
     def convert(content: bytes) -> bytes:
-        _require_digest(hashlib.sha256(gunzip(content)), expected)
+        _require_digest(hashlib.sha256(_gunzip(content)), expected)
         return content
 
     return convert
@@ -143,8 +162,13 @@ def _flowers(expected: str) -> Callable[[bytes], bytes]:
     """From the published tgz to a plain tar of the images; SHA-256 over names and bytes."""
 
     def convert(content: bytes) -> bytes:
-        names = ((name.rpartition("/")[2], data) for name, data in tar_files(content))
-        images = {name: data for name, data in names if name.endswith(".jpg")}
+        with tarfile.open(fileobj=io.BytesIO(_gunzip(content))) as archive:
+            images = {
+                member.name.rpartition("/")[2]: file.read()
+                for member in archive
+                if member.isfile() and member.name.endswith(".jpg")
+                if (file := archive.extractfile(member)) is not None
+            }
         digest = hashlib.sha256()
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode="w") as archive:
@@ -168,8 +192,10 @@ def _digits_view(view: str, columns: int, expected: str) -> Callable[[bytes], by
     """
 
     def convert(content: bytes) -> bytes:
-        text = zip_file(content, f"mfeat-{view}").decode("ascii")
-        table = np.loadtxt(io.StringIO(text), ndmin=2)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            (name,) = (n for n in archive.namelist() if n.rpartition("/")[2] == f"mfeat-{view}")
+            with archive.open(name) as file:
+                table = np.loadtxt(io.BytesIO(_bounded(file)), ndmin=2)
         if table.shape != (2000, columns):
             raise DownloadError(f"mfeat-{view}: shape {table.shape}; expected (2000, {columns})")
         _require_digest(table_digest(table), expected)

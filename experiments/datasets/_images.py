@@ -146,7 +146,7 @@ def load_flowers17_images(
     except ImportError as error:
         raise MissingDependencyError(
             "load_flowers17_images needs Pillow to decode images; install it with "
-            "`pip install kernull[vision]` or `pip install pillow`"
+            "`pip install pillow`"
         ) from error
     # A separate generator: one in this function would postpone the checks above.
     wanted = frozenset(range(N_FLOWERS) if labels is None else labels)

@@ -30,7 +30,6 @@ _HOMES = {
     "stacks": ("KernelStack",),
     "tables": ("TableViews", "load_views", "read_table"),
     "views": ("join_views",),
-    "views.images": ("BackboneFeatures", "ImageViews", "load_embeddings"),
 }  # fmt: skip
 _PUBLIC = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -110,29 +110,6 @@ class ZeroProjectionWarning(UserWarning):
     """No kernel tells the training rows from the origin: every projection is zero."""
 
 
-class BadImageError(ValueError):
-    """Some images could not be read.
-
-    ``bad`` names them and says why; ``features`` has a row for every image, with NaN for these.
-    """
-
-    # Defaults, so that it can be pickled: exceptions are made anew from their message.
-    def __init__(
-        self, message: str, bad: dict[str, str] | None = None, features: object = None
-    ) -> None:
-        super().__init__(message)
-        self.bad = bad or {}
-        self.features = features
-
-
-class BadImageWarning(UserWarning):
-    """Some images could not be read; their rows are NaN."""
-
-
-class MissingWeightsError(FileNotFoundError):
-    """The weights of a network are not where they were looked for."""
-
-
 def need(module: str, otherwise: str) -> Any:
     """An optional dependency, or an error that says how to get it."""
     try:

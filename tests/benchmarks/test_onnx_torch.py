@@ -9,7 +9,7 @@ import pytest
 from benchmarks.mnist_gpu.onnx_file import read_onnx
 from kernull.errors import MissingCapabilityError
 from tests.needs import NO_TORCH
-from tests.views.images.conftest import write_network
+from tests.networks import write_network
 
 onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")

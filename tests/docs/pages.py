@@ -26,6 +26,7 @@ from pathlib import Path
 
 from tests.cli.story import run as run_kernull
 from tests.cli.story import same as same_words
+from tests.needs import is_met
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(python|console)( \w+)?\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
@@ -157,7 +158,7 @@ def rewritten(page: str, folder: Path) -> str:
     text = (ROOT / page).read_text(encoding="utf-8")
     reader, out, place = Reader(folder), [], 0
     for block in blocks(text):
-        new = reader.type(block, page)
+        new = reader.type(block, page) if not block.need or is_met(block.need) else block
         need = f" {block.need}" if block.need else ""
         out += [text[place : block.start], f"```{block.kind}{need}\n{new.code}```\n"]
         if block.kind == "python" and new.printed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,7 @@ import pytest
 from kernull.io.files import MAX_TASKS
 from kernull.persistence import format as files
 from kernull.persistence import values
-from kernull.safety import archives, graphs, pictures
-from kernull.views.images import preprocessing
+from kernull.tables import binary_files
 
 TEXT = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
 ROWS = {
@@ -29,15 +29,7 @@ STATED = {
     "depth of nested values": [values.MAX_DEPTH],
     "tasks in a model file": [MAX_TASKS],
     "names of objects and fields in a model file": [values.MAX_NAME],
-    "image file": [pictures.MAX_FILE_BYTES],
-    "image": [pictures.MAX_PIXELS, pictures.LARGE_PIXELS],
-    "input of a network": [preprocessing.MAX_SIDE],
-    "ONNX file": [graphs.MAX_FILE_BYTES, graphs.MAX_NODES, graphs.MAX_DEPTH],
-    "loops in an ONNX file": [graphs.MAX_TURNS],
-    "one array of a network for one image": [graphs.MAX_ARRAY_BYTES],
-    "memory of all networks of a process (CPU)": [graphs.MAX_MEMORY],
-    "time of a network": [graphs.MAX_SECONDS],
-    "what an archive or NPZ file unpacks to": [archives.MAX_UNPACKED, archives.MAX_RATIO],
+    "what an NPZ table unpacks to": [binary_files.MAX_NPZ, binary_files.MAX_NPZ_RATIO],
 }
 
 
@@ -47,13 +39,7 @@ def test_limits_are_stated_as_they_are(what):
     assert numbers[: len(STATED[what])] == STATED[what]
 
 
-def test_kinds_of_images_are_stated():
-    assert tuple(ROWS["kinds of images"].strip().split(", ")) == pictures.FORMATS
-
-
 def test_places_to_raise_a_limit_exist():
-    for name in re.findall(r"`kernull\.safety\.(\w+\.\w+)`", TEXT):
-        module, constant = name.split(".")
-        assert hasattr(
-            {"graphs": graphs, "archives": archives, "pictures": pictures}[module], constant
-        )
+    for name in re.findall(r"`(kernull\.[\w.]+\.[A-Z_]+)`", TEXT):
+        module, _, constant = name.rpartition(".")
+        assert hasattr(import_module(module), constant), name

@@ -103,11 +103,19 @@ def test_the_digits_that_we_have_are_those(tmp_path):
         np.testing.assert_array_equal(read[:, :-1], table)
 
 
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(_download, "MAX_BYTES", 1000)
+    packed = gzip.compress(bytes(10**6))
+    monkeypatch.setattr(_download, "REMOTE", {"a.gz": Remote("https://x", _download._gzip_of(""))})
+    with pytest.raises(DownloadError, match="unpacks to more than 1,000 bytes"):
+        download("a.gz", tmp_path, lambda url: packed)
+
+
 @pytest.mark.parametrize("page", [b"<html>Service unavailable</html>", b"", b"\x1f\x8b\x08cut"])
 def test_an_error_page_is_told_and_not_kept(tmp_path, page):
     """It ended in a BadGzipFile, and stayed in a cache that was asked first ever after."""
     for name in ("mnist/train-images-idx3-ubyte.gz", "mfeat/mfeat-fou.csv"):
-        with pytest.raises(DownloadError, match="what was downloaded is no"):
+        with pytest.raises(DownloadError, match=r"what was downloaded is not|checksum"):
             download(name, tmp_path, lambda url: page)
     with pytest.raises(DownloadError):
         download("flowers17/17flowers_images.tar", tmp_path, lambda url: page)

@@ -9,7 +9,6 @@ import pytest
 from experiments import _caltech, e5, e6, e7, e8, e9, load_experiment, reproduce
 from experiments import e8_flowers as flowers
 from experiments._cells import Cell
-from experiments._deep import base_settings
 from experiments._faces import subjects_of, videos_needed
 from experiments.datasets import (
     DatasetNotFound,
@@ -20,31 +19,11 @@ from experiments.datasets import (
 )
 from experiments.datasets._oulu import crop_face, parse_video, read_eyes
 from kernull import metrics
+from tests.networks import write_network
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 PIL = pytest.importorskip("PIL.Image")
-
-
-def write_network(folder, name, seed):
-    """A convolution, a rectifier and the mean: a network of four features."""
-    from onnx import TensorProto, helper, numpy_helper
-
-    kernel = np.random.default_rng(seed).standard_normal((4, 3, 3, 3)).astype(np.float32)
-    graph = helper.make_graph(
-        [
-            helper.make_node("Conv", ["x", "k"], ["m"]),
-            helper.make_node("Relu", ["m"], ["p"]),
-            helper.make_node("ReduceMean", ["p"], ["y"], axes=[2, 3], keepdims=0),
-        ],
-        name,
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 8, 8])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])],
-        [numpy_helper.from_array(kernel, "k")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, folder / f"{name}.onnx")
-    (folder / f"{name}.onnx.json").write_text(json.dumps({"size": 8}))
 
 
 @pytest.fixture
@@ -53,7 +32,7 @@ def home(tmp_path, monkeypatch):
     weights = tmp_path / "weights"
     weights.mkdir()
     for seed, name in enumerate(("first", "second")):
-        write_network(weights, name, seed)
+        write_network(weights, name, seed=seed, features=4)
     folder = tmp_path / "data"
     folder.mkdir()
     monkeypatch.setenv("KERNULL_DATA", str(folder))
@@ -214,7 +193,8 @@ def test_missing_networks_are_said_plainly(home, tmp_path, monkeypatch):
     with pytest.raises(DatasetNotFound, match="KERNULL_WEIGHTS"):
         load_experiment("E6").settings(True)
     monkeypatch.delenv("KERNULL_WEIGHTS")
-    assert len(base_settings(True)["networks"]) == 7  # the paper's
+    with pytest.raises(DatasetNotFound, match="KERNULL_WEIGHTS"):
+        load_experiment("E6").settings(True)
 
 
 # ------------------------------------------------------------------ whole experiments
@@ -360,11 +340,7 @@ def test_e9_from_files_to_page(home, tmp_path, monkeypatch):
 
 def test_e9_takes_the_papers_networks_whatever_weights_are_at_hand(home, monkeypatch):
     monkeypatch.delenv("KERNULL_NETWORKS", raising=False)
-    assert [n.partition(":")[2] for n in e9.settings(False)["networks"]] == [
-        "googlenet",
-        "resnet50",
-        "vgg16",
-    ]
+    assert e9.settings(False)["networks"] == ["googlenet", "resnet50", "vgg16"]
 
 
 class Person:

@@ -324,5 +324,5 @@ class TestFlowers17:
     def test_without_pillow(self, tmp_path, monkeypatch):
         self.write(tmp_path, [1])
         monkeypatch.setitem(sys.modules, "PIL", None)
-        with pytest.raises(MissingDependencyError, match=r"kernull\[vision\]"):
+        with pytest.raises(MissingDependencyError, match="pip install pillow"):
             load_flowers17_images(home=tmp_path)

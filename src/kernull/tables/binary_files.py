@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
@@ -11,11 +12,12 @@ import numpy as np
 
 from kernull._text import first_line
 from kernull.errors import TableError, need
-from kernull.safety import check_npz
 from kernull.tables.table import Source, Table, _check_names
 
 #: Uncompressed content of an Excel file that is read at most.
 MAX_EXCEL = 2 * 2**30
+#: Uncompressed content of an NPZ file that is read at most: bytes, or times its own size.
+MAX_NPZ, MAX_NPZ_RATIO = 2**30, 10
 
 
 def open_parquet(label: str, file: Any, chunk_rows: int) -> Source:
@@ -84,7 +86,7 @@ def _source(
 def open_npz(label: str, file: Any, chunk_rows: int) -> Source:
     """Open an NPZ file; an array of several columns becomes name_0, name_1, ..."""
     try:
-        check_npz(file)
+        _check_npz(file)
         with np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, KeyError) as error:
@@ -108,6 +110,27 @@ def open_npz(label: str, file: Any, chunk_rows: int) -> Source:
         for i in range(0, n, chunk_rows)
     )
     return _source(label, list(columns), pieces, n)
+
+
+def _check_npz(file: Any) -> None:
+    """Refuse an NPZ file that unpacks to too much, before anything is allocated."""
+    limit = max(MAX_NPZ, MAX_NPZ_RATIO * file.seek(0, 2))
+    with zipfile.ZipFile(file) as archive:
+        if sum(item.file_size for item in archive.infolist()) > limit:
+            raise ValueError(f"unpacks to more than {limit:,} bytes")
+        for item in archive.infolist():
+            with archive.open(item) as packed:
+                shape, dtype = _npy_header(packed)
+                if math.prod(shape) * dtype.itemsize != item.file_size - packed.tell():
+                    raise ValueError(f"{item.filename!r} announces another size than it has")
+    file.seek(0)
+
+
+def _npy_header(file: Any) -> tuple[tuple[int, ...], Any]:
+    version = np.lib.format.read_magic(file)
+    read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+    shape, _, dtype = read(file)
+    return shape, dtype
 
 
 def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None) -> Source:
