@@ -36,6 +36,8 @@ BESIDE = {
     "broken": ("broken views flagged", lambda v: -v),
     "unclean": ("AUC, training rows 10% unclean", lambda v: -v),
 }
+#: Width and height of README's picture for a phone, in inches.
+PHONE = (5.2, 7.5)
 
 
 def read(name: str, results: Path = RESULTS) -> list[dict[str, str]]:
@@ -139,16 +141,39 @@ def readme(text: str, results: Path = RESULTS) -> str:
     return f"{before}{BEGIN}\n{table(results)}\n{published_line(results)}{END}{after}"
 
 
+def draw_narrow(ax, what) -> None:
+    """Lay the demo's picture out on a page of size `PHONE`: one view below the other."""
+    from kernull.demo import picture as p
+
+    first, _, second = what.title.partition(": ")
+    ax.text(0.2, 0.35, f"{first}:", size=15.5, weight="bold", color=p.INK, va="center")
+    ax.text(0.2, 0.68, second, size=12.5, weight="bold", color=p.INK, va="center")
+    y = 1.12
+    for view, gauges in what.views.items():
+        odd = p.draw_view_name(ax, what, view, 0.2, y, 14)
+        ax.text(2.9, y, "evidence", size=10.5, color=p.QUIET, va="center", ha="right")
+        p.draw_bar(ax, what, view, 3.05, y, 1.45, odd, 11)
+        for c, gauge in enumerate(gauges):
+            p.draw_gauge(ax, gauge, 0.2 + 1.24 * c, y + 0.42, 1.06, 11)
+        y += 1.3
+        ax.plot([0.2, 5.0], [y - 0.28, y - 0.28], color=p.PALE, lw=0.8)
+    first, _, second = what.callout.partition("; ")
+    ax.text(0.2, y + 0.02, f"{first};", size=12, color=p.ODD, weight="bold", va="center")
+    ax.text(0.2, y + 0.29, second, size=12, color=p.ODD, weight="bold", va="center")
+    p.draw_key(ax, 0.2, y + 0.63, p.PALE, "all good parts", 10.5)
+    p.draw_key(ax, 2.15, y + 0.63, p.BAND, "parts like this one", 10.5)
+    p.draw_tick_key(ax, 0.2, y + 0.93, 10.5)
+
+
 def draw(folder: Path = ROOT / "docs" / "_static") -> None:
     """The picture of README, for a desk and for a phone."""
-    from benchmarks.phone_picture import SIZE, draw_narrow
     from kernull.demo import Findings
     from kernull.demo.picture import draw_part
 
     with tempfile.TemporaryDirectory() as place:
         found = Findings(Path(place))
         draw_part(found, folder / "part.png")
-        draw_part(found, folder / "part-phone.png", draw_narrow, SIZE)
+        draw_part(found, folder / "part-phone.png", draw_narrow, PHONE)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks.phone_picture import SIZE as NARROW
-from benchmarks.phone_picture import draw_narrow
+from benchmarks.readme import PHONE, draw_narrow
 from kernull.demo import Findings, in_range
 from kernull.demo.comparison import OURS, comparison_grid, entrants
 from kernull.demo.picture import draw_part, drawn, typical_finding
@@ -51,7 +50,7 @@ def test_the_picture_shows_a_value_that_is_ordinary_by_itself(found):
     assert total == pytest.approx(-found.why.scores[k])
 
 
-@pytest.mark.parametrize("layout", [(), (draw_narrow, NARROW)])
+@pytest.mark.parametrize("layout", [(), (draw_narrow, PHONE)])
 def test_the_picture_is_drawn(found, layout, tmp_path):
     image = pytest.importorskip("matplotlib.image", reason="matplotlib is not installed")
     pixels = image.imread(draw_part(found, tmp_path / "part.png", *layout))
