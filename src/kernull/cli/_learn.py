@@ -175,8 +175,8 @@ def _show(summary: dict[str, Any]) -> None:
     gap = summary["gap"]
     certificate = "" if gap is None else f" duality gap {gap:.1e},"
     console.print(
-        f"{summary['estimator']}: {summary['training_rows']:,} rows,{certificate} threshold "
-        f"{summary['threshold']:.4g} for {100 * summary['false_alarm_rate']:.3g}% false alarms."
+        f"{summary['estimator']}: {summary['training_rows']:,} rows,{certificate} "
+        f"{100 * summary['false_alarm_rate']:.3g}% false alarms."
     )
 
 

@@ -358,13 +358,15 @@ def smallest_ritz_value(
         K = np.asarray(K if rows is None else K[rows].take(rows, axis=1), dtype=float)
         q, count = np.random.default_rng(0).standard_normal(len(K)), min(steps, len(K))
         Q, KQ = np.zeros((count, len(K))), np.zeros((count, len(K)))
+        rounding = 0.0
         for k in range(count):
             norm = np.linalg.norm(q)
-            if not norm > 0:
+            if not norm > rounding:  # the Krylov space is invariant: what is left is rounding
                 Q, KQ = Q[:k], KQ[:k]
                 break
             Q[k] = q / norm
             KQ[k] = symmetric_product(K, Q[k])
+            rounding = 1e-12 * np.linalg.norm(KQ[k])
             q = KQ[k].copy()
             for _ in range(2):  # twice is enough
                 q -= Q[: k + 1].T @ (Q[: k + 1] @ q)
