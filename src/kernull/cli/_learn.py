@@ -167,7 +167,7 @@ def _show(summary: dict[str, Any]) -> None:
     grid.add_column("weight", justify="right")
     ranked = sorted(summary["weights"].items(), key=lambda item: -item[1])
     for name, weight in ranked[:20]:
-        grid.add_row(escape(name), f"{weight:.4f}")
+        grid.add_row(escape(name), f"{weight:.2f}")
     if len(ranked) > 20:
         grid.add_row(f"and {len(ranked) - 20} more", "")
     console = stdout()

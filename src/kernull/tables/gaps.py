@@ -194,9 +194,15 @@ def _patterns(observed: Mask) -> Iterator[tuple[Indices, Mask]]:
 
 
 def _normal_numbers(X: Array) -> Array:
-    """As if drawn from the normal distribution, by the bits of what each row has: (m, d)."""
+    """As if drawn from the normal distribution, by the bits of what each row has: (m, d).
+
+    Bits of single precision: coordinates of categories come from a singular value decomposition,
+    whose last bits differ between machines.
+    """
     odd = (2 * np.arange(X.shape[1], dtype=np.uint64) + 1) * np.uint64(0x9E3779B97F4A7C15)
-    bits = np.where(np.isfinite(X), X + 0.0, 0.0).view(np.uint64)
+    with np.errstate(over="ignore"):
+        single = np.where(np.isfinite(X), X + 0.0, 0.0).astype(np.float32)
+    bits = single.view(np.uint32).astype(np.uint64)
     row = _mixed(_mixed(bits) * odd).sum(axis=1, dtype=np.uint64)
     chance = (_mixed(row[:, None] ^ odd) >> np.uint64(11)) * 2.0**-53
     return np.asarray(ndtri(np.clip(chance, 1e-4, 1.0 - 1e-4)))
