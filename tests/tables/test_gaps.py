@@ -60,7 +60,7 @@ def test_what_is_filled_in_scatters_as_what_is_measured_does():
     levels = [0.01, 0.1, 0.5, 0.9, 0.99]
     # A normal copula misses the 99% quantile of a sum of two kinds by 0.18, whatever is drawn.
     np.testing.assert_allclose(np.quantile(found, levels), np.quantile(want, levels), atol=0.2)
-    assert abs(np.corrcoef(found, x)[0, 1]) < 0.06
+    assert abs(np.corrcoef(found, x)[0, 1]) < 0.1
     # A row that comes again, alone or among others, is filled in as before.
     np.testing.assert_array_equal(
         filler.fill(row[7:9], scatter=True)[:, 1] - want[7:9],
