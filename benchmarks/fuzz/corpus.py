@@ -171,6 +171,7 @@ MODELS: dict[str, Maker] = {
     "a type of numbers that is none": _parameter("dtype", 1e-308),
     "a limit of memory that is none": _parameter("memory_limit", "much"),
     "version 0": lambda originals: re.sub(rb'(kernull-format":")\d', rb"\g<1>0", originals[0]),
+    "version 1": lambda originals: re.sub(rb'(kernull-format":")\d', rb"\g<1>1", originals[0]),
     "a complex array": lambda _: _complex(),
 }
 
@@ -182,12 +183,12 @@ def _empty_rows() -> bytes:
 
 
 def _history(values: dict[str, Any]) -> bytes:
-    """Format 1 made a list of it before anything looked at its shape."""
+    """Rows of text without columns: a reader that made a list of them would take the memory."""
     from benchmarks.fuzz.models import pack
 
     node = {"$": "node", "name": "history", "fields": {"values": values}}
     model = {"$": "node", "name": "MultiKernelFisherNull", "fields": {"history_": node}}
-    return pack(json.dumps({"$": "dict", "items": [["model", model]]}), [])
+    return pack(json.dumps({"$": "dict", "items": [["estimator", model]]}), [])
 
 
 def _complex() -> bytes:

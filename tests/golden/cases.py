@@ -265,11 +265,6 @@ def _others() -> dict[str, Any]:
     return out
 
 
-#: Models whose files of format 1, written by version 0.1, are kept beside this module.
-FILES = ("plain", "split", "weights-zero", "reference", "nystroem", "given-scale", "folds")
-FILES += ("grown-given", "grown", "joint", "joint-given", "gp-density", "kpca", "svdd", "search")
-
-
 def measured(model: Any, rows: Any, options: dict[str, Any]) -> dict[str, Any]:
     """What a user can ask of a model, as arrays."""
     out = {
@@ -298,16 +293,3 @@ def measured(model: Any, rows: Any, options: dict[str, Any]) -> dict[str, Any]:
             out["without_first"] = model.score_samples(rows, missing_views=first)
             out["p_without_first"] = model.p_values(rows, missing_views=[first])
     return out
-
-
-def questions(name: str) -> tuple[Any, dict[str, Any]]:
-    """Rows to score and options, for a model that is loaded rather than fitted."""
-    if name == "grown-given":
-        return kernels_of(NEW, np.concatenate([TRAIN, MORE])), {}
-    asked = {"groups": np.array((["a", "b", "c"] * 8)[: len(NEW)])}
-    if name.startswith("joint"):
-        if "given" not in name:
-            return NEW, asked
-        rows = np.concatenate([TRAIN[:25], X_ALL[LABEL == 1][20:50], X_ALL[LABEL == 2][10:30]])
-        return kernels_of(NEW, rows), asked
-    return (kernels_of(NEW, TRAIN) if name.startswith("given") else NEW), {}

@@ -1,4 +1,4 @@
-"""Scores, thresholds and files of version 0.1 still hold."""
+"""Scores and thresholds of version 0.1 still hold."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import kernull
 from tests.golden import api, cases
 
 HERE = Path(__file__).parent
 RECORD = np.load(HERE / "record.npz")
-#: What version 0.2 changed on purpose, and files of version 0.1 keep: rows are left out of their
+#: What version 0.2 changed on purpose: rows are left out of their
 #: own scaling, so that thresholds, p-values and what is usual differ; and weights of rows are
 #: trust, so that everything of weighted models does; and a budget keeps a uniform sample of rows.
 CHANGED_RECORD = np.load(HERE / "record-0.2.npz")
@@ -22,10 +21,10 @@ CHANGED_RECORD = np.load(HERE / "record-0.2.npz")
 TOLERANCE = 1e-9
 
 
-def compare(name, model, rows, options, changed=()):
+def compare(name, model, rows, options):
     found = cases.measured(model, rows, options)
     expected = {
-        key: (CHANGED_RECORD if key in changed else RECORD)[key]
+        key: (CHANGED_RECORD if key in CHANGED_RECORD.files else RECORD)[key]
         for key in RECORD.files
         if key.startswith(f"{name}/")
     }
@@ -45,7 +44,7 @@ def compare(name, model, rows, options, changed=()):
 @pytest.mark.filterwarnings("ignore")
 def test_models_do_what_they_did(part):
     for name, case in getattr(cases, part)().items():
-        compare(name, *case, CHANGED_RECORD.files)
+        compare(name, *case)
 
 
 def test_only_what_was_meant_to_change_is_recorded_anew():
@@ -58,14 +57,6 @@ def test_only_what_was_meant_to_change_is_recorded_anew():
         # without a view, the distance to where normal rows then lie depends on what is usual
         known = what in decided | usual or (name, what) == ("distance", "without_first")
         assert weighted or other_rows or known, key
-
-
-@pytest.mark.parametrize("name", cases.FILES)
-@pytest.mark.filterwarnings("ignore")
-def test_files_of_format_1_keep_their_flags(name):
-    model = kernull.load(HERE / "format1" / f"{name}.kernull")
-    rows, options = cases.questions(name)
-    compare(name, model, rows, options)
 
 
 #: What is not as in version 0.1, on purpose; CHANGELOG.md has the same table.

@@ -221,6 +221,13 @@ def test_newer_formats_say_why_not(tmp_path):
         load(path)
 
 
+def test_format_1_says_who_wrote_it_and_what_to_do(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(fuzz_files.pack("{}", [], version="1"))
+    with pytest.raises(ModelFileError, match=r"kernull 0\.1 .*fit the model again"):
+        load(path)
+
+
 def test_size_limit(tmp_path):
     path = tmp_path / "model"
     with path.open("wb") as file:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import platform
-import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +24,6 @@ from kernull._version import __version__
 from kernull._whole import atomic_write
 from kernull.errors import ModelFileError
 from kernull.estimators.inputs import read_dtype
-from kernull.io.format1 import read_format_1
 from kernull.io.schema import Count, Section, Text, pack, unpack
 from kernull.io.sections import RULES, SCHEMA, whole
 from kernull.models import KernelModel, TableKernels
@@ -108,8 +105,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
 
     Nothing in the file is executed, whoever wrote it: what it holds is numbers, text and names that
     kernull knows. That its parts are of the right form and fit together is checked, and that the
-    model scores a row; that it is a *good* model is not. Files of version 0.1 (format 1) are read
-    too, with a warning that says so: their flags are what they were.
+    model scores a row; that it is a *good* model is not.
 
     Parameters
     ----------
@@ -127,11 +123,11 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is damaged, not a model, from a newer format, or does not make sense.
+        If the file is damaged, not a model, of another format, or does not make sense.
     """
     tree = read_tree(path, max_bytes)
     try:
-        model, is_old = _read(tree)
+        model = _unpack_estimator(tree.get("estimator") if isinstance(tree, dict) else None)
         _try_estimator(model, _numbers(tree))
         model = _pipeline_of(model, path)
     except MemoryError:  # of the machine, not of the file
@@ -141,26 +137,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
         raise ModelFileError(
             f"{os.fspath(path)!r} is not a model that kernull {__version__} can use: {said}"
         ) from error
-    if is_old:
-        warnings.warn(
-            f"{os.fspath(path)!r} was written by kernull 0.1 (format 1). Its scores and flags are "
-            "what they were; save the model again to keep it in the present format.",
-            UserWarning,
-            stacklevel=2,
-        )
     return model
-
-
-def _read(tree: Any) -> tuple[Any, bool]:
-    """The estimator of a file, and whether it is of format 1."""
-    if isinstance(tree, dict) and isinstance(tree.get("estimator"), Node):
-        return _unpack_estimator(tree["estimator"]), False
-    node = tree.get("model") if isinstance(tree, dict) else None
-    if not isinstance(node, Node) or node.name not in ESTIMATORS:
-        raise ModelFileError("it does not hold an estimator")
-    # Through the schema of today, which looks at everything: before that, nothing is computed.
-    old = _pack_estimator(read_format_1(node, ESTIMATORS), lambda model: pack(model, SCHEMA))
-    return _unpack_estimator(old), True
 
 
 def _about(model: Any) -> dict[str, Any]:
@@ -224,7 +201,7 @@ def _pack_model(model: KernelModel) -> Any:
     return pack(model, SCHEMA)
 
 
-def _pack_estimator(model: Any, pack_model: Callable[[KernelModel], Any] = _pack_model) -> Node:
+def _pack_estimator(model: Any) -> Node:
     content: dict[str, Any] = {"parameters": model.get_params(deep=False)}
     if hasattr(model, "n_features_in_"):
         content["n_features"] = int(model.n_features_in_)
@@ -232,14 +209,14 @@ def _pack_estimator(model: Any, pack_model: Callable[[KernelModel], Any] = _pack
         content["feature_names"] = tuple(str(name) for name in model.feature_names_in_)
     if isinstance(model, MultiKernelFisherNullCV):
         found = {name: getattr(model, name) for name in SEARCHED}
-        content |= {"found": found, "best": _pack_estimator(model.best_estimator_, pack_model)}
+        content |= {"found": found, "best": _pack_estimator(model.best_estimator_)}
     elif isinstance(joint := model.model_, JointModel):
-        tasks = [[name, pack_model(task)] for name, task in joint.tasks.items()]
+        tasks = [[name, _pack_model(task)] for name, task in joint.tasks.items()]
         views = {} if joint.views is None else {"views": dict(joint.views)}
         certificate = pack(joint.certificate, SCHEMA)
         content["model"] = Node("joint", {"tasks": tasks, "certificate": certificate, **views})
     else:
-        content["model"] = pack_model(model.model_)
+        content["model"] = _pack_model(model.model_)
     return Node(type(model).__name__, content)
 
 
@@ -355,7 +332,7 @@ def _numbers(value: Any) -> int:
 def _try_estimator(model: Any, numbers: int) -> None:
     """Score one row of zeros: a model whose pieces do not fit together fails here, not later.
 
-    What explanations need is computed where the file does not hold it: old ones, and forged ones.
+    What explanations need is computed where the file does not hold it.
     """
     model = getattr(model, "best_estimator_", model)
     joint = isinstance(model.model_, JointModel)

@@ -27,7 +27,7 @@ from kernull._whole import write_whole
 from kernull.errors import ModelFileError
 from kernull.persistence.values import DTYPES, MAX_VALUES, Decoder, check_size, encode, entries
 
-#: Version of the format that is written. Every version up to this one can be read.
+#: Version of the format that is written, and the one that is read.
 FORMAT_VERSION = 2
 #: Files above this size are not read unless asked for.
 MAX_BYTES = 4 * 2**30
@@ -151,8 +151,13 @@ def _check_version(version: str) -> None:
         raise ModelFileError("its header has no format version")
     if int(version) > FORMAT_VERSION:
         raise ModelFileError(
-            f"it has format version {version}, and this kernull reads versions 1 to "
-            f"{FORMAT_VERSION}; it was written by a newer kernull, so install that"
+            f"it has format version {version}, and this kernull reads version {FORMAT_VERSION}; "
+            "it was written by a newer kernull, so install that"
+        )
+    if int(version) == 1:
+        raise ModelFileError(
+            "it was written by kernull 0.1 (format version 1), which is no longer read; fit the "
+            "model again and save it, or load the file with kernull 0.1"
         )
     if int(version) < 1:
         raise ModelFileError(f"it has format version {version}, which never was one")
