@@ -28,8 +28,6 @@ def fitted(name):
         return AveragedOneClassSVM().fit(ROWS)
     if name == "grown":
         return kernull.MultiKernelFisherNull().partial_fit(ROWS[:40]).partial_fit(ROWS[40:])
-    if name == "streamed":
-        return kernull.fit_stream(kernull.MultiKernelFisherNull(landmarks=10), ROWS)
     if name == "JointMultiKernelFisherNull":
         groups = np.repeat(["a", "b"], 30)
         return kernull.JointMultiKernelFisherNull().fit(ROWS, groups=groups)
@@ -52,7 +50,6 @@ def fitted(name):
         "TableDetector",
         "AveragedOneClassSVM",
         "grown",
-        "streamed",
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")

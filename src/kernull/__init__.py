@@ -18,7 +18,6 @@ _HOMES = {
         "MultiKernelFisherNull", "MultiKernelOneClassSVM", "MultiKernelSVDD",
     ),
     "estimators.parameters": ("PAPER",),
-    "estimators.streaming": ("fit_stream",),
     "inspection": (
         "BoundaryDisplay", "ContributionsDisplay", "ConvergenceDisplay", "Explanation",
         "ScoresDisplay", "WeightsDisplay", "explain_columns",

@@ -144,8 +144,6 @@ def test_every_way_to_fit_takes_auto(tmp_path):
     assert loaded.scaling_ == model.scaling_
     tiled = MultiKernelFisherNull(views=VIEWS, storage="tiled", **AUTO).fit(WINES)
     np.testing.assert_allclose(tiled.score_samples(X), model.score_samples(X), rtol=1e-3)
-    stream = kernull.fit_stream(MultiKernelFisherNull(views=VIEWS, **AUTO), WINES)
-    np.testing.assert_allclose(stream.weights_, model.weights_, atol=1e-3)
     grown = MultiKernelFisherNull(views=VIEWS, **AUTO).partial_fit(WINES).partial_fit(OTHERS[:2])
     assert len(grown.coef_) == len(WINES) + 2
     given = MultiKernelFisherNull("precomputed", **AUTO).fit(model.bank_.stack().kernels)

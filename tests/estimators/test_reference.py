@@ -222,8 +222,6 @@ def test_what_cannot_be_had_is_refused_by_name():
     search = MultiKernelFisherNullCV(views=VIEWS, model_params={"reference": "permuted"})
     with pytest.raises(MissingCapabilityError, match="reference: the shared path"):
         search.fit(TRAIN)
-    with pytest.raises(MissingCapabilityError, match="reference: got 'permuted'; fit_stream"):
-        kernull.fit_stream(model(reference="permuted"), TRAIN)
     with pytest.raises(ValueError, match="reference: got 'uniform'"):
         model(reference="uniform").fit(TRAIN)
     with pytest.raises(ValueError, match="reference: got 2 columns; expected 13"):

@@ -171,8 +171,6 @@ def _fishers() -> dict[str, Any]:
     out = {name: (fisher(**changes).fit(TRAIN), NEW, {}) for name, changes in FISHERS.items()}
     for name, (changes, weight) in WEIGHTED.items():
         out[name] = (fisher(**changes).fit(TRAIN, sample_weight=weight), NEW, {})
-    streamed = fisher(storage="nystroem", widths=(0.5, 1.0))
-    out["streamed"] = (kernull.fit_stream(streamed, TRAIN), NEW, {})
     search = kernull.MultiKernelFisherNullCV(
         views=VIEWS, ps=[4 / 3, 2.0], deltas=[1e-2, 1e-1], widths=[0.25, 0.5], cv=3,
         scoring="auc", scaling="standard", normalize="none", decision="sum", tol=1e-4,

@@ -285,24 +285,6 @@ def parse_memory_limit(limit: Any) -> int:
     )
 
 
-def check_stream_memory(J: int, landmarks: int, limit: int) -> None:
-    """Refuse the Gram matrix of a streaming fit that does not fit, before it is allocated.
-
-    With f = 1 + J l: the sum, a block's share of it and its eigenvectors, and J reduced kernels of
-    f x f at most.
-    """
-    size = 1 + J * landmarks
-    need = (3.0 + J) * size * size * 8
-    if need > limit:
-        most = int((math.sqrt(limit / (8.0 * (3.0 + J))) - 1) / J)
-        raise MemoryLimitError(
-            f"landmarks: the features of {J} kernels and {landmarks} landmarks need "
-            f"{format_bytes(need)}, the memory limit is {format_bytes(limit)}. "
-            + (f"Use at most {most} landmarks, " if most >= 1 else "Use ")
-            + "fewer kernels, or raise memory_limit."
-        )
-
-
 def format_bytes(count: float) -> str:
     """Bytes for people: 12.8 GB."""
     for unit in ("B", "kB", "MB", "GB"):
