@@ -85,7 +85,7 @@ bench: setup  ## ratios against peers and floors
 	$(BIN)/python -m benchmarks.fits
 	$(BIN)/python -m benchmarks.methods
 
-bench-joint: setup  ## enrolment, growing models and joint weights (needs KERNULL_DATA)
+bench-joint: setup  ## enrolment and joint weights (needs KERNULL_DATA)
 	$(BIN)/python -m benchmarks.joint
 
 bench-scale: setup  ## tiles, memory and a Dask cluster on this machine

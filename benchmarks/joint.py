@@ -1,7 +1,7 @@
-"""Joint learning, enrolment and growing models: ratios and accuracies in one run.
+"""Joint learning and enrolment: ratios and accuracies in one run.
 
     python -m benchmarks.joint            # everything (some minutes)
-    python -m benchmarks.joint speed      # the two ratios only
+    python -m benchmarks.joint speed      # the ratio only
     python -m benchmarks.joint accuracy   # Multiple Features only (needs its files, see data_home)
 
 Times are seconds by the clock, the best of several alternating runs. Processor seconds would count
@@ -71,27 +71,6 @@ def speed():
             f"{best['learn']:.2f} s   ratio {best['enroll'] / best['learn']:.2f} (goal: <= 0.5)"
             f"   learn all tasks again {again:.2f} s"
         )
-
-    print(f"\nAdding 10 rows to {ROWS}")
-    more = X[ROWS : ROWS + 10]
-    grown = MultiKernelFisherNull(views=views, **PLAIN).partial_fit(new)
-
-    def add():
-        if len(grown.coef_) > ROWS:
-            grown.forget(np.arange(ROWS, len(grown.coef_)))
-        return lambda: grown.partial_fit(more)
-
-    both = np.vstack([new, more])
-    best = best_of(
-        5, add=add, refit=lambda: lambda: MultiKernelFisherNull(views=views, **PLAIN).fit(both)
-    )
-    fitted = MultiKernelFisherNull(views=views, **PLAIN).fit(new)
-    first = best_of(1, first=lambda: lambda: fitted.partial_fit(more))["first"]
-    print(
-        f"  partial_fit {best['add'] * 1e3:.0f} ms   refit {best['refit']:.2f} s   "
-        f"ratio {best['refit'] / best['add']:.0f} (goal: at least 10)"
-    )
-    print(f"  the first partial_fit after a fit builds the inverse: {first:.2f} s")
 
 
 def enrolment_of_a_digit():

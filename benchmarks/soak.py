@@ -1,12 +1,12 @@
-"""A model that grows and scores for ten minutes while its process is killed at random.
+"""A joint model whose tasks come and go for ten minutes while its process is killed at random.
 
     python -m benchmarks.soak                 # ten minutes
     python -m benchmarks.soak --minutes 1
 
-A child learns batch after batch by `partial_fit` (as many rows go), scores, and saves. The
-parent kills it (SIGKILL) every few seconds and starts it again; the last life is a fifth of the
-time. The file must always load and be the model of the last step or the one before; in the end it
-must score as a run that nobody killed; and the memory of a process must not grow with its steps.
+A child enrols a task at every step (and forgets the oldest), scores, and saves. The parent kills
+it (SIGKILL) every few seconds and starts it again; the last life is a fifth of the time. The file
+must always load and be the model of the last step or the one before; in the end it must score as a
+run that nobody killed; and the memory of a process must not grow with its steps.
 """
 
 from __future__ import annotations
@@ -31,28 +31,32 @@ import numpy as np
 import kernull
 
 ROOT = Path(__file__).parents[1]
-ROWS, COLUMNS, BATCH = 150, 6, 5
+ROWS, COLUMNS, TASKS = 30, 6, 5
 #: Megabytes that a process may grow between its 40th and its last step.
 GROWTH = 16.0
 
 
-def batch(step: int) -> Any:
-    """The rows of a step, the same in every run."""
-    return np.random.default_rng([7, step]).normal(size=(BATCH, COLUMNS))
+def rows_of(step: int) -> Any:
+    """The rows of the task of a step, the same in every run."""
+    return np.random.default_rng([7, step]).normal(size=(ROWS, COLUMNS))
 
 
 def first_model() -> Any:
-    """A model of the rows that are there at the beginning."""
+    """A model of the tasks that are there at the beginning: those of the last steps before 1."""
     views = {"a": [0, 1, 2], "b": [3, 4, 5]}
-    model = kernull.MultiKernelFisherNull(
-        views=views, scaling="standard", calibration="loo", max_samples=ROWS
-    )
-    return model.fit(np.random.default_rng(7).normal(size=(ROWS, COLUMNS)))
+    model = kernull.JointMultiKernelFisherNull(views=views, scaling="standard")
+    rows = np.random.default_rng(7).normal(size=(TASKS * ROWS, COLUMNS))
+    return model.fit(rows, groups=np.repeat(np.arange(1 - TASKS, 1), ROWS))
+
+
+def step_forward(model: Any, step: int) -> None:
+    """The task of this step comes, and the oldest one goes."""
+    model.enroll(rows_of(step), step).forget(step - TASKS)
 
 
 def step_of(model: Any) -> int:
-    """The last step whose rows a model has seen; 0 where it was only fitted."""
-    return (getattr(model, "n_samples_seen_", ROWS) - ROWS) // BATCH
+    """The last step whose task a model has; 0 where it was only fitted."""
+    return max(model.tasks_)
 
 
 def memory() -> float:
@@ -76,8 +80,8 @@ def child(folder: Path, last: int) -> None:
             raise AssertionError(f"the model is of step {step}, the note of {noted}")
     rows = np.random.default_rng(8).normal(size=(20, COLUMNS))
     for number in range(step + 1, last + 1):
-        model.partial_fit(batch(number))
-        if not np.isfinite(model.score_samples(rows)).all():
+        step_forward(model, number)
+        if not np.isfinite(model.score_samples(rows, groups=number)).all():
             raise AssertionError("scores that are no numbers")
         kernull.save(model, path)
         part = folder / "step.part"
@@ -144,10 +148,15 @@ def life(folder: Path, seconds: float) -> tuple[list[str], int]:
 def compare(model: Any, steps: int) -> list[str]:
     """What differs from a run in one process."""
     plain = first_model()
-    for number in range(1, steps + 1):
-        plain.partial_fit(batch(number))
+    for number in range(max(1, steps - TASKS + 1), steps + 1):  # those before are gone again
+        plain.enroll(rows_of(number), number)
     rows = np.random.default_rng(9).normal(size=(50, COLUMNS))
-    difference = np.abs(model.score_samples(rows) - plain.score_samples(rows)).max()
+    difference = max(
+        np.abs(
+            model.score_samples(rows, groups=name) - plain.score_samples(rows, groups=name)
+        ).max()
+        for name in model.tasks_
+    )
     return [] if difference < 1e-6 else [f"scores differ by {difference:.2g} after {steps} steps"]
 
 

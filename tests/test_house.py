@@ -26,8 +26,6 @@ def fitted(name):
         return TableDetector("LocalOutlierFactor").fit(ROWS)
     if name == "AveragedOneClassSVM":
         return AveragedOneClassSVM().fit(ROWS)
-    if name == "grown":
-        return kernull.MultiKernelFisherNull().partial_fit(ROWS[:40]).partial_fit(ROWS[40:])
     if name == "JointMultiKernelFisherNull":
         groups = np.repeat(["a", "b"], 30)
         return kernull.JointMultiKernelFisherNull().fit(ROWS, groups=groups)
@@ -49,7 +47,6 @@ def fitted(name):
         "MultiKernelOneClassSVM",
         "TableDetector",
         "AveragedOneClassSVM",
-        "grown",
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -272,18 +272,6 @@ def test_bad_missing_views_say_so(missing, message):
         model.score_samples(X, missing_views=missing)
 
 
-def test_grown_models_are_explained_by_their_new_rows():
-    half, rest = TARGETS[:40], TARGETS[40:]
-    grown = plain_fisher(views=VIEWS).fit(half).partial_fit(rest)
-    why = grown.explain(X)
-    order = np.sort(grown.calibration_contributions_.sum(axis=1))
-    np.testing.assert_allclose(order, grown.calibration_.scores, atol=1e-8)
-    np.testing.assert_allclose(why.contributions.sum(axis=1), grown.score_samples(X), atol=1e-12)
-    flagged = grown.predict(X, missing_views="look") == -1
-    p = grown.p_values(X, missing_views="look")
-    np.testing.assert_array_equal(flagged, p <= grown.false_alarm_rate_)
-
-
 def test_scores_that_are_no_sum_say_so():
     model = FisherNull(views=VIEWS, scaling="standard").fit(TARGETS)
     assert not hasattr(model, "explain")

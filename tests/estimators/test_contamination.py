@@ -143,7 +143,3 @@ def test_what_takes_rows_to_be_normal_refuses():
     X, _ = unclean()
     with pytest.raises(MissingCapabilityError, match="calibration='auto' or 'loo'"):
         MultiKernelFisherNull(contamination=0.1, calibration="split").fit(X)
-    with pytest.raises(MissingCapabilityError, match="partial_fit"):
-        MultiKernelFisherNull(contamination=0.1).partial_fit(X)
-    with pytest.raises(MissingCapabilityError, match="forget"):
-        MultiKernelFisherNull(contamination=0.1).fit(X).forget([0])

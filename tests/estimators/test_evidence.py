@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import kernull
 from kernull import KernelStack, MultiKernelFisherNull
-from kernull.errors import CalibrationWarning, MissingCapabilityError
+from kernull.errors import MissingCapabilityError
 from kernull.views import ViewScaler
 
 # Tables here are small, and some views empty, on purpose.
@@ -210,17 +210,6 @@ def test_given_kernels_are_judged_by_projection_and_distance():
     )
 
 
-def test_growing_learns_the_evidence_again():
-    grown = model(calibration="loo").fit(TRAIN[:40]).partial_fit(TRAIN[40:])
-    assert len(grown.coef_) == 50
-    both = grown.score_samples(NEW)
-    back = grown.forget(np.arange(40, 50)).partial_fit(TRAIN[40:])
-    np.testing.assert_allclose(back.score_samples(NEW), both, rtol=1e-6)
-    square = np.exp(-((TRAIN[:, None, :2] - TRAIN[None, :, :2]) ** 2).sum(axis=-1))[None]
-    with pytest.raises(MissingCapabilityError, match="decision='sum'"):
-        MultiKernelFisherNull("precomputed", **EVIDENCE).partial_fit(square)
-
-
 def test_split_and_landmarks():
     fitted = model(calibration="split").fit(TRAIN)
     assert len(fitted.calibration_.scores) == round(0.25 * 50)
@@ -275,21 +264,3 @@ def test_a_far_row_is_not_normal_to_a_given_kernel_without_bounds(far, rng):
     model = MultiKernelFisherNull("precomputed").fit((X @ X.T)[None])
     new = far * (rng.normal(size=(20, 3)) + 3.0)
     assert (model.predict((new @ X.T)[None]) == -1).all()
-
-
-def test_growing_warns_where_columns_are_many(rng):
-    X = rng.exponential(size=(40, 100))
-    model = MultiKernelFisherNull().fit(X)
-    with pytest.warns(CalibrationWarning, match="whitened"):
-        model.forget([0])
-
-
-@pytest.mark.parametrize(("columns", "kept", "warned"), [(64, 30, 1), (20, 60, 1), (8, 60, 0)])
-def test_a_budget_of_few_rows_for_their_columns_is_warned_of(rng, columns, kept, warned):
-    """A third, or a tenth, of normal rows is flagged where the first rows set the scaling."""
-    X = rng.normal(size=(120, columns)) @ rng.normal(size=(columns, columns))
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", CalibrationWarning)
-        MultiKernelFisherNull(max_samples=kept).partial_fit(X)
-    assert [f"whitened by the {kept} rows kept" in str(w.message) for w in said] == [True] * warned
-    assert all("Keep more rows (max_samples)" in str(w.message) for w in said)

@@ -288,3 +288,12 @@ def test_linear_kernels_of_centred_columns_learn_nothing_and_say_so(wine):
         warnings.simplefilter("error")
         plain_fisher("linear", VIEWS, scaling="none").fit(wine[0])
         plain_fisher("polynomial", VIEWS).fit(wine[0])
+
+
+def test_groups_of_kernels_that_do_not_fit_are_refused(wine):
+    with pytest.raises(ValueError, match="r is None"):
+        plain_fisher(views=VIEWS, kernel_groups=[0, 0, 1]).fit(wine[0])
+    with pytest.raises(ValueError, match="kernel_groups: got"):
+        plain_fisher(views=VIEWS, r=1, kernel_groups=[0, 0]).fit(wine[0])
+    with pytest.raises(ValueError, match="r: got 0"):
+        plain_fisher(views=VIEWS, r=0).fit(wine[0])

@@ -176,18 +176,6 @@ def test_given_kernels_are_normalised_alike_at_fit_and_scoring():
     np.testing.assert_allclose(scaled.score_samples(cross), table.score_samples(NEW), rtol=1e-9)
 
 
-def test_models_grow_under_normalisation():
-    grown = model(normalize="offdiagonal").partial_fit(TRAIN).partial_fit(WINES[40:45])
-    K = np.tensordot(grown.weights_ * grown.scale_, grown.bank_.stack().kernels, axes=1)
-    a = np.linalg.solve(K + grown.ridge_ * np.eye(45), np.ones(45))
-    np.testing.assert_allclose(grown.coef_, a, rtol=1e-7, atol=1e-9 * np.abs(a).max())
-    # Kernels that were given grow to the same.
-    K = grown.bank_.stack().kernels
-    given = plain_fisher("precomputed", normalize="offdiagonal")
-    given.partial_fit(K[:, :40, :40]).partial_fit(K[:, 40:])
-    np.testing.assert_allclose(given.coef_, grown.coef_, rtol=1e-6)
-
-
 def test_the_draw_of_reference_rows_follows_the_seed():
     one, two = (model(reference="permuted").fit(TRAIN) for _ in range(2))
     other = model(reference="permuted", random_state=1).fit(TRAIN)
@@ -215,10 +203,6 @@ def test_a_constant_kernel_is_no_longer_free():
 def test_what_cannot_be_had_is_refused_by_name():
     with pytest.raises(MissingCapabilityError, match="reference: precomputed kernels"):
         plain_fisher("precomputed", reference="permuted").fit(np.eye(4)[None])
-    with pytest.raises(MissingCapabilityError, match="reference: partial_fit"):
-        model(reference="permuted").partial_fit(TRAIN)
-    with pytest.raises(MissingCapabilityError, match="reference: forget"):
-        model(reference="permuted").fit(TRAIN).forget([0])
     search = MultiKernelFisherNullCV(views=VIEWS, model_params={"reference": "permuted"})
     with pytest.raises(MissingCapabilityError, match="reference: the shared path"):
         search.fit(TRAIN)

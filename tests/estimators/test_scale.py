@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernull.errors import MissingCapabilityError
 from tests.plain import plain_fisher
 
 VIEWS = {"a": slice(0, 3), "b": slice(3, 6)}
@@ -65,8 +64,6 @@ def test_nystroem_with_all_rows_is_exact_and_with_some_is_near(data, dense):
     off = near.score_samples(new) - dense.score_samples(new)
     assert np.abs(off).max() < 0.05
     np.testing.assert_allclose(near.contributions(new).sum(axis=1), near.score_samples(new))
-    with pytest.raises(MissingCapabilityError, match="nystroem"):
-        near.partial_fit(new)
 
 
 def test_float32_and_float64_agree(data, dense):

@@ -115,7 +115,7 @@ def test_one_view_alone_decides_by_its_weights(rng):
     np.testing.assert_array_equal(rule.relative_weights(), rule.weights / rule.weights.max())
 
 
-def test_structure_is_the_same_every_time_and_survives_files_and_growth(rng, tmp_path):
+def test_structure_is_the_same_every_time_and_survives_files(rng, tmp_path):
     X = np.hstack([line(rng, 90), rng.normal(size=(90, 3))])
     views = {"a": [0, 1, 2, 3], "b": [4, 5, 6]}
     model, again = fitted(X, views), fitted(X, views)
@@ -124,8 +124,6 @@ def test_structure_is_the_same_every_time_and_survives_files_and_growth(rng, tmp
     loaded = kernull.load(tmp_path / "m.kernull")
     np.testing.assert_array_equal(loaded.score_samples(X), model.score_samples(X))
     np.testing.assert_array_equal(loaded.model_.rule.structure, model.model_.rule.structure)
-    model.partial_fit(X[:5] + 0.01)
-    np.testing.assert_array_equal(model.model_.rule.structure, again.model_.rule.structure)
 
 
 def test_units_and_the_order_of_views_do_not_matter(rng):

@@ -18,7 +18,6 @@ from kernull import KernelStack
 X_ALL, LABEL = load_wine(return_X_y=True)
 TRAIN = X_ALL[LABEL == 0][:40]
 NEW = np.concatenate([X_ALL[LABEL == 0][40:50], X_ALL[LABEL == 1][:6], X_ALL[LABEL == 2][:6]])
-MORE = X_ALL[LABEL == 0][50:59]
 VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
 RAMP = np.linspace(0.5, 2.0, len(TRAIN))
 GAPS = np.where(np.arange(len(TRAIN)) % 5 == 0, 0.0, RAMP)
@@ -49,7 +48,6 @@ FISHER: dict[str, Any] = {
     "drop_constant": True,
     "r": None,
     "kernel_groups": None,
-    "max_samples": None,
     "verbose": 0,
 }
 SHARED = ("kernels", "views", "scaling", "widths", "false_alarm_rate", "storage", "memory_limit")
@@ -164,7 +162,7 @@ def fitted() -> dict[str, Any]:
     """Name -> (model, rows to score, options of scoring)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {**_fishers(), **_given(), **_grown(), **_joint(), **_others()}
+        return {**_fishers(), **_given(), **_joint(), **_others()}
 
 
 def _fishers() -> dict[str, Any]:
@@ -197,24 +195,6 @@ def _given() -> dict[str, Any]:
             {},
         ),
     }
-
-
-def _grown() -> dict[str, Any]:
-    out = {}
-    out["grown"] = (fisher().fit(TRAIN).partial_fit(MORE), NEW, {})
-    out["grown-new"] = (fisher().partial_fit(TRAIN, sample_weight=RAMP), NEW, {})
-    out["grown-weights"] = (
-        fisher().partial_fit(TRAIN, sample_weight=GAPS).partial_fit(MORE, sample_weight=RAMP[:9]),
-        NEW,
-        {},
-    )
-    out["grown-budget"] = (fisher(max_samples=30).partial_fit(TRAIN).partial_fit(MORE), NEW, {})
-    out["grown-relearn"] = (fisher().fit(TRAIN).partial_fit(MORE, relearn=True), NEW, {})
-    out["forgotten"] = (fisher().fit(TRAIN).forget([0, 3, 7]), NEW, {})
-    both = np.concatenate([TRAIN, MORE])
-    model = fisher(kernels="precomputed").partial_fit(kernels_of(TRAIN, TRAIN))
-    out["grown-given"] = (model.partial_fit(kernels_of(MORE, both)), kernels_of(NEW, both), {})
-    return out
 
 
 def _joint() -> dict[str, Any]:

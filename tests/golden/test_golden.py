@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 RECORD = np.load(HERE / "record.npz")
 #: What version 0.2 changed on purpose: rows are left out of their
 #: own scaling, so that thresholds, p-values and what is usual differ; and weights of rows are
-#: trust, so that everything of weighted models does; and a budget keeps a uniform sample of rows.
+#: trust, so that everything of weighted models does.
 CHANGED_RECORD = np.load(HERE / "record-0.2.npz")
 #: Relative to the largest value of an array; rounding of another BLAS is far below.
 TOLERANCE = 1e-9
@@ -40,7 +40,7 @@ def compare(name, model, rows, options):
         )
 
 
-@pytest.mark.parametrize("part", ["_fishers", "_given", "_grown", "_joint", "_others"])
+@pytest.mark.parametrize("part", ["_fishers", "_given", "_joint", "_others"])
 @pytest.mark.filterwarnings("ignore")
 def test_models_do_what_they_did(part):
     for name, case in getattr(cases, part)().items():
@@ -52,11 +52,10 @@ def test_only_what_was_meant_to_change_is_recorded_anew():
     usual = {"typical", "left_out"}
     for key in CHANGED_RECORD.files:
         name, what = key.split("/")
-        weighted = "weights" in name or name == "grown-new"
-        other_rows = name == "grown-budget"
+        weighted = "weights" in name
         # without a view, the distance to where normal rows then lie depends on what is usual
         known = what in decided | usual or (name, what) == ("distance", "without_first")
-        assert weighted or other_rows or known, key
+        assert weighted or known, key
 
 
 #: What is not as in version 0.1, on purpose; CHANGELOG.md has the same table.
@@ -74,10 +73,6 @@ CHANGED: dict[str, str] = {
     "MultiKernelFisherNull.parameters.p": "'auto', which was 2, is 1.5: weights of evidence",
     "MultiKernelFisherNull.parameters.delta": "'auto', which was 0.01, says so",
     "MultiKernelFisherNull.parameters.normalize": "'none' is 'offdiagonal': weights of evidence",
-}
-CHANGED |= {
-    f"MultiKernelFisherNull.grown.{name}": "absent after partial_fit and forget: of other rows"
-    for name in ("gap_", "history_", "n_iter_", "solver_")
 }
 #: Siblings share the defaults of the parameters that they share with MultiKernelFisherNull.
 CHANGED |= {

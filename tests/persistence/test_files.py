@@ -106,14 +106,6 @@ def test_tasks_and_growing_models(tmp_path):
         np.testing.assert_array_equal(
             again.score_samples(X, groups=labels), model.score_samples(X, groups=labels)
         )
-    grown = plain_fisher(views=VIEWS).fit(TARGETS[:40]).partial_fit(TARGETS[40:50])
-    save(grown, tmp_path / "model")
-    again = load(tmp_path / "model")
-    np.testing.assert_array_equal(again.score_samples(X), grown.score_samples(X))
-    # It goes on where it was; its inverse is rebuilt, so up to rounding.
-    for each in (again, grown):
-        each.partial_fit(TARGETS[50:])
-    np.testing.assert_allclose(again.score_samples(X), grown.score_samples(X), atol=1e-9)
 
 
 def test_every_exported_estimator_is_in_the_table():

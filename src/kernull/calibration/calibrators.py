@@ -188,7 +188,7 @@ def leaking_view(kernels: Any, rows: int) -> Leak | None:
 ADVICE = "Use calibration='split' (or 'folds', where it is offered), another scaling, or more rows."
 
 
-def warn_of_leak(leak: Leak | None, whose: str = "", advice: str = ADVICE) -> None:
+def warn_of_leak(leak: Leak | None, whose: str = "") -> None:
     """Say that a threshold by leave-one-out will not hold, where there is a leak.
 
     ``whose`` names the rows, where they are not all.
@@ -200,7 +200,7 @@ def warn_of_leak(leak: Leak | None, whose: str = "", advice: str = ADVICE) -> No
     warnings.warn(
         f"scaling: the view {view.name!r} of {len(view.columns)} columns was {done} by the {rows} "
         f"rows{whose} that also set the threshold, so more normal rows will be flagged than "
-        f"false_alarm_rate says. {advice}",
+        f"false_alarm_rate says. {ADVICE}",
         CalibrationWarning,
         stacklevel=3,
     )

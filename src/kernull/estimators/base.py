@@ -47,7 +47,6 @@ from kernull.models import (
     view_names,
 )
 from kernull.models.contamination import learn_contaminated
-from kernull.models.growing import read_budget, warn_beyond_budget
 from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
 from kernull.views import resolve_views
@@ -159,11 +158,7 @@ class OneClassKernelEstimator(KernelEstimator):
         sample_weight: Any = None,
         client: Any = None,
         groups: Any = None,
-        *,
-        growing: bool = False,
     ) -> Fitted:
-        most = getattr(self, "max_samples", None)
-        budget = None if most is None else read_budget(most)
         with rollback_on_error(self):  # never the columns of one fit with the kernels of another
             weight = None if sample_weight is None else read_weights(as_numpy(sample_weight), X)
             rows = self._rows(X)
@@ -183,8 +178,6 @@ class OneClassKernelEstimator(KernelEstimator):
                     )
             device = str(X.device) if is_tensor(X) else None
             self.model_ = replace(fitted.model, device=device)
-        if budget is not None and not growing and fitted.model.rule.coef.ndim == 1:
-            warn_beyond_budget(len(fitted.model.rule.coef), budget)  # landmarks cannot be dropped
         return fitted
 
     def learning_settings(self, client: Any = None) -> Settings:

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from kernull._containers import as_numpy, match_container
-from kernull._threads import threads_for
+from kernull._containers import match_container
 from kernull._typing import Array
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator
-from kernull.estimators.inputs import (
-    by_evidence,
-    read_decision,
-    read_dtype,
-    read_table,
-    rollback_on_error,
-)
+from kernull.estimators.inputs import by_evidence, read_decision
 from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
-from kernull.models import TableKernels, growing, view_names
+from kernull.models import TableKernels, view_names
 from kernull.models.contamination import WIDE
-from kernull.stacks import parse_memory_limit
-from kernull.stacks.given import read_precomputed
 
 
 @documented
@@ -61,9 +50,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     landmarks : int, default=1000
         Rows that stand for all under ``storage="nystroem"``.
     {memory_limit, dtype, drop_constant}
-    max_samples : int, optional
-        Rows that `partial_fit` lets the model hold; beyond it, it keeps a uniform sample of all
-        rows seen. `fit` learns from all rows whatever this says, and warns where they are more.
     verbose : int, default=0
         1 shows the iterations of the solver on stderr as they happen; whatever it is, the logger
         ``kernull`` hears of them at level INFO.
@@ -94,10 +80,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         Mean contribution of each kernel to a normal row left out of the fit.
     ridge_ : float
         The absolute ridge, delta times the number of rows of the last learning.
-    sample_indices_ : array
-        After `partial_fit` or `forget`: which of all rows seen the model still holds.
-    n_samples_seen_ : int
-        After `partial_fit` or `forget`: number of rows seen.
     suspects_ : array
         With ``contamination``: positions of the training rows that lost their weight. Files do not
         keep it.
@@ -127,7 +109,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
 
     reference: Any = None
     landmarks: int = 1000
-    max_samples: int | None = None
     verbose: int = 0
     contamination: float | None = None
 
@@ -140,8 +121,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     p_ = Learned("system.p")
     ridge_ = Learned("system.ridge")
     scale_ = Learned("kernels.scale")
-    sample_indices_ = Learned("growth.indices")
-    n_samples_seen_ = Learned("growth.n_seen")
 
     @property
     def scaling_(self) -> dict[str, list[str]]:
@@ -200,17 +179,13 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     def _for_unclean_rows(self, groups: Any) -> MultiKernelFisherNull:
         """The estimator with what serves unclean rows in place of arguments left at defaults."""
         if groups is not None:
-            self._check_clean("groups=")
+            raise MissingCapabilityError(
+                f"contamination: got {self.contamination!r}, and groups= takes rows to be normal; "
+                "use fit without it, or contamination=None."
+            )
         usual, own = MultiKernelFisherNull(), self.get_params(deep=False)
         left = [name for name in WIDE if repr(own[name]) == repr(getattr(usual, name))]
         return MultiKernelFisherNull(**{**own, **{name: WIDE[name] for name in left}})
-
-    def _check_clean(self, asked: str) -> None:
-        if self.contamination is not None:
-            raise MissingCapabilityError(
-                f"contamination: got {self.contamination!r}, and {asked} takes rows to be normal; "
-                "use fit without it, or contamination=None."
-            )
 
     learning_method = read_decision
 
@@ -242,82 +217,3 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
             Rows, and views to do without, as in `score_samples`.
         """
         return self._judge(X, missing_views, lambda model, s: model.rule.rarity(-s)[0])
-
-    # -- growing -----------------------------------------------------------------------------
-
-    def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, relearn: bool = False
-    ) -> Self:
-        """Add rows to the model in O(n^2) per row; on a new model, the same as `fit`.
-
-        What the first rows fix stays: scaling, widths and the views that are kept, and, unless
-        ``relearn`` is asked for, the kernel weights and the ridge. So let the first batch be large
-        enough to stand for the rest (below 30 rows a warning says so), or call `fit` first.
-
-        Parameters
-        ----------
-        X : table of shape (k, d), or kernels of shape (J, k, n + k)
-            New rows; with precomputed kernels, between them and the rows of the model followed
-            by themselves.
-        y : ignored
-        sample_weight : array of shape (k,), optional
-            Trust in each new row, as in `fit`.
-        relearn : bool, default=False
-            Learn the kernel weights again on all rows, starting from the present ones, with the
-            ridge of the present number of rows. Scaling and widths stay.
-
-        Notes
-        -----
-        With ``max_samples``, the rows kept are a uniform sample of all rows seen, old and new
-        alike, drawn by ``random_state`` (by 0 where that is no whole number) and the same one
-        however rows come in batches: the false alarm rate holds as it does after `fit`. To follow
-        a process that changes, `forget` old rows. ``sample_indices_`` tells which of all rows
-        seen are still there.
-        """
-        self._check_clean("partial_fit")
-        budget, rate, given = (
-            growing.read_budget(self.max_samples),
-            self.false_alarm_rate,
-            self._pairwise,
-        )
-        growing.check_growing(self.calibration, self.reference, "partial_fit")
-        limit, dtype = parse_memory_limit(self.memory_limit), read_dtype(self.dtype)
-        held = self.model_.kernels.n if hasattr(self, "model_") else np.inf  # a fit sees to itself
-        with rollback_on_error(self), threads_for(held):
-            if not hasattr(self, "model_"):
-                self._fit(X, sample_weight, growing=True)
-                stack = read_precomputed(as_numpy(X), dtype=dtype) if given else None
-                model, relearn = growing.ready(self.model_, limit, stack), False
-                if stack is None:
-                    growing.warn_of_few(model.kernels.n)
-            else:
-                if relearn:
-                    growing.check_relearning(self.model_)
-                model = growing.ready(self.model_, limit)
-                rows = as_numpy(X) if given else read_table(self, as_numpy(X), reset=False)
-                # rows of a table, or of kernels (J, k, n + k)
-                k = np.shape(rows)[-2] if np.ndim(rows) >= 2 else 0
-                weight = growing.read_new_weights(as_numpy(sample_weight), k)
-                model = growing.grow(model, rows, weight, rate, dtype, budget, self.random_state)
-            model = growing.kept_to(model, budget, self.random_state, rate)
-            if relearn:
-                model = growing.relearn(model, read_decision(self), rate, dtype, limit)
-            self.model_ = model
-        return self
-
-    def forget(self, indices: Any) -> Self:
-        """Remove training rows from the model in O(n^2) per row.
-
-        Parameters
-        ----------
-        indices : array of int or bool
-            Positions among the rows that the model holds now (those of ``coef_``), or a mask.
-        """
-        check_is_fitted(self)
-        self._check_clean("forget")
-        growing.check_growing(self.calibration, self.reference, "forget")
-        with threads_for(self.model_.kernels.n):
-            model = growing.ready(self.model_, parse_memory_limit(self.memory_limit))
-            rows = growing.row_positions(as_numpy(indices), model.kernels.n)
-            self.model_ = growing.drop(model, rows, self.false_alarm_rate)
-        return self

@@ -195,9 +195,6 @@ def _pack_model(model: KernelModel) -> Any:
         # A file may have lost those of rows held out, which are not those that it learned from.
         if found is not None and len(found) == len(model.calibration.scores):
             model = replace(model, left_out=found)
-    if model.growth is not None and isinstance(model.kernels, TableKernels):
-        # It can be computed again, and is the bulk of the model.
-        model = replace(model, growth=replace(model.growth, inverse=None))
     return pack(model, SCHEMA)
 
 

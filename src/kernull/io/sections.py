@@ -16,7 +16,6 @@ from kernull.kernels import KERNELS, FittedKernel
 from kernull.models.fused import FusedFisherRule, GaussianRule, PrincipalRule
 from kernull.models.rules import EvidenceRule
 from kernull.models.support import SupportRule
-from kernull.problems import RidgeInverse
 from kernull.solvers import Record
 from kernull.stacks import DenseStack, KernelSet
 from kernull.stacks.kernel_set import LARGEST, ScaledView
@@ -213,7 +212,7 @@ SCHEMA: dict[str, Section] = {
         "calibration": Sections(("calibration",)), "threshold": Number(),
         "false_alarm_rate": Number(0.0, 1.0), "calibration_weight": floats("m", low=0.0),
         "left_out": floats("m", "J"), "certificate": Sections(("certificate",)),
-        "system": Sections(("ridge-system",)), "growth": Sections(("growth",)),
+        "system": Sections(("ridge-system",)),
         "learned": whole("_learned"), "n_given": Count(),
     }, _model),
     "table-kernels": Section(models.TableKernels, {
@@ -290,13 +289,6 @@ SCHEMA: dict[str, Section] = {
     "ridge-system": Section(models.RidgeSystem, {
         "p": Number(1.0, np.inf), "delta": Number(0.0), "ridge": Number(0.0),
         "row_weight": Arrays("f", (("n",), ("_rows",))),  # of landmarks: of all rows
-    }),
-    "growth": Section(models.Growth, {
-        "indices": whole("n"), "n_seen": Count(), "inverse": Sections(("ridge-inverse",)),
-        "n_updates": Count(),
-    }),
-    "ridge-inverse": Section(RidgeInverse, {
-        "inverse": floats("n", "n"), "ridge": Number(0.0), "row_weight": floats("n"),
     }),
 }  # fmt: skip
 

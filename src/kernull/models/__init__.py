@@ -10,7 +10,7 @@ from kernull.models.kernels import (
     TableRows,
 )
 from kernull.models.learning import learn
-from kernull.models.model import Certificate, Fitted, Growth, KernelModel, RidgeSystem, view_names
+from kernull.models.model import Certificate, Fitted, KernelModel, RidgeSystem, view_names
 from kernull.models.rules import FisherRule
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "Fitted",
     "GivenKernels",
     "GivenRows",
-    "Growth",
     "KernelModel",
     "ModelKernels",
     "RidgeSystem",

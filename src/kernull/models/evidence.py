@@ -69,11 +69,10 @@ class EvidenceMethod(FisherMethod):
         self,
         training: Training,
         row_weight: Array | None,
-        init: Array | None = None,
         groups: Indices | None = None,
     ) -> RuleFit:
         """Learn the weights from all rows, then each kernel's own evidence."""
-        fit = super().learn(training, row_weight, init)
+        fit = super().learn(training, row_weight)
         rule = evidence_of(training, lambda: fit.rule, row_weight, self.max_rows, groups)
         if isinstance(training.kernels, TableKernels):
             warn_of_views(rule, training.kernels.views)
@@ -178,16 +177,12 @@ def evidence_of_rows(
     kernels: KernelSet,
     projection: FisherRule,
     row_weight: Array | None,
-    former: EvidenceRule | None = None,
 ) -> EvidenceRule:
-    """Evidence of a model whose scaling and structure are fixed: rows are left out of the rest."""
+    """Evidence of a model whose scaling is fixed: rows are left out of the rest."""
     rows, weight = _sample(kernels.n), row_weight
     if rows is not None:
         kernels, weight = kernels.take(rows), None if weight is None else weight[rows]
-    rule = _of_table(kernels, lambda: projection, None, weight, rows)
-    if former is not None:
-        rule = replace(rule, structure=former.structure, member=former.member)
-    return rule.with_total(weight)
+    return _of_table(kernels, lambda: projection, None, weight, rows).with_total(weight)
 
 
 def _of_table(

@@ -87,13 +87,9 @@ class FisherMethod:
         self,
         training: Training,
         row_weight: Array | None,
-        init: Array | None = None,
         groups: Indices | None = None,
     ) -> FisherFit:
-        """Learn from kernels, starting from the weights ``init`` where there are some.
-
-        ``groups`` says which rows are left out together.
-        """
+        """Learn from kernels; ``groups`` says which rows are left out together."""
         kernels, stack, n_reference, _ = training
         ball, target = self.ball(kernels), None
         if n_reference:
@@ -113,7 +109,6 @@ class FisherMethod:
                 self.solver,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                init=init,
                 callback=callback,
             )
         # Without any kernel F would be t't / rho: a model that is no better has learned nothing.

@@ -14,7 +14,7 @@ from kernull.calibration import Calibration, LeftOut, minus_rounding
 from kernull.calibration.calibrators import Later
 from kernull.calibration.parts import leave_one_out_contributions
 from kernull.models.explanation import Explanation
-from kernull.models.kernels import ModelKernels, TableKernels
+from kernull.models.kernels import ModelKernels
 from kernull.models.misfit import ViewMisfit
 from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.problems import RidgeInverse
@@ -42,7 +42,7 @@ class RidgeSystem:
 
     p: float
     delta: float
-    """The ridge relative to the number of rows of the last learning."""
+    """The ridge relative to the number of rows."""
     ridge: float
     """rho itself."""
     row_weight: Array | None = None
@@ -51,19 +51,6 @@ class RidgeSystem:
     def inverse(self, kernel: Array) -> RidgeInverse:
         """(rho W^-1 + K_b)^-1 from K_b, which is used up."""
         return RidgeInverse.of(kernel, self.ridge, self.row_weight, overwrite=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Growth:
-    """What a model that grows keeps beside itself."""
-
-    indices: Indices
-    """Which of all rows seen the model still holds."""
-    n_seen: int
-    inverse: RidgeInverse | None = None
-    """Of the ridge system; files of models on tables leave it out, as it can be computed."""
-    n_updates: int = 0
-    """Rows that came and went since the inverse was last computed anew."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +71,8 @@ class KernelModel:
     left_out : array of shape (m, J), optional
         Contributions of the kernels to the calibration scores, where they are known; see
         `left_out_contributions`.
-    certificate, system, growth : optional
-        Of models whose weights were learned; whose coefficients solve a ridge system; that grow.
+    certificate, system : optional
+        Of models whose weights were learned; whose coefficients solve a ridge system.
     learned : integer array, optional
         Rows that were learned from among those given; None: all.
     n_given : int
@@ -103,7 +90,6 @@ class KernelModel:
     left_out: Array | Later | None = None
     certificate: Certificate | None = None
     system: RidgeSystem | None = None
-    growth: Growth | None = None
     learned: Indices | None = None
     n_given: int = 0
     device: str | None = None
@@ -159,7 +145,8 @@ class KernelModel:
         target = None
         if self.kernels.n_reference:
             target = np.append(np.ones(n), np.zeros(self.kernels.n_reference))
-        inverse = self.current_inverse()
+        assert self.system is not None
+        inverse = self.system.inverse(self.kernels.combined(self.rule.weights))
         return leave_one_out_contributions(stack, self.rule.weights, inverse, target)[:n]
 
     @cached_property
@@ -169,13 +156,6 @@ class KernelModel:
         if parts is not None:
             parts = np.average(parts, axis=0, weights=self.calibration_weight)
         return parts
-
-    def current_inverse(self) -> RidgeInverse:
-        """The inverse of the ridge system: kept, or computed from the training rows."""
-        if self.growth is not None and self.growth.inverse is not None:
-            return self.growth.inverse
-        assert self.system is not None
-        return self.system.inverse(self.kernels.combined(self.rule.weights))
 
     # -- some views only -----------------------------------------------------------------------
 
@@ -256,9 +236,6 @@ class KernelModel:
         if isinstance(self.left_out, Later):  # from kernels that no copy will have
             state["left_out"] = self.left_out.values
         state.pop("view_misfit", None)  # quick to learn again
-        grown = isinstance(self.kernels, TableKernels) and self.growth is not None
-        if grown and self.growth is not None:  # it can be rebuilt, and is the bulk of the model
-            state["growth"] = replace(self.growth, inverse=None)
         return state
 
 
