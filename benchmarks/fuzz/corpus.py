@@ -117,10 +117,12 @@ def _without_reasons(tree: dict[str, Any], tensors: list[Any]) -> None:
         )
 
 
-def _without_reference(tree: dict[str, Any], _: list[Any]) -> None:
+def _weights_of_fewer_rows(tree: dict[str, Any], tensors: list[Any]) -> None:
     """Of a weighted model, what explanations compute with is of more rows than its weights."""
-    find(tree, "table-kernels")[0]["n_reference"] = 0
-    del find(tree, "model")[0]["left_out"]
+    model, calibration = find(tree, "model")[0], find(tree, "calibration")[0]
+    del model["left_out"]
+    for held in (model["calibration_weight"], calibration["scores"], calibration["counts"]):
+        tensors[held["tensor"]] = tensors[held["tensor"]][:-1]
 
 
 _PADDED = {"$": "strings", "dtype": "str", "shape": [3000], "values": ["a" * 3000] + [""] * 2999}
@@ -160,10 +162,9 @@ MODELS: dict[str, Maker] = {
     "rows too large": _array("view", "train", lambda a: a * 1e200),
     "directions turned round": _array("scaler", "gains", lambda a: a - 1e9, which=1),
     "a gain without end": _array("scaler", "gains", _one_large, which=5, first=True),
-    "more rows of reference than rows": _set("table-kernels", n_reference=10**12),
     "weights that are all zero": _array("model", "calibration_weight", lambda a: 0 * a, which=12),
     "reasons that cannot be computed": _changed(_without_reasons, 4),
-    "weights of other rows": _changed(_without_reference, 12),
+    "weights of other rows": _changed(_weights_of_fewer_rows, 12),
     "knots that fall": _array("scaler", "knot_values", lambda a: a[::-1]),
     "weights below zero": _array("fisher", "weights", lambda a: -a),
     "a width of zero": _set("kernel", width=0.0),

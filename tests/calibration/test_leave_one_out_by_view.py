@@ -93,7 +93,7 @@ def test_equals_n_refits(number):
     np.testing.assert_allclose(found[~below].sum(axis=1), own[~below], rtol=0, atol=1e-8)
     # The sum is the textbook formula, with the coefficients of an exact solve.
     problem = FisherProblem(DenseStack(kernels), ridge, row_weight=w)
-    plain = leave_one_out(problem, model.weights_, problem.evaluate(model.weights_).coef, None, w)
+    plain = leave_one_out(problem, model.weights_, problem.evaluate(model.weights_).coef, w)
     np.testing.assert_allclose(expected.sum(axis=1), plain, rtol=0, atol=1e-8)
 
 

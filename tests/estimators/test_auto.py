@@ -152,7 +152,7 @@ def test_every_way_to_fit_takes_auto(tmp_path):
 def test_the_papers_setting_fixes_everything():
     model = MultiKernelFisherNull(**kernull.PAPER)
     assert "auto" not in (model.scaling, model.widths, model.p, model.delta)
-    assert (model.normalize, model.reference, model.solver) == ("none", None, "paper")
+    assert (model.normalize, model.solver) == ("none", "paper")
 
 
 def test_the_bank_keeps_scalings_apart():

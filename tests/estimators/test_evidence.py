@@ -224,7 +224,6 @@ def test_split_and_landmarks():
     [
         ({"decision": "vote"}, "decision: got 'vote'"),
         ({"score_type": "distance"}, "score_type: got 'distance'"),
-        ({"reference": "permuted"}, "reference: got 'permuted'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):

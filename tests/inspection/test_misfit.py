@@ -192,26 +192,6 @@ def test_whatever_the_storage(storage):
     np.testing.assert_allclose(other.explain(new).surprise, full.explain(new).surprise, rtol=1e-8)
 
 
-def test_rows_of_a_reference_are_no_witnesses():
-    X = correlated(50, 6)
-    views = dict(zip("abc", COLUMNS, strict=True))
-    plain = plain_fisher(views=views).fit(X)
-    held_against = plain_fisher(views=views, reference=X[:30] + 5.0).fit(X)
-    usual = held_against.explain(X[:2]).usual_misfit
-    np.testing.assert_allclose(usual, plain.explain(X[:2]).usual_misfit, rtol=1e-9)
-
-
-def test_nor_are_landmarks_of_a_reference():
-    X = correlated(50, 6)
-    views = dict(zip("abc", COLUMNS, strict=True))
-    options = {"storage": "nystroem", "landmarks": 40}
-    model = plain_fisher(views=views, reference=X[:30] + 50.0, **options).fit(X)
-    kept = np.abs(model.bank_.views[0].scaler.inverse_transform(model.bank_.views[0].train)) < 20
-    normal = int(kept.all(axis=1).sum())
-    assert 0 < normal < 40
-    assert len(model.explain(X[:2]).usual_misfit) == normal
-
-
 def test_distrusted_rows_are_no_witnesses():
     X, junk = correlated(60, 7), 10 * RNG.standard_normal((40, 6))
     views = dict(zip("abc", COLUMNS, strict=True))

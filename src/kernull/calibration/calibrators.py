@@ -111,7 +111,7 @@ class Folds(Calibrator):
         if found is None:
             raise MissingCapabilityError(
                 "calibration: got 'folds', which needs decision='sum', a table of at least three "
-                "different rows, kernels in memory and no reference; use 'loo' or 'split'."
+                "different rows, and kernels in memory; use 'loo' or 'split'."
             )
         return found
 
@@ -278,27 +278,24 @@ def leave_one_out(
     problem: FisherProblem,
     weights: Array,
     coef: Array,
-    target: Array | None = None,
     row_weight: Array | None = None,
     inverse_diagonal: Array | None = None,
 ) -> Array:
     r"""Projection of each training row by the model fitted without it, at fixed kernel weights.
 
-    .. math:: y_i^{-i} = t_i - a_i / [(\rho I + K_b)^{-1}]_{ii}
+    .. math:: y_i^{-i} = 1 - a_i / [(\rho I + K_b)^{-1}]_{ii}
 
     With row weights it is the same with :math:`(\rho W^{-1} + K_b)^{-1}`: a row is left out whole,
     whatever its weight. ``coef`` are the exact a at b, for errors in them are not damped here;
-    ``target`` and ``row_weight`` those of the problem, ones by default; ``inverse_diagonal`` what
+    ``row_weight`` those of the problem, ones by default; ``inverse_diagonal`` what
     ``problem.inverse_diagonal(weights)`` gives, where it is known.
     """
     inverse = problem.inverse_diagonal(weights) if inverse_diagonal is None else inverse_diagonal
     if row_weight is not None:  # from the scaled coordinates of the problem to those of the rows
         inverse = np.asarray(row_weight, dtype=float) * inverse
-    return left_out_projections(inverse, coef, target)
+    return left_out_projections(inverse, coef)
 
 
-def left_out_projections(
-    inverse_diagonal: Array, coef: Array, target: Array | None = None
-) -> Array:
+def left_out_projections(inverse_diagonal: Array, coef: Array) -> Array:
     """What `leave_one_out` returns, from the diagonal of (rho W^-1 + K_b)^-1, W the row weights."""
-    return np.asarray((1.0 if target is None else target) - coef / inverse_diagonal)
+    return np.asarray(1.0 - coef / inverse_diagonal)

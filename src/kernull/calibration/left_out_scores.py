@@ -71,7 +71,6 @@ def left_out_contributions(
     inverse: Array,
     coef: Array,
     *,
-    rows: Any = None,
     groups: Any = None,
 ) -> Array:
     r"""Contribution of each kernel to each row's left-out score.
@@ -86,16 +85,14 @@ def left_out_contributions(
         Kernel weights b, with the factors of normalised kernels in them.
     inverse, coef : arrays of shape (n, n) and (n,)
         G = (rho W^-1 + K_b)^-1 and a = Gt.
-    rows : integer array, optional
-        Rows to leave out one by one (all by default); those of a reference class, say, are not.
     groups : array of shape (n,), optional
         Rows with equal labels are left out together.
 
     Returns
     -------
-    array of shape (r, J)
+    array of shape (n, J)
     """
-    rows = np.arange(len(coef)) if rows is None else np.asarray(rows)
+    rows = np.arange(len(coef))
     out = np.empty((len(rows), len(weights)))
 
     def work(part: Indices) -> None:

@@ -32,25 +32,22 @@ from kernull.stacks import Stack
 CHUNK_BYTES = 64 * 2**20
 
 
-def leave_one_out_contributions(
-    stack: Stack, weights: Array, inverse: RidgeInverse, target: Array | None = None
-) -> Array:
+def leave_one_out_contributions(stack: Stack, weights: Array, inverse: RidgeInverse) -> Array:
     r"""Contribution of each kernel to each training row's leave-one-out projection: (n, J).
 
     .. math:: c_{ij}^{-i} = b_j \left[ (K_j a)_i - \kappa_i (K_j G)_{ii} \right]
 
     Exact at fixed kernel weights b; rows that this puts above their score as new rows are lowered
-    to it (`not_above_own`). Rows add up to the leave-one-out projections. ``target`` is the
-    right-hand side of the problem, ones by default.
+    to it (`not_above_own`). Rows add up to the leave-one-out projections.
     """
     G = inverse.inverse
-    a = inverse.coef(target)
+    a = inverse.coef()
     kappa = a / inverse.diagonal
     out = np.empty((inverse.n, stack.J))
     for rows in _chunks(np.arange(inverse.n), stack):
         K = stack.rows(rows)  # (J, rows, n)
         out[rows] = (K @ a).T - kappa[rows, None] * np.einsum("jik,ik->ij", K, G[rows])
-    own = (1.0 if target is None else target) - inverse.ridge / inverse.row_weight * a
+    own = 1.0 - inverse.ridge / inverse.row_weight * a
     return not_above_own(out * weights, own)
 
 

@@ -73,7 +73,6 @@ def sampled_leave_one_out(
     *,
     row_weight: Array | None = None,
     rows: int = SAMPLE_ROWS,
-    targets: int | None = None,
     tol: float = TOLERANCE,
     max_iter: int = 200,
     random_state: int = 0,
@@ -81,16 +80,13 @@ def sampled_leave_one_out(
     """Projection of each row by the model fitted without it, at fixed kernel weights.
 
     ``coef`` are the coefficients at these weights, ``basis`` the subspace of the solver's result,
-    where it built one. So many ``rows`` are sampled among the first ``targets`` (among all by
-    default), each G_ii to a relative accuracy of ``tol`` by conjugate gradients.
+    where it built one. So many ``rows`` are sampled, each G_ii to a relative accuracy of ``tol`` by
+    conjugate gradients.
     """
     n = problem.n
     basis = Basis(problem, np.stack([problem.target, coef])) if basis is None else basis
     span = Span(problem, weights, basis)
-    count = n if targets is None else targets
-    index = np.sort(
-        np.random.default_rng(random_state).choice(count, min(rows, count), replace=False)
-    )
+    index = np.sort(np.random.default_rng(random_state).choice(n, min(rows, n), replace=False))
     inverse, error = span.estimate(), np.empty(len(index))
     seen = inverse.copy()
     step = max(1, int((WORK_BYTES_THERE if span.there else WORK_BYTES) // (8 * n)))

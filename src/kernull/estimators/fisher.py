@@ -33,10 +33,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     Parameters
     ----------
     {kernels, views, scaling, widths, normalize}
-    reference : None, "permuted" or array of shape (m, d), default=None
-        Rows that stand for what is not normal, with target value 0 beside the 1 of the training
-        rows: rows with columns drawn independently, or the rows given. None: the origin alone, as
-        in the paper.
     {p, r, kernel_groups, delta, solver, tol, max_iter, decision, score_type, false_alarm_rate}
     calibration : {"auto", "loo", "folds", "split"}, default="auto"
         ``"loo"``: leave-one-out scores of all rows, exact at fixed kernel weights and scaling (by
@@ -64,8 +60,8 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     ----------
     {weights_}
     coef_ : array of shape (n,)
-        Coefficients a of the training rows of positive weight, then of the rows of reference. Under
-        ``storage="nystroem"``, of shape (J, landmarks): those of the landmark rows, by kernel.
+        Coefficients a of the training rows of positive weight. Under ``storage="nystroem"``, of
+        shape (J, landmarks): those of the landmark rows, by kernel.
     scaling_ : dict of str to list of str
         The scalings of each view (tables only).
     widths_ : dict of str to list of float
@@ -107,7 +103,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     True
     """
 
-    reference: Any = None
     landmarks: int = 1000
     verbose: int = 0
     contamination: float | None = None

@@ -213,13 +213,11 @@ def read_decision(estimator: Any) -> FisherMethod:
         )
     if decision == "sum":
         return FisherMethod(**known)
-    for name, other in (("score_type", "projection"), ("reference", None)):
-        given = getattr(estimator, name, other)
-        if not (given is other or (isinstance(given, str) and given == other)):
-            raise MissingCapabilityError(
-                f"{name}: got {given!r}, which is about the projection of the "
-                f"paper; use decision='sum', or {name}={other!r}."
-            )
+    if estimator.score_type != "projection":
+        raise MissingCapabilityError(
+            f"score_type: got {estimator.score_type!r}, which is about the projection of the "
+            "paper; use decision='sum', or score_type='projection'."
+        )
     max_rows = rows_that_fit(parse_memory_limit(estimator.memory_limit))
     return EvidenceMethod(**known, max_rows=max_rows)
 

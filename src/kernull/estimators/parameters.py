@@ -53,7 +53,7 @@ false_alarm_rate : float, default=0.05
 calibration_fraction : float in (0, 1) or int, default=0.25
     Share (or number) of rows held out with ``calibration="split"``.
 random_state : int, RandomState or None, default=0
-    Seed of the draw of the rows held out, and of the rows of reference.
+    Seed of the draw of the rows held out.
 storage : {"auto", "dense", "tiled", "nystroem", "dask"}, default="auto"
     How kernels are kept: stored; evaluated on the fly, tile by tile; approximated from
     ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` is the first
@@ -110,7 +110,7 @@ from kernull._text import with_shared
 #: chosen on a validation set; these stand in the middle of its grids.
 PAPER: dict[str, Any] = {
     "decision": "sum", "kernels": "rbf", "scaling": "standard", "widths": 0.5, "normalize": "none",
-    "reference": None, "p": 2.0, "delta": 1e-3, "solver": "paper", "score_type": "projection",
+    "p": 2.0, "delta": 1e-3, "solver": "paper", "score_type": "projection",
 }  # fmt: skip
 #: Fills them in where a docstring names them.
 documented = with_shared(__doc__ or "")

@@ -174,7 +174,7 @@ def _calibration(calibration: Calibration, sizes: Sizes) -> str | None:
 
 def _has_weights(model: models.KernelModel) -> bool:
     """Whether weights have a mean, and are of those rows that explanations compute with."""
-    weight, n = model.calibration_weight, model.kernels.n - model.kernels.n_reference
+    weight, n = model.calibration_weight, model.kernels.n
     if weight is None:
         return True
     if not 0 < weight.sum() < np.inf:
@@ -190,8 +190,6 @@ def _model(model: models.KernelModel, sizes: Sizes) -> str | None:
     J, n = len(model.kernels.names), model.kernels.n
     if sizes.get("J", J) != J or sizes.get("n", n) != n:
         return "kernels and coefficients that do not fit together"
-    if model.kernels.n_reference >= n:  # so there is a row
-        return "rows of reference alone"
     if not _has_weights(model):
         return "weights of other rows, or of none"
     if model.learned is not None and (
@@ -216,12 +214,11 @@ SCHEMA: dict[str, Section] = {
         "learned": whole("_learned"), "n_given": Count(),
     }, _model),
     "table-kernels": Section(models.TableKernels, {
-        "set": Sections(("kernel-set",)), "factors": _FACTORS, "n_reference": Count(),
+        "set": Sections(("kernel-set",)), "factors": _FACTORS,
     }),
     "given-kernels": Section(models.GivenKernels, {
         "names": Names("J"), "given_scale": _FACTORS, "n": Count("n"), "n_given": Count(),
         "learned": whole("_learned"), "factors": _FACTORS, "square": Sections(("stack",)),
-        "n_reference": Count(),
     }),
     "stack": Section(DenseStack, {
         "kernels": floats("J", "n", "n"), "scale": _FACTORS, "diagonal": floats("J", "n"),

@@ -18,8 +18,8 @@ def fit_on_device(
 ) -> TorchKernelSet | None:
     """The bank of the rows of X that have weight, fitted on X's device; None where it cannot be.
 
-    Rows of reference, kernels other than rbf, and rows that count differently are fitted on the
-    host; their kernels are evaluated on the device all the same.
+    Kernels other than rbf, and those of rows that count differently, are fitted on the host and
+    evaluated on the device all the same.
     """
     import torch
 
@@ -30,7 +30,7 @@ def fit_on_device(
         weight = None if (weight[rows] == 1.0).all() else weight
         X = X[torch.as_tensor(rows, device=X.device)]
     rbf = isinstance(settings.kernels, str) and settings.kernels == "rbf"
-    if not rbf or weight is not None or settings.reference is not None:
+    if not rbf or weight is not None:
         return None
     return TorchKernelSet.fit(
         X.detach(),

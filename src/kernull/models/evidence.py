@@ -91,7 +91,7 @@ def evidence_of(
 
     ``projection`` is asked for the rule of these, whose coefficients may still have to be found.
     """
-    kernels, stack, _, table = training
+    kernels, stack, table = training
     if not isinstance(kernels, TableKernels) or table is None:
         if groups is not None:
             raise MissingCapabilityError(
@@ -118,8 +118,7 @@ def evidence_of(
         sample = replace(kernels.set, views=tuple(views))
         rule = _of_table(sample, projection, table[rows], own, rows, together, device=device)
         rule = replace(rule, sample=sample)
-    same = rows is not None or len(table) == kernels.set.n  # none of reference
-    return with_structure(rule, kernels.set, table[some], own=same).with_total(own)
+    return with_structure(rule, kernels.set, table[some], own=True).with_total(own)
 
 
 def left_out_evidence(rule: EvidenceRule, n: int, row_weight: Array | None) -> LeftOut:

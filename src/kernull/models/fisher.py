@@ -39,10 +39,9 @@ class FisherMethod:
     .. math::
 
        \min_{b \ge 0, \|b\|_p \le 1} \max_a \;
-       2 a't - \delta n\, a'a - a' \Big(\sum_j b_j K_j\Big) a
+       2 a'1 - \delta n\, a'a - a' \Big(\sum_j b_j K_j\Big) a
 
-    t is 1 for rows and 0 for rows of reference. Its fields but the last are the parameters of
-    `MultiKernelFisherNull`.
+    Its fields but the last are the parameters of `MultiKernelFisherNull`.
     """
 
     p: float
@@ -90,16 +89,11 @@ class FisherMethod:
         groups: Indices | None = None,
     ) -> FisherFit:
         """Learn from kernels; ``groups`` says which rows are left out together."""
-        kernels, stack, n_reference, _ = training
-        ball, target = self.ball(kernels), None
-        if n_reference:
-            target = np.ones(stack.n)
-            target[stack.n - n_reference :] = 0.0
-            if row_weight is not None:
-                row_weight = np.append(row_weight, np.ones(n_reference))
+        kernels, stack, _ = training
+        ball = self.ball(kernels)
         # Weights have mean one, so their sum is the number of rows.
         n = stack.n if row_weight is None else float(row_weight.sum())
-        problem = FisherProblem(stack, self.delta * n, target, row_weight=row_weight)
+        problem = FisherProblem(stack, self.delta * n, row_weight=row_weight)
         plan = getattr(stack, "plan_note", "")
         shown = f"{stack.n} rows, {stack.J} kernels{f' ({plan})' * bool(plan)}"
         with iterations_shown(self.verbose, shown, self.tol) as callback:
@@ -111,7 +105,7 @@ class FisherMethod:
                 max_iter=self.max_iter,
                 callback=callback,
             )
-        # Without any kernel F would be t't / rho: a model that is no better has learned nothing.
+        # Without any kernel F would be 1'1 / rho: a model that is no better has learned nothing.
         if result.value >= (1.0 - 1e-10) * float(problem.target @ problem.target) / problem.ridge:
             _warn_of_nothing()
         system = RidgeSystem(float(self.p), self.delta, problem.ridge, row_weight)
@@ -139,13 +133,12 @@ class FisherFit:
     @cached_property
     def leaves_out_scaling(self) -> bool:
         """Whether rows are left out of their own scaling too, in closed form."""
-        kernels, stack, n_reference, table = self.training
+        kernels, stack, table = self.training
         many = isinstance(stack, TiledStack) and stack.n > TILED_ROWS
         return (
             isinstance(kernels, TableKernels)
             and (many or isinstance(stack, DenseStack))
             and table is not None
-            and not n_reference
             and leaves_scaling_out(kernels.set)
         )
 
@@ -188,32 +181,30 @@ class FisherFit:
         if sample is not None:
             return self._of_a_sample(factor, coef, sample)
         b, weight, stack = self.result.weights, self.system.row_weight, self.problem.stack
-        index = np.arange(self.problem.n - self.training.n_reference)
-        own = None if weight is None else weight[index]
-        residual = self.system.ridge * coef[index]
-        as_new = 1.0 - (residual if own is None else residual / own)
+        residual = self.system.ridge * coef
+        as_new = 1.0 - (residual if weight is None else residual / weight)
         plain = isinstance(stack, DenseStack) and not self.leaves_out_scaling
         if plain and self.groups is None and not whole:
             # The diagonal of the inverse tells all but what each kernel contributed.
-            diagonal = inverse_diagonal(factor)[index]
-            left_out = 1.0 - coef[index] / (diagonal if own is None else own * diagonal)
+            diagonal = inverse_diagonal(factor)
+            left_out = 1.0 - coef / (diagonal if weight is None else weight * diagonal)
             y = not_above_own(left_out[:, None], as_new)[:, 0]
             given = isinstance(self.training.kernels, GivenKernels)
             later = Later(len(y), partial(self._later, y)) if given else None  # tables are kept
-            return LeftOut(rule.projection_to_score(y), own, later)
+            return LeftOut(rule.projection_to_score(y), weight, later)
         inverse, scale = inverse_of_factor(factor), self.problem.row_scale
         if scale is not None:
             inverse *= scale[:, None] * scale
         rows: Any = stack.rows
         if self.leaves_out_scaling:
-            kernels, _, _, table = self.training
+            kernels, _, table = self.training
             rows = left_out_kernel_rows(kernels.set, table, weight, self.groups)  # type: ignore
             b = b if kernels.factors is None else b * kernels.factors
         elif isinstance(stack, DenseStack):
             rows, b = stack.raw_rows, b * stack.scale
-        found = left_out_contributions(rows, b, inverse, coef, rows=index, groups=self.groups)
+        found = left_out_contributions(rows, b, inverse, coef, groups=self.groups)
         parts = not_above_own(found, as_new)
-        return LeftOut(rule.projection_to_score(parts.sum(axis=1)), own, parts)
+        return LeftOut(rule.projection_to_score(parts.sum(axis=1)), weight, parts)
 
     def _of_a_sample(self, factor: Array, coef: Array, sample: Indices) -> LeftOut:
         """Where rows are many: a sample of them, the last rows of the factor; others on demand.
@@ -230,7 +221,7 @@ class FisherFit:
 
     def _nearly(self, coef: Array, rows: Indices, diagonal: Array) -> LeftOut:
         """Scores of some rows that left their scaling too, from their G_ii and the basis."""
-        kernels, _, _, table = self.training
+        kernels, _, table = self.training
         b, basis, weight = self.result.weights, self.result.basis, self.system.row_weight
         assert isinstance(kernels, TableKernels)
         assert table is not None
@@ -264,16 +255,16 @@ class FisherFit:
                 "storage='dense', or calibration='split'."
             )
         problem, b, weight = self.problem, self.result.weights, self.system.row_weight
-        n, coef = problem.n - self.training.n_reference, self.result.coef
-        sampled = sampled_leave_one_out(
-            problem, b, coef, self.result.basis, row_weight=weight, targets=n
-        )
+        coef = self.result.coef
+        sampled = sampled_leave_one_out(problem, b, coef, self.result.basis, row_weight=weight)
         rows, diagonal = sampled.index, sampled.diagonal
         if self.leaves_out_scaling and self.result.basis is not None:
             found = self._nearly(coef, rows, diagonal[rows])
-            every = Later(n, lambda: self._nearly(coef, np.arange(n), diagonal).scores)
+            every = Later(
+                problem.n, lambda: self._nearly(coef, np.arange(problem.n), diagonal).scores
+            )
             return replace(found, every=every)
-        scores = self.rule.projection_to_score(sampled.projections[:n])
+        scores = self.rule.projection_to_score(sampled.projections)
         # Contributions now, as the kernels will not be at hand later.
         parts = attributed_contributions(problem.stack, b, coef, sampled.projections[rows], rows)
         return LeftOut(scores[rows], None if weight is None else weight[rows], parts, every=scores)

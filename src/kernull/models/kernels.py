@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_array, check_random_state
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibrator
-from kernull.errors import MissingCapabilityError
 from kernull.models.device import fit_on_device
 from kernull.stacks import CrossKernels, DenseStack, KernelSet, TiledStack, build_stack
 from kernull.stacks.cross import device_cross
@@ -39,8 +37,6 @@ class TableKernels:
     set: KernelSet
     factors: Array | None = None
     """Those of the normalisation, of shape (J,); None where there is none."""
-    n_reference: int = 0
-    """Rows of reference among the rows, at their end."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,7 +97,6 @@ class GivenKernels:
     """Those of the normalisation, beyond ``given_scale``."""
     square: DenseStack | None = None
     """The kernels themselves, where the model needs them again (tasks of a joint model)."""
-    n_reference: int = 0
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -154,9 +149,6 @@ class GivenKernels:
 
 ModelKernels = TableKernels | GivenKernels
 
-#: No more than this many rows of reference are drawn.
-REFERENCE_ROWS = 1000
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -170,7 +162,6 @@ class Settings:
     scaling: Any = "auto"
     drop_constant: bool = True
     normalize: Any = "none"
-    reference: Any = None
     random_state: Any = 0
     storage: str = "auto"
     dtype: Any = np.float64
@@ -188,8 +179,6 @@ class Training(NamedTuple):
     """What the model will keep."""
     stack: Any
     """The kernels of all rows."""
-    n_reference: int = 0
-    """Rows of reference in the stack, at its end."""
     table: Array | None = None
     """The rows learned from, as they were given; None for given kernels."""
 
@@ -218,10 +207,6 @@ class TableRows:
         else:
             drop = settings.drop_constant
             kernels = self.fit_kernels(self.table, weight, settings, drop=drop, known=known)
-        n_reference, counts = 0, None if weight is None else weight[rows]
-        if settings.reference is not None:
-            drawn = _reference_rows(settings, self.table[rows], counts)
-            kernels, n_reference, known = kernels.extend(drawn), len(drawn), []
         stack = build_stack(
             kernels,
             settings.storage,
@@ -237,14 +222,10 @@ class TableRows:
         )
         factors = None
         if settings.normalize != "none":
-            factors = normalise(stack, settings.normalize, counts, n_reference)
-        kept = n_reference
+            factors = normalise(stack, settings.normalize, None if weight is None else weight[rows])
         if hasattr(stack, "project"):  # new rows will meet the landmarks alone
-            # in the order of the rows: those of the reference come last, as among all rows
-            kept = int((stack.landmark_rows >= kernels.n - n_reference).sum())
             kernels = kernels.take(stack.landmark_rows)
-        model_kernels = TableKernels(kernels, factors, kept)
-        return Training(model_kernels, stack, n_reference, self.table[rows])
+        return Training(TableKernels(kernels, factors), stack, self.table[rows])
 
     def fit_kernels(
         self,
@@ -301,11 +282,6 @@ class GivenRows:
 
     def training(self, weight: Array | None, rows: Any, settings: Settings) -> Training:
         """The kernels of the rows that have weight."""
-        if settings.reference is not None:
-            raise MissingCapabilityError(
-                "reference: precomputed kernels know no rows but those given; leave it None, "
-                "or fit on a table."
-            )
         # A copy, which shares the kernels: factors of the normalisation are the model's alone.
         stack = copy(self.stack) if weight is None else self.stack[np.ix_(rows, rows)]
         given_scale = stack.scale
@@ -339,41 +315,11 @@ class GivenRows:
 Rows = TableRows | GivenRows
 
 
-def normalise(
-    stack: Any, normalize: Any, weight: Array | None = None, n_reference: int = 0
-) -> Array | None:
+def normalise(stack: Any, normalize: Any, weight: Array | None = None) -> Array | None:
     """Put the kernels of a stack on a common scale; the factors, or None where there are none."""
     exponent = read_normalisation(normalize)
     if exponent == 0.0:
         return None
-    counts = np.ones(stack.n) if weight is None else np.append(weight, np.ones(n_reference))
-    counts[stack.n - n_reference :] = 0.0  # what targets have in common
-    factors = normalising_factors(stack, exponent, counts)
+    factors = normalising_factors(stack, exponent, weight)
     stack.scale = stack.scale * factors
     return factors
-
-
-def _reference_rows(settings: Settings, table: Array, sample_weight: Array | None) -> Array:
-    r"""Rows of reference: artificial ones, or those given.
-
-    ``"permuted"`` draws every column on its own from the training rows, in proportion to their
-    weights: each value is usual, the way they go together is not.
-    """
-    reference = settings.reference
-    if not isinstance(reference, str):
-        rows = check_array(reference, dtype=np.float64, input_name="reference")
-        if rows.shape[1] != table.shape[1]:
-            raise ValueError(
-                f"reference: got {rows.shape[1]} columns; expected {table.shape[1]}, those of X."
-            )
-        return np.asarray(rows)
-    if reference != "permuted":
-        raise ValueError(
-            f"reference: got {reference!r}; expected None, 'permuted', or an array of rows."
-        )
-    equal = sample_weight is None or (sample_weight == sample_weight[0]).all()
-    share = None if equal or sample_weight is None else sample_weight / sample_weight.sum()
-    n, d = table.shape
-    size = (min(n, REFERENCE_ROWS), d)
-    drawn = check_random_state(settings.random_state).choice(n, size=size, p=share)
-    return np.asarray(table[drawn, np.arange(d)])

@@ -154,11 +154,14 @@ class _Learned:
 
     def by_folds(self) -> LeftOut | None:
         rows, system = self.rows, self.fit.system
-        kernels, stack, n_reference, _ = self.training
-        in_memory = hasattr(stack, "combine") and not n_reference
+        kernels, stack, _ = self.training
         if not isinstance(rows, TableRows) or not isinstance(kernels, TableKernels):
             return None
-        if not in_memory or system is None or not isinstance(self.fit.rule, FisherRule):
+        if (
+            not hasattr(stack, "combine")
+            or system is None
+            or not isinstance(self.fit.rule, FisherRule)
+        ):
             return None
         # The kernels must be those of the model, though a column be constant in a fold.
         own = rows.of_kernels(kernels.set)

@@ -212,7 +212,7 @@ class ViewMisfit:
 
 def _normal_rows(model: Any) -> Indices:
     """Training rows that stand as witnesses: some, evenly spread over the weight of all."""
-    n = model.kernels.n - model.kernels.n_reference  # rows of a reference come last
+    n = model.kernels.n
     weight = None if model.system is None else model.system.row_weight
     if weight is None:
         weight = model.calibration_weight

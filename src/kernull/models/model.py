@@ -46,7 +46,7 @@ class RidgeSystem:
     ridge: float
     """rho itself."""
     row_weight: Array | None = None
-    """Of the training rows, and ones for rows of reference; None where all are one."""
+    """Of the training rows; None where all are one."""
 
     def inverse(self, kernel: Array) -> RidgeInverse:
         """(rho W^-1 + K_b)^-1 from K_b, which is used up."""
@@ -141,13 +141,10 @@ class KernelModel:
             return self.left_out.values
         if self.left_out is not None or not self.knows_contributions:
             return self.left_out
-        stack, n = self.kernels.training_stack(), self.kernels.n - self.kernels.n_reference
-        target = None
-        if self.kernels.n_reference:
-            target = np.append(np.ones(n), np.zeros(self.kernels.n_reference))
+        stack = self.kernels.training_stack()
         assert self.system is not None
         inverse = self.system.inverse(self.kernels.combined(self.rule.weights))
-        return leave_one_out_contributions(stack, self.rule.weights, inverse, target)[:n]
+        return leave_one_out_contributions(stack, self.rule.weights, inverse)
 
     @cached_property
     def typical_contributions(self) -> Any:

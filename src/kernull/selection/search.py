@@ -247,11 +247,6 @@ class MultiKernelFisherNullCV(KernelEstimator):
         model = MultiKernelFisherNull(**params)
         if self.model_params:
             model.set_params(**self.model_params)
-        if model.reference is not None:
-            raise MissingCapabilityError(
-                "reference: the shared path solves for rows of target value 1 alone; leave it "
-                "None here, or search over MultiKernelFisherNull by scikit-learn's GridSearchCV."
-            )
         if refit:
             chosen = self.best_params_
             model.set_params(p=chosen["p"], delta=chosen["delta"], tol=self.refit_tol)

@@ -209,10 +209,6 @@ class KernelSet:
         """The same scaling, kernels and widths with other training rows."""
         return self._holding([view.transform(X) for view in self.views])
 
-    def extend(self, X: Array) -> KernelSet:
-        """The same scaling, kernels and widths with more training rows, added at the end."""
-        return self._holding([np.concatenate([v.train, v.transform(X)]) for v in self.views])
-
     def _holding(self, rows: list[Array]) -> KernelSet:
         pairs = zip(self.views, rows, strict=True)
         return replace(self, views=tuple(replace(view, train=part) for view, part in pairs))

@@ -1,4 +1,4 @@
-"""Normalised kernels and rows of reference, against plain NumPy on the same kernels."""
+"""Normalised kernels against plain NumPy on the same kernels."""
 
 import pickle
 
@@ -9,7 +9,6 @@ from sklearn.base import clone
 import kernull
 from kernull import MultiKernelFisherNull, MultiKernelFisherNullCV
 from kernull.datasets import load_wine_views
-from kernull.errors import MissingCapabilityError
 from kernull.stacks import DenseStack
 from kernull.views import join_views
 from tests.plain import plain_fisher, row_scores
@@ -29,9 +28,6 @@ PLAIN = {
 SETTINGS = [
     {"normalize": "offdiagonal"},
     {"normalize": 0.5},
-    {"reference": "permuted"},
-    {"reference": OTHERS[30:45]},
-    {"reference": "permuted", "normalize": "offdiagonal"},
 ]
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
@@ -43,25 +39,22 @@ def model(**options):
 
 
 def by_hand(fitted, rows=None):
-    """(K_b, k_b of rows, t) of a fitted model from its bank alone."""
+    """K_b and k_b of rows, of a fitted model from its bank alone."""
     factors = fitted.weights_ * fitted.scale_
     K = np.tensordot(factors, fitted.bank_.stack().kernels, axes=1)
     cross = None
     if rows is not None:
         kernels = np.stack([k for _, k in fitted.bank_.matrices(rows)])
         cross = np.tensordot(factors, kernels, axes=1)
-    t = np.ones(len(K))
-    t[len(TRAIN) :] = 0.0
-    return K, cross, t
+    return K, cross
 
 
 @every
-def test_scores_solve_the_same_problem_with_another_right_hand_side(options):
+def test_scores_solve_the_problem_of_the_scaled_kernels(options):
     fitted = model(**options).fit(TRAIN)
-    K, cross, t = by_hand(fitted, NEW)
-    rows = len(TRAIN) if options.get("reference") is None else len(fitted.coef_)
-    assert fitted.ridge_ == pytest.approx(1e-2 * rows, rel=1e-14)
-    a = np.linalg.solve(K + fitted.ridge_ * np.eye(len(K)), t)
+    K, cross = by_hand(fitted, NEW)
+    assert fitted.ridge_ == pytest.approx(1e-2 * len(TRAIN), rel=1e-14)
+    a = np.linalg.solve(K + fitted.ridge_ * np.eye(len(K)), np.ones(len(K)))
     np.testing.assert_allclose(fitted.coef_, a, rtol=1e-6, atol=1e-9 * np.abs(a).max())
     np.testing.assert_allclose(fitted.score_samples(NEW), cross @ a, rtol=1e-8, atol=1e-10)
     assert fitted.gap_ <= 1e-6
@@ -71,8 +64,7 @@ def test_scores_solve_the_same_problem_with_another_right_hand_side(options):
 def test_weights_are_those_of_the_scaled_kernels(options):
     fitted = model(**options, tol=1e-10).fit(TRAIN)
     kernels = fitted.bank_.stack().kernels * fitted.scale_[:, None, None]
-    t = by_hand(fitted)[2]
-    problem = kernull.FisherProblem(DenseStack(kernels), fitted.ridge_, target=t)
+    problem = kernull.FisherProblem(DenseStack(kernels), fitted.ridge_)
     result = kernull.solve(problem, kernull.LpBall(2.0), "cvxpy", tol=1e-6)
     np.testing.assert_allclose(fitted.weights_, result.weights, atol=1e-4)
 
@@ -83,20 +75,18 @@ def test_the_scale_is_one_over_the_mean_of_off_diagonal_entries():
     means = (K.sum(axis=(1, 2)) - np.einsum("jii->j", K)) / (n * (n - 1))
     np.testing.assert_allclose(fitted.scale_, 1 / means, rtol=1e-10)
     assert (plain.scale_ == 1.0).all()
-    with_rows = model(normalize="offdiagonal", reference="permuted").fit(TRAIN)
-    np.testing.assert_allclose(with_rows.scale_, 1 / means, rtol=1e-10)  # targets alone
 
 
 @every
 def test_left_out_scores_are_those_of_refits(options):
     fitted = model(**options, kernels="laplacian").fit(TRAIN)
-    K, _, t = by_hand(fitted)
-    own = K @ np.linalg.solve(K + fitted.ridge_ * np.eye(len(K)), t)
+    K, _ = by_hand(fitted)
+    own = K @ np.linalg.solve(K + fitted.ridge_ * np.eye(len(K)), np.ones(len(K)))
     out = []
     for i in range(len(TRAIN)):
         keep = np.delete(np.arange(len(K)), i)
         system = K[np.ix_(keep, keep)] + fitted.ridge_ * np.eye(len(keep))
-        out.append(min(K[i, keep] @ np.linalg.solve(system, t[keep]), own[i]))
+        out.append(min(K[i, keep] @ np.linalg.solve(system, np.ones(len(keep))), own[i]))
     np.testing.assert_allclose(fitted.calibration_.scores, np.sort(out), rtol=1e-7)
     np.testing.assert_allclose(fitted.calibration_contributions_.sum(axis=1), out, rtol=1e-7)
     assert fitted.calibration_contributions_.shape == (len(TRAIN), len(fitted.weights_))
@@ -143,7 +133,7 @@ def test_contributions_add_up_with_and_without_a_view(options):
 
 
 def test_rows_held_out_and_rows_of_weight_zero():
-    split = model(reference="permuted", normalize="offdiagonal", calibration="split").fit(WINES)
+    split = model(normalize="offdiagonal", calibration="split").fit(WINES)
     assert len(split.calibration_.scores) == 18
     weight = np.r_[np.ones(40), np.zeros(len(WINES) - 40)]
     for options in SETTINGS:
@@ -176,40 +166,7 @@ def test_given_kernels_are_normalised_alike_at_fit_and_scoring():
     np.testing.assert_allclose(scaled.score_samples(cross), table.score_samples(NEW), rtol=1e-9)
 
 
-def test_the_draw_of_reference_rows_follows_the_seed():
-    one, two = (model(reference="permuted").fit(TRAIN) for _ in range(2))
-    other = model(reference="permuted", random_state=1).fit(TRAIN)
-    assert (one.coef_ == two.coef_).all()
-    assert not np.array_equal(one.coef_, other.coef_)
-    rows = one.bank_.views[0].train[len(TRAIN) :]
-    for column, drawn in zip(one.bank_.views[0].train[: len(TRAIN)].T, rows.T, strict=True):
-        assert np.isin(drawn.round(9), column.round(9)).all()  # every value is a usual one
-
-
-def test_a_constant_kernel_is_no_longer_free():
-    """Beside rows of reference, all-ones kernels say nothing; beside the origin they win."""
-
-    def flat(A, B):
-        return np.ones((len(A), len(B)))
-
-    options = {"kernels": ["rbf", flat], "views": None, "p": 1.0, "widths": 0.5}
-    options |= {"scaling": "standard", "delta": 1e-2, "decision": "sum", "normalize": "none"}
-    alone = MultiKernelFisherNull(**options).fit(TRAIN)
-    beside = MultiKernelFisherNull(**options, reference="permuted").fit(TRAIN)
-    assert alone.weights_[1] > 0.99
-    assert beside.weights_[1] < 0.5
-
-
-def test_what_cannot_be_had_is_refused_by_name():
-    with pytest.raises(MissingCapabilityError, match="reference: precomputed kernels"):
-        plain_fisher("precomputed", reference="permuted").fit(np.eye(4)[None])
-    search = MultiKernelFisherNullCV(views=VIEWS, model_params={"reference": "permuted"})
-    with pytest.raises(MissingCapabilityError, match="reference: the shared path"):
-        search.fit(TRAIN)
-    with pytest.raises(ValueError, match="reference: got 'uniform'"):
-        model(reference="uniform").fit(TRAIN)
-    with pytest.raises(ValueError, match="reference: got 2 columns; expected 13"):
-        model(reference=np.zeros((3, 2))).fit(TRAIN)
+def test_an_unknown_normalisation_is_refused_by_name():
     with pytest.raises(ValueError, match="normalize: got 'kloft'"):
         model(normalize="kloft").fit(TRAIN)
 
