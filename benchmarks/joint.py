@@ -50,27 +50,24 @@ def speed():
     new, old = X[:ROWS], X[ROWS:]
     groups = np.repeat(np.arange(10), 100)
     print(f"Enrolment of {ROWS} rows, {VIEWS} views of {COLUMNS} columns, p = 2, delta = 0.01")
-    for pooled in (False, True):
-        joint = JointMultiKernelFisherNull(views=views, pooled=pooled, **PLAIN).fit(
-            old, groups=groups
-        )
+    joint = JointMultiKernelFisherNull(views=views, **PLAIN).fit(old, groups=groups)
 
-        def enroll(joint=joint):
-            if "new" in joint.tasks_:
-                joint.forget("new")
-            return lambda: joint.enroll(new, "new")
+    def enroll():
+        if "new" in joint.tasks_:
+            joint.forget("new")
+        return lambda: joint.enroll(new, "new")
 
-        best = best_of(
-            5,
-            learn=lambda: lambda: MultiKernelFisherNull(views=views, **PLAIN).fit(new),
-            enroll=enroll,
-        )
-        again = best_of(1, again=lambda joint=joint: joint.refit_weights)["again"]
-        print(
-            f"  pooled={pooled!s:5}  enrol {best['enroll']:.2f} s   learn it alone "
-            f"{best['learn']:.2f} s   ratio {best['enroll'] / best['learn']:.2f} (goal: <= 0.5)"
-            f"   learn all tasks again {again:.2f} s"
-        )
+    best = best_of(
+        5,
+        learn=lambda: lambda: MultiKernelFisherNull(views=views, **PLAIN).fit(new),
+        enroll=enroll,
+    )
+    again = best_of(1, again=lambda: joint.refit_weights)["again"]
+    print(
+        f"  enrol {best['enroll']:.2f} s   learn it alone {best['learn']:.2f} s   "
+        f"ratio {best['enroll'] / best['learn']:.2f} (goal: <= 0.5)"
+        f"   learn all tasks again {again:.2f} s"
+    )
 
 
 def enrolment_of_a_digit():
@@ -115,7 +112,7 @@ def separate_and_joint(repeats=20, task_rows=10):
     data = load_multiple_features()
     X, views = join_views(data.views)
     y = data.y
-    methods = ("joint", "separate", "joint, pooled")
+    methods = ("joint", "separate")
     scores = np.empty((len(methods), len(WIDTHS), repeats, 2))  # validation, test
     for repeat in range(repeats):
         train, valid, test = digits(task_rows, repeat)
@@ -123,8 +120,6 @@ def separate_and_joint(repeats=20, task_rows=10):
         for w, width in enumerate(WIDTHS):
             options = {"views": views, "widths": width, "memory_limit": "4GB"}
             joint = JointMultiKernelFisherNull(**(PLAIN | options)).fit(X[rows], groups=y[rows])
-            pooled = JointMultiKernelFisherNull(pooled=True, **(PLAIN | options))
-            pooled.fit(X[rows], groups=y[rows])
             areas = []
             for digit in range(10):
                 alone = MultiKernelFisherNull(drop_constant=False, **(PLAIN | options)).fit(
@@ -133,7 +128,6 @@ def separate_and_joint(repeats=20, task_rows=10):
                 found = (
                     joint.score_samples(X[rest], digit),
                     alone.score_samples(X[rest]),
-                    pooled.score_samples(X[rest], digit),
                 )
                 labels = np.where(y[rest] == digit, 1, -1)
                 half = len(valid)

@@ -87,7 +87,6 @@ FIXTURES = {"delft_home": "data"}
 #: Modules that import what they need at their top, so that even their doctests need it.
 #: No other module may: see tests/test_needs.py.
 MODULES = {
-    "src/kernull/problems/torch_joint.py": "torch",
     "src/kernull/stacks/torch_cross.py": "torch",
     "src/kernull/stacks/torch_dense.py": "torch",
     "src/kernull/stacks/torch_kernel_set.py": "torch",

@@ -23,23 +23,18 @@ pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarnin
 
 
 @pytest.mark.parametrize("p", [1.0, 4 / 3, 2.0])
-@pytest.mark.parametrize(
-    # Pooled whitening is left out: Ledoit and Wolf's shrinkage counts copies as new rows.
-    ("scaling", "pooled"),
-    [("standard", False), ("standard", True), ("none", True), ("whiten", False)],
-)
+@pytest.mark.parametrize("scaling", ["standard", "none", "whiten"])
 @pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
-def test_copies_of_one_task_give_its_weights(p, scaling, pooled):
+def test_copies_of_one_task_give_its_weights(p, scaling):
     table, _ = some([3], 25)
     options = {"views": VIEWS, "widths": 0.5, "p": p, "tol": 1e-12, "scaling": scaling}
     alone = plain_fisher(calibration="loo", **options).fit(table)
-    joint = plain_joint(pooled=pooled, **options)
+    joint = plain_joint(**options)
     joint.fit(np.tile(table, (4, 1)), groups=np.repeat(list("abcd"), 25))
     np.testing.assert_allclose(joint.weights_, alone.weights_, rtol=0, atol=1e-8)
     for name in "abcd":
         np.testing.assert_allclose(joint.coef_[name], alone.coef_, rtol=0, atol=1e-8)
-        if not pooled:  # rows are left out of the scaling of their own task
-            assert joint.threshold_[name] == pytest.approx(alone.threshold_, abs=1e-8)
+        assert joint.threshold_[name] == pytest.approx(alone.threshold_, abs=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
@@ -117,31 +112,19 @@ def test_tasks_scale_themselves():
         assert bank.kernels[0].width == pytest.approx(own.kernels[0].width)
 
 
-def test_scaling_is_pooled_within_tasks_on_request():
-    rng = np.random.default_rng(0)
-    spread = np.array([1.0, 5.0])
-    table = rng.normal(size=(400, 2)) * spread
-    groups = np.repeat([0, 1], 200)
-    table[groups == 1] += 1000.0  # far apart: would drown both scales if tasks were mixed
-    model = plain_joint(pooled=True).fit(table, groups=groups)
-    np.testing.assert_allclose(model.bank_.views[0].scaler.scale, spread, rtol=0.1)
-    assert model.bank_.views[0].kernels[0].width < 1.0
-
-
 # 20 rows set the scaling of 64 columns and the threshold.
 @pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
-@pytest.mark.parametrize("pooled", [False, True])
-def test_a_view_constant_within_every_task_is_dropped(pooled):
+def test_a_view_constant_within_every_task_is_dropped():
     table, groups = some((0, 1), 10)
     table = np.column_stack([table, np.where(groups == "one", 0.1, 0.7)])
     views = VIEWS | {"flat": [table.shape[1] - 1]}
-    model = plain_joint(views=views, pooled=pooled)
+    model = plain_joint(views=views)
     with pytest.warns(UserWarning, match="dropped constant view.*'flat'"):
         model.fit(table, groups=groups)
     assert len(model.weights_) == 3
     table[0, -1] = 5.0  # in one task it varies now: all tasks keep it
     assert len(model.fit(table, groups=groups).weights_) == 4
-    only = plain_joint(views={"flat": [table.shape[1] - 1]}, pooled=pooled)
+    only = plain_joint(views={"flat": [table.shape[1] - 1]})
     with pytest.raises(ValueError, match="constant within every task"):
         only.fit(table[1:], groups=groups[1:])
 
@@ -185,9 +168,8 @@ def test_enrolment_is_one_factorisation_and_no_learning(counted):
 
 # 60 rows set the scaling of 64 columns and the threshold.
 @pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
-@pytest.mark.parametrize("pooled", [False, True])
-def test_enrolled_task_scores_like_the_same_task_in_the_fit(pooled):
-    model = fitted(tol=1e-12, pooled=pooled)
+def test_enrolled_task_scores_like_the_same_task_in_the_fit():
+    model = fitted(tol=1e-12)
     table, _ = some([1], 20)
     model.enroll(table, "again")
     np.testing.assert_allclose(

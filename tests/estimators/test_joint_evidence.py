@@ -86,9 +86,8 @@ def test_evidence_rarity_and_reasons_belong_together():
         np.testing.assert_allclose(reason.p_values, model.p_values(NEW[mine], groups=name))
 
 
-@pytest.mark.parametrize("pooled", [False, True])
-def test_a_broken_view_is_flagged_in_every_task(pooled):
-    model = joint(pooled=pooled).fit(TRAIN, groups=GROUPS)
+def test_a_broken_view_is_flagged_in_every_task():
+    model = joint().fit(TRAIN, groups=GROUPS)
     assert (model.predict(NEW, groups=ASKED) == 1).mean() > 0.75
     for columns in VIEWS.values():
         broken = NEW.copy()
@@ -96,46 +95,24 @@ def test_a_broken_view_is_flagged_in_every_task(pooled):
         assert (model.predict(broken, groups=ASKED) == -1).all()
 
 
-@pytest.mark.parametrize("pooled", [False, True])
-def test_enrolled_and_learned_again(pooled):
-    model = joint(pooled=pooled, tol=1e-10).fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
+def test_enrolled_and_learned_again():
+    model = joint(tol=1e-10).fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
     before = model.score_samples(NEW, groups="c")
     new = model.model_.tasks["c"].rule
-    if not pooled:
-        alone = MultiKernelFisherNull(views=VIEWS).fit(rows(0, 25, 5)).model_.rule
-        np.testing.assert_allclose(new.tails.ordered, alone.tails.ordered, rtol=1e-9)
+    alone = MultiKernelFisherNull(views=VIEWS).fit(rows(0, 25, 5)).model_.rule
+    np.testing.assert_allclose(new.tails.ordered, alone.tails.ordered, rtol=1e-9)
     kept = new.tails
     model.refit_weights()
     assert model.model_.tasks["c"].rule.tails is kept  # of kernels, not of weights
     assert not np.array_equal(model.score_samples(NEW, groups="c"), before)
     # one fit of all three tasks finds the same weights
-    if not pooled:
-        table = np.vstack([TRAIN, rows(0, 25, 5)])
-        once = joint(tol=1e-10).fit(table, groups=np.append(GROUPS, ["c"] * 25))
-        np.testing.assert_allclose(model.weights_, once.weights_, atol=1e-6)
+    table = np.vstack([TRAIN, rows(0, 25, 5)])
+    once = joint(tol=1e-10).fit(table, groups=np.append(GROUPS, ["c"] * 25))
+    np.testing.assert_allclose(model.weights_, once.weights_, atol=1e-6)
 
 
-def test_widths_in_common_are_not_left_out():
-    """Pooled scaling and widths are those of all tasks, whichever row of one is left out."""
-    model = joint(pooled=True, scaling="standard", widths=0.5).fit(TRAIN, groups=GROUPS)
-    task = model.model_.tasks["b"]
-    view = task.kernels.set.views[0]
-    (kernel,) = view.kernels
-    K = np.exp(-((view.train[:, None] - view.train[None]) ** 2).sum(axis=-1) / 2 / kernel.width**2)
-    n = len(K)
-    ridge = 1e-4 * n * np.eye(n)
-    own = K @ np.linalg.solve(K + ridge, np.ones(n))  # what a copy of the row would score
-    left_out = []
-    for i in range(n):
-        rest = np.delete(np.arange(n), i)
-        a = np.linalg.solve((K + ridge)[np.ix_(rest, rest)], np.ones(n - 1))
-        left_out.append(min(K[i, rest] @ a, own[i]))
-    np.testing.assert_allclose(4 * task.rule.tails.ordered[:, 0], np.sort(left_out), atol=1e-7)
-
-
-@pytest.mark.parametrize("pooled", [False, True])
-def test_views_have_a_say_by_the_structure_of_each_task(pooled):
-    model = joint(pooled=pooled).fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
+def test_views_have_a_say_by_the_structure_of_each_task():
+    model = joint().fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
     for task in model.model_.tasks.values():
         assert task.rule.structure.shape == model.weights_.shape
 

@@ -18,8 +18,6 @@ from kernull import (
 )
 from kernull.errors import ConstantViewWarning
 from kernull.estimators import base as base_module
-from kernull.estimators import joint as joint_module
-from kernull.estimators import tasks as tasks_module
 from kernull.stacks import KernelSet
 from tests.needs import NO_TORCH
 from tests.plain import plain_fisher
@@ -52,8 +50,7 @@ def on_device(monkeypatch):
         X = next(iter(X.values())) if isinstance(X, dict) else X
         return X.device if isinstance(X, torch.Tensor) else None
 
-    for module in (base_module, joint_module, tasks_module):
-        monkeypatch.setattr(module, "cuda_device_of", device_of)
+    monkeypatch.setattr(base_module, "cuda_device_of", device_of)
     return torch.as_tensor
 
 
@@ -83,11 +80,10 @@ GROUPS = np.repeat([0, 1, 2], [18, 9, 13])
 
 @pytest.mark.filterwarnings("ignore::kernull.errors.DominantViewWarning")  # of two views
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("pooled", [False, True])
-def test_joint_tables(on_device, pooled, weighted):
-    """Tasks solved in batches on the device are those of the host."""
+def test_joint_tables(on_device, weighted):
+    """Tasks are solved on the host; scores are where the rows are."""
     weight = RNG.uniform(0.5, 2.0, 40) if weighted else None
-    options = {"views": {"a": [0, 1], "b": [2]}, "pooled": pooled, "tol": 1e-10}
+    options = {"views": {"a": [0, 1], "b": [2]}, "tol": 1e-10}
     expected = JointMultiKernelFisherNull(**options).fit(X, groups=GROUPS, sample_weight=weight)
     model = JointMultiKernelFisherNull(**options)
     model.fit(on_device(X), groups=on_device(GROUPS), sample_weight=weight)
@@ -104,16 +100,6 @@ def test_joint_tables(on_device, pooled, weighted):
     )
     model.refit_weights()
     assert model.gap_ <= 1e-10
-
-
-def test_joint_tasks_are_solved_in_batches(on_device, monkeypatch):
-    calls = []
-    original = torch.linalg.cholesky_ex
-    monkeypatch.setattr(
-        torch.linalg, "cholesky_ex", lambda A: (calls.append(A.shape[0]), original(A))[1]
-    )
-    JointMultiKernelFisherNull().fit(on_device(X), groups=np.repeat(np.arange(5), 8))
-    assert set(calls) == {5}
 
 
 def test_joint_kernels(on_device):

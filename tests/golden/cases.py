@@ -58,7 +58,6 @@ JOINT |= {
     "decision": "sum",
     "normalize": "none",
     "kernel_groups": None,
-    "pooled": False,
     "n_jobs": None,
 }
 FUSED = {k: FISHER[k] for k in SHARED} | {
@@ -200,7 +199,6 @@ def _joint() -> dict[str, Any]:
     weight = np.linspace(0.5, 2.0, len(rows))
     out = {
         "joint": (Joint(**JOINT).fit(rows, groups=groups), NEW, asked),
-        "joint-pooled": (Joint(**(JOINT | {"pooled": True})).fit(rows, groups=groups), NEW, asked),
         "joint-weights": (Joint(**JOINT).fit(rows, None, weight, groups=groups), NEW, asked),
         "joint-distance": (
             Joint(**(JOINT | {"score_type": "distance"})).fit(rows, groups=groups),

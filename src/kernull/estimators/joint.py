@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernull._containers import as_numpy, cuda_device_of, host, match_container
+from kernull._containers import as_numpy, host, match_container
 from kernull._typing import Array, Indices
 from kernull.calibration import discoveries
 from kernull.estimators.base import KernelEstimator
@@ -65,14 +65,8 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     storage : {"auto", "dense"}, default="auto"
         Kernels of all tasks are stored.
     {memory_limit, dtype, drop_constant}
-    pooled : bool, default=False
-        Whether scaling and widths are learned from all tasks together, each about its own mean,
-        and kept for tasks that enrol. By default each task has those of its own rows. Pooling
-        pays where tasks have few rows and many columns, above all with ``scaling="whiten"``; it
-        costs where columns that never vary in a task are what gives outliers away.
     n_jobs : int, optional
-        Threads that solve tasks side by side; None: one after the other, -1: all cores. Given
-        tensors on a GPU, tasks are solved there in batches of like size instead.
+        Threads that solve tasks side by side; None: one after the other, -1: all cores.
 
     Attributes
     ----------
@@ -120,7 +114,6 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     True
     """
 
-    pooled: bool = False
     n_jobs: int | None = None
 
     weights_ = Learned("weights")
@@ -182,7 +175,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     ) -> tuple[dict[Hashable, Indices], dict[Hashable, Array]]:
         """Fit; the rows of each task, and the left-out scores of those that were learned from."""
         with rollback_on_error(self):
-            method, how, views = self.learning_method(), self._how(X), None
+            method, how, views = self.learning_method(), self._how(), None
             if self._pairwise:
                 tasks, rows = read_given_tasks(self, host(X), sample_weight, as_numpy(groups))
             else:
@@ -193,10 +186,9 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
             self.model_, scores = learn_tasks(tasks, method, rate, views=views, n_jobs=jobs, **how)
         return rows, scores
 
-    def _how(self, X: Any) -> dict[str, Any]:
-        """Type, scale and device of the kernels."""
-        scale, device = read_normalisation(self.normalize), cuda_device_of(X)
-        return {"dtype": read_dtype(self.dtype), "normalize": scale, "device": device}
+    def _how(self) -> dict[str, Any]:
+        """Type and scale of the kernels."""
+        return {"dtype": read_dtype(self.dtype), "normalize": read_normalisation(self.normalize)}
 
     def learning_method(self) -> FisherMethod:
         """The method with its parameters, checked."""
@@ -209,8 +201,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     def enroll(self, X: Any, group: Hashable, sample_weight: Any = None) -> Self:
         """Add a task with the shared weights: one linear solve, no learning.
 
-        Scaling and widths are those of its own rows, or with ``pooled`` those of the fit; delta is
-        relative to the rows given here.
+        Scaling and widths are those of its own rows; delta is relative to these.
 
         Parameters
         ----------
@@ -228,9 +219,8 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
                 f"group: the model already has a task {name!r}; forget({name!r}) first, or choose "
                 "another name."
             )
-        how, method, rate = self._how(X), self.learning_method(), self.false_alarm_rate
-        weight = as_numpy(sample_weight)
-        task, kernel = read_new_task(self, name, as_numpy(X), weight, how["device"])
+        how, method, rate = self._how(), self.learning_method(), self.false_alarm_rate
+        task, kernel = read_new_task(self, name, as_numpy(X), as_numpy(sample_weight))
         learned = enrolled(model, task, method, rate, kernel=kernel, **how)
         self.model_ = replace(model, tasks={**model.tasks, name: learned})
         return self

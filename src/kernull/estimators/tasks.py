@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernull._containers import as_numpy, cuda_device_of, host
+from kernull._containers import as_numpy, host
 from kernull._typing import Array
 from kernull.calibration.left_out_distances import trust
 from kernull.errors import InvalidKernelError
@@ -43,9 +43,9 @@ def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
     )
     index = list(kept.values())
     if estimator.drop_constant:
-        scaled = not estimator.pooled and "none" not in read_scalings(estimator.scaling, 1)
+        scaled = "none" not in read_scalings(estimator.scaling, 1)
         views = dict(varying_views(table, index, views, scaled))
-    tasks = table_tasks(table, kept, weight, views, estimator.pooled, **_kernel_options(estimator))
+    tasks = table_tasks(table, kept, weight, views, **_kernel_options(estimator))
     first = next(iter(tasks.values())).kernels
     check_room(estimator, [len(rows) for rows in index], len(first.names))
     return tasks, rows, views
@@ -92,12 +92,12 @@ def read_given_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
 
 
 def read_new_task(
-    estimator: Any, name: Hashable, X: Any, sample_weight: Any, device: Any
+    estimator: Any, name: Hashable, X: Any, sample_weight: Any
 ) -> tuple[TaskKernels, Array | None]:
     """The task to be, and K_b of its rows unless that is formed later."""
     shared, weights = estimator.model_.kernels, estimator.model_.weights
     # Factors of a normalisation are known only once the kernels are.
-    later = device is not None or read_normalisation(estimator.normalize) > 0
+    later = read_normalisation(estimator.normalize) > 0
     if not isinstance(shared, TableKernels):
         _refuse_weights(sample_weight)
         stack = _own_stack(name, X, read_dtype(estimator.dtype))
@@ -114,14 +114,10 @@ def read_new_task(
     check_room(estimator, [len(table)], len(weights) if later else 0)
     views = estimator.model_.views
     assert views is not None
-    if estimator.pooled:
-        own = shared.set.with_rows(table)
-        kernel = None if later else own.combine(weights)
-        return TaskKernels(TableKernels(own), weight, table, pooled=True), kernel
     options = _kernel_options(estimator)
     if later:
         rows = {name: np.arange(len(table))}
-        return table_tasks(table, rows, weight, views, pooled=False, **options)[name], None
+        return table_tasks(table, rows, weight, views, **options)[name], None
     own, kernel = fit_and_combine(
         table, views, weights, shared.names, sample_weight=weight, **options
     )
@@ -131,8 +127,6 @@ def read_new_task(
 def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:
     """For each task asked for: its model, kernels of its rows, these rows, their places."""
     check_is_fitted(estimator)
-    # Evidence is computed on the host.
-    device = None if estimator.model_.decides_by_evidence else cuda_device_of(X)
     X, groups = host(X), as_numpy(groups)
     tasks, dtype = estimator.model_.tasks, read_dtype(estimator.dtype)
     is_table = isinstance(estimator.model_.kernels, TableKernels)
@@ -152,7 +146,7 @@ def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:
     return {
         name: (
             tasks[name],
-            tasks[name].kernels.cross(source[index], dtype, device),
+            tasks[name].kernels.cross(source[index], dtype),
             source[index] if is_table else None,
             index,
         )

@@ -172,22 +172,10 @@ def _sample(n: int, most: int = EVIDENCE_ROWS) -> Indices | None:
     return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
 
 
-def evidence_of_rows(
-    kernels: KernelSet,
-    projection: FisherRule,
-    row_weight: Array | None,
-) -> EvidenceRule:
-    """Evidence of a model whose scaling is fixed: rows are left out of the rest."""
-    rows, weight = _sample(kernels.n), row_weight
-    if rows is not None:
-        kernels, weight = kernels.take(rows), None if weight is None else weight[rows]
-    return _of_table(kernels, lambda: projection, None, weight, rows).with_total(weight)
-
-
 def _of_table(
     kernels: KernelSet,
     projection: Callable[[], FisherRule],
-    table: Array | None,
+    table: Array,
     row_weight: Array | None,
     rows: Indices | None,
     groups: Indices | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +16,6 @@ from kernull.calibration.left_out_scores import left_out_contributions, lower_ti
 from kernull.models.evidence import (
     EvidenceMethod,
     evidence_of,
-    evidence_of_rows,
     left_out_evidence,
     warn_of_views,
     with_weights,
@@ -25,7 +24,6 @@ from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, KernelModel, RidgeSystem, calibrate
 from kernull.models.rules import EvidenceRule, FisherRule
-from kernull.models.structure import with_structure
 from kernull.problems import FisherProblem, JointFisherProblem, RidgeInverse
 from kernull.solvers import solve
 from kernull.stacks.normalise import normalising_factors
@@ -40,8 +38,6 @@ class TaskKernels:
     """Trust in its rows, of mean one; None where all are one."""
     table: Array | None = None
     """Its rows as they were given."""
-    pooled: bool = False
-    """Whether scaling and widths are those of all tasks, and rows are not left out of them."""
     system: RidgeSystem | None = None
     """That of an earlier learning: its ridge stays."""
     rule: EvidenceRule | None = None
@@ -53,8 +49,7 @@ class TaskKernels:
         assert model.system is not None
         rule = model.rule if isinstance(model.rule, EvidenceRule) else None
         table = None if rule is not None else _given_rows(model)
-        weight, pooled = model.system.row_weight, table is None
-        return cls(model.kernels, weight, table, pooled, model.system, rule)
+        return cls(model.kernels, model.system.row_weight, table, model.system, rule)
 
     def normalised(self, stack: Any, exponent: float) -> tuple[TaskKernels, Any]:
         """The task and its stack, with kernels on the scale that ``normalize`` asks for."""
@@ -107,7 +102,6 @@ def learn_tasks(
     normalize: float = 0.0,
     views: Mapping[str, Indices] | None = None,
     n_jobs: int | None = None,
-    device: Any = None,
     init: Array | None = None,
 ) -> tuple[JointModel, dict[Hashable, Array]]:
     """Learn the shared weights and every task; with the left-out scores of each task's rows.
@@ -115,11 +109,11 @@ def learn_tasks(
     ``method`` says how weights are learned, and whether tasks decide by evidence; ``rate`` is the
     share of normal rows of a task that may be flagged. Kernels of new tasks are divided by their
     mean off-diagonal entry to the power ``normalize``; ``views`` are kept for them. Tasks are
-    solved in ``n_jobs`` threads or on a torch ``device``, from the weights ``init``. Scores are NaN
-    for rows that the task's evidence was not learned from: they are as good as new.
+    solved in ``n_jobs`` threads, from the weights ``init``. Scores are NaN for rows that the task's
+    evidence was not learned from: they are as good as new.
     """
-    ready = {name: _ready(task, method, normalize, dtype, device) for name, task in tasks.items()}
-    problem = _joint_problem([problem for _, _, problem in ready.values()], n_jobs, device)
+    ready = {name: _ready(task, method, normalize, dtype) for name, task in tasks.items()}
+    problem = JointFisherProblem([problem for _, _, problem in ready.values()], n_jobs)
     ball = method.ball(next(iter(ready.values()))[0].kernels)
     result = solve(
         problem, ball, method.solver, tol=method.tol, max_iter=method.max_iter, init=init
@@ -149,7 +143,6 @@ def enrolled(
     dtype: Any,
     normalize: float = 0.0,
     kernel: Array | None = None,
-    device: Any = None,
 ) -> KernelModel:
     """A new task with the shared weights: one linear solve; ``kernel`` is its K_b, if known."""
     weights, inverse = model.weights, None
@@ -158,18 +151,20 @@ def enrolled(
         inverse = system.inverse(kernel)
         coef, diagonal = inverse.coef(), inverse.diagonal
     else:
-        task, system, problem = _ready(task, method, normalize, dtype, device)
-        ((coef, scaled),) = _joint_problem([problem], None, device).solutions(weights)
+        task, system, problem = _ready(task, method, normalize, dtype)
+        coef, scaled = problem.solution(weights)
         diagonal = _unscaled(scaled, task.row_weight)
     rule, certificate = FisherRule(weights, coef, method.score_type), model.certificate
     return _model(task, rule, method, rate, certificate, system, diagonal, inverse)[0]
 
 
 def _ready(
-    task: TaskKernels, method: FisherMethod, normalize: float, dtype: Any, device: Any
+    task: TaskKernels, method: FisherMethod, normalize: float, dtype: Any
 ) -> tuple[TaskKernels, RidgeSystem, FisherProblem]:
     """The task with its factors, its ridge, and its own Fisher problem."""
-    task, stack = task.normalised(_stack(task.kernels, dtype, device), normalize)
+    kernels = task.kernels
+    stack = kernels.set.stack(dtype) if isinstance(kernels, TableKernels) else kernels.square
+    task, stack = task.normalised(stack, normalize)
     system = task.system or _new_system(task, method)
     return task, system, FisherProblem(stack, system.ridge, row_weight=task.row_weight)
 
@@ -206,13 +201,6 @@ def _evidence(task: TaskKernels, projection: FisherRule, max_rows: int) -> Evide
     kernels, weight = task.kernels, task.row_weight
     if task.rule is not None:
         return with_weights(task.rule, projection, weight)
-    if isinstance(kernels, TableKernels) and task.pooled:
-        rule = evidence_of_rows(kernels.set, projection, weight)
-        if task.table is not None:
-            some = slice(None) if rule.rows is None else rule.rows
-            own = None if weight is None else weight[some]
-            rule = with_structure(rule, kernels.set, task.table[some]).with_total(own)
-        return rule
     stack = kernels.square if isinstance(kernels, GivenKernels) else None
     training = Training(kernels, stack, table=task.table)
     return evidence_of(training, lambda: projection, weight, max_rows)
@@ -226,7 +214,7 @@ def _left_out_sums(
     inverse: RidgeInverse | None = None,
 ) -> LeftOut:
     """Scores of rows left out by the paper's sum."""
-    kernels, table = task.kernels, None if task.pooled else task.table
+    kernels, table = task.kernels, task.table
     weight, ridge = system.row_weight, system.ridge
     own = 1.0 - (ridge * rule.coef if weight is None else ridge * rule.coef / weight)
     parts = None
@@ -242,41 +230,14 @@ def _left_out_sums(
     return LeftOut(lower_ties(scores), weight, parts, every=scores)
 
 
-def _joint_problem(
-    problems: Iterable[FisherProblem], n_jobs: int | None, device: Any
-) -> JointFisherProblem:
-    """The problem that tasks share: on the host, or on a torch device in batches."""
-    if device is None:
-        return JointFisherProblem(list(problems), n_jobs)
-    from kernull.problems.torch_joint import BatchedJointFisherProblem
-
-    return BatchedJointFisherProblem(list(problems))
-
-
-def _stack(kernels: ModelKernels, dtype: Any, device: Any) -> Any:
-    """The kernels of a task's rows as they are, on a torch device if there is one."""
-    if device is None:
-        return kernels.set.stack(dtype) if isinstance(kernels, TableKernels) else kernels.square
-    import torch
-
-    from kernull.stacks.torch_tiled import TorchDenseStack, TorchTiledStack
-
-    kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
-    if isinstance(kernels, TableKernels):
-        return TorchTiledStack.from_kernel_set(kernels.set, device, kind).dense()
-    assert kernels.square is not None
-    values = torch.as_tensor(kernels.square.kernels).to(device, kind)
-    return TorchDenseStack(values, kernels.square.scale)
-
-
 def _unscaled(diagonal: Array, row_weight: Array | None) -> Array:
     """The diagonal of (rho W^-1 + K_b)^-1 from that of the scaled problem."""
     return diagonal if row_weight is None else row_weight * diagonal
 
 
 def _given_rows(task: KernelModel) -> Array | None:
-    """The rows of a task as they were given, from its own scaling; None where it has none."""
-    if not isinstance(task.kernels, TableKernels) or task.left_out is None:
+    """The rows of a task as they were given, from its scaling; None for given kernels."""
+    if not isinstance(task.kernels, TableKernels):
         return None
     views = task.kernels.set.views
     table = np.zeros((task.kernels.n, 1 + max(int(view.columns.max()) for view in views)))

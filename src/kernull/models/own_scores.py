@@ -35,7 +35,7 @@ NOTHING = 1e-9
 
 def own_of_view(
     view: ScaledView,
-    table: Array | None,
+    table: Array,
     weight: Array,
     groups: Indices | None,
     matrices: Array | None = None,
@@ -46,8 +46,7 @@ def own_of_view(
     And the projections with the lowest row of each kernel gone as well, (F, n).
     """
     n = len(view.train)
-    given = view.train if table is None else table[:, view.columns]
-    kind = "none" if table is None else view.scaler.kind
+    given, kind = table[:, view.columns], view.scaler.kind
     equal = bool((weight == 1.0).all())
     if n < FEWEST_ROWS:
         return _hardly_any_rows(view, weight)

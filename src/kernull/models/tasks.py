@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from kernull.calibration import leaking_view, warn_of_leak
 from kernull.calibration.left_out_distances import is_no_label
 from kernull.calibration.left_out_kernels import leaves_scaling_out
 from kernull.errors import TooFewRowsWarning
-from kernull.kernels.functions import mean_distance
 from kernull.models.joint import TaskKernels
 from kernull.models.kernels import TableKernels
 from kernull.stacks import KernelSet
@@ -119,75 +117,43 @@ def varying_views(
     return joined(views, constant, scaled and wide, "within every task")
 
 
-def pooled_kernels(
-    X: Array,
-    tasks: list[Indices],
-    sample_weight: Array | None,
-    *,
-    views: Mapping[str, Indices],
-    **options: Any,
-) -> KernelSet:
-    """Scaling and widths that all tasks share, learned from all of their rows.
-
-    Every task is moved to the common mean first, and widths are factors of the mean distance
-    between rows of one task: kernels only ever compare rows of one task, so differences between
-    tasks must not count.
-    """
-    options["drop_constant"] = False  # seen to for all tasks at once
-    rows = np.concatenate(tasks)
-    weight = None if sample_weight is None else sample_weight[rows]
-    if len(tasks) == 1:
-        return KernelSet.fit(X[rows], views, sample_weight=weight, **options)
-    centre = np.average(X[rows], axis=0, weights=weight)
-    moved = np.concatenate([_deviations(X, index, sample_weight) for index in tasks]) + centre
-    kernels = KernelSet.fit(moved, views, sample_weight=weight, **options)
-    ends = np.cumsum([len(index) for index in tasks])[:-1]
-    return _with_widths(kernels, np.split(np.arange(len(rows)), ends), weight)
-
-
 def table_tasks(
     table: Array,
     rows: Mapping[Hashable, Indices],
     weight: Array | None,
     views: Mapping[str, Indices],
-    pooled: bool,
     **options: Any,
 ) -> dict[Hashable, TaskKernels]:
-    """Tasks of the rows of a table, with scaling and widths of their own or ``pooled``.
+    """Tasks of the rows of a table, each with scaling and widths of its own.
 
     ``rows`` has those of each task, all of positive weight; weights have mean one within a task;
     ``options`` are ``kernels``, ``widths`` and ``scaling``.
     """
     weights = {name: None if weight is None else weight[index] for name, index in rows.items()}
-    if pooled:
-        shared = pooled_kernels(table, list(rows.values()), weight, views=views, **options)
-        sets = {name: shared.with_rows(table[index]) for name, index in rows.items()}
-    else:
-        options["drop_constant"] = False  # seen to for all tasks at once: they share their kernels
-        sets = {
-            name: KernelSet.fit(table[index], views, sample_weight=weights[name], **options)
-            for name, index in rows.items()
-        }
-        _warn_of_few_rows(sets)
-    _warn_of_leaks(sets, sum(map(len, rows.values())), pooled)
+    options["drop_constant"] = False  # seen to for all tasks at once: they share their kernels
+    sets = {
+        name: KernelSet.fit(table[index], views, sample_weight=weights[name], **options)
+        for name, index in rows.items()
+    }
+    _warn_of_few_rows(sets)
+    _warn_of_leaks(sets)
     return {
-        name: TaskKernels(TableKernels(own), weights[name], table[rows[name]], pooled)
+        name: TaskKernels(TableKernels(own), weights[name], table[rows[name]])
         for name, own in sets.items()
     }
 
 
-def _warn_of_leaks(sets: dict[Hashable, KernelSet], n: int, pooled: bool) -> None:
+def _warn_of_leaks(sets: dict[Hashable, KernelSet]) -> None:
     """Name tasks whose rows cannot be left out of a scaling that follows them closely."""
     leaks = {
-        name: leaking_view(kernels, n if pooled else kernels.n)
+        name: leaking_view(kernels, kernels.n)
         for name, kernels in sets.items()
-        if pooled or not leaves_scaling_out(kernels)
+        if not leaves_scaling_out(kernels)
     }
     found = [name for name, leak in leaks.items() if leak is not None]
     if found:
         several = "" if len(found) == 1 else f" (and those of {len(found) - 1} more tasks)"
-        whose = " of all tasks" if pooled else f" of task {found[0]!r}{several}"
-        warn_of_leak(leaks[found[0]], whose)
+        warn_of_leak(leaks[found[0]], f" of task {found[0]!r}{several}")
 
 
 def _warn_of_few_rows(sets: dict[Hashable, KernelSet]) -> None:
@@ -210,40 +176,3 @@ def _warn_of_few_rows(sets: dict[Hashable, KernelSet]) -> None:
             TooFewRowsWarning,
             stacklevel=5,
         )
-
-
-def _deviations(X: Array, rows: Indices, sample_weight: Array | None) -> Array:
-    part = X[rows]
-    weight = None if sample_weight is None else sample_weight[rows]
-    out = part - np.average(part, axis=0, weights=weight)
-    out[:, np.ptp(part, axis=0) == 0] = 0.0  # exactly: rounding must not count as variance
-    return np.asarray(out)
-
-
-def _with_widths(
-    kernels: KernelSet, tasks: list[Indices], sample_weight: Array | None
-) -> KernelSet:
-    """Widths as factors of the mean distance over all pairs of rows of one task."""
-    views = []
-    for view in kernels.views:
-        means: dict[str, float] = {}
-        for metric in {k.metric for k in view.kernels if k.metric is not None}:
-            parts = [_distance_and_pairs(view.train[t], metric, sample_weight, t) for t in tasks]
-            total = sum(pairs for _, pairs in parts)
-            means[metric] = sum(d * pairs for d, pairs in parts) / total if total else 0.0
-        widened = tuple(
-            k
-            if k.metric is None or k.factor is None
-            else replace(k, width=k.factor * (means[k.metric] or 1.0))
-            for k in view.kernels
-        )
-        views.append(replace(view, kernels=widened))
-    return replace(kernels, views=tuple(views))
-
-
-def _distance_and_pairs(
-    X: Array, metric: str, sample_weight: Array | None, rows: Indices
-) -> tuple[float, float]:
-    weight = None if sample_weight is None else sample_weight[rows]
-    total = float(len(X)) if weight is None else float(weight.sum())
-    return mean_distance(X, metric, weight), max(total * (total - 1.0), 0.0)

@@ -197,13 +197,13 @@ class FisherProblem:
             a[order] = a.copy()
         return a if self.row_scale is None else self._scale(a)
 
-    def _check_sign(self, u: Array, quadratic: float, a: Array | None = None) -> None:
+    def _check_sign(self, u: Array, quadratic: float, a: Array) -> None:
         # u_j = a'K_j a >= 0 for a positive semidefinite K_j, up to rounding. Rounding is measured
         # against rho a'a too: linear kernels of centred columns have every u_j = 0.
         worst = int(np.argmin(u))
         if u[worst] >= -1e-6 * max(float(np.abs(u).max()), quadratic):
             return
-        if a is not None and u[worst] >= -self._rounding(worst, a):
+        if u[worst] >= -self._rounding(worst, a):
             return
         raise InvalidKernelError(
             f"kernels: kernel {worst} is not positive semidefinite: a'K a = {u[worst]:.3g} for "

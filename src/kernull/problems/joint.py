@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What one task, or several, add to the joint problem at one point."""
+    """What one task adds to the joint problem at one point."""
 
     value: float
     linear: float
@@ -91,7 +91,8 @@ class JointFisherProblem(FisherProblem):
     def evaluate(self, weights: Array) -> Evaluation:
         """Value, gradient and curvature at b: one factorisation per task, side by side."""
         weights = np.asarray(weights, dtype=float)
-        shares, coef = self._shares(weights)
+        points = self.each(lambda task: task.evaluate(weights))
+        shares = [_share(task, point) for task, point in zip(self.tasks, points, strict=True)]
         value, linear, quadratic = (
             sum(getattr(share, name) for share in shares)
             for name in ("value", "linear", "quadratic")
@@ -105,13 +106,8 @@ class JointFisherProblem(FisherProblem):
             M = np.sum([share.second_order() for share in shares], axis=0)
             return np.asarray(2.0 * (M - np.outer(u, u) / value))
 
-        return Evaluation(weights, value, u, np.concatenate(coef), lower_bound, curvature)
-
-    def _shares(self, weights: Array) -> tuple[list[Share], list[Array]]:
-        """What the tasks add, and the coefficients of each."""
-        points = self.each(lambda task: task.evaluate(weights))
-        pairs = zip(self.tasks, points, strict=True)
-        return [_share(task, point) for task, point in pairs], [point.coef for point in points]
+        coef = np.concatenate([point.coef for point in points])
+        return Evaluation(weights, value, u, coef, lower_bound, curvature)
 
     def solutions(self, weights: Array) -> list[tuple[Array, Array]]:
         """Exact a(b) and the diagonal of the scaled inverse, for every task."""

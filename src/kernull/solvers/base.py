@@ -221,7 +221,6 @@ def pick(problem: Problem, ball: Ball) -> str:
     # Tasks side by side are factorised one by one: what counts is the largest.
     rows = 0 if stack is None else max(block.n for block in getattr(stack, "blocks", [stack]))
     long = stack is not None and (not hasattr(stack, "combine") or rows >= SUBSPACE_ROWS)
-    long = long and not getattr(problem, "batched", False)  # factorises tasks together
     if long and not SOLVERS["subspace"].lacks(problem, ball):
         return "subspace"
     if ball.polyhedral and not SOLVERS["cutting-plane"].lacks(problem, ball):
