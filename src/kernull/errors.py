@@ -95,7 +95,7 @@ class EdgeOfGridWarning(UserWarning):
 
 
 class NearCopiesWarning(AdviceWarning):
-    """Rows have a neighbour far closer than the data explain, or it is the one next to them."""
+    """Rows are copies of each other, or alike the row before or after, as readings in time are."""
 
 
 class TrainingRowsWarning(AdviceWarning):

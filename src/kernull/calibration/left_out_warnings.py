@@ -16,39 +16,41 @@ from kernull.errors import (
     TooFewRowsWarning,
     TrainingRowsWarning,
 )
-from kernull.kernels.left_out_copies import copy_shares, next_is_nearest_share
+from kernull.kernels.functions import squared_blocks
 from kernull.stacks.dense import DenseStack
 from kernull.stacks.kernel_set import KernelSet
 
-#: Share of near copies from which a threshold is no longer to be trusted. Discrete tables have
-#: neighbours at a few distances only, of which some are far nearer than others.
-MANY = 0.5
-#: The same of exact copies, whose scores say nothing: a share s leaves a rate of rate / (1 - s).
-MANY_EXACT = 0.2
+#: Share of copies from which to warn. Their scores say nothing: a share s leaves a rate of
+#: rate / (1 - s).
+MANY_COPIES = 0.2
+#: Copies are of at least this share of the different rows, else they are values that a machine at
+#: rest has; and this share of those is there equally often, else they were drawn from few things.
+COPIED_SHARE, EQUALLY_OFTEN = 0.05, 0.6
 #: A column is read in time where it is so correlated with the next row, and its squared step there
 #: at most this share of the one to the fifth (rows sorted by class are as near to both).
 SERIAL, FIFTH = 0.4, 0.6
 #: Rows are readings in time where this share of the columns is and, by these columns, this share
 #: of the rows has its nearest beside it, so many times what chance gives.
 COLUMNS, NEXT, TIMES_CHANCE = 0.25, 0.25, 3.0
-#: Fewest rows to look for that.
-FEWEST = 10
+#: Fewest rows to look for any of that, and how many are looked at for their nearest one.
+FEWEST, ROWS = 10, 300
+#: Rows this near in the table are next to each other; distances that differ by less tie.
+BESIDE, TIED = 2, 1e-9
 SO_MORE = "so more new rows will be flagged than false_alarm_rate says."
 
 
-def warn_of_near_copies(kernels: KernelSet, groups: Indices | None, rate: float) -> None:
-    """Warn where rows have copies, or a neighbour far closer than the rest of the data explains.
+def warn_of_copies(kernels: KernelSet, groups: Indices | None, rate: float) -> None:
+    """Warn where many rows are copies of another, or alike the row before or after.
 
-    Where they have none, that neighbour may still be the row before or after. Whoever gives
-    ``groups``, to be left out together, knows of copies; that the groups are long enough is seen.
+    Whoever gives ``groups``, to be left out together, knows of copies; that the groups are long
+    enough is seen.
     """
     first = {view.name: view.train for view in reversed(kernels.views)}
     Z = np.hstack(list(first.values()))
-    exact, near = copy_shares(Z) if groups is None else (0.0, 0.0)
-    if exact > MANY_EXACT or near > MANY:
-        kind = f"{max(exact, near):.0%} of the rows are {'near ' if near > exact else ''}copies"
+    if groups is None and (share := copied_share(Z)) > MANY_COPIES:
         said = NearCopiesWarning(
-            f"X: {kind} of another row. Left out one by one, each still has its twin, {SO_MORE}",
+            f"X: {share:.0%} of the rows are copies of another row. Left out one by one, each "
+            f"still has its twin, {SO_MORE}",
             "Keep one row of each, or pass groups= to fit (one label for rows that belong "
             "together).",
             "Keep one row of each, or leave copies that follow each other out together: --stretch.",
@@ -56,6 +58,55 @@ def warn_of_near_copies(kernels: KernelSet, groups: Indices | None, rate: float)
         warnings.warn(said, stacklevel=4)
     elif len(Z) >= FEWEST and (serial := _serial_in_any_scaling(kernels, groups)) >= SERIAL:
         _warn_of_readings(serial, np.arange(len(Z)) if groups is None else groups, rate)
+
+
+def copied_share(Z: Array) -> float:
+    """Share of rows that are there several times; 0 where that is no sign of rows written twice.
+
+    Among categories and counts a new row may well be a copy: only tables with a measured column,
+    one in which at least half of the different rows differ, are looked at.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(200, 8))
+    >>> copied_share(rows), copied_share(np.repeat(rows, 2, axis=0))
+    (0.0, 1.0)
+    """
+    first = np.sort(Z[:, 0])
+    if (np.diff(first) > 0).all():  # no two rows are equal
+        return 0.0
+    rows, counts = np.unique(Z, axis=0, return_counts=True)
+    n, copied = len(rows), counts > 1
+    if n < FEWEST or np.count_nonzero(copied) < COPIED_SHARE * n:
+        return 0.0
+    often = np.bincount(counts[copied]).max() >= EQUALLY_OFTEN * np.count_nonzero(copied)
+    measured = max(len(np.unique(column)) for column in rows.T) >= n / 2
+    return float(counts[copied].sum() / len(Z)) if often and measured else 0.0
+
+
+def next_is_nearest_share(Z: Array) -> tuple[float, float]:
+    """Share of rows whose nearest one is at most two rows away in the table, and by chance.
+
+    Rows that have one as near elsewhere, as categories have, do not count. Of more than `ROWS` rows
+    a random draw stands for all.
+
+    Examples
+    --------
+    >>> walk = np.cumsum(np.random.default_rng(0).normal(size=(200, 8)), axis=0)
+    >>> share, chance = next_is_nearest_share(walk)
+    >>> share > 0.9, round(chance, 2)
+    (True, 0.02)
+    """
+    n = len(Z)
+    pick = np.arange(n)
+    if n > ROWS:
+        pick = np.random.default_rng(0).choice(n, ROWS, replace=False)
+    squared = squared_blocks(Z - Z.mean(axis=0))(pick, slice(None))
+    squared[np.arange(len(pick)), pick] = np.inf
+    beside = np.abs(np.arange(n) - pick[:, None]) <= BESIDE
+    elsewhere = np.where(beside, np.inf, squared).min(axis=1)
+    nearest = np.where(beside, squared, np.inf).min(axis=1)
+    return float(np.mean(nearest < (1.0 - TIED) * elsewhere)), min(2.0 * BESIDE / (n - 1), 1.0)
 
 
 def _serial_in_any_scaling(kernels: KernelSet, groups: Indices | None) -> float:

@@ -13,7 +13,7 @@ from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, leaking_view, minus_rounding, refit_by_fold
 from kernull.calibration.calibrators import Folds, Leak
 from kernull.calibration.left_out_distances import read_groups, trust
-from kernull.calibration.left_out_warnings import warn_of_near_copies, warn_where_nothing_is_flagged
+from kernull.calibration.left_out_warnings import warn_of_copies, warn_where_nothing_is_flagged
 from kernull.errors import MissingCapabilityError
 from kernull.models.fisher import FisherFit, FisherMethod
 from kernull.models.kernels import GivenKernels, Rows, Settings, TableKernels, TableRows, Training
@@ -85,7 +85,7 @@ def learn(
         n_given=rows.n,
     )
     if isinstance(training.kernels, TableKernels):
-        warn_of_near_copies(training.kernels.set, together, model.false_alarm_rate)
+        warn_of_copies(training.kernels.set, together, model.false_alarm_rate)
     judged = model.calibration, model.false_alarm_rate
     if isinstance(training.kernels, TableKernels) and isinstance(fit.rule, FisherRule):
         warn_where_nothing_is_flagged(training.kernels.set, fit.rule, *judged)
