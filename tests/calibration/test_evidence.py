@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernull.calibration.evidence import Tails, _tied_rows, combine, rarity, shares
+from kernull.calibration.evidence import Tails, _tied_rows, combine, rarity
 from kernull.calibration.left_out_scores import lower_ties
 
 
@@ -178,16 +178,10 @@ def test_left_out_evidence_is_calibrated(n):
     assert abs(np.mean(rates) - attainable) < 3 * np.std(rates) / np.sqrt(60) + 0.004
 
 
-def test_combined_evidence_and_its_shares(rng):
+def test_combined_evidence(rng):
     e, b = rng.exponential(size=(20, 3)), np.array([0.2, 0.8, 0.0])
     parts = e * b / 0.8
     np.testing.assert_allclose(combine(e, b), np.linalg.norm(parts, axis=1), rtol=1e-12)
-    np.testing.assert_allclose(combine(e, b, 1.0), parts.sum(axis=1), rtol=1e-12)
-    np.testing.assert_allclose(combine(e, b, np.inf), parts.max(axis=1), rtol=1e-12)
-    np.testing.assert_allclose(
-        shares(e, b), parts**2 / (parts**2).sum(axis=1, keepdims=True), rtol=1e-12
-    )
-    assert (shares(np.zeros((2, 3)), b) == 0).all()
 
 
 def test_rarity_counts_inside_and_extrapolates_below(rng):

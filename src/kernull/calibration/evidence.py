@@ -39,7 +39,7 @@ from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_distances import read_groups, trust
 from kernull.calibration.left_out_scores import lower_ties
 
-__all__ = ["Tails", "combine", "rarity", "shares"]
+__all__ = ["Tails", "combine", "rarity"]
 
 #: Share of the rows, and fewest rows, that the tail is learned from.
 TAIL_SHARE, TAIL_ROWS = 0.1, 5
@@ -314,16 +314,14 @@ def _median(values: Array) -> float:
     return float(parted[low] + parted[high]) / 2.0
 
 
-def combine(evidence: Array, weights: Array, q: float = 2.0) -> Array:
-    r"""Evidence of each row from all kinds, :math:`E = \| b \circ e \|_q / \max b`.
+def combine(evidence: Array, weights: Array) -> Array:
+    r"""Evidence of each row from all kinds, :math:`E = \| b \circ e \|_2 / \max b`.
 
     Parameters
     ----------
     evidence : array of shape (m, J)
     weights : array of shape (J,)
         Weights b >= 0, not all zero.
-    q : float
-        2 by default; 1 is Fisher's method, infinity the strongest kind alone.
 
     Returns
     -------
@@ -336,22 +334,8 @@ def combine(evidence: Array, weights: Array, q: float = 2.0) -> Array:
     array([5.])
     """
     parts = evidence * (weights / np.max(weights))
-    if np.isinf(q):
-        return np.asarray(parts.max(axis=1))
     largest = np.maximum(parts.max(axis=1), np.finfo(float).tiny)
-    return np.asarray(largest * ((parts / largest[:, None]) ** q).sum(axis=1) ** (1.0 / q))
-
-
-def shares(evidence: Array, weights: Array, q: float = 2.0) -> Array:
-    """Part of each kind in E^q, of shape (m, J).
-
-    Rows add up to one, or are zero where there is no evidence at all.
-    """
-    parts = evidence * (weights / np.max(weights))
-    largest = np.maximum(parts.max(axis=1, keepdims=True), np.finfo(float).tiny)
-    powers = (parts / largest) ** (q if np.isfinite(q) else 64.0)
-    total = powers.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(powers, total, out=np.zeros_like(powers), where=total > 0))
+    return np.asarray(largest * ((parts / largest[:, None]) ** 2).sum(axis=1) ** 0.5)
 
 
 def rarity(combined: Array, tails: Tails) -> tuple[Array, Mask]:

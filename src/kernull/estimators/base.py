@@ -53,7 +53,7 @@ from kernull.views import resolve_views
 
 #: Parameters that settings take as they are, from estimators that have them.
 SHARED: tuple[str, ...] = ("kernels", "widths", "scaling", "drop_constant", "normalize")
-SHARED += ("random_state", "storage", "landmarks", "false_alarm_rate")
+SHARED += ("storage", "landmarks", "false_alarm_rate")
 
 
 @parameters

@@ -162,7 +162,6 @@ class Settings:
     scaling: Any = "auto"
     drop_constant: bool = True
     normalize: Any = "none"
-    random_state: Any = 0
     storage: str = "auto"
     dtype: Any = np.float64
     landmarks: int = 1000
