@@ -366,7 +366,7 @@ def smallest_ritz_value(
                 break
             Q[k] = q / norm
             KQ[k] = symmetric_product(K, Q[k])
-            rounding = 1e-12 * np.linalg.norm(KQ[k])
+            rounding = 1e-12 * float(np.linalg.norm(KQ[k]))
             q = KQ[k].copy()
             for _ in range(2):  # twice is enough
                 q -= Q[: k + 1].T @ (Q[: k + 1] @ q)
