@@ -19,11 +19,11 @@ MARKED := torch or data or weights or torchvision or timm or browser or axe
 REQUIRE ?=
 
 # A part that calls every direct dependency within a minute or two, for a run at the lower bounds.
-FAST := $(addprefix tests/,balls/test_balls.py calibration cli/test_commands.py datasets \
-	docs/test_docstrings.py estimators/test_fisher.py estimators/test_table_columns.py \
-	experiments/test_features.py inspection/test_displays.py kernels methods/test_peers.py persistence \
-	problems/test_fisher.py report solvers/test_registry.py stacks tables views/test_views.py \
-	test_package.py)
+FAST := $(addprefix tests/,balls/test_balls.py benchmarks/test_peers.py calibration \
+	cli/test_commands.py datasets docs/test_docstrings.py estimators/test_fisher.py \
+	estimators/test_table_columns.py experiments/test_features.py inspection/test_displays.py \
+	kernels persistence problems/test_fisher.py report solvers/test_registry.py stacks tables \
+	views/test_views.py test_package.py)
 
 # $(call phase,name,command): run a command, say how long it took, keep its exit status.
 define phase
@@ -57,13 +57,13 @@ demo: $(VENV)/.stamp-base  ## run the demo
 	$(BIN)/python -m kernull.demo
 
 test: setup lint  ## lint, then the tests and doctests (without those marked slow)
-	$(call phase,pytest,$(PYTEST) -m "not slow" $(PYTEST_ARGS) tests src experiments)
+	$(call phase,pytest,$(PYTEST) -m "not slow" $(PYTEST_ARGS) tests src experiments benchmarks/peers)
 
 test-all: setup lint  ## the same with the slow tests
-	$(call phase,pytest,$(PYTEST) $(PYTEST_ARGS) tests src experiments)
+	$(call phase,pytest,$(PYTEST) $(PYTEST_ARGS) tests src experiments benchmarks/peers)
 
 test-marked: setup  ## only the tests that need torch, data, networks or a browser
-	$(call phase,marked tests,$(PYTEST) -m "($(MARKED)) and not slow" --require="$(REQUIRE)" $(PYTEST_ARGS) tests src experiments)
+	$(call phase,marked tests,$(PYTEST) -m "($(MARKED)) and not slow" --require="$(REQUIRE)" $(PYTEST_ARGS) tests src experiments benchmarks/peers)
 
 # Installs nothing: it is for environments that were made with care. Warnings are no errors here:
 # old versions of packages warn of each other.

@@ -28,10 +28,10 @@ from benchmarks.arena.peers import RowByRow
 from benchmarks.decisions import protocol
 from benchmarks.decisions.measures import auc, fitted
 from benchmarks.decisions.tables import TABLES, halves, split, with_noise
+from benchmarks.peers import pyod_detector
 from experiments._store import write_atomically
 from experiments._tables import markdown
 from kernull import __version__
-from kernull.methods import pyod_detector
 
 OURS = "MultiKernelFisherNull()"
 NAMES = (OURS, "OneClassSVM", "IsolationForest", "LocalOutlierFactor", "PyOD KNN", "PyOD ECOD")

@@ -31,10 +31,10 @@ import sklearn
 from joblib import Parallel, delayed
 
 import kernull
+from benchmarks.peers.registry import PLAIN
 from experiments.datasets import DELFT, load_delft, load_multiple_features
 from kernull.errors import ConstantViewWarning, TooFewRowsWarning
 from kernull.estimators import MultiKernelFisherNull
-from kernull.methods.registry import PLAIN
 from kernull.paths import shared_path
 from kernull.selection import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS, TARGETS_ONLY, OneClassKFold
 from kernull.selection.criteria import DEFAULT_CRITERION, Criterion, auc_of, read_scoring

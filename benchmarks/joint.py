@@ -16,9 +16,9 @@ import warnings
 
 import numpy as np
 
+from benchmarks.peers.registry import PLAIN
 from experiments.datasets import DatasetNotFound, load_multiple_features
 from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
-from kernull.methods.registry import PLAIN
 from kernull.metrics import auc
 from kernull.views import join_views
 

@@ -18,8 +18,8 @@ from joblib import effective_n_jobs
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
+from benchmarks.peers.registry import PLAIN
 from kernull import MultiKernelFisherNull
-from kernull.methods.registry import PLAIN
 from kernull.stacks import KernelSet, TiledStack
 from kernull.stacks.tiles import blocks_of
 

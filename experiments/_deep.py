@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.peers.registry import DELTAS, PS, WIDTHS
 from experiments._cells import Cell
 from experiments.datasets import DatasetNotFound
 from experiments.features import extract, weights_folder
 from kernull._typing import Array
-from kernull.methods.registry import DELTAS, PS, WIDTHS
 
 __all__ = [
     "FAMILIES",

@@ -10,12 +10,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.neighbors import NearestNeighbors
 
+from benchmarks.peers import get_method
+from benchmarks.peers.detectors import pyod_detector
 from experiments._cells import Row, Rows, Settings
 from experiments._deep import KERNELS, MACHINES, MAIN, PEERS, rooted
 from experiments._models import Split, aucs, kernels_by_width, path_scores
 from kernull._typing import Array
-from kernull.methods import get_method
-from kernull.methods.peers import pyod_detector
 from kernull.models.fused import principal_directions, reconstruction
 from kernull.models.null_space import null_space
 from kernull.stacks import DenseStack

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.peers import get_method
 from experiments import e4_protocol as protocol
 from experiments._cells import Cell, Experiment, Rows, Settings, generator
 from experiments._e4_report import report
@@ -24,7 +25,6 @@ from experiments.datasets import (
     load_delft,
 )
 from kernull._typing import Array
-from kernull.methods import get_method
 from kernull.paths.pseudo import draw_pseudo
 
 __all__ = ["EXPERIMENT", "problem_of", "run_lp"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.peers import get_method
 from experiments import e4_protocol as protocol
 from experiments._cells import Cell, Experiment, Rows, Settings, generator
 from experiments._models import aucs, kernels_by_width, split_rows
@@ -20,7 +21,6 @@ from experiments._tables import distinct, group, markdown, mean_std, values, whe
 from experiments.datasets import DELFT, load_delft
 from experiments.e4 import problem_of
 from experiments.published import DELFT_AUC
-from kernull.methods import get_method
 
 __all__ = ["EXPERIMENT", "findings"]
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import pairwise_distances
 
+from benchmarks.peers import get_method
 from experiments import e4_protocol as protocol
 from experiments._cells import Cell, Experiment, Rows, Settings, generator
 from experiments._e4_hypotheses_report import report
@@ -22,7 +23,6 @@ from experiments._models import Split, aucs, kernels_by_width, path_scores, spli
 from experiments.datasets import DELFT, load_delft
 from experiments.e4 import GAP, problem_of
 from kernull._typing import Array
-from kernull.methods import get_method
 from kernull.stacks import DenseStack
 
 __all__ = ["EXPERIMENT", "chosen_kernels", "scale_rows"]

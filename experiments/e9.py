@@ -26,6 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.peers import get_method
+from benchmarks.peers.registry import DELTAS, PS, WIDTHS
 from experiments._cells import Cell, Experiment, Rows, Settings
 from experiments._deep import GRIDS, MAIN
 from experiments._deep_run import _fused, _kpca, _ridge
@@ -43,8 +45,6 @@ from experiments.datasets import load_oulu_npu
 from experiments.published import DEEP, LITERATURE
 from kernull._typing import Array
 from kernull.balls import LpBall
-from kernull.methods import get_method
-from kernull.methods.registry import DELTAS, PS, WIDTHS
 from kernull.metrics import (
     apcer,
     bpcer,

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import kernull
-from kernull.methods.peers import AveragedOneClassSVM, TableDetector
 
 HOUSE = Path(kernull.__file__).parent
 ROWS = np.random.default_rng(0).normal(size=(60, 4))
@@ -22,10 +21,6 @@ SCIKIT_LEARN = {"_sklearn_output_config", "_metadata_request"}
 
 def fitted(name):
     """A fitted estimator of each kind."""
-    if name == "TableDetector":
-        return TableDetector("LocalOutlierFactor").fit(ROWS)
-    if name == "AveragedOneClassSVM":
-        return AveragedOneClassSVM().fit(ROWS)
     if name == "JointMultiKernelFisherNull":
         groups = np.repeat(["a", "b"], 30)
         return kernull.JointMultiKernelFisherNull().fit(ROWS, groups=groups)
@@ -45,8 +40,6 @@ def fitted(name):
         "KernelPCANovelty",
         "MultiKernelSVDD",
         "MultiKernelOneClassSVM",
-        "TableDetector",
-        "AveragedOneClassSVM",
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -14,10 +14,10 @@ import pytest
 from sklearn.datasets import load_wine
 
 import kernull
+from benchmarks.peers import compare
 from kernull import MultiKernelFisherNullCV, load, save
 from kernull._quiet import collected, silenced, warn
 from kernull.errors import ConstantViewWarning
-from kernull.methods import compare
 from tests.plain import plain_fisher
 
 pd = pytest.importorskip("pandas")

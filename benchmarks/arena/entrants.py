@@ -8,9 +8,9 @@ from typing import Any
 
 import kernull
 from benchmarks.arena.peers import PEERS, peer
+from benchmarks.peers import WIDTHS, get_method
 from experiments._cells import fingerprint
 from kernull import MultiKernelFisherNull
-from kernull.methods import WIDTHS, get_method
 from kernull.selection import MultiKernelFisherNullCV
 
 DEFAULT = "MultiKernelFisherNull()"

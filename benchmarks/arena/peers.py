@@ -1,6 +1,6 @@
 """Detectors of scikit-learn and PyOD as a user would call them, on one standardised table.
 
-They are fitted once and score rows; `kernull.methods.TableDetector` would refit each ten times for
+They are fitted once and score rows; `benchmarks.peers.TableDetector` would refit each ten times for
 a threshold that nobody asked for here, and their times would not be theirs.
 """
 
@@ -18,7 +18,7 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
-from kernull.methods import pyod_detector
+from benchmarks.peers import pyod_detector
 from kernull.paths.pseudo import draw_pseudo
 
 NEIGHBOURS = 5

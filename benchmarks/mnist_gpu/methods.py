@@ -11,8 +11,8 @@ import torch
 from benchmarks.mnist_gpu.features import scale_view, squared_distances
 from benchmarks.mnist_gpu.peers import distance_peers, forest, mahalanobis
 from benchmarks.mnist_gpu.protocol import Digit, Judge
-from kernull.methods import get_method
-from kernull.methods.registry import DELTAS, PS, WIDTHS
+from benchmarks.peers import get_method
+from benchmarks.peers.registry import DELTAS, PS, WIDTHS
 from kernull.paths import shared_path
 from kernull.stacks import DenseStack
 from kernull.stacks.torch_tiled import TorchDenseStack

@@ -13,7 +13,7 @@ from benchmarks.arena.entrants import DEFAULT, entrants
 from benchmarks.arena.experiment import ORACLE
 from benchmarks.arena.peers import PEERS, Mahalanobis, RowByRow, peer
 from benchmarks.arena.problems import Problem, catalogue, named, seed, split
-from kernull.methods import pyod_detector
+from benchmarks.peers import pyod_detector
 
 WINE = ["--families", "tables", "--only", "sklearn/wine (*)", "--repeats", "2"]
 FEW = ["--entrants", DEFAULT, "FN-Average", "5 nearest*", "Mahalanobis"]

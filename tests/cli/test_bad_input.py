@@ -122,14 +122,6 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     "labels of one kind": (
         ["evaluate", "model.kernull", "allgood.csv", *LABELS], 1, "all rows have the same label",
     ),
-    "unknown method": (
-        ["compare", "train.csv", "--test", "labelled.csv", *LABELS, "--method", "x"], 2,
-        "got 'x'; expected one of default",
-    ),
-    "misspelt method": (
-        ["compare", "train.csv", "--test", "labelled.csv", *LABELS, "--method", "defualt"], 2,
-        "(did you mean 'default'?)",
-    ),
     # output
     "no such folder": (score("new.csv", "-o", "no/s.csv"), 2, "no folder"),
     "cannot write": (score("new.csv", "-o", "/proc/s.csv"), 1, "cannot write"),

@@ -150,17 +150,6 @@ def test_categories_survive_the_file(tables):
     assert json.loads(dropped.stdout)["features"] == ["a", "b"]
 
 
-def test_compare_lists_methods_by_auc(tables):
-    done = kernull(
-        "compare", "train.csv", "--test", "labelled.csv", "--label", "class", "--normal", "good",
-        "--method", "lp MK-FN", "--method", "FN-Average", "--json", cwd=tables,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)
-    assert {row["method"] for row in rows} == {"lp MK-FN", "FN-Average"}
-    assert rows[0]["auc"] >= rows[1]["auc"] > 0.9
-
-
 def test_explain_by_name_and_flagged(tables):
     rows = (tables / "new.csv").read_text().splitlines()
     named = [rows[0] + ",part", *(f"{row},P{i}" for i, row in enumerate(rows[1:]))]
@@ -192,19 +181,6 @@ def test_evaluate_counts_and_draws(tables):
     )
     assert area == pytest.approx(found["auc"])
     assert f"AUC {found['auc']:.1%}" in kernull(*command, cwd=tables).stdout
-
-
-def test_compare_judges_the_plain_default_and_saved_models(tables):
-    done = kernull(
-        "compare", "train.csv", "--test", "labelled.csv", "--label", "class", "--normal", "good",
-        "--model", "model.kernull", "--method", "default", "--method", "PyOD ECOD", "--view",
-        "colour=col_*", "--view", "size=width,height", "--json", "-q", cwd=tables,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = {row["method"]: row for row in json.loads(done.stdout)}
-    assert set(rows) == {"default", "model.kernull", "PyOD ECOD"}
-    # The saved model was made by a plain fit of the same rows and views.
-    assert rows["default"]["auc"] == pytest.approx(rows["model.kernull"]["auc"])
 
 
 def test_settings_from_a_file(tables):
@@ -319,7 +295,6 @@ def test_help_has_an_example(tables):
         "report",
         "evaluate",
         "watch",
-        "compare",
         "info",
         "demo",
     ):
@@ -336,7 +311,7 @@ def test_help_starts_in_under_a_second(tables):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = kernull_process("--help", cwd=tables)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert "reproduce" in done.stdout
+    assert "evaluate" in done.stdout
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.0
 
 
@@ -356,15 +331,6 @@ def test_unknown_options_are_usage_errors(tables):
     done = kernull("score", "--nope", cwd=tables)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("names", [(), ("E4", "E10")])
-def test_reproduce_says_where_the_experiments_are(tables, names):
-    done = kernull("reproduce", *names, cwd=tables)
-    assert done.returncode == 2
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "make reproduce" in done.stderr
-    assert f"python -m experiments {' '.join(names) or 'all'}`" in done.stderr
 
 
 @pytest.mark.slow

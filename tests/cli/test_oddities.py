@@ -62,13 +62,6 @@ def test_a_normal_label_needs_a_column(tables, command):
     assert not (tables / "n.kernull").exists()
 
 
-def test_unknown_names_are_mistakes_of_usage(tables):
-    command = ["compare", "train.csv", "--test", "labelled.csv", "--label", "class", "--method"]
-    done = kernull(*command, "nothing", cwd=tables)
-    assert done.returncode == 2
-    assert "'nothing'; expected one of" in done.stderr
-
-
 def test_a_link_stays_a_link(tables):
     for name, command in {
         "page.html": ["report", "model.kernull", "new.csv"],
@@ -130,7 +123,6 @@ def test_a_header_may_span_lines(tables):
     ["report", "model.kernull", "new.csv", "--id", "widht"],
     ["watch", "model.kernull", "new.csv", "--until-end", "--id", "widht"],
     ["evaluate", "model.kernull", "new.csv", "--label", "widht"],
-    ["compare", "train.csv", "--test", "new.csv", "--label", "widht", "--method", "default"],
 ], ids=lambda command: f"{command[0]} {command[-2]}")  # fmt: skip
 def test_a_column_by_a_wrong_name_is_met_by_the_right_one(tables, command):
     done = kernull(*command, cwd=tables)

@@ -11,7 +11,6 @@ from kernull.errors import GapsWarning
 from tests.cli.story import PAGE, commands, run, same, shown
 
 pytest.importorskip("openpyxl", reason="openpyxl is not installed")
-pytest.importorskip("pyod", reason="pyod is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def test_the_guide_prints_what_the_commands_do(told):
     for line, printed, output in story:
         assert same(printed, shown(output)), f"$ {line}\n{output}"
     used = {line.split()[1] for line, _, _ in story if line.startswith("kernull")}
-    assert used >= {"fit", "score", "explain", "report", "evaluate", "watch", "compare"}
+    assert used >= {"fit", "score", "explain", "report", "evaluate", "watch"}
 
 
 @pytest.mark.parametrize(

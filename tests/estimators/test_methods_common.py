@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from benchmarks.peers import AveragedOneClassSVM
 from kernull import (
     FisherNull,
     GaussianProcessOneClass,
@@ -17,7 +18,6 @@ from kernull import (
     MultiKernelSVDD,
 )
 from kernull.errors import ConstantViewWarning, InvalidKernelError, MemoryLimitError
-from kernull.methods import AveragedOneClassSVM
 
 HONEST = (
     "the threshold comes from scores of rows left out, so that training rows themselves are "

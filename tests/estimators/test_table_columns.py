@@ -9,8 +9,8 @@ import pytest
 from sklearn.datasets import load_wine
 
 import kernull
+from benchmarks.peers.detectors import AveragedOneClassSVM
 from kernull import JointMultiKernelFisherNull, MultiKernelFisherNullCV
-from kernull.methods.peers import AveragedOneClassSVM
 from tests.plain import plain_fisher
 
 WINE = load_wine(as_frame=True)

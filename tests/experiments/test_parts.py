@@ -5,6 +5,7 @@ import pytest
 from scipy.io import savemat
 from scipy.stats import friedmanchisquare
 
+from benchmarks.peers import get_method
 from experiments import e2, e4_protocol, load_experiment, published
 from experiments._cells import Cell
 from experiments._flowers import (
@@ -25,7 +26,6 @@ from experiments._models import (
 from experiments._ranks import paired, rank_methods
 from experiments.e2 import best_threshold
 from kernull import metrics
-from kernull.methods import get_method
 from tests.plain import plain_fisher
 
 

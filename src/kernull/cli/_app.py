@@ -48,10 +48,8 @@ _EXAMPLES: dict[Callable[..., None], str] = {
     _rows.report: "kernull report model.kernull new.csv -o report.html",
     _rows.evaluate: "kernull evaluate model.kernull test.csv --label class --normal good",
     _watching.watch: "kernull watch model.kernull growing.csv",
-    _studies.compare: "kernull compare train.csv --test test.csv --label class --normal good",
     _learn.info: "kernull info model.kernull --json",
     _studies.demo: "kernull demo",
-    _studies.reproduce: "kernull reproduce",
 }
 for _function, _example in _EXAMPLES.items():
     app.command(epilog=f"Example: {_example}")(command(ungrouped(_function)))

@@ -81,7 +81,7 @@ def open_table(path: str, form: FileForm, quiet: bool, chunk_rows: int = CHUNK_R
 
 def training(
     path: str, form: FileForm, label: str | None, normal: str | None, quiet: bool,
-    *, label_optional: bool = False, **parameters: Any,
+    **parameters: Any,
 ) -> TrainingTable:  # fmt: skip
     """Read a table to learn from, and say what its columns are.
 
@@ -91,8 +91,6 @@ def training(
 
     check_labels(label, normal)
     source = open_table(path, form, quiet)
-    if label_optional and label not in source.names:
-        label = None
     check_column(label, source.names, source.label, "--label")
     for pattern in parameters.get("kinds") or ():
         matching([pattern], source.names, "--kind, --drop or --encode")

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 
+from benchmarks.peers.detectors import AveragedOneClassSVM, TableDetector, pyod_detector
 from kernull import estimators
-from kernull.methods.peers import AveragedOneClassSVM, TableDetector, pyod_detector
 from kernull.paths import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS
 
 #: The paper's grids of norms, of ridges relative to n, and of widths.
@@ -146,8 +146,8 @@ def get_method(name: str) -> Method:
     Parameters
     ----------
     name : str
-        One of `method_names`, or ``"PyOD NAME"`` for a detector of PyOD (extra ``pyod``), for
-        example ``"PyOD ECOD"``.
+        One of `method_names`, or ``"PyOD NAME"`` for a detector of PyOD, for example
+        ``"PyOD ECOD"``.
 
     Examples
     --------

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.peers.registry import KERNEL_SETTINGS, Method, get_method, method_names
 from kernull._quiet import collected
 from kernull.errors import MissingDependencyError
-from kernull.methods.registry import KERNEL_SETTINGS, Method, get_method, method_names
 from kernull.metrics import auc
 
 

@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from benchmarks.peers import AveragedOneClassSVM, TableDetector, get_method, pyod_detector
 from kernull.errors import MissingDependencyError
-from kernull.methods import AveragedOneClassSVM, TableDetector, get_method, pyod_detector
 
 RNG = np.random.default_rng(0)
 X, X_NEW = RNG.normal(size=(80, 3)), RNG.normal(size=(30, 3)) * 2
@@ -109,5 +109,5 @@ class TestPyOD:
     def test_without_pyod(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "pyod", None)
         monkeypatch.setitem(sys.modules, "pyod.models", None)
-        with pytest.raises(MissingDependencyError, match=r"kernull\[pyod\]"):
+        with pytest.raises(MissingDependencyError, match="pip install pyod"):
             TableDetector("PyOD ECOD").fit(X)

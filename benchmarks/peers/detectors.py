@@ -122,7 +122,7 @@ class TableDetector(OutlierMixin, BaseEstimator):
     ----------
     detector : str or detector, default="IsolationForest"
         ``"IsolationForest"``, ``"LocalOutlierFactor"``, ``"PyOD NAME"`` for a detector of PyOD
-        (extra ``pyod``), or an unfitted detector of either library.
+        or an unfitted detector of either library.
     scaling : {"standard", "whiten", "whiten-raw", "none"}, default="standard"
         Scaling of the table by training statistics.
     calibration_folds : int, default=10
@@ -237,7 +237,7 @@ def _scores(detector: Any, rows: Array) -> Array:
 
 
 def pyod_detector(name: str, **params: Any) -> Any:
-    """An unfitted detector of PyOD by its class's name (extra ``pyod``).
+    """An unfitted detector of PyOD by its class's name.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def pyod_detector(name: str, **params: Any) -> Any:
     **params
         Parameters of the detector.
     """
-    otherwise = f"the detector {name!r} of PyOD needs pyod: pip install 'kernull[pyod]'."
+    otherwise = f"the detector {name!r} of PyOD needs pyod: pip install pyod."
     models = need("pyod.models", otherwise)
     # PyOD keeps class NAME in a module of that name in lower case, with or without underscores.
     modules = [info.name for info in pkgutil.iter_modules(models.__path__)]
