@@ -54,7 +54,7 @@ $(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python
 setup: $(VENV)/.stamp-dev  ## create .venv and install kernull with its tools (once per pyproject.toml)
 
 demo: $(VENV)/.stamp-base  ## run the demo
-	$(BIN)/python -m kernull.demo
+	$(BIN)/python examples/demo.py
 
 test: setup lint  ## lint, then the tests and doctests (without those marked slow)
 	$(call phase,pytest,$(PYTEST) -m "not slow" $(PYTEST_ARGS) tests src experiments benchmarks/peers)

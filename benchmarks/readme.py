@@ -143,7 +143,7 @@ def readme(text: str, results: Path = RESULTS) -> str:
 
 def draw_narrow(ax, what) -> None:
     """Lay the demo's picture out on a page of size `PHONE`: one view below the other."""
-    from kernull.demo import picture as p
+    from examples import demo as p
 
     first, _, second = what.title.partition(": ")
     ax.text(0.2, 0.35, f"{first}:", size=15.5, weight="bold", color=p.INK, va="center")
@@ -167,8 +167,7 @@ def draw_narrow(ax, what) -> None:
 
 def draw(folder: Path = ROOT / "docs" / "_static") -> None:
     """The picture of README, for a desk and for a phone."""
-    from kernull.demo import Findings
-    from kernull.demo.picture import draw_part
+    from examples.demo import Findings, draw_part
 
     with tempfile.TemporaryDirectory() as place:
         found = Findings(Path(place))

@@ -11,7 +11,7 @@ makes a folder with
 - ``views.toml``: which column belongs to which instrument.
 
 How the numbers are made up is a page of NumPy: `kernull.datasets.make_line`
-(``src/kernull/datasets/_line.py``). `kernull demo` writes the same tables.
+(``src/kernull/datasets/_line.py``). ``examples/demo.py`` writes the same tables.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def test_names_that_do_not_match_are_still_told(tmp_path):
 
 
 def test_who_sets_filters_at_all():
-    """The command line and the demo own their process."""
+    """The command line owns its process."""
     root = Path(kernull.__file__).parent
     text = {path: path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
     found = {
@@ -150,5 +150,5 @@ def test_who_sets_filters_at_all():
             r"\bwarnings\.(catch_warnings|simplefilter|filterwarnings|resetw)\w*\(", source
         )
     }
-    assert found == {"cli/_console.py", "demo/__init__.py"}
+    assert found == {"cli/_console.py"}
     assert [path for path, source in text.items() if "os.umask(" in source] == []

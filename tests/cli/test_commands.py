@@ -296,7 +296,6 @@ def test_help_has_an_example(tables):
         "evaluate",
         "watch",
         "info",
-        "demo",
     ):
         done = kernull(name, "--help", cwd=tables)
         assert done.returncode == 0
@@ -331,19 +330,6 @@ def test_unknown_options_are_usage_errors(tables):
     done = kernull("score", "--nope", cwd=tables)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.slow
-def test_the_demo_ends_in_tables_and_a_report(tmp_path):
-    done = kernull("demo", "--quiet", cwd=tmp_path)
-    assert done.returncode == 0
-    for said in ("stand out most", "torque", "IsolationForest", "digits", "asked for: 5%"):
-        assert said in done.stdout
-    assert (tmp_path / "demo/report.html").stat().st_size < 10**6
-    assert library.load(tmp_path / "demo/line.kernull").gap_ <= 1e-6
-    why = kernull("explain", "demo/line.kernull", "demo/new.csv", "--id", "part", cwd=tmp_path)
-    assert why.returncode == 0, why.stderr
-    assert "is usual for rows like this" in why.stdout
 
 
 def test_models_that_decide_by_evidence_say_more(tables):

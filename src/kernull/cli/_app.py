@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kernull.cli import _learn, _rows, _studies, _watching
+from kernull.cli import _learn, _rows, _watching
 from kernull.cli._console import command
 from kernull.cli._options import ungrouped
 
@@ -49,7 +49,6 @@ _EXAMPLES: dict[Callable[..., None], str] = {
     _rows.evaluate: "kernull evaluate model.kernull test.csv --label class --normal good",
     _watching.watch: "kernull watch model.kernull growing.csv",
     _learn.info: "kernull info model.kernull --json",
-    _studies.demo: "kernull demo",
 }
 for _function, _example in _EXAMPLES.items():
     app.command(epilog=f"Example: {_example}")(command(ungrouped(_function)))

@@ -1,4 +1,4 @@
-"""The demo's parts; the whole is run by tests/cli/test_commands.py (slow)."""
+"""The demo: its parts, and the whole (slow)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ import pytest
 from rich.console import Console
 
 from benchmarks.readme import PHONE, draw_narrow
-from kernull.demo import Findings, in_range
-from kernull.demo.comparison import OURS, comparison_grid, entrants
-from kernull.demo.picture import draw_part, drawn, typical_finding
+from examples.demo import (
+    OURS,
+    Findings,
+    comparison_grid,
+    draw_part,
+    drawn,
+    entrants,
+    in_range,
+    main,
+    typical_finding,
+)
+from kernull import load
+from tests.cli.conftest import kernull
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +85,16 @@ def test_everyone_sees_the_same_comparison():
     others = [pipeline[-1] for name, pipeline in found.items() if name != OURS]
     assert len(others) == len(found) - 1 == 3
     assert {type(other).__module__.split(".")[0] for other in others} == {"sklearn"}
+
+
+@pytest.mark.slow
+def test_the_demo_ends_in_tables_and_a_report(tmp_path, capsys):
+    main(tmp_path / "demo")
+    printed = capsys.readouterr().out
+    for said in ("stand out most", "torque", "IsolationForest", "digits", "asked for: 5%"):
+        assert said in printed
+    assert (tmp_path / "demo/report.html").stat().st_size < 10**6
+    assert load(tmp_path / "demo/line.kernull").gap_ <= 1e-6
+    why = kernull("explain", "demo/line.kernull", "demo/new.csv", "--id", "part", cwd=tmp_path)
+    assert why.returncode == 0, why.stderr
+    assert "is usual for rows like this" in why.stdout
