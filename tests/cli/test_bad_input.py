@@ -35,7 +35,6 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     "model and table swapped": (
         ["score", "new.csv", "model.kernull"], 2, "which comes first: model.kernull new.csv",
     ),
-    "swapped, to watch": (["watch", "new.csv", "model.kernull"], 2, "which comes first"),
     "a model to learn from": (fit("model.kernull"), 1, "model.kernull: is a model; expected a t"),
     "truncated model file": (["info", "cut.kernull"], 1, "cut.kernull"),
     "an Excel file called csv": (fit("excel.csv"), 1, "is not a text file but an Excel or ZIP"),

@@ -294,7 +294,6 @@ def test_help_has_an_example(tables):
         "explain",
         "report",
         "evaluate",
-        "watch",
         "info",
     ):
         done = kernull(name, "--help", cwd=tables)

@@ -96,5 +96,3 @@ def test_a_column_that_was_always_empty_is_named(tmp_path):
     one = kernull(*score, "one.csv", cwd=tmp_path).stderr
     assert "1 has remarks" in one
     assert "1 row is flagged for" in one
-    watched = kernull("watch", "m.kernull", "one.csv", "--until-end", cwd=tmp_path).stderr
-    assert watched.startswith("1 row, ")

@@ -121,7 +121,6 @@ def test_a_header_may_span_lines(tables):
     ["score", "model.kernull", "new.csv", "--drop", "widht"],
     ["explain", "model.kernull", "new.csv", "--id", "widht"],
     ["report", "model.kernull", "new.csv", "--id", "widht"],
-    ["watch", "model.kernull", "new.csv", "--until-end", "--id", "widht"],
     ["evaluate", "model.kernull", "new.csv", "--label", "widht"],
 ], ids=lambda command: f"{command[0]} {command[-2]}")  # fmt: skip
 def test_a_column_by_a_wrong_name_is_met_by_the_right_one(tables, command):

@@ -26,7 +26,7 @@ def test_the_guide_prints_what_the_commands_do(told):
     for line, printed, output in story:
         assert same(printed, shown(output)), f"$ {line}\n{output}"
     used = {line.split()[1] for line, _, _ in story if line.startswith("kernull")}
-    assert used >= {"fit", "score", "explain", "report", "evaluate", "watch"}
+    assert used >= {"fit", "score", "explain", "report", "evaluate"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kernull.cli import _learn, _rows, _watching
+from kernull.cli import _learn, _rows
 from kernull.cli._console import command
 from kernull.cli._options import ungrouped
 
@@ -47,7 +47,6 @@ _EXAMPLES: dict[Callable[..., None], str] = {
     _rows.explain: "kernull explain model.kernull new.csv --row 17",
     _rows.report: "kernull report model.kernull new.csv -o report.html",
     _rows.evaluate: "kernull evaluate model.kernull test.csv --label class --normal good",
-    _watching.watch: "kernull watch model.kernull growing.csv",
     _learn.info: "kernull info model.kernull --json",
 }
 for _function, _example in _EXAMPLES.items():

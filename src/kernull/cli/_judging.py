@@ -229,8 +229,8 @@ class Explainer:
         self.top = top or (None if flagged or wanted else TOP)
         self._found: list[dict[str, Any]] = []
 
-    def see(self, rows: Table) -> Judged:
-        """Look at some rows; what was found of them all."""
+    def see(self, rows: Table) -> None:
+        """Look at some rows."""
         judged = self.judging.see(rows)
         names = row_names(judged.rows, self.names)
         order = np.argsort(judged.scores, kind="stable")
@@ -248,7 +248,6 @@ class Explainer:
             scores = [record["score"] for record in self._found]
             lowest = np.argsort(np.nan_to_num(scores, nan=-np.inf), kind="stable")[: self.top]
             self._found = [self._found[k] for k in lowest]
-        return judged
 
     def found(self, label: str) -> list[dict[str, Any]]:
         """What there is to say; an error where rows that were asked for are not there."""

@@ -52,8 +52,8 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="Say nothing but results an
 
 
 @dataclass(frozen=True)
-class TextForm:
-    """How text files are written."""
+class FileForm:
+    """How files are written."""
 
     sep: Annotated[
         Text, Option(metavar="CHAR", help="What separates cells: ',' ';' tab. Found out.")
@@ -62,9 +62,10 @@ class TextForm:
     encoding: Annotated[
         Text, Option(metavar="NAME", help="Of text files: utf-8, cp1252, ... Found out.")
     ] = None
+    sheet: Annotated[Text, Option(metavar="NAME", help="Of Excel files; the first one.")] = None
 
     def text(self) -> TextFormat:
-        """The same for `kernull.tables`, where "tab" is a tab."""
+        """Form of text files for `kernull.tables`, where "tab" is a tab."""
         # Imported here: `kernull --help` should not pull in NumPy.
         from kernull.tables import TextFormat
 
@@ -73,13 +74,6 @@ class TextForm:
             return TextFormat(sep, self.decimal, self.encoding)
         except ValueError as error:
             raise UsageError(f"--{error}") from None
-
-
-@dataclass(frozen=True)
-class FileForm(TextForm):
-    """How files are written."""
-
-    sheet: Annotated[Text, Option(metavar="NAME", help="Of Excel files; the first one.")] = None
 
 
 @dataclass(frozen=True)
