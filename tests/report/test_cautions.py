@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kernull import MultiKernelFisherNull, TableViews
+from kernull.inspection.drift import drifts
 from kernull.report import render_report
 from kernull.report._content import gather
-from kernull.report._findings import drifts
 from kernull.tables import as_table
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -13,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernull import MultiKernelFisherNull, TableViews, explain_columns
+from kernull.inspection.drift import _number_drift
 from kernull.report import Judgement, render_report, save_report
 from kernull.report._content import gather
-from kernull.report._findings import _number_drift
 from kernull.report._svg import bar_chart, nice_ticks
 from kernull.tables import GapFiller
 from tests.plain import plain_fisher

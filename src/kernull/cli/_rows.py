@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +14,15 @@ from typer import Option
 from kernull._typing import Array, Mask
 from kernull._whole import write_whole
 from kernull.cli import _options as o
-from kernull.cli._console import DataError, UsageError, note, print_json, progress, stdout
+from kernull.cli._console import (
+    DataError,
+    UsageError,
+    note,
+    print_json,
+    progress,
+    stderr,
+    stdout,
+)
 from kernull.cli._judging import Explainer, Judging, extra_names
 from kernull.cli._models import check_labels, labels, open_rows
 from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
@@ -35,6 +45,10 @@ def score(
     leave_formulas: Annotated[
         bool, Option("--leave-formulas", help="Copy cells such as =A1 as they are (CSV, TSV).")
     ] = False,
+    drift: Annotated[
+        bool,
+        Option("--drift", help="Say whether all rows together rank as new normal rows would."),
+    ] = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -47,8 +61,14 @@ def score(
     written in chunks, so it may be larger than memory. With --json, standard output gets JSON
     lines, or a summary where the rows go to a file. In CSV and TSV, text that a spreadsheet would
     run as a formula gets an apostrophe in front, unless --leave-formulas.
+
+    --drift adds one line: whether these rows, taken together, rank lower among rows that were left
+    out in training than new normal rows would, and which columns moved most. It goes to standard
+    output where the rows go to a file, else to standard error; with --json it is a part of the
+    summary, or the last line.
     """
     check_writable(out, () if out == "-" else SUFFIXES, inputs=[model, data])
+    from kernull.cli._drift import DriftCheck
     from kernull.report import can_explain
 
     fitted, source = open_rows(model, data, how, quiet, chunk_rows)
@@ -64,10 +84,13 @@ def score(
     names = ["row", *kept, *own]
     flagged = noted = unjudged = 0
     judging = Judging(fitted, quiet)
+    check = DriftCheck(fitted) if drift else None
     with progress(quiet) as bar, row_writer(out, names, json, leave_formulas) as writer:
         task = bar.add_task("Scoring", total=source.size)
         for raw, done in source.chunks():
             judged = judging.see(raw, explained)
+            if check is not None:
+                check.see(judged)
             chunk = judged.rows
             numbers = range(chunk.start + 1, chunk.start + len(chunk) + 1)
             copied = [chunk.text(name) for name in kept]
@@ -80,9 +103,10 @@ def score(
             noted += sum(map(bool, judged.notes)) - lost
             bar.update(task, completed=done, description=f"Scoring, {judging.rows:,} rows")
     rows = judging.rows
+    changed = None if check is None else finite(check.found())
     if json and out != "-":
         counts = {"rows": rows, "flagged": flagged, "not_judged": unjudged, "noted": noted}
-        print_json({**counts, "out": out})
+        print_json({**counts, "out": out} | ({} if changed is None else {"drift": changed}))
     else:
         place = "" if out == "-" else f" Saved {out}."
         has = "1 has" if noted == 1 else f"{noted:,} have"
@@ -90,6 +114,11 @@ def score(
         not_judged = f", {unjudged:,} of them not judged" if unjudged else ""
         share = f"{flagged / rows:.1%}"
         note(f"{flagged:,} of {rows:,} rows flagged ({share}){not_judged}.{more}{place}", quiet)
+    if changed is not None and json and out == "-":
+        sys.stdout.write(dumps({"drift": changed}) + "\n")
+    elif changed is not None and not json:
+        console = stderr() if out == "-" else stdout()
+        console.print(changed["words"], markup=False, soft_wrap=True)
     judging.tell_at_end()
 
 

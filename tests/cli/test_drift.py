@@ -1,0 +1,104 @@
+"""kernull score --drift: one line on all rows together."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from kernull import MultiKernelFisherNull, save
+from kernull.cli import _drift
+from tests.cli.conftest import COLUMNS, kernull, make_rows, write_csv
+
+
+@pytest.fixture(scope="module")
+def batches(tables):
+    """Rows that have not changed, and rows of which one column is a deviation and a half higher."""
+    write_csv(tables / "same.csv", COLUMNS, make_rows(200, 11))
+    moved = make_rows(200, 12)
+    moved[:, 3] += 1.5
+    write_csv(tables / "moved.csv", COLUMNS, moved)
+    return tables
+
+
+def found(folder, data, *options):
+    done = kernull(
+        "score", "model.kernull", data, "-o", "s.csv", "--drift", "--json", *options, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["drift"]
+
+
+def test_rows_that_have_not_changed(batches):
+    drift = found(batches, "same.csv")
+    assert drift["drifted"] is False
+    assert drift["p_value"] > 0.01
+    assert (drift["rows"], drift["left_out_rows"], drift["columns"]) == (200, 80, [])
+    assert drift["words"].startswith("No drift found: taken together, these 200 rows rank among")
+
+
+def test_rows_that_have(batches):
+    drift = found(batches, "moved.csv")
+    assert drift["drifted"] is True
+    assert drift["p_value"] < 0.01
+    assert [column["column"] for column in drift["columns"]] == ["width"]
+    assert drift["low"] > 2 * drift["low_expected"]
+    words = drift["words"]
+    assert words.startswith("Drift: taken together, these 200 rows rank lower among 80 left-out")
+    assert "Moved most: width (median 1." in words
+
+
+def test_chunks_and_a_sample_change_little(batches, monkeypatch):
+    whole = found(batches, "moved.csv")
+    parts = found(batches, "moved.csv", "--chunk-rows", "7")
+    assert parts == {**whole, "p_value": pytest.approx(whole["p_value"])}
+    monkeypatch.setattr(_drift, "SAMPLE", 60)
+    few = found(batches, "moved.csv", "--chunk-rows", "7")
+    assert few["p_value"] == parts["p_value"]  # of all rows
+    assert [column["column"] for column in few["columns"]] == ["width"]
+
+
+def test_the_line_is_a_result(batches):
+    """Where the rows go to standard output it must not stand among them; -q does not hide it."""
+    to_file = kernull("score", "model.kernull", "moved.csv", "-o", "s.csv", "--drift", "-q",
+                      cwd=batches)  # fmt: skip
+    assert to_file.stdout.startswith("Drift: ")
+    assert to_file.stdout.count("\n") == 1
+    assert to_file.stderr == ""
+    piped = kernull("score", "model.kernull", "moved.csv", "--drift", "-q", cwd=batches)
+    assert piped.stderr == to_file.stdout
+    assert len(piped.stdout.splitlines()) == 201
+    lines = kernull("score", "model.kernull", "moved.csv", "--drift", "--json", cwd=batches).stdout
+    rows = [json.loads(line) for line in lines.splitlines()]
+    assert len(rows) == 201
+    assert rows[-1]["drift"]["words"] == to_file.stdout.rstrip()
+    plain = kernull("score", "model.kernull", "moved.csv", "-q", cwd=batches)
+    assert plain.stderr == ""
+
+
+def test_rows_without_a_rank_are_left_aside(batches):
+    lines = (batches / "same.csv").read_text().splitlines()
+    (batches / "torn.csv").write_text("\n".join([*lines[:101], "1,x,3,4,5", "1,2", ",,,,"]) + "\n")
+    assert found(batches, "torn.csv")["rows"] == 100
+    (batches / "none.csv").write_text("\n".join([lines[0], "1,x,3,4,5"]) + "\n")
+    none = found(batches, "none.csv")
+    assert none == {"drifted": None, "words": "Drift: no row was judged."}
+    gaps = [line.replace(line.split(",")[0], "", 1) for line in lines[1:]]
+    (batches / "gaps.csv").write_text("\n".join([lines[0], *gaps[:50], *lines[1:]]) + "\n")
+    assert found(batches, "gaps.csv", "--missing", "flag")["rows"] == 200
+
+
+def test_a_missing_view_has_ranks_of_its_own(batches):
+    """Without the view that moved, the rest is as it was."""
+    drift = found(batches, "moved.csv", "--missing-view", "size")
+    assert drift["drifted"] is False
+    assert drift["rows"] == 200
+
+
+def test_a_model_of_an_array_has_no_columns(batches):
+    X = np.loadtxt(batches / "train.csv", delimiter=",", skiprows=1)
+    save(MultiKernelFisherNull().fit(X), batches / "array.kernull")
+    done = kernull("score", "array.kernull", "moved.csv", "-o", "s.csv", "--drift", cwd=batches)
+    assert done.stdout.startswith("Drift: taken together")
+    assert done.stdout.endswith("No column moved by itself.\n")
