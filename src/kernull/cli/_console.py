@@ -26,7 +26,14 @@ from rich.progress import (
 from rich.text import Text
 
 from kernull._text import visible
-from kernull.errors import AdviceWarning
+from kernull.errors import (
+    AdviceWarning,
+    CalibrationWarning,
+    CannotFlagWarning,
+    NearCopiesWarning,
+    TooFewRowsWarning,
+    TrainingRowsWarning,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -158,10 +165,27 @@ def _complain(text: str) -> None:
         stderr().print(line, markup=False, soft_wrap=True)
 
 
+#: Warnings that a promise is not kept, of the rate or the weights: --quiet does not hide them.
+_PROMISES = (
+    CalibrationWarning,
+    CannotFlagWarning,
+    NearCopiesWarning,
+    TooFewRowsWarning,
+    TrainingRowsWarning,
+)
+
+
+def _is_of_a_promise(category: type[Warning]) -> bool:
+    # Imported here, where a warning has come up: `kernull --help` should not load scikit-learn.
+    from sklearn.exceptions import ConvergenceWarning
+
+    return issubclass(category, (*_PROMISES, ConvergenceWarning))
+
+
 @contextlib.contextmanager
 def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if not quiet:
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if not quiet or _is_of_a_promise(category):
             stderr().print(
                 f"warning: {in_options(message)}", markup=False, soft_wrap=True, style="yellow"
             )

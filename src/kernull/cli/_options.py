@@ -48,7 +48,14 @@ Empty = Annotated[
 ]
 Drop = Annotated[Texts, Option(metavar="PATTERN", help="Columns to leave out. Repeat it.")]
 Json = Annotated[bool, Option("--json", help="Print JSON on standard output.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Say nothing but results and errors.")]
+Quiet = Annotated[
+    bool,
+    Option(
+        "--quiet",
+        "-q",
+        help="Say nothing but results, errors and warnings that a rate cannot be kept.",
+    ),
+]
 
 
 @dataclass(frozen=True)
