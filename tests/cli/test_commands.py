@@ -313,6 +313,24 @@ def test_help_starts_in_under_a_second(tables):
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.0
 
 
+@pytest.mark.parametrize("command", [[], ["fit"], ["score"], ["report"]])
+def test_help_loads_no_numpy(tables, command):
+    code = (
+        "import sys; from kernull.cli import main; sys.argv[1:] = sys.argv[1:] + ['--help']\n"
+        "try: main()\n"
+        "finally: sys.stderr.write(' '.join({name.split('.')[0] for name in sys.modules}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command],
+        cwd=tables, env=environment(), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Usage: kernull" in done.stdout
+    loaded = set(done.stderr.split())
+    assert {"typer", "kernull"} <= loaded
+    assert not loaded & {"numpy", "scipy", "sklearn", "pandas", "pyarrow"}
+
+
 def test_errors_in_a_process_of_its_own(tables):
     lines = (tables / "new.csv").read_text().splitlines()
     (tables / "wide.csv").write_text("\n".join([*lines[:2], "1,2,3,wide,5"]) + "\n")

@@ -1,19 +1,21 @@
-"""``kernull fit`` and ``kernull info``."""
+"""``kernull fit`` and ``kernull info``.
+
+What reads tables and learns is imported in the functions: `kernull --help` needs no NumPy.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from typer import Option
 
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, print_json, stdout
 from kernull.cli._learning import cores, learning
-from kernull.cli._models import TrainingTable, load_fitted, training
-from kernull.cli._output import check_writable
-from kernull.cli._settings import by_option, estimator_parameters, read_columns, read_settings
+
+if TYPE_CHECKING:
+    from kernull.cli._models import TrainingTable
 
 
 def fit(
@@ -42,6 +44,12 @@ def fit(
     learning. All rows are taken to be normal, unless --label says otherwise: then only normal
     rows are learned from, and --select judges by the others.
     """
+    import numpy as np
+
+    from kernull.cli._models import training
+    from kernull.cli._output import check_writable
+    from kernull.cli._settings import by_option, estimator_parameters, read_columns, read_settings
+
     if out == "-":
         raise UsageError("--out: a model is written to a file; expected a name.")
     check_writable(out, inputs=[data])
@@ -182,6 +190,8 @@ def _show(summary: dict[str, Any]) -> None:
 
 def info(model: o.ModelFile, json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Say what a model file holds."""
+    from kernull.cli._models import load_fitted
+
     fitted = load_fitted(model, o.Gaps())
     loaded = fitted.model
     summary = _summary(loaded)

@@ -1,17 +1,18 @@
-"""``kernull score``, ``explain``, ``report`` and ``evaluate``: what a model says of rows."""
+"""``kernull score``, ``explain``, ``report`` and ``evaluate``: what a model says of rows.
+
+What reads tables and judges is imported in the functions: `kernull --help` needs no NumPy.
+"""
 
 from __future__ import annotations
 
 import sys
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from typer import Option
 
-from kernull._typing import Array, Mask
 from kernull._whole import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import (
@@ -23,11 +24,9 @@ from kernull.cli._console import (
     stderr,
     stdout,
 )
-from kernull.cli._judging import Explainer, Judging, extra_names
-from kernull.cli._models import check_labels, labels, open_rows
-from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
-from kernull.cli._settings import check_column, matching
-from kernull.tables.reading import CHUNK_ROWS
+
+if TYPE_CHECKING:
+    from kernull._typing import Array, Mask
 
 
 def score(
@@ -41,7 +40,7 @@ def score(
         o.Texts, Option(metavar="PATTERN", help="Columns to copy to the output. Repeat it.")
     ] = None,
     how: o.NewRows,
-    chunk_rows: Annotated[int, Option(min=1, help="Rows read at once.")] = CHUNK_ROWS,
+    chunk_rows: Annotated[int | None, Option(min=1, help="Rows read at once: 20,000.")] = None,
     leave_formulas: Annotated[
         bool, Option("--leave-formulas", help="Copy cells such as =A1 as they are (CSV, TSV).")
     ] = False,
@@ -67,11 +66,17 @@ def score(
     output where the rows go to a file, else to standard error; with --json it is a part of the
     summary, or the last line.
     """
+    from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
+
     check_writable(out, () if out == "-" else SUFFIXES, inputs=[model, data])
     from kernull.cli._drift import DriftCheck
+    from kernull.cli._judging import Judging, extra_names
+    from kernull.cli._models import open_rows
+    from kernull.cli._settings import matching
     from kernull.report import can_explain
+    from kernull.tables.reading import CHUNK_ROWS
 
-    fitted, source = open_rows(model, data, how, quiet, chunk_rows)
+    fitted, source = open_rows(model, data, how, quiet, chunk_rows or CHUNK_ROWS)
     kept = matching(keep or [], source.names, "--keep")
     explained = can_explain(fitted.model)
     extra = extra_names(fitted)
@@ -145,6 +150,11 @@ def explain(
     Columns are named by what their replacement does: each is replaced by what the other columns
     of the row say, and the row is scored again.
     """
+    from kernull.cli._judging import Explainer, Judging
+    from kernull.cli._models import open_rows
+    from kernull.cli._output import finite
+    from kernull.cli._settings import check_column
+
     fitted, source = open_rows(model, data, how, quiet)
     check_column(names, source.names, source.label, "--id")
     judging = Judging(fitted, quiet)
@@ -185,6 +195,12 @@ def report(
     quiet: o.Quiet = False,
 ) -> None:
     """Write a report: one HTML page with the findings, their reasons, drift and the model."""
+    import numpy as np
+
+    from kernull.cli._models import check_labels, labels, open_rows
+    from kernull.cli._output import check_writable
+    from kernull.cli._settings import check_column
+
     if Path(out).suffix.lower() not in ("", ".html", ".htm"):
         raise UsageError(
             f"--out: {out}: a report is a page in HTML; expected a name that ends in .html (a "
@@ -196,6 +212,7 @@ def report(
     check_column(names, source.names, source.label, "--id")
     with progress(quiet) as bar:
         bar.add_task("Writing the report", total=None)
+        from kernull.cli._judging import Judging
         from kernull.report import Judgement, render_report
 
         judging = Judging(fitted, quiet)
@@ -242,6 +259,10 @@ def evaluate(
     quiet: o.Quiet = False,
 ) -> None:
     """Judge a model by labelled rows: AUC, average precision, and what its threshold does."""
+    from kernull.cli._judging import Judging
+    from kernull.cli._models import labels, open_rows
+    from kernull.cli._output import check_writable
+
     if curves is not None:
         check_writable(curves, (".csv", ".tsv", ".jsonl", ".parquet"), inputs=[model, data])
     fitted, source = open_rows(model, data, how, quiet)
@@ -270,6 +291,7 @@ def evaluation(scores: Array, y: Array, flagged: Mask) -> dict[str, Any]:
 
     ``y`` is +1 for normal rows and -1 for others; a score of NaN (not judged) is least normal.
     """
+    import numpy as np
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     odd = y == -1
@@ -299,6 +321,10 @@ def _in_words(found: dict[str, Any], asked: float) -> str:
 
 def _write_curves(scores: Array, y: Array, path: str) -> None:
     """Every threshold with its share of false alarms, of caught rows, and its precision."""
+    import numpy as np
+
+    from kernull.cli._output import row_writer
+
     scores = np.where(np.isnan(scores), -np.inf, scores)  # rows that are not judged tie
     order = np.argsort(scores, kind="stable")
     odd = (y == -1)[order]
