@@ -37,6 +37,12 @@ def write_many(path: Path, rows: int) -> None:
             file.write(text)
 
 
+def heed_signals() -> None:
+    """Let a child end by signals that nohup, and a shell's background jobs, are made to ignore."""
+    for name in ("SIGINT", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+
 def start(*args: str, cwd: Path):
     return pexpect.spawn(
         sys.executable,
@@ -46,6 +52,7 @@ def start(*args: str, cwd: Path):
         dimensions=(30, 100),
         timeout=90,
         encoding="utf-8",
+        preexec_fn=heed_signals,
     )
 
 
@@ -92,9 +99,7 @@ def test_a_terminated_process_cleans_up_too(tables, long_table, name, code):
     before = sorted(os.listdir(tables))
     child = subprocess.Popen(
         [sys.executable, "-m", "kernull.cli", "score", "model.kernull", "long.csv", "-o", "t.csv"],
-        cwd=tables, env=environment(), stderr=subprocess.PIPE, text=True,
-        # Under nohup hanging up is ignored, by children too.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+        cwd=tables, env=environment(), stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals,
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while not partial_files(tables) and time.monotonic() < deadline:
@@ -111,6 +116,7 @@ def test_rows_that_are_out_already_are_told(tables, long_table):
         [sys.executable, "-m", "kernull.cli", "score", "model.kernull", "long.csv",
          "--chunk-rows", "1000"],
         cwd=tables, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=heed_signals,
     )  # fmt: skip
     for _ in range(3000):
         assert child.stdout.readline()
