@@ -32,7 +32,7 @@ echo "== $(1): $$(( $$(date +%s) - start )) s"; exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-selection bench-decisions arena trust alarms fuzz soak choosing grid reproduce reproduce-quick docs browser-tools package clean
+.PHONY: help setup demo test test-all test-marked test-fast lint format bench bench-joint bench-scale bench-gpu bench-decisions arena trust alarms fuzz soak grid reproduce reproduce-quick docs browser-tools package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
@@ -94,9 +94,6 @@ bench-scale: setup  ## tiles, memory and a Dask cluster on this machine
 bench-gpu: setup  ## one GPU (needs CUDA and torch)
 	$(BIN)/python -m benchmarks.gpu
 
-bench-selection: setup  ## a whole grid against fits one by one
-	$(BIN)/python -m benchmarks.selection
-
 arena: setup  ## every method and its peers on every problem, resumable (needs KERNULL_DATA)
 	$(BIN)/python -m benchmarks.arena --jobs 2
 
@@ -116,9 +113,6 @@ fuzz: setup  ## hostile model files, tables and pages, for MINUTES (10)
 soak: setup  ## eight threads of everything for a minute, then ten minutes of kills and restarts
 	$(call phase,threads,$(BIN)/python -m benchmarks.threads)
 	$(call phase,soak,$(BIN)/python -m benchmarks.soak)
-
-choosing: setup  ## choosing p, delta and width with and without outliers (needs KERNULL_DATA)
-	$(BIN)/python -m benchmarks.choosing
 
 grid: setup  ## the 1,701-cell check
 	$(BIN)/python -m benchmarks.delft_grid

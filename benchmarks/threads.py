@@ -1,4 +1,4 @@
-"""Eight threads that load, fit, score, explain and search at once, for a minute.
+"""Eight threads that load, fit, score and explain at once, for a minute.
 
     python -m benchmarks.threads              # a minute
     python -m benchmarks.threads --seconds 10
@@ -50,7 +50,6 @@ class Work:
             "tiled": self._tiled,
             "score": lambda: self.model.score_samples(self.X),
             "explain": lambda: self.model.explain(self.X[:20]).surprise,
-            "search": self._search,
             "save": self._save,
         }
         self.expected = {name: action() for name, action in self.actions.items()}
@@ -62,18 +61,6 @@ class Work:
     def _tiled(self) -> Any:
         model = kernull.MultiKernelFisherNull(**self.plain, storage="tiled")
         return model.fit(self.normal).score_samples(self.X)
-
-    def _search(self) -> Any:
-        search = kernull.MultiKernelFisherNullCV(
-            views=self.views,
-            scaling="standard",
-            ps=[1.5],
-            deltas=[0.1],
-            widths=[1.0],
-            cv=3,
-            model_params={"calibration": "loo"},
-        )
-        return search.fit(self.normal).scores_
 
     def _save(self) -> Any:
         path = self.folder / f"{threading.get_ident()}.kernull"

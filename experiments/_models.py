@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
+from kernull import mkl
 from kernull._typing import Array, Indices
 from kernull.balls import LpBall
-from kernull.paths import Path, shared_path
+from kernull.mkl import Path
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack, KernelSet
@@ -99,7 +100,7 @@ def aucs(labels: Any, scores: Array) -> Array:
     """AUC of many score vectors at once: (..., m) -> (...).
 
     The share of (target, outlier) pairs in which the target scores higher, ties counting half:
-    what `kernull.metrics.auc` gives, without checking the labels again for every model of a grid.
+    what scikit-learn's ``roc_auc_score`` gives, without a loop over the models of a grid.
     """
     positive = np.asarray(labels) == 1
     P, N = int(positive.sum()), int((~positive).sum())
@@ -115,7 +116,7 @@ def path_scores(
     tol: float,
 ) -> tuple[Array, Path]:
     """Scores of the rows of ``cross`` by every model of a (p, delta) grid: (P, D, m)."""
-    path = shared_path(stack, ps, deltas, tol=tol)
+    path = mkl.path(stack, ps, deltas, tol=tol)
     return path.scores(cross), path
 
 

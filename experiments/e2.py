@@ -20,7 +20,7 @@ from experiments._models import Split, path_scores
 from experiments._plots import COLOURS, MARKERS, new_figure, save
 from experiments._tables import distinct, group, markdown, mean_std, values
 from kernull._typing import Array
-from kernull.paths import PAPER_DELTAS, PAPER_WIDTHS
+from kernull.mkl import PAPER_DELTAS, PAPER_WIDTHS
 
 __all__ = ["EXPERIMENT"]
 

@@ -27,7 +27,7 @@ from experiments._ranks import paired
 from experiments._tables import distinct, group, markdown, mean_std, values
 from experiments.datasets import load_multiple_features
 from kernull.datasets import MultiViewData
-from kernull.paths import PAPER_DELTAS, PAPER_WIDTHS
+from kernull.mkl import PAPER_DELTAS, PAPER_WIDTHS
 from kernull.stacks import DenseStack
 
 __all__ = ["EXPERIMENT"]

@@ -24,8 +24,8 @@ from experiments.datasets import (
     delft_classes,
     load_delft,
 )
+from experiments.pseudo import pseudo_outliers
 from kernull._typing import Array
-from kernull.paths.pseudo import draw_pseudo
 
 __all__ = ["EXPERIMENT", "problem_of", "run_lp"]
 
@@ -160,8 +160,8 @@ def run_lp(cell: Cell, settings: Settings) -> Rows:
     """All (p, delta) of all widths from shared paths; three ways to score and choose."""
     data, split = problem_of(cell.data), _split(cell)
     rng = generator("E4", cell.data, cell.repeat, "pseudo")
-    kind, count = settings["pseudo"]
-    pseudo = draw_pseudo(kind, data.X[split.train], count, rng).outliers
+    _, count = settings["pseudo"]  # the kind only names the cells
+    pseudo = pseudo_outliers(data.X[split.train], count, rng)
     table = np.concatenate([data.X, pseudo])
     views = dict(zip(data.feature_names, table.T, strict=True))
     extra = np.arange(len(data.X), len(table))

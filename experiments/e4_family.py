@@ -35,9 +35,9 @@ from experiments.e4 import problem_of
 from experiments.family.gated import gate, soft_memberships
 from experiments.family.robust import RobustFisherProblem
 from experiments.family.slack_svdd import SlackSVDDProblem
+from kernull import mkl
 from kernull._typing import Array
 from kernull.balls import LpBall, MixedBall, Simplex
-from kernull.paths import shared_path
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
@@ -203,7 +203,7 @@ def _path(
     shape: tuple[int, int],
     label: str,
 ) -> Iterator[Point]:
-    path = shared_path(
+    path = mkl.path(
         stack,
         grid["p"],
         grid["delta"],

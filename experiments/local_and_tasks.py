@@ -36,9 +36,9 @@ from experiments._tables import distinct, group, markdown, mean_std, values
 from experiments.datasets import load_delft, load_multiple_features
 from experiments.family.coupled import couple, task_kernels
 from experiments.family.gated import gate, soft_memberships
+from kernull import mkl
 from kernull._typing import Array
 from kernull.balls import MixedBall
-from kernull.paths import shared_path
 from kernull.stacks import DenseStack
 
 __all__ = ["EXPERIMENT", "sentences"]
@@ -240,7 +240,7 @@ def _path(
     label: str,
 ) -> Iterator[tuple[str, Array]]:
     ps, deltas = settings["p"], settings["delta"]
-    path = shared_path(
+    path = mkl.path(
         stack, ps, deltas, tol=settings["gap"], ball=lambda p: MixedBall.of_matrix(p, r, shape)
     )
     scores = path.scores(cross)

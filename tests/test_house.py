@@ -24,8 +24,6 @@ def fitted(name):
     if name == "JointMultiKernelFisherNull":
         groups = np.repeat(["a", "b"], 30)
         return kernull.JointMultiKernelFisherNull().fit(ROWS, groups=groups)
-    if name == "MultiKernelFisherNullCV":
-        return kernull.MultiKernelFisherNullCV(ps=[2.0], deltas=[0.01], widths=[1.0]).fit(ROWS)
     return getattr(kernull, name)().fit(ROWS)
 
 
@@ -33,7 +31,6 @@ def fitted(name):
     "name",
     [
         "MultiKernelFisherNull",
-        "MultiKernelFisherNullCV",
         "JointMultiKernelFisherNull",
         "FisherNull",
         "GaussianProcessOneClass",

@@ -15,7 +15,7 @@ from sklearn.datasets import load_wine
 
 import kernull
 from benchmarks.peers import compare
-from kernull import MultiKernelFisherNullCV, load, save
+from kernull import load, save
 from kernull._quiet import collected, silenced, warn
 from kernull.errors import ConstantViewWarning
 from tests.plain import plain_fisher
@@ -53,15 +53,6 @@ def test_loading_sets_no_filter_and_warns_of_nothing(tmp_path, own_filters, recw
         assert list(again.feature_names_in_) == list(TABLE.columns)
     assert own_filters == []
     assert [str(w.message) for w in recwarn] == []
-
-
-def test_a_search_sets_no_filter_and_tells_once_of_a_constant_view(own_filters):
-    X = TARGETS.to_numpy().copy()
-    X[:, 4] = 1.0
-    with pytest.warns(ConstantViewWarning) as caught:
-        MultiKernelFisherNullCV(views="features", ps=[2.0], deltas=[0.1], widths=[1.0], cv=3).fit(X)
-    assert own_filters == []
-    assert len([w for w in caught if w.category is ConstantViewWarning]) == 1
 
 
 def test_loading_in_eight_threads_leaves_warnings_on(tmp_path):

@@ -18,7 +18,7 @@ from benchmarks import threads as many_threads
 from kernull import LpBall, Simplex, _lapack, _threads, solve
 from kernull._lapack import inverse_diagonal, inverse_of_factor, lower_factor
 from kernull._threads import one_blas_thread
-from kernull.paths import shared_path
+from kernull.mkl import path
 from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, _quadratic
 from kernull.stacks import DenseStack, KernelSet, tiles
 
@@ -125,7 +125,7 @@ def with_planes(rng):
 
 def over_a_grid(rng):
     stack = correlated_kernels(rng, 3, 260)
-    return lambda: shared_path(stack, [1, 2], [0.1, 0.01])
+    return lambda: path(stack, [1, 2], [0.1, 0.01])
 
 
 def about_convergence():

@@ -11,7 +11,7 @@ from experiments._cells import generator
 from kernull.calibration.left_out_distances import left_out_distances
 from kernull.calibration.left_out_kernels import left_out_kernel_rows
 from kernull.calibration.left_out_scores import left_out_contributions
-from kernull.problems import RidgeInverse
+from kernull.mkl import RidgeInverse
 from kernull.stacks import KernelSet
 from kernull.views import ViewScaler
 

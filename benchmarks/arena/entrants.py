@@ -11,12 +11,10 @@ from benchmarks.arena.peers import PEERS, peer
 from benchmarks.peers import WIDTHS, get_method
 from experiments._cells import fingerprint
 from kernull import MultiKernelFisherNull
-from kernull.selection import MultiKernelFisherNullCV
 
 DEFAULT = "MultiKernelFisherNull()"
 SUM = "MultiKernelFisherNull, the sum"
 PAPER = "MultiKernelFisherNull(**PAPER)"
-CHOSEN = "MultiKernelFisherNullCV()"
 #: Methods that fuse kernels by a mean, at the width that all estimators share.
 FUSED = ("FN-Average", "GP-Average", "KPCA-Average")
 #: Methods that learn weights get several widths per view: with one, a table has nothing to weigh.
@@ -109,7 +107,6 @@ def entrants():
             )
             for p in (1, 2)
         ),
-        Entrant(CHOSEN, "kernull", lambda views, seed: MultiKernelFisherNullCV(views=views)),
         *(_registered(name, PLAIN) for name in FUSED),
         *(_registered(name, MIXED) for name in LEARNED),
         *(_peer(name) for name in PEERS),

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from benchmarks.peers import pyod_detector
-from kernull.paths.pseudo import draw_pseudo
+from experiments.pseudo import pseudo_outliers
 
 NEIGHBOURS = 5
 
@@ -147,7 +147,7 @@ class TunedOneClassSVM(BaseEstimator):
         variance = X.var()
         # The default, gamma="scale", stands in the middle.
         self.gammas_ = [f / (X.shape[1] * (variance or 1.0)) for f in self.FACTORS]
-        pseudo = draw_pseudo("mixed", X, self.ROWS, rng).outliers
+        pseudo = pseudo_outliers(X, self.ROWS, rng)
         inner = euclidean_distances(X, squared=True)
         outer = euclidean_distances(pseudo, X, squared=True)
         folds = KFold(min(3, len(X)), shuffle=True, random_state=self.random_state)

@@ -21,8 +21,7 @@ from experiments._tables import _write_csv, distinct, group, markdown, write_res
 from kernull._version import __version__
 
 NOTES = """\
-- Nothing is tuned on labels. `OneClassSVM, tuned` and `MultiKernelFisherNullCV()` choose by \
-pseudo-outliers.
+- Nothing is tuned on labels. `OneClassSVM, tuned` chooses by pseudo-outliers.
 - Our methods get the views; the fused ones one rbf kernel a view (half the mean distance), those \
 that learn weights three widths a view. Peers get all columns in one standardised table.
 - PyOD's ECOD and COPOD rank new rows among training and new rows taken together, which fails \

@@ -78,14 +78,13 @@ def _models() -> Iterator[Any]:
 
 
 def _special_models(X: np.ndarray, views: dict[str, Any]) -> Iterator[Any]:
-    """What few models have: weights, landmarks, a search."""
+    """What few models have: weights and landmarks."""
     weight = np.linspace(0.5, 1.5, len(X))
     constant = np.hstack([X[:, :6], np.ones((len(X), 1))])
     sums = {"decision": "sum", "views": views}
     yield kernull.MultiKernelFisherNull(**sums).fit(X, sample_weight=weight)
     yield kernull.MultiKernelFisherNull(views=views).fit(X, sample_weight=weight)
     yield kernull.MultiKernelFisherNull(storage="nystroem", landmarks=30).fit(constant)
-    yield kernull.MultiKernelFisherNullCV(deltas=[0.1, 1.0], ps=[2.0]).fit(X)
 
 
 def _file_of(model: Any) -> bytes:

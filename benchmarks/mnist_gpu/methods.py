@@ -13,7 +13,7 @@ from benchmarks.mnist_gpu.peers import distance_peers, forest, mahalanobis
 from benchmarks.mnist_gpu.protocol import Digit, Judge
 from benchmarks.peers import get_method
 from benchmarks.peers.registry import DELTAS, PS, WIDTHS
-from kernull.paths import shared_path
+from kernull.mkl import path
 from kernull.stacks import DenseStack
 from kernull.stacks.torch_tiled import TorchDenseStack
 
@@ -101,7 +101,7 @@ def run_scaling(
             torch.exp(f * between[j].double(), out=K[j])
             torch.exp(f * across[j], out=C[j])
             K[j].fill_diagonal_(1.0)  # the rounding of single precision must not show there
-        models = shared_path(TorchDenseStack(K), PS, DELTAS, tol=1e-4)
+        models = path(TorchDenseStack(K), PS, DELTAS, tol=1e-4)
         scores = models.scores(TorchDenseStack(C)).reshape(len(models), -1)
         grid = [f"p={p:.5g}, delta={d:g}" for p, d in itertools.product(PS, DELTAS)]
         used = [" ".join(f"{w:.3f}" for w in b) for b in models.weights.reshape(len(models), -1)]
@@ -141,7 +141,7 @@ def _best_networks(judge: Judge, names: list[str], K: Any, C: Any, width: float)
         pick = sorted(ranks[:k])
         shown = "+".join(names[j] for j in pick)
         part, seen = K[pick], C[pick]
-        models = shared_path(TorchDenseStack(part), PS, DELTAS, tol=1e-4)
+        models = path(TorchDenseStack(part), PS, DELTAS, tol=1e-4)
         scores = models.scores(TorchDenseStack(seen)).reshape(len(models), -1)
         grid = [f"{shown}, p={p:.5g}, delta={d:g}" for p, d in itertools.product(PS, DELTAS)]
         judge.offer("lp MK-FN (networks chosen)", scores, width, grid)

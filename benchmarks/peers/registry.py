@@ -13,7 +13,7 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from benchmarks.peers.detectors import AveragedOneClassSVM, TableDetector, pyod_detector
 from kernull import estimators
-from kernull.paths import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS
+from kernull.mkl import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS
 
 #: The paper's grids of norms, of ridges relative to n, and of widths.
 PS, DELTAS, WIDTHS = PAPER_PS, PAPER_DELTAS, PAPER_WIDTHS

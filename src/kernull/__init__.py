@@ -24,7 +24,6 @@ _HOMES = {
     ),
     "io": ("load", "save"),
     "problems": ("FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "SVDDProblem"),
-    "selection": ("MultiKernelFisherNullCV",),
     "solvers": ("solve",),
     "stacks": ("KernelStack",),
     "tables": ("TableViews", "load_views", "read_table"),

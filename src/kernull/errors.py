@@ -90,10 +90,6 @@ class GapsWarning(UserWarning):
     """Cells of a table were empty, and were filled in from the other columns."""
 
 
-class EdgeOfGridWarning(UserWarning):
-    """The best model of a search lies on the edge of its grid."""
-
-
 class NearCopiesWarning(AdviceWarning):
     """Rows are copies of each other, or alike the row before or after, as readings in time are."""
 

@@ -13,7 +13,7 @@ from kernull.calibration import (
     leave_one_out_contributions,
 )
 from kernull.calibration.left_out_scores import not_above_own
-from kernull.problems import RidgeInverse
+from kernull.mkl import RidgeInverse
 from kernull.stacks import DenseStack
 from tests.oracles import interpolated
 from tests.plain import plain_fisher

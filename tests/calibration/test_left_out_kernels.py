@@ -8,7 +8,7 @@ import pytest
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
 from kernull.calibration.left_out_scores import left_out_contributions, lower_ties
 from kernull.kernels.left_out_widths import left_out_widths
-from kernull.problems import RidgeInverse
+from kernull.mkl import RidgeInverse
 from kernull.stacks.kernel_set import KernelSet
 from kernull.views import ViewScaler
 from tests.calibration.left_out_tables import tables

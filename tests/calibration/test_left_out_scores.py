@@ -31,8 +31,8 @@ from kernull.errors import (
     TrainingRowsWarning,
 )
 from kernull.kernels import mean_distance
+from kernull.mkl import RidgeInverse
 from kernull.models.own_scores import own_of_view
-from kernull.problems import RidgeInverse
 from kernull.stacks import KernelSet
 from kernull.views import ViewScaler
 from tests.calibration.left_out_tables import tables

@@ -66,7 +66,7 @@ def test_pages_are_short():
 
 
 def test_no_two_pages_have_one_name():
-    """Twin pages (choosing.md in two folders) drift apart; a subject has one."""
+    """Twin pages (one name in two folders) drift apart; a subject has one."""
     names = [Path(page).name for page in PAGES if Path(page).name != "index.md"]
     assert sorted(set(names)) == sorted(names)
 

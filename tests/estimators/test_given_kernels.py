@@ -19,7 +19,7 @@ from kernull import (
     save,
 )
 from kernull.errors import InvalidKernelError
-from kernull.selection import TargetsOnly
+from kernull.splitters import TargetsOnly
 from tests.plain import plain_fisher, row_scores
 
 RNG = np.random.default_rng(0)

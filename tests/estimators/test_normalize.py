@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import kernull
-from kernull import MultiKernelFisherNull, MultiKernelFisherNullCV
+from kernull import MultiKernelFisherNull
 from kernull.datasets import load_wine_views
 from kernull.stacks import DenseStack
 from kernull.views import join_views
@@ -169,15 +169,3 @@ def test_given_kernels_are_normalised_alike_at_fit_and_scoring():
 def test_an_unknown_normalisation_is_refused_by_name():
     with pytest.raises(ValueError, match="normalize: got 'kloft'"):
         model(normalize="kloft").fit(TRAIN)
-
-
-def test_searches_normalise():
-    search = MultiKernelFisherNullCV(
-        views=VIEWS, ps=[1, 2], deltas=[1e-2], widths=[0.5], cv=3, scaling="standard",
-        decision="sum", model_params={"normalize": "offdiagonal"},
-    )  # fmt: skip
-    best = search.fit(TRAIN).best_estimator_
-    assert not np.allclose(best.scale_, 1.0)
-    p = search.best_params_["p"]
-    same = model(normalize="offdiagonal", widths=0.5, p=p).fit(TRAIN)
-    np.testing.assert_allclose(search.score_samples(NEW), same.score_samples(NEW), rtol=1e-5)

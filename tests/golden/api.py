@@ -17,7 +17,6 @@ ESTIMATORS = (
     "KernelPCANovelty",
     "MultiKernelSVDD",
     "MultiKernelOneClassSVM",
-    "MultiKernelFisherNullCV",
 )
 
 
@@ -66,7 +65,6 @@ def tree() -> dict[str, Any]:
             given = {k: v for k, v in (FISHER | JOINT).items() if k in out[name]["parameters"]}
             for other in ("solver", "score_type", "tol"):  # of other names elsewhere
                 given.pop(other, None)
-            given.pop("widths" if name.endswith("CV") else "", None)
             model = cls(**given).fit(TRAIN)
             out[name]["learned"] = learned(model)
     return out

@@ -163,14 +163,6 @@ def _fishers() -> dict[str, Any]:
     out = {name: (fisher(**changes).fit(TRAIN), NEW, {}) for name, changes in FISHERS.items()}
     for name, (changes, weight) in WEIGHTED.items():
         out[name] = (fisher(**changes).fit(TRAIN, sample_weight=weight), NEW, {})
-    search = kernull.MultiKernelFisherNullCV(
-        views=VIEWS, ps=[4 / 3, 2.0], deltas=[1e-2, 1e-1], widths=[0.25, 0.5], cv=3,
-        scoring="auc", scaling="standard", normalize="none", decision="sum", tol=1e-4,
-        refit_tol=1e-8, storage="dense", memory_limit="2GB", random_state=0,
-        model_params={"calibration": "loo", "solver": "newton"},
-    )  # fmt: skip
-    labels = np.append(np.ones(len(TRAIN)), -np.ones(12)).astype(int)
-    out["search"] = (search.fit(np.concatenate([TRAIN, X_ALL[LABEL == 1][6:18]]), labels), NEW, {})
     return out
 
 
@@ -258,9 +250,8 @@ def measured(model: Any, rows: Any, options: dict[str, Any]) -> dict[str, Any]:
     why = model.explain(rows)
     out["typical"], out["surprise"] = why.typical, why.surprise
     out["left_out"] = model.calibration_contributions_
-    if not hasattr(model, "best_estimator_"):
-        first = why.view_names[0]
-        if len(why.view_names) > 1:
-            out["without_first"] = model.score_samples(rows, missing_views=first)
-            out["p_without_first"] = model.p_values(rows, missing_views=[first])
+    first = why.view_names[0]
+    if len(why.view_names) > 1:
+        out["without_first"] = model.score_samples(rows, missing_views=first)
+        out["p_without_first"] = model.p_values(rows, missing_views=[first])
     return out

@@ -78,7 +78,6 @@ CHANGED: dict[str, str] = {
 CHANGED |= {
     f"{name}.parameters.{parameter}": "the default of MultiKernelFisherNull"
     for name, parameters in {
-        "MultiKernelFisherNullCV": ("scaling", "ps", "deltas", "widths"),
         "JointMultiKernelFisherNull": ("scaling", "widths", "p"),
         "FisherNull": ("scaling", "widths", "calibration"),
         "GaussianProcessOneClass": ("scaling", "widths", "calibration"),

@@ -12,7 +12,6 @@ from sklearn.datasets import load_wine
 import kernull
 from kernull import (
     JointMultiKernelFisherNull,
-    MultiKernelFisherNullCV,
 )
 from tests.plain import plain_fisher
 
@@ -54,19 +53,6 @@ def test_contributions_of_joint_tasks_add_up():
     np.testing.assert_allclose(parts.sum(axis=1), scores, rtol=0, atol=1e-12 * np.abs(scores).max())
 
 
-@pytest.mark.parametrize("outliers", [True, False])
-@pytest.mark.filterwarnings("ignore::kernull.errors.EdgeOfGridWarning")
-def test_contributions_of_the_chosen_model_add_up(outliers):
-    """Chosen against outliers, and by targets alone."""
-    grid = {"ps": [1, 2], "deltas": [1e-2, 1e-1], "widths": [0.5]}
-    model = MultiKernelFisherNullCV(views=VIEWS, decision="sum", **grid)
-    model.fit(X, np.where(Y == 0, 1, -1)) if outliers else model.fit(TARGETS)
-    scores, why = model.score_samples(X), model.explain(X)
-    size = np.abs(scores).max()
-    for parts in (model.contributions(X), why.contributions, why.by_view):
-        np.testing.assert_allclose(parts.sum(axis=1), scores, rtol=0, atol=1e-12 * size)
-
-
 def test_every_estimator_with_contributions_is_tested_here():
     """A new one must be added above."""
     have = {
@@ -76,11 +62,7 @@ def test_every_estimator_with_contributions_is_tested_here():
         and hasattr(getattr(kernull, name), "contributions")
         and hasattr(getattr(kernull, name), "fit")
     }
-    assert have == {
-        "MultiKernelFisherNull",
-        "JointMultiKernelFisherNull",
-        "MultiKernelFisherNullCV",
-    }
+    assert have == {"MultiKernelFisherNull", "JointMultiKernelFisherNull"}
 
 
 def test_kernels_of_a_view_are_summed():

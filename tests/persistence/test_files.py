@@ -78,15 +78,12 @@ def test_every_estimator_of_the_package_comes_back(name, tmp_path):
     assert not (tmp_path / "unfitted").exists()
 
 
-@pytest.mark.filterwarnings("ignore::kernull.errors.EdgeOfGridWarning")  # of the search
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_every_estimator_with_precomputed_kernels(name, tmp_path):
     full = plain_fisher(views=VIEWS).fit(TARGETS)
     square = np.stack([K for _, K in full.bank_.matrices()])
     cross = np.stack([K for _, K in full.bank_.matrices(X)])
     model = ESTIMATORS[name](kernels="precomputed")
-    if name.endswith("CV"):
-        model.set_params(scoring="consistency", decision="sum")
     model.fit(square)
     save(model, tmp_path / "model")
     np.testing.assert_array_equal(

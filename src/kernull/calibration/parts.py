@@ -25,7 +25,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.calibration.left_out_scores import not_above_own
-from kernull.problems import RidgeInverse
+from kernull.mkl import RidgeInverse
 from kernull.stacks import Stack
 
 #: Bytes of kernel rows held at once.

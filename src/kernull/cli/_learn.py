@@ -28,9 +28,6 @@ def fit(
     columns: o.Columns,
     method: o.Learning,
     jobs: Annotated[int | None, Option(min=1, help="Cores to work on: all.")] = None,
-    select: Annotated[
-        bool, Option("--select", help="Choose p, delta and width by cross-validation.")
-    ] = False,
     label: o.Label = None,
     normal: o.Normal = None,
     empty: o.Empty = None,
@@ -42,7 +39,7 @@ def fit(
 
     What each column is taken for (a number, a category, a date, an identifier) is said before
     learning. All rows are taken to be normal, unless --label says otherwise: then only normal
-    rows are learned from, and --select judges by the others.
+    rows are learned from.
     """
     import numpy as np
 
@@ -54,7 +51,7 @@ def fit(
         raise UsageError("--out: a model is written to a file; expected a name.")
     check_writable(out, inputs=[data])
     said = {**read_columns(columns), **vars(method), **vars(form)}
-    said |= {"empty": empty, "label": label, "normal": normal, "select": select or None}
+    said |= {"empty": empty, "label": label, "normal": normal}
     given = read_settings(config, said)
     form = o.FileForm(**{name: given.get(name) for name in vars(form)})
     of_table: dict[str, Any] = {
@@ -64,20 +61,17 @@ def fit(
     table = table.sample(given.get("sample"))
     parameters = estimator_parameters(given) | {"views": table.table.views_}
     stretch = given.get("stretch")
-    if stretch and (given.get("select") or given.get("sample")):
+    if stretch and given.get("sample"):
         raise UsageError(
             "--stretch: rows of a stretch are learned from together, in their order; leave out "
-            "--select and --sample."
+            "--sample."
         )
     if stretch and 5 * stretch > len(table.X):  # one that is left out must leave others
         most = len(table.X) // 5
         raise UsageError(f"--stretch: got {stretch} of {len(table.X):,} rows; at most {most}.")
     with learning(f"Learning from {len(table.normal):,} rows", quiet), cores(jobs):
         try:
-            if given.get("select"):
-                model = _selected(table, parameters)
-            else:
-                model = _fitted(table, parameters, stretch)
+            model = _fitted(table, parameters, stretch)
         except ValueError as error:
             raise by_option(error) from None
     # As scikit-learn does for tables with names; the file finds its columns by them.
@@ -119,18 +113,6 @@ def _fitted(table: TrainingTable, parameters: dict[str, Any], stretch: int | Non
     # By their places among all rows: a stretch of time may have rows that are not normal.
     groups = None if stretch is None else table.places // stretch
     return MultiKernelFisherNull(**parameters).fit(table.normal, groups=groups)
-
-
-def _selected(table: TrainingTable, parameters: dict[str, Any]) -> Any:
-    from kernull.selection import MultiKernelFisherNullCV
-
-    settings = dict(parameters)
-    for name in {"p", "delta"} & set(settings):  # what is given is not searched
-        settings[f"{name}s"] = [settings.pop(name)]
-    passed_on = {"solver", "calibration", "decision", "storage"} & set(settings)
-    extra = {name: settings.pop(name) for name in passed_on}
-    search = MultiKernelFisherNullCV(**settings, model_params=extra or None)
-    return search.fit(table.X, table.y).best_estimator_
 
 
 def _summary(model: Any) -> dict[str, Any]:

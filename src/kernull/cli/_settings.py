@@ -22,7 +22,7 @@ _TYPES: dict[str, Any] = {
     **get_type_hints(Learning), **get_type_hints(FileForm),
     "dates": str | None, "missing": str | None, "label": str | None, "normal": str | None,
     "drop": list[str] | None, "encode": list[str] | None, "empty": list[str] | None,
-    "select": bool, "views": dict, "kinds": dict,
+    "views": dict, "kinds": dict,
 }  # fmt: skip
 #: Options that the estimator takes, by the name of its parameter.
 PARAMETERS = {

@@ -156,7 +156,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
             ``kernels="precomputed"``. Torch tensors on a GPU are solved on that GPU.
         y : ignored
             For scikit-learn's pipelines. Rows with ``y = -1`` are learned from like all others:
-            pass ``X[y == 1]``. (`MultiKernelFisherNullCV` does leave them out, to judge by them.)
+            pass ``X[y == 1]``.
         sample_weight : array of shape (n,), optional
             Trust in each row, against the others: only ratios matter, so a constant weight changes
             nothing. A row that is trusted less may be missed by the model and counts less in ranks.

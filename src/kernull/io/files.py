@@ -31,7 +31,6 @@ from kernull.models.joint import JointModel
 from kernull.persistence import read_tree, write_tree
 from kernull.persistence.format import MAX_BYTES
 from kernull.persistence.values import Node
-from kernull.selection import MultiKernelFisherNullCV
 from kernull.stacks import DenseStack, parse_memory_limit
 from kernull.tables import TableViews
 from kernull.tables.stored import attach_views, load_steps, load_views
@@ -39,14 +38,7 @@ from kernull.tables.stored import attach_views, load_steps, load_views
 __all__ = ["load", "save"]
 
 #: Estimators that files may hold.
-ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in RULES} | {
-    "MultiKernelFisherNullCV": MultiKernelFisherNullCV
-}
-#: What a search has learned, beside its best estimator.
-SEARCHED = (
-    "best_params_", "best_score_", "best_index_", "cv_results_", "scores_", "ps_", "deltas_",
-    "widths_", "scoring_", "n_splits_", "target_rows_", "n_rows_",
-)  # fmt: skip
+ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in RULES}
 #: Columns behind the last that a view has, at most.
 MOST_UNUSED = 100_000
 #: Tasks that a joint model in a file may have, and how many of them score a row when it is loaded.
@@ -204,10 +196,7 @@ def _pack_estimator(model: Any) -> Node:
         content["n_features"] = int(model.n_features_in_)
     if hasattr(model, "feature_names_in_"):
         content["feature_names"] = tuple(str(name) for name in model.feature_names_in_)
-    if isinstance(model, MultiKernelFisherNullCV):
-        found = {name: getattr(model, name) for name in SEARCHED}
-        content |= {"found": found, "best": _pack_estimator(model.best_estimator_)}
-    elif isinstance(joint := model.model_, JointModel):
+    if isinstance(joint := model.model_, JointModel):
         tasks = [[name, _pack_model(task)] for name, task in joint.tasks.items()]
         views = {} if joint.views is None else {"views": dict(joint.views)}
         certificate = pack(joint.certificate, SCHEMA)
@@ -230,13 +219,10 @@ def _unpack_estimator(node: Any) -> Any:
     model = cls(**parameters)
     read_dtype(parameters.get("dtype", "float64"))  # scoring asks for these two
     parse_memory_limit(parameters.get("memory_limit"))
-    allowed = {"parameters", "n_features", "feature_names"}
-    allowed |= {"found", "best"} if cls is MultiKernelFisherNullCV else {"model"}
+    allowed = {"parameters", "n_features", "feature_names", "model"}
     if not set(content) <= allowed:
         raise ModelFileError(f"a {node.name} with {sorted(set(content) - allowed)[0][:40]!r}")
-    if cls is MultiKernelFisherNullCV:
-        _unpack_search(model, content)
-    elif cls is estimators.JointMultiKernelFisherNull:
+    if cls is estimators.JointMultiKernelFisherNull:
         model.model_ = _unpack_joint(content.get("model"))
     else:
         model.model_ = unpack(content.get("model"), ("model",), _schema(node.name), {})
@@ -249,18 +235,6 @@ def _schema(estimator: str) -> dict[str, Section]:
     section = SCHEMA["model"]
     rule = replace(section.fields["rule"], names=RULES[estimator])
     return SCHEMA | {"model": replace(section, fields={**section.fields, "rule": rule})}
-
-
-def _unpack_search(model: Any, content: dict[str, Any]) -> None:
-    found = content.get("found")
-    if not isinstance(found, dict) or set(found) != set(SEARCHED):
-        raise ModelFileError("a search without its results")
-    best = _unpack_estimator(content.get("best"))
-    if not isinstance(best, estimators.MultiKernelFisherNull):
-        raise ModelFileError("a search whose best estimator is none")
-    for name in SEARCHED:
-        setattr(model, name, found[name])
-    model.best_estimator_ = best
 
 
 def _unpack_joint(node: Any) -> JointModel:

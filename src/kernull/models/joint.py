@@ -13,6 +13,7 @@ from kernull._typing import Array, Indices
 from kernull.calibration import LeftOut, left_out_projections
 from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
 from kernull.calibration.left_out_scores import left_out_contributions, lower_ties, not_above_own
+from kernull.mkl import RidgeInverse
 from kernull.models.evidence import (
     EvidenceMethod,
     evidence_of,
@@ -24,7 +25,7 @@ from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, KernelModel, RidgeSystem, calibrate
 from kernull.models.rules import EvidenceRule, FisherRule
-from kernull.problems import FisherProblem, JointFisherProblem, RidgeInverse
+from kernull.problems import FisherProblem, JointFisherProblem
 from kernull.solvers import solve
 from kernull.stacks.normalise import normalising_factors
 

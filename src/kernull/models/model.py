@@ -13,11 +13,11 @@ from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, LeftOut, minus_rounding
 from kernull.calibration.calibrators import Later
 from kernull.calibration.parts import leave_one_out_contributions
+from kernull.mkl import RidgeInverse
 from kernull.models.explanation import Explanation
 from kernull.models.kernels import ModelKernels
 from kernull.models.misfit import ViewMisfit
 from kernull.models.rules import EvidenceRule, FisherRule
-from kernull.problems import RidgeInverse
 from kernull.solvers import Record, Result
 
 

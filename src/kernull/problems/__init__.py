@@ -3,11 +3,10 @@
 from kernull.problems._quadratic import check_nu
 from kernull.problems.base import Evaluation, Problem
 from kernull.problems.fisher import FisherProblem
-from kernull.problems.incremental import RidgeInverse
 from kernull.problems.joint import JointFisherProblem
 from kernull.problems.machines import OneClassSVMProblem, SVDDProblem
 
 __all__ = [
     "Evaluation", "FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "Problem",
-    "RidgeInverse", "SVDDProblem", "check_nu",
+    "SVDDProblem", "check_nu",
 ]  # fmt: skip

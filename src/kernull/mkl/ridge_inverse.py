@@ -2,8 +2,8 @@ r"""The inverse of a ridge system, kept up to date while rows come and go.
 
 .. math:: G = (\rho W^{-1} + K_b)^{-1}, \qquad a = G t
 
-Adding k rows costs n^2 k instead of n^3, and so does removing k; the diagonal of G, which
-leave-one-out thresholds need, is there at any time.
+Adding or removing k rows costs n^2 k instead of n^3. The diagonal of G, which closed-form
+leave-one-out scores need, is at hand after every step.
 """
 
 from __future__ import annotations
@@ -21,10 +21,30 @@ from kernull.errors import InvalidKernelError
 
 @dataclass(frozen=True, eq=False)
 class RidgeInverse:
-    r"""G = (rho W^-1 + K_b)^-1 for fixed kernel weights b, with row weights W (1 by default).
+    r"""The inverse G of a ridge system at fixed kernel weights b, for incremental learning.
 
-    Objects are immutable: `append` and `remove` give new ones, so that a step which fails
-    leaves nothing half done.
+    .. math:: G = (\rho W^{-1} + K_b)^{-1}, \qquad K_b = \sum_j b_j K_j
+
+    Objects are immutable: `append` and `remove` return new ones, so that a step that fails
+    changes nothing. Make one from the kernel by `RidgeInverse.of`.
+
+    Parameters
+    ----------
+    inverse : array of shape (n, n)
+        The matrix G.
+    ridge : float
+        The ridge rho > 0: delta n in the objective of `MultiKernelFisherNull`.
+    row_weight : array of shape (n,)
+        The diagonal of W, > 0: weights of the rows.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((8, 2))
+    >>> K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    >>> state = RidgeInverse.of(K[:6, :6], ridge=0.1)
+    >>> state = state.append(K[6:, :6], K[6:, 6:]).remove([0])
+    >>> bool(np.allclose(state.inverse, np.linalg.inv(K[1:, 1:] + 0.1 * np.eye(7))))
+    True
     """
 
     inverse: Array
@@ -40,7 +60,24 @@ class RidgeInverse:
         *,
         overwrite: bool = False,
     ) -> RidgeInverse:
-        """From K_b itself, by one factorisation; ``overwrite`` lets it work in place."""
+        """The inverse from the kernel itself, by one factorisation.
+
+        Parameters
+        ----------
+        kernel : array of shape (n, n)
+            The weighted sum K_b of the kernels.
+        ridge : float
+            The ridge rho > 0.
+        row_weight : array of shape (n,), optional
+            Weights of the rows, > 0; 1 by default.
+        overwrite : bool, default=False
+            Work in place of ``kernel``.
+
+        Returns
+        -------
+        RidgeInverse
+            Of n rows.
+        """
         kernel = kernel if overwrite else kernel.copy()
         w = np.ones(len(kernel)) if row_weight is None else np.asarray(row_weight, dtype=float)
         kernel.flat[:: len(kernel) + 1] += ridge / w
@@ -60,11 +97,21 @@ class RidgeInverse:
 
     @property
     def diagonal(self) -> Array:
-        """Diagonal of G."""
+        """Diagonal of G, shape (n,)."""
         return np.diagonal(self.inverse).copy()
 
     def coef(self, target: Array | None = None) -> Array:
-        """Coefficients a = G t; t is ones by default."""
+        """Coefficients a = G t.
+
+        Parameters
+        ----------
+        target : array of shape (n,), optional
+            The target t; ones by default, which is that of one-class learning.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         t = np.ones(self.n) if target is None else target
         return np.asarray(self.inverse @ t)
 
@@ -76,8 +123,19 @@ class RidgeInverse:
 
         .. math:: \begin{pmatrix} G + W S^{-1} W' & -W S^{-1} \\ -S^{-1} W' & S^{-1} \end{pmatrix}.
 
-        B, ``cross`` (k, n), is the weighted kernel between new rows and the rows here; D,
-        ``square`` (k, k), that among new rows.
+        Parameters
+        ----------
+        cross : array of shape (k, n)
+            B, the weighted kernel between the new rows and those of the inverse.
+        square : array of shape (k, k)
+            D, the weighted kernel among the new rows.
+        row_weight : array of shape (k,), optional
+            Weights of the new rows, > 0; 1 by default.
+
+        Returns
+        -------
+        RidgeInverse
+            Of n + k rows, the new ones last.
         """
         k, n = cross.shape
         w = np.ones(k) if row_weight is None else np.asarray(row_weight, dtype=float)
@@ -101,7 +159,18 @@ class RidgeInverse:
         return RidgeInverse(out, self.ridge, np.concatenate([self.row_weight, w]))
 
     def remove(self, rows: Indices | list[int]) -> RidgeInverse:
-        r"""The inverse after rows f were removed: :math:`G_{kk} - G_{kf} G_{ff}^{-1} G_{fk}`."""
+        r"""The inverse after rows f were removed: :math:`G_{kk} - G_{kf} G_{ff}^{-1} G_{fk}`.
+
+        Parameters
+        ----------
+        rows : array or list of int
+            Positions of the rows f among the n rows of the inverse.
+
+        Returns
+        -------
+        RidgeInverse
+            Of the other rows, in their order.
+        """
         gone = np.zeros(self.n, dtype=bool)
         gone[rows] = True
         keep, drop = np.flatnonzero(~gone), np.flatnonzero(gone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,14 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
 from kernull.balls import LpBall, MixedBall
-from kernull.paths import PAPER_DELTAS, PAPER_PS, shared_path
-from kernull.paths import shared as module
+from kernull.mkl import PAPER_DELTAS, PAPER_PS, path
 from kernull.problems import FisherProblem
-from kernull.selection import path
 from kernull.solvers import solve
 from kernull.stacks import CrossKernels, DenseStack, KernelSet
 from kernull.stacks.lowrank import LowRankStack
 from kernull.stacks.tiled import TiledStack
+
+module = import_module("kernull.mkl.path")  # the package has the function by this name
 
 
 def bank_of(X, size, width):
@@ -52,7 +53,7 @@ def solved(request):
     X, new, size, width = SETS[request.param]()
     bank = bank_of(X, size, width)
     stack = bank.stack()
-    found = shared_path(stack, PAPER_PS, PAPER_DELTAS, tol=1e-4)
+    found = path(stack, PAPER_PS, PAPER_DELTAS, tol=1e-4)
     fits = {}
     for k, delta in enumerate(PAPER_DELTAS):
         weights = None
@@ -91,7 +92,7 @@ def test_every_model_is_within_its_gap_of_its_own_fit(solved):
 
 def test_scores_agree_with_fits_for_p_above_one(solved):
     bank, stack, new, _, fits = solved
-    tight = shared_path(stack, PAPER_PS[1:], PAPER_DELTAS, tol=1e-9)
+    tight = path(stack, PAPER_PS[1:], PAPER_DELTAS, tol=1e-9)
     cross = CrossKernels(bank, new)
     scores = tight.scores(cross)
     for (i, k), fit in fits.items():
@@ -185,9 +186,7 @@ def test_other_families_of_balls():
     X, _, size, width = wine()
     stack = bank_of(X, size, width).stack()
     groups = [f"{j % 3}" for j in range(stack.J)]
-    found = shared_path(
-        stack, [1.0, 2.0], [1e-2, 1.0], tol=1e-6, ball=lambda p: MixedBall(p, 2.0, groups)
-    )
+    found = path(stack, [1.0, 2.0], [1e-2, 1.0], tol=1e-6, ball=lambda p: MixedBall(p, 2.0, groups))
     assert found.gaps.max() <= 1e-6
     for (i, k), value in np.ndenumerate(found.values):
         problem = FisherProblem(stack, found.deltas[k] * stack.n)
@@ -209,7 +208,7 @@ def test_what_the_subspace_leaves_is_finished_one_by_one(monkeypatch):
     monkeypatch.setattr(module, "HANDOVER_SHARE", 0.02)
     monkeypatch.setattr(module, "MAX_COLUMNS", 6)
     for stack in (bank.stack(), TiledStack(bank)):
-        found = shared_path(stack, [2.0], [1e-3, 1.0], tol=1e-6)
+        found = path(stack, [2.0], [1e-3, 1.0], tol=1e-6)
         assert found.n_finished >= 1
         assert found.gaps.max() <= 1e-6
 
@@ -228,7 +227,7 @@ def test_passes_are_few():
             combined.append(weights)
             return super().combine(weights, **half)
 
-    found = shared_path(Counting(stack.kernels), PAPER_PS, PAPER_DELTAS[1:])
+    found = path(Counting(stack.kernels), PAPER_PS, PAPER_DELTAS[1:])
     assert len(calls) == found.n_passes < 15
     assert len(combined) <= 1  # one preconditioner for the whole grid
     assert found.n_finished == 0
@@ -239,9 +238,9 @@ def test_passes_are_few():
 def test_one_factorisation_cuts_the_passes(monkeypatch):
     rng = np.random.default_rng(0)
     stack = bank_of(rng.standard_normal((400, 12)), 4, 1.0).stack()
-    preconditioned = shared_path(stack, PAPER_PS, PAPER_DELTAS)
+    preconditioned = path(stack, PAPER_PS, PAPER_DELTAS)
     monkeypatch.setattr(module, "PLAIN_PASSES", 10**6)
-    plain = shared_path(stack, PAPER_PS, PAPER_DELTAS)
+    plain = path(stack, PAPER_PS, PAPER_DELTAS)
     assert preconditioned.n_passes < 0.7 * plain.n_passes
     assert max(preconditioned.gaps.max(), plain.gaps.max()) <= 1e-4
     # Both are within their gaps of the same optimum.
@@ -256,7 +255,7 @@ def test_a_ridge_lost_in_rounding_leaves_the_path_without_preconditioner(monkeyp
         def combine(self, weights, **half):
             return super().combine(weights, **half) - 1e3 * np.eye(self.n)
 
-    found = shared_path(Unsound(bank_of(X, size, width).stack().kernels), [2.0], [1e-2], tol=1e-4)
+    found = path(Unsound(bank_of(X, size, width).stack().kernels), [2.0], [1e-2], tol=1e-4)
     assert found.gaps.max() <= 1e-4
     assert found.n_finished == 0
 
@@ -272,7 +271,7 @@ def test_the_memory_plan_bounds_the_basis():
     stack.memory_limit = int(column * (40 + module.CHUNK)) + 1
     assert module.column_limit(stack) == 40
     columns = []
-    found = shared_path(
+    found = path(
         stack, [1.0, 2.0], [1e-4], tol=1e-6, callback=lambda at: columns.append(at.n_columns)
     )
     assert max(columns) <= 40

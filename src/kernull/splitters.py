@@ -1,4 +1,4 @@
-"""One-class splitters and scorers: outliers are for validation, never for training.
+"""One-class splitters: outliers are for validation, never for training.
 
 Labels are +1 for targets and -1 for outliers, as everywhere in kernull. The splitters work with
 every tool of scikit-learn that takes ``cv``.
@@ -12,18 +12,18 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
-from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array, Indices
 from kernull.estimators.parameters import parameters
-from kernull.paths.pseudo import draw_pseudo
-from kernull.selection.criteria import auc_of
 from kernull.stacks import DenseStack
 
+__all__ = ["OneClassKFold", "OneClassShuffleSplit", "TargetsOnly"]
 
-def read_labels(y: Any, n: int) -> Indices:
+
+def _read_labels(y: Any, n: int) -> Indices:
     """Labels +1 / -1 of n rows; None means that all are targets."""
     if y is None:
         return np.ones(n, dtype=np.intp)
@@ -51,7 +51,7 @@ class _OneClassSplitter(BaseCrossValidator):
         return int(self.n_splits)
 
     def _targets_and_outliers(self, X: Any, y: Any) -> tuple[Indices, Indices]:
-        labels = read_labels(y, _num_samples(X))
+        labels = _read_labels(y, _num_samples(X))
         return np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
 
 
@@ -159,39 +159,6 @@ class OneClassShuffleSplit(_OneClassSplitter):
             yield np.sort(inner[:n_train]), np.sort(test)
 
 
-def one_class_splits(
-    cv: Any, labels: Indices, *, need_outliers: bool, random_state: Any = None
-) -> list[tuple[Indices, Indices]]:
-    """Splits from whatever scikit-learn accepts as ``cv``, checked and without outliers in train.
-
-    None or a number is `OneClassKFold`; ``need_outliers`` asks for some in each validation part.
-    """
-    if cv is None or (isinstance(cv, int | np.integer) and not isinstance(cv, bool)):
-        cv = OneClassKFold(5 if cv is None else int(cv), random_state=random_state)
-    placeholder = np.zeros((len(labels), 1))
-    splits = []
-    for k, (train, test) in enumerate(check_cv(cv).split(placeholder, labels)):
-        train, test = np.asarray(train), np.asarray(test)
-        train = train[labels[train] == 1]
-        if len(train) < 2:
-            raise ValueError(f"cv: fold {k} has {len(train)} target(s) to train on; expected 2.")
-        if not (labels[test] == 1).any():
-            raise ValueError(
-                f"cv: the validation part of fold {k} has no targets (y = +1), so nothing can be "
-                "judged on it. Use kernull.selection.OneClassKFold."
-            )
-        if need_outliers and not (labels[test] == -1).any():
-            raise ValueError(
-                f"cv: the validation part of fold {k} has no outliers (y = -1), which this "
-                "scoring needs. Use kernull.selection.OneClassKFold, or a scoring that needs "
-                "targets only."
-            )
-        splits.append((train, test))
-    if not splits:
-        raise ValueError("cv: got no split at all.")
-    return splits
-
-
 class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     """Train any one-class estimator on the targets (y = +1) among the rows it is given.
 
@@ -213,7 +180,7 @@ class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     >>> from sklearn.datasets import load_wine
     >>> from sklearn.model_selection import GridSearchCV
     >>> from sklearn.svm import OneClassSVM
-    >>> from kernull.selection import OneClassKFold
+    >>> from kernull.splitters import OneClassKFold
     >>> X, label = load_wine(return_X_y=True)
     >>> y = (label == 0) * 2 - 1
     >>> search = GridSearchCV(
@@ -229,7 +196,7 @@ class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
         """Fit a clone of the estimator on the rows with y = +1 (on all of them if y is None)."""
-        rows = np.flatnonzero(read_labels(y, _num_samples(X)) == 1)
+        rows = np.flatnonzero(_read_labels(y, _num_samples(X)) == 1)
         pairwise = get_tags(self.estimator).input_tags.pairwise
         kept = X[np.ix_(rows, rows)] if pairwise else _safe_indexing(X, rows)
         self.rows_ = rows
@@ -262,39 +229,3 @@ class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = get_tags(self.estimator).input_tags.pairwise
         return tags
-
-
-def make_pseudo_scorer(kind: str = "shift", *, count: int = 1000, random_state: int = 0) -> Any:
-    """A scorer that needs no outliers, for scikit-learn's searches over any estimator.
-
-    It is the AUC of held-out targets against pseudo-outliers drawn around them.
-
-    Parameters
-    ----------
-    kind : {"box", "sphere", "shift", "mixed"}
-        How pseudo-outliers are made; see `MultiKernelFisherNullCV`.
-    count : int
-        Their number.
-    random_state : int
-        Seed; all candidates meet the same pseudo-outliers.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from sklearn.svm import OneClassSVM
-    >>> X, label = load_wine(return_X_y=True)
-    >>> search = GridSearchCV(OneClassSVM(), {"nu": [0.05, 0.2]}, scoring=make_pseudo_scorer())
-    >>> bool(search.fit(X[label == 0]).best_score_ <= 1)
-    True
-    """
-
-    def score(estimator: Any, X: Any, y: Any = None) -> float:
-        table = np.asarray(X, dtype=float)
-        table = table[read_labels(y, len(table)) == 1]
-        rows = draw_pseudo(kind, table, count, np.random.default_rng(random_state))
-        high = estimator.decision_function(table if rows.targets is None else rows.targets)
-        low = estimator.decision_function(rows.outliers)
-        return float(auc_of(np.asarray(high), np.asarray(low)))
-
-    return score

@@ -9,7 +9,7 @@ and a few passes did not do, one factorisation preconditions the directions of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,14 +19,20 @@ from scipy.linalg import cho_solve
 from kernull._typing import Array
 from kernull.balls import LpBall
 from kernull.errors import InvalidKernelError
-from kernull.paths.grids import PAPER_DELTAS, PAPER_PS, read_deltas, read_norms
 from kernull.problems import FisherProblem
 from kernull.solvers import newton, solve
 from kernull.solvers.base import Run, relative_gap
 from kernull.solvers.subspace import Basis
-from kernull.stacks import DenseStack, Stack
+from kernull.stacks import DenseStack
 from kernull.stacks.planner import FEWEST_COLUMNS, basis_columns, parse_memory_limit
 from kernull.stacks.planner import MAX_COLUMNS as PLANNED_COLUMNS
+
+#: The paper's norms; 10^6 stands for infinity there.
+PAPER_PS: tuple[float, ...] = (1.0, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 1e6)
+#: The paper's ridges, relative to n.
+PAPER_DELTAS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2)
+#: The paper's widths, as factors of the mean pairwise distance.
+PAPER_WIDTHS: tuple[float, ...] = (0.25, 0.5, 1.0)
 
 #: Below this many rows (on stacks that can be combined) the whole space is small enough.
 DIRECT_ROWS = 250
@@ -140,6 +146,7 @@ def path(
     *,
     tol: float = 1e-4,
     sample_weight: Any = None,
+    ball: Callable[[float], Any] = LpBall,
     callback: Callable[[Progress], None] | None = None,
 ) -> Path:
     r"""All models of a (p, delta) grid, for about the price of a few.
@@ -164,7 +171,10 @@ def path(
     tol : float
         Certified relative gap that every model must reach.
     sample_weight : array of shape (n,), optional
-        Trust in each row, > 0, as in ``MultiKernelFisherNull.fit``.
+        Weight of each row, > 0, as in ``MultiKernelFisherNull.fit``.
+    ball : callable, default=LpBall
+        Makes the set of weights from p: the lp ball, or another family such as the mixed (r, p)
+        balls at a fixed r.
     callback : callable, optional
         Called with a `Progress` after every pass.
 
@@ -192,29 +202,11 @@ def path(
             f"sample_weight: got shape {weight.shape}; expected {stack.n} positive numbers. Leave "
             "out rows of weight zero."
         )
-    return shared_path(stack, ps, deltas, tol=tol, row_weight=weight, callback=callback)
-
-
-def shared_path(
-    stack: Stack,
-    ps: Sequence[float],
-    deltas: Sequence[float],
-    *,
-    tol: float = 1e-4,
-    row_weight: Array | None = None,
-    ball: Callable[[float], Any] = LpBall,
-    callback: Callable[[Progress], None] | None = None,
-) -> Path:
-    """Solve every model of the grid; see the module's text and `path`.
-
-    ``ball`` makes the set of weights from p: the lp ball, or another family such as the mixed
-    (r, p) balls at a fixed r.
-    """
-    norms, ridges = read_norms(ps), read_deltas(deltas)
+    norms, ridges = _read_norms(ps), _read_deltas(deltas)
     if not tol > 0:
         raise ValueError(f"tol: got {tol!r}; expected a positive number.")
-    n = stack.n if row_weight is None else float(np.sum(row_weight))
-    problems = [FisherProblem(stack, delta * n, row_weight=row_weight) for delta in ridges]
+    n = stack.n if weight is None else float(weight.sum())
+    problems = [FisherProblem(stack, delta * n, row_weight=weight) for delta in ridges]
     grid = _Grid(problems, [ball(p) for p in norms], tol, callback)
     can_combine = hasattr(stack, "combine")
     if not can_combine or stack.n > DIRECT_ROWS:
@@ -225,6 +217,39 @@ def shared_path(
     models = (grid.weights, grid.coef, grid.values, grid.gaps)
     counts = (columns, grid.n_passes, finished if grid.n_passes else 0)
     return Path(norms, ridges, *models, *counts, projected=_project(stack, grid.coef))
+
+
+def _read_norms(ps: Any) -> tuple[float, ...]:
+    """Norms p in [1, inf], in increasing order, each once."""
+    values = _numbers("ps", ps, "numbers p in [1, inf], for example (1, 2, float('inf'))")
+    for p in values:
+        if not p >= 1:
+            raise ValueError(f"ps: got {p!r}; every p must be in [1, inf].")
+    return values
+
+
+def _read_deltas(deltas: Any) -> tuple[float, ...]:
+    """Ridges delta > 0 relative to n, in increasing order, each once."""
+    values = _numbers("deltas", deltas, "positive numbers relative to n, for example (1e-3, 1e-2)")
+    for delta in values:
+        if not (np.isfinite(delta) and delta > 0):
+            raise ValueError(
+                f"deltas: got {delta!r}; every delta must be a finite number above 0. The "
+                "unregularised null space (delta = 0) has no weights to learn; use a small delta, "
+                "such as 1e-6."
+            )
+    return values
+
+
+def _numbers(name: str, values: Any, expected: str) -> tuple[float, ...]:
+    items = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else None
+    items = [values] if items is None else items
+    if not items:
+        raise ValueError(f"{name}: got an empty grid; expected {expected}.")
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, int | float | np.number):
+            raise ValueError(f"{name}: got {item!r}; expected {expected}.")
+    return tuple(sorted({float(item) for item in items}))
 
 
 def column_limit(stack: Any) -> int:

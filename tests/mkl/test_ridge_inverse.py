@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernull.errors import InvalidKernelError
-from kernull.problems import RidgeInverse
+from kernull.mkl import RidgeInverse
 
 
 def random_kernel(rng, n):

@@ -1,0 +1,8 @@
+"""Multiple-kernel learning: a grid of (p, delta) from one subspace, and updated inverses."""
+
+from kernull.mkl.path import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS, Path, Progress, path
+from kernull.mkl.ridge_inverse import RidgeInverse
+
+__all__ = [
+    "PAPER_DELTAS", "PAPER_PS", "PAPER_WIDTHS", "Path", "Progress", "RidgeInverse", "path",
+]  # fmt: skip
