@@ -12,15 +12,13 @@ from kernull._version import __version__
 
 _HOMES = {
     "balls": ("LpBall", "MixedBall", "Simplex"),
-    "calibration": ("to_monitor", "to_nonconform"),
     "estimators": (
         "FisherNull", "GaussianProcessOneClass", "JointMultiKernelFisherNull", "KernelPCANovelty",
         "MultiKernelFisherNull", "MultiKernelOneClassSVM", "MultiKernelSVDD",
     ),
     "estimators.parameters": ("PAPER",),
     "inspection": (
-        "BoundaryDisplay", "ContributionsDisplay", "ConvergenceDisplay", "Explanation",
-        "ScoresDisplay", "WeightsDisplay", "explain_columns",
+        "ConvergenceDisplay", "Explanation", "ScoresDisplay", "WeightsDisplay", "explain_columns",
     ),
     "io": ("load", "save"),
     "problems": ("FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "SVDDProblem"),

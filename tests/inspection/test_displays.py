@@ -10,8 +10,6 @@ import pytest
 from sklearn.datasets import load_wine
 
 from kernull import (
-    BoundaryDisplay,
-    ContributionsDisplay,
     ConvergenceDisplay,
     FisherProblem,
     LpBall,
@@ -82,17 +80,17 @@ def test_scores(model):
 
 
 def test_contributions(model):
-    shown = ContributionsDisplay.from_estimator(model, OTHERS, row=2)
-    bars = {round(bar.get_y() + bar.get_height() / 2): bar for bar in shown.ax_.patches}
-    order = shown.explanation.ranking(2)[::-1]
+    why = model.explain(OTHERS)
+    ax = why.plot(2)
+    bars = {round(bar.get_y() + bar.get_height() / 2): bar for bar in ax.patches}
+    order = why.ranking(2)[::-1]
     widths = [bars[place].get_width() for place in range(3)]
-    np.testing.assert_allclose(widths, shown.explanation.by_view[2, order])
-    labels = [label.get_text() for label in shown.ax_.get_yticklabels()]
-    assert labels == [shown.explanation.view_names[v] for v in order]
-    assert shown.ax_.get_title(loc="left").startswith("flagged")
-    assert shown.ax_.get_xlabel() == "contribution to the score (lower is more unusual)"
-    partial = ContributionsDisplay.from_estimator(model, OTHERS, missing_views="look")
-    assert len(partial.ax_.patches) == 2
+    np.testing.assert_allclose(widths, why.by_view[2, order])
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels == [why.view_names[v] for v in order]
+    assert ax.get_title(loc="left").startswith("flagged")
+    assert ax.get_xlabel() == "contribution to the score (lower is more unusual)"
+    assert len(model.explain(OTHERS, missing_views="look").plot().patches) == 2
 
 
 def test_the_picture_of_evidence_says_what_it_shows():
@@ -114,29 +112,13 @@ def test_the_picture_of_evidence_says_what_it_shows():
         assert ax.figure.bbox.contains(box.x1, box.y1)
 
 
-def test_boundary():
-    rng = np.random.default_rng(0)
-    rows = rng.standard_normal((60, 2))
-    model = plain_fisher(widths=0.5).fit(rows)
-    y = np.where(np.arange(60) < 50, 1, -1)
-    shown = BoundaryDisplay.from_estimator(model, rows, y, grid_resolution=40)
-    texts = [text.get_text() for text in shown.ax_.get_legend().get_texts()]
-    assert texts == ["normal", "outliers", "threshold"]
-    with pytest.raises(ValueError, match="3 columns"):
-        BoundaryDisplay.from_estimator(
-            plain_fisher().fit(rng.standard_normal((20, 3))), np.zeros((2, 3))
-        )
-
-
 def test_given_axes_are_used(model):
     plt.close("all")  # of tests before
     _, axes = plt.subplots(1, 4)
     WeightsDisplay.from_estimator(model, ax=axes[0])
     ConvergenceDisplay.from_estimator(model, ax=axes[1])
     ScoresDisplay.from_estimator(model, ax=axes[2])
-    shown = ContributionsDisplay.from_estimator(model, OTHERS, ax=axes[3])
-    assert shown.ax_ is axes[3]
-    assert shown.figure_ is axes[0].figure
+    assert model.explain(OTHERS).plot(ax=axes[3]) is axes[3]
     assert len(plt.get_fignums()) == 1
 
 

@@ -1,6 +1,5 @@
 """Calibration: thresholds and p-values from scores of rows the model did not see."""
 
-from kernull.calibration.adapters import to_monitor, to_nonconform
 from kernull.calibration.calibrators import (
     Calibrator,
     LeaveOneOut,
@@ -38,7 +37,5 @@ __all__ = [
     "read_calibration",
     "refit_by_fold",
     "sampled_leave_one_out",
-    "to_monitor",
-    "to_nonconform",
     "warn_of_leak",
 ]

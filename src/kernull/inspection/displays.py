@@ -1,4 +1,4 @@
-"""Displays of weights, convergence, scores, contributions and boundaries.
+"""Displays of weights, convergence and scores.
 
 Each is made by ``from_estimator`` (or from what it shows), keeps the data, and has
 ``plot(ax=None)``; afterwards ``ax_`` and ``figure_`` are the matplotlib objects.
@@ -11,19 +11,16 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
 from kernull.errors import need
-from kernull.models.explanation import Explanation
 
 NORMAL = "#4878a8"
 OUTLIER = "#c0392b"
 PALE = "#9aa5b1"
 #: Colours of further groups.
 GROUPS = (NORMAL, "#d9952b", "#5d9b6a", "#8064a2")
-SURFACE: dict[str, Any] = {"plot_method": "contourf", "cmap": "Greys", "levels": 12, "alpha": 0.5}
 
 
 class Display:
@@ -201,104 +198,4 @@ class ScoresDisplay(Display):
         ax.set_xlabel("score (higher is more normal)")
         ax.set_ylabel("share of the group")
         ax.legend(fontsize="small", framealpha=0.9, edgecolor="none")
-        return self._drawn_on(ax)
-
-
-class ContributionsDisplay(Display):
-    """Evidence of the views against one row, or their contributions, beside normal rows.
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Of ``model.explain(X)``.
-    row : int
-        Position of the row.
-    """
-
-    def __init__(self, explanation: Explanation, row: int = 0) -> None:
-        self.explanation = explanation
-        self.row = row
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, *, row: int = 0, missing_views: Any = None, ax: Any = None
-    ) -> Self:
-        """Display one row of a table by a fitted estimator that has ``explain``."""
-        explanation = estimator.explain(X, missing_views=missing_views)
-        return cls.from_explanation(explanation, row=row, ax=ax)
-
-    @classmethod
-    def from_explanation(cls, explanation: Explanation, *, row: int = 0, ax: Any = None) -> Self:
-        """Display one row of an explanation."""
-        return cls(explanation, row).plot(ax=ax)
-
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw bars by view; red where more unusual than 95% of normal rows."""
-        return self._drawn_on(self.explanation.plot(self.row, ax=ax))
-
-
-class BoundaryDisplay(Display):
-    """The score over the plane, and the line of the threshold.
-
-    A thin layer over scikit-learn's ``DecisionBoundaryDisplay``: it draws the line at the
-    threshold, and the rows.
-
-    Parameters
-    ----------
-    surface : DecisionBoundaryDisplay
-        Of the estimator's decision function.
-    X : array of shape (m, 2)
-        Rows to draw.
-    y : array of +1 and -1, optional
-        What the rows are.
-    """
-
-    def __init__(self, surface: Any, X: Any, y: Any = None) -> None:
-        self.surface = surface
-        self.X = np.asarray(X, dtype=float)
-        self.y = None if y is None else np.asarray(y)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
-        *,
-        grid_resolution: int = 150,
-        eps: float = 0.5,
-        ax: Any = None,
-    ) -> Self:
-        """Display a fitted estimator of two columns.
-
-        The rows of X are drawn, normal where y is +1, and set the limits, with a margin ``eps``;
-        the score is evaluated at ``grid_resolution`` points a side.
-        """
-        check_is_fitted(estimator)
-        if estimator.n_features_in_ != 2:
-            raise ValueError(
-                f"estimator: got a model of {estimator.n_features_in_} columns; a boundary can be "
-                "drawn for 2."
-            )
-        ax = get_axes(ax, figsize=(5.6, 4.4))
-        sizes = {"grid_resolution": grid_resolution, "eps": eps}
-        surface = DecisionBoundaryDisplay.from_estimator(
-            estimator, X, response_method="decision_function", ax=ax, **sizes, **SURFACE
-        )
-        return cls(surface, X, y).plot(ax=ax)
-
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the rows and the line where the score meets the threshold."""
-        ax = self.surface.ax_ if ax is None else ax
-        if ax is not self.surface.ax_:
-            self.surface.plot(ax=ax, **SURFACE)
-        places = self.surface.xx0, self.surface.xx1, self.surface.response
-        ax.contour(*places, levels=[0.0], colors="black", linewidths=1.4)
-        normal = np.ones(len(self.X), dtype=bool) if self.y is None else self.y == 1
-        for mask, colour, label in ((normal, NORMAL, "normal"), (~normal, OUTLIER, "outliers")):
-            if mask.any():
-                style = {"color": colour, "edgecolor": "white", "linewidth": 0.5, "label": label}
-                ax.scatter(*self.X[mask].T, s=16, **style)
-        ax.plot([], [], color="black", linewidth=1.4, label="threshold")
-        ax.legend(frameon=True, fontsize="small", loc="best")
         return self._drawn_on(ax)
