@@ -15,11 +15,11 @@ import time
 import warnings
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from benchmarks.peers.registry import PLAIN
 from experiments.datasets import DatasetNotFound, load_multiple_features
 from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
-from kernull.metrics import auc
 from kernull.views import join_views
 
 ROWS, VIEWS, COLUMNS = 2000, 6, 20
@@ -132,7 +132,13 @@ def separate_and_joint(repeats=20, task_rows=10):
                 labels = np.where(y[rest] == digit, 1, -1)
                 half = len(valid)
                 areas.append(
-                    [[auc(labels[:half], s[:half]), auc(labels[half:], s[half:])] for s in found]
+                    [
+                        [
+                            roc_auc_score(labels[:half], s[:half]),
+                            roc_auc_score(labels[half:], s[half:]),
+                        ]
+                        for s in found
+                    ]
                 )
             scores[:, w, repeat] = 100 * np.mean(areas, axis=0)
     print(f"\nMultiple Features, ten tasks of {task_rows} rows, p = 2, {repeats} repeats: mean AUC")
@@ -171,8 +177,8 @@ def enrolled_digit(task_rows=100):
         labels = np.where(y[test] == digit, 1, -1)
         rows.append(
             [
-                100 * auc(labels, joint.score_samples(X[test], digit)),
-                100 * auc(labels, alone.score_samples(X[test])),
+                100 * roc_auc_score(labels, joint.score_samples(X[test], digit)),
+                100 * roc_auc_score(labels, alone.score_samples(X[test])),
             ]
         )
         print(f"  digit {digit}: enrolled {rows[-1][0]:.2f}   learned alone {rows[-1][1]:.2f}")

@@ -45,7 +45,7 @@ from experiments.datasets import load_oulu_npu
 from experiments.published import DEEP, LITERATURE
 from kernull._typing import Array
 from kernull.balls import LpBall
-from kernull.metrics import (
+from kernull.paper.metrics import (
     apcer,
     bpcer,
     bpcer_at_apcer,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.arena import problems as problems_module
 from benchmarks.arena import protocol
@@ -16,7 +16,6 @@ from benchmarks.arena.entrants import entrants
 from benchmarks.arena.problems import named, seed, split
 from benchmarks.arena.rules import candidates
 from experiments import Cell, Experiment
-from kernull.metrics import auc
 
 NAME = "benchmarks.arena.experiment"
 ORACLE = "OneClassSVM, oracle"
@@ -115,7 +114,7 @@ def _chosen(model):
 def _quality(labels, scores):
     scores = np.asarray(scores, dtype=float)
     return {
-        "auc": float(auc(labels, scores)),
+        "auc": float(roc_auc_score(labels, scores)),
         "auprc": float(average_precision_score(labels == -1, -scores)),
     }
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from benchmarks.decisions.measures import fitted
 from benchmarks.decisions.tables import halves, split
 from experiments._cells import generator
-from kernull.metrics import auc
 
 PLAIN, WHOLE = "two views", 'two views and "all"'
 
@@ -33,4 +33,4 @@ def of_table(name, seed):
 
 def _auc(normal, odd):
     labels = np.r_[np.ones(len(normal)), -np.ones(len(odd))]
-    return 100 * float(auc(labels, np.r_[normal, odd]))
+    return 100 * float(roc_auc_score(labels, np.r_[normal, odd]))

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 
 from benchmarks.peers.registry import KERNEL_SETTINGS, Method, get_method, method_names
 from kernull._quiet import collected
 from kernull.errors import MissingDependencyError
-from kernull.metrics import auc
 
 
 class Row(NamedTuple):
@@ -104,7 +104,7 @@ def _run(method: Method, X: Any, X_test: Any, y_test: Any, settings: dict[str, A
     gap = getattr(model, "gap_", None)
     return Row(
         method=method.name,
-        auc=auc(y_test, scores),
+        auc=float(roc_auc_score(y_test, scores)),
         gap=None if gap is None else float(gap),
         iterations=getattr(model, "n_iter_", None),
         seconds=seconds,

@@ -6,13 +6,14 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernull.calibration.left_out_kernels import left_out_kernel_rows
 from kernull.calibration.left_out_scores import left_out_contributions
 from kernull.errors import CalibrationWarning
-from kernull.metrics import auc
-from kernull.problems import FisherProblem, incremental
+from kernull.mkl import ridge_inverse
+from kernull.problems import FisherProblem
 from tests.estimators.joint_data import NAMES, VIEWS, X, Y, fitted, some
 from tests.plain import plain_fisher, plain_joint
 
@@ -136,7 +137,7 @@ def test_a_view_constant_within_every_task_is_dropped():
 def counted(monkeypatch):
     """Counts every factorisation of the package."""
     calls = []
-    for module, name in ((incremental, "lower_factor"), (incremental, "cho_factor")):
+    for module, name in ((ridge_inverse, "lower_factor"), (ridge_inverse, "cho_factor")):
         original = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *a, _f=original, **k: (calls.append(1), _f(*a, **k))[1]
@@ -236,7 +237,7 @@ def test_tasks_tell_their_digit_from_the_others():
     table, groups = X[test], NAMES[Y[test]]
     for name in model.tasks_:
         scores = model.score_samples(table, groups=name)
-        assert auc(np.where(groups == name, 1, -1), scores) > 0.95
+        assert roc_auc_score(np.where(groups == name, 1, -1), scores) > 0.95
 
 
 def test_group_labels_of_any_kind():

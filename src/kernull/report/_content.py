@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_curve
+from sklearn.metrics import roc_auc_score, roc_curve
 
 from kernull._containers import row_names as index_of
 from kernull._typing import Array, Mask
 from kernull.inspection import TableReason
 from kernull.inspection.drift import Drift, drifts
 from kernull.inspection.findings import split_pipeline, without_suspects
-from kernull.metrics import auc
 from kernull.models.explanation import Explanation
 from kernull.report._findings import Group, TimeLine, groups_of, reasons_of, time_line
 from kernull.report._model_card import ModelCard, names_of_columns
@@ -269,7 +268,7 @@ def _labelled(labels: Array, scores: Array, flagged: Mask) -> dict[str, Any] | N
     # Positive is "not normal", as an alarm is: false alarms against caught.
     false_alarms, caught, _ = roc_curve(odd, -scores)
     return {
-        "auc": auc(labels, scores),
+        "auc": float(roc_auc_score(labels, scores)),
         "roc": _curve(false_alarms, caught),
         "n_normal": int((~odd).sum()),
         "n_odd": int(odd.sum()),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernull.metrics import acer, apcer, bpcer, bpcer_at_apcer, g_mean, hter
+from kernull.paper.metrics import acer, apcer, bpcer, bpcer_at_apcer, g_mean, hter
 
 # Few values, so that ties and thresholds at scores are common.
 ROWS = st.lists(

@@ -1,0 +1,1 @@
+"""What belongs to the paper alone; nothing else in the package imports it."""
