@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
 import sys
 import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import kernull
 from benchmarks import soak
 from benchmarks import threads as many_threads
 from kernull import LpBall, Simplex, _lapack, _threads, solve
@@ -51,14 +55,14 @@ def test_the_last_one_out_restores(two_blas_threads):
     seen = []
 
     def first():
-        with one_blas_thread():
+        with one_blas_thread() as limit, limit:
             first_is_in.set()
             assert second_is_in.wait(10)
         first_is_out.set()
 
     def second():
         assert first_is_in.wait(10)
-        with one_blas_thread():
+        with one_blas_thread() as limit, limit:
             second_is_in.set()
             assert first_is_out.wait(10)
             seen.append(blas_threads())
@@ -71,9 +75,115 @@ def test_the_last_one_out_restores(two_blas_threads):
 
 
 def test_an_error_inside_restores(two_blas_threads):
-    with pytest.raises(ZeroDivisionError), one_blas_thread():
+    with pytest.raises(ZeroDivisionError), one_blas_thread() as limit, limit:
         1 / 0  # noqa: B018
     assert blas_threads() == two_blas_threads
+
+
+def under_one_limit():
+    with one_blas_thread() as limit, limit:
+        pass
+
+
+def under_nested_limits():
+    with _threads.threads_for(10) as limit, limit, _threads.instead_of_blas() as inner, inner:
+        pass
+
+
+def shared_out():
+    _threads.in_threads(lambda part: part, range(4))
+
+
+class Interrupter:
+    """Raises KeyboardInterrupt at one line of `kernull._threads`, by the count of lines run."""
+
+    def __init__(self, line):
+        self.left = line
+
+    def __call__(self, frame, event, arg):
+        if frame.f_code.co_filename != _threads.__file__:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left < 0:
+                raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.parametrize("call", [under_one_limit, under_nested_limits, shared_out])
+def test_an_interrupt_at_any_line_restores(call, two_blas_threads):
+    call()  # caches
+    before, line, interrupted = sys.gettrace(), 0, True
+    while interrupted:
+        interrupted = False
+        sys.settrace(Interrupter(line))
+        try:
+            call()
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.settrace(before)
+        assert blas_threads() == two_blas_threads, line
+        assert (_threads._inside, _threads._local.threads) == (set(), 0), line
+        line += 1
+    assert line > 20
+
+
+#: Ctrl-C at random moments of products under a limit, and what BLAS has after each.
+INTERRUPTED = """
+import os, random, signal, sys, threading, time
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+from kernull._threads import one_blas_thread, threads_for
+
+# Jobs in the background inherit that it is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def numbers():
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+setter = threading.Thread(target=lambda: threadpool_limits(2, user_api="blas"))
+setter.start()
+setter.join()
+before, A, caught = numbers(), np.eye(200), 0
+for seed in range(200):
+    def send(wait=random.Random(seed).uniform(0, 2e-3)):
+        time.sleep(wait)
+        os.kill(os.getpid(), signal.SIGINT)
+    sender = threading.Thread(target=send)
+    try:
+        sender.start()
+        while True:
+            with threads_for(10) as limit, limit:
+                with one_blas_thread() as inner, inner:
+                    A @ A
+    except KeyboardInterrupt:
+        caught += 1
+    sender.join()
+    if numbers() != before:
+        sys.exit(f"{numbers()} instead of {before} after {caught}")
+print(caught)
+"""
+
+
+def test_interrupts_by_signal_restore(two_blas_threads):
+    command = [sys.executable, "-c", INTERRUPTED]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout) == (0, "200\n"), run.stderr
+
+
+def test_limits_are_named_twice():
+    """So that an interrupt of one exit leaves another; see the text of the module."""
+    makers, found = {"Limit", "one_blas_thread", "instead_of_blas", "threads_for"}, 0
+    for file in Path(kernull.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            for i, item in enumerate(node.items if isinstance(node, ast.With) else ()):
+                called = getattr(getattr(item.context_expr, "func", None), "id", "")
+                if called in makers:
+                    names = [ast.unparse(part) for part in node.items]
+                    assert names[i + 1] == item.optional_vars.id, (file.name, names)
+                    found += 1
+    assert found > 5
 
 
 def test_tiles_from_several_threads_leave_blas_as_it_was(rng, monkeypatch, two_blas_threads):
@@ -214,7 +324,7 @@ def test_few_rows_take_few_threads(rows, blas, own, two_blas_threads):
         seen.append((threading.get_ident(), _threads.blas_threads()))
         meet.wait(5)
 
-    with _threads.threads_for(rows):
+    with _threads.threads_for(rows) as limit, limit:
         assert _threads.blas_threads() == blas
         _threads.in_threads(work, [0, 1])
     assert blas_threads() == two_blas_threads

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -95,8 +94,8 @@ def lower_factor(A: Array) -> Array:
         if info:
             raise LinAlgError(f"The leading minor of order {info} is not positive.")
         return np.asarray(factor)
-    with instead_of_blas() as threads:
-        _factorise(A, threads)
+    with instead_of_blas() as limit, limit:
+        _factorise(A, limit.threads)
     return A.T
 
 
@@ -132,9 +131,9 @@ def _factorise(A: Array, threads: int, before: int = 0) -> None:
 def inverse_of_factor(factor: Array) -> Array:
     """(LL')^-1 from its lower factor L, as `lower_factor` gives it, which is used up."""
     upper = factor.T
-    with instead_of_blas() if len(upper) > FEW_ROWS else nullcontext(1) as threads:
-        _invert_triangle(upper, threads)
-        _times_transpose(upper, threads)
+    with instead_of_blas(len(upper) > FEW_ROWS) as limit, limit:
+        _invert_triangle(upper, limit.threads)
+        _times_transpose(upper, limit.threads)
     below = np.tri(MIRROR_ROWS, k=-1, dtype=bool)
 
     def mirror(start: int) -> None:
@@ -150,8 +149,8 @@ def inverse_of_factor(factor: Array) -> Array:
 def inverse_diagonal(factor: Array) -> Array:
     """Diagonal of (LL')^-1 from L, as `inverse_of_factor`: half its work."""
     upper = factor.T
-    with instead_of_blas() if len(upper) > FEW_ROWS else nullcontext(1) as threads:
-        _invert_triangle(upper, threads)
+    with instead_of_blas(len(upper) > FEW_ROWS) as limit, limit:
+        _invert_triangle(upper, limit.threads)
 
     def squares(start: int) -> Array:
         rows, rest = slice(start, start + MIRROR_ROWS), slice(start + MIRROR_ROWS, None)

@@ -1,17 +1,23 @@
 """One BLAS thread while threads of our own do the work.
 
-The number of BLAS threads belongs to the process. Were every caller to limit and restore it by
-itself, one that came in while another was inside would take the limit for the usual number, and
-restore that at the end: the process would stay at one thread.
+The number of BLAS threads belongs to the process. It is one while any thread is inside a `Limit`,
+and what it was once the last one is out. An interrupt may come at any instruction, so a limit is
+named twice where it is used::
+
+    with one_blas_thread() as limit, limit:
+        ...
+
+Each name leaves it once more: if an interrupt stops the first `__exit__` (at its first instruction,
+where Ctrl-C during a long product arrives), the second restores. Threads of their own change the
+number, since Python interrupts the main thread alone.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -26,52 +32,102 @@ Part = TypeVar("Part")
 Found = TypeVar("Found")
 
 _lock = threading.Lock()
-_limit: Any = None
-_inside = 0
+#: Limits that some thread is inside.
+_inside: set[Limit] = set()
+#: What restores the number of BLAS threads, while it is limited.
+_restorer: Any = None
+#: The last thread that changed the number.
+_changer: threading.Thread | None = None
 
 
-class _Own(threading.local):
-    """What this thread has been told."""
-
+class _Local(threading.local):
     threads = 0
-    """Threads of our own that work is shared among; 0 where nobody has said."""
+    """Threads of our own that this thread shares work among; 0: as many as BLAS would take."""
+    limit: Limit | None = None
+    """The innermost limit that this thread is inside."""
 
 
-_own = _Own()
+_local = _Local()
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread: the first one in limits it, the last one out restores."""
-    global _inside
-    with _lock:
-        if _inside == 0:
-            _in_passing(_set)
-        _inside += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _in_passing(_limit.restore_original_limits)
+class Limit:
+    """One BLAS thread, from `__enter__` to `__exit__`; see the text of the module.
 
+    Parameters
+    ----------
+    threads : int, optional
+        Threads of our own that this thread shares work among inside.
+    active : bool, default=True
+        Whether to limit anything.
+    """
 
-@contextmanager
-def instead_of_blas() -> Iterator[int]:
-    """One BLAS thread, and as many of our own, which it gives, as BLAS would have had."""
-    before = _own.threads
-    threads = before or blas_threads()
-    with one_blas_thread():
-        _own.threads = threads
+    def __init__(self, threads: int | None = None, *, active: bool = True) -> None:
+        self.outer, self.before = _local.limit, _local.threads
+        self.threads = self.before if threads is None else threads
+        self.active, self.left = active, True
+
+    def __enter__(self) -> Self:
         try:
-            yield threads
-        finally:
-            _own.threads = before
+            if self.active and self.left:
+                self.left = False
+                _inside.add(self)
+                _local.limit, _local.threads = self, self.threads
+                if self.outer is None:  # inside another, the number is one already
+                    _change_in_passing()
+            return self
+        except BaseException:
+            try:
+                self.__exit__()
+            finally:
+                self.__exit__()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        """Restore all; may be interrupted anywhere, and called again."""
+        if self.left:
+            return
+        _local.limit, _local.threads = self.outer, self.before
+        _inside.discard(self)
+        if self.outer is None:
+            _change_in_passing()
+        self.left = True
 
 
-@contextmanager
-def threads_for(rows: float, *, beside_gpu: bool = False) -> Iterator[None]:
+def _change_in_passing() -> None:
+    """Limit or restore the number of BLAS threads, whichever is due."""
+    thread = threading.Thread(target=_change)
+    thread.start()
+    thread.join()
+
+
+def _change() -> None:
+    global _restorer, _changer
+    with _lock:
+        # threadpoolctl lets one living thread at a time change the number, and ignores the others.
+        if _changer is not None:
+            _changer.join()
+        _changer = threading.current_thread()
+        if _inside and _restorer is None:
+            _restorer = _libraries().limit(limits=1, user_api="blas")
+        elif not _inside and _restorer is not None:
+            _restorer.restore_original_limits()
+            _restorer = None
+
+
+def one_blas_thread() -> Limit:
+    """Limit BLAS to one thread: the first one in limits it, the last one out restores."""
+    return Limit()
+
+
+def instead_of_blas(active: bool = True) -> Limit:
+    """One BLAS thread, and as many of our own as BLAS would have had: ``threads`` of the limit.
+
+    Where not ``active``, BLAS keeps its threads and ``threads`` is 1.
+    """
+    return Limit((_local.threads or blas_threads()) if active else 1, active=active)
+
+
+def threads_for(rows: float, *, beside_gpu: bool = False) -> Limit:
     """One BLAS thread where there are few rows to work on, and no change elsewhere.
 
     Threads of our own stay as many where they pay: BLAS threads, those of numpy and those of scipy,
@@ -79,11 +135,9 @@ def threads_for(rows: float, *, beside_gpu: bool = False) -> Iterator[None]:
     little to work on whatever the number of rows, and few threads of our own serve best.
     """
     if rows > SOME_ROWS and not beside_gpu:
-        yield
-        return
-    with instead_of_blas() as usual:
-        _own.threads = 1 if rows <= FEW_ROWS else min(usual, BESIDE_GPU) if beside_gpu else usual
-        yield
+        return Limit(active=False)
+    usual = _local.threads or blas_threads()
+    return Limit(1 if rows <= FEW_ROWS else min(usual, BESIDE_GPU) if beside_gpu else usual)
 
 
 def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
@@ -92,14 +146,13 @@ def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Fou
     Work that is shared out again within a part is done in its thread. An exception, an interrupt
     among them, leaves out the parts that were not begun.
     """
-    before = _own.threads
-    threads = min(before or blas_threads(), len(parts))
+    threads = min(_local.threads or blas_threads(), len(parts))
     if threads <= 1:
         return [work(part) for part in parts]
     todo, found, failed = iter(enumerate(parts)), dict[int, Found](), list[BaseException]()
 
     def take_turns() -> None:
-        _own.threads = 1
+        _local.threads = 1
         try:
             for number, part in todo:
                 found[number] = work(part)
@@ -110,17 +163,19 @@ def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Fou
 
     # A pool would start one thread more, and take longer to hand out parts than some of them take.
     others = [threading.Thread(target=take_turns) for _ in range(threads - 1)]
-    with one_blas_thread():
-        for thread in others:
-            thread.start()
+
+    def together() -> None:
         try:
+            for thread in others:
+                thread.start()
             take_turns()
             for thread in others:
                 thread.join()
         except BaseException as error:  # an interrupt of the waiting
             failed.append(error)
-        finally:
-            _own.threads = before
+
+    with Limit() as limit, limit:
+        together()
     if failed:
         raise failed[0]
     return [found[number] for number in range(len(parts))]
@@ -135,16 +190,3 @@ def blas_threads() -> int:
 @cache  # looking for libraries takes a millisecond
 def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
-
-
-def _set() -> None:
-    global _limit
-    _limit = _libraries().limit(limits=1, user_api="blas")
-
-
-def _in_passing(call: Callable[[], None]) -> None:
-    # threadpoolctl lets one living thread at a time change the number, and ignores the others:
-    # the last one out could not undo what the first one in did. One that is over bars nobody.
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join()

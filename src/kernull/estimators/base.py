@@ -168,7 +168,7 @@ class OneClassKernelEstimator(KernelEstimator):
             share = getattr(self, "contamination", None)
             own = self if share is None else self._for_unclean_rows(groups)
             self.__dict__.pop("suspects_", None)  # of another fit
-            with threads_for(rows.n, beside_gpu=there):
+            with threads_for(rows.n, beside_gpu=there) as limit, limit:
                 settings, method = own.learning_settings(client), own.learning_method()
                 if share is None:
                     fitted = learn(method, rows, weight, settings, together)

@@ -18,7 +18,6 @@ broken.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -207,7 +206,8 @@ def _of_table(
     # A thread for each view, and one for the coefficients; of many rows, views that would leave
     # other threads idle are shared out within. A GPU works on one at a time.
     shared = device is None and blas_threads() == 1
-    with instead_of_blas() if shared else nullcontext(1) as threads:
+    with instead_of_blas(shared) as limit, limit:
+        threads = limit.threads
         if n <= MANY_ROWS:
             together = [*tasks, projection] if threads > 1 else []
         else:

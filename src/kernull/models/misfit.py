@@ -98,7 +98,8 @@ class ViewPredictor:
         scaled = [s.transform(columns) for s, columns in zip(scalers, views, strict=True)]
         w = len(scaled[0])
         usual = np.empty((w, len(views)))
-        with one_blas_thread():  # matrices are small: more threads would wait for each other
+        # Matrices are small: more threads would wait for each other.
+        with one_blas_thread() as limit, limit:
             for k in range(min(FOLDS, w)):
                 held = np.arange(w) % FOLDS == k
                 regressions = _regressions([Z[~held] for Z in scaled])

@@ -124,7 +124,7 @@ class JointFisherProblem(FisherProblem):
             found = [call(task) for task in self.tasks]
         else:
             # LAPACK lets go of the interpreter, so threads do; its own threads would only compete.
-            with one_blas_thread():
+            with one_blas_thread() as limit, limit:
                 run = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")
                 found = list(run(joblib.delayed(call)(task) for task in self.tasks))
         self.n_evaluations += sum(task.n_evaluations for task in self.tasks) - before

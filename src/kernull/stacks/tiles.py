@@ -159,7 +159,7 @@ def tile_products(
     else:
         # Fixed shares, summed in order: the result depends on the number of threads alone.
         shares = [todo[w::workers] for w in range(workers)]
-        with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        with one_blas_thread() as limit, limit, ThreadPoolExecutor(workers) as pool:
             try:
                 parts = list(pool.map(work, shares))  # BLAS gets one thread: the others are ours
             except BaseException:  # an interrupt, say: nobody waits for the rest of the pass
