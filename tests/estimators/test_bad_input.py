@@ -10,11 +10,13 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
+import kernull
 from kernull import KernelStack, MultiKernelFisherNull
 from kernull.errors import (
     ConstantViewWarning,
     InvalidKernelError,
     NearCopiesWarning,
+    OutlierLabelsWarning,
     ZeroProjectionWarning,
 )
 from tests.plain import plain_fisher
@@ -58,6 +60,25 @@ def test_nan_and_infinity(X, bad):
         ValueError, match=r"X: contains NaN or infinity .* in column\(s\) 1\. Fill them in"
     ):
         model.predict(X)
+
+
+LABELS = np.where(np.arange(40) < 35, 1, -1)
+
+
+@pytest.mark.parametrize("name", ["MultiKernelFisherNull", "JointMultiKernelFisherNull",
+                                  "MultiKernelSVDD", "GaussianProcessOneClass"])  # fmt: skip
+@pytest.mark.parametrize("y", [LABELS, LABELS.astype(float), LABELS.tolist()])
+def test_outliers_among_the_labels_are_told(X, name, y):
+    message = r"y: 5 of 40 rows are marked -1.* fit\(X\[y == 1\]\)"
+    with pytest.warns(OutlierLabelsWarning, match=message) as caught:
+        getattr(kernull, name)().fit(X, y)
+    assert [w.filename for w in caught if w.category is OutlierLabelsWarning] == [__file__]
+
+
+@pytest.mark.parametrize("y", [None, np.ones(40), np.arange(40) % 3, np.repeat(["-1", "1"], 20),
+                               np.linspace(-1, 1, 40)])  # fmt: skip
+def test_other_labels_say_nothing(X, y):
+    Model().fit(X, y)
 
 
 @pytest.mark.parametrize("rows", [0, 1])

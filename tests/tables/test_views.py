@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernull import MultiKernelFisherNull, TableViews, load, load_views, save
-from kernull.errors import ModelFileError, TableError
+from kernull import FisherNull, MultiKernelFisherNull, TableViews, load, load_views, save
+from kernull.errors import LostViewsWarning, ModelFileError, TableError
 from kernull.tables import attach_views
 from kernull.tables.encoder import FARTHEST, category_places
 
@@ -299,3 +299,21 @@ def test_categories_that_have_nothing_to_do_with_each_other_keep_the_rate():
         model = MultiKernelFisherNull().fit(views.fit_transform(table(150)))
         rates.append((model.predict(views.transform(table(500))) == -1).mean())
     assert np.mean(rates) < 0.075
+
+
+def test_a_pipeline_that_loses_the_views_says_so():
+    rows = factory(300)
+    views = {"press": ["force", "power"], "heat": ["celsius"]}
+    lost = make_pipeline(TableViews(views=views), MultiKernelFisherNull())
+    said = r"views: the table was read into 'press', 'heat', .*views=table\.views_"
+    with pytest.warns(LostViewsWarning, match=said):
+        lost.fit(rows)
+    table = TableViews(views=views).fit(rows)
+    X = table.transform(rows)
+    with pytest.warns(LostViewsWarning, match="FisherNull sees one view"):
+        FisherNull().fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LostViewsWarning)
+        told = make_pipeline(table, MultiKernelFisherNull(views=table.views_)).fit(rows)
+        make_pipeline(TableViews(), MultiKernelFisherNull()).fit(rows)
+    assert set(told[-1].scaling_) == {"press", "heat"}

@@ -33,6 +33,7 @@ from kernull.estimators.inputs import (
     read_table,
     read_weights,
     rollback_on_error,
+    warn_of_outlier_labels,
 )
 from kernull.estimators.parameters import Learned, parameters
 from kernull.models import (
@@ -149,6 +150,7 @@ class OneClassKernelEstimator(KernelEstimator):
         y is ignored: rows with ``y = -1`` are learned from like all others. Pass ``X[y == 1]``.
         ``sample_weight`` is the trust in each row, as in `MultiKernelFisherNull.fit`.
         """
+        warn_of_outlier_labels(y, stacklevel=2)
         self._fit(X, sample_weight)
         return self
 
@@ -332,6 +334,7 @@ class UnweightedEstimator(OneClassKernelEstimator):
 
         y is ignored: rows with ``y = -1`` are learned from like all others. Pass ``X[y == 1]``.
         """
+        warn_of_outlier_labels(y, stacklevel=2)
         self._fit(X)
         return self
 

@@ -10,7 +10,7 @@ from kernull._containers import match_container
 from kernull._typing import Array
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator
-from kernull.estimators.inputs import by_evidence, read_decision
+from kernull.estimators.inputs import by_evidence, read_decision, warn_of_outlier_labels
 from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
 from kernull.models import TableKernels, view_names
 from kernull.models.contamination import WIDE
@@ -155,8 +155,8 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
             Training rows, all taken to be normal; a stack of kernels when
             ``kernels="precomputed"``. Torch tensors on a GPU are solved on that GPU.
         y : ignored
-            For scikit-learn's pipelines. Rows with ``y = -1`` are learned from like all others:
-            pass ``X[y == 1]``.
+            For scikit-learn's pipelines. Rows with ``y = -1`` are learned from like all others,
+            with a warning: pass ``X[y == 1]``.
         sample_weight : array of shape (n,), optional
             Trust in each row, against the others: only ratios matter, so a constant weight changes
             nothing. A row that is trusted less may be missed by the model and counts less in ranks.
@@ -168,6 +168,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         client : dask.distributed.Client, optional
             The cluster of ``storage="dask"``; the active client by default.
         """
+        warn_of_outlier_labels(y, stacklevel=2)
         self._fit(X, sample_weight, client, groups)
         return self
 

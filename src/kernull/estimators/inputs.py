@@ -10,8 +10,10 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
+from kernull._containers import as_numpy
+from kernull._quiet import warn
 from kernull._typing import Array, Indices
-from kernull.errors import MissingCapabilityError
+from kernull.errors import LostViewsWarning, MissingCapabilityError, OutlierLabelsWarning
 from kernull.models.evidence import EvidenceMethod, rows_that_fit
 from kernull.models.fisher import FisherMethod
 from kernull.stacks import DenseStack, parse_memory_limit
@@ -36,6 +38,17 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
     used = read_used_columns(estimator, X, reset=reset) if hasattr(X, "columns") else None
     if used is not None:
         return used
+    names = getattr(X, "table_views", None)
+    if reset and names and getattr(estimator, "views", names) is None:
+        warn(
+            f"views: the table was read into {', '.join(map(repr, names))}, and "
+            f"{type(estimator).__name__} sees one view of all columns. Pass the views on: table = "
+            "TableViews(views=...)"
+            f".fit(rows), then make_pipeline(table, {type(estimator).__name__}"
+            "(views=table.views_)).",
+            LostViewsWarning,
+            stacklevel=5,
+        )
     plain = isinstance(X, np.ndarray) and X.dtype.kind not in ("m", "M")
     if not plain and (dates := date_columns(X)):
         raise ValueError(not_numeric(dates))
@@ -54,6 +67,22 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
         if not text:
             raise
         raise ValueError(not_numeric(text)) from error
+
+
+def warn_of_outlier_labels(y: Any, *, stacklevel: int = 1) -> None:
+    """Warn where y marks rows as outliers (-1): they are learned from like all others."""
+    if y is None:
+        return
+    labels = np.asarray(as_numpy(y))
+    if labels.dtype.kind not in "iuf" or not (count := int((labels == -1).sum())):
+        return
+    if np.array_equal(labels, np.round(labels)):
+        warn(
+            f"y: {count:,} of {labels.size:,} rows are marked -1, as outliers, and are learned "
+            "from like all others: y is ignored. Pass the normal rows alone: fit(X[y == 1]).",
+            OutlierLabelsWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array | None:

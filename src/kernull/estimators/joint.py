@@ -22,6 +22,7 @@ from kernull.estimators.inputs import (
     read_table,
     read_weights,
     rollback_on_error,
+    warn_of_outlier_labels,
 )
 from kernull.estimators.parameters import (
     FisherParameters,
@@ -143,6 +144,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         groups : array of shape (n,), optional
             The task of each row; None: one task.
         """
+        warn_of_outlier_labels(y, stacklevel=2)
         labels: Any = () if y is None else np.asarray(as_numpy(y)).flat
         if groups is None and not {1, -1}.issuperset(labels):
             warnings.warn(

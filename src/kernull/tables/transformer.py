@@ -39,6 +39,12 @@ FAR = 1e3
 MOST_MISSING = 0.5
 
 
+class _ViewArray(np.ndarray):
+    """What `TableViews` gives where it has views, so that an estimator without them can warn."""
+
+    table_views: Mapping[str, list[int]] | None = None
+
+
 @dataclass(eq=False, repr=False)
 class TableViews(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, text, dates and gaps into numbers for an estimator.
@@ -245,11 +251,18 @@ class TableViews(TransformerMixin, BaseEstimator):
                 GapsWarning,
                 stacklevel=2,
             )
-        return found.X
+        return self._with_views(found.X)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and the training rows as numbers: their gaps are filled in, none is put far away."""
-        return self.fit(X, y)._filled(as_table(X).emptied(self.empty)).X
+        return self._with_views(self.fit(X, y)._filled(as_table(X).emptied(self.empty)).X)
+
+    def _with_views(self, X: Array) -> Array:
+        if self.views_ is None:
+            return X
+        out = X.view(_ViewArray)
+        out.table_views = self.views_
+        return out
 
     def read(self, X: Any, absent: Sequence[str] = (), strict: bool = True) -> Reading:
         """Numbers for an estimator, and which cells were empty or new.
