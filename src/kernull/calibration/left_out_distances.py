@@ -34,7 +34,14 @@ from kernull._typing import Array, Indices, Mask
 from kernull.calibration.left_out_quantile import quantile_rows
 from kernull.calibration.left_out_whitening import FEW, SMALL, whiten_raw_rows, whiten_rows
 from kernull.calibration.left_out_wide import standard_wide, whiten_wide
-from kernull.views.scaling import ROUNDING, SCALINGS, ViewScaler, constant_columns, unseen_step
+from kernull.views.scaling import (
+    ROUNDING,
+    SCALINGS,
+    ViewScaler,
+    constant_columns,
+    no_rule_for,
+    unseen_step,
+)
 
 #: Bytes that a block of distances may take.
 BLOCK_BYTES = 32 * 2**20
@@ -181,6 +188,8 @@ def left_out_distances(
             alone = others_constant(X, group)[0]
             return LeftOutDistances(n, group, standard_wide(X, weight, alone))
         return LeftOutDistances(n, group, _standard(X, weight, group))
+    if kind not in ("whiten", "whiten-raw", "quantile"):
+        raise no_rule_for(kind)
     refit = _refitted(kind, X, weight, group)
     if not single or (kind == "whiten" and n <= FEW and X.shape[1] > SMALL):
         return LeftOutDistances(n, group, refit)

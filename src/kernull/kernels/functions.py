@@ -36,6 +36,11 @@ KERNELS: dict[str, str | None] = {
 }  # fmt: skip
 
 
+def no_rule_for(kind: str) -> NotImplementedError:
+    """What to raise where a family of `KERNELS` has no rule."""
+    return NotImplementedError(f"kernels: {kind!r} is in KERNELS, but no rule here evaluates it.")
+
+
 @dataclass(frozen=True)
 class KernelSpec:
     """A kernel as the user asked for it: a family of `KERNELS`, or a function."""
@@ -62,8 +67,10 @@ class KernelSpec:
             params = {"degree": 3.0, "coef0": 1.0, "gamma": 1.0 / X.shape[1]}
             return [FittedKernel(self.kind, params=params)]
         metric = KERNELS[self.kind]
-        if metric is None:
+        if self.kind in ("linear", "cosine"):
             return [FittedKernel(self.kind)]
+        if metric is None or self.kind not in ("rbf", "laplacian"):
+            raise no_rule_for(self.kind)
         # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
         blocks = None if distances_out is None else distances_out.setdefault(metric, [])
         blocks = None if blocks else blocks  # another kernel of this metric was here before
@@ -122,12 +129,19 @@ class FittedKernel:
         Yc = None if Y is None else Y - self.centre
         if self.kind == "rbf":
             return np.asarray(euclidean_distances(Xc, Yc, squared=True))
-        return np.asarray(manhattan_distances(Xc, Yc))
+        if self.kind == "laplacian":
+            return np.asarray(manhattan_distances(Xc, Yc))
+        raise no_rule_for(self.kind)
 
     def of_distances(self, distances: Array, out: Array | None = None) -> Array:
         """Kernel values from what `distances` returned, in a new array unless ``out`` is given."""
         assert self.width is not None
-        scale = 2.0 * self.width * self.width if self.kind == "rbf" else self.width
+        if self.kind == "rbf":
+            scale = 2.0 * self.width * self.width
+        elif self.kind == "laplacian":
+            scale = self.width
+        else:
+            raise no_rule_for(self.kind)
         out = np.divide(distances, -scale, out=out)
         return np.asarray(np.exp(out, out=out))
 
@@ -141,11 +155,13 @@ class FittedKernel:
             return np.asarray(linear_kernel(X, Y))
         if self.kind == "polynomial":
             return np.asarray(polynomial_kernel(X, Y, **self.params))
-        return np.asarray(cosine_similarity(X, Y))
+        if self.kind == "cosine":
+            return np.asarray(cosine_similarity(X, Y))
+        raise no_rule_for(self.kind)
 
     def diagonal(self, X: Array) -> Array:
         """k(x, x) for each row."""
-        if self.metric is not None:
+        if self.kind in ("rbf", "laplacian"):
             return np.ones(len(X))
         if self.function is not None:
             return np.array([self._call_function(x[None], x[None])[0, 0] for x in X])
@@ -155,7 +171,9 @@ class FittedKernel:
         if self.kind == "polynomial":
             gamma, coef0 = self.params["gamma"], self.params["coef0"]
             return np.asarray((gamma * squared + coef0) ** self.params["degree"])
-        return np.asarray(np.where(squared > 0, 1.0, 0.0))
+        if self.kind == "cosine":
+            return np.asarray(np.where(squared > 0, 1.0, 0.0))
+        raise no_rule_for(self.kind)
 
     def _call_function(self, X: Array, Y: Array) -> Array:
         assert self.function is not None

@@ -23,6 +23,7 @@ from kernull.stacks.kernel_set import (
 )
 from kernull.stacks.torch_tiled import TorchTiledStack
 from kernull.views import ViewScaler, read_scalings
+from kernull.views.scaling import no_rule_for
 
 #: Scalings that are fitted on the device, where no column is constant; others on the host.
 SCALINGS_ON_DEVICE = ("standard", "none")
@@ -109,6 +110,8 @@ def _scaled(
         if kind == "none":
             yield ViewScaler("none"), part, None
             continue
+        if kind != "standard":
+            raise no_rule_for(kind)
         mean, scale = _mean_and_scale(part)
         scaler = ViewScaler("standard", mean.cpu().numpy(), scale.cpu().numpy())
         yield scaler, (part - mean.to(part.dtype)) / scale.to(part.dtype), None

@@ -17,6 +17,7 @@ import torch
 from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
 from kernull.kernels import FittedKernel
+from kernull.kernels.functions import no_rule_for
 from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.torch_dense import TorchDenseStack, TorchStack
 from kernull.stacks.torch_landmarks import TorchLandmarks
@@ -323,5 +324,7 @@ def _other(kernel: Any, x: Any, y: Any) -> Any:
     if kernel.kind == "polynomial":
         p = kernel.params
         return (p["gamma"] * (x @ y.T) + p["coef0"]) ** p["degree"]
-    unit = torch.nn.functional.normalize
-    return unit(x, eps=0.0).nan_to_num_() @ unit(y, eps=0.0).nan_to_num_().T
+    if kernel.kind == "cosine":
+        unit = torch.nn.functional.normalize
+        return unit(x, eps=0.0).nan_to_num_() @ unit(y, eps=0.0).nan_to_num_().T
+    raise no_rule_for(kernel.kind)

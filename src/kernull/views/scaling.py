@@ -18,6 +18,11 @@ SCALINGS = ("standard", "whiten", "whiten-raw", "quantile", "none")
 AUTO_SCALINGS = ("standard", "whiten", "quantile")
 
 
+def no_rule_for(kind: str) -> NotImplementedError:
+    """What to raise where a scaling of `SCALINGS` has no rule."""
+    return NotImplementedError(f"scaling: {kind!r} is in SCALINGS, but no rule here applies it.")
+
+
 def read_scalings(scaling: Any, columns: int) -> tuple[str, ...]:
     """The scalings that ``scaling`` stands for on a view of so many columns.
 
@@ -66,7 +71,11 @@ def unseen_step(kind: str, n: int) -> float:
     power of four, so that a row more or less leaves it what it is: rows that are equally odd tie.
     """
     rounded = 4.0 ** np.ceil(np.log(max(n, 1)) / np.log(4.0) - 1e-9)
-    return step_of_scores(rounded) if kind == "quantile" else float((rounded + 1) / rounded**0.5)
+    if kind == "quantile":
+        return step_of_scores(rounded)
+    if kind in ("standard", "whiten", "whiten-raw"):
+        return float((rounded + 1) / rounded**0.5)
+    raise no_rule_for(kind)
 
 
 @dataclass(frozen=True)
@@ -137,6 +146,8 @@ class ViewScaler:
             if kind == "none":
                 yield cls("none"), X
                 continue
+            if kind not in ("standard", "whiten", "whiten-raw", "quantile"):
+                raise no_rule_for(kind)
             constant = constant_columns(X) if constant is None else constant
             steps = np.where(constant, unseen_step(kind, len(X)), 0.0) if constant.any() else None
             if kind == "quantile":
@@ -179,6 +190,8 @@ class ViewScaler:
         """The part of the map that takes each column by itself, before any rotation."""
         if self.kind == "quantile":
             return to_scores(X, self._knots)
+        if self.kind not in ("standard", "whiten", "whiten-raw"):
+            raise no_rule_for(self.kind)
         assert self.mean is not None
         assert self.scale is not None
         Z = np.asarray((X - self.mean) / self.scale)
@@ -243,6 +256,8 @@ class ViewScaler:
         assert self.mean is not None
         if self.kind == "quantile":
             return from_scores(Z, self._knots)
+        if self.kind not in ("standard", "whiten", "whiten-raw"):
+            raise no_rule_for(self.kind)
         assert self.scale is not None
         if self.steps is not None:
             Z = np.where(self.steps > 0, 0.0, Z)
