@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.neighbors import NearestNeighbors
 
 from kernull._typing import Array
-from kernull.kernels.neighbours import nearest
 
 
 def pseudo_outliers(X: Array, count: int, rng: np.random.Generator) -> Array:
@@ -34,7 +34,7 @@ def pseudo_outliers(X: Array, count: int, rng: np.random.Generator) -> Array:
     part = -(-count // 3)
     permuted = Z[rng.integers(n, size=(part, d)), np.arange(d)]
     k = min(5, n - 1)
-    scale = nearest(Z, Z, k + 1)[0][:, -1]
+    scale = NearestNeighbors(n_neighbors=k + 1).fit(Z).kneighbors(Z)[0][:, -1]
     start = rng.integers(n, size=part)
     noise = rng.standard_normal((part, d))
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)
