@@ -1,0 +1,73 @@
+"""What version 0.3 removed is named nowhere but where one reads what to use instead."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+#: Names in Python, by word.
+WORDS = """
+to_onnx BackboneFeatures ImageViews load_embeddings EmbeddingViews image_paths FeatureCache
+OnnxBackbone torch_backbones BadImageError BadImageWarning MissingWeightsError check_npz check_graph
+check_pixels limit_memory run_limited open_picture read_picture MAX_UNPACKED FACE_REGIONS
+PAPER_NETWORKS phone_picture plot_09_images
+DriftTest WatchState label_optional
+partial_fit max_samples sample_indices_ n_samples_seen_ relearn fit_stream check_stream_memory
+FeatureGram ArraySource ParquetSource open_source read_format_1 left_out_copies
+copy_shares warn_of_near_copies BatchedJointFisherProblem torch_joint n_reference _reference_rows
+REFERENCE_ROWS pooled_kernels plot_03_joint_tasks
+MultiKernelFisherNullCV SelectionDisplay BoundaryDisplay ContributionsDisplay to_monitor
+to_nonconform EdgeOfGridWarning make_pseudo_scorer draw_pseudo shared_path PAPER_GRID TARGETS_ONLY
+plot_06_explanations plot_07_displays plot_08_widths_and_weights
+"""
+NAMES = WORDS.split()
+#: Modules, extras, commands, options and files, as regular expressions.
+OTHERS = (
+    r"kernull\.io\.onnx", r"kernull\.safety", r"views\.images",
+    r"kernull\[(vision|onnx|pyod|nonconform)\]",
+    r"benchmarks\.images", r"bench-images", r"guide/images\.md", r"fuzz\.(graphs|pictures)",
+    r"kernull\.methods", r"kernull\.demo\b", r"kernull (compare|watch|reproduce)\b",
+    r"kernull demo(?!/)\b", r"--until-end", r"--alarm-every", r"--every-row",
+    r"fit [^`\n]*--select", r"reference=.permuted", r"pooled=", r"format1",
+    r"(models|estimators)\.streaming", r"models\.growing", r"kernull\.selection",
+    r"kernull\.paths", r"kernull\.metrics", r"problems\.incremental", r"calibration\.adapters",
+    r"bench-selection", r"make choosing", r"benchmarks\.(selection|choosing)",
+    r"results/(choosing|selection)\b",
+)  # fmt: skip
+PLACES = ("src", "docs", "examples", "benchmarks", "README.md", "Makefile", "pyproject.toml", ".ci")
+KEPT = {"docs/start/moving.md"}
+TEXT = {".py", ".md", ".toml", ".rst", ".txt", ".yml", ".html", ""}
+
+
+def texts() -> dict[str, str]:
+    found = {}
+    for place in PLACES:
+        start = ROOT / place
+        for path in [start] if start.is_file() else sorted(start.rglob("*")):
+            name = path.relative_to(ROOT).as_posix()
+            built = "_build" in name or "/generated/" in name or "auto_examples" in name
+            if path.is_file() and path.suffix in TEXT and not built and name not in KEPT:
+                found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+TEXTS = texts()
+
+
+@pytest.mark.parametrize("pattern", [*(rf"\b{name}\b" for name in NAMES), *OTHERS])
+def test_what_was_removed_is_not_named(pattern):
+    sought = re.compile(pattern)
+    assert [name for name, text in TEXTS.items() if sought.search(text)] == []
+
+
+def test_the_page_on_moving_says_where_things_went():
+    page = (ROOT / "docs/start/moving.md").read_text(encoding="utf-8")
+    for name in ("to_onnx", "ImageViews", "load_embeddings", "kernull compare", "kernull watch",
+                 "kernull demo", "kernull reproduce", "partial_fit", "fit_stream", "reference",
+                 "pooled", "MultiKernelFisherNullCV", "kernull.selection", "kernull.metrics",
+                 "to_nonconform", "to_monitor", "BoundaryDisplay", "ContributionsDisplay",
+                 "SelectionDisplay", "RidgeInverse", "--select", "max_samples"):  # fmt: skip
+        assert name in page, name
