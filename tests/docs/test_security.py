@@ -11,7 +11,6 @@ import pytest
 from kernull.io.files import MAX_TASKS
 from kernull.persistence import format as files
 from kernull.persistence import values
-from kernull.tables import binary_files
 
 TEXT = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
 ROWS = {
@@ -29,7 +28,6 @@ STATED = {
     "depth of nested values": [values.MAX_DEPTH],
     "tasks in a model file": [MAX_TASKS],
     "names of objects and fields in a model file": [values.MAX_NAME],
-    "what an NPZ table unpacks to": [binary_files.MAX_NPZ, binary_files.MAX_NPZ_RATIO],
 }
 
 

@@ -22,7 +22,6 @@ from kernull.errors import need
 #: What is written by the suffix of a file.
 KINDS = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet",
-    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npz": "npz",
 }  # fmt: skip
 SUFFIXES = tuple(KINDS)
 #: What a formula begins with, in spreadsheets of any language.
@@ -131,11 +130,11 @@ class RowWriter:
         return cells
 
 
-class _CollectedWriter:
-    """Rows that are kept and written at the end, for formats by column."""
+class _ParquetWriter:
+    """Rows that are kept and written at the end, by column."""
 
-    def __init__(self, path: Path, names: Sequence[str], kind: str) -> None:
-        self.path, self.names, self.kind = path, tuple(names), kind
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        self.path, self.names = path, tuple(names)
         self.parts: list[list[Any]] = [[] for _ in names]
 
     def write(self, columns: Sequence[Any]) -> None:
@@ -144,22 +143,15 @@ class _CollectedWriter:
 
     def close(self) -> None:
         columns = {n: np.concatenate(p) for n, p in zip(self.names, self.parts, strict=True)}
-        if self.kind == "npz":
-            with self.path.open("wb") as file:
-                np.savez(file, **columns)  # type: ignore[arg-type]
-            return
-        wanted = "--out: Parquet and Arrow files need pyarrow: pip install 'kernull[tables]'."
+        wanted = "--out: Parquet files need pyarrow: pip install 'kernull[tables]'."
         table = need("pyarrow", wanted).table(columns)
-        if self.kind == "parquet":
-            need("pyarrow.parquet", wanted).write_table(table, self.path)
-        else:
-            need("pyarrow.feather", wanted).write_feather(table, str(self.path))
+        need("pyarrow.parquet", wanted).write_table(table, self.path)
 
 
 @contextlib.contextmanager
 def row_writer(
     path: str, names: Sequence[str], as_json: bool = False, formulas: bool = False
-) -> Iterator[RowWriter | _CollectedWriter]:
+) -> Iterator[RowWriter | _ParquetWriter]:
     """A writer for rows, by the suffix of a file or for standard output (``-``)."""
     if path == "-":
         kind = "jsonl" if as_json else "csv"
@@ -176,10 +168,10 @@ def row_writer(
         return
     kind = KINDS.get(Path(path).suffix.lower(), "csv")
     with atomic_write(path) as part:
-        if kind in ("csv", "tsv", "jsonl"):
-            with part.open("w", encoding="utf-8", newline="") as file:
-                yield RowWriter(file, names, kind, formulas=formulas)
-        else:
-            collected = _CollectedWriter(part, names, kind)
+        if kind == "parquet":
+            collected = _ParquetWriter(part, names)
             yield collected
             collected.close()
+        else:
+            with part.open("w", encoding="utf-8", newline="") as file:
+                yield RowWriter(file, names, kind, formulas=formulas)

@@ -1,14 +1,11 @@
-"""Parquet, Arrow, NPZ and Excel files as tables."""
+"""Parquet and Excel files as tables."""
 
 from __future__ import annotations
 
-import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
-
-import numpy as np
 
 from kernull._text import first_line
 from kernull.errors import TableError, need
@@ -16,8 +13,6 @@ from kernull.tables.table import Source, Table, _check_names
 
 #: Uncompressed content of an Excel file that is read at most.
 MAX_EXCEL = 2 * 2**30
-#: Uncompressed content of an NPZ file that is read at most: bytes, or times its own size.
-MAX_NPZ, MAX_NPZ_RATIO = 2**30, 10
 
 
 def open_parquet(label: str, file: Any, chunk_rows: int) -> Source:
@@ -31,26 +26,8 @@ def open_parquet(label: str, file: Any, chunk_rows: int) -> Source:
     return _of_batches(label, opened.schema_arrow.names, batches, opened.metadata.num_rows)
 
 
-def open_arrow(label: str, file: Any, chunk_rows: int) -> Source:
-    """Open an Arrow file or stream."""
-    pyarrow = _pyarrow(label)
-    try:
-        try:
-            opened = pyarrow.ipc.open_file(file)
-            batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
-        except pyarrow.ArrowInvalid:
-            file.seek(0)
-            opened = pyarrow.ipc.open_stream(file)
-            batches = iter(opened)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise TableError(f"{label}: is not an Arrow file ({first_line(error)}).") from None
-    starts = ((batch, i) for batch in batches for i in range(0, len(batch), chunk_rows))
-    small = (batch.slice(i, chunk_rows) for batch, i in starts)
-    return _of_batches(label, opened.schema.names, small, None)
-
-
 def _pyarrow(label: str) -> Any:
-    wanted = f"{label}: Parquet and Arrow files need pyarrow: pip install 'kernull[tables]'."
+    wanted = f"{label}: Parquet files need pyarrow: pip install 'kernull[tables]'."
     need("pyarrow.parquet", wanted)
     return need("pyarrow", wanted)
 
@@ -81,56 +58,6 @@ def _source(
             raise TableError(f"{label}: cannot be read ({first_line(error)}).") from None
 
     return Source(label, tuple(names), chunks(), size, list(notes))
-
-
-def open_npz(label: str, file: Any, chunk_rows: int) -> Source:
-    """Open an NPZ file; an array of several columns becomes name_0, name_1, ..."""
-    try:
-        _check_npz(file)
-        with np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError) as error:
-        raise TableError(f"{label}: is not an NPZ file of plain arrays ({error}).") from None
-    except Exception as error:  # zipfile has errors of its own
-        raise TableError(f"{label}: is not an NPZ file ({first_line(error)}).") from None
-    columns: dict[str, Any] = {}
-    for name, array in arrays.items():
-        if array.ndim not in (1, 2):
-            raise TableError(f"{label}: the array {name!r} has {array.ndim} axes; expected 1 or 2.")
-        if array.ndim == 1:
-            columns[name] = array
-        else:
-            columns |= {f"{name}_{i}": array[:, i] for i in range(array.shape[1])}
-    rows = {len(column) for column in columns.values()}
-    if len(rows) != 1:
-        raise TableError(f"{label}: arrays must have the same number of rows; got {sorted(rows)}.")
-    n = rows.pop()
-    pieces = (
-        {name: column[i : i + chunk_rows] for name, column in columns.items()}
-        for i in range(0, n, chunk_rows)
-    )
-    return _source(label, list(columns), pieces, n)
-
-
-def _check_npz(file: Any) -> None:
-    """Refuse an NPZ file that unpacks to too much, before anything is allocated."""
-    limit = max(MAX_NPZ, MAX_NPZ_RATIO * file.seek(0, 2))
-    with zipfile.ZipFile(file) as archive:
-        if sum(item.file_size for item in archive.infolist()) > limit:
-            raise ValueError(f"unpacks to more than {limit:,} bytes")
-        for item in archive.infolist():
-            with archive.open(item) as packed:
-                shape, dtype = _npy_header(packed)
-                if math.prod(shape) * dtype.itemsize != item.file_size - packed.tell():
-                    raise ValueError(f"{item.filename!r} announces another size than it has")
-    file.seek(0)
-
-
-def _npy_header(file: Any) -> tuple[tuple[int, ...], Any]:
-    version = np.lib.format.read_magic(file)
-    read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
-    shape, _, dtype = read(file)
-    return shape, dtype
 
 
 def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None) -> Source:

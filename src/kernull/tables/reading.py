@@ -8,13 +8,12 @@ import os
 import sys
 import warnings
 import weakref
-import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
 from kernull.errors import TableError
-from kernull.tables.binary_files import open_arrow, open_excel, open_npz, open_parquet
+from kernull.tables.binary_files import open_excel, open_parquet
 from kernull.tables.table import Source, Table
 from kernull.tables.text_files import TextFormat, open_text
 
@@ -23,13 +22,9 @@ CHUNK_ROWS = 20_000
 
 #: What files hold by their suffixes, and streams by their first bytes; all others hold text.
 KINDS = {
-    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow",
-    ".ipc": "arrow", ".npz": "npz", ".xlsx": "excel", ".xlsm": "excel", ".gz": "gzip",
+    ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel", ".gz": "gzip",
 }  # fmt: skip
-MAGIC = {
-    b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow", b"PK\x03\x04": "zip",
-    b"\x1f\x8b": "gzip",
-}  # fmt: skip
+MAGIC = {b"PAR1": "parquet", b"PK\x03\x04": "excel", b"\x1f\x8b": "gzip"}
 
 
 def read_table(
@@ -45,8 +40,8 @@ def read_table(
     Parameters
     ----------
     path : path-like
-        CSV (also ``.tsv``, ``.gz``), JSON lines (one object per line), Excel, Parquet, Arrow or
-        NPZ; ``"-"`` is standard input.
+        CSV (also ``.tsv``, ``.gz``), JSON lines (one object per line), Excel or Parquet; ``"-"``
+        is standard input.
     sep, decimal, encoding : str, optional
         Of text files: what separates cells, the decimal mark (``"."`` or ``","``) and the
         encoding. By default they are found out; a warning says so where that was a guess.
@@ -114,8 +109,6 @@ def _open_stdin(chunk_rows: int, form: TextFormat, sheet: str | None) -> Source:
     kind = next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), "")
     if kind not in ("", "gzip"):
         raw = io.BytesIO(raw.read())  # these formats are read from their end
-    if kind == "zip":
-        kind = "excel" if any(name.startswith("xl/") for name in _members(raw)) else "npz"
     return _open(kind, label, raw, chunk_rows, form, sheet, None)
 
 
@@ -125,19 +118,8 @@ def _open(
 ) -> Source:  # fmt: skip
     if kind == "excel":
         return open_excel(label, file, chunk_rows, sheet)
-    openers = {"parquet": open_parquet, "arrow": open_arrow, "npz": open_npz}
-    if kind in openers:
-        return openers[kind](label, file, chunk_rows)
+    if kind == "parquet":
+        return open_parquet(label, file, chunk_rows)
     if kind == "gzip":
         file, size = gzip.GzipFile(fileobj=file), None
     return open_text(label, file, form, chunk_rows, size)
-
-
-def _members(content: Any) -> list[str]:
-    try:
-        with zipfile.ZipFile(content) as archive:
-            return archive.namelist()
-    except zipfile.BadZipFile as error:
-        raise TableError(f"standard input: is a damaged ZIP file ({error}).") from None
-    finally:
-        content.seek(0)

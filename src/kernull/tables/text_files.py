@@ -261,10 +261,10 @@ def _is_model(sample: bytes) -> bool:
 
 def _refuse_binary(label: str, sample: bytes, encoding: str | None) -> None:
     known = {
-        b"PK\x03\x04": "an Excel or ZIP file; give it its own suffix (.xlsx, .npz)",
+        b"PK\x03\x04": "an Excel or ZIP file; give it its own suffix (.xlsx)",
         b"\xd0\xcf\x11\xe0": "an old Excel file; save it as .xlsx or CSV",
         b"PAR1": "a Parquet file; call it .parquet",
-        b"ARRO": "an Arrow file; call it .arrow",
+        b"ARRO": "an Arrow file; save it as Parquet or CSV",
         b"\x1f\x8b": "compressed; give it the suffix .gz",
         b"%PDF": "a PDF",
     }
