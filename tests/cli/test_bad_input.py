@@ -38,7 +38,7 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     "a model to learn from": (fit("model.kernull"), 1, "model.kernull: is a model; expected a t"),
     "truncated model file": (["info", "cut.kernull"], 1, "cut.kernull"),
     "an Excel file called csv": (fit("excel.csv"), 1, "is not a text file but an Excel or ZIP"),
-    "an old Excel file": (fit("old.csv"), 1, "an old Excel file; save it as .xlsx"),
+    "an old Excel file": (fit("old.csv"), 1, "an old Excel file; call it .xls"),
     "not an Excel file": (fit("text.xlsx"), 1, "is not an Excel file"),
     "not a Parquet file": (fit("text.parquet"), 1, "is not a Parquet file"),
     "not compressed": (fit("text.csv.gz"), 1, "text.csv.gz: cannot be read"),

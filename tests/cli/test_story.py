@@ -11,6 +11,7 @@ from kernull.errors import GapsWarning
 from tests.cli.story import PAGE, commands, run, same, shown
 
 pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+pytest.importorskip("python_calamine", reason="python-calamine is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ DataFile = Annotated[
     str,
     Argument(
         metavar="DATA",
-        help="CSV, JSON lines, Excel or Parquet; - for standard input.",
+        help="CSV, JSON lines, Excel (also .ods) or Parquet; - for standard input.",
     ),
 ]
 RowNames = Annotated[Text, Option("--id", metavar="COLUMN", help="Column that names the rows.")]

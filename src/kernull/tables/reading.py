@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from kernull.errors import TableError
-from kernull.tables.binary_files import open_excel, open_parquet
+from kernull.tables.excel_files import open_excel
+from kernull.tables.parquet_files import open_parquet
 from kernull.tables.table import Source, Table
 from kernull.tables.text_files import TextFormat, open_text
 
@@ -22,9 +23,13 @@ CHUNK_ROWS = 20_000
 
 #: What files hold by their suffixes, and streams by their first bytes; all others hold text.
 KINDS = {
-    ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel", ".gz": "gzip",
+    ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel", ".xls": "excel",
+    ".ods": "excel", ".gz": "gzip",
 }  # fmt: skip
-MAGIC = {b"PAR1": "parquet", b"PK\x03\x04": "excel", b"\x1f\x8b": "gzip"}
+MAGIC = {
+    b"PAR1": "parquet", b"PK\x03\x04": "excel", b"\xd0\xcf\x11\xe0": "excel",
+    b"\x1f\x8b": "gzip",
+}  # fmt: skip
 
 
 def read_table(
@@ -40,13 +45,13 @@ def read_table(
     Parameters
     ----------
     path : path-like
-        CSV (also ``.tsv``, ``.gz``), JSON lines (one object per line), Excel or Parquet; ``"-"``
-        is standard input.
+        CSV (also ``.tsv``, ``.gz``), JSON lines (one object per line), Excel (``.xlsx``,
+        ``.xls``), OpenDocument (``.ods``) or Parquet; ``"-"`` is standard input.
     sep, decimal, encoding : str, optional
         Of text files: what separates cells, the decimal mark (``"."`` or ``","``) and the
         encoding. By default they are found out; a warning says so where that was a guess.
     sheet : str, optional
-        Of Excel files; the first one by default.
+        Of Excel and OpenDocument files; the first one by default.
 
     Returns
     -------

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from kernull._text import first_line
 from kernull._typing import Array, Mask
 from kernull.errors import TableError, need
 from kernull.tables.cells import as_numbers, as_text, is_missing
@@ -204,6 +205,23 @@ class Source:
         return Table(self.label, 0, columns, lines or None, parts[0].decimal)
 
 
+def pieced_source(
+    label: str, names: Sequence[str], pieces: Iterator[Any], size: int | None, notes: Any = ()
+) -> Source:
+    """A source of rows that come in pieces, each a mapping of columns."""
+    _check_names(label, names)
+
+    def chunks() -> Iterator[tuple[Table, int]]:
+        start = 0
+        for columns in pieces:
+            rows = Table(label, start, columns)
+            start += len(rows)
+            if len(rows):
+                yield rows, start
+
+    return Source(label, tuple(names), chunks(), size, list(notes))
+
+
 def as_table(X: Any, label: str = "X") -> Table:
     """A table from pandas, polars, pyarrow, a mapping of columns, records, or an array (n, d).
 
@@ -224,6 +242,7 @@ def as_table(X: Any, label: str = "X") -> Table:
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"{label}: got a lazy table; pass X.collect().")
     if isinstance(frame, nw.DataFrame):
+        _check_arrow(X, label)
         return _checked(label, {n: frame.get_column(n).to_numpy() for n in frame.columns})
     values = np.asarray(X)
     if values.dtype.kind == "c":
@@ -238,6 +257,21 @@ def as_table(X: Any, label: str = "X") -> Table:
             f"{label}: 0 feature(s) (shape={values.shape}) while a minimum of 1 is required."
         )
     return _checked(label, {f"x{i}": values[:, i] for i in range(values.shape[1])})
+
+
+def _check_arrow(X: Any, label: str) -> None:
+    """Refuse Arrow data whose offsets or indices lead out of it, to whatever lies in memory."""
+    parts = [X] if type(X).__module__.partition(".")[0] == "pyarrow" else []
+    if hasattr(X, "set_axis"):  # a table of pandas
+        arrays = [column.array for _, column in X.items()]
+        parts = [a.__arrow_array__() for a in arrays if type(a).__name__.startswith("Arrow")]
+    for part in parts:
+        try:
+            part.validate(full=True)
+        except ValueError as error:
+            raise TableError(
+                f"{label}: its Arrow data is not valid ({first_line(error)})."
+            ) from None
 
 
 def _stand_for(cells: Sequence[Any], texts: Sequence[str], mark: str) -> Mask:

@@ -261,8 +261,8 @@ def _is_model(sample: bytes) -> bool:
 
 def _refuse_binary(label: str, sample: bytes, encoding: str | None) -> None:
     known = {
-        b"PK\x03\x04": "an Excel or ZIP file; give it its own suffix (.xlsx)",
-        b"\xd0\xcf\x11\xe0": "an old Excel file; save it as .xlsx or CSV",
+        b"PK\x03\x04": "an Excel or ZIP file; give it its own suffix (.xlsx, .ods)",
+        b"\xd0\xcf\x11\xe0": "an old Excel file; call it .xls",
         b"PAR1": "a Parquet file; call it .parquet",
         b"ARRO": "an Arrow file; save it as Parquet or CSV",
         b"\x1f\x8b": "compressed; give it the suffix .gz",

@@ -1,0 +1,151 @@
+"""Spreadsheets as tables: Excel's .xlsx and .xls, and OpenDocument's .ods.
+
+python-calamine reads them, in a process of its own with limits on memory and time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import subprocess
+import sys
+import weakref
+import zipfile
+from collections.abc import Iterator, Sequence
+from datetime import datetime, time, timedelta
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from kernull._text import first_line
+from kernull.errors import TableError, need
+from kernull.tables import excel_process
+from kernull.tables.table import Source, pieced_source
+
+#: What a file may unpack to: so many bytes, or so many times its own size where that is more.
+MAX_CONTENT = 2**28
+MAX_RATIO = 100
+#: Memory of the process that reads: so many bytes, and so many for each byte of the file. A cell
+#: takes 72 bytes in the process and 5 to 7 in a file of numbers.
+MEMORY = 768 * 2**20
+MEMORY_PER_BYTE = 50
+#: Seconds of the processor, and so many for each megabyte of the file, which takes 0.1 to 0.2.
+SECONDS = 10
+SECONDS_PER_MEGABYTE = 5
+#: First bytes of a ZIP archive (.xlsx, .ods) and of a compound file (.xls).
+MAGIC = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+
+
+def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None) -> Source:
+    """Open a sheet of an .xlsx, .xls or .ods file: the first one, or the one named."""
+    calamine = need(
+        "python_calamine",
+        f"{label}: Excel files need python-calamine: pip install 'kernull[excel]'.",
+    )
+    content = file.read()
+    _check_size(label, content)
+    batches = _read(label, content, sheet, str(Path(calamine.__file__).parents[1]))
+    head = next(batches)
+    if "error" in head:
+        raise TableError(f"{label}: is not an Excel file ({head['error']}).")
+    if "sheet" not in head:
+        raise TableError(f"{label}: has no sheet {sheet!r}; it has {', '.join(head['sheets'])}.")
+    rows: Iterator[Any] = chain.from_iterable(batches)
+    start = list(islice(rows, 10))
+    if not start:
+        raise TableError(f"{label}: the sheet {head['sheet']!r} is empty.")
+    titles = _titles(start)
+    names = ["" if cell is None else " ".join(str(cell).split()) for cell in start[titles]]
+    if head["formula"] and any(len(r) < len(names) or None in r for r in start[titles + 1 :]):
+        place, formula = head["formula"]
+        raise TableError(
+            f"{label}: {place} holds the formula {formula[:30]!r} and no value; open the file in "
+            "Excel and save it, or save values only."
+        )
+    notes = []
+    if titles:
+        notes.append(f"titles before the header are skipped (rows: {titles})")
+    if sheet is None and len(head["sheets"]) > 1:
+        notes.append(f"the sheet {head['sheet']!r} is read, of {len(head['sheets'])} (sheet=)")
+    rows = chain(start[titles + 1 :], rows)
+    return pieced_source(label, names, _pieces(names, rows, chunk_rows), None, notes)
+
+
+def _check_size(label: str, content: bytes) -> None:
+    """Refuse other files, and archives that unpack to more than their size can account for."""
+    if not content.startswith(MAGIC):
+        raise TableError(f"{label}: is not an Excel file (it is neither .xlsx, .xls nor .ods).")
+    if not content.startswith(MAGIC[0]):
+        return
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            total = sum(item.file_size for item in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError) as error:
+        raise TableError(f"{label}: is not an Excel file ({first_line(error)}).") from None
+    most = max(MAX_CONTENT, MAX_RATIO * len(content))
+    if total > most:
+        raise TableError(f"{label}: unpacks to {total:,} bytes, more than {most:,}; use CSV.")
+
+
+def _read(label: str, content: bytes, sheet: str | None, folder: str) -> Iterator[Any]:
+    """What `excel_process` says of a file: what is in it, then lists of rows."""
+    memory = MEMORY + MEMORY_PER_BYTE * len(content)
+    seconds = SECONDS + SECONDS_PER_MEGABYTE * len(content) // 10**6
+    command = [sys.executable, "-I", "-S", excel_process.__file__, folder]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen(
+        [*command, str(memory), str(seconds)], **pipes, stderr=subprocess.DEVNULL
+    )
+    batches = _batches(label, process, memory, seconds)
+    weakref.finalize(batches, _stop, process)  # rows may never be asked for
+    # An error here is that the process ended: what it wrote, or did not, tells more.
+    with contextlib.suppress(OSError), process.stdin:  # type: ignore[union-attr]
+        excel_process.send(process.stdin, sheet)  # type: ignore[arg-type]
+        process.stdin.write(content)  # type: ignore[union-attr]
+    return batches
+
+
+def _batches(label: str, process: Any, memory: int, seconds: int) -> Iterator[Any]:
+    try:
+        yield excel_process.receive(process.stdout)
+        while (rows := excel_process.receive(process.stdout)) is not None:
+            if isinstance(rows, dict):
+                raise TableError(f"{label}: cannot be read ({rows['error']}).")
+            yield [[_cell(cell) for cell in row] for row in rows]
+    except EOFError:
+        raise TableError(
+            f"{label}: cannot be read within {memory / 2**20:,.0f} MB and {seconds:,} s; it is "
+            "damaged, or has a cell far from all others: use CSV."
+        ) from None
+    finally:
+        _stop(process)
+
+
+def _stop(process: Any) -> None:
+    process.kill()
+    process.stdout.close()
+    process.wait()
+
+
+def _cell(cell: Any) -> Any:
+    """A cell as it was before it was sent."""
+    if type(cell) is not tuple:
+        return cell
+    if len(cell) == 7:
+        return datetime(*cell)
+    return time(*cell) if len(cell) == 4 else timedelta(*cell)
+
+
+def _titles(rows: Sequence[Any]) -> int:
+    """How many rows before the header are titles: one cell alone, above rows of several."""
+    filled = [sum(cell is not None for cell in row) for row in rows]
+    if max(filled) < 3:
+        return 0
+    return next(i for i, count in enumerate(filled) if count > 1)
+
+
+def _pieces(names: Sequence[str], rows: Iterator[Any], count: int) -> Iterator[dict[str, Any]]:
+    """Rows of a sheet by column, so many at a time; rows that end early have empty cells."""
+    width = len(names)
+    while part := [(*row[:width], *[None] * (width - len(row))) for row in islice(rows, count)]:
+        yield {name: list(cells) for name, cells in zip(names, zip(*part), strict=True)}  # noqa: B905
