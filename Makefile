@@ -107,7 +107,7 @@ bench-decisions: setup  ## noise views, broken views, far rows, units, unclean r
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.decisions --jobs $(WORKERS)
 
 # SEED is the time unless given; REQUIRE=models,pages (or all) stops where a target cannot run.
-fuzz: setup  ## hostile model files, tables and pages, for MINUTES (10)
+fuzz: setup  ## hostile model files, tables (text, Parquet, Excel) and pages, for MINUTES (10)
 	$(call phase,fuzz,$(BIN)/python -m benchmarks.fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) --require="$(REQUIRE)")
 
 soak: setup  ## eight threads of everything for a minute, then ten minutes of kills and restarts

@@ -19,7 +19,7 @@ from benchmarks.fuzz.cases import MAX_MEGABYTES, MAX_SECONDS, run_cases
 #: Findings of a target that are printed.
 SHOWN = 25
 #: Shares of the time.
-TARGETS = {"models": 0.6, "tables": 0.25, "pages": 0.15}
+TARGETS = {"models": 0.4, "tables": 0.2, "files": 0.3, "pages": 0.1}
 
 
 def make(name: str) -> Any:
@@ -34,10 +34,10 @@ def missing(name: str) -> str | None:
     """What a target needs and is not there."""
     from importlib.util import find_spec
 
-    if name != "pages":
-        return None
-    if find_spec("playwright") is None:
-        return "playwright"
+    needs = {"files": ["openpyxl", "pyarrow", "python_calamine"], "pages": ["playwright"]}
+    absent = [need for need in needs.get(name, []) if find_spec(need) is None]
+    if absent or name != "pages":
+        return ", ".join(absent) or None
     from benchmarks.fuzz.pages import chromium
 
     return None if chromium() else "chromium"

@@ -44,6 +44,13 @@ class Target(Protocol):
         """Past failures by name."""
 
 
+class Outcome(str):
+    """An outcome in a word, with what another process took for it."""
+
+    seconds = 0.0
+    megabytes = 0.0
+
+
 class WrongError(Exception):
     """What was taken does not hold together."""
 
@@ -127,7 +134,7 @@ def run_cases(
 def run_one(report: Report, watch: Watch, label: str, action: Action, kind: str = "corpus") -> None:
     """Run one case and note what came of it."""
     report.note(label)
-    start = time.process_time()
+    start, outcome = time.process_time(), ""
     try:
         with warnings.catch_warnings(), watch.watching(), _stopped_after(STOP_SECONDS):
             warnings.simplefilter("error")
@@ -139,11 +146,12 @@ def run_one(report: Report, watch: Watch, label: str, action: Action, kind: str 
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name}:{place.lineno}"
         report.findings.append(f"{label}: {type(error).__name__} at {where}: {str(error)[:300]}")
-    taken = time.process_time() - start
+    taken = max(time.process_time() - start, getattr(outcome, "seconds", 0.0))
     report.findings += [f"{label}: {event}" for event in watch.seen]
     if taken > MAX_SECONDS:
         report.findings.append(f"{label}: took {taken:.1f} s")
-    before, report.megabytes = report.megabytes, peak_megabytes()
+    before = report.megabytes
+    report.megabytes = max(before, peak_megabytes(), getattr(outcome, "megabytes", 0.0))
     if before <= MAX_MEGABYTES < report.megabytes:
         report.findings.append(f"{label}: the process grew to {report.megabytes:.0f} MB")
     report.cases += 1
