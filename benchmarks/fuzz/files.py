@@ -73,6 +73,7 @@ class Files:
             "a cell far from all others": (seeds.far_cell(), "xlsx"),
             "a cell fairly far away": (seeds.far_cell("XFD1000"), "xlsx"),
             "a sheet that unpacks to 300 MB": (bomb.getvalue(), "xlsx"),
+            "a sheet that is cut off": (seeds.ods(cut=True), "ods"),
             "cells repeated 17 billion times": (seeds.ods(extra=repeated), "ods"),
         }
         for name, (content, kind) in past.items():

@@ -11,6 +11,7 @@ import pytest
 from kernull.io.files import MAX_TASKS
 from kernull.persistence import format as files
 from kernull.persistence import values
+from kernull.tables import excel_files
 
 TEXT = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
 ROWS = {
@@ -28,6 +29,9 @@ STATED = {
     "depth of nested values": [values.MAX_DEPTH],
     "tasks in a model file": [MAX_TASKS],
     "names of objects and fields in a model file": [values.MAX_NAME],
+    "what a spreadsheet unpacks to": [excel_files.MAX_CONTENT, excel_files.MAX_RATIO],
+    "memory for reading a spreadsheet": [excel_files.MEMORY, excel_files.MEMORY_PER_BYTE],
+    "processor for reading a spreadsheet": [excel_files.SECONDS, excel_files.BYTES_PER_SECOND],
 }
 
 

@@ -116,6 +116,13 @@ def test_a_reader_that_takes_too_long_is_stopped(tmp_path, monkeypatch):
         read_table(tmp_path / "t.xlsx")
 
 
+def test_a_file_without_an_end_is_refused(tmp_path):
+    """It was read for ever."""
+    (tmp_path / "t.ods").write_bytes(seeds.ods(cut=True))
+    with pytest.raises(TableError, match="cannot be read within 768 MB and 1 s"):
+        read_table(tmp_path / "t.ods")
+
+
 def test_rows_that_nobody_asks_for_leave_no_process(tmp_path, monkeypatch):
     started = []
 

@@ -37,8 +37,10 @@ def xlsx() -> bytes:
     return content.getvalue()
 
 
-def ods(rows: Sequence[Sequence[Any]] = (NAMES, *ROWS), extra: str = "") -> bytes:
-    """The same, or other rows, with some more XML behind them."""
+def ods(
+    rows: Sequence[Sequence[Any]] = (NAMES, *ROWS), extra: str = "", cut: bool = False
+) -> bytes:
+    """The same, or other rows, with some more XML behind them; ``cut`` ends it behind a row."""
     lines = "".join(f"<table:table-row>{''.join(map(_ods, row))}</table:table-row>" for row in rows)
     sheets = f'<table:table table:name="parts">{lines}{extra}</table:table>'
     spaces = " ".join(f'xmlns:{name}="{OFFICE}:{name}:1.0"' for name in ("office", "table", "text"))
@@ -46,6 +48,7 @@ def ods(rows: Sequence[Sequence[Any]] = (NAMES, *ROWS), extra: str = "") -> byte
         f'<?xml version="1.0" encoding="UTF-8"?><office:document-content {spaces}><office:body>'
         f"<office:spreadsheet>{sheets}</office:spreadsheet></office:body></office:document-content>"
     )
+    document = document.rpartition("</table:table>")[0] if cut else document
     kind = "application/vnd.oasis.opendocument.spreadsheet"
     space = f'xmlns:manifest="{OFFICE}:manifest:1.0"'
     manifest = (

@@ -29,9 +29,10 @@ MAX_RATIO = 100
 #: takes 72 bytes in the process and 5 to 7 in a file of numbers.
 MEMORY = 768 * 2**20
 MEMORY_PER_BYTE = 50
-#: Seconds of the processor, and so many for each megabyte of the file, which takes 0.1 to 0.2.
-SECONDS = 10
-SECONDS_PER_MEGABYTE = 5
+#: Seconds of the processor, and bytes (unpacked) for which there is one more. Python starts in
+#: 0.1 s and 40 million bytes take 1 s; some .ods files that are cut off would be read for ever.
+SECONDS = 1
+BYTES_PER_SECOND = 5_000_000
 #: First bytes of a ZIP archive (.xlsx, .ods) and of a compound file (.xls).
 MAGIC = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 
@@ -43,8 +44,8 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
         f"{label}: Excel files need python-calamine: pip install 'kernull[excel]'.",
     )
     content = file.read()
-    _check_size(label, content)
-    batches = _read(label, content, sheet, str(Path(calamine.__file__).parents[1]))
+    seconds = SECONDS + _unpacked(label, content) // BYTES_PER_SECOND
+    batches = _read(label, content, sheet, str(Path(calamine.__file__).parents[1]), seconds)
     head = next(batches)
     if "error" in head:
         raise TableError(f"{label}: is not an Excel file ({head['error']}).")
@@ -71,12 +72,12 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
     return pieced_source(label, names, _pieces(names, rows, chunk_rows), None, notes)
 
 
-def _check_size(label: str, content: bytes) -> None:
-    """Refuse other files, and archives that unpack to more than their size can account for."""
+def _unpacked(label: str, content: bytes) -> int:
+    """Bytes that a file unpacks to; an error where they are too many, or it is another file."""
     if not content.startswith(MAGIC):
         raise TableError(f"{label}: is not an Excel file (it is neither .xlsx, .xls nor .ods).")
     if not content.startswith(MAGIC[0]):
-        return
+        return len(content)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             total = sum(item.file_size for item in archive.infolist())
@@ -85,12 +86,14 @@ def _check_size(label: str, content: bytes) -> None:
     most = max(MAX_CONTENT, MAX_RATIO * len(content))
     if total > most:
         raise TableError(f"{label}: unpacks to {total:,} bytes, more than {most:,}; use CSV.")
+    return total
 
 
-def _read(label: str, content: bytes, sheet: str | None, folder: str) -> Iterator[Any]:
+def _read(
+    label: str, content: bytes, sheet: str | None, folder: str, seconds: int
+) -> Iterator[Any]:
     """What `excel_process` says of a file: what is in it, then lists of rows."""
     memory = MEMORY + MEMORY_PER_BYTE * len(content)
-    seconds = SECONDS + SECONDS_PER_MEGABYTE * len(content) // 10**6
     command = [sys.executable, "-I", "-S", excel_process.__file__, folder]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = subprocess.Popen(

@@ -70,9 +70,9 @@ def _rows(sheet: Any) -> Iterator[list[Any]]:
     before = [None] * (sheet.start or (0, 0))[1]
     for cells in sheet.iter_rows():
         width = len(cells)
-        while width and cells[width - 1] == "":
-            width -= 1
-        if width:
+        if cells.count("") < width:
+            while cells[width - 1] == "":
+                width -= 1
             del cells[width:]
             yield before + [_FORMS.get(type(cell), _same)(cell) for cell in cells]
 
