@@ -167,6 +167,14 @@ def test_all_bad_cells_are_counted_and_ten_are_listed(tmp_path):
     assert "and 15 more" in str(error.value)
 
 
+def test_a_damaged_gz_file(tmp_path):
+    data = bytearray(gzip.compress(b"a,b\n" + b"".join(b"%d,2\n" % i for i in range(9000))))
+    data[5000:5100] = bytes(100)
+    (tmp_path / "t.csv.gz").write_bytes(data)
+    with pytest.raises(TableError, match="cannot be read"):
+        read_table(tmp_path / "t.csv.gz")
+
+
 # -- text files in other countries -----------------------------------------------------------
 
 

@@ -89,7 +89,7 @@ def _local(name: str) -> str:
 def uncomputed(content: bytes, sheet: str) -> tuple[str, str] | None:
     """The first cell of a sheet with a formula and no value, and the formula; None without any.
 
-    Only the first rows are searched, and in .xlsx and .ods files alone: .xls always has values.
+    Only the first rows are searched, and in .xlsx and .ods files alone: .xls files do not tell.
     """
     if not zipfile.is_zipfile(io.BytesIO(content)):
         return None

@@ -1,4 +1,4 @@
-"""CSV, its relatives and JSON lines, read in chunks with nothing but the standard library.
+"""CSV, its relatives and JSON lines, read in chunks with the standard library.
 
 A text file may hold anything. Lines have a largest length, and the csv module bounds its cells, so
 a stray quote or one endless line ends in an error soon, whatever the size of the file.
@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -19,6 +20,7 @@ from typing import Any
 from kernull.errors import TableError
 from kernull.tables.cells import as_numbers, decimal_marks, is_missing
 from kernull.tables.kinds import listed
+from kernull.tables.plain_text import plain_rows
 from kernull.tables.table import Source, Table, _check_names
 
 #: Longer lines are no table: 16 million characters.
@@ -26,6 +28,8 @@ MAX_LINE = 2**24
 #: Bytes that the encoding is judged by.
 SAMPLE = 2**18
 SEPARATORS = ",;\t|"
+#: What reading raises: of damaged .gz files too.
+READ_ERRORS = (OSError, EOFError, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     buffered = io.BufferedReader(raw, SAMPLE)
     try:
         sample = buffered.peek(SAMPLE)[:SAMPLE]
-    except (OSError, EOFError) as error:
+    except READ_ERRORS as error:
         raise TableError(f"{label}: cannot be read ({error}).") from None
     _refuse_binary(label, sample, form.encoding)
     encoding = form.encoding or _encoding(sample, label, notes)
@@ -85,7 +89,8 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
     before = [(head, lines.count)] if headless else []
     rows = [*before, *_rows(lines, reader, chunk_rows - len(before))]
     decimal = form.decimal or _decimal(names, [row for row, _ in rows], sep, notes)
-    chunks = _chunks(buffered, lines, reader, names, decimal, chunk_rows, rows)
+    form = TextFormat(sep, encoding=encoding)
+    chunks = _chunks(buffered, size, form, lines, reader, names, decimal, chunk_rows, rows)
     return Source(label, tuple(names), chunks, size, notes)
 
 
@@ -133,6 +138,13 @@ class _Lines:
     def __init__(self, label: str, text: io.TextIOWrapper) -> None:
         self.label, self.text, self.count = label, text, 0  # lines that were read
 
+    def resume(self, raw: Any, place: int, encoding: str, count: int) -> _Lines:
+        """Lines from a place in the same file, before which there are ``count``."""
+        raw.seek(place)
+        lines = _Lines(self.label, io.TextIOWrapper(raw, encoding=encoding, newline=""))
+        lines.count = count
+        return lines
+
     def __iter__(self) -> Iterator[str]:
         return self
 
@@ -144,7 +156,7 @@ class _Lines:
                 f"{self.label}: is not {error.encoding} near line {self.count + 1}; name the "
                 "encoding (encoding='cp1252', for example)."
             ) from None
-        except (OSError, EOFError) as error:
+        except READ_ERRORS as error:
             raise TableError(
                 f"{self.label}: cannot be read after line {self.count} ({error})."
             ) from None
@@ -170,10 +182,11 @@ def _rows(lines: _Lines, reader: Any, count: int, what: str = "") -> list[tuple[
 
 
 def _chunks(
-    raw: Any, lines: _Lines, reader: Any, names: list[str], decimal: str | Mapping[str, str],
-    chunk_rows: int, rows: list[tuple[list[str], int]],
+    raw: Any, size: int | None, form: TextFormat, lines: _Lines, reader: Any, names: list[str],
+    decimal: str | Mapping[str, str], chunk_rows: int, rows: list[tuple[list[str], int]],
 ) -> Iterator[tuple[Table, int]]:  # fmt: skip
-    start, width = 0, len(names)
+    """The rows that were read and all others; pyarrow reads those that are plain."""
+    start, width, sep, encoding = 0, len(names), str(form.sep), str(form.encoding)
     with lines.text:
         while rows:
             broken = {i: len(row) for i, (row, _) in enumerate(rows) if len(row) != width}
@@ -181,10 +194,23 @@ def _chunks(
             cells = zip(*whole, strict=True)
             columns: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
             done = raw.tell() if raw.seekable() else start + len(rows)
-            where = [line for _, line in rows]
+            where: Sequence[int] = [line for _, line in rows]
             yield Table(lines.label, start, columns, where, decimal, broken), done
-            start += len(rows)
-            rows = _rows(lines, reader, chunk_rows)
+            plain = None
+            if start == 0:
+                plain = plain_rows(raw, size, lines.count, sep, encoding, width, chunk_rows)
+            start, rows = start + len(rows), []
+            if plain is not None:
+                count = lines.count
+                for part in plain:
+                    columns = dict(zip(names, part, strict=True))
+                    where = range(count + 1, count + 1 + chunk_rows)
+                    yield Table(lines.label, start, columns, where, decimal), plain.rest
+                    start, count = start + chunk_rows, count + chunk_rows
+                rows = [(row, count + 1 + i) for i, row in enumerate(plain.left())]
+                lines = lines.resume(raw, plain.rest, plain.encoding, count + len(rows))
+                reader = csv.reader(lines, delimiter=sep)
+            rows += _rows(lines, reader, chunk_rows - len(rows))
 
 
 def _open_json_lines(lines: _Lines, chunk_rows: int, notes: list[str]) -> Source:
