@@ -11,17 +11,16 @@ from tests.docs.pages import ROOT
 #: Names in Python, by word.
 WORDS = """
 to_onnx BackboneFeatures ImageViews load_embeddings EmbeddingViews image_paths FeatureCache
-OnnxBackbone torch_backbones BadImageError BadImageWarning MissingWeightsError check_npz check_graph
-check_pixels limit_memory run_limited open_picture read_picture MAX_UNPACKED FACE_REGIONS
-PAPER_NETWORKS phone_picture plot_09_images
-binary_files open_arrow open_npz MAX_NPZ MAX_NPZ_RATIO write_feather DriftTest WatchState label_optional
-partial_fit max_samples sample_indices_ n_samples_seen_ relearn fit_stream check_stream_memory
-FeatureGram ArraySource ParquetSource open_source read_format_1 left_out_copies
-copy_shares warn_of_near_copies BatchedJointFisherProblem torch_joint n_reference _reference_rows
-REFERENCE_ROWS pooled_kernels plot_03_joint_tasks
-MultiKernelFisherNullCV SelectionDisplay BoundaryDisplay ContributionsDisplay to_monitor
-to_nonconform EdgeOfGridWarning make_pseudo_scorer draw_pseudo shared_path PAPER_GRID TARGETS_ONLY
-plot_06_explanations plot_07_displays plot_08_widths_and_weights
+OnnxBackbone torch_backbones BadImageError BadImageWarning MissingWeightsError check_npz
+check_graph check_pixels limit_memory run_limited open_picture read_picture MAX_UNPACKED
+FACE_REGIONS PAPER_NETWORKS phone_picture plot_09_images binary_files open_arrow open_npz MAX_NPZ
+MAX_NPZ_RATIO write_feather DriftTest WatchState label_optional partial_fit max_samples
+sample_indices_ n_samples_seen_ relearn fit_stream check_stream_memory FeatureGram ArraySource
+ParquetSource open_source read_format_1 left_out_copies copy_shares warn_of_near_copies
+BatchedJointFisherProblem torch_joint n_reference _reference_rows REFERENCE_ROWS pooled_kernels
+plot_03_joint_tasks MultiKernelFisherNullCV SelectionDisplay BoundaryDisplay ContributionsDisplay
+to_monitor to_nonconform EdgeOfGridWarning make_pseudo_scorer draw_pseudo shared_path PAPER_GRID
+TARGETS_ONLY plot_06_explanations plot_07_displays plot_08_widths_and_weights
 """
 NAMES = WORDS.split()
 #: Modules, extras, commands, options and files, as regular expressions.
