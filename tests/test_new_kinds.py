@@ -11,6 +11,7 @@ from kernull.kernels import KERNELS, FittedKernel
 from kernull.kernels.functions import KernelSpec
 from kernull.views import ViewScaler, scaling
 from kernull.views.scaling import unseen_step
+from tests.needs import NO_TORCH
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 #: A new entry, and the metric of its distance.
@@ -48,8 +49,9 @@ def test_kernels_that_are_only_named_are_refused(kernel):
     refused(kernel.of_distances, np.ones((2, 2)))
 
 
+@pytest.mark.torch
 def test_kernels_that_are_only_named_are_refused_on_a_device(kernel):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason=NO_TORCH)
     from kernull.stacks.torch_tiled import TorchTiledStack
 
     stack = TorchTiledStack([torch.as_tensor(X)], [[kernel]])
@@ -67,8 +69,9 @@ def test_scalings_that_are_only_named_are_refused(added):
     refused(distances.left_out_distances, "robust", X)
 
 
+@pytest.mark.torch
 def test_scalings_that_are_only_named_are_refused_on_a_device(added, monkeypatch):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason=NO_TORCH)
     from kernull.stacks import torch_kernel_set
 
     on_device = (*torch_kernel_set.SCALINGS_ON_DEVICE, "robust")
