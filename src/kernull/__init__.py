@@ -12,6 +12,7 @@ from kernull._version import __version__
 
 _HOMES = {
     "balls": ("LpBall", "MixedBall", "Simplex"),
+    "detector": ("Calibrated",),
     "estimators": (
         "FisherNull", "GaussianProcessOneClass", "JointMultiKernelFisherNull", "KernelPCANovelty",
         "MultiKernelFisherNull", "MultiKernelOneClassSVM", "MultiKernelSVDD",
