@@ -12,10 +12,9 @@ from kernull._version import __version__
 
 _HOMES = {
     "balls": ("LpBall", "MixedBall", "Simplex"),
-    "detector": ("Calibrated",),
     "estimators": (
-        "FisherNull", "GaussianProcessOneClass", "JointMultiKernelFisherNull", "KernelPCANovelty",
-        "MultiKernelFisherNull", "MultiKernelOneClassSVM", "MultiKernelSVDD",
+        "Calibrated", "FisherNull", "GaussianProcessOneClass", "JointMultiKernelFisherNull",
+        "KernelPCANovelty", "MultiKernelFisherNull", "MultiKernelOneClassSVM", "MultiKernelSVDD",
     ),
     "estimators.parameters": ("PAPER",),
     "inspection": (

@@ -1,7 +1,5 @@
-"""From scores of rows that a model did not see to p-values, flags and rarity."""
+"""Whatever is learned from rows is learned again without the rows that it judges."""
 
-from kernull.detector.calibrated import Calibrated
 from kernull.detector.cross_fit import assign_folds, cross_fit
-from kernull.detector.ranks import LeftOutRanks
 
-__all__ = ["Calibrated", "LeftOutRanks", "assign_folds", "cross_fit"]
+__all__ = ["assign_folds", "cross_fit"]
