@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
+from scipy import sparse
 from sklearn.utils import check_random_state
 
+from kernull._threads import one_blas_thread
 from kernull._typing import Array, Indices
 
 Model = TypeVar("Model")
@@ -18,24 +22,25 @@ Model = TypeVar("Model")
 def assign_folds(X: Any, n_folds: int, groups: Any = None, random_state: Any = 0) -> Indices:
     """Draw the fold of each row from its content.
 
-    Permuting the rows permutes their folds. Copies of a row are dealt to different folds, so that
-    a row that is left out meets its copies as a new row does.
+    Permuting the rows permutes their folds. Copies of a row go to different folds, in order of
+    occurrence, so that a row that is left out meets its copies as a new row does.
 
     Parameters
     ----------
-    X : array or table of shape (n, d)
+    X : array, sparse matrix or data frame of shape (n, d)
         The rows.
     n_folds : int
-        Number of folds; at most one a row, or one a group.
+        Number of folds. Where rows (or groups) are fewer, each is a fold of its own.
     groups : array of shape (n,), optional
         Group of each row; rows of a group share a fold.
     random_state : int, RandomState instance or None, default=0
-        Another seed draws other folds.
+        Seed of the hash of the rows that orders them.
 
     Returns
     -------
     fold : integer array of shape (n,)
-        From 0 to the number of folds less one; sizes differ by one at most, in rows or in groups.
+        From 0 to the number of folds less one. Numbers of rows (or groups) in the folds differ by
+        at most one.
 
     Examples
     --------
@@ -58,6 +63,15 @@ def assign_folds(X: Any, n_folds: int, groups: Any = None, random_state: Any = 0
 
 def _contents(X: Any) -> list[bytes]:
     """The bytes of each row: of its numbers, or of its values as text."""
+    if sparse.issparse(X):
+        stored = sparse.csr_array(X, copy=True)
+        stored.sum_duplicates()
+        stored.eliminate_zeros()
+        columns = stored.indices.astype(np.int64)
+        return [
+            columns[start:end].tobytes() + stored.data[start:end].tobytes()
+            for start, end in pairwise(stored.indptr)
+        ]
     rows = np.asarray(X)
     if rows.dtype.kind in "biuf":
         rows = np.ascontiguousarray(rows, dtype=float) + 0.0  # one zero
@@ -75,25 +89,26 @@ def cross_fit(
     fold: Indices,
     n_jobs: int | None = None,
 ) -> tuple[list[Model], Array]:
-    """Fit a model to the other folds of each fold, and score the fold with it.
+    """For each fold, fit a model to the rows of the other folds, and score the fold's rows with it.
 
     Parameters
     ----------
     fit : callable
-        From the indices of rows to a model that is fitted to these rows alone.
+        ``fit(rows)`` gives a model fitted to the rows of these indices alone.
     score : callable
-        From a model and the indices of rows to their scores, of shape (rows,) or (rows, k).
+        ``score(model, rows)`` gives the scores of rows, of shape (rows,) or (rows, k).
     fold : integer array of shape (n,)
         Fold of each row, from 0.
     n_jobs : int, optional
-        Folds that are fitted at the same time, in threads.
+        Number of folds fitted at the same time, in threads; as in joblib. With more than one, each
+        has one BLAS thread.
 
     Returns
     -------
     models : list
-        One for each fold, which has not seen its rows.
+        The model of each fold, fitted without its rows.
     left_out : array of shape (n,) or (n, k)
-        Score of every row by the model of its fold.
+        Score of each row by the model of its fold.
 
     Examples
     --------
@@ -109,9 +124,9 @@ def cross_fit(
         model = fit(np.flatnonzero(fold != k))
         return model, np.asarray(score(model, np.flatnonzero(fold == k)), dtype=float)
 
-    fitted = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(one)(k) for k in range(fold.max() + 1)
-    )
+    parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
+    with one_blas_thread() if effective_n_jobs(n_jobs) > 1 else nullcontext():
+        fitted = parallel(delayed(one)(k) for k in range(fold.max() + 1))
     left_out = np.empty((len(fold), *fitted[0][1].shape[1:]))
     for k, (_, scores) in enumerate(fitted):
         left_out[fold == k] = scores

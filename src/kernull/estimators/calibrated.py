@@ -5,61 +5,74 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
 from sklearn.utils import Tags, _safe_indexing, get_tags
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from kernull._typing import Array, Mask
+from kernull._containers import as_numpy
+from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, discoveries
-from kernull.calibration.evidence import Tails, rarity
+from kernull.calibration.evidence import FEWEST_VALUES, MOST_TIMES, TAIL_ROWS, TAIL_SHARE
 from kernull.calibration.left_out_distances import read_groups
 from kernull.detector import assign_folds, cross_fit
 
+#: Largest score in absolute value, so that differences of scores are finite.
+LARGEST = 0.25 * np.finfo(float).max
+
 
 class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
-    r"""Any detector, with p-values, flags at a false-alarm rate that you name, and rarities.
+    r"""Any detector, with p-values, flags at a false-alarm rate that you choose, and rarities.
 
-    The detector is fitted to all rows, and again without each fold of them. Its scores s(x) of new
-    rows are ranked among the scores of the training rows by the models that did not see them:
+    The detector is fitted to all rows, and once without each fold of them. The score s(x) of a new
+    row is ranked among the scores of the n training rows, each by the model that did not see it:
 
     .. math:: p(x) = \frac{1 + \#\{i : s_i^{-k(i)} \le s(x)\}}{n + 1}
 
-    Whatever the detector learns from rows, such as a scaling, components or neighbours, it learns
-    again without the rows that it judges. So preprocessing belongs inside, in a pipeline.
+    and interpolated between these ranks. Whatever the detector learns from rows (a scaling,
+    components, neighbours) it learns again without the rows that it judges. So preprocessing
+    belongs inside, in a pipeline.
 
     Parameters
     ----------
     estimator : estimator
         A detector or a pipeline with ``score_samples`` or ``decision_function``, higher for more
-        normal rows, as in scikit-learn: IsolationForest, LocalOutlierFactor(novelty=True),
-        ``make_pipeline(PCA(20), MultiKernelFisherNull())``.
+        normal rows, as in scikit-learn: ``IsolationForest()``,
+        ``LocalOutlierFactor(novelty=True)``, ``make_pipeline(PCA(20), MultiKernelFisherNull())``.
+        A score that is not a number (NaN) counts below all numbers.
     false_alarm_rate : float in (0, 1), default=0.05
         Share of new normal rows that `predict` flags.
     folds : int, default=10
-        Number of folds, each left out once.
+        Number of folds, at least 2. Where rows (or groups) are fewer, each is a fold of its own.
     n_jobs : int, optional
-        Folds that are fitted at the same time, in threads.
+        Number of folds fitted at the same time, in threads; as in joblib.
     random_state : int, RandomState instance or None, default=0
-        Draws the folds from the content of the rows: permuting the rows changes nothing.
+        Seed of the folds. A row's fold depends on its content, not on its position.
 
     Attributes
     ----------
     estimator_ : estimator
-        Fitted to all rows.
-    calibration_ : Calibration
-        Scores of the training rows by models that did not see them.
+        Fitted to all rows; it scores new ones.
     left_out_scores_ : array of shape (n,)
-        The same, in the order of the training rows.
+        Score of each training row by the model that did not see it.
+    calibration_ : Calibration
+        The same scores in increasing order.
     threshold_, offset_ : float
         Score below which rows are flagged.
     false_alarm_rate_ : float
         The rate that is kept: that asked for, or 1/(n + 1) where that is larger.
     n_features_in_, feature_names_in_
-        Those of the estimator, where it has them.
+        Those of ``estimator_``, where it has them.
 
     See Also
     --------
     MultiKernelFisherNull : Calibrated by itself; only preprocessing in front of it needs this.
+
+    Notes
+    -----
+    That the rate is kept is measured (``benchmarks/calibrated.py``), not proved. It takes new
+    normal rows to be drawn as the training rows were, one by one or, with ``groups``, group by
+    group.
 
     Examples
     --------
@@ -87,74 +100,111 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
-        """Fit the estimator to all rows, and to the rows outside of each fold.
+        """Fit the estimator to all rows, and once without each fold.
 
         Parameters
         ----------
-        X : array or table of shape (n, d)
-            Training rows, all taken to be normal.
+        X : array, sparse matrix or data frame of shape (n, d)
+            Training rows, all taken to be normal; whatever the estimator takes.
         y : ignored
         groups : array of shape (n,), optional
             Group of each row, such as the patient it comes from. Rows of a group are left out
-            together, and each group counts as one row.
+            together, and a group counts as one row in p-values. They are passed on to a detector
+            whose ``fit`` takes ``groups``, as that of MultiKernelFisherNull does.
         """
-        n = _num_samples(X)
-        member = read_groups(groups, n)
-        sizes = np.bincount(member)
+        check_detector(self.estimator)
         whole = isinstance(self.folds, int | np.integer) and not isinstance(self.folds, bool)
         if not whole or self.folds < 2:
             raise ValueError(f"folds: got {self.folds!r}; expected a whole number, at least 2.")
-        if len(sizes) < 2:
+        X = _indexable(X)
+        n = _num_samples(X)
+        if n < 2:
             raise ValueError(f"X: got n_samples = {n}; expected at least 2, to leave one out.")
-        _, self.left_out_scores_ = cross_fit(
-            lambda rows: clone(self.estimator).fit(_safe_indexing(X, rows)),
-            lambda model, rows: _scores(model, _safe_indexing(X, rows)),
-            assign_folds(X, int(self.folds), member, self.random_state),
+        group = read_groups(groups, n)
+        weight = 1.0 / np.bincount(group)[group]
+        prefix, detector = final_step(self.estimator)
+        pass_on = groups is not None and has_fit_parameter(detector, "groups")
+
+        def fit(rows: Indices) -> Any:
+            passed = {f"{prefix}groups": group[rows]} if pass_on else {}
+            return clone(self.estimator).fit(_safe_indexing(X, rows), **passed)
+
+        _, left_out = cross_fit(
+            fit,
+            lambda model, rows: detector_scores(model, _safe_indexing(X, rows)),
+            assign_folds(X, int(self.folds), group, self.random_state),
             self.n_jobs,
         )
-        self.estimator_ = clone(self.estimator).fit(X)
-        weight = None if groups is None else 1.0 / sizes[member]
-        self.calibration_ = Calibration.of(self.left_out_scores_, weight, smooth=True)
-        self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(self.false_alarm_rate)
-        self.offset_ = self.threshold_
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        calibration = Calibration.of(left_out, weight, smooth=True)
+        threshold, rate = calibration.threshold(self.false_alarm_rate)
+        self.estimator_ = fit(np.arange(n))
+        self.left_out_scores_, self.calibration_ = left_out, calibration
+        self.threshold_ = self.offset_ = threshold
+        self.false_alarm_rate_ = rate
         return self
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns, where the estimator counts them."""
+        return int(_of_fitted(self, "n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the columns, where the estimator keeps them."""
+        return _of_fitted(self, "feature_names_in_")
+
     def score_samples(self, X: Any) -> Array:
-        """Scores of the estimator that was fitted to all rows, of shape (m,)."""
+        """Scores of the estimator fitted to all rows, of shape (m,); higher is more normal."""
         check_is_fitted(self)
-        return _scores(self.estimator_, X)
+        return detector_scores(self.estimator_, _indexable(X))
 
     def decision_function(self, X: Any) -> Array:
-        """Score less ``threshold_``, of shape (m,): negative where a row is flagged."""
+        """Score minus threshold, of shape (m,): negative where a row is flagged."""
         return self.score_samples(X) - self.threshold_
 
     def predict(self, X: Any) -> Array:
-        """-1 for rows whose p-value is at most the false-alarm rate, 1 for others."""
+        """+1 for normal rows, -1 for flagged ones.
+
+        A row is flagged exactly where its p-value is at most ``false_alarm_rate_``. Training rows
+        look more normal to a model that has seen them: `fit_predict` is for them.
+        """
         return np.where(self.score_samples(X) < self.threshold_, -1, 1)
 
     def fit_predict(self, X: Any, y: Any = None, *, groups: Any = None) -> Array:
-        """Fit, and flag training rows by the models that did not see them."""
+        """Fit, and judge each training row by the model that did not see it."""
         self.fit(X, groups=groups)
         return np.where(self.left_out_scores_ < self.threshold_, -1, 1)
 
     def p_values(self, X: Any) -> Array:
         """P-value of each row, of shape (m,): small where few left-out rows score as low."""
-        return self.calibration_.p_values(self.score_samples(X))
+        scores = self.score_samples(X)
+        return self.calibration_.p_values(scores)
 
     def rarity(self, X: Any) -> Array:
-        """How rare each row is, of shape (m,): one in so many normal rows is as odd.
+        r"""How rare each row is, at least 1: one in so many normal rows scores as low.
 
-        Beyond the training rows it is extrapolated by an exponential tail, up to 100 n.
+        It is 1/p; for a score that is x below the lowest left-out one it is
+
+        .. math:: (n + 1) \Big(1 + \frac{x}{k \tau}\Big)^k
+
+        with the mean excess tau of the lowest k left-out rows (a tenth of them, at least 5), and at
+        most 100 n, which stands for all rarer rows.
         """
-        return rarity(-self.score_samples(X), Tails.fit(self.left_out_scores_))[0]
+        scores = self.score_samples(X)
+        return _rarity(self.calibration_, scores)
 
     def detect(self, X: Any, fdr: float = 0.1) -> Mask:
-        """Flag rows of one batch, a mask (m,), a share ``fdr`` of which is normal at most.
+        """Flag rows of one batch, a mask (m,), with about this share of false alarms among them.
 
-        By the procedure of Benjamini and Hochberg.
+        By the procedure of Benjamini and Hochberg on the p-values of the batch.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (m, d)
+            Rows to judge together.
+        fdr : float in (0, 1), default=0.1
+            Expected share of normal rows among those flagged. P-values are at least 1/(n + 1): of
+            m rows, fewer than m / (fdr (n + 1)) outliers cannot be found.
         """
         return discoveries(self.p_values(X), fdr)
 
@@ -165,12 +215,81 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         return tags
 
 
-def _scores(model: Any, X: Any) -> Array:
-    """Scores of rows, higher for more normal ones."""
+def check_detector(estimator: Any) -> None:
+    """Refuse what is no detector whose scores can be learned again without a fold."""
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(
+            f"estimator: got {estimator!r}; expected an instance of a detector or a pipeline, such "
+            "as IsolationForest()."
+        )
+    _, detector = final_step(estimator)
+    name = type(detector).__name__
+    of_pyod = any(base.__module__.partition(".")[0] == "pyod" for base in type(detector).__mro__)
+    if of_pyod and not hasattr(detector, "score_samples"):
+        raise TypeError(
+            f"estimator: got PyOD's {name}, whose decision_function is higher for odder rows; "
+            "expected higher for more normal ones. Turn it round and calibrate that: "
+            f"class Turned({name}): score_samples = lambda self, X: -self.decision_function(X)"
+        )
+    if hasattr(estimator, "__sklearn_tags__") and get_tags(estimator).input_tags.pairwise:
+        raise ValueError(
+            f"estimator: got {name} of precomputed kernels or distances; expected one that takes "
+            "rows. The estimators of kernull calibrate themselves, on precomputed kernels too."
+        )
+
+
+def final_step(estimator: Any) -> tuple[str, Any]:
+    """Prefix of the parameters of a pipeline's last step, and the step."""
+    prefix = ""
+    while hasattr(estimator, "steps"):
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return prefix, estimator
+
+
+def detector_scores(model: Any, X: Any) -> Array:
+    """Scores of rows, finite, of shape (m,); higher is more normal."""
     score = getattr(model, "score_samples", None) or getattr(model, "decision_function", None)
     if score is None:
         raise TypeError(
             f"estimator: got {type(model).__name__}, which has neither score_samples nor "
-            "decision_function; expected a detector that scores new rows."
+            "decision_function; expected a detector that scores new rows, such as "
+            "LocalOutlierFactor(novelty=True)."
         )
-    return np.asarray(score(X), dtype=float).ravel()
+    scores = np.asarray(as_numpy(score(X)), dtype=float)
+    if scores.size != _num_samples(X):
+        raise ValueError(
+            f"estimator: {type(model).__name__} gave scores of shape {scores.shape} for "
+            f"{_num_samples(X)} rows; expected one a row."
+        )
+    scores = np.nan_to_num(scores.ravel(), nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
+    return np.asarray(np.clip(scores, -LARGEST, LARGEST))
+
+
+def _rarity(calibration: Calibration, scores: Array) -> Array:
+    one_in = 1.0 / calibration.p_values(scores)
+    known, counts = calibration.scores, calibration.counts
+    below = scores < known[0]
+    if len(np.unique(known)) >= FEWEST_VALUES:
+        share = max(TAIL_ROWS, TAIL_SHARE * calibration.total)
+        end = int(np.clip(np.searchsorted(counts, share, side="right"), 1, len(known) - 1))
+        weight = np.diff(counts[:end], prepend=0.0)
+        tau, k = np.average(known[end] - known[:end], weights=weight), counts[end - 1]
+        if tau > 0:
+            with np.errstate(over="ignore"):
+                one_in[below] *= (1.0 + (known[0] - scores[below]) / tau / k) ** k
+    return np.asarray(np.minimum(one_in, MOST_TIMES * calibration.total))
+
+
+def _indexable(X: Any) -> Any:
+    """The same rows on the host, in a container that can be indexed."""
+    X = as_numpy(X)
+    if sparse.issparse(X):
+        return X.tocsr()
+    return X if hasattr(X, "__getitem__") else np.asarray(X)
+
+
+def _of_fitted(model: Calibrated, name: str) -> Any:
+    if "estimator_" not in vars(model):
+        raise AttributeError(f"{name}: this Calibrated is not fitted.")
+    return getattr(model.estimator_, name)

@@ -82,7 +82,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if ESTIMATORS.get(type(model).__name__) is not type(model):
         raise TypeError(
             f"model: got {type(model).__module__}.{type(model).__qualname__}; expected one of "
-            f"{sorted(ESTIMATORS)}."
+            f"{sorted(ESTIMATORS)}. Keep others, which may hold code, with pickle or skops."
         )
     if not hasattr(model, "model_") and not hasattr(model, "best_estimator_"):
         raise NotFittedError(
