@@ -76,9 +76,7 @@ def test_a_seed_draws_the_folds(rng):
     X = rng.normal(size=(50, 3))
     fold = assign_folds(X, 5)
     np.testing.assert_array_equal(assign_folds(X, 5, random_state=0), fold)
-    np.testing.assert_array_equal(
-        assign_folds(X, 5, random_state=np.random.RandomState(0)), fold
-    )
+    np.testing.assert_array_equal(assign_folds(X, 5, random_state=np.random.RandomState(0)), fold)
     assert (assign_folds(X, 5, random_state=1) != fold).any()
     together = np.mean([assign_folds(X, 5, random_state=s)[0] == fold[1] for s in range(300)])
     assert together == pytest.approx(0.2, abs=0.08)

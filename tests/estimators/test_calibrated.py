@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernull import Calibrated, MultiKernelFisherNull, TableViews, save
 from kernull.detector import assign_folds
-from kernull.errors import TooFewRowsWarning
+from kernull.errors import OutlierLabelsWarning, TooFewRowsWarning
 
 FOREST = IsolationForest(n_estimators=10, random_state=0)
 
@@ -133,7 +133,7 @@ def test_flags_and_p_values_agree_on_every_score(scores, rate, grouped, data):
         groups = [0, 1, *data.draw(st.lists(label, min_size=len(scores), max_size=len(scores)))]
         scores = [0.5, 0.25, *scores]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TooFewRowsWarning)
+        warnings.simplefilter("ignore")  # of few rows, and of scores that are all equal
         model = Calibrated(Given(), false_alarm_rate=rate).fit(column(scores), groups=groups)
     near = np.array([*scores, model.threshold_, 0.1])
     with np.errstate(over="ignore"):
@@ -169,7 +169,8 @@ def test_scores_that_are_no_numbers_are_the_oddest(rng):
 
 
 def test_scores_that_are_all_equal():
-    model = Calibrated(Given()).fit(column(np.ones(50)))
+    with pytest.warns(UserWarning, match="estimator: the left-out scores of all 50 rows are equal"):
+        model = Calibrated(Given()).fit(column(np.ones(50)))
     np.testing.assert_array_equal(model.predict(column([0.0, 1.0, 2.0])), [-1, 1, 1])
     np.testing.assert_allclose(model.p_values(column([0.0, 1.0, 2.0])), [1 / 51, 1, 1], rtol=1e-6)
     np.testing.assert_allclose(model.rarity(column([0.0, 1.0])), [51, 1], rtol=1e-6)
@@ -195,8 +196,11 @@ def test_rarity_is_kept(rng):
 
 def test_groups_are_left_out_together():
     X = column(np.repeat(np.arange(30), 3))
-    assert (Calibrated(Remembers()).fit(X).left_out_scores_ == 1).all()  # copies, in other folds
-    model = Calibrated(Remembers()).fit(X, groups=X[:, 0])
+    with pytest.warns(UserWarning, match="equal"):
+        model = Calibrated(Remembers()).fit(X)
+    assert (model.left_out_scores_ == 1).all()  # by copies, in other folds
+    with pytest.warns(UserWarning, match="equal"):
+        model = Calibrated(Remembers()).fit(X, groups=X[:, 0])
     assert (model.left_out_scores_ == 0).all()
     assert model.calibration_.total == pytest.approx(30)
 
@@ -371,6 +375,13 @@ def test_outliers_are_found(rng):
 def test_errors_name_the_argument(rng, model, options, error, message):
     with pytest.raises(error, match=message):
         model.fit(rng.normal(size=(30, 3)), **options)
+
+
+def test_outliers_marked_in_y_are_told(rng):
+    X = rng.normal(size=(30, 3))
+    with pytest.warns(OutlierLabelsWarning, match="1 of 30 rows are marked -1"):
+        Calibrated(FOREST).fit(X, np.r_[-1, np.ones(29)])
+    Calibrated(FOREST).fit(X, np.ones(30))
 
 
 def test_scores_of_another_shape_are_refused(rng):

