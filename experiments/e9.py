@@ -45,14 +45,7 @@ from experiments.datasets import load_oulu_npu
 from experiments.published import DEEP, LITERATURE
 from kernull._typing import Array
 from kernull.balls import LpBall
-from kernull.paper.metrics import (
-    apcer,
-    bpcer,
-    bpcer_at_apcer,
-    g_mean,
-    hter,
-    threshold_at_eer,
-)
+from kernull.paper.metrics import apcer, bpcer, bpcer_at_apcer, eer, g_mean, hter
 from kernull.problems import FisherProblem, JointFisherProblem
 from kernull.solvers import solve
 
@@ -197,7 +190,7 @@ def _weights_by_p(weights: Array, best: int, settings: Settings) -> list[list[fl
 def _choose(labels: Any, scores: Array) -> tuple[int, float]:
     """The point with the best AUC over subjects pooled, and its threshold at equal error."""
     best = int(np.argmax(aucs(labels, scores)))
-    return best, threshold_at_eer(labels, scores[best])
+    return best, eer(labels, scores[best]).threshold
 
 
 def _alone(

@@ -26,8 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernull._text import with_shared
 
 __all__ = [
-    "AttackErrors", "EqualErrorRate", "acer", "apcer", "bpcer", "bpcer_at_apcer", "eer", "g_mean",
-    "hter", "threshold_at_eer",
+    "AttackErrors", "EqualErrorRate", "apcer", "bpcer", "bpcer_at_apcer", "eer", "g_mean", "hter",
 ]  # fmt: skip
 
 TARGET, OUTLIER = 1, -1
@@ -38,8 +37,8 @@ y_true : array-like of shape (n,)
 scores : array-like of shape (n,)
     Scores; higher is more normal.
 threshold : float
-    Rows are accepted where ``score >= threshold``; set it on a development set, for example by
-    `threshold_at_eer`.
+    Rows are accepted where ``score >= threshold``; set it on a development set, for example that
+    of `eer`.
 instruments : array-like of shape (n,), optional
     The instrument of each row (a printer, a display, ...); entries of bona fide rows are
     ignored. Without it all attacks count as one instrument named ``"attack"``.
@@ -119,27 +118,6 @@ def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     return float(np.mean(s[y == TARGET] < _checked_threshold(threshold)))
 
 
-@_documented
-def acer(
-    y_true: ArrayLike, scores: ArrayLike, threshold: float, *, instruments: ArrayLike | None = None
-) -> float:
-    r"""Average classification error rate, with the worst instrument counted.
-
-    .. math:: \mathrm{ACER}(t) = (\max_q \mathrm{APCER}_q(t) + \mathrm{BPCER}(t)) / 2
-
-    Parameters
-    ----------
-    {y_true, scores, threshold, instruments}
-
-    Examples
-    --------
-    >>> acer([1, 1, -1, -1], [0.9, 0.2, 0.8, 0.1], threshold=0.5, instruments=["", "", "a", "b"])
-    0.75
-    """
-    attack = apcer(y_true, scores, threshold, instruments=instruments).max
-    return (attack + bpcer(y_true, scores, threshold)) / 2
-
-
 def _checked_instruments(instruments: ArrayLike | None, y: NDArray[np.int64]) -> list[Any]:
     """One hashable instrument a row; missing ones are allowed on bona fide rows only."""
     if instruments is None:
@@ -174,7 +152,7 @@ def hter(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
     .. math:: \mathrm{HTER}(t) = \frac{\mathrm{FAR}(t) + \mathrm{FRR}(t)}{2}
 
-    Unlike `acer` it takes all outliers together, whatever they were made with.
+    All outliers are taken together, whatever they were made with.
 
     Parameters
     ----------
@@ -318,25 +296,6 @@ def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
     )
 
 
-@_documented
-def threshold_at_eer(y_true: ArrayLike, scores: ArrayLike) -> float:
-    """Threshold at equal error, to be set on a development set and used on a test set.
-
-    This is ``eer(y_true, scores).threshold``: the finite threshold t at which FRR(t) and FAR(t)
-    are closest, all attack instruments pooled. See :func:`eer` for ties.
-
-    Parameters
-    ----------
-    {y_true, scores}
-
-    Examples
-    --------
-    >>> threshold_at_eer([1, 1, -1, -1], [4.0, 3.0, 1.0, 0.0])
-    2.0
-    """
-    return eer(y_true, scores).threshold
-
-
 def _threshold_between(levels: NDArray[np.float64], k: int) -> float:
     """Return a finite threshold that has the effect of ``levels[k]`` (of infinity past the end)."""
     # k = 0 (accept all) does not occur: no point is further from equal error than that one.
@@ -351,15 +310,10 @@ def _threshold_between(levels: NDArray[np.float64], k: int) -> float:
 def _checked(
     y_true: ArrayLike, scores: ArrayLike, *needed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Validate labels and scores: one-dimensional, equally long, known labels, finite scores.
-
-    There must be rows of each class that is ``needed``.
-    """
-    y = np.asarray(y_true)
-    try:
-        s = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"scores must be numbers; {error}") from error
+    """Validate labels and scores; there must be rows of each class that is ``needed``."""
+    y, s = np.asarray(y_true), np.asarray(scores)
+    if s.dtype.kind not in "biuf":
+        raise ValueError(f"scores must be numbers; their type is {s.dtype}")
     for name, array in (("y_true", y), ("scores", s)):
         if array.ndim != 1:
             raise ValueError(f"{name} must be one-dimensional; its shape is {array.shape}")
@@ -367,27 +321,25 @@ def _checked(
         raise ValueError(
             f"y_true and scores must be equally long; they have {y.size} and {s.size} entries"
         )
-    if not np.isfinite(s).all():
-        bad = np.flatnonzero(~np.isfinite(s))
+    bad = np.flatnonzero(~np.isfinite(s))
+    if bad.size:
         raise ValueError(
             f"scores must be finite; {bad.size} of {s.size} are NaN or infinite, "
             f"the first at position {bad[0]}"
         )
-    known = np.isin(y, (TARGET, OUTLIER)) if y.dtype.kind in "iuf" else np.zeros(y.size, dtype=bool)
+    known = np.isin(y, (TARGET, OUTLIER)) & (y.dtype.kind in "iuf")
     if not known.all():
-        seen = sorted({repr(value) for value in y[~known].tolist()})
-        shown = ", ".join(seen[:5]) + (", ..." if len(seen) > 5 else "")
+        shown = ", ".join(sorted({repr(value) for value in y[~known].tolist()})[:5])
         raise ValueError(
             f"y_true must hold +1 (target) and -1 (outlier) only; it also holds {shown}. "
             "Map the labels first, for example np.where(y == target, 1, -1)"
         )
-    for label in needed:
-        if label not in y:
-            name = "target (+1)" if label == TARGET else "outlier (-1)"
+    for label, name in ((TARGET, "target (+1)"), (OUTLIER, "outlier (-1)")):
+        if label in needed and label not in y:
             raise ValueError(
                 f"y_true holds no {name} rows among its {y.size}, so this rate is undefined"
             )
-    return y.astype(np.int64), s
+    return y.astype(np.int64), s.astype(np.float64)
 
 
 def _checked_threshold(threshold: float) -> float:
