@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
 import pytest
 
 from kernull.cli._console import DataError, UsageError
-from kernull.cli._settings import Feature, features_of_model, matrix, read_kinds, read_views
-from kernull.tables import Table
+from kernull.cli._settings import features_of_model, read_kinds, read_views
 
 
-@pytest.fixture
-def mixed():
-    return Table("t.csv", 0, {"age": ["1", "2", "3"], "city": ["Rome", "Paris", "Rome"]})
-
-
-def test_encoded_columns_of_old_models_are_found_by_name(mixed):
-    found = features_of_model(["age", "city=Paris", "city=Rome"], 3, mixed.names, "t.csv", [])
-    assert found == [Feature("age"), Feature("city", "Paris"), Feature("city", "Rome")]
-    X, bad = matrix(mixed, found, ["age", "city"])
-    np.testing.assert_array_equal(X, [[1, 0, 1], [2, 1, 0], [3, 0, 1]])
-    assert bad.shape == (3, 2)
-    assert not bad.any()
-
-
-def test_a_column_name_with_an_equals_sign_is_found():
-    found = features_of_model(["a=b=c", "a=b=d"], 2, ("a=b", "x"), "t.csv", [])
-    assert found == [Feature("a=b", "c"), Feature("a=b", "d")]
-
-
-def test_a_number_called_k_equals_5_is_no_category_of_k():
-    """It was read as category 5 of k, and every row was flagged."""
+def test_a_column_called_k_equals_5_is_no_category_of_k():
     with pytest.raises(DataError, match="lacks 'k=5'"):
         features_of_model(["k=5", "x"], 2, ("k", "x"), "t.csv", [])
-    assert features_of_model(["k=5"], 1, ("k", "k=5"), "t.csv", []) == [Feature("k=5")]
+    assert features_of_model(["k=5"], 1, ("k", "k=5"), "t.csv", []) == ["k=5"]
 
 
 def test_missing_columns_are_named():

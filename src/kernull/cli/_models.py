@@ -13,14 +13,7 @@ import numpy as np
 from kernull._typing import Array, Indices, Mask
 from kernull.cli._console import DataError, UsageError, note
 from kernull.cli._options import FileForm, Gaps, NewRows
-from kernull.cli._settings import (
-    Feature,
-    by_option,
-    check_column,
-    features_of_model,
-    matching,
-    matrix,
-)
+from kernull.cli._settings import by_option, check_column, features_of_model, matching
 from kernull.errors import MissingDependencyError, ModelFileError, TableError
 from kernull.tables.kinds import did_you_mean
 from kernull.tables.reading import CHUNK_ROWS
@@ -169,7 +162,7 @@ class Fitted:
     table: TableViews | None
     missing_views: tuple[str, ...] = ()
     #: Columns of the table at hand, where there is no TableViews.
-    features: tuple[Feature, ...] = ()
+    features: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     #: Whether a cell that cannot be used is an error; else its row is not judged.
     strict: bool = False
@@ -210,7 +203,7 @@ class Fitted:
         """Columns that are looked at."""
         if self.table is not None:
             return list(self.table.used_)
-        return list(dict.fromkeys(feature.column for feature in self.features))
+        return list(self.features)
 
     def read(self, rows: Table) -> Reading:
         """Numbers of some rows, with what was empty or new."""
@@ -221,11 +214,12 @@ class Fitted:
         else:
             from kernull.tables import Reading
 
-            X, bad = matrix(rows, self.features, self.columns)
+            X = np.column_stack([rows.parse(name)[0] for name in self.features])
+            bad = np.isnan(X)
             if self.strict and bad.any():
-                raise rows.error([(name, bad[:, c]) for c, name in enumerate(self.columns)], "new")
+                raise rows.error(list(zip(self.features, bad.T, strict=True)), "new")
             none = np.zeros_like(bad)
-            reading = Reading(X, none, none, bad, np.zeros(len(bad), dtype=bool))
+            reading = Reading(np.nan_to_num(X), none, none, bad, none[:, 0])
         reading.unreadable[list(rows.broken)] = True
         return reading
 
@@ -320,7 +314,6 @@ def load_model(path: str) -> Any:
         raise UsageError(f"{path}: is a folder; expected a model file.")
     model = load(path)
     model = model[-1] if hasattr(model, "steps") else model  # load_views gives the table
-    model = getattr(model, "best_estimator_", model)
     if not hasattr(model, "calibration_"):
         raise DataError(f"{path}: the model is not fitted, or is not for one table.")
     if getattr(model, "bank_", None) is None:

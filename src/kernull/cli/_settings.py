@@ -5,17 +5,13 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import numpy as np
-
-from kernull._typing import Array, Mask
 from kernull.cli._console import DataError, UsageError
 from kernull.cli._options import Columns, FileForm, Learning
 from kernull.tables.kinds import did_you_mean, listed, match_columns, resembling
-from kernull.tables.table import Table
 
 #: Options that a file may have, with their types; views and kinds are tables of their own.
 _TYPES: dict[str, Any] = {
@@ -147,35 +143,13 @@ def check_column(name: str | None, names: Sequence[str], where: str, option: str
         )
 
 
-# -- models that were fitted on an array, or by a kernull without TableViews ------------------
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One input of a model: a column of numbers, or one category of a column (1 or 0)."""
-
-    column: str
-    category: str | None = None
-
-    def values(self, table: Table) -> Array:
-        """Values in the rows of a table; NaN where a cell is not a number."""
-        if self.category is None:
-            return table.parse(self.column)[0]
-        return np.array([cell == self.category for cell in table.text(self.column)], dtype=float)
-
-
-def matrix(table: Table, features: Sequence[Feature], columns: Sequence[str]) -> tuple[Array, Mask]:
-    """The features of all rows, of shape (rows, features); a mask of unusable cells, by column."""
-    values = [feature.values(table) for feature in features]
-    bad = {feature.column: np.isnan(x) for feature, x in zip(features, values, strict=True)}
-    mask = np.column_stack([bad[name] for name in columns])
-    return np.nan_to_num(np.column_stack(values)), mask
+# -- models that were fitted on an array -------------------------------------------------------
 
 
 def features_of_model(
     wanted: Sequence[str] | None, count: int, names: Sequence[str], label: str, drop: Sequence[str]
-) -> list[Feature]:
-    """Features that a fitted model asks for, found in a table by name."""
+) -> list[str]:
+    """Columns that a fitted model asks for, found in a table by name."""
     dropped = set(matching(drop, names, "--drop"))
     there = [name for name in names if name not in dropped]
     if wanted is None:  # fitted on an array without names: by position
@@ -184,27 +158,15 @@ def features_of_model(
                 f"{label}: has {len(there)} columns, the model was fitted on {count} without "
                 "names; leave the others out with --drop NAME."
             )
-        return [Feature(name) for name in there]
+        return there
     known = set(there)
-    guesses = {name: _category_of(name, known) for name in wanted if name not in known}
-    # One category alone is a column whose own name has an "=": it is missing.
-    members = [guess.column for guess in guesses.values() if guess is not None]
-    missing = [
-        name for name, guess in guesses.items() if guess is None or members.count(guess.column) < 2
-    ]
+    missing = [name for name in wanted if name not in known]
     if missing:
         raise DataError(
             f"{label}: lacks {listed(missing)}, which the model was fitted on"
             f"{resembling(missing, there)}."
         )
-    return [guesses.get(name) or Feature(name) for name in wanted]
-
-
-def _category_of(name: str, known: set[str]) -> Feature | None:
-    for i, mark in enumerate(name):  # the column's own name may hold = too
-        if mark == "=" and name[:i] in known:
-            return Feature(name[:i], name[i + 1 :])
-    return None
+    return list(wanted)
 
 
 # -- views, kinds and settings -----------------------------------------------------------------

@@ -146,15 +146,11 @@ def read_used_columns(
             return None
         validate_data(estimator, X, reset=True, skip_check_array=True)  # remembers the names
         return _fill(estimator, X, names, used, len(names), rows=2)
-    bank, known = getattr(estimator, "bank_", None), getattr(estimator, "feature_names_in_", None)
+    known = getattr(estimator, "feature_names_in_", None)
     by_name = isinstance(estimator.views, Mapping) or ignore is not None
     if known is None or not by_name:
         return None
-    if bank is None:  # an estimator without kernels of its own
-        columns = list(resolve_views(estimator.views, len(known), known).values())
-    else:
-        columns = [view.columns for view in bank.views]
-    used = np.unique(np.concatenate(columns))
+    used = np.unique(np.concatenate([view.columns for view in estimator.bank_.views]))
     if ignore is not None:
         used = np.setdiff1d(used, ignore)
     wanted = [str(known[i]) for i in used]

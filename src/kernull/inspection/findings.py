@@ -281,7 +281,6 @@ def explain_columns(model: Any, X: Any, *, table: TableViews | None = None, most
             "model: expected a pipeline of TableViews and an estimator, or table= beside the "
             "estimator."
         )
-    model = getattr(model, "best_estimator_", model)
     rows = as_table(X).emptied(tuple(table.empty))
     reading = table.read(rows)
     scores = np.asarray(model.score_samples(reading.X))

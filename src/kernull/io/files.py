@@ -84,7 +84,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"model: got {type(model).__module__}.{type(model).__qualname__}; expected one of "
             f"{sorted(ESTIMATORS)}. Keep others, which may hold code, with pickle or skops."
         )
-    if not hasattr(model, "model_") and not hasattr(model, "best_estimator_"):
+    if not hasattr(model, "model_"):
         raise NotFittedError(
             f"model: this {type(model).__name__} is not fitted, so there is nothing to keep; call "
             "fit first."
@@ -305,7 +305,6 @@ def _try_estimator(model: Any, numbers: int) -> None:
 
     What explanations need is computed where the file does not hold it.
     """
-    model = getattr(model, "best_estimator_", model)
     joint = isinstance(model.model_, JointModel)
     own = list(model.model_.tasks.values()) if joint else [model.model_]
     for fitted in own[:TRIED]:  # the schema has looked at all of them

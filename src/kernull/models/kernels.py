@@ -252,14 +252,6 @@ class TableRows:
         device = None if self.X_on_device is None else self.X_on_device.device
         return kernels.cross(self.table, settings.dtype, device)
 
-    def take(self, rows: Indices) -> TableRows:
-        """Some of the rows, on the host."""
-        return replace(self, table=self.table[rows], X_on_device=None)
-
-    def against(self, rows: Indices, train: Indices) -> Array:
-        """What an estimator fitted on ``train`` scores; of these rows themselves, is fitted on."""
-        return self.table[rows]
-
     def of_kernels(self, kernels: KernelSet) -> TableRows:
         """The views that these kernels kept, and the columns of them."""
         views = {view.name: self.views[view.name] for view in kernels.views}
@@ -301,14 +293,6 @@ class GivenRows:
     def cross(self, kernels: GivenKernels, settings: Settings) -> Any:
         """Kernels between all rows and the rows of a model."""
         return kernels.cross(with_diagonal(self.stack), settings.dtype)
-
-    def take(self, rows: Indices) -> GivenRows:
-        """Some of the rows."""
-        return GivenRows(self.against(rows, rows))
-
-    def against(self, rows: Indices, train: Indices) -> DenseStack:
-        """What an estimator fitted on ``train`` scores; of these rows themselves, is fitted on."""
-        return self.stack[np.ix_(rows, train)]
 
 
 Rows = TableRows | GivenRows

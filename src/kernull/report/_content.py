@@ -179,8 +179,7 @@ def can_explain(model: Any) -> bool:
     model : fitted estimator
     """
     # Asked of the model, which knows it: what is usual may take a factorisation to compute.
-    learned = getattr(getattr(model, "best_estimator_", model), "model_", None)
-    return bool(getattr(learned, "can_explain", False))
+    return bool(getattr(getattr(model, "model_", None), "can_explain", False))
 
 
 def _distribution(

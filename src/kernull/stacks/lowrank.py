@@ -29,7 +29,8 @@ JITTER = {"float64": 1e-10, "float32": 1e-5}
 CANDIDATES = 10
 #: Rows whose features are made at a time.
 FEATURE_ROWS = 4096
-LANDMARKS = ("kmeans++", "leverage", "uniform")
+#: Landmarks up to which k-means++ picks them.
+FEW_LANDMARKS = 2000
 
 
 class LowRankStack(StackShape):
@@ -191,21 +192,18 @@ def _factorise_on_device(landmarks: Any, jitter: float) -> Any:
     return solve
 
 
-def choose_landmarks(bank: KernelSet, count: int, method: str = "kmeans++") -> Indices:
-    """Rows to serve as landmarks, in increasing order.
+def choose_landmarks(bank: KernelSet, count: int) -> Indices:
+    """Rows to serve as landmarks, in increasing order, picked among a random subset of all.
 
-    ``"kmeans++"`` spreads them by squared distance in the joined views; ``"leverage"`` draws rows
-    by how badly a uniform pilot sample explains them; both look at a random subset of candidates.
-    ``"uniform"`` draws them from all.
+    Up to `FEW_LANDMARKS` are spread by squared distance in the joined views (k-means++, which is
+    sequential in the landmarks); more are drawn by how badly a uniform pilot sample explains them,
+    which is one matrix product.
     """
-    if method not in LANDMARKS:
-        raise ValueError(f"landmarks: got {method!r}; expected one of {LANDMARKS}.")
+    if count >= bank.n:
+        return np.arange(bank.n)
     rng = np.random.default_rng(0)
-    count = min(count, bank.n)
-    if method == "uniform" or count == bank.n:
-        return np.sort(rng.choice(bank.n, count, replace=False))
     candidates = rng.choice(bank.n, min(bank.n, CANDIDATES * count), replace=False)
-    if method == "kmeans++":
+    if count <= FEW_LANDMARKS:
         # Every view counts alike, however many columns it has.
         views = [view.train[candidates] for view in bank.views]
         joined = np.hstack([part / np.sqrt(part.shape[1]) for part in views])

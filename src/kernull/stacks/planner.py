@@ -218,20 +218,13 @@ def build_stack(
             stack.preconditioner_rows = rows
             plan = replace(plan, max_columns=min(plan.max_columns, left))
     else:
-        from kernull.stacks.lowrank import LowRankStack
+        from kernull.stacks.lowrank import LowRankStack, choose_landmarks
 
         room = int(limit - basis_bytes(bank.J, bank.n, plan.max_columns))
-        index = _landmarks(bank, landmarks)
+        index = choose_landmarks(bank, landmarks)
         stack = LowRankStack.from_kernel_set(bank, index, keep_bytes=room, dtype=dtype)
     stack.max_columns, stack.plan_note = plan.max_columns, plan.note
     return stack
-
-
-def _landmarks(bank: KernelSet, count: int) -> Any:
-    from kernull.stacks.lowrank import choose_landmarks
-
-    # k-means++ is sequential in the landmarks; leverage sampling is one matrix product.
-    return choose_landmarks(bank, count, "kmeans++" if count <= 2000 else "leverage")
 
 
 def _torch_stack(
@@ -239,7 +232,7 @@ def _torch_stack(
 ) -> Any:
     import torch
 
-    from kernull.stacks.lowrank import LowRankStack
+    from kernull.stacks.lowrank import LowRankStack, choose_landmarks
     from kernull.stacks.torch_tiled import TorchTiledStack
 
     kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
@@ -249,7 +242,7 @@ def _torch_stack(
     if plan.storage == "dense":
         stack = stack.dense()
     elif plan.storage == "nystroem":
-        stack = LowRankStack.from_torch(stack, _landmarks(bank, landmarks))
+        stack = LowRankStack.from_torch(stack, choose_landmarks(bank, landmarks))
     stack.max_columns = plan.max_columns
     return stack
 
