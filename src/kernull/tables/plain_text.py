@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,74 +20,23 @@ BLOCK = 2**23
 #: Bytes that are left to read from which on it pays to load pyarrow (0.1 s).
 WORTH = 2**21
 #: Encodings in which the bytes of line ends, quotes and separators are part of nothing else.
-ENCODINGS = ("utf-8", "utf-8-sig", "cp1252", "iso8859-1", "ascii")
+ENCODINGS = ("utf-8", "cp1252", "iso8859-1", "ascii")
 
 
-class PlainRows:
-    """Rows of a file from a place on, by column and so many at a time.
-
-    After all of them, ``rest`` is the place in the file where what is not plain begins, and
-    ``left()`` gives the rows before it that were too few to be given.
-    """
-
-    def __init__(
-        self, raw: Any, place: int, sep: str, encoding: str, width: int, count: int
-    ) -> None:
-        self.raw, self.rest, self.sep, self.encoding = raw, place, sep, encoding
-        self.width, self.count = width, count
-        self.held: Any = None  # rows that were read and not given
-
-    def __iter__(self) -> Iterator[list[list[str]]]:
-        """Columns of ``count`` cells each."""
-        import pyarrow
-
-        for table in self._blocks():
-            self.held = table if self.held is None else pyarrow.concat_tables([self.held, table])
-            while self.held.num_rows >= self.count:
-                given = self.held.slice(0, self.count)
-                self.held = self.held.slice(self.count)
-                yield _cells(given)
-
-    def left(self) -> list[list[str]]:
-        """Rows that were read and not given."""
-        columns = [] if self.held is None else _cells(self.held)
-        return [list(row) for row in zip(*columns, strict=True)]
-
-    def _blocks(self) -> Iterator[Any]:
-        behind = b""  # a line that goes on in the next piece
-        self.raw.seek(self.rest)
-        while True:
-            piece = self.raw.read(BLOCK)
-            block = behind + piece
-            end = block.rfind(b"\n") + 1 if piece else len(block)
-            block, behind = block[:end], block[end:]
-            table = self._parse(block) if block else None
-            if table is None:
-                return
-            self.rest += len(block)
-            yield table
-
-    def _parse(self, block: bytes) -> Any:
-        """A block as a table of pyarrow; None where it is not plain."""
-        lines = _count_plain_lines(block, self.sep.encode())
-        if lines == 0:
-            return None
-        try:
-            text = block.decode(self.encoding)
-        except UnicodeDecodeError:
-            return None
-        table = _parse(text.encode(), self.sep, self.width)
-        return table if table is not None and table.num_rows == lines else None
+def plain_encoding(encoding: str) -> str:
+    """That of what follows the first bytes: a mark there is a character elsewhere."""
+    return codecs.lookup(encoding).name.removesuffix("-sig")
 
 
 def plain_rows(
-    raw: Any, size: int | None, lines: int, sep: str, encoding: str, width: int, count: int
-) -> PlainRows | None:
+    raw: Any, size: int | None, lines: int, sep: str, encoding: str, width: int
+) -> Iterator[Sequence[str]] | None:
     """Rows of a file behind so many lines; None where the csv module has to go on.
 
-    ``size`` is that of the file, None where it is packed or a stream.
+    ``size`` is that of the file, None where it is packed or a stream. After the last row, the file
+    stands where what is not plain begins.
     """
-    name = codecs.lookup(encoding).name
+    name = plain_encoding(encoding)
     if size is None or name not in ENCODINGS or not sep.isascii():
         return None
     here = raw.tell()
@@ -99,8 +48,23 @@ def plain_rows(
         import pyarrow.csv  # noqa: F401
     except ImportError:
         return None
-    # The mark at the beginning of a file of UTF-8 is a character elsewhere.
-    return PlainRows(raw, place, sep, name.removesuffix("-sig"), width, count)
+    return _plain_rows(raw, place, sep, name, width)
+
+
+def _plain_rows(
+    raw: Any, place: int, sep: str, encoding: str, width: int
+) -> Iterator[Sequence[str]]:
+    raw.seek(place)
+    while block := raw.read(BLOCK):
+        if len(block) == BLOCK:  # without the line that goes on behind it
+            block = block[: block.rfind(b"\n") + 1]
+        table = _parse(block, sep, encoding, width)
+        if table is None:
+            break
+        yield from zip(*_cells(table), strict=True)
+        place += len(block)
+        raw.seek(place)
+    raw.seek(place)
 
 
 def _place(raw: Any, lines: int) -> int | None:
@@ -146,8 +110,15 @@ def _has_plain_quotes(block: bytes, sep: bytes) -> bool:
     return bool(begins.all() and ends.all())
 
 
-def _parse(block: bytes, sep: str, width: int) -> Any:
-    """Lines as a table of text; None where a row is too wide, too narrow, or has a long cell."""
+def _parse(block: bytes, sep: str, encoding: str, width: int) -> Any:
+    """Lines as a table of text; None where they are not plain, or a cell is long."""
+    lines = _count_plain_lines(block, sep.encode())
+    try:
+        block = block.decode(encoding).encode()
+    except UnicodeDecodeError:
+        return None
+    if not lines:
+        return None
     import pyarrow
     import pyarrow.compute
     from pyarrow import csv as arrow_csv
@@ -169,7 +140,8 @@ def _parse(block: bytes, sep: str, width: int) -> Any:
         return None
     lengths = [pyarrow.compute.binary_length(column) for column in table.columns]
     longest = max(pyarrow.compute.max(column).as_py() for column in lengths)
-    return table if longest <= csv.field_size_limit() else None
+    fits = table.num_rows == lines and longest <= csv.field_size_limit()
+    return table if fits else None
 
 
 def _cells(table: Any) -> list[list[str]]:

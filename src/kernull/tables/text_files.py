@@ -20,7 +20,7 @@ from typing import Any
 from kernull.errors import TableError
 from kernull.tables.cells import as_numbers, decimal_marks, is_missing
 from kernull.tables.kinds import listed
-from kernull.tables.plain_text import plain_rows
+from kernull.tables.plain_text import plain_encoding, plain_rows
 from kernull.tables.table import Source, Table, _check_names
 
 #: Longer lines are no table: 16 million characters.
@@ -75,7 +75,7 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
         raise TableError(f"{label}: has empty lines only; expected a header line and rows.")
     sep = form.sep or said or _separator(first, label)
     reader = csv.reader(chain([first], lines), delimiter=sep)
-    head = _rows(lines, reader, 1, "the header")[0][0]
+    head, _ = next(_rows(lines, reader, "the header"))
     if not any(cell.strip() for cell in head):
         raise TableError(f"{label}: the first line is empty; expected a header line and rows.")
     numbers = any(not as_numbers(head, mark)[2].any() for mark in form.decimal or ".,")
@@ -87,15 +87,15 @@ def open_text(label: str, raw: Any, form: TextFormat, chunk_rows: int, size: int
         names = [" ".join(cell.split()) for cell in head]
     _check_names(label, names, f" in the header (line {lines.count})")
     before = [(head, lines.count)] if headless else []
-    rows = [*before, *_rows(lines, reader, chunk_rows - len(before))]
+    rows = [*before, *islice(_rows(lines, reader), chunk_rows - len(before))]
     decimal = form.decimal or _decimal(names, [row for row, _ in rows], sep, notes)
-    form = TextFormat(sep, encoding=encoding)
-    chunks = _chunks(buffered, size, form, lines, reader, names, decimal, chunk_rows, rows)
+    later = _later_rows(buffered, size, sep, encoding, lines, reader, len(names))
+    chunks = _chunks(buffered, lines, names, decimal, chain(rows, later), chunk_rows)
     return Source(label, tuple(names), chunks, size, notes)
 
 
 def _decimal(
-    names: list[str], rows: list[list[str]], sep: str, notes: list[str]
+    names: list[str], rows: list[Sequence[str]], sep: str, notes: list[str]
 ) -> str | dict[str, str]:
     """The decimal mark, by column where columns differ; commas are said."""
     cells = zip(*(row for row in rows if len(row) == len(names)), strict=True)
@@ -138,12 +138,9 @@ class _Lines:
     def __init__(self, label: str, text: io.TextIOWrapper) -> None:
         self.label, self.text, self.count = label, text, 0  # lines that were read
 
-    def resume(self, raw: Any, place: int, encoding: str, count: int) -> _Lines:
-        """Lines from a place in the same file, before which there are ``count``."""
-        raw.seek(place)
-        lines = _Lines(self.label, io.TextIOWrapper(raw, encoding=encoding, newline=""))
-        lines.count = count
-        return lines
+    def continue_at(self, raw: Any, encoding: str) -> None:
+        """Go on where a file is read now, which is at the beginning of a line."""
+        self.text = io.TextIOWrapper(raw, encoding=encoding, newline="")
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -171,46 +168,44 @@ class _Lines:
         return line
 
 
-def _rows(lines: _Lines, reader: Any, count: int, what: str = "") -> list[tuple[list[str], int]]:
-    """So many rows with their lines. Blank lines count as lines, not as rows."""
+def _rows(lines: _Lines, reader: Any, what: str = "") -> Iterator[tuple[Sequence[str], int]]:
+    """Rows with their lines. Blank lines count as lines, not as rows."""
     try:
-        return [(row, lines.count) for row in islice(filter(None, reader), max(count, 0))]
+        for row in filter(None, reader):
+            yield row, lines.count
     except csv.Error as error:
         place = what or f"line {lines.count}"
         quote = " (is a quote not closed?)" if "field larger" in str(error) else ""
         raise TableError(f"{lines.label}: cannot be read near {place}: {error}{quote}.") from None
 
 
+def _later_rows(
+    raw: Any, size: int | None, sep: str, encoding: str, lines: _Lines, reader: Any, width: int
+) -> Iterator[tuple[Sequence[str], int]]:
+    """Rows behind the first ones: pyarrow reads those that are plain, the csv module all others."""
+    plain = plain_rows(raw, size, lines.count, sep, encoding, width)
+    if plain is not None:
+        for row in plain:
+            lines.count += 1
+            yield row, lines.count
+        lines.continue_at(raw, plain_encoding(encoding))
+    yield from _rows(lines, reader)
+
+
 def _chunks(
-    raw: Any, size: int | None, form: TextFormat, lines: _Lines, reader: Any, names: list[str],
-    decimal: str | Mapping[str, str], chunk_rows: int, rows: list[tuple[list[str], int]],
+    raw: Any, lines: _Lines, names: list[str], decimal: str | Mapping[str, str],
+    rows: Iterator[tuple[Sequence[str], int]], chunk_rows: int,
 ) -> Iterator[tuple[Table, int]]:  # fmt: skip
-    """The rows that were read and all others; pyarrow reads those that are plain."""
-    start, width, sep, encoding = 0, len(names), str(form.sep), str(form.encoding)
+    start, width = 0, len(names)
     with lines.text:
-        while rows:
-            broken = {i: len(row) for i, (row, _) in enumerate(rows) if len(row) != width}
-            whole = ([""] * width if i in broken else row for i, (row, _) in enumerate(rows))
-            cells = zip(*whole, strict=True)
-            columns: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
-            done = raw.tell() if raw.seekable() else start + len(rows)
-            where: Sequence[int] = [line for _, line in rows]
-            yield Table(lines.label, start, columns, where, decimal, broken), done
-            plain = None
-            if start == 0:
-                plain = plain_rows(raw, size, lines.count, sep, encoding, width, chunk_rows)
-            start, rows = start + len(rows), []
-            if plain is not None:
-                count = lines.count
-                for part in plain:
-                    columns = dict(zip(names, part, strict=True))
-                    where = range(count + 1, count + 1 + chunk_rows)
-                    yield Table(lines.label, start, columns, where, decimal), plain.rest
-                    start, count = start + chunk_rows, count + chunk_rows
-                rows = [(row, count + 1 + i) for i, row in enumerate(plain.left())]
-                lines = lines.resume(raw, plain.rest, plain.encoding, count + len(rows))
-                reader = csv.reader(lines, delimiter=sep)
-            rows += _rows(lines, reader, chunk_rows - len(rows))
+        while part := list(islice(rows, chunk_rows)):
+            broken = {i: len(row) for i, (row, _) in enumerate(part) if len(row) != width}
+            whole = ([""] * width if i in broken else row for i, (row, _) in enumerate(part))
+            columns = dict(zip(names, zip(*whole, strict=True), strict=True))
+            where = [line for _, line in part]
+            start += len(part)
+            done = raw.tell() if raw.seekable() else start
+            yield Table(lines.label, start - len(part), columns, where, decimal, broken), done
 
 
 def _open_json_lines(lines: _Lines, chunk_rows: int, notes: list[str]) -> Source:
