@@ -88,9 +88,7 @@ FIXTURES = {"delft_home": "data"}
 #: No other module may: see tests/test_needs.py.
 MODULES = {
     "src/kernull/stacks/torch_cross.py": "torch",
-    "src/kernull/stacks/torch_dense.py": "torch",
     "src/kernull/stacks/torch_kernel_set.py": "torch",
-    "src/kernull/stacks/torch_landmarks.py": "torch",
     "src/kernull/stacks/torch_packed.py": "torch",
     "src/kernull/stacks/torch_tiled.py": "torch",
     "src/kernull/stacks/triton_rbf.py": "cuda",

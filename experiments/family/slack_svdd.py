@@ -21,8 +21,8 @@ import numpy as np
 
 from experiments.family.interior import minimise_on_the_simplex
 from kernull._typing import Array
-from kernull.problems._quadratic import curvature
 from kernull.problems.base import Evaluation
+from kernull.problems.machines import curvature
 from kernull.stacks import DenseStack
 
 __all__ = ["SlackSVDDProblem"]

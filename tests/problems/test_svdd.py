@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from kernull.balls import LpBall, Simplex
 from kernull.problems import OneClassSVMProblem, SVDDProblem
-from kernull.problems._quadratic import slack, solve_capped
+from kernull.problems.machines import slack, solve_capped
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
 

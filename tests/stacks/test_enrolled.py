@@ -25,7 +25,7 @@ VIEWS = {"a": np.arange(3), "b": np.arange(3, 5), "c": np.arange(5, 6)}
 @pytest.mark.parametrize("scaling", ["standard", "whiten"])
 def test_is_fit_then_combine(kernels, widths, scaling, weighted, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_ROWS", 16)
-    monkeypatch.setattr("kernull.stacks.weighted.BLOCK_ROWS", 16)
+    monkeypatch.setattr("kernull.stacks.kernel_set.BLOCK_ROWS", 16)
     rng = np.random.default_rng(0)
     X = 50 + rng.normal(size=(45, 6))
     weight = rng.integers(1, 4, 45).astype(float) if weighted else None
@@ -55,7 +55,7 @@ def test_distances_are_computed_once(monkeypatch):
     for name in (
         "kernels.functions.squared_blocks",
         "kernels.functions.euclidean_distances",
-        "stacks.weighted.squared_blocks",
+        "stacks.kernel_set.squared_blocks",
     ):
         module_name, function = f"kernull.{name}".rsplit(".", 1)
         original = getattr(importlib.import_module(module_name), function)

@@ -16,7 +16,6 @@ import numpy as np
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibrator
-from kernull.models.device import fit_on_device
 from kernull.stacks import CrossKernels, DenseStack, KernelSet, TiledStack, build_stack
 from kernull.stacks.cross import device_cross
 from kernull.stacks.given import (
@@ -200,7 +199,7 @@ class TableRows:
         """Kernels fitted to the rows that have weight, and their stack."""
         on_device, known = None, list[Any]()
         if self.X_on_device is not None:
-            on_device = fit_on_device(settings, self.X_on_device, self.views, weight, rows)
+            on_device = self._fitted_on_device(weight, rows, settings)
         if on_device is not None:
             kernels = on_device.to_bank()
         else:
@@ -225,6 +224,30 @@ class TableRows:
         if hasattr(stack, "project"):  # new rows will meet the landmarks alone
             kernels = kernels.take(stack.landmark_rows)
         return Training(TableKernels(kernels, factors), stack, self.table[rows])
+
+    def _fitted_on_device(self, weight: Array | None, rows: Any, settings: Settings) -> Any:
+        """The `TorchKernelSet` of the rows that have weight; None where it cannot be had.
+
+        Kernels other than rbf, and those of rows that count differently, are fitted on the host and
+        evaluated on the device all the same.
+        """
+        import torch
+
+        from kernull.stacks.torch_kernel_set import TorchKernelSet
+
+        # Rows held out have weight zero, and the others one: that is a choice of rows.
+        even = weight is None or bool((weight[rows] == 1.0).all())
+        if not even or not isinstance(settings.kernels, str) or settings.kernels != "rbf":
+            return None
+        X = self.X_on_device.detach()
+        return TorchKernelSet.fit(
+            X if weight is None else X[torch.as_tensor(rows, device=X.device)],
+            self.views,
+            widths=settings.widths,
+            scaling=settings.scaling,
+            drop_constant=settings.drop_constant,
+            dtype=torch.float32 if np.dtype(settings.dtype) == np.float32 else torch.float64,
+        )
 
     def fit_kernels(
         self,

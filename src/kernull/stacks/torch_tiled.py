@@ -1,4 +1,4 @@
-"""The tiled stack on torch, CPU or CUDA: nothing n x n is stored.
+"""Stacks on torch, CPU or CUDA: kernels that are stored, and tiled ones, of which nothing is.
 
 The device is that of the rows. Products come back as NumPy arrays in float64: the solvers work on
 n x m blocks that cost nothing next to a pass. On CUDA in float32, rbf products with a few vectors
@@ -18,9 +18,8 @@ from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
 from kernull.kernels import FittedKernel
 from kernull.kernels.functions import no_rule_for
+from kernull.stacks.base import SweptStack
 from kernull.stacks.kernel_set import KernelSet
-from kernull.stacks.torch_dense import TorchDenseStack, TorchStack
-from kernull.stacks.torch_landmarks import TorchLandmarks
 from kernull.stacks.torch_packed import Packed, unit_of
 
 try:
@@ -34,9 +33,83 @@ __all__ = ["TorchDenseStack", "TorchTiledStack"]
 BAND_BYTES = {"cuda": 2**29, "cpu": 2**24}
 #: Rows from which the solver has a preconditioner, its landmarks, and numbers that it may keep.
 MANY_ROWS, LANDMARKS, LANDMARK_NUMBERS = 50_000, 1000, 2 * 10**9
+#: Added to the small matrix, relative to its trace: what rounding may take from it.
+JITTER = {torch.float64: 1e-13, torch.float32: 1e-9}
 
 Rows = Sequence[Any]
 """One tensor of scaled rows per view."""
+
+
+class TorchStack(SweptStack):
+    """What stacks on torch share: NumPy at the border."""
+
+    device: Any
+    dtype: Any
+
+    def __repr__(self) -> str:
+        name, where = type(self).__name__, self.device
+        return f"{name}(J={self.J}, shape={self.shape}, dtype={self.dtype}, device={where})"
+
+    def _sweep(self, V: Any, weights: Array | None = None) -> Array:
+        V = self._tensor(V)
+        return self._numpy(self._products(V) if weights is None else self._combined(weights, V))
+
+    def combined_there(self, weights: Array, V: Any) -> Any:
+        """`combined_products` of a tensor (n, k) that stays on the device, in float64."""
+        return self._combined(np.asarray(weights) * self.scale, V.to(self.dtype))
+
+    def _products(self, V: Any) -> Any:
+        raise NotImplementedError
+
+    def _combined(self, weights: Array, V: Any) -> Any:
+        raise NotImplementedError
+
+    def _tensor(self, V: Any) -> Any:
+        return torch.as_tensor(V).to(self.device).to(self.dtype)  # converted on the device
+
+    def _numpy(self, values: Any) -> Array:
+        return np.asarray(values.double().cpu().numpy())
+
+
+class TorchDenseStack(TorchStack):
+    """J kernel matrices stored in one tensor of shape (J, m, n) on its device."""
+
+    def __init__(self, kernels: Any, scale: Array | None = None) -> None:
+        self.kernels = kernels
+        self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
+        self.device, self.dtype = kernels.device, kernels.dtype
+        self.shape = (int(kernels.shape[1]), int(kernels.shape[2]))
+
+    def __getitem__(self, index: Any) -> TorchDenseStack:
+        """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
+        i, j = (torch.as_tensor(part, device=self.device) for part in self._positions(index))
+        return TorchDenseStack(self.kernels[:, i][:, :, j], self.scale)
+
+    def select(self, kernels: Any) -> TorchDenseStack:
+        """The stack of some of the kernels."""
+        mask = self._mask(kernels)
+        return TorchDenseStack(self.kernels[torch.as_tensor(mask)], self.scale[mask])
+
+    def diagonal(self) -> Array:
+        """k_j(x_i, x_i), of shape (J, n); for square stacks."""
+        return self._numpy(self.kernels.diagonal(dim1=1, dim2=2)) * self.scale[:, None]
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n)."""
+        return self._numpy(self.kernels[:, index]) * self.scale[:, None, None]
+
+    def _products(self, V: Any) -> Any:
+        return torch.matmul(self.kernels, V)
+
+    def _combined(self, weights: Array, V: Any) -> Any:
+        images = torch.matmul(self.kernels, V).double()
+        return torch.einsum("j,jmk->mk", torch.as_tensor(weights, device=self.device), images)
+
+    def combined_rows_there(self, weights: Array, index: Indices) -> Any:
+        """Some rows of the sum of b_j K_j, of shape (len(index), n), on the device in float64."""
+        some = self.kernels[:, torch.as_tensor(index, device=self.device)].double()
+        b = torch.as_tensor(np.asarray(weights) * self.scale, device=self.device)
+        return torch.einsum("j,jmn->mn", b, some)
 
 
 class TorchTiledStack(TorchStack):
@@ -328,3 +401,49 @@ def _other(kernel: Any, x: Any, y: Any) -> Any:
         unit = torch.nn.functional.normalize
         return unit(x, eps=0.0).nan_to_num_() @ unit(y, eps=0.0).nan_to_num_().T
     raise no_rule_for(kernel.kind)
+
+
+class TorchLandmarks:
+    """A function of weights b and a residual r that nearly solves (rho I + K_b) x = r.
+
+    ``columns`` is the stack (n, l) between all rows and the landmarks, which are those at
+    ``index``; ``row_scale`` are roots of the weights of rows.
+    """
+
+    def __init__(
+        self, columns: Any, index: Indices, ridge: float, row_scale: Array | None = None
+    ) -> None:
+        self.columns, self.ridge = columns, ridge
+        self.index = torch.as_tensor(index, device=columns.device)
+        self.row_scale = None
+        if row_scale is not None:
+            self.row_scale = torch.as_tensor(row_scale).to(columns.device, columns.dtype)
+        self._C: Any = None
+
+    def __call__(self, weights: Array, residual: Array) -> Array:
+        """A direction that nearly solves (rho I + K_b) x = residual."""
+        C, factor = self._factorise(weights)
+        r = torch.as_tensor(residual).to(C.device, C.dtype)
+        y = torch.cholesky_solve((C.T @ r).double()[:, None], factor)[:, 0]
+        return np.asarray((r - C @ y.to(C.dtype)).double().cpu().numpy())
+
+    def _factorise(self, weights: Array) -> tuple[Any, Any]:
+        """C, of shape (n, l), and the lower factor of rho W + C'C."""
+        stack, scaled = self.columns, np.asarray(weights) * self.columns.scale
+        n, m = stack.shape
+        if self._C is None:
+            self._C = torch.empty((n, m), dtype=stack.dtype, device=stack.device)
+        C, core = self._C, torch.zeros((m, m), dtype=torch.float64, device=stack.device)
+        for band, K in stack.combined_bands(scaled):
+            if self.row_scale is not None:
+                K = K * self.row_scale[band, None] * self.row_scale[self.index]
+            C[band] = K
+            core += (K.T @ K).double()
+        core += self.ridge * C[self.index].double()
+        jitter = JITTER[stack.dtype] * core.diagonal().sum()
+        while True:
+            core.diagonal().add_(jitter)
+            factor, failed = torch.linalg.cholesky_ex(core)
+            if not failed or not torch.isfinite(core).all():
+                return C, factor
+            jitter = 100 * jitter

@@ -8,14 +8,15 @@ import os
 import sys
 import warnings
 import weakref
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
-from kernull.errors import TableError
+from kernull._text import first_line
+from kernull.errors import TableError, need
 from kernull.tables.excel_files import open_excel
-from kernull.tables.parquet_files import open_parquet
-from kernull.tables.table import Source, Table
+from kernull.tables.table import Source, Table, pieced_source
 from kernull.tables.text_files import TextFormat, open_text
 
 #: Rows read at once: a few megabytes of text for ordinary tables.
@@ -124,7 +125,34 @@ def _open(
     if kind == "excel":
         return open_excel(label, file, chunk_rows, sheet)
     if kind == "parquet":
-        return open_parquet(label, file, chunk_rows)
+        return _open_parquet(label, file, chunk_rows)
     if kind == "gzip":
         file, size = gzip.GzipFile(fileobj=file), None
     return open_text(label, file, form, chunk_rows, size)
+
+
+def _open_parquet(label: str, file: Any, chunk_rows: int) -> Source:
+    """Open a Parquet file."""
+    wanted = f"{label}: Parquet files need pyarrow: pip install 'kernull[tables]'."
+    parquet = need("pyarrow.parquet", wanted)
+    try:
+        opened = parquet.ParquetFile(file)
+        names, rows = opened.schema_arrow.names, opened.metadata.num_rows
+    except (need("pyarrow", wanted).ArrowException, OSError, ValueError) as error:
+        raise TableError(f"{label}: is not a Parquet file ({first_line(error)}).") from None
+    return pieced_source(label, names, _pieces(label, opened, chunk_rows), rows)
+
+
+def _pieces(label: str, opened: Any, chunk_rows: int) -> Iterator[dict[str, Any]]:
+    """Rows by column, as NumPy arrays, so many at a time."""
+    import pyarrow
+
+    try:
+        for batch in opened.iter_batches(batch_size=chunk_rows):
+            # Offsets and dictionary indices come from the file: unchecked, cells may be whatever
+            # lies elsewhere in memory.
+            batch.validate(full=True)
+            arrays = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+            yield dict(zip(batch.schema.names, arrays, strict=True))
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise TableError(f"{label}: cannot be read ({first_line(error)}).") from None
