@@ -23,7 +23,7 @@ from kernull import LpBall, Simplex, _lapack, _threads, solve
 from kernull._lapack import inverse_diagonal, inverse_of_factor, lower_factor
 from kernull._threads import one_blas_thread
 from kernull.mkl import path
-from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, _quadratic
+from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, machines
 from kernull.stacks import DenseStack, KernelSet, tiles
 
 
@@ -274,11 +274,11 @@ def test_fits_set_no_filter_on_convergence(rng, make, monkeypatch):
 
 
 def test_libsvm_out_of_steps_says_nothing(rng, monkeypatch):
-    monkeypatch.setattr(_quadratic, "_STEPS", 2)
-    monkeypatch.setattr(_quadratic, "_STEPS_A_ROW", 0)
+    monkeypatch.setattr(machines, "_STEPS", 2)
+    monkeypatch.setattr(machines, "_STEPS_A_ROW", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        a = _quadratic.solve_capped(correlated_kernels(rng, 1, 30).kernels[0], 0.2)
+        a = machines.solve_capped(correlated_kernels(rng, 1, 30).kernels[0], 0.2)
     assert a.sum() == pytest.approx(1.0)
 
 

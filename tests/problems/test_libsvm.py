@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernull.problems import _quadratic
+from kernull.problems import machines
 
 
 @pytest.mark.parametrize("nu", [0.05, 0.3, 0.9])
@@ -11,10 +11,10 @@ from kernull.problems import _quadratic
 def test_both_ways_are_equal(n, nu, monkeypatch, capfd):
     X = np.random.default_rng(n).normal(size=(n, 3))
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
-    direct = _quadratic.solve_capped(K, nu)
+    direct = machines.solve_capped(K, nu)
     assert capfd.readouterr() == ("", "")
-    monkeypatch.setattr(_quadratic, "_libsvm", None)
-    np.testing.assert_array_equal(direct, _quadratic.solve_capped(K, nu))
+    monkeypatch.setattr(machines, "_libsvm", None)
+    np.testing.assert_array_equal(direct, machines.solve_capped(K, nu))
 
 
 def test_another_interface_is_no_harm(monkeypatch):
@@ -28,6 +28,6 @@ def test_another_interface_is_no_harm(monkeypatch):
             raise AssertionError("called with what it does not know")
 
     K = np.eye(4) + 1.0
-    expected = _quadratic.solve_capped(K, 0.5)
-    monkeypatch.setattr(_quadratic, "_libsvm", Other)
-    np.testing.assert_array_equal(_quadratic.solve_capped(K, 0.5), expected)
+    expected = machines.solve_capped(K, 0.5)
+    monkeypatch.setattr(machines, "_libsvm", Other)
+    np.testing.assert_array_equal(machines.solve_capped(K, 0.5), expected)

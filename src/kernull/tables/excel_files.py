@@ -5,11 +5,10 @@ python-calamine reads them, in a process of its own with limits on memory and ti
 
 from __future__ import annotations
 
-import contextlib
 import io
+import marshal
 import subprocess
 import sys
-import weakref
 import zipfile
 from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
@@ -95,23 +94,18 @@ def _read(
     """What `excel_process` says of a file: what is in it, then lists of rows."""
     memory = MEMORY + MEMORY_PER_BYTE * len(content)
     command = [sys.executable, "-I", "-S", excel_process.__file__, folder]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen(
-        [*command, str(memory), str(seconds)], **pipes, stderr=subprocess.DEVNULL
+    # What it wrote until it ended tells all: how it ended does not matter.
+    done = subprocess.run(
+        [*command, str(memory), str(seconds)],
+        input=marshal.dumps(sheet) + content,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
     )
-    batches = _batches(label, process, memory, seconds)
-    weakref.finalize(batches, _stop, process)  # rows may never be asked for
-    # An error here is that the process ended: what it wrote, or did not, tells more.
-    with contextlib.suppress(OSError), process.stdin:  # type: ignore[union-attr]
-        excel_process.send(process.stdin, sheet)  # type: ignore[arg-type]
-        process.stdin.write(content)  # type: ignore[union-attr]
-    return batches
-
-
-def _batches(label: str, process: Any, memory: int, seconds: int) -> Iterator[Any]:
+    written = io.BytesIO(done.stdout)
     try:
-        yield excel_process.receive(process.stdout)
-        while (rows := excel_process.receive(process.stdout)) is not None:
+        yield marshal.load(written)
+        while (rows := marshal.load(written)) is not None:
             if isinstance(rows, dict):
                 raise TableError(f"{label}: cannot be read ({rows['error']}).")
             yield [[_cell(cell) for cell in row] for row in rows]
@@ -120,14 +114,6 @@ def _batches(label: str, process: Any, memory: int, seconds: int) -> Iterator[An
             f"{label}: cannot be read within {memory / 2**20:,.0f} MB and {seconds:,} s; it is "
             "damaged, or has a cell far from all others: use CSV."
         ) from None
-    finally:
-        _stop(process)
-
-
-def _stop(process: Any) -> None:
-    process.kill()
-    process.stdout.close()
-    process.wait()
 
 
 def _cell(cell: Any) -> Any:

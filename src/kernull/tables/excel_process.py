@@ -2,7 +2,7 @@
 
 It is run by its path, without kernull and without site packages: Rust ends the process where memory
 cannot be had, and a file of 5 kB can name a cell so far away that no machine has the memory for the
-cells in between. Frames of a length and a marshalled value go both ways.
+cells in between. Marshalled values go both ways.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
-from typing import Any, BinaryIO
+from typing import Any
 from xml.etree import ElementTree
 
 #: Cells of a batch of rows.
@@ -23,21 +23,6 @@ BATCH_CELLS = 50_000
 FORMULA_ROWS = 20
 #: Whole numbers up to here have one form as a double; files do not tell them from integers.
 LARGEST_INTEGER = 2**53
-
-
-def send(stream: BinaryIO, value: Any) -> None:
-    """Write one frame."""
-    data = marshal.dumps(value)
-    stream.write(len(data).to_bytes(8, "little") + data)
-
-
-def receive(stream: BinaryIO) -> Any:
-    """Read one frame; an EOFError where there is no whole one."""
-    length = stream.read(8)
-    data = stream.read(int.from_bytes(length, "little")) if len(length) == 8 else b""
-    if not data or len(data) != int.from_bytes(length, "little"):
-        raise EOFError
-    return marshal.loads(data)
 
 
 def _limit(memory: int, seconds: int) -> None:
@@ -157,7 +142,7 @@ def main() -> None:
     """Read the name of a sheet and a file from standard input; write its rows."""
     folder, memory, seconds = sys.argv[1:]
     source, target = sys.stdin.buffer, sys.stdout.buffer
-    wanted, content = receive(source), source.read()
+    wanted, content = marshal.load(source), source.read()
     _limit(int(memory), int(seconds))
     sys.path.append(folder)
     try:
@@ -168,26 +153,26 @@ def main() -> None:
         names = [page.name for page in book.sheets_metadata if page.typ == pages]
         name = names[0] if wanted is None else wanted
         if name not in names:
-            send(target, {"sheets": names})
+            marshal.dump({"sheets": names}, target)
             return
         sheet = book.get_sheet_by_name(name)
         formula = None
         with contextlib.suppress(Exception):  # calamine read it, whatever is odd about it
             formula = uncomputed(content, name)
-        send(target, {"sheets": names, "sheet": name, "formula": formula})
+        marshal.dump({"sheets": names, "sheet": name, "formula": formula}, target)
         batch: list[list[Any]] = []
         count = 0
         for row in _rows(sheet):
             batch.append(row)
             count += len(row)
             if count >= BATCH_CELLS:
-                send(target, batch)
+                marshal.dump(batch, target)
                 batch, count = [], 0
-        send(target, batch)
-        send(target, None)
+        marshal.dump(batch, target)
+        marshal.dump(None, target)
     except BaseException as error:  # panics of Rust are no exceptions
         said = str(error).strip().splitlines() or [type(error).__name__]
-        send(target, {"error": said[0]})
+        marshal.dump({"error": said[0]}, target)
 
 
 if __name__ == "__main__":
