@@ -6,7 +6,7 @@ from scipy.spatial.distance import pdist
 
 from kernull.kernels.functions import BLOCK_ROWS, mean_distance
 from kernull.problems import FisherProblem
-from kernull.stacks import CrossKernels, DenseStack, KernelSet, weighted
+from kernull.stacks import CrossKernels, DenseStack, KernelSet, kernel_set
 from kernull.views import resolve_views
 
 RNG = np.random.default_rng(0)
@@ -22,7 +22,7 @@ def bank(**options):
 
 @pytest.mark.parametrize("block", [7, 60, 512])
 def test_weighted_sum_of_training_kernels(block, monkeypatch):
-    monkeypatch.setattr(weighted, "BLOCK_ROWS", block)
+    monkeypatch.setattr(kernel_set, "BLOCK_ROWS", block)
     fitted = bank()
     b = np.random.default_rng(1).random(fitted.J)
     b[::3] = 0.0
