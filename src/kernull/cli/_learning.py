@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from kernull.cli._console import note, progress, stderr
+from kernull.cli._console import note, progress
 
 #: Seconds between lines where there is no terminal.
 EVERY = 10.0
@@ -24,44 +24,32 @@ def learning(text: str, quiet: bool) -> Iterator[None]:
     if quiet:
         yield
         return
-    with _on_terminal(text) if stderr().is_terminal else _in_lines(text):
-        yield
-
-
-@contextlib.contextmanager
-def _on_terminal(text: str) -> Iterator[None]:
-    with progress(quiet=False) as bar:
-        task = bar.add_task(text, total=None)
-
-        def tell(line: str, share: float | None) -> None:
-            if share is not None:
-                bar.update(task, total=1.0, completed=share)
-
-        with _heard(tell):
-            yield
-
-
-@contextlib.contextmanager
-def _in_lines(text: str) -> Iterator[None]:
     start, last, done = time.monotonic(), "", threading.Event()
-
-    def tell(line: str, share: float | None) -> None:
-        nonlocal last
-        last = line
 
     def work() -> None:
         while not done.wait(EVERY):
             so_far = f"{text}: {time.monotonic() - start:.0f} s so far"
-            note(f"{so_far}; {last}." if last else f"{so_far}.", quiet=False)
+            note(f"{so_far}; {last}." if last else f"{so_far}.", quiet)
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        with _heard(tell):
-            yield
-    finally:
-        done.set()
-        thread.join()
+    with progress(quiet) as bar:
+        task = bar.add_task(text, total=None)
+
+        def tell(line: str, share: float | None) -> None:
+            nonlocal last
+            last = line
+            if share is not None:
+                bar.update(task, total=1.0, completed=share)
+
+        lines = threading.Thread(target=work, daemon=True)
+        if bar.disable:  # no terminal
+            lines.start()
+        try:
+            with _heard(tell):
+                yield
+        finally:
+            done.set()
+            if bar.disable:
+                lines.join()
 
 
 @contextlib.contextmanager

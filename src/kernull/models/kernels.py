@@ -120,8 +120,7 @@ class GivenKernels:
 
     def combined(self, weights: Array) -> Array:
         """The weighted sum of the kernels of the model's own rows, of shape (n, n)."""
-        assert self.square is not None
-        return normalised(self.square, self.factors).combine(weights)
+        return np.asarray(self.training_stack().combine(weights))
 
     def _columns(self, X: Any) -> Any:
         """Kernels against all rows given to fit, cut to those it learned from."""
