@@ -59,3 +59,16 @@ def test_a_model_without_a_table_goes_on_too(tables):
     assert "5 of 5 rows flagged (100.0%), 3 of them not judged." in done.stderr
     strict = kernull("score", "a.kernull", "spoilt3.csv", "--missing", "error", cwd=tables)
     assert strict.returncode == 1
+
+
+def test_a_stray_quote_is_an_error_of_the_file(tables):
+    """The rows behind it were one row that was not judged, and the exit status was 0."""
+    lines = (tables / "train.csv").read_text().splitlines()
+    lines[50] = f'"{lines[50]}'
+    (tables / "quote.csv").write_text("\n".join(lines) + "\n")
+    score = kernull("score", "model.kernull", "quote.csv", "-o", "quote-out.csv", cwd=tables)
+    fit = kernull("fit", "quote.csv", "-o", "quote.kernull", cwd=tables)
+    for done in (score, fit):
+        assert done.returncode == 1
+        assert "quote.csv: a quote opened on line 51 is never closed" in done.stderr
+    assert not (tables / "quote-out.csv").exists()

@@ -309,6 +309,27 @@ def test_a_stray_quote_in_the_header_ends_soon(tmp_path):
     assert time.perf_counter() - started < 2.0
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", ["", "end"])
+@pytest.mark.parametrize("quoted", ['"', '1,"', '"1\n","'])
+def test_a_quote_that_is_never_closed_is_named_by_its_line(tmp_path, end, last, quoted):
+    """It took the rest of the file into one cell, as one row that was not judged."""
+    path = tmp_path / "t.csv"
+    rows = ["1,2"] * 20
+    rows[9] = f"{quoted}1,2".replace("\n", end)
+    path.write_bytes((end.join(["a,b", *rows]) + (last and end)).encode())
+    line = 12 if "\n" in quoted else 11
+    for chunk_rows in (4, 100):
+        with pytest.raises(TableError, match=f"a quote opened on line {line} is never closed"):
+            open_table(str(path), chunk_rows).read()
+
+
+def test_a_quote_that_swallows_more_than_a_cell_holds_is_named_by_its_row(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n" + '1,"2\n' + "1,2\n" * 50_000)
+    with pytest.raises(TableError, match=r"larger .* \(is a quote on line 3 not closed\?\)"):
+        open_table(str(tmp_path / "t.csv")).read()
+
+
 def test_one_endless_line_is_refused_before_it_is_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "MAX_LINE", 2**18)
     path = tmp_path / "t.csv.gz"

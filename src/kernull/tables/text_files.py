@@ -137,6 +137,7 @@ class _Lines:
 
     def __init__(self, label: str, text: io.TextIOWrapper) -> None:
         self.label, self.text, self.count = label, text, 0  # lines that were read
+        self.ended = False  # whether there are no more
 
     def continue_at(self, raw: Any, encoding: str) -> None:
         """Go on where a file is read now, which is at the beginning of a line."""
@@ -158,6 +159,7 @@ class _Lines:
                 f"{self.label}: cannot be read after line {self.count} ({error})."
             ) from None
         if not line:
+            self.ended = True
             raise StopIteration
         self.count += 1
         if len(line) == MAX_LINE:
@@ -170,13 +172,28 @@ class _Lines:
 
 def _rows(lines: _Lines, reader: Any, what: str = "") -> Iterator[tuple[Sequence[str], int]]:
     """Rows with their lines. Blank lines count as lines, not as rows."""
+    before = lines.count
     try:
-        for row in filter(None, reader):
-            yield row, lines.count
+        for row in reader:
+            if lines.ended:  # a row ends with its line, except inside quotes
+                raise TableError(
+                    f"{lines.label}: a quote opened on line {_opening_line(row[-1], lines.count)} "
+                    "is never closed; close or remove it."
+                )
+            before = lines.count
+            if row:
+                yield row, before
     except csv.Error as error:
         place = what or f"line {lines.count}"
-        quote = " (is a quote not closed?)" if "field larger" in str(error) else ""
+        opened = "" if what else f" on line {before + 1}"
+        quote = f" (is a quote{opened} not closed?)" if "field larger" in str(error) else ""
         raise TableError(f"{lines.label}: cannot be read near {place}: {error}{quote}.") from None
+
+
+def _opening_line(cell: str, last: int) -> int:
+    """The line on which a cell began that goes on to the last line of a file."""
+    breaks = len(re.findall("\r\n|\r|\n", cell))
+    return last - breaks + cell.endswith(("\r", "\n"))
 
 
 def _later_rows(
