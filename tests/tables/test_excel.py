@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 import pytest
 
 from benchmarks.fuzz import seeds
-from kernull import read_table
+from kernull import TableViews, read_table
 from kernull.errors import TableError
 from kernull.tables import as_table, excel_files, open_table
 
@@ -56,17 +56,66 @@ def test_a_table_that_does_not_begin_in_the_corner(tmp_path):
     assert table.columns == {"": [None, None], "a": [1, None], "b": [2, 3]}
 
 
+def save_formulas(path, count, formula):
+    """A column of numbers, and one with formulas without values in some rows, counted from 1."""
+    rows = [["a", "b", "c"], *([i, 0.5 * i, i % 7] for i in range(count))]
+    for row in formula:
+        rows[row - 1][1] = f"=A{row}*2"
+    return path.write_bytes(seeds.ods(rows)) if path.suffix == ".ods" else save(path, *rows)
+
+
 @pytest.mark.parametrize("kind", ["xlsx", "ods"])
-def test_formulas_without_values_are_told(tmp_path, kind):
-    """Their cells were empty, without a word."""
-    rows = [["a", "b"], [1.5, "=A2*2"], [2.5, "=A3*2"]]
+@pytest.mark.parametrize("row", [2, 13, 150, 300])
+def test_formulas_without_values_are_told_where_they_are_read(tmp_path, kind, row):
+    """Their cells were empty, without a word, where the first rows had none."""
     path = tmp_path / f"t.{kind}"
-    if kind == "ods":
-        path.write_bytes(seeds.ods(rows))
-    else:
-        save(path, *rows)
-    with pytest.raises(TableError, match=r"2 holds the formula '=A2\*2' and no value; open the"):
+    save_formulas(path, 299, range(row, 301))
+    said = rf"B{row} holds the formula '=A{row}\*2' and no value; open the"
+    table = read_table(path)
+    assert len(table.numbers("a")) == 299
+    assert [table.columns["b"][i] for i in range(row - 2)] == [0.5 * i for i in range(row - 2)]
+    for read in (table.numbers, table.text):
+        with pytest.raises(TableError, match=said):
+            read("b")
+    with pytest.raises(TableError, match=said):
+        TableViews().fit(table)
+    kinds = {"a": "number", "b": "left out"}  # nobody reads b
+    views = TableViews(kinds=kinds, empty=["10"])
+    with pytest.warns(UserWarning, match="filled in"):
+        views.fit(table)
+    assert views.transform(table).shape[0] == 299
+
+
+def test_rows_of_nothing_but_formulas_without_values(tmp_path):
+    path = save(tmp_path / "t.xlsx", ["a", "b"], *[["=Z1", "=Z2"]] * 3, [1, 2], ["=Z3"])
+    table = read_table(path)
+    assert len(table) == 5
+    with pytest.raises(TableError, match="A2 holds"):
+        table.numbers("a")
+    assert [str(i) for i in table.columns["b"][3:]] == ["2", "None"]
+    with pytest.raises(TableError, match="A1 holds the formula '=Z1'"):
+        read_table(save(tmp_path / "t.xlsx", ["=Z1", "b"], [1, 2]))
+    names = [f"c{i}" for i in range(28)]
+    wide = read_table(save(tmp_path / "t.xlsx", names, [1.0], [*[1] * 27, "=A1"]))
+    with pytest.raises(TableError, match="AB3 holds"):
+        wide.numbers("c27")
+
+
+def test_a_formula_without_a_value_among_dates(tmp_path):
+    days = [[datetime(2024, 1, 1 + i), i % 5] for i in range(28)]
+    table = read_table(save(tmp_path / "t.xlsx", ["day", "b"], *days, ["=A2", 1]))
+    views = TableViews(kinds={"day": "date"}).fit(table.rows(slice(28)))
+    with pytest.raises(TableError, match="A30 holds"):
+        views.transform(table)
+
+
+def test_cells_beyond_the_header_are_told(tmp_path):
+    """Their column was left out, without a word."""
+    path = save(tmp_path / "t.xlsx", ["a", "b", "c"], [], *[[1, 2, 3, 4]] * 5)
+    with pytest.raises(TableError, match=r"row 3 has 4 cells, the header has 3; name the column"):
         read_table(path)
+    path = save(tmp_path / "t.xlsx", ["a", "b", "NA"], [1, 2, 3, " "], [4, 5, 6])
+    assert read_table(path).columns == {"a": [1, 4], "b": [2, 5], "NA": [3, 6]}
 
 
 def test_formulas_with_values_are_read(tmp_path):

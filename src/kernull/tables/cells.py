@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array, Mask
+from kernull.errors import TableError
 
 #: Texts that stand for an empty cell, in lower case.
 MISSING = frozenset(
@@ -44,6 +46,13 @@ _NO_GAPS = str.maketrans("", "", _GAPS)
 _WHOLE = re.compile(r"^([+-]?\d+)\.0+\Z")
 
 
+@dataclass(frozen=True)
+class Formula:
+    """A cell of a spreadsheet that has a formula and no value; an error once it is read."""
+
+    error: str
+
+
 def is_missing(cell: Any) -> bool:
     """Whether a cell is empty: nothing, NaN, or a text such as ``NA``."""
     if cell is None:
@@ -54,6 +63,8 @@ def is_missing(cell: Any) -> bool:
         return bool(np.isnat(cell))
     if isinstance(cell, int | np.integer | date):
         return str(cell) == "NaT"  # pandas' own missing date is a datetime
+    if isinstance(cell, Formula):
+        raise TableError(cell.error)
     return str(cell).strip().lower() in MISSING
 
 
@@ -205,7 +216,9 @@ def _date(cell: Any, form: str) -> datetime | None:
         return datetime(cell.year, cell.month, cell.day)
     if isinstance(cell, time):
         return datetime.combine(date(1900, 1, 1), cell)
-    text = cell.strip() if isinstance(cell, str) else ""
+    if is_missing(cell) or not isinstance(cell, str):
+        return None
+    text = cell.strip()
     if len(text) < 8 and ":" not in text:  # 2024 alone is a number
         return None
     try:

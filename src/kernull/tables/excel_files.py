@@ -19,6 +19,7 @@ from typing import Any
 from kernull._text import first_line
 from kernull.errors import TableError, need
 from kernull.tables import excel_process
+from kernull.tables.cells import Formula, is_missing
 from kernull.tables.table import Source, pieced_source
 
 #: What a file may unpack to: so many bytes, or so many times its own size where that is more.
@@ -54,21 +55,19 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
     start = list(islice(rows, 10))
     if not start:
         raise TableError(f"{label}: the sheet {head['sheet']!r} is empty.")
-    titles = _titles(start)
-    names = ["" if cell is None else " ".join(str(cell).split()) for cell in start[titles]]
-    if head["formula"] and any(len(r) < len(names) or None in r for r in start[titles + 1 :]):
-        place, formula = head["formula"]
-        raise TableError(
-            f"{label}: {place} holds the formula {formula[:30]!r} and no value; open the file in "
-            "Excel and save it, or save values only."
-        )
+    titles = _titles([cells for _, cells in start])
+    header = start[titles][1]
+    for cell in header:
+        if isinstance(cell, Formula):
+            raise TableError(cell.error)
+    names = ["" if cell is None else " ".join(str(cell).split()) for cell in header]
     notes = []
     if titles:
         notes.append(f"titles before the header are skipped (rows: {titles})")
     if sheet is None and len(head["sheets"]) > 1:
         notes.append(f"the sheet {head['sheet']!r} is read, of {len(head['sheets'])} (sheet=)")
     rows = chain(start[titles + 1 :], rows)
-    return pieced_source(label, names, _pieces(names, rows, chunk_rows), None, notes)
+    return pieced_source(label, names, _pieces(label, names, rows, chunk_rows), None, notes)
 
 
 def _unpacked(label: str, content: bytes) -> int:
@@ -91,7 +90,7 @@ def _unpacked(label: str, content: bytes) -> int:
 def _read(
     label: str, content: bytes, sheet: str | None, folder: str, seconds: int
 ) -> Iterator[Any]:
-    """What `excel_process` says of a file: what is in it, then lists of rows."""
+    """What `excel_process` says of a file: what is in it, then lists of rows and their numbers."""
     memory = MEMORY + MEMORY_PER_BYTE * len(content)
     command = [sys.executable, "-I", "-S", excel_process.__file__, folder]
     # What it wrote until it ended tells all: how it ended does not matter.
@@ -108,7 +107,7 @@ def _read(
         while (rows := marshal.load(written)) is not None:
             if isinstance(rows, dict):
                 raise TableError(f"{label}: cannot be read ({rows['error']}).")
-            yield [[_cell(cell) for cell in row] for row in rows]
+            yield [(number, [_cell(cell, label) for cell in row]) for number, row in rows]
     except EOFError:
         raise TableError(
             f"{label}: cannot be read within {memory / 2**20:,.0f} MB and {seconds:,} s; it is "
@@ -116,10 +115,16 @@ def _read(
         ) from None
 
 
-def _cell(cell: Any) -> Any:
+def _cell(cell: Any, label: str) -> Any:
     """A cell as it was before it was sent."""
     if type(cell) is not tuple:
         return cell
+    if len(cell) == 2:
+        place, formula = cell
+        return Formula(
+            f"{label}: {place} holds the formula {formula!r} and no value; open the file in Excel "
+            "and save it, save values only, or leave the column out."
+        )
     if len(cell) == 7:
         return datetime(*cell)
     return time(*cell) if len(cell) == 4 else timedelta(*cell)
@@ -133,8 +138,17 @@ def _titles(rows: Sequence[Any]) -> int:
     return next(i for i, count in enumerate(filled) if count > 1)
 
 
-def _pieces(names: Sequence[str], rows: Iterator[Any], count: int) -> Iterator[dict[str, Any]]:
+def _pieces(
+    label: str, names: Sequence[str], rows: Iterator[Any], count: int
+) -> Iterator[dict[str, Any]]:
     """Rows of a sheet by column, so many at a time; rows that end early have empty cells."""
     width = len(names)
-    while part := [(*row[:width], *[None] * (width - len(row))) for row in islice(rows, count)]:
-        yield {name: list(cells) for name, cells in zip(names, zip(*part), strict=True)}  # noqa: B905
+    while part := list(islice(rows, count)):
+        for number, row in part:
+            if not all(map(is_missing, row[width:])):
+                raise TableError(
+                    f"{label}: row {number} has {len(row)} cells, the header has {width}; name the "
+                    "column in the header, or remove what is beside the table."
+                )
+        whole = [(*row, *[None] * (width - len(row))) for _, row in part]
+        yield {name: list(cells) for name, cells in zip(names, zip(*whole), strict=True)}  # noqa: B905
