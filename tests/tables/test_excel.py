@@ -133,6 +133,32 @@ def test_formulas_with_values_are_read(tmp_path):
     assert read_table(path).columns == {"a": [1.5, 2.5], "b": [3, 7], "c": [None, "x"]}
 
 
+@pytest.mark.parametrize("kind", ["xlsx", "xls", "ods"])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_files_that_are_cut_off(tmp_path, kind, share):
+    content = getattr(seeds, kind)()
+    (tmp_path / f"t.{kind}").write_bytes(content[: int(share * len(content))])
+    with pytest.raises(TableError, match=r"is damaged(,| or) cut off"):
+        read_table(tmp_path / f"t.{kind}")
+
+
+def test_a_file_with_a_password(tmp_path):
+    """Encrypted .xlsx files are compound files, as .xls files are."""
+    start, name = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "EncryptedPackage".encode("utf-16-le")
+    (tmp_path / "t.xlsx").write_bytes(start + bytes(1016) + name + bytes(4096))
+    with pytest.raises(TableError, match="protected by a password; open it in Excel"):
+        read_table(tmp_path / "t.xlsx")
+
+
+def test_an_empty_sheet_before_others(tmp_path):
+    book = openpyxl.Workbook()
+    book.create_sheet("data").append(["a"])
+    book.save(tmp_path / "t.xlsx")
+    said = r"'Sheet' is empty; name another one \(sheet='data'\): it has 'data'\."
+    with pytest.raises(TableError, match=said):
+        read_table(tmp_path / "t.xlsx")
+
+
 def test_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(seeds.ods())))
     assert open_table("-").read().names == seeds.NAMES

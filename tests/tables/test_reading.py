@@ -297,6 +297,27 @@ def test_other_files_under_the_name_of_a_csv(tmp_path, content, said):
         open_table(str(tmp_path / "t.csv"))
 
 
+@pytest.mark.parametrize("save", [np.save, np.savez])
+def test_files_of_arrays(tmp_path, save):
+    """Of .npz, the suffix .xlsx was advised."""
+    path = tmp_path / ("t.npy" if save is np.save else "t.npz")
+    save(path, np.ones(3))
+    with pytest.raises(TableError, match="NumPy files are not read as tables; pass the arrays"):
+        read_table(path)
+
+
+def test_parquet_columns_of_lists_are_told(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"a": [1.0, 2.0], "b": [[1], [2]], "c": [{"x": 1}] * 2, "d": [b"x", b"y"]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+    notes = open_table(str(tmp_path / "t.parquet")).notes
+    assert [note.rpartition(", ")[0] for note in notes] == [
+        "column 'b' holds list<element: int64>",
+        "column 'c' holds struct<x: int64>",
+        "column 'd' holds binary",
+    ]
+
+
 # -- files that are out for time or memory ---------------------------------------------------
 
 

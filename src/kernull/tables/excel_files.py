@@ -20,6 +20,7 @@ from kernull._text import first_line
 from kernull.errors import TableError, need
 from kernull.tables import excel_process
 from kernull.tables.cells import Formula, is_missing
+from kernull.tables.kinds import listed
 from kernull.tables.table import Source, pieced_source
 
 #: What a file may unpack to: so many bytes, or so many times its own size where that is more.
@@ -35,6 +36,8 @@ SECONDS = 1
 BYTES_PER_SECOND = 5_000_000
 #: First bytes of a ZIP archive (.xlsx, .ods) and of a compound file (.xls).
 MAGIC = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+#: What a compound file has that holds an .xlsx file under a password.
+PROTECTED = "EncryptedPackage".encode("utf-16-le")
 
 
 def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None) -> Source:
@@ -48,13 +51,19 @@ def open_excel(label: str, file: Any, chunk_rows: int, sheet: str | None = None)
     batches = _read(label, content, sheet, str(Path(calamine.__file__).parents[1]), seconds)
     head = next(batches)
     if "error" in head:
-        raise TableError(f"{label}: is not an Excel file ({head['error']}).")
+        if PROTECTED in content or "password" in head["error"].lower():
+            raise TableError(
+                f"{label}: is protected by a password; open it in Excel and save it without one."
+            )
+        raise TableError(f"{label}: is damaged, cut off or no Excel file ({head['error']}).")
     if "sheet" not in head:
         raise TableError(f"{label}: has no sheet {sheet!r}; it has {', '.join(head['sheets'])}.")
     rows: Iterator[Any] = chain.from_iterable(batches)
     start = list(islice(rows, 10))
     if not start:
-        raise TableError(f"{label}: the sheet {head['sheet']!r} is empty.")
+        others = [name for name in head["sheets"] if name != head["sheet"]]
+        more = f"; name another one (sheet={others[0]!r}): it has {listed(others)}" * bool(others)
+        raise TableError(f"{label}: the sheet {head['sheet']!r} is empty{more}.")
     titles = _titles([cells for _, cells in start])
     header = start[titles][1]
     for cell in header:
@@ -80,7 +89,7 @@ def _unpacked(label: str, content: bytes) -> int:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             total = sum(item.file_size for item in archive.infolist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError) as error:
-        raise TableError(f"{label}: is not an Excel file ({first_line(error)}).") from None
+        raise TableError(f"{label}: is damaged or cut off ({first_line(error)}).") from None
     most = max(MAX_CONTENT, MAX_RATIO * len(content))
     if total > most:
         raise TableError(f"{label}: unpacks to {total:,} bytes, more than {most:,}; use CSV.")

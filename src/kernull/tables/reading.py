@@ -137,10 +137,15 @@ def _open_parquet(label: str, file: Any, chunk_rows: int) -> Source:
     parquet = need("pyarrow.parquet", wanted)
     try:
         opened = parquet.ParquetFile(file)
-        names, rows = opened.schema_arrow.names, opened.metadata.num_rows
+        schema, rows = opened.schema_arrow, opened.metadata.num_rows
     except (need("pyarrow", wanted).ArrowException, OSError, ValueError) as error:
         raise TableError(f"{label}: is not a Parquet file ({first_line(error)}).") from None
-    return pieced_source(label, names, _pieces(label, opened, chunk_rows), rows)
+    notes = [
+        f"column {field.name!r} holds {field.type}, which is read as text"
+        for field in schema
+        if any(kind in str(field.type) for kind in ("list", "struct", "map<", "binary"))
+    ]
+    return pieced_source(label, schema.names, _pieces(label, opened, chunk_rows), rows, notes)
 
 
 def _pieces(label: str, opened: Any, chunk_rows: int) -> Iterator[dict[str, Any]]:

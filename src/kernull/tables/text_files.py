@@ -298,6 +298,8 @@ def _is_model(sample: bytes) -> bool:
 
 
 def _refuse_binary(label: str, sample: bytes, encoding: str | None) -> None:
+    if label.lower().endswith((".npz", ".npy")):
+        raise TableError(f"{label}: NumPy files are not read as tables; pass the arrays (np.load).")
     known = {
         b"PK\x03\x04": "an Excel or ZIP file; give it its own suffix (.xlsx, .ods)",
         b"\xd0\xcf\x11\xe0": "an old Excel file; call it .xls",
