@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernull.calibration.left_out_warnings import copied_share
+from kernull.calibration.left_out_warnings import among_training_rows, copied_share
+from kernull.stacks.kernel_set import KernelSet
 
 TABLES_WITH_EQUAL_ROWS = {
     "one column of counts": lambda rng: rng.poisson(5, (300, 1)),
@@ -39,3 +40,20 @@ def test_copies_of_some_rows_are_counted(rng):
 
 def test_few_rows_say_nothing(rng):
     assert copied_share(np.repeat(rng.normal(size=(5, 3)), 2, axis=0)) == 0.0
+
+
+def test_training_rows_are_found_among_others_in_any_order(rng):
+    rows, new = rng.normal(size=(300, 8)), rng.normal(size=(50, 8))
+    kernels = KernelSet.fit(rows, {"a": np.arange(3), "b": np.arange(3, 8)})
+    mixed = np.vstack([new, rows[40:20:-1].round(9)])
+    assert among_training_rows(kernels, mixed).tolist() == [False] * 50 + [True] * 20
+    mixed[:, 4] = 0.0
+    assert not among_training_rows(kernels, mixed).any()
+    assert among_training_rows(kernels, mixed, without=["b"]).sum() == 20
+
+
+@pytest.mark.parametrize("table", TABLES_WITH_EQUAL_ROWS)
+def test_new_rows_that_equal_training_rows_by_chance_are_not_those(table, rng):
+    rows, new = (TABLES_WITH_EQUAL_ROWS[table](rng).astype(float) for _ in range(2))
+    kernels = KernelSet.fit(rows, {"all": np.arange(rows.shape[1])})
+    assert among_training_rows(kernels, new).mean() < 0.05

@@ -102,3 +102,55 @@ def test_a_model_of_an_array_has_no_columns(batches):
     done = kernull("score", "array.kernull", "moved.csv", "-o", "s.csv", "--drift", cwd=batches)
     assert done.stdout.startswith("Drift: taken together")
     assert done.stdout.endswith("No column moved by itself.\n")
+
+
+def emptied(lines, column, rows):
+    """Lines of a CSV file with a column empty in the first rows."""
+    cut = [line.split(",") for line in lines[1 : rows + 1]]
+    gone = [",".join([*cells[:column], "", *cells[column + 1 :]]) for cells in cut]
+    return "\n".join([lines[0], *gone, *lines[rows + 1 :]]) + "\n"
+
+
+@pytest.mark.parametrize("rows", [100, 200])
+def test_a_column_that_is_empty_has_moved(batches, rows):
+    """Filled in by the other columns it ranks as normal rows do, and has no values to compare."""
+    lines = (batches / "same.csv").read_text().splitlines()
+    (batches / "empty.csv").write_text(emptied(lines, 3, rows))
+    drift = found(batches, "empty.csv")
+    assert drift["drifted"] is True
+    assert drift["columns"][0]["column"] == "width"
+    assert drift["columns"][0]["distance"] == rows / 200
+    assert f"width (empty in {rows} of 200 rows; 0 of 80 in training)" in drift["words"]
+
+
+def test_a_column_of_rows_that_cannot_be_judged_has_moved(batches):
+    assert kernull("fit", "train.csv", "-o", "two.kernull", "--drop", "col_*", "--drop", "height",
+                   cwd=batches).returncode == 0  # fmt: skip
+    lines = (batches / "same.csv").read_text().splitlines()
+    (batches / "void.csv").write_text(emptied(lines, 3, 200))
+    done = kernull("score", "two.kernull", "void.csv", "-o", "s.csv", "--drift", cwd=batches)
+    assert "width (empty in 200 of 200 rows; 0 of 80 in training)" in done.stdout
+
+
+@pytest.mark.parametrize("known", [10, 80])
+def test_rows_that_were_learned_from_give_no_verdict(batches, known):
+    """They rank above all that is new: some of them hide that the others have moved."""
+    old = (batches / "train.csv").read_text().splitlines()[: known + 1]
+    new = (batches / "moved.csv").read_text().splitlines()[1:101]
+    (batches / "mixed.csv").write_text(
+        "\n".join([old[0], *new[:50], *old[:0:-1], *new[50:]]) + "\n"
+    )
+    drift = found(batches, "mixed.csv")
+    assert (drift["drifted"], drift["p_value"], drift["learned_rows"]) == (None, None, known)
+    said = f"Drift: cannot be told, since {known} of these {100 + known} rows are among those"
+    assert drift["words"].startswith(said)
+    part = found(batches, "mixed.csv", "--missing-view", "size")
+    assert part["learned_rows"] == known
+
+
+def test_a_few_rows_that_were_learned_from_leave_the_verdict(batches):
+    old = (batches / "train.csv").read_text().splitlines()[:4]
+    new = (batches / "moved.csv").read_text().splitlines()[1:]
+    (batches / "few.csv").write_text("\n".join([*old, *new]) + "\n")
+    drift = found(batches, "few.csv")
+    assert (drift["drifted"], drift["learned_rows"]) == (True, 3)

@@ -114,3 +114,22 @@ def test_a_shift_of_one_deviation_is_found():
 def test_an_on_off_column_that_moves_is_named():
     flipped = [judged("on/off", seed, lambda X: np.abs(X - [0, 0, 1, 0]))[1] for seed in range(5)]
     assert all(columns[:1] == ["x2"] for columns in flipped)
+
+
+def test_empty_categories_and_gaps_that_went_are_drift():
+    rng = np.random.default_rng(0)
+    machine = rng.choice(["M1", "M2", "M3"], size=200).astype(object)
+    force = rng.normal(size=200)
+    force[:100] = np.nan
+    with pytest.warns(UserWarning, match="filled in"):
+        table = TableViews().fit(
+            {"machine": machine, "force": force, "speed": rng.normal(size=200)}
+        )
+    new = {"machine": [None] * 150, "force": rng.normal(size=150), "speed": rng.normal(size=150)}
+    gone, there = drifts(table, as_table(new))
+    assert (gone.column, gone.distance) == ("machine", 1.0)
+    assert gone.words == "empty in 150 of 150 rows; 0 of 200 in training"
+    assert (gone.edges, gone.training, gone.new) == (("empty", "not empty"), (0.0, 1.0), (1.0, 0.0))
+    assert there.words == "empty in 0 of 150 rows; 100 of 200 in training"
+    same = {"machine": machine, "force": force, "speed": rng.normal(size=200)}
+    assert drifts(table, as_table(same)) == ()

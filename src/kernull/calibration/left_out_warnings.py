@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from kernull._quiet import warn
-from kernull._typing import Array, Indices
+from kernull._typing import Array, Indices, Mask
 from kernull.calibration.conformal import Calibration
 from kernull.errors import (
     CannotFlagWarning,
@@ -32,6 +33,8 @@ SERIAL, FIFTH = 0.4, 0.6
 #: Rows are readings in time where this share of the columns is and, by these columns, this share
 #: of the rows has its nearest beside it, so many times what chance gives.
 COLUMNS, NEXT, TIMES_CHANCE = 0.25, 0.25, 3.0
+#: New rows may equal training rows by chance where more of these equal each other.
+EQUAL = 0.01
 #: Fewest rows to look for any of that, and how many are looked at for their nearest one.
 FEWEST, ROWS = 10, 300
 #: Rows this near in the table are next to each other; distances that differ by less tie.
@@ -260,6 +263,29 @@ def are_training_rows(kernels: KernelSet, table: Array, start: int = 0) -> bool:
     if len(learned) != len(table):
         return False
     return bool(np.allclose(view.transform(table), learned, rtol=1e-7, atol=1e-7))
+
+
+def among_training_rows(kernels: KernelSet, table: Array, without: Sequence[str] = ()) -> Mask:
+    """Which rows to judge are among those learned from, in any order, to seven digits.
+
+    Views ``without`` which they are judged do not count. None where training rows equal each other,
+    as among categories and counts: new rows may then equal them by chance.
+    """
+    first = {view.name: view for view in reversed(kernels.views) if view.name not in without}
+    learned = np.hstack([view.train for view in first.values()])
+    new = np.hstack([view.transform(table) for view in first.values()])
+    line = np.random.default_rng(0).normal(size=learned.shape[1])  # equal rows meet on it
+    order = np.argsort(learned @ line)
+    learned = learned[order]
+    if _equal(learned[1:], learned[:-1]).sum() > EQUAL * len(learned):
+        return np.zeros(len(new), dtype=bool)
+    place = np.searchsorted(learned @ line, new @ line)
+    sides = (np.maximum(place - 1, 0), np.minimum(place, len(learned) - 1))
+    return _equal(new, learned[sides[0]]) | _equal(new, learned[sides[1]])
+
+
+def _equal(A: Array, B: Array) -> Mask:
+    return np.asarray(np.isclose(A, B, rtol=1e-7, atol=1e-7).all(axis=1))
 
 
 def warn_of_training_rows(kernels: KernelSet, table: Array) -> None:

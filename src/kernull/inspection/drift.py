@@ -15,12 +15,12 @@ took p-values for independent uniform numbers would find drift in unchanged rows
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import hypergeom, norm
 
-from kernull._typing import Array
+from kernull._typing import Array, Mask
 from kernull.calibration import Calibration
 from kernull.inspection.findings import plain_number
 from kernull.tables import GapFiller, Table, TableViews
@@ -103,26 +103,53 @@ class Drift:
 
 
 def drifts(
-    table: TableViews, rows: Table, absent: Sequence[str] = (), share: float = 1e-3
+    table: TableViews,
+    rows: Table,
+    absent: Sequence[str] = (),
+    share: float = 1e-3,
+    filler: GapFiller | None = None,
 ) -> tuple[Drift, ...]:
-    """Columns whose values differ most from those of the training rows, beyond chance.
+    """Columns whose values, or empty cells, differ most from the training rows', beyond chance.
 
-    ``share`` is that of the columns that chance alone makes differ so much, at most.
+    ``share`` is that of the columns that chance alone makes differ so much, at most. ``filler`` is
+    that of the training rows that count, where the table's has suspects among them.
     """
-    found: list[Drift | None] = []
+    filler = table.filler_ if filler is None else filler
+    rows = rows.emptied(tuple(table.empty))
+    empty_in_training = {column.name: column.missing for column in table.columns_}
+    beyond = []
     for column in table.used_:
         if column not in rows.columns or column in absent:
             continue
         values, places = table.category_values(column), table.blocks_[table.used_.index(column)]
-        if values is not None:
+        found: Drift | None = None
+        if values is None and len(places) == 1:
+            new, empty, _ = rows.parse(column)
+            found = _number_drift(column, filler, places[0], new[np.isfinite(new)], share)
+        else:
             texts = as_text(rows.columns[column])
-            found.append(_category_drift(table, column, values, texts, share))
-        elif len(places) == 1:  # no date
-            new = rows.parse(column)[0]
-            new = new[np.isfinite(new)]
-            found.append(_number_drift(column, table.filler_, places[0], new, share))
-    beyond = [drift for drift in found if drift is not None]
+            empty = np.array([text is None for text in texts])
+            if values is not None:  # no date
+                found = _category_drift(table, column, values, texts, filler.rows, share)
+        gaps = _gap_drift(column, empty, empty_in_training[column], table.filler_.rows, share)
+        both = sorted((d for d in (gaps, found) if d is not None), key=lambda d: -d.distance)
+        if both:
+            beyond.append(replace(both[0], words="; ".join(drift.words for drift in both)))
     return tuple(sorted(beyond, key=lambda drift: -drift.distance)[:DRIFTING])
+
+
+def _gap_drift(column: str, empty: Mask, before: int, rows: int, share: float) -> Drift | None:
+    """Whether the share of empty cells differs from that of ``before`` among the training rows."""
+    now, count = int(empty.sum()), len(empty)
+    if count < 5:
+        return None
+    new, training = now / count, before / rows
+    if abs(new - training) < _chance(rows, count, share):
+        return None
+    return Drift(
+        column, f"empty in {now:,} of {count:,} rows; {before:,} of {rows:,} in training",
+        abs(new - training), ("empty", "not empty"), (training, 1 - training), (new, 1 - new),
+    )  # fmt: skip
 
 
 def _number_drift(
@@ -187,7 +214,12 @@ def _spread_out(old: Array) -> Array:
 
 
 def _category_drift(
-    table: TableViews, column: str, values: tuple[str, ...], texts: list[str | None], share: float
+    table: TableViews,
+    column: str,
+    values: tuple[str, ...],
+    texts: list[str | None],
+    rows: int,
+    share: float,
 ) -> Drift | None:
     filled = [text for text in texts if text is not None]
     if len(filled) < 5:
@@ -198,7 +230,7 @@ def _category_drift(
     codes = [index.get(text, len(values)) for text in filled]
     new = np.bincount(codes, minlength=len(values) + 1) / len(filled)
     distance = float(np.abs(training - new).sum() / 2)
-    if distance < _chance(table.filler_.rows, len(filled), share) * np.sqrt(len(values) / 2):
+    if distance < _chance(rows, len(filled), share) * np.sqrt(len(values) / 2):
         return None
     v = int(np.abs(training - new).argmax())
     name = values[v] if v < len(values) else "other values"

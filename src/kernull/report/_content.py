@@ -128,7 +128,7 @@ def gather(
         findings = {
             "groups": groups_of(table, rows, flagged),
             "times": time_line(table, rows, flagged),
-            "drifts": drifts(without_suspects(model, table), rows, absent),
+            "drifts": drifts(table, rows, absent, filler=without_suspects(model, table).filler_),
         }
     return Content(
         **vars(ModelCard.of(model, why, labelled)),
