@@ -35,3 +35,10 @@ def test_every_public_name_is_there():
         assert name in dir(kernull)
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = kernull.no_such_name
+
+
+@pytest.mark.parametrize("name", ["mkl", "splitters", "paper", "errors", "datasets", "tables"])
+def test_modules_need_no_import_of_their_own(name):
+    code = f"import kernull; print(kernull.{name}.__name__)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == f"kernull.{name}"

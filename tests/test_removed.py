@@ -6,6 +6,10 @@ import re
 
 import pytest
 
+import kernull
+from kernull._removed import COMMANDS
+from kernull._removed import NAMES as GONE
+from tests.cli.conftest import kernull as run
 from tests.docs.pages import ROOT
 
 #: Names in Python, by word.
@@ -37,7 +41,8 @@ OTHERS = (
     r"results/(choosing|selection)\b",
 )  # fmt: skip
 PLACES = ("src", "docs", "examples", "benchmarks", "README.md", "Makefile", "pyproject.toml", ".ci")
-KEPT = {"docs/start/moving.md"}
+#: They tell what is gone.
+KEPT = {"docs/start/moving.md", "src/kernull/_removed.py"}
 TEXT = {".py", ".md", ".toml", ".rst", ".txt", ".yml", ".html", ""}
 
 
@@ -70,3 +75,20 @@ def test_the_page_on_moving_says_where_things_went():
                  "to_nonconform", "to_monitor", "BoundaryDisplay", "ContributionsDisplay",
                  "SelectionDisplay", "RidgeInverse", "--select", "max_samples"):  # fmt: skip
         assert name in page, name
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_an_error_says_where_to_read_on(name):
+    with pytest.raises(AttributeError, match=r"removed in version 0\.3; docs/start/moving\.md"):
+        getattr(kernull, name)
+    assert not hasattr(kernull, name)
+    assert name in (ROOT / "docs/start/moving.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_says_where_to_read_on(name, tmp_path):
+    done = run(name, "model.kernull", "--option", cwd=tmp_path)
+    assert done.returncode == 2
+    said = " ".join(done.stderr.replace("│", " ").split())
+    assert f"kernull {name} was removed in version 0.3; docs/start/moving.md" in said
+    assert name not in run("--help", cwd=tmp_path).stdout.split()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from kernull import _removed
 from kernull._version import __version__
 
 _HOMES = {
@@ -27,12 +28,18 @@ _HOMES = {
     "tables": ("TableViews", "load_views", "read_table"),
     "views": ("join_views",),
 }  # fmt: skip
+#: Modules that hold public names of their own.
+_MODULES = ("datasets", "errors", "mkl", "paper", "splitters", *_HOMES)
 _PUBLIC = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = ["__version__", *sorted(_PUBLIC)]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"kernull.{name}")
+    if name in _removed.NAMES:
+        raise AttributeError(_removed.said_of(f"kernull.{name}"))
     if name not in _PUBLIC:
         raise AttributeError(f"module 'kernull' has no attribute {name!r}")
     value = getattr(import_module(f"kernull.{_PUBLIC[name]}"), name)

@@ -296,6 +296,14 @@ def test_help_has_an_example(tables):
         assert f"Example: kernull {name}" in done.stdout
 
 
+def test_help_names_solvers_and_exit_codes(tables):
+    from kernull.solvers import SOLVERS
+
+    said = kernull("fit", "--help", cwd=tables).stdout.replace("│", " ")
+    assert [name for name in ("auto", *SOLVERS) if f" {name}" not in " ".join(said.split())] == []
+    assert {"130", "143"} <= set(kernull("--help", cwd=tables).stdout.split())
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs the processor time of children")
 def test_help_starts_in_under_a_second(tables):
     """Processor time, which a busy machine does not change; scikit-learn alone would break it."""

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from kernull import _removed
 from kernull.cli import _learn, _rows
 from kernull.cli._console import command
 from kernull.cli._options import ungrouped
 
+
+class _Commands(TyperGroup):
+    """The commands; those that are gone say so."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in _removed.COMMANDS:
+            ctx.fail(_removed.said_of(f"kernull {args[0]}"))
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="kernull",
+    cls=_Commands,
     help="Learn what normal looks like from several views of the same things, and "
     "find what is not.",
     epilog="Start with: kernull fit train.csv -o model.kernull, then kernull score model.kernull "
-    "new.csv. Exit codes: 0 done, 1 input or output cannot be used, 2 called wrongly.",
+    "new.csv. Exit codes: 0 done, 1 input or output cannot be used, 2 called wrongly, "
+    "130 stopped by Ctrl-C, 143 by SIGTERM.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

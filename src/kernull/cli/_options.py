@@ -147,7 +147,13 @@ class Learning:
     scaling: Annotated[Text, Option(help="standard, whiten, whiten-raw, quantile, none, auto.")] = (
         None
     )
-    solver: Annotated[Text, Option(help="Solver of the weights.")] = None
+    solver: Annotated[
+        Text,
+        Option(
+            help="Of the weights: auto, newton, subspace, frank-wolfe, kloft, gradient, cvxpy, "
+            "paper, paper-cvx, slim, cutting-plane."
+        ),
+    ] = None
     decision: Annotated[Text, Option(help="evidence (each kernel calibrated), or sum.")] = None
     false_alarm_rate: Annotated[
         Real, Option(help="Share of normal rows that may be flagged: 0.05.")
