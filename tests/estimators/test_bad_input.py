@@ -6,6 +6,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
@@ -79,6 +80,21 @@ def test_outliers_among_the_labels_are_told(X, name, y):
                                np.linspace(-1, 1, 40)])  # fmt: skip
 def test_other_labels_say_nothing(X, y):
     Model().fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["MultiKernelFisherNull", "JointMultiKernelFisherNull"])
+@pytest.mark.parametrize("as_X", [np.asarray, np.ndarray.tolist, pandas.DataFrame])
+def test_labels_of_another_length_are_refused(X, name, as_X):
+    for y in (LABELS[:5], LABELS[:5].tolist(), np.ones(41)):
+        with pytest.raises(ValueError, match=r"y: Found input .* of samples: \[40, (5|41)\]"):
+            getattr(kernull, name)().fit(as_X(X), y)
+
+
+def test_labels_of_kernels_are_of_their_rows(kernels):
+    for given in (kernels, KernelStack(kernels), list(kernels)):
+        Model(kernels="precomputed").fit(given, np.ones(25))
+        with pytest.raises(ValueError, match=r"y: .* samples: \[25, 3\]"):
+            Model(kernels="precomputed").fit(given, np.ones(3))
 
 
 @pytest.mark.parametrize("rows", [0, 1])

@@ -28,12 +28,12 @@ from kernull.calibration.left_out_distances import read_groups
 from kernull.calibration.left_out_warnings import warn_of_training_rows
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.inputs import (
+    check_labels,
     read_dtype,
     read_partial_table,
     read_table,
     read_weights,
     rollback_on_error,
-    warn_of_outlier_labels,
 )
 from kernull.estimators.parameters import Learned, parameters
 from kernull.models import (
@@ -150,7 +150,7 @@ class OneClassKernelEstimator(KernelEstimator):
         y is ignored: rows with ``y = -1`` are learned from like all others. Pass ``X[y == 1]``.
         ``sample_weight`` is the trust in each row, as in `MultiKernelFisherNull.fit`.
         """
-        warn_of_outlier_labels(y, stacklevel=2)
+        check_labels(X, y, stacklevel=2)
         self._fit(X, sample_weight)
         return self
 
@@ -334,7 +334,7 @@ class UnweightedEstimator(OneClassKernelEstimator):
 
         y is ignored: rows with ``y = -1`` are learned from like all others. Pass ``X[y == 1]``.
         """
-        warn_of_outlier_labels(y, stacklevel=2)
+        check_labels(X, y, stacklevel=2)
         self._fit(X)
         return self
 

@@ -17,7 +17,7 @@ from kernull.calibration import Calibration, discoveries
 from kernull.calibration.evidence import FEWEST_VALUES, MOST_TIMES, TAIL_ROWS, TAIL_SHARE
 from kernull.calibration.left_out_distances import read_groups
 from kernull.detector import assign_folds, cross_fit
-from kernull.estimators.inputs import warn_of_outlier_labels
+from kernull.estimators.inputs import check_labels
 
 #: Largest score in absolute value, so that differences of scores are finite.
 LARGEST = 0.25 * np.finfo(float).max
@@ -116,7 +116,7 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
             together, and a group counts as one row in p-values. They are passed on to a detector
             whose ``fit`` takes ``groups``, as that of MultiKernelFisherNull does.
         """
-        warn_of_outlier_labels(y, stacklevel=2)
+        check_labels(X, y, stacklevel=2)
         check_detector(self.estimator)
         whole = isinstance(self.folds, int | np.integer) and not isinstance(self.folds, bool)
         if not whole or self.folds < 2:

@@ -10,7 +10,7 @@ from kernull._containers import match_container
 from kernull._typing import Array
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator
-from kernull.estimators.inputs import by_evidence, read_decision, warn_of_outlier_labels
+from kernull.estimators.inputs import by_evidence, check_labels, read_decision
 from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
 from kernull.models import TableKernels, view_names
 from kernull.models.contamination import WIDE
@@ -168,7 +168,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         client : dask.distributed.Client, optional
             The cluster of ``storage="dask"``; the active client by default.
         """
-        warn_of_outlier_labels(y, stacklevel=2)
+        check_labels(X, y, stacklevel=2)
         self._fit(X, sample_weight, client, groups)
         return self
 

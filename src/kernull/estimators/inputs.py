@@ -69,10 +69,19 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
         raise ValueError(not_numeric(text)) from error
 
 
-def warn_of_outlier_labels(y: Any, *, stacklevel: int = 1) -> None:
-    """Warn where y marks rows as outliers (-1): they are learned from like all others."""
+def check_labels(X: Any, y: Any, *, stacklevel: int = 1) -> None:
+    """Refuse a y of another length than X; warn where it marks rows as outliers (-1).
+
+    These are learned from like all others.
+    """
     if y is None:
         return
+    rows, count = _length(X), _length(y)
+    if rows is not None and count is not None and rows != count:
+        raise ValueError(
+            "y: Found input variables with inconsistent numbers of samples: "
+            f"{[rows, count]} (of X and of y)."
+        )
     labels = np.asarray(as_numpy(y))
     if labels.dtype.kind not in "iuf" or not (count := int((labels == -1).sum())):
         return
@@ -83,6 +92,17 @@ def warn_of_outlier_labels(y: Any, *, stacklevel: int = 1) -> None:
             OutlierLabelsWarning,
             stacklevel=stacklevel + 1,
         )
+
+
+def _length(values: Any) -> int | None:
+    """Rows of a table, labels, or kernels; None where that is not known or has another meaning."""
+    shape = getattr(values, "shape", None)
+    if shape is None and isinstance(values, list | tuple):
+        shape = np.shape(values) if values and np.ndim(values[0]) > 1 else (len(values),)
+    if not shape:
+        return None
+    rows = shape[1] if len(shape) == 3 else shape[0]  # kernels are (J, n, n)
+    return int(rows) if isinstance(rows, int | np.integer) else None
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array | None:

@@ -17,12 +17,12 @@ from kernull.calibration import discoveries
 from kernull.estimators.base import KernelEstimator
 from kernull.estimators.inputs import (
     by_evidence,
+    check_labels,
     read_decision,
     read_dtype,
     read_table,
     read_weights,
     rollback_on_error,
-    warn_of_outlier_labels,
 )
 from kernull.estimators.parameters import (
     FisherParameters,
@@ -144,7 +144,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         groups : array of shape (n,), optional
             The task of each row; None: one task.
         """
-        warn_of_outlier_labels(y, stacklevel=2)
+        check_labels(X, y, stacklevel=2)
         labels: Any = () if y is None else np.asarray(as_numpy(y)).flat
         if groups is None and not {1, -1}.issuperset(labels):
             warnings.warn(
