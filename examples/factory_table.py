@@ -10,7 +10,7 @@ makes a folder with
   verdict in the column ``verdict``; the second vibration sensor failed for 30 parts, and a new
   machine M5 came into use;
 - ``new_german.csv``: the same with semicolons, decimal commas, German dates and Windows-1252;
-- ``new.xlsx``: the same for Excel (needs openpyxl);
+- ``new.xlsx``: the same for Excel (left out without openpyxl);
 - ``factory.toml`` and ``views.toml``: settings for ``kernull fit``.
 """
 
@@ -128,9 +128,12 @@ def write_csv(path: Path, rows: list[dict[str, Any]], german: bool = False) -> N
 
 
 def write_excel(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write rows as an Excel file."""
-    from openpyxl import Workbook
-
+    """Write rows as an Excel file, where that is possible."""
+    try:
+        from openpyxl import Workbook
+    except ImportError:
+        print(f"Left out {path}: it needs openpyxl (pip install openpyxl).")
+        return
     book = Workbook(write_only=True)
     sheet = book.create_sheet("parts")
     sheet.append(list(rows[0]))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import runpy
+import sys
 
 import pytest
 
 from kernull import MultiKernelFisherNull, TableViews, load, load_views, read_table
 from kernull.errors import GapsWarning
-from tests.cli.story import PAGE, commands, run, same, shown
+from tests.cli.story import PAGE, ROOT, commands, run, same, shown
 
 pytest.importorskip("openpyxl", reason="openpyxl is not installed")
 pytest.importorskip("python_calamine", reason="python-calamine is not installed")
@@ -26,6 +28,9 @@ def test_the_guide_prints_what_the_commands_do(told):
     _, story = told
     for line, printed, output in story:
         assert same(printed, shown(output)), f"$ {line}\n{output}"
+    assert [line for line, _, _ in story[:2]] == [
+        "python examples/factory_table.py factory", "cd factory"
+    ]  # fmt: skip
     used = {line.split()[1] for line, _, _ in story if line.startswith("kernull")}
     assert used >= {"fit", "score", "explain", "report", "evaluate"}
 
@@ -78,3 +83,12 @@ def test_python_does_what_the_command_line_does(told):
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         found = saved.score_samples(stored.transform(new))
     assert found == pytest.approx(scores, rel=1e-9)
+
+
+def test_without_openpyxl_the_other_files_are_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    monkeypatch.setattr(sys, "argv", ["factory_table.py", str(tmp_path / "factory")])
+    runpy.run_path(str(ROOT / "examples" / "factory_table.py"), run_name="__main__")
+    assert "new.xlsx: it needs openpyxl" in capsys.readouterr().out
+    names = {path.name for path in (tmp_path / "factory").iterdir()}
+    assert names == {"normal.csv", "new.csv", "new_german.csv", "factory.toml", "views.toml"}
