@@ -285,7 +285,7 @@ SCHEMA: dict[str, Section] = {
     }),
     "ridge-system": Section(models.RidgeSystem, {
         "p": Number(1.0, np.inf), "delta": Number(0.0), "ridge": Number(0.0),
-        "row_weight": Arrays("f", (("n",), ("_rows",))),  # of landmarks: of all rows
+        "row_weight": Arrays("f", (("n",), ("_rows",)), low=0.0),  # of landmarks: of all rows
     }),
 }  # fmt: skip
 

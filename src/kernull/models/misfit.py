@@ -222,4 +222,4 @@ def _normal_rows(model: Any) -> Indices:
     passed = np.cumsum(weight[:n] if known else np.ones(n))
     most = min(n, WITNESSES)
     marks = (np.arange(most) + 0.5) * (passed.max(initial=0.0) / max(most, 1))
-    return np.unique(np.searchsorted(passed, marks))
+    return np.unique(np.minimum(np.searchsorted(passed, marks), n - 1))
