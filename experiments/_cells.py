@@ -47,6 +47,7 @@ EXPERIMENTS: dict[str, str] = {
     "E8": "experiments.e8",
     "E8-flowers": "experiments.e8_flowers",
     "E9": "experiments.e9",
+    "E9-joint": "experiments.e9_joint",
     "E10": "experiments.e10",
 }
 

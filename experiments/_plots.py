@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from experiments._ranks import Ranking
+from kernull._typing import Array
 from kernull.errors import MissingDependencyError
 
-__all__ = ["COLOURS", "MARKERS", "critical_difference", "new_figure", "save"]
+__all__ = ["COLOURS", "MARKERS", "critical_difference", "new_figure", "save", "shared_weights"]
 
 #: Okabe and Ito's palette with grey in place of yellow, which is too light for lines on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7F7F7F")
@@ -73,4 +77,20 @@ def critical_difference(
         1 + width, 0.8, f"CD = {width:.2f}  ", ha="right", va="center", fontsize=9, color=COLOURS[0]
     )
     axes.set_title(title, fontsize=10)
+    save(figure, path)
+
+
+def shared_weights(
+    table: Array, ps: Sequence[float], names: Sequence[str], path: Path, title: str
+) -> None:
+    """Weights of kernels (columns) for each p (rows), as shares of their sum."""
+    figure, axes = new_figure(figsize=(1.5 + 0.75 * len(names), 1.6 + 0.38 * len(ps)))
+    image = axes.imshow(table, aspect="auto", cmap="Blues", vmin=0.0)
+    for (i, k), share in np.ndenumerate(table):
+        colour = "white" if share > 0.6 * table.max() else "black"
+        axes.text(k, i, f"{share:.2f}", ha="center", va="center", fontsize=7, color=colour)
+    axes.set_xticks(range(len(names)), names, fontsize=7, rotation=45, ha="right")
+    axes.set_yticks(range(len(ps)), [f"{p:.4g}" for p in ps], fontsize=8)
+    axes.set(ylabel="p", title=title)
+    figure.colorbar(image, ax=axes, label="share of the weight")
     save(figure, path)

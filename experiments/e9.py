@@ -39,7 +39,7 @@ from experiments._faces import (
     subjects_of,
 )
 from experiments._models import aucs, path_scores
-from experiments._plots import new_figure, save
+from experiments._plots import shared_weights
 from experiments._tables import distinct, group, markdown, mean_std, values
 from experiments.datasets import load_oulu_npu
 from experiments.published import DEEP, LITERATURE
@@ -314,16 +314,7 @@ def _draw_weights(weights: list[Any], settings: Settings, path: Path) -> None:
     table = np.mean(np.asarray(weights, dtype=float), axis=0)
     table = table / table.sum(axis=1, keepdims=True)
     names = [f"{n}\n{r}" for n in settings["networks"] for r in settings["regions"]]
-    figure, axes = new_figure(figsize=(1.5 + 0.75 * len(names), 1.6 + 0.38 * len(settings["ps"])))
-    image = axes.imshow(table, aspect="auto", cmap="Blues", vmin=0.0)
-    for (i, k), share in np.ndenumerate(table):
-        colour = "white" if share > 0.6 * table.max() else "black"
-        axes.text(k, i, f"{share:.2f}", ha="center", va="center", fontsize=7, color=colour)
-    axes.set_xticks(range(len(names)), names, fontsize=7, rotation=45, ha="right")
-    axes.set_yticks(range(len(settings["ps"])), [f"{p:.4g}" for p in settings["ps"]], fontsize=8)
-    axes.set(ylabel="p", title="Shared kernel weights of the test subjects")
-    figure.colorbar(image, ax=axes, label="share of the weight")
-    save(figure, path)
+    shared_weights(table, settings["ps"], names, path, "Shared kernel weights of the test subjects")
 
 
 EXPERIMENT = Experiment(
