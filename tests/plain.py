@@ -2,7 +2,8 @@
 
 from sklearn.base import clone
 
-from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
+import kernull
+from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull, paper
 
 #: One standardised view, one kernel: width half the mean distance, p = 2, ridge 0.01 n.
 PLAIN = {"scaling": "standard", "widths": 0.5, "p": 2.0, "delta": 1e-2}
@@ -27,3 +28,8 @@ def plain_joint(kernels="rbf", views=None, **options):
     known = JointMultiKernelFisherNull().get_params()
     plain = {name: value for name, value in PLAIN.items() if name in known}
     return JointMultiKernelFisherNull(kernels, views, **(plain | options))
+
+
+def named(name):
+    """The estimator of a name, of the core or of `kernull.paper`."""
+    return getattr(paper if name in paper.__all__ else kernull, name)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import kernull
+from tests.plain import named
 
 HOUSE = Path(kernull.__file__).parent
 ROWS = np.random.default_rng(0).normal(size=(60, 4))
@@ -25,8 +26,8 @@ def fitted(name):
         groups = np.repeat(["a", "b"], 30)
         return kernull.JointMultiKernelFisherNull().fit(ROWS, groups=groups)
     if name == "Calibrated":
-        return kernull.Calibrated(kernull.FisherNull()).fit(ROWS)
-    return getattr(kernull, name)().fit(ROWS)
+        return kernull.Calibrated(named("FisherNull")()).fit(ROWS)
+    return named(name)().fit(ROWS)
 
 
 @pytest.mark.parametrize(

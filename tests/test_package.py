@@ -8,6 +8,8 @@ import sys
 import pytest
 
 import kernull
+import kernull.estimators
+from kernull import paper
 
 
 def test_import_pulls_in_nothing_heavy():
@@ -42,3 +44,12 @@ def test_modules_need_no_import_of_their_own(name):
     code = f"import kernull; print(kernull.{name}.__name__)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == f"kernull.{name}"
+
+
+@pytest.mark.parametrize("name", kernull._removed.TO_PAPER)
+def test_names_that_moved_say_where_they_are(name):
+    with pytest.raises(AttributeError, match=f"from kernull.paper import {name}$"):
+        getattr(kernull, name)
+    assert not hasattr(kernull.estimators, name)
+    assert name not in dir(kernull)
+    assert getattr(paper, name).__name__ == name

@@ -20,7 +20,7 @@ from sklearn.datasets import load_wine
 
 import kernull
 from benchmarks.fuzz.cases import Action, WrongError
-from kernull import estimators
+from kernull import estimators, paper
 from kernull.errors import MissingCapabilityError, ModelFileError
 from kernull.models import TableKernels
 from kernull.persistence import format as file_format
@@ -65,11 +65,11 @@ def _models() -> Iterator[Any]:
             decision="sum", calibration="split", calibration_fraction=20, score_type="distance"
         ).fit(X),
         kernull.MultiKernelFisherNull(decision="sum", views=views).fit(X),
-        estimators.FisherNull(views=views).fit(X),
-        estimators.GaussianProcessOneClass(views=views).fit(X),
-        estimators.KernelPCANovelty(views=views).fit(X),
-        estimators.MultiKernelOneClassSVM(views=views).fit(X),
-        estimators.MultiKernelSVDD(views=views).fit(X),
+        paper.FisherNull(views=views).fit(X),
+        paper.GaussianProcessOneClass(views=views).fit(X),
+        paper.KernelPCANovelty(views=views).fit(X),
+        paper.MultiKernelOneClassSVM(views=views).fit(X),
+        paper.MultiKernelSVDD(views=views).fit(X),
         estimators.JointMultiKernelFisherNull(views=views).fit(X, groups=np.arange(len(X)) % 2),
         estimators.JointMultiKernelFisherNull("precomputed").fit({"a": named, "b": named}),
         # Files are numbered by the corpus: new ones come last.

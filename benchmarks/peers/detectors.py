@@ -20,9 +20,9 @@ from kernull.errors import need
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import read_table
 from kernull.estimators.parameters import Learned, parameters
-from kernull.models.fusion import fuse, fused_blocks
 from kernull.models.kernels import Training
 from kernull.models.model import RuleFit, calibrate
+from kernull.paper.fusion import fuse, fused_blocks
 from kernull.problems import check_nu
 from kernull.views import ViewScaler
 

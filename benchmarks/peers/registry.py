@@ -12,7 +12,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
 
 from benchmarks.peers.detectors import AveragedOneClassSVM, TableDetector, pyod_detector
-from kernull import estimators
+from kernull import estimators, paper
 from kernull.mkl import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS
 
 #: The paper's grids of norms, of ridges relative to n, and of widths.
@@ -111,11 +111,11 @@ def _detector(detector: Any, fixed: dict[str, Any], **grid: tuple[Any, ...]) -> 
 
 
 _ALL = [
-    *_fused("FN", estimators.FisherNull, delta=(0.0, *DELTAS)),
-    *_fused("GP", estimators.GaussianProcessOneClass, noise=(1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
-    *_fused("KPCA", estimators.KernelPCANovelty, components=(0.5, 0.7, 0.9, 0.95, 0.99)),
-    *_machine("SVDD", estimators.MultiKernelSVDD, KERNELS),
-    *_machine("OCSVM", estimators.MultiKernelOneClassSVM, {**KERNELS, "p": 1.0}),
+    *_fused("FN", paper.FisherNull, delta=(0.0, *DELTAS)),
+    *_fused("GP", paper.GaussianProcessOneClass, noise=(1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
+    *_fused("KPCA", paper.KernelPCANovelty, components=(0.5, 0.7, 0.9, 0.95, 0.99)),
+    *_machine("SVDD", paper.MultiKernelSVDD, KERNELS),
+    *_machine("OCSVM", paper.MultiKernelOneClassSVM, {**KERNELS, "p": 1.0}),
     _fisher("lp MK-FN"),
     _fisher("lp MK-FN (Algorithm 1)", solver="paper"),
     # The dual of the gradient method is not smooth at p = 1.

@@ -13,10 +13,7 @@ from kernull._version import __version__
 
 _HOMES = {
     "balls": ("LpBall", "MixedBall", "Simplex"),
-    "estimators": (
-        "Calibrated", "FisherNull", "GaussianProcessOneClass", "JointMultiKernelFisherNull",
-        "KernelPCANovelty", "MultiKernelFisherNull", "MultiKernelOneClassSVM", "MultiKernelSVDD",
-    ),
+    "estimators": ("Calibrated", "JointMultiKernelFisherNull", "MultiKernelFisherNull"),
     "estimators.parameters": ("PAPER",),
     "inspection": (
         "ConvergenceDisplay", "Explanation", "ScoresDisplay", "WeightsDisplay", "explain_columns",
@@ -40,6 +37,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f"kernull.{name}")
     if name in _removed.NAMES:
         raise AttributeError(_removed.said_of(f"kernull.{name}"))
+    if name in _removed.TO_PAPER:
+        raise AttributeError(
+            f"kernull.{name} is now kernull.paper.{name}: from kernull.paper import {name}"
+        )
     if name not in _PUBLIC:
         raise AttributeError(f"module 'kernull' has no attribute {name!r}")
     value = getattr(import_module(f"kernull.{_PUBLIC[name]}"), name)

@@ -8,6 +8,11 @@ NAMES = (
     "MultiKernelFisherNullCV", "SelectionDisplay", "fit_stream", "load_embeddings", "methods",
     "metrics", "paths", "selection", "to_monitor", "to_nonconform", "to_onnx",
 )  # fmt: skip
+#: What the paper compares with, now in `kernull.paper`.
+TO_PAPER = (
+    "FisherNull", "GaussianProcessOneClass", "KernelPCANovelty", "MultiKernelOneClassSVM",
+    "MultiKernelSVDD",
+)  # fmt: skip
 #: Commands of ``kernull``.
 COMMANDS = ("compare", "demo", "reproduce", "watch")
 

@@ -20,10 +20,10 @@ from kernull.errors import (
     MissingCapabilityError,
     TooFewRowsWarning,
 )
-from kernull.estimators import (
+from kernull.estimators import JointMultiKernelFisherNull
+from kernull.paper import (
     FisherNull,
     GaussianProcessOneClass,
-    JointMultiKernelFisherNull,
     KernelPCANovelty,
     MultiKernelOneClassSVM,
     MultiKernelSVDD,

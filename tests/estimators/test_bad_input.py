@@ -11,7 +11,6 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-import kernull
 from kernull import KernelStack, MultiKernelFisherNull
 from kernull.errors import (
     ConstantViewWarning,
@@ -20,7 +19,7 @@ from kernull.errors import (
     OutlierLabelsWarning,
     ZeroProjectionWarning,
 )
-from tests.plain import plain_fisher
+from tests.plain import named, plain_fisher
 
 Model = plain_fisher
 
@@ -72,7 +71,7 @@ LABELS = np.where(np.arange(40) < 35, 1, -1)
 def test_outliers_among_the_labels_are_told(X, name, y):
     message = r"y: 5 of 40 rows are marked -1.* fit\(X\[y == 1\]\)"
     with pytest.warns(OutlierLabelsWarning, match=message) as caught:
-        getattr(kernull, name)().fit(X, y)
+        named(name)().fit(X, y)
     assert [w.filename for w in caught if w.category is OutlierLabelsWarning] == [__file__]
 
 
@@ -87,7 +86,7 @@ def test_other_labels_say_nothing(X, y):
 def test_labels_of_another_length_are_refused(X, name, as_X):
     for y in (LABELS[:5], LABELS[:5].tolist(), np.ones(41)):
         with pytest.raises(ValueError, match=r"y: Found input .* of samples: \[40, (5|41)\]"):
-            getattr(kernull, name)().fit(as_X(X), y)
+            named(name)().fit(as_X(X), y)
 
 
 def test_labels_of_kernels_are_of_their_rows(kernels):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull, MultiKernelSVDD
+from kernull import MultiKernelFisherNull
+from kernull.paper import MultiKernelSVDD
 
 TIMES = np.datetime64("2025-01-01", "ms") + np.arange(30)
 

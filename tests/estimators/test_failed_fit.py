@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernull import (
+from kernull.paper import (
     FisherNull,
     GaussianProcessOneClass,
     KernelPCANovelty,

@@ -6,19 +6,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernull import (
+from kernull import JointMultiKernelFisherNull, KernelStack, MultiKernelFisherNull, load, save
+from kernull.errors import InvalidKernelError
+from kernull.paper import (
     FisherNull,
     GaussianProcessOneClass,
-    JointMultiKernelFisherNull,
     KernelPCANovelty,
-    KernelStack,
-    MultiKernelFisherNull,
     MultiKernelOneClassSVM,
     MultiKernelSVDD,
-    load,
-    save,
 )
-from kernull.errors import InvalidKernelError
 from kernull.splitters import TargetsOnly
 from tests.plain import plain_fisher, row_scores
 

@@ -9,15 +9,15 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from benchmarks.peers import AveragedOneClassSVM
-from kernull import (
+from kernull import KernelStack
+from kernull.errors import ConstantViewWarning, InvalidKernelError, MemoryLimitError
+from kernull.paper import (
     FisherNull,
     GaussianProcessOneClass,
     KernelPCANovelty,
-    KernelStack,
     MultiKernelOneClassSVM,
     MultiKernelSVDD,
 )
-from kernull.errors import ConstantViewWarning, InvalidKernelError, MemoryLimitError
 
 HONEST = (
     "the threshold comes from scores of rows left out, so that training rows themselves are "

@@ -7,17 +7,16 @@ then made, on the CPU.
 import numpy as np
 import pytest
 
-from kernull import (
+from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
+from kernull.errors import ConstantViewWarning
+from kernull.estimators import base as base_module
+from kernull.paper import (
     FisherNull,
     GaussianProcessOneClass,
-    JointMultiKernelFisherNull,
     KernelPCANovelty,
-    MultiKernelFisherNull,
     MultiKernelOneClassSVM,
     MultiKernelSVDD,
 )
-from kernull.errors import ConstantViewWarning
-from kernull.estimators import base as base_module
 from kernull.stacks import KernelSet
 from tests.needs import NO_TORCH
 from tests.plain import plain_fisher

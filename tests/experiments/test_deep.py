@@ -11,7 +11,7 @@ from experiments._deep_report import Table, deep_body
 from experiments._deep_run import Judge, run_family
 from experiments._models import Split
 from experiments.published import DEEP
-from kernull.estimators import FisherNull, GaussianProcessOneClass, KernelPCANovelty
+from kernull.paper import FisherNull, GaussianProcessOneClass, KernelPCANovelty
 
 
 @pytest.fixture(scope="module")

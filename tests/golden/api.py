@@ -7,16 +7,17 @@ import warnings
 from typing import Any
 
 import kernull
+from kernull import paper
 from tests.golden.cases import FISHER, JOINT, TRAIN
 
 ESTIMATORS = (
     "MultiKernelFisherNull",
     "JointMultiKernelFisherNull",
-    "FisherNull",
-    "GaussianProcessOneClass",
-    "KernelPCANovelty",
-    "MultiKernelSVDD",
-    "MultiKernelOneClassSVM",
+    "paper.FisherNull",
+    "paper.GaussianProcessOneClass",
+    "paper.KernelPCANovelty",
+    "paper.MultiKernelSVDD",
+    "paper.MultiKernelOneClassSVM",
 )
 
 
@@ -50,8 +51,9 @@ def learned(model: Any) -> list[str]:
 def tree() -> dict[str, Any]:
     """The whole public interface."""
     out: dict[str, Any] = {}
-    for name in kernull.__all__:
-        value = getattr(kernull, name)
+    named = {name: getattr(kernull, name) for name in kernull.__all__}
+    named |= {f"paper.{name}": getattr(paper, name) for name in paper.__all__}
+    for name, value in named.items():
         if inspect.isclass(value):
             out[name] = {"parameters": parameters(value.__init__), "methods": methods(value)}
         elif callable(value):
@@ -61,12 +63,12 @@ def tree() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in ESTIMATORS:
-            cls = getattr(kernull, name)
+            cls = named[name]
             given = {k: v for k, v in (FISHER | JOINT).items() if k in out[name]["parameters"]}
             for other in ("solver", "score_type", "tol"):  # of other names elsewhere
                 given.pop(other, None)
             model = cls(**given).fit(TRAIN)
             out[name]["learned"] = learned(model)
-        model = kernull.Calibrated(kernull.FisherNull()).fit(TRAIN)
+        model = kernull.Calibrated(paper.FisherNull()).fit(TRAIN)
         out["Calibrated"]["learned"] = learned(model)
     return out

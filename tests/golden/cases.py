@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.datasets import load_wine
 
 import kernull
-from kernull import KernelStack
+from kernull import KernelStack, paper
 
 X_ALL, LABEL = load_wine(return_X_y=True)
 TRAIN = X_ALL[LABEL == 0][:40]
@@ -214,17 +214,17 @@ def _joint() -> dict[str, Any]:
 def _others() -> dict[str, Any]:
     out = {}
     for name, (cls, changes) in OTHERS.items():
-        out[name] = (getattr(kernull, cls)(**(FUSED | changes)).fit(TRAIN), NEW, {})
+        out[name] = (getattr(paper, cls)(**(FUSED | changes)).fit(TRAIN), NEW, {})
     out["fn-weights"] = (
-        kernull.FisherNull(**FUSED, delta=1e-2, score_type="projection").fit(TRAIN, None, RAMP),
+        paper.FisherNull(**FUSED, delta=1e-2, score_type="projection").fit(TRAIN, None, RAMP),
         NEW,
         {},
     )
-    out["svdd"] = (kernull.MultiKernelSVDD(**SVM).fit(TRAIN), NEW, {})
-    out["ocsvm"] = (kernull.MultiKernelOneClassSVM(**SVM, p=1.0).fit(TRAIN), NEW, {})
-    out["ocsvm-p2"] = (kernull.MultiKernelOneClassSVM(**SVM, p=2.0).fit(TRAIN), NEW, {})
+    out["svdd"] = (paper.MultiKernelSVDD(**SVM).fit(TRAIN), NEW, {})
+    out["ocsvm"] = (paper.MultiKernelOneClassSVM(**SVM, p=1.0).fit(TRAIN), NEW, {})
+    out["ocsvm-p2"] = (paper.MultiKernelOneClassSVM(**SVM, p=2.0).fit(TRAIN), NEW, {})
     slim = SVM | {"slim": True, "calibration": "split"}
-    out["ocsvm-slim"] = (kernull.MultiKernelOneClassSVM(**slim, p=1.0).fit(TRAIN), NEW, {})
+    out["ocsvm-slim"] = (paper.MultiKernelOneClassSVM(**slim, p=1.0).fit(TRAIN), NEW, {})
     return out
 
 

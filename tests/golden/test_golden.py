@@ -62,11 +62,11 @@ def test_only_what_was_meant_to_change_is_recorded_anew():
 CHANGED: dict[str, str] = {
     f"{name}.methods.explain": "absent where scores are no sums over kernels"
     for name in (
-        "FisherNull",
-        "GaussianProcessOneClass",
-        "KernelPCANovelty",
-        "MultiKernelOneClassSVM",
-        "MultiKernelSVDD",
+        "paper.FisherNull",
+        "paper.GaussianProcessOneClass",
+        "paper.KernelPCANovelty",
+        "paper.MultiKernelOneClassSVM",
+        "paper.MultiKernelSVDD",
     )
 } | {
     "JointMultiKernelFisherNull.methods.explain": "takes groups, gives one Explanation per task",
@@ -79,11 +79,11 @@ CHANGED |= {
     f"{name}.parameters.{parameter}": "the default of MultiKernelFisherNull"
     for name, parameters in {
         "JointMultiKernelFisherNull": ("scaling", "widths", "p"),
-        "FisherNull": ("scaling", "widths", "calibration"),
-        "GaussianProcessOneClass": ("scaling", "widths", "calibration"),
-        "KernelPCANovelty": ("scaling", "widths", "calibration"),
-        "MultiKernelSVDD": ("scaling", "widths", "calibration"),
-        "MultiKernelOneClassSVM": ("scaling", "widths", "calibration", "p"),
+        "paper.FisherNull": ("scaling", "widths", "calibration"),
+        "paper.GaussianProcessOneClass": ("scaling", "widths", "calibration"),
+        "paper.KernelPCANovelty": ("scaling", "widths", "calibration"),
+        "paper.MultiKernelSVDD": ("scaling", "widths", "calibration"),
+        "paper.MultiKernelOneClassSVM": ("scaling", "widths", "calibration", "p"),
     }.items()
     for parameter in parameters
 }

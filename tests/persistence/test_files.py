@@ -21,11 +21,12 @@ from sklearn.exceptions import NotFittedError
 
 import kernull
 import kernull.estimators
+import kernull.paper
 from benchmarks.fuzz import models as fuzz_files
 from kernull import load, save
 from kernull.errors import ModelFileError
 from kernull.estimators import JointMultiKernelFisherNull
-from kernull.io.files import ESTIMATORS
+from kernull.io.files import known_estimators
 from kernull.persistence import read_tree, write_tree
 from kernull.persistence.values import Node
 from tests.plain import plain_fisher
@@ -33,6 +34,9 @@ from tests.plain import plain_fisher
 X, Y = load_wine(return_X_y=True)
 TARGETS = X[Y == 0]
 VIEWS = {"taste": slice(0, 6), "phenols": [6, 7, 8], "look": np.arange(9, 13)}
+
+#: Every estimator that files may hold.
+ESTIMATORS = known_estimators()
 
 OPTIONS = [
     {},
@@ -108,11 +112,29 @@ def test_tasks_and_growing_models(tmp_path):
 def test_every_exported_estimator_is_in_the_table():
     exported = {
         name
-        for name in kernull.estimators.__all__
-        if isinstance(getattr(kernull.estimators, name), type)
-        and hasattr(getattr(kernull.estimators, name), "fit")
+        for module in (kernull.estimators, kernull.paper)
+        for name in module.__all__
+        if hasattr(getattr(module, name), "fit")
     }
-    assert exported <= set(ESTIMATORS) | {"Calibrated"}  # which holds any other estimator
+    assert exported == set(ESTIMATORS) | {"Calibrated"}  # which holds any other estimator
+
+
+MET = """
+import sys, kernull
+model = kernull.load(sys.argv[1])
+print("kernull.paper" in sys.modules, type(model).__module__)
+"""
+
+
+@pytest.mark.parametrize(("name", "printed"), [
+    ("MultiKernelFisherNull", "False kernull.estimators.fisher"),
+    ("KernelPCANovelty", "True kernull.paper.fused"),
+])  # fmt: skip
+def test_the_paper_is_loaded_by_files_of_its_models_alone(name, printed, tmp_path):
+    save(ESTIMATORS[name](views=VIEWS, scaling="standard").fit(TARGETS), tmp_path / "model")
+    command = [sys.executable, "-c", MET, str(tmp_path / "model")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == printed
 
 
 def test_precomputed_and_named_columns(tmp_path):
@@ -360,8 +382,9 @@ def test_arrays_come_back(array, tmp_path):
 KILLED = """
 import sys
 import numpy as np, kernull
+from kernull import paper
 rows = np.random.default_rng(0).standard_normal((1001, 2))
-model = kernull.GaussianProcessOneClass().fit(rows)  # keeps a factor of a million numbers
+model = paper.GaussianProcessOneClass().fit(rows)  # keeps a factor of a million numbers
 print("ready", flush=True)
 while True:
     kernull.save(model, sys.argv[1])

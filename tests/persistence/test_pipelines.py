@@ -8,8 +8,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernull import MultiKernelFisherNull, MultiKernelSVDD, TableViews, load, load_views, save
+from kernull import MultiKernelFisherNull, TableViews, load, load_views, save
 from kernull.errors import ModelFileError
+from kernull.paper import MultiKernelSVDD
 
 
 def parts(n=60, seed=0):

@@ -18,7 +18,7 @@ from kernull.report import Judgement, render_report, save_report
 from kernull.report._content import gather
 from kernull.report._svg import bar_chart, nice_ticks
 from kernull.tables import GapFiller
-from tests.plain import plain_fisher
+from tests.plain import named, plain_fisher
 
 
 @pytest.fixture(scope="module")
@@ -280,10 +280,9 @@ def test_a_model_that_did_not_converge_says_so(fitted):
 
 
 def test_estimators_without_reasons_have_a_report_too(fitted):
-    kernull = pytest.importorskip("kernull")
     model, X, y = fitted
     for name in ("KernelPCANovelty", "MultiKernelOneClassSVM"):
-        other = getattr(kernull, name)(views=model.views).fit(X[:60])
+        other = named(name)(views=model.views).fit(X[:60])
         page = render_report(other, X, y)
         assert name in page
         assert "Against the labels" in page

@@ -15,8 +15,9 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernull import FisherNull, MultiKernelFisherNull, TableViews, load, load_views, save
+from kernull import MultiKernelFisherNull, TableViews, load, load_views, save
 from kernull.errors import LostViewsWarning, ModelFileError, TableError
+from kernull.paper import FisherNull
 from kernull.tables import attach_views
 from kernull.tables.encoder import FARTHEST, category_places
 

@@ -37,8 +37,8 @@ from kernull.tables.stored import attach_views, load_steps, load_views
 
 __all__ = ["load", "save"]
 
-#: Estimators that files may hold.
-ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in RULES}
+#: Estimators of the core that files may hold; those of `kernull.paper` are loaded when asked for.
+CORE: dict[str, Any] = {name: getattr(estimators, name) for name in RULES}
 #: Columns behind the last that a view has, at most.
 MOST_UNUSED = 100_000
 #: Tasks that a joint model in a file may have, and how many of them score a row when it is loaded.
@@ -79,10 +79,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if isinstance(model, Pipeline):
         _save_pipeline(model, path)
         return
-    if ESTIMATORS.get(type(model).__name__) is not type(model):
+    if known_estimators(type(model).__name__).get(type(model).__name__) is not type(model):
         raise TypeError(
             f"model: got {type(model).__module__}.{type(model).__qualname__}; expected one of "
-            f"{sorted(ESTIMATORS)}. Keep others, which may hold code, with pickle or skops."
+            f"{sorted(known_estimators())}. Keep others, which may hold code, with pickle or skops."
         )
     if not hasattr(model, "model_"):
         raise NotFittedError(
@@ -130,6 +130,15 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Any:
             f"{os.fspath(path)!r} is not a model that kernull {__version__} can use: {said}"
         ) from error
     return model
+
+
+def known_estimators(name: Any = None) -> dict[str, Any]:
+    """Estimators that files may hold by name: those of the core where ``name`` is one of them."""
+    if name in CORE:
+        return CORE
+    from kernull.io import compared
+
+    return CORE | compared.ESTIMATORS
 
 
 def _about(model: Any) -> dict[str, Any]:
@@ -181,28 +190,29 @@ def _pipeline_of(model: Any, path: str | os.PathLike[str]) -> Any:
 # -- from estimators to nodes ------------------------------------------------------------------
 
 
-def _pack_model(model: KernelModel) -> Any:
+def _pack_model(model: KernelModel, schema: dict[str, Section]) -> Any:
     if model.can_explain and not model.decides_by_evidence:
         found = model.left_out_contributions
         # A file may have lost those of rows held out, which are not those that it learned from.
         if found is not None and len(found) == len(model.calibration.scores):
             model = replace(model, left_out=found)
-    return pack(model, SCHEMA)
+    return pack(model, schema)
 
 
 def _pack_estimator(model: Any) -> Node:
     content: dict[str, Any] = {"parameters": model.get_params(deep=False)}
+    schema = _schema(type(model).__name__)
     if hasattr(model, "n_features_in_"):
         content["n_features"] = int(model.n_features_in_)
     if hasattr(model, "feature_names_in_"):
         content["feature_names"] = tuple(str(name) for name in model.feature_names_in_)
     if isinstance(joint := model.model_, JointModel):
-        tasks = [[name, _pack_model(task)] for name, task in joint.tasks.items()]
+        tasks = [[name, _pack_model(task, schema)] for name, task in joint.tasks.items()]
         views = {} if joint.views is None else {"views": dict(joint.views)}
         certificate = pack(joint.certificate, SCHEMA)
         content["model"] = Node("joint", {"tasks": tasks, "certificate": certificate, **views})
     else:
-        content["model"] = _pack_model(model.model_)
+        content["model"] = _pack_model(model.model_, schema)
     return Node(type(model).__name__, content)
 
 
@@ -210,9 +220,10 @@ def _pack_estimator(model: Any) -> Node:
 
 
 def _unpack_estimator(node: Any) -> Any:
-    if not isinstance(node, Node) or node.name not in ESTIMATORS:
+    cls = known_estimators(node.name).get(node.name) if isinstance(node, Node) else None
+    if cls is None:
         raise ModelFileError("it does not hold an estimator")
-    cls, content = ESTIMATORS[node.name], node.fields
+    content = node.fields
     parameters = content.get("parameters")
     if not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
         raise ModelFileError(f"parameters that {node.name} does not have")
@@ -232,9 +243,14 @@ def _unpack_estimator(node: Any) -> Any:
 
 def _schema(estimator: str) -> dict[str, Section]:
     """The schema with the rule that this estimator has, and no other."""
-    section = SCHEMA["model"]
-    rule = replace(section.fields["rule"], names=RULES[estimator])
-    return SCHEMA | {"model": replace(section, fields={**section.fields, "rule": rule})}
+    schema, rules = SCHEMA, RULES
+    if estimator not in RULES:
+        from kernull.io import compared
+
+        schema, rules = SCHEMA | compared.SCHEMA, compared.RULES
+    section = schema["model"]
+    rule = replace(section.fields["rule"], names=rules[estimator])
+    return schema | {"model": replace(section, fields={**section.fields, "rule": rule})}
 
 
 def _unpack_joint(node: Any) -> JointModel:

@@ -1,4 +1,7 @@
-"""The sections of a model file, one for each class that a fitted model is made of."""
+"""The sections of a model file, one for each class that a fitted model is made of.
+
+What the methods compared in the paper add is in `kernull.io.compared`.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,7 @@ from kernull.calibration.evidence import Tails
 from kernull.errors import ModelFileError
 from kernull.io.schema import POSITIVE, Arrays, Count, Number, Section, Sections, Sizes, Text, flag
 from kernull.kernels import KERNELS, FittedKernel
-from kernull.models.fused import FusedFisherRule, GaussianRule, PrincipalRule
 from kernull.models.rules import EvidenceRule
-from kernull.models.support import SupportRule
 from kernull.solvers import Record
 from kernull.stacks import DenseStack, KernelSet
 from kernull.stacks.kernel_set import LARGEST, ScaledView
@@ -58,13 +59,6 @@ def parameters(value: Any, sizes: Sizes) -> dict[str, float]:
     if not isinstance(value, dict):
         raise ModelFileError("are no parameters")
     return {Text()(name, sizes): Number()(number, sizes) for name, number in value.items()}
-
-
-def description(value: Any, sizes: Sizes) -> tuple[float, ...]:
-    """The one or two numbers that describe a machine of support vectors."""
-    if not isinstance(value, tuple) or len(value) not in (1, 2):
-        raise ModelFileError("are not as many numbers as there should be")
-    return tuple(Number()(item, sizes) for item in value)
 
 
 class History:
@@ -199,14 +193,13 @@ def _model(model: models.KernelModel, sizes: Sizes) -> str | None:
     return None
 
 
-_RULES = ("fisher", "evidence", "fused-fisher", "gaussian", "principal", "support")
-_FUSION = Text(("average", "product"))
 _FACTORS = floats("J", low=0.0)
 #: Every section by name; names of classes are not in files. What a class has a default for may be
 #: lacking.
 SCHEMA: dict[str, Section] = {
     "model": Section(models.KernelModel, {
-        "kernels": Sections(("table-kernels", "given-kernels")), "rule": Sections(_RULES),
+        "kernels": Sections(("table-kernels", "given-kernels")),
+        "rule": Sections(("fisher", "evidence")),
         "calibration": Sections(("calibration",)), "threshold": Number(),
         "false_alarm_rate": Number(0.0, 1.0), "calibration_weight": floats("m", low=0.0),
         "left_out": floats("m", "J"), "certificate": Sections(("certificate",)),
@@ -260,23 +253,6 @@ SCHEMA: dict[str, Section] = {
         "tau": floats("_kinds", finite=False, low=POSITIVE), "distinct": whole("_kinds"),
         "own": floats("_rows", "_kinds", low=0.0), "edges": floats("_kinds", finite=False),
     }, _tails),
-    "fused-fisher": Section(FusedFisherRule, {
-        "fusion": _FUSION, "coef": floats("n"),
-        "score_type": Text(("projection", "distance", "null-space")), "rank": Count(),
-    }),
-    "gaussian": Section(GaussianRule, {
-        "fusion": _FUSION, "coef": floats("n"), "root": floats("n"), "factor": floats("n", "n"),
-        "noise": Number(0.0), "score_type": Text(("mean", "variance", "log_density", "ratio")),
-        "constant_diagonal": floats("J"),
-    }),
-    "principal": Section(PrincipalRule, {
-        "fusion": _FUSION, "coef": floats("n", "_m"), "means": floats("n"),
-        "eigenvalues": floats("_m"), "constant_diagonal": floats("J"),
-    }),
-    "support": Section(SupportRule, {
-        "weights": _FACTORS, "coef": floats("n"), "description": description,
-        "constant_diagonal": floats("J"),
-    }),
     "calibration": Section(Calibration, {
         "scores": floats("m"), "counts": floats("m"), "smooth": flag,
     }, _calibration),
@@ -293,9 +269,4 @@ SCHEMA: dict[str, Section] = {
 RULES: dict[str, tuple[str, ...]] = {
     "MultiKernelFisherNull": ("fisher", "evidence"),
     "JointMultiKernelFisherNull": ("fisher", "evidence"),
-    "FisherNull": ("fused-fisher",),
-    "GaussianProcessOneClass": ("gaussian",),
-    "KernelPCANovelty": ("principal",),
-    "MultiKernelSVDD": ("support",),
-    "MultiKernelOneClassSVM": ("support",),
 }

@@ -1,1 +1,12 @@
-"""What belongs to the paper alone; nothing else in the package imports it."""
+"""The paper's system by its names: what is compared in arXiv:2008.08642, and how it is judged.
+
+Nothing else in the package needs it; only `kernull.io` knows it, for files of its models.
+"""
+
+from kernull.paper.fused import FisherNull, GaussianProcessOneClass, KernelPCANovelty
+from kernull.paper.machines import MultiKernelOneClassSVM, MultiKernelSVDD
+
+__all__ = [
+    "FisherNull", "GaussianProcessOneClass", "KernelPCANovelty", "MultiKernelOneClassSVM",
+    "MultiKernelSVDD",
+]  # fmt: skip

@@ -7,8 +7,9 @@ import pytest
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import OneClassSVM
 
-from kernull import KernelStack, MultiKernelOneClassSVM, MultiKernelSVDD
+from kernull import KernelStack
 from kernull.errors import ConstantViewWarning, InvalidKernelError
+from kernull.paper import MultiKernelOneClassSVM, MultiKernelSVDD
 from kernull.solvers.slim import effective_share
 
 RNG = np.random.default_rng(0)

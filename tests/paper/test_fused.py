@@ -9,14 +9,10 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KernelDensity
 
-from kernull import (
-    FisherNull,
-    GaussianProcessOneClass,
-    KernelPCANovelty,
-    KernelStack,
-)
+from kernull import KernelStack
 from kernull.calibration.left_out_scores import lower_ties
 from kernull.errors import InvalidKernelError
+from kernull.paper import FisherNull, GaussianProcessOneClass, KernelPCANovelty
 from tests.plain import plain_fisher
 
 RNG = np.random.default_rng(0)
