@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,10 @@ NAMES = {
     "standard": "standardised",
     "whiten": "standardised, then whitened",
 }
+#: The networks of the paper's E5 to E8.
+PAPER_NETWORKS = (
+    "googlenet", "resnet50", "vgg16", "alexnet", "nasnetlarge", "mobilenet_v2", "densenet201",
+)  # fmt: skip
 KINDS = ("fusion, weights learned", "fusion, weights fixed", "one network", "peers")
 
 
@@ -32,10 +36,27 @@ def deep_report(
     """The report function of an image experiment."""
 
     def report(rows: Rows, settings: Settings, folder: Path) -> str:
-        text = f"{introduction} Networks: {', '.join(settings['networks'])}."
+        text = f"{introduction} {networks(settings['networks'])}"
         return text + "\n\n" + deep_body(rows, folder, experiment=name, by_target=by_target)
 
     return report
+
+
+def networks(names: Sequence[str]) -> str:
+    """Names of networks, and which of the paper's seven they stand in for.
+
+    Examples
+    --------
+    >>> print(networks(["vgg16", "squeezenet1_1"]).partition(" for")[0])
+    Networks: vgg16, squeezenet1_1. 1 of the paper's seven (vgg16); a stand-in
+    """
+    own = [name for name in names if name in PAPER_NETWORKS]
+    text = f"Networks: {', '.join(names)}."
+    if len(own) == len(PAPER_NETWORKS):
+        return text
+    missing = [name for name in PAPER_NETWORKS if name not in own]
+    named = f" ({', '.join(own)})" if own else ""
+    return f"{text} {len(own)} of the paper's seven{named}; a stand-in for {', '.join(missing)}."
 
 
 def kind(method: str) -> str:

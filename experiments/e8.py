@@ -19,7 +19,7 @@ import numpy as np
 
 from experiments._cells import Cell, Experiment, Rows, Settings, generator
 from experiments._deep import SMALL, base_settings, families, load_features, write_features
-from experiments._deep_report import deep_body, deep_report
+from experiments._deep_report import deep_body, deep_report, networks
 from experiments._deep_run import run_family
 from experiments._models import Split
 from experiments.datasets import Mnist, load_mnist
@@ -110,7 +110,7 @@ def full_section(folder: Path, tables: Path | None = None) -> str:
     )
     return (
         "## Every training image (`benchmarks.mnist_gpu`, one GPU)\n\n"
-        f"Networks: {', '.join(names)}. "
+        f"{networks(names)} "
         "90 % of a digit's training images train, 10 % and a hundred of each other digit validate, "
         "all test images test. Methods on SVMs have the first thousand training images, KPCA the "
         'first two thousand. "networks x regions": besides each network on the whole image, the '

@@ -382,9 +382,10 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
         "validation.",
         _table(chosen),
         _verdict(chosen),
-        f"Chosen with p held fixed, {min(distinct(by_p, 'n'))} rows a task:",
+        "The same with p held fixed, delta and width by validation: joint (exact) / joint "
+        "(Algorithm 2) / separate.",
         _by_p(by_p),
-        "![joint minus separate by size, and AUC by p](joint.png)",
+        "![joint minus separate by size, and by p](joint.png)",
         _printed(by_p, settings),
     ]
     _draw(chosen, by_p, folder / "joint.png")
@@ -446,17 +447,18 @@ def _verdict(chosen: Rows) -> str:
 
 
 def _by_p(by_p: Rows) -> str:
-    least = min(distinct(by_p, "n"))
+    methods = (JOINT, PRINTED, SEPARATE)
+    sizes = distinct(by_p, "n")
     lines = []
-    for (data, p), part in group(where(by_p, n=least), "data", "p").items():
-        means = [
-            f"{100 * values(where(part, method=m), 'auc').mean():.2f}"
-            if where(part, method=m)
-            else ""
-            for m in (JOINT, PRINTED, SEPARATE)
+    for (data, p), part in group(by_p, "data", "p").items():
+        cells = [
+            " / ".join(
+                f"{100 * values(where(part, method=m, n=n), 'auc').mean():.2f}" for m in methods
+            )
+            for n in sizes
         ]
-        lines.append([data, f"{p:.4g}", *means])
-    return markdown(["data", "p", JOINT, PRINTED, SEPARATE], lines)
+        lines.append([data, f"{p:.4g}", *cells])
+    return markdown(["data", "p", *(f"{n} rows" for n in sizes)], lines)
 
 
 def _printed(by_p: Rows, settings: Settings) -> str:
@@ -484,33 +486,31 @@ def _enrolment_table(timed: Rows) -> str:
 
 def _draw(chosen: Rows, by_p: Rows, path: Path) -> None:
     figure, (left, right) = new_figure(1, 2, figsize=(10, 4.2))
-    least = min(distinct(by_p, "n"))
-    for data, colour, marker in zip(distinct(chosen, "data"), COLOURS, MARKERS, strict=False):
-        sizes, mean, error = [], [], []
-        for (n,), part in group(where(chosen, data=data), "n").items():
-            ours, theirs = (100 * values(where(part, method=m), "auc") for m in (JOINT, SEPARATE))
-            sizes.append(n)
-            mean.append(float((ours - theirs).mean()))
-            error.append(_error(ours - theirs))
-        left.errorbar(sizes, mean, error, color=colour, marker=marker, capsize=3, label=data)
-        for method, line in ((JOINT, "-"), (SEPARATE, "--")):
-            part = where(by_p, data=data, n=least, method=method)
-            ps = distinct(part, "p")
-            means = [100 * values(where(part, p=p), "auc").mean() for p in ps]
-            label = f"{data}, {method}"
-            right.plot(range(len(ps)), means, line, color=colour, marker=marker, label=label)
-            right.set_xticks(range(len(ps)), [f"{p:.3g}" for p in ps], fontsize=8)
-    left.axhline(0, color="grey", lw=1, ls=":")
-    left.set(
-        xlabel="rows a task", ylabel="AUC, joint minus separate (standard error)", xscale="log",
-        title="What sharing weights is worth",
-    )  # fmt: skip
-    left.set_xticks(distinct(chosen, "n"), [str(n) for n in distinct(chosen, "n")])
+    sizes, ps = distinct(chosen, "n"), distinct(by_p, "p")
+
+    def gain(rows: Rows) -> Any:
+        ours, theirs = (100 * values(where(rows, method=m), "auc") for m in (JOINT, SEPARATE))
+        return ours - theirs
+
+    for data, colour in zip(distinct(chosen, "data"), COLOURS, strict=False):
+        found = [gain(where(chosen, data=data, n=n)) for n in sizes]
+        means, errors = [float(v.mean()) for v in found], [_error(v) for v in found]
+        left.errorbar(sizes, means, errors, color=colour, marker="o", capsize=3, label=data)
+        for n, marker in zip(sizes, MARKERS, strict=False):
+            line = [float(gain(where(by_p, data=data, n=n, p=p)).mean()) for p in ps]
+            label = f"{data}, {n} rows"
+            right.plot(range(len(ps)), line, color=colour, marker=marker, label=label)
+    left.set(xlabel="rows a task", ylabel="AUC, points (bars: standard error)", xscale="log")
+    left.set_title("Joint minus separate, p by validation", fontsize=10)
+    left.set_xticks(sizes, [str(n) for n in sizes])
     left.minorticks_off()
-    right.set(xlabel="p", ylabel="AUC, %", title=f"By p, {least} rows a task")
+    right.set_xticks(range(len(ps)), [f"{p:.3g}" for p in ps], fontsize=8)
+    right.set(xlabel="p", ylabel="AUC, points")
+    right.set_title("Joint minus separate at each p", fontsize=10)
     for axis in (left, right):
+        axis.axhline(0, color="grey", lw=1, ls=":")
         axis.grid(alpha=0.3)
-        axis.legend(fontsize=8)
+        axis.legend(fontsize=7)
     save(figure, path)
 
 

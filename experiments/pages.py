@@ -17,6 +17,7 @@ from experiments._lp_balls import draw_lp_balls
 from experiments._store import write_atomically
 from experiments._tables import distinct, read_table
 from experiments.datasets._delft import TARGETS
+from experiments.e9_joint import ENROLMENT
 
 __all__ = ["PAGES", "page_body", "typed_rows", "write_page", "write_pages"]
 
@@ -32,6 +33,7 @@ PAGES = (
     "E4-hypotheses",
     "E8",
     "E8-flowers",
+    "E9-joint",
     "E10",
     "local-and-tasks",
 )
@@ -92,6 +94,8 @@ def page_body(name: str, folder: Path, figures: Path | None = None) -> str:
         return _e4_hypotheses_report.body(typed_rows(folder / "summary.csv"))
     timings = folder / "timings.csv"
     rows = typed_rows(timings if timings.is_file() else folder / "results.csv")
+    if name == "E9-joint":  # times beside results
+        rows += [r for r in typed_rows(folder / "results.csv") if r["method"] != ENROLMENT]
     if name == "E1":  # its first figure is of curves that are too long for a table
         draw_lp_balls((figures or folder) / "lp_balls.png")
         return e1.body([{**row, "p": str(row["p"])} for row in rows], e1.settings(False))

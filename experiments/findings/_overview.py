@@ -10,7 +10,7 @@ from experiments.findings._arena import arena
 from experiments.findings._base import paragraph, rows_of
 from experiments.findings._deep import flowers, mnist
 from experiments.findings._delft import delft, family
-from experiments.findings._others import convergence, noisy, synthetic, times
+from experiments.findings._others import convergence, joint, noisy, synthetic, times
 
 __all__ = ["family_page", "overview"]
 
@@ -27,7 +27,12 @@ def _state(results: Path) -> str:
     finished = list(averages(rows_of(results, "E4-hypotheses/summary.csv")))
     tested = rows_of(results, "E4-hypotheses/summary.csv")
     lines = [
-        ["E1", f"full: {count(e1, 'repeat')} starts, all {count(e1, 'data')} classes", "E1"],
+        [
+            "E1",
+            f"stand-in: seven descriptors of our own for the paper's distance matrices; "
+            f"{count(e1, 'repeat')} starts, all {count(e1, 'data')} classes",
+            "E1",
+        ],
         ["E2", f"full: {count(e2, 'repeat')} repeats, 1 to 50 kernels", "E2"],
         ["E3", f"full: ten digits, 0 to 6 noisy kernels, {count(e3, 'repeat')} repeats", "E3"],
         [
@@ -74,16 +79,24 @@ def _state(results: Path) -> str:
         ],
         [
             "E8",
-            "full: every training image, six networks, all methods of the paper and peers, on a "
-            "GPU; and a thousand images per digit, four networks, on two cores",
+            "stand-in: three of the paper's seven networks and three others; every training image, "
+            "all methods of the paper and peers, on a GPU; and a thousand images per digit, four "
+            "networks, on two cores",
             "E8",
         ],
         [
             "E8-flowers",
-            f"full: {count('E8-flowers/results.csv', 'target')} classes, "
+            "stand-in for E6 and E7: "
+            f"{count('E8-flowers/results.csv', 'target')} classes of Flowers17, "
             f"{count('E8-flowers/results.csv', 'repeat')} repeats, six networks, all methods, "
             "peers and scalings",
             "E8-flowers",
+        ],
+        [
+            "E9-joint",
+            "stand-in for the joint learning of E9: digits as tasks, "
+            f"{count('E9-joint/results.csv', 'repeat')} repeats",
+            "E9-joint",
         ],
         [
             "E10",
@@ -124,6 +137,7 @@ def overview(results: Path) -> str:
         arena(results),
         mnist(results),
         flowers(results),
+        joint(results),
         convergence(results),
         delft(results),
         "Methods around lp MK-FN, localised weights and coupled tasks: [the family](family.md).",
