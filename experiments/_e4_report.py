@@ -103,7 +103,7 @@ EXPLANATIONS = """What could explain them (`E4-ablation` changes one thing at a 
   (published: 50.0 ± 0.0);
 - GP-Product: which score of the Gaussian process comes below 50, and where, is measured by
   `E4-gp`;
-- Slim variants: the published objective could not be found, ours is our own.
+- Slim variants: our own objective, not that of Loosli and Aboubacar (arXiv:1712.02658).
 """
 
 

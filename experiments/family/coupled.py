@@ -8,6 +8,10 @@ are positive semidefinite, and their weights b_jm say how much the tasks share: 
 of kernel j is :math:`\sum_m b_{jm} T_m`. With T = I alone the tasks are uncoupled
 (`JointFisherProblem` with one ridge), with T = 11' alone they are one; in between the coupling is
 learned, convex and certified, by whatever learns weights of kernels: a multi-task null space.
+
+Source: products of kernels over rows and over tasks are those of Evgeniou, Micchelli and Pontil,
+*Learning Multiple Tasks with Kernel Methods*, Journal of Machine Learning Research 6 (2005). That
+their weights are learned for one-class tasks, in an lp ball, is ours.
 """
 
 from __future__ import annotations

@@ -7,6 +7,12 @@ With memberships g_l of the rows in L clusters, each kernel K_j becomes L kernel
 which are positive semidefinite, so that everything that learns weights of kernels learns weights
 b_jl of kernel j in cluster l, convex and certified as before: in a mixed ball over the table
 (j, l), `MixedBall.of_matrix(p, r, (J, L))`.
+
+Source: Arashloo, *Unknown Face Presentation Attack Detection via Localised Learning of Multiple
+Kernels*, arXiv:2204.10675: local weights of kernels for the one-class Fisher null-space under a
+joint matrix norm. Gates of this form go back to Gönen and Alpaydın, *Localized algorithms for
+multiple kernel learning*, Pattern Recognition 46 (2013). How gates are made, and that they are held
+fixed, is ours (`soft_memberships`).
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@ r"""A smooth convex programme on the simplex, by a primal-dual interior point me
 
 .. math:: \min_a \; a'Ka - k'a + \gamma \sum_i a_i^q
    \quad\text{subject to}\quad a \ge 0,\; 1'a = 1, \qquad q > 1
+
+Source: the textbook method, Boyd and Vandenberghe, *Convex Optimization* (2004), section 11.7. It
+solves the inner programme of `experiments.family.slack_svdd`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,11 @@ threshold, and its dual is the Fisher problem with capped coefficients:
 .. math::
 
    F(b) = \max_a \; 2a'1 - \rho\,a'a - a'K_b a, \qquad |a_i| \le k/\rho, \qquad f = K_b a
+
+Source: Arashloo and Kittler, *Robust One-Class Kernel Spectral Regression*, IEEE Transactions on
+Neural Networks and Learning Systems (2021), arXiv:1902.02208, doi:10.1109/TNNLS.2020.2979823, has
+the aim and the reweighting of rows; Huber's loss and the weights of kernels are ours, see the notes
+of `RobustFisherProblem`.
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ class RobustFisherProblem:
 
     Notes
     -----
-    Robust one-class kernel spectral regression (Arashloo and Kittler, 2020) re-estimates labels or
+    Robust one-class kernel spectral regression (Arashloo and Kittler, 2021) re-estimates labels or
     reweights rows until nothing changes; the public description leaves the loss open. Huber's is
     taken, since with it the fixed point of reweighting by min(1, k/|r_i|) is the optimum of a
     convex problem, also over the kernel weights, with a certificate. Reweighting is how it is read,

@@ -13,6 +13,10 @@ what it is as a problem in kernel weights d, with q = s/(s - 1):
 
    F(d) = \max_{a \ge 0,\, 1'a = 1} \; \sum_j d_j \big[a'\mathrm{diag}(K_j) - a'K_j a\big]
           - \gamma \sum_i a_i^q, \qquad \gamma = \frac{s - 1}{s} (C s)^{-1/(s-1)}
+
+Source: Arashloo, *lp-Norm Support Vector Data Description*, Pattern Recognition (2022), as a
+preprint *lp Slack Norm Support Vector Data Description*, arXiv:2203.08932. It has one kernel; the
+weights of several are ours.
 """
 
 from __future__ import annotations

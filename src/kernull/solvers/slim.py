@@ -8,9 +8,10 @@ r"""A weight search that favours tight descriptions, those with many support vec
 with b_0 the uniform weights and n_eff, in (0, 1], the share of effective support vectors of the
 inner solution a (which sums to one).
 
-This objective is ours. Loosli and Aboubacar (2016) introduced "slim" multiple-kernel SVDD and
-one-class SVM as a search that prefers solutions with many support vectors; their exact objective
-could not be found, so this is one that does what they describe. Directions are Newton's on F
+This objective is ours. Loosli and Aboubacar, *Using SVDD in SimpleMKL for 3D-Shapes Filtering*
+(2016; arXiv:1712.02658, hal-01593595), introduced "slim" multiple-kernel SVDD and one-class SVM as
+a search that prefers tight solutions, those with many support vectors. Their objective is another;
+this one does what they describe. Directions are Newton's on F
 alone, only the line search looks at the whole objective, so the search walks from the uniform
 weights towards the optimum of F and stops where going on would cost support vectors. A lambda of
 zero is the plain method; a large one leaves the weights uniform. The gap reported is that of F:
