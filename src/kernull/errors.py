@@ -98,6 +98,10 @@ class GapsWarning(UserWarning):
     """Cells of a table were empty, and were filled in from the other columns."""
 
 
+class OneKernelWarning(AdviceWarning):
+    """The paper's rule was asked for, and there is one kernel: nothing is weighed."""
+
+
 class NearCopiesWarning(AdviceWarning):
     """Rows are copies of each other, or alike the row before or after, as readings in time are."""
 

@@ -48,6 +48,7 @@ def expected(estimator):
 # scikit-learn checks with a dozen rows, and predicts those that it learned from.
 @pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 @pytest.mark.filterwarnings("ignore::kernull.errors.TrainingRowsWarning")
+@pytest.mark.filterwarnings("ignore::kernull.errors.OneKernelWarning")  # PAPER, without views
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -136,6 +136,14 @@ class Columns:
 class Learning:
     """Parameters of the estimator, and how many rows it sees."""
 
+    paper: Annotated[
+        bool | None,
+        Option(
+            "--paper",
+            help="The rule of the paper, arXiv:2008.08642, as `kernull.PAPER`; the other options "
+            "change it.",
+        ),
+    ] = None
     p: Annotated[Real, Option(min=1.0, help="Norm of the weights: 1 sparse, inf uniform.")] = None
     delta: Annotated[Real, Option(help="Ridge relative to the number of rows.")] = None
     width: Annotated[

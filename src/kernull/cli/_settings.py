@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from kernull import PAPER
 from kernull.cli._console import DataError, UsageError
 from kernull.cli._options import Columns, FileForm, Learning
 from kernull.tables.kinds import did_you_mean, listed, match_columns, resembling
@@ -20,10 +21,10 @@ _TYPES: dict[str, Any] = {
     "drop": list[str] | None, "encode": list[str] | None, "empty": list[str] | None,
     "views": dict, "kinds": dict,
 }  # fmt: skip
+#: Options of a fit that are no parameters of the estimator.
+_OTHERS = ("paper", "sample", "stretch")
 #: Options that the estimator takes, by the name of its parameter.
-PARAMETERS = {
-    field.name: field.name for field in fields(Learning) if field.name not in ("sample", "stretch")
-}
+PARAMETERS = {field.name: field.name for field in fields(Learning) if field.name not in _OTHERS}
 PARAMETERS |= {"kernel": "kernels", "width": "widths"}
 #: Options by the parameters that they set, of the estimator and of its table.
 _OPTION_OF = {parameter: option for option, parameter in PARAMETERS.items()}
@@ -46,7 +47,8 @@ def estimator_parameters(given: dict[str, Any]) -> dict[str, Any]:
     found = {PARAMETERS[name]: value for name, value in given.items() if name in PARAMETERS}
     if "widths" in found:
         found["widths"] = tuple(found["widths"])
-    return {"false_alarm_rate": 0.05} | found
+    paper = PAPER if given.get("paper") else {}
+    return {"false_alarm_rate": 0.05, **paper, **found}
 
 
 def read_settings(file: str | None, options: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +114,7 @@ def _checked(name: str, value: Any, file: str) -> Any:
         return float(value)
     if kind == (int | None) and isinstance(value, int) and number and value >= 2:
         return value
-    if kind is bool and isinstance(value, bool):
+    if kind == (bool | None) and isinstance(value, bool):
         return value
     if kind in (list[str] | None, list[float] | None):
         items = value if isinstance(value, list) else [value]

@@ -87,7 +87,10 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     -----
     ``"auto"`` is a rule, not a search: it looks at the training rows alone, costs no extra fit and
     gives the same for the same rows. The guide's page on defaults says what it was compared with.
-    ``MultiKernelFisherNull(**kernull.PAPER)`` is the paper's setting.
+
+    ``MultiKernelFisherNull(**kernull.PAPER)`` is the paper's setting: lp MK-FN as printed, with
+    Algorithm 1. ``**kernull.PAPER | {"p": 4}`` is the same with another norm. It needs ``views``,
+    or several kernels: of one kernel there is nothing to weigh, and a fit warns of that.
 
     Examples
     --------
@@ -101,6 +104,13 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     (9,)
     >>> bool((model.predict(X[y == 2]) == -1).all())
     True
+
+    The paper's setting with p = 4, one kernel a column:
+
+    >>> from kernull import PAPER
+    >>> model = MultiKernelFisherNull(**PAPER | {"p": 4}, views="features").fit(X[y == 0])
+    >>> model.p_, model.solver_, model.weights_.shape
+    (4.0, 'paper', (13,))
     """
 
     landmarks: int = 1000

@@ -106,8 +106,9 @@ from sklearn.exceptions import NotFittedError
 from kernull._containers import tensor_on
 from kernull._text import with_shared
 
-#: The paper's setting: ``MultiKernelFisherNull(**kernull.PAPER)``. Its p, delta and width are
-#: chosen on a validation set; these stand in the middle of its grids.
+#: The paper's setting: ``MultiKernelFisherNull(**kernull.PAPER)``, and the same for
+#: `JointMultiKernelFisherNull`; another p is ``**kernull.PAPER | {"p": 4}``. The paper chooses p,
+#: delta and width on a validation set (`kernull.paper.choose`); these stand in its grids' middle.
 PAPER: dict[str, Any] = {
     "decision": "sum", "kernels": "rbf", "scaling": "standard", "widths": 0.5, "normalize": "none",
     "p": 2.0, "delta": 1e-3, "solver": "paper", "score_type": "projection",

@@ -22,7 +22,12 @@ from kernull.calibration.left_out_sample import (
     sampled_contributions,
 )
 from kernull.calibration.left_out_scores import left_out_contributions, not_above_own
-from kernull.errors import InvalidKernelError, MissingCapabilityError, ZeroProjectionWarning
+from kernull.errors import (
+    InvalidKernelError,
+    MissingCapabilityError,
+    OneKernelWarning,
+    ZeroProjectionWarning,
+)
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, RidgeSystem
 from kernull.models.rules import FisherRule
@@ -30,6 +35,9 @@ from kernull.problems import FisherProblem
 from kernull.solvers import Result, solve
 from kernull.solvers.base import iterations_shown
 from kernull.stacks import DenseStack, TiledStack
+
+#: Solvers that are Algorithm 1.
+PRINTED = ("paper", "paper-cvx")
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,8 @@ class FisherMethod:
         """Learn from kernels; ``groups`` says which rows are left out together."""
         kernels, stack, _ = training
         ball = self.ball(kernels)
+        if stack.J == 1 and self.solver in PRINTED:
+            warn_of_one_kernel(self.solver)
         # Weights have mean one, so their sum is the number of rows.
         n = stack.n if row_weight is None else float(row_weight.sum())
         problem = FisherProblem(stack, self.delta * n, row_weight=row_weight)
@@ -268,6 +278,17 @@ class FisherFit:
         # Contributions now, as the kernels will not be at hand later.
         parts = attributed_contributions(problem.stack, b, coef, sampled.projections[rows], rows)
         return LeftOut(scores[rows], None if weight is None else weight[rows], parts, every=scores)
+
+
+def warn_of_one_kernel(solver: str) -> None:
+    """Tell who asked for the paper's algorithm that its update has one kernel to choose from."""
+    message = OneKernelWarning(
+        f"solver={solver!r}: the paper's rule weighs kernels, and there is one, of weight 1: "
+        "nothing is weighed.",
+        "Pass views= (views='features' is one kernel a column), or several kernels or widths.",
+        "Say which columns are a view (--view NAME=PATTERN), or use --views features.",
+    )
+    warnings.warn(message, stacklevel=3)
 
 
 def _warn_of_nothing() -> None:

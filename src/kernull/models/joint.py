@@ -21,7 +21,7 @@ from kernull.models.evidence import (
     warn_of_views,
     with_weights,
 )
-from kernull.models.fisher import FisherMethod
+from kernull.models.fisher import PRINTED, FisherMethod, warn_of_one_kernel
 from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
 from kernull.models.model import Certificate, KernelModel, RidgeSystem, calibrate
 from kernull.models.rules import EvidenceRule, FisherRule
@@ -116,6 +116,8 @@ def learn_tasks(
     ready = {name: _ready(task, method, normalize, dtype) for name, task in tasks.items()}
     problem = JointFisherProblem([problem for _, _, problem in ready.values()], n_jobs)
     ball = method.ball(next(iter(ready.values()))[0].kernels)
+    if problem.J == 1 and method.solver in PRINTED:
+        warn_of_one_kernel(method.solver)
     result = solve(
         problem, ball, method.solver, tol=method.tol, max_iter=method.max_iter, init=init
     )

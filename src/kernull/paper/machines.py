@@ -200,9 +200,9 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
 
     Notes
     -----
-    *Slim.* Loosli and Aboubacar (2016; arXiv:1712.02658, hal-01593595) proposed slim multiple-kernel
-    machines, whose weight search prefers solutions with many support vectors. Ours is not their
-    objective but one that does what they describe:
+    *Slim.* Loosli and Aboubacar (2016; arXiv:1712.02658, hal-01593595) proposed slim machines,
+    whose weight search prefers solutions with many support vectors. Ours is not their objective
+    but one that does what they describe:
     :math:`F(b) - \lambda |F(b_{uniform})| n_{eff}(b)` with
     :math:`n_{eff} = 1 / (n \sum_i a_i^2)`, minimised by line searches; see
     `kernull.solvers.slim`.
