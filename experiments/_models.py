@@ -3,55 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from kernull import mkl
-from kernull._typing import Array, Indices
+from kernull._typing import Array
 from kernull.balls import LpBall
 from kernull.mkl import Path
+from kernull.paper.protocol import Split, aucs, split_rows
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack, KernelSet
 from kernull.views import join_views, resolve_views
 
 __all__ = ["Split", "aucs", "kernels_by_width", "one_hot_scores", "path_scores", "split_rows"]
-
-
-class Split(NamedTuple):
-    """Rows of a one-class experiment."""
-
-    train: Indices
-    """Targets to learn from."""
-    validation: Indices
-    test: Indices
-
-
-def split_rows(labels: Any, rng: np.random.Generator) -> Split:
-    """Targets 60/20/20; outliers half to validation, half to test.
-
-    Parameters
-    ----------
-    labels : array of shape (n,)
-        +1 for targets, -1 for outliers.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    Split
-    """
-    targets = rng.permutation(np.flatnonzero(np.asarray(labels) == 1))
-    outliers = rng.permutation(np.flatnonzero(np.asarray(labels) != 1))
-    first = round(0.6 * len(targets))
-    second = first + round(0.2 * len(targets))
-    half = len(outliers) // 2
-    return Split(
-        targets[:first],
-        np.concatenate([targets[first:second], outliers[:half]]),
-        np.concatenate([targets[second:], outliers[half:]]),
-    )
 
 
 def kernels_by_width(
@@ -94,18 +60,6 @@ def kernels_by_width(
             cross = DenseStack(values)
         last = width
         yield width, stack, cross
-
-
-def aucs(labels: Any, scores: Array) -> Array:
-    """AUC of many score vectors at once: (..., m) -> (...).
-
-    The share of (target, outlier) pairs in which the target scores higher, ties counting half:
-    what scikit-learn's ``roc_auc_score`` gives, without a loop over the models of a grid.
-    """
-    positive = np.asarray(labels) == 1
-    P, N = int(positive.sum()), int((~positive).sum())
-    ranks = rankdata(scores, axis=-1)
-    return np.asarray((ranks[..., positive].sum(axis=-1) - P * (P + 1) / 2) / (P * N))
 
 
 def path_scores(

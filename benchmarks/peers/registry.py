@@ -82,21 +82,21 @@ class Method:
         return estimator.set_params(**settings)
 
 
-def _fused(name: str, build: Callable[..., Any], **grid: tuple[Any, ...]) -> list[Method]:
+def _paper(name: str, kind: str, **grid: tuple[Any, ...]) -> Method:
+    """A method that the paper compares with, and its grid."""
+    build, fixed = paper.METHODS[name]
+    return Method(name, build, {"widths": WIDTHS, **grid}, fixed, kind)
+
+
+def _fused(name: str, **grid: tuple[Any, ...]) -> list[Method]:
     """A method of one kernel, by both ways to fuse several."""
-    grid = {"widths": WIDTHS, **grid}
-    both = {f"{name}-{how.capitalize()}": {"fusion": how, **KERNELS} for how in FUSIONS}
-    return [Method(full, build, grid, fixed, "fused") for full, fixed in both.items()]
+    return [_paper(f"{name}-{how.capitalize()}", "fused", **grid) for how in FUSIONS]
 
 
-def _machine(name: str, build: Callable[..., Any], fixed: dict[str, Any]) -> list[Method]:
+def _machine(name: str) -> list[Method]:
     """A method of support vectors, and its slim variant."""
-    grid: dict[str, tuple[Any, ...]] = {"widths": WIDTHS, "nu": NUS}
-    slim = {**grid, "slim_lambda": SLIM_LAMBDAS}
-    return [
-        Method(f"MK-{name}", build, grid, fixed),
-        Method(f"Slim-MK-{name}", build, slim, {**fixed, "slim": True}),
-    ]
+    slim = {"nu": NUS, "slim_lambda": SLIM_LAMBDAS}
+    return [_paper(f"MK-{name}", "weights", nu=NUS), _paper(f"Slim-MK-{name}", "weights", **slim)]
 
 
 def _fisher(name: str, norms: tuple[float, ...] = PS, **fixed: Any) -> Method:
@@ -111,11 +111,11 @@ def _detector(detector: Any, fixed: dict[str, Any], **grid: tuple[Any, ...]) -> 
 
 
 _ALL = [
-    *_fused("FN", paper.FisherNull, delta=(0.0, *DELTAS)),
-    *_fused("GP", paper.GaussianProcessOneClass, noise=(1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
-    *_fused("KPCA", paper.KernelPCANovelty, components=(0.5, 0.7, 0.9, 0.95, 0.99)),
-    *_machine("SVDD", paper.MultiKernelSVDD, KERNELS),
-    *_machine("OCSVM", paper.MultiKernelOneClassSVM, {**KERNELS, "p": 1.0}),
+    *_fused("FN", delta=(0.0, *DELTAS)),
+    *_fused("GP", noise=(1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
+    *_fused("KPCA", components=(0.5, 0.7, 0.9, 0.95, 0.99)),
+    *_machine("SVDD"),
+    *_machine("OCSVM"),
     _fisher("lp MK-FN"),
     _fisher("lp MK-FN (Algorithm 1)", solver="paper"),
     # The dual of the gradient method is not smooth at p = 1.

@@ -5,8 +5,11 @@ Nothing else in the package needs it; only `kernull.io` knows it, for files of i
 
 from kernull.paper.fused import FisherNull, GaussianProcessOneClass, KernelPCANovelty
 from kernull.paper.machines import MultiKernelOneClassSVM, MultiKernelSVDD
+from kernull.paper.methods import METHODS, method
+from kernull.paper.protocol import Choice, aucs, choose, novelty_score, split_rows
 
 __all__ = [
-    "FisherNull", "GaussianProcessOneClass", "KernelPCANovelty", "MultiKernelOneClassSVM",
-    "MultiKernelSVDD",
+    "METHODS", "Choice", "FisherNull", "GaussianProcessOneClass", "KernelPCANovelty",
+    "MultiKernelOneClassSVM", "MultiKernelSVDD", "aucs", "choose", "method", "novelty_score",
+    "split_rows",
 ]  # fmt: skip
