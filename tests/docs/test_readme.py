@@ -35,6 +35,11 @@ def test_the_first_screen_is_one_screen():
     first = TEXT.partition("\n## ")[0]
     assert len(first.splitlines()) <= 40
     assert "part.png" in first
+    (paper,) = [part for part in first.split("\n- ") if "arXiv:2008.08642" in part]
+    paper = paper.partition("\n\n")[0]
+    assert first.index(paper) < first.index("| nothing tuned |")
+    for words in ("Algorithm 1", "Algorithm 2", "kernull.paper", "docs/explanations/paper.md"):
+        assert words in paper
     for word in ("lp", "duality", "Fisher"):
         assert not re.search(rf"\b{word}\b", first)
 

@@ -1,6 +1,12 @@
-"""The paper's system by its names: what is compared in arXiv:2008.08642, and how it is judged.
+"""The system of the paper, arXiv:2008.08642, by its names; a map is docs/explanations/paper.md.
 
-Nothing else in the package needs it; only `kernull.io` knows it, for files of its models.
+Only `kernull.io` imports it, for files of its models.
+
+- `kernull.paper.fused`: FN, GP and KPCA on one kernel, the average or the product of several.
+- `kernull.paper.machines`: MK-SVDD and MK-OCSVM, and their slim variants, which are ours.
+- `kernull.paper.methods`: every method by its name in the paper's tables.
+- `kernull.paper.protocol`: 60/20/20, the grid and the choice over it, the two scores of a row.
+- `kernull.paper.metrics`: error rates of presentation attack detection, and the equal error rate.
 """
 
 from kernull.paper.fused import FisherNull, GaussianProcessOneClass, KernelPCANovelty

@@ -178,7 +178,7 @@ def choose(
     scaling : str, default="standard"
         Scaling of each view; the paper names none.
     score_type : {"projection", "distance"}, default="projection"
-        The score of a row: y, or -|1 - y|.
+        The score of a row: ``y``, or ``-|1 - y|``.
     tol : float, default=1e-4
         Certified relative duality gap of every model.
     random_state : int, RandomState or None, default=0

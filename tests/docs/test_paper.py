@@ -1,0 +1,88 @@
+"""The page on the paper: complete, and true of the code and of the results."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+PAGE = ROOT / "docs" / "explanations" / "paper.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+WORDS = re.sub(r"```.*?```", "", TEXT, flags=re.DOTALL)
+
+
+def sections():
+    parts = re.split(r"^## (.+)$", WORDS, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def rows(section):
+    lines = [line for line in sections()[section].splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+def test_every_equation_is_somewhere():
+    numbers = set()
+    for first, *_ in rows("Its equations"):
+        for low, high in re.findall(r"\((\d+)\)(?:-\((\d+)\))?", first):
+            numbers |= set(range(int(low), int(high or low) + 1))
+    assert numbers == set(range(1, 33))
+
+
+@pytest.mark.parametrize(("section", "things"), [
+    ("Its equations", ["Proposition 1", "Algorithm 1", "Algorithm 2", "Remark", "Conclusion"]),
+    ("Its equations", [f"Supplement {n}" for n in ("I", "II", "III", "IV", "V")]),
+    ("Its experiments", [f"Figure {n}" for n in range(1, 6)]),
+    ("Its experiments", ["I", "II", "III", "IV", "V", "VI", "VII", "VIII"]),
+    ("Its experiments", [f"E{n}" for n in range(1, 11)]),
+    ("Its methods", ["FN", "GP", "KPCA", "MK-SVDD", "MK-OCSVM", "Slim-MK-SVDD", "Slim-MK-OCSVM",
+                     "lp MK-FN", "Joint lp MK-FN", "lp MK-FN-Grad", "lp MK-FN-CVX"]),
+])  # fmt: skip
+def test_every_piece_of_the_paper_is_named(section, things):
+    text = sections()[section]
+    for thing in things:
+        assert re.search(rf"(?<![\w-]){re.escape(thing)}(?![\w])", text), thing
+
+
+def test_every_name_is_there():
+    for name in re.findall(r"`(kernull(?:\.\w+)+)", WORDS):
+        if name == "kernull.PAPER":
+            continue
+        for cut in range(name.count("."), 0, -1):  # the module, then what it holds
+            parts = name.split(".")
+            try:
+                value = import_module(".".join(parts[: cut + 1]))
+            except ModuleNotFoundError:
+                continue
+            for part in parts[cut + 1 :]:
+                value = getattr(value, part)
+            break
+        else:
+            raise AssertionError(name)
+
+
+def test_every_test_and_module_named_is_there():
+    for path, test in re.findall(r"`((?:tests|experiments)/[\w/]+\.py)(?:::(\w+))?`", WORDS):
+        assert (ROOT / path).is_file(), path
+        assert not test or f"def {test}(" in (ROOT / path).read_text(encoding="utf-8"), test
+
+
+def test_figures_are_those_of_the_results():
+    """Every number with a decimal point stands in the overview, or on the page that is linked."""
+    overview = (ROOT / "docs/results/README.md").read_text(encoding="utf-8")
+    checked = 0
+    for claim, here in rows("What came back, and what did not"):
+        (link,) = re.findall(r"\]\(([^)]+)\)", here)
+        said = overview + (PAGE.parent / link).read_text(encoding="utf-8")
+        said = " ".join(said.split())
+        for number in re.findall(r"\d+\.\d+", re.sub(r"\(\[.*", "", here)):
+            assert number in said, (claim, number)
+            checked += 1
+    assert checked > 10
+    silent = " ".join(cell for row in rows("Where the paper is silent") for cell in row)
+    for number in ("75.2", "77.0"):
+        assert number in silent
+        assert number in overview
