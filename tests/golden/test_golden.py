@@ -14,8 +14,9 @@ from tests.golden import api, cases
 HERE = Path(__file__).parent
 RECORD = np.load(HERE / "record.npz")
 #: What version 0.2 changed on purpose: rows are left out of their
-#: own scaling, so that thresholds, p-values and what is usual differ; and weights of rows are
-#: trust, so that everything of weighted models does.
+#: own scaling, so that thresholds, p-values and what is usual differ; weights of rows are trust, so
+#: that everything of weighted models does; and Algorithm 1 stops by its own rule at its last
+#: iterate.
 CHANGED_RECORD = np.load(HERE / "record-0.2.npz")
 #: Relative to the largest value of an array; rounding of another BLAS is far below.
 TOLERANCE = 1e-9
@@ -55,7 +56,7 @@ def test_only_what_was_meant_to_change_is_recorded_anew():
         weighted = "weights" in name
         # without a view, the distance to where normal rows then lie depends on what is usual
         known = what in decided | usual or (name, what) == ("distance", "without_first")
-        assert weighted or known, key
+        assert weighted or known or name == "paper", key
 
 
 #: What is not as in version 0.1, on purpose; CHANGELOG.md has the same table.

@@ -178,11 +178,14 @@ def test_scaling_kernels_and_ridge_leaves_the_weights(p, c, rng):
 
 
 def algorithm_1(kernels, ridge, p, steps):
-    """The paper's Algorithm 1, written naively; returns all iterates b."""
+    """The paper's Algorithm 1, written naively; returns its start and the iterates b of its steps.
+
+    The oracle over the paper's whole grid is in tests/paper/test_algorithms.py.
+    """
     J, n, _ = kernels.shape
     b = np.full(J, J ** (-1 / p))
     iterates = [b]
-    for _ in range(steps - 1):
+    for _ in range(steps):
         a = np.linalg.solve(ridge * np.eye(n) + np.tensordot(b, kernels, 1), np.ones(n))
         u = np.array([a @ K @ a for K in kernels])
         if p == 1:
@@ -203,7 +206,21 @@ def test_paper_is_algorithm_1(seed, p):
         result = solve(problem_of(kernels, ridge), LpBall(p), "paper", tol=1e-14, max_iter=12)
     expected = [fisher_value(kernels, b, ridge) for b in algorithm_1(kernels, ridge, p, 12)]
     history = [record.value for record in result.history]
+    assert len(history) == result.n_iter + 1
     np.testing.assert_allclose(history, expected[: len(history)], rtol=1e-9)
+
+
+@pytest.mark.parametrize("p", [3.0, 4.0, 8.0])
+def test_paper_stops_where_its_coefficients_no_longer_change(p, rng):
+    kernels = random_kernels(rng, 15, 4)
+    result = solve(problem_of(kernels, 5.0), LpBall(p), "paper", tol=1e-5)
+    changes = np.array([record.change for record in result.history[1:]])
+    coefs = [fisher_coef(kernels, b, 5.0) for b in result.iterates[1:]]
+    relative = changes / np.linalg.norm(coefs, axis=1)
+    assert relative[-1] <= 1e-5
+    assert (relative[:-1] > 1e-5).all()
+    assert result.converged
+    assert result.cycle == 0
 
 
 def oscillating():
@@ -212,19 +229,37 @@ def oscillating():
 
 
 @pytest.mark.parametrize("p", [1.0, 32 / 31, 8 / 7])
-def test_paper_says_that_it_failed_and_returns_its_best_iterate(p):
+def test_paper_says_that_it_cycles_and_returns_its_last_iterate(p):
     kernels, ridge = oscillating()
-    with pytest.warns(ConvergenceWarning, match=r"relative duality gap.*more iterations will not"):
-        result = solve(problem_of(kernels, ridge), LpBall(p), "paper", max_iter=30)
-    assert not result.converged
-    assert result.gap > 1e-3
-    iterates = algorithm_1(kernels, ridge, p, result.n_iter)
-    values = [fisher_value(kernels, b, ridge) for b in iterates]
-    assert result.value == pytest.approx(min(values), rel=1e-10)
-    np.testing.assert_allclose(result.weights, iterates[int(np.argmin(values))], atol=1e-8)
-    assert result.gap == pytest.approx(fisher_gap(kernels, result.weights, ridge, p), rel=1e-6)
+    for steps in (30, 31):
+        with pytest.warns(
+            ConvergenceWarning, match=r"relative duality gap.*cycles with period 2.*best point"
+        ):
+            result = solve(problem_of(kernels, ridge), LpBall(p), "paper", max_iter=steps)
+        assert not result.converged
+        assert result.gap > 1e-3
+        assert result.cycle == 2
+        iterates = algorithm_1(kernels, ridge, p, steps)
+        np.testing.assert_allclose(result.weights, iterates[-1], atol=1e-8)
+        np.testing.assert_allclose(result.iterates, iterates, atol=1e-8)
+        np.testing.assert_allclose(
+            result.coef, fisher_coef(kernels, result.weights, ridge), rtol=1e-9
+        )
+        assert result.gap == pytest.approx(fisher_gap(kernels, result.weights, ridge, p), rel=1e-6)
+        # The visited point of lowest objective is kept beside it.
+        values = [fisher_value(kernels, b, ridge) for b in iterates]
+        assert result.best.value == pytest.approx(min(values), rel=1e-10)
+        best = result.best.weights
+        assert result.best.gap == pytest.approx(fisher_gap(kernels, best, ridge, p), rel=1e-6)
     # The default solves the very same problem.
     assert solve(problem_of(kernels, ridge), LpBall(p)).gap <= 1e-6
+
+
+def test_a_cycle_is_factorised_once_a_point():
+    kernels, ridge = oscillating()
+    with pytest.warns(ConvergenceWarning, match="cycles"):
+        result = solve(problem_of(kernels, ridge), LpBall(1), "paper")
+    assert (result.n_iter, result.n_evaluations) == (200, 3)
 
 
 def test_paper_asks_for_more_iterations_where_they_help():
@@ -236,15 +271,23 @@ def test_paper_asks_for_more_iterations_where_they_help():
     assert solve(problem, ball, "paper", tol=1e-12).converged
 
 
-def test_paper_gives_one_kernel_all_the_weight_at_p_1(rng):
-    """With a dominant kernel Algorithm 1 stays one-hot, and stops there as at a fixed point."""
+@pytest.mark.parametrize("max_iter", [1, 2, 7, None])
+def test_paper_gives_one_kernel_all_the_weight_at_p_1(max_iter, rng):
+    kernels = random_kernels(rng, 10, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = solve(problem_of(kernels, 0.01), LpBall(1), "paper", max_iter=max_iter)
+    assert sorted(result.weights) == [0, 0, 0, 1]
+
+
+def test_paper_stops_at_a_dominant_kernel_and_takes_the_first_of_equal_ones(rng):
     kernels = random_kernels(rng, 10, 4, kinds=("rbf",))
-    kernels[2] = np.ones((10, 10)) * 50
+    kernels[2] = kernels[3] = np.ones((10, 10)) * 50
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         result = solve(problem_of(kernels, 0.01), LpBall(1), "paper")
     np.testing.assert_array_equal(result.weights, [0, 0, 1, 0])
-    assert result.n_iter <= 3
+    assert result.n_iter == 2
 
 
 # -- larger and odder problems -------------------------------------------------------------------

@@ -37,7 +37,8 @@ solver : str, default="auto"
     ``"auto"``, ``"newton"``, ``"subspace"``, ``"paper"``, ``"kloft"``, ``"frank-wolfe"``,
     ``"gradient"``, ``"paper-cvx"`` or ``"cvxpy"``.
 tol : float, default=1e-6
-    Relative duality gap to stop at.
+    Relative duality gap to stop at; with ``solver="paper"`` the relative change of the
+    coefficients, as in Algorithm 1.
 max_iter : int, optional
     Limit of the solver's iterations; its own by default.
 decision : {"evidence", "sum"}, default="evidence"

@@ -68,8 +68,8 @@ class Result:
 class Run:
     """What a solver is given, its history, and the best point it saw.
 
-    "Best" is the point with the lowest certified upper bound: for a solver that may climb, such
-    as the paper's, this is what should be returned.
+    "Best" is the point with the lowest certified upper bound, the result of a solver that may
+    climb. (Algorithm 1 returns its last point, as printed, and keeps the best one beside it.)
     """
 
     problem: Any
@@ -105,16 +105,22 @@ class Run:
             self.callback(record)
         return gap
 
-    def result(self, solver: str, *, advice: str | None = None) -> Result:
-        """The best point as a result; warns, with advice, when its gap is above the tolerance."""
+    def result(
+        self, solver: str, *, advice: str | None = None, n_iter: int | None = None
+    ) -> Result:
+        """The best point as a result; warns, with advice, when its gap is above the tolerance.
+
+        Each point seen is an iteration unless ``n_iter`` says otherwise.
+        """
         assert self.best is not None
         converged = self.best_gap <= self.tol
+        n_iter = len(self.history) if n_iter is None else n_iter
         if not self.inner and not converged:
             if advice is None:
                 other = "" if solver in AUTOMATIC else ", or use solver='auto'"
                 advice = f"Raise max_iter, tol or delta{other}."
             _quiet.warn(
-                f"solver={solver!r} stopped after {len(self.history)} iterations with a relative "
+                f"solver={solver!r} stopped after {n_iter} iterations with a relative "
                 f"duality gap of {self.best_gap:.2g}, above tol={self.tol:.2g}: the weights are "
                 f"not optimal. {advice}",
                 ConvergenceWarning,
@@ -125,7 +131,7 @@ class Run:
             coef=self.best.coef,
             value=float(self.best.value),
             gap=float(self.best_gap),
-            n_iter=len(self.history),
+            n_iter=n_iter,
             converged=converged,
             solver=solver,
             history=tuple(self.history),
@@ -186,7 +192,7 @@ SOLVERS: dict[str, Solver] = {
         "one pass over the kernels per iteration; no n x n matrix", 500,
         problem_needs=("restrict", "products", "certify"),
     ),
-    "paper": Solver("Algorithm 1 as printed; may oscillate for ever", 200),
+    "paper": Solver("Algorithm 1 as printed, its last iterate; may cycle for ever", 200),
     "paper-cvx": Solver(
         "Algorithm 1 with its weight step solved by cvxpy (the paper's MK-FN-CVX)", 200,
         ("cvxpy_constraints",),
@@ -250,7 +256,8 @@ def solve(
     solver : str
         A name of `SOLVERS`, or ``"auto"``.
     tol : float
-        Certified relative duality gap to stop at.
+        Certified relative duality gap to stop at. ``"paper"`` stops at its own rule instead, a
+        relative change of the coefficients of at most ``tol``.
     max_iter : int, optional
         Limit of iterations; by default each solver's own.
     init : array of shape (J,), optional
