@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernull import KernelStack
 from kernull.paper.algorithms import algorithm1, algorithm2, cvx, gradient, kloft
+from tests.docs.pages import ROOT
 
 P = [1, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2, 4, 8, 10**6]
 DELTAS = [1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100]
@@ -227,3 +229,22 @@ def test_a_stack_is_taken_as_it_is():
     K = SETS["iris"][0]
     one, two = algorithm1(K, 2, 1.0), algorithm1(KernelStack(K), 2, 1.0)
     np.testing.assert_array_equal(one.weights, two.weights)
+
+
+def test_the_page_says_what_the_grid_says():
+    """Numbers of docs/explanations/algorithm1.md, from the table of every cell."""
+    with (ROOT / "docs/results/delft_grid.csv").open() as file:
+        cells = list(csv.DictReader(file))
+    left = [c for c in cells if float(c["paper_gap"]) > 1e-6]
+    cycles = [c for c in left if int(c["paper_cycle"])]
+    two = sum(c["paper_cycle"] == "2" for c in cycles)
+    first = [c for c in left if c["p"] == "1" and float(c["delta"]) == 1e-4]
+    last, best = (
+        np.median([float(c[key]) for c in first]) for key in ("paper_gap", "paper_best_gap")
+    )
+    page = " ".join((ROOT / "docs/explanations/algorithm1.md").read_text().split())
+    assert f"{len(cells):,} cells" in page
+    assert f"These are {len(left)} cells, all at p <= 4/3. {len(cycles)} of them end" in page
+    assert f"{two} of these of period 2; in the other {len(left) - len(cycles)} the" in page
+    assert f"gap of {best:.0e} instead of {last:.0e} at p = 1 and delta = 1e-4 n" in page
+    assert {c["p"] for c in left} == {"1", "32/31", "16/15", "8/7", "4/3"}
