@@ -223,6 +223,15 @@ def test_paper_stops_where_its_coefficients_no_longer_change(p, rng):
     assert result.cycle == 0
 
 
+def test_paper_may_stop_at_the_gap_to_be_timed_against_solvers_that_do(rng):
+    problem, ball = problem_of(random_kernels(rng, 15, 4), 5.0), LpBall(4)
+    by_change = solve(problem, ball, "paper", tol=1e-5)
+    by_gap = solve(problem, ball, "paper", tol=1e-5, stop_at_gap=True)
+    gaps = [record.gap for record in by_change.history]
+    assert by_gap.n_iter == next(k for k, gap in enumerate(gaps) if gap <= 1e-5) < by_change.n_iter
+    np.testing.assert_array_equal(by_gap.weights, by_change.iterates[by_gap.n_iter])
+
+
 def oscillating():
     """Kernels on which Algorithm 1 runs for ever: each is best where the other rules."""
     return np.stack([np.diag([9.0, 9.0, 0.0, 0.0]), np.diag([0.0, 0.0, 10.0, 10.0])]), 0.05
