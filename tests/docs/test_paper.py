@@ -49,9 +49,7 @@ def test_every_piece_of_the_paper_is_named(section, things):
 
 def test_every_name_is_there():
     for name in re.findall(r"`(kernull(?:\.\w+)+)", WORDS):
-        if name == "kernull.PAPER":
-            continue
-        for cut in range(name.count("."), 0, -1):  # the module, then what it holds
+        for cut in range(name.count("."), -1, -1):  # the module, then what it holds
             parts = name.split(".")
             try:
                 value = import_module(".".join(parts[: cut + 1]))
@@ -60,8 +58,6 @@ def test_every_name_is_there():
             for part in parts[cut + 1 :]:
                 value = getattr(value, part)
             break
-        else:
-            raise AssertionError(name)
 
 
 def test_every_test_and_module_named_is_there():
