@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from experiments._models import Split, kernels_by_width, one_hot_scores
+from experiments import _models
+from experiments._models import Member, OneKernel, Split, kernels_by_width, one_kernel_scores
 from kernull._typing import Array
-from kernull.balls import LpBall
 from kernull.errors import MissingDependencyError
+from kernull.problems import Evaluation
 from kernull.stacks import KernelSet
 from kernull.views import join_views, resolve_views
 
-__all__ = ["asked_device", "kernels_on", "one_kernel_scores"]
+__all__ = ["asked_device", "kernels_on", "printed_at_p_1"]
 
 
 def asked_device() -> str | None:
@@ -55,36 +56,44 @@ def kernels_on(
         yield width, stack, tiled.TorchTiledStack(train, kernels, left=left).dense()
 
 
-def one_kernel_scores(
-    stack: Any, cross: Any, deltas: tuple[float, ...], tol: float
-) -> tuple[Array, Array]:
-    """`one_hot_scores` on either kind of stack."""
+class _DeviceProblem:
+    """The Fisher problem on a dense stack of a device, as far as Algorithm 1 needs it."""
+
+    def __init__(self, stack: Any, ridge: float) -> None:
+        torch, _ = _torch()
+        self.torch, self.kernels, self.ridge = torch, stack.kernels, ridge
+        self.J, self.n_evaluations = len(stack.kernels), 0
+        options = {"dtype": torch.float64, "device": self.kernels.device}
+        self.shift = ridge * torch.eye(stack.n, **options)
+        self.ones = torch.ones((stack.n, 1), **options)
+
+    def evaluate(self, weights: Array) -> Evaluation:
+        """Value, gradient and coefficients at b."""
+        torch, K = self.torch, self.kernels
+        used = np.flatnonzero(weights)
+        b = torch.as_tensor(weights[used], dtype=K.dtype, device=K.device)
+        A = torch.tensordot(b, K[torch.as_tensor(used, device=K.device)], 1).double() + self.shift
+        a = torch.cholesky_solve(self.ones, torch.linalg.cholesky(A))[:, 0]
+        u = np.asarray(((K @ a.to(K.dtype)).double() @ a).cpu())
+        coef = np.asarray(a.cpu())
+        self.n_evaluations += 1
+        linear, quadratic = float(coef.sum()), self.ridge * float(coef @ coef)
+        return Evaluation(
+            weights, linear, u, coef, lambda support: linear * linear / (quadratic + support)
+        )
+
+
+def printed_at_p_1(stack: Any, cross: Any, deltas: tuple[float, ...]) -> dict[str, OneKernel]:
+    """`_models.printed_at_p_1` on either kind of stack."""
     if hasattr(stack, "combine"):
-        return one_hot_scores(stack, cross, deltas, tol)
+        return _models.printed_at_p_1(stack, cross, deltas)
     torch, _ = _torch()
-    kernels, n, ball = stack.kernels, stack.n, LpBall(1.0)
-    eye = torch.eye(n, dtype=torch.float64, device=kernels.device)
-    ones = torch.ones((n, 1), dtype=torch.float64, device=kernels.device)
-    scores, chosen = [], []
-    for delta in deltas:
 
-        def solve(K: Any, ridge: float = delta * n) -> tuple[Any, Array]:
-            a = torch.cholesky_solve(ones, torch.linalg.cholesky(K.double() + ridge * eye))[:, 0]
-            u = (kernels @ a.to(kernels.dtype)).double() @ a
-            return a, np.asarray(u.cpu())
+    def image(member: Member) -> Array:
+        found = cross.kernels[member.kernel] @ torch.as_tensor(member.coef).to(cross.kernels)
+        return np.asarray(found.double().cpu())
 
-        _, u = solve(kernels.mean(dim=0))  # uniform weights of the simplex
-        seen: dict[int, tuple[float, Any]] = {}
-        j = int(np.argmax(ball.oracle(u)))
-        while j not in seen:
-            a, u = solve(kernels[j])
-            seen[j] = float(a.sum()), a
-            j = int(np.argmax(ball.oracle(u)))
-        best = min(seen, key=lambda k: seen[k][0])
-        chosen.append(best)
-        image = cross.kernels[best] @ seen[best][1].to(kernels.dtype)
-        scores.append(np.asarray(image.double().cpu()))
-    return np.array(scores), np.array(chosen)
+    return one_kernel_scores((_DeviceProblem(stack, d * stack.n) for d in deltas), image)
 
 
 def _torch() -> tuple[Any, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernull import mkl
-from kernull._typing import Array
+from kernull._typing import Array, Indices
 from kernull.balls import LpBall
 from kernull.mkl import Path
 from kernull.paper.protocol import Split, aucs, split_rows
@@ -17,7 +17,24 @@ from kernull.solvers import solve
 from kernull.stacks import DenseStack, KernelSet
 from kernull.views import join_views, resolve_views
 
-__all__ = ["Split", "aucs", "kernels_by_width", "one_hot_scores", "path_scores", "split_rows"]
+__all__ = [
+    "LAST",
+    "LOWEST",
+    "NEXT",
+    "READINGS",
+    "Member",
+    "OneKernel",
+    "Split",
+    "aucs",
+    "cycle_at_p_1",
+    "kernels_by_width",
+    "one_kernel_scores",
+    "path_scores",
+    "periods_of",
+    "printed_at_p_1",
+    "printed_scores",
+    "split_rows",
+]
 
 
 def kernels_by_width(
@@ -74,22 +91,101 @@ def path_scores(
     return path.scores(cross), path
 
 
-def one_hot_scores(
-    stack: DenseStack, cross: DenseStack, deltas: tuple[float, ...], tol: float
-) -> tuple[Array, Array]:
-    """Scores by Algorithm 1 at p = 1 for every delta, (D, m), and the kernel it locks onto, (D,).
+def printed_scores(
+    stack: DenseStack,
+    cross: DenseStack,
+    ps: Sequence[float],
+    deltas: Sequence[float],
+    updates: int | None = None,
+) -> Array:
+    """Scores by Algorithm 1 as printed, its last iterate, of a (p, delta) grid: (P, D, m).
 
-    Its first step from uniform weights already gives one kernel everything, and every later one
-    does so again, so the iteration walks among J single kernels. Of those visited, the one with
-    the lowest objective is taken.
+    It ends where the relative change of a is below 1e-6, or after so many updates of the weights
+    (None: the solver's own limit, 200).
     """
-    ball = LpBall(1.0)
-    scores, chosen = [], []
-    for delta in deltas:
-        problem = FisherProblem(stack, delta * stack.n)
-        first = ball.oracle(problem.evaluate(ball.uniform(stack.J)).u)
-        result = solve(problem, ball, "paper", tol=tol, init=first)
-        j = int(np.argmax(result.weights))
-        chosen.append(j)
-        scores.append(cross.scale[j] * (cross.kernels[j] @ result.coef))
-    return np.array(scores), np.array(chosen)
+    out = np.empty((len(ps), len(deltas), len(cross)))
+    for i, p in enumerate(ps):
+        for k, delta in enumerate(deltas):
+            result = solve(
+                FisherProblem(stack, delta * stack.n), LpBall(p), "paper", max_iter=updates
+            )
+            out[i, k] = result.weights @ cross.products(result.coef)
+    return out
+
+
+#: Readings of Algorithm 1 at p = 1, where every iterate is a single kernel and most runs end in a
+#: cycle of a few: its last iterate, as printed; the member of the cycle that follows it; and the
+#: member of lowest objective.
+LAST, NEXT = "p = 1 (Algorithm 1)", "p = 1 (Algorithm 1, one step more)"
+LOWEST = "p = 1 (lowest objective of the cycle)"
+READINGS = (LAST, NEXT, LOWEST)
+
+
+class Member(NamedTuple):
+    """A point of the cycle in which Algorithm 1 ends at p = 1."""
+
+    kernel: int
+    """The one that has all the weight."""
+    coef: Array
+    value: float
+
+
+def cycle_at_p_1(problem: Any) -> list[Member]:
+    """The members of the cycle in order, the returned one last; one where there is no cycle."""
+    result: Any = solve(problem, LpBall(1.0), "paper")
+    found = []
+    for weights in result.iterates[-max(result.cycle, 1) :]:
+        known = [x for x in (result, result.best) if np.array_equal(x.weights, weights)]
+        point = known[0] if known else problem.evaluate(weights)
+        found.append(Member(int(np.argmax(weights)), point.coef, float(point.value)))
+    return found
+
+
+class OneKernel(NamedTuple):
+    """Scores by a reading of Algorithm 1 at p = 1."""
+
+    scores: Array
+    """For every delta: (D, m)."""
+    kernels: Indices
+    """The one that has all the weight: (D,)."""
+    members: list[Array]
+    """For every delta, the scores of all members of the cycle: (period, m)."""
+
+
+def one_kernel_scores(
+    problems: Iterable[Any], image: Callable[[Member], Array]
+) -> dict[str, OneKernel]:
+    """Scores by each of `READINGS`; a problem for every delta, ``image`` the scores of a member."""
+    members = [cycle_at_p_1(problem) for problem in problems]
+    scores = [np.array([image(member) for member in cycle]) for cycle in members]
+    chosen = {
+        LAST: [len(cycle) - 1 for cycle in members],
+        NEXT: [0 for _ in members],
+        LOWEST: [int(np.argmin([member.value for member in cycle])) for cycle in members],
+    }
+    return {
+        name: OneKernel(
+            np.array([s[k] for s, k in zip(scores, index, strict=True)]),
+            np.array([cycle[k].kernel for cycle, k in zip(members, index, strict=True)]),
+            scores,
+        )
+        for name, index in chosen.items()
+    }
+
+
+def printed_at_p_1(
+    stack: DenseStack, cross: DenseStack, deltas: Sequence[float]
+) -> dict[str, OneKernel]:
+    """Scores by each reading of Algorithm 1 at p = 1, for every delta."""
+
+    def image(member: Member) -> Array:
+        j = member.kernel
+        return np.asarray(cross.scale[j] * (cross.kernels[j] @ member.coef))
+
+    return one_kernel_scores((FisherProblem(stack, d * stack.n) for d in deltas), image)
+
+
+def periods_of(rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """How many runs of Algorithm 1 end at one point, in a cycle of two, and in a longer one."""
+    found = np.array([row["period"] for row in rows])
+    return [int((found == 1).sum()), int((found == 2).sum()), int((found > 2).sum())]

@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments import e9_joint, e10
 from experiments._cells import Rows
+from experiments._models import LOWEST, NEXT
 from experiments._tables import distinct, group, values, where
 from experiments.e1 import CHOSEN, PS
 from experiments.e2 import EXACT, PAPER, TWO
@@ -95,6 +96,9 @@ def synthetic(results: Path) -> str:
     sizes = distinct(rows, "J")
     tiny = {m: min(J for J in sizes if mean[m, J] < 0.05) for m in (EXACT, TWO)}
     one = [mean[PAPER, J] for J in sizes if J >= 10]
+    other = [mean[NEXT, J] for J in sizes if J >= 10]
+    runs = [row for row in where(rows, method=PAPER) if row["J"] >= 10]
+    cycles = 100 * (values(runs, "period") > 1).mean()
     spread = [mean[m, 1] for m in (PAPER, EXACT, TWO)]
     return "\n\n".join(
         [
@@ -105,7 +109,9 @@ def synthetic(results: Path) -> str:
                 f"message is recognisable. The error of p = 2 falls from {mean[TWO, 1]:.1f} "
                 f"percent at one kernel to {mean[TWO, 10]:.1f} at ten and below 0.05 from "
                 f"{tiny[TWO]} on. That of p = 1 as Algorithm 1 computes it (one kernel) stops at "
-                f"{min(one):.1f} to {max(one):.1f} percent.",
+                f"{min(one):.1f} to {max(one):.1f} percent, that of the iterate after its last at "
+                f"{min(other):.1f} to {max(other):.1f}: {cycles:.0f} percent of the runs from ten "
+                "kernels on end in a cycle.",
                 f"**The exact p = 1 falls like p = 2** ({mean[EXACT, 10]:.1f} at ten, below 0.05 "
                 f"from {tiny[EXACT]} on), with nearly all kernels in use: what does not gain from "
                 "more kernels is the one-kernel update, not the norm. At J = 1 the three are one "
@@ -130,31 +136,51 @@ def noisy(results: Path) -> str:
     }
     ahead = int((per[EXACT, 5] > per[TWO, 5]).sum())
     behind = int((per[EXACT, 5] < per[TWO, 5]).sum())
+    one = int((per[PAPER, 5] > per[TWO, 5]).sum())
+    own = where(rows, method=PAPER, noisy=4)
+    cycles = 100 * (values(own, "period") > 1).mean()
+    worst = 100 * float(values(own, "lowest_member_auc").mean())
     return "\n\n".join(
         [
-            "## E3: p = 2 withstands noisy kernels, and most of the paper's gap is its one-kernel "
-            "p = 1",
+            "## E3: p = 2 is ahead up to three noisy kernels, one validated kernel from four on",
             paragraph(
                 f"Full size, {len(distinct(rows, 'repeat'))} repeats.",
                 state(
-                    [mean[TWO, k] > mean[PAPER, k] for k in range(5)],
+                    [mean[TWO, k] > mean[PAPER, k] for k in range(4)],
                     "With width and delta chosen on validation, p = 2 is ahead of p = 1 as "
-                    "Algorithm 1 computes it at 0 to 4 noisy kernels "
+                    "Algorithm 1 computes it at 0 to 3 noisy kernels "
                     f"({mean[TWO, 0]:.1f} against {mean[PAPER, 0]:.1f} with none, "
-                    f"{mean[TWO, 4]:.1f} against {mean[PAPER, 4]:.1f} with four), as the paper "
+                    f"{mean[TWO, 3]:.1f} against {mean[PAPER, 3]:.1f} with three), as the paper "
                     "says.",
                 ),
                 state(
-                    [mean[PAPER, k] > 80 for k in (4, 5)],
-                    '"Near chance" at four or five noisy kernels does **not** come back: '
-                    f"{mean[PAPER, 4]:.1f} and {mean[PAPER, 5]:.1f}.",
+                    [mean[PAPER, k] > max(mean[TWO, k], 90) for k in (4, 5)],
+                    'With four and five it is behind, and "near chance" does **not** come back: '
+                    f"{mean[PAPER, 4]:.1f} and {mean[PAPER, 5]:.1f} against {mean[TWO, 4]:.1f} and "
+                    f"{mean[TWO, 5]:.1f} (with five in {one} repeats). Validation finds a width "
+                    "and a delta at which the kernel that is returned is no noise.",
                 ),
-                "Without tuning (the mean over the grid) the message is stronger: "
-                f"{grid[PAPER, 4]:.1f} and {grid[PAPER, 5]:.1f} against {grid[TWO, 4]:.1f} and "
-                f"{grid[TWO, 5]:.1f} at p = 2.",
+                state(
+                    [grid[PAPER, k] < grid[TWO, k] - 5 for k in (4, 5)],
+                    "Without tuning (the mean over the grid) the paper's message is there: "
+                    f"{grid[PAPER, 4]:.1f} and {grid[PAPER, 5]:.1f} against {grid[TWO, 4]:.1f} and "
+                    f"{grid[TWO, 5]:.1f} at p = 2.",
+                ),
+            ),
+            paragraph(
+                state(
+                    [cycles > 50, worst < mean[PAPER, 4] - 10, mean[NEXT, 4] < mean[PAPER, 4]],
+                    "**Which kernel Algorithm 1 returns is a matter of the number of its "
+                    f"iterations**: with four noisy kernels {cycles:.0f} percent of the runs end "
+                    "in a cycle. At the width and delta chosen for the last of 200 iterations the "
+                    f"worst member of the cycle has {worst:.1f} where the last has "
+                    f"{mean[PAPER, 4]:.1f}. With width and delta chosen for each of them, the "
+                    f"iterate after the last has {mean[NEXT, 4]:.1f}, the member of lowest "
+                    f"objective {mean[LOWEST, 4]:.1f}.",
+                ),
                 state(
                     [mean[EXACT, 5] > mean[TWO, 5], mean[EXACT, 4] < mean[TWO, 4]],
-                    f"**The exact p = 1** lies between: {mean[EXACT, 0]:.1f} with no noise, "
+                    f"**The exact p = 1** has {mean[EXACT, 0]:.1f} with no noise and "
                     f"{mean[EXACT, 4]:.1f} with four, and with five it is ahead of p = 2 "
                     f"({mean[EXACT, 5]:.1f} against {mean[TWO, 5]:.1f}, {ahead} repeats to "
                     f"{behind}).",

@@ -17,15 +17,21 @@ from experiments._flowers import (
     published_distances,
 )
 from experiments._models import (
+    LAST,
+    LOWEST,
+    NEXT,
     Split,
     aucs,
+    cycle_at_p_1,
     kernels_by_width,
-    one_hot_scores,
     path_scores,
+    printed_at_p_1,
+    printed_scores,
     split_rows,
 )
 from experiments._ranks import paired, rank_methods
 from experiments.e2 import best_threshold
+from kernull.problems import FisherProblem
 from tests.plain import plain_fisher
 
 
@@ -72,18 +78,64 @@ def test_kernels_and_scores_equal_the_estimator(wine):
     assert seen == [1.0, 0.5, 0.3, 0.25]
 
 
-@pytest.mark.filterwarnings("ignore:solver=.paper.")
-def test_one_hot_is_one_kernel(wine):
+def algorithm_1(K, delta, p, steps):
+    """Weights after so many updates, and the coefficients that belong to them."""
+    J, n, _ = K.shape
+
+    def solution(b):
+        return np.linalg.solve(np.tensordot(b, K, 1) + delta * n * np.eye(n), np.ones(n))
+
+    b = np.full(J, J ** (-1 / p))
+    for _ in range(steps):
+        a = solution(b)
+        u = np.array([a @ Kj @ a for Kj in K])
+        b = np.eye(J)[u.argmax()] if p == 1 else u ** (1 / (p - 1))
+        b /= np.linalg.norm(b, p)
+    return b, solution(b)
+
+
+@pytest.fixture
+def five_kernels(wine):
     targets, outliers = wine
     X = np.concatenate([targets, outliers])
     split = Split(np.arange(40), np.arange(40, 59), np.arange(59, len(X)))
     views = {f"x{i}": X[:, i] for i in range(5)}
     ((_, stack, cross),) = kernels_by_width((0.5,), views, split)
-    scores, locked = one_hot_scores(stack, cross, (1e-3, 1.0), 1e-6)
-    for delta, j, found in zip((1e-3, 1.0), locked, scores, strict=True):
-        K = stack.kernels[j]
-        a = np.linalg.solve(K + delta * 40 * np.eye(40), np.ones(40))
-        np.testing.assert_allclose(found, cross.kernels[j] @ a, rtol=1e-9)
+    return stack, cross
+
+
+@pytest.mark.filterwarnings("ignore:solver=.paper.")
+def test_algorithm_1_of_the_experiments_is_the_papers(five_kernels):
+    stack, cross = five_kernels
+    ps, deltas = (1.0, 4 / 3, 4.0), (1e-3, 1.0)
+    scores = printed_scores(stack, cross, ps, deltas)
+    for i, p in enumerate(ps):
+        for k, delta in enumerate(deltas):
+            b, a = algorithm_1(stack.kernels, delta, p, 200)
+            expected = np.tensordot(b, cross.kernels, 1) @ a
+            np.testing.assert_allclose(scores[i, k], expected, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:solver=.paper.")
+def test_every_member_of_the_cycle_at_p_1(five_kernels):
+    stack, cross = five_kernels
+    deltas = (1e-4, 1e-3, 1.0)
+    found = printed_at_p_1(stack, cross, deltas)
+    for k, delta in enumerate(deltas):
+        problem = FisherProblem(stack, delta * stack.n)
+        members = cycle_at_p_1(problem)
+        for steps, reading in ((200, LAST), (201, NEXT)):
+            b, a = algorithm_1(stack.kernels, delta, 1, steps)
+            scores, kernels, every = found[reading]
+            assert len(every[k]) == len(members)
+            assert kernels[k] == b.argmax()
+            np.testing.assert_allclose(scores[k], cross.kernels[b.argmax()] @ a, rtol=1e-9)
+        for step, member in enumerate(reversed(members)):
+            assert member.kernel == algorithm_1(stack.kernels, delta, 1, 200 - step)[0].argmax()
+        values = [a.sum() for a in (member.coef for member in members)]
+        np.testing.assert_allclose([member.value for member in members], values)
+        assert found[LOWEST].kernels[k] == members[int(np.argmin(values))].kernel
+    assert (found[LAST].kernels != found[NEXT].kernels).any()  # some run does end in a cycle
 
 
 @pytest.mark.filterwarnings("ignore:solver=.paper.")
@@ -93,9 +145,13 @@ def test_a_device_changes_nothing(monkeypatch, tmp_path):
     found = {}
     for device in ("", "cpu"):
         monkeypatch.setenv("KERNULL_DEVICE", device)
-        found[device] = e2.run(Cell("J=5", "lp MK-FN", 0), settings, tmp_path)
-    assert [row.pop("device") for row in found["cpu"]] == ["cpu"] * 3
-    assert [row.pop("device") for row in found[""]] == ["numpy"] * 3
+        found[device] = [
+            row
+            for method in (e2.PRINTED, e2.CERTIFIED)
+            for row in e2.run(Cell("J=5", method, 0), settings, tmp_path)
+        ]
+    assert [row.pop("device") for row in found["cpu"]] == ["cpu"] * 5
+    assert [row.pop("device") for row in found[""]] == ["numpy"] * 5
     assert found["cpu"] == found[""]
 
 
