@@ -46,6 +46,7 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
         "## The target classes fixed beforehand",
         "Ours [published mean ± std]:",
         _main_table(auc, fixed, methods),
+        _three_rows(auc, fixed),
         _average(auc, fixed),
         "![ours against published](published.png)",
         "## Differences of more than one published standard deviation",
@@ -79,12 +80,37 @@ def _mean_over(auc: dict[Any, Any], problems: list[Any], method: str) -> float:
     return float(np.mean([auc[name, target, method].mean() for name, target in problems]))
 
 
+def _three_rows(auc: dict[Any, Any], fixed: list[Any]) -> str:
+    """Rows of lp MK-FN: the exact optimum, Algorithm 1 as printed, and published."""
+    known = DELFT_AUC[protocol.MAIN]
+    names = {"exact optimum": protocol.MAIN, "Algorithm 1 as printed": protocol.PRINTED}
+    lines = []
+    for title, method in names.items():
+        if any((*problem, method) not in auc for problem in fixed):
+            continue
+        near = sum(
+            abs(float(auc[name, target, method].mean()) - known[name][0]) <= known[name][1]
+            for name, target in fixed
+        )
+        cells = [mean_std(auc[*problem, method]) for problem in fixed]
+        lines.append([title, *cells, f"{_mean_over(auc, fixed, method):.1f}", str(near)])
+    theirs = [f"{known[name][0]} ± {known[name][1]}" for name, _ in fixed]
+    average = np.mean([known[name][0] for name, _ in fixed])
+    lines.append(["published", *theirs, f"{average:.1f}", ""])
+    header = [protocol.MAIN, *(name for name, _ in fixed), "mean", "sets within one std"]
+    return (
+        f"The row {protocol.MAIN} above is the exact optimum, with a certificate. Algorithm 1 as "
+        "printed ends at its last iterate, which for p near 1 is often another point:\n\n"
+        + markdown(header, lines)
+    )
+
+
 def _average(auc: dict[Any, Any], fixed: list[Any]) -> str:
     known = DELFT_AUC[protocol.MAIN]
     theirs = np.mean([known[name][0] for name, _ in fixed])
     ours = _mean_over(auc, fixed, protocol.MAIN)
     return (
-        f"Average of {protocol.MAIN} over these {len(fixed)} sets: ours **{ours:.1f}**, published "
+        f"Average of {protocol.MAIN} over these {len(fixed)} sets: exact **{ours:.1f}**, published "
         f"{theirs:.1f}, difference {ours - theirs:+.1f}."
     )
 
@@ -99,6 +125,8 @@ EXPLANATIONS = """What could explain them (`E4-ablation` changes one thing at a 
   (`E4-hypotheses`: of raw, min-max and unit-length rows);
 - the choice of p, delta and width, by validation AUC in each repeat here: the ablation shows what
   choosing on the test rows themselves would give, `E4-hypotheses` what one choice per set gives;
+- the solver: Algorithm 1 as printed instead of the optimum (above; with one choice per set in
+  `E4-hypotheses`);
 - MK-SVDD on imports: the constant column's kernel, dropped here, takes all the weight when kept
   (published: 50.0 ± 0.0);
 - GP-Product: which score of the Gaussian process comes below 50, and where, is measured by
@@ -126,7 +154,8 @@ def _differences(auc: dict[Any, Any], fixed: list[Any]) -> str:
 
 
 def _variants(auc: dict[Any, Any], fixed: list[Any]) -> str:
-    names = list(dict.fromkeys(m for _, _, m in auc if m.startswith(protocol.MAIN)))
+    names = dict.fromkeys(m for _, _, m in auc if m.startswith(protocol.MAIN))
+    names.pop(protocol.PRINTED, None)  # it has rows of its own
     lines = [
         [m, *(mean_std(auc[*problem, m]) for problem in fixed), f"{_mean_over(auc, fixed, m):.1f}"]
         for m in names

@@ -4,7 +4,9 @@ One thing is changed at a time, on the target classes fixed beforehand. None of 
 
 - split: outliers 60/20/20 as well, the first part unused;
 - one distance: D is the mean distance of whole (standardised) rows, for every feature's kernel;
-- Algorithm 1: the paper's iteration (at most 30 steps, best point) instead of the optimum;
+- Algorithm 1 as printed: the last iterate of the paper's iteration instead of the optimum, after
+  200 updates of the weights where it has not converged, and again after 30 and 31: where it cycles
+  the count decides which point is the last, and the paper gives none;
 - tuned on test: p, delta and width by the AUC of the test rows themselves, an upper bound.
 
 The score -|1 - y| and every other class stand in E4 itself. Scaling cannot matter: the kernel of a
@@ -23,28 +25,37 @@ from sklearn.preprocessing import StandardScaler
 
 from experiments import e4_protocol as protocol
 from experiments._cells import Cell, Experiment, Rows, Settings, generator
-from experiments._models import Split, aucs, kernels_by_width, path_scores, split_rows
+from experiments._models import (
+    Split,
+    aucs,
+    kernels_by_width,
+    path_scores,
+    printed_scores,
+    split_rows,
+)
 from experiments._ranks import paired
 from experiments._tables import distinct, group, markdown, mean_std, values
 from experiments.datasets import DELFT, load_delft
 from experiments.e4 import GAP, problem_of
 from experiments.published import DELFT_AUC
 from kernull._typing import Array
-from kernull.balls import LpBall
 from kernull.kernels import mean_distance
-from kernull.problems import FisherProblem
-from kernull.solvers import solve
 from kernull.stacks import DenseStack
 
-__all__ = ["EXPERIMENT"]
+__all__ = ["EXPERIMENT", "PAPER"]
 
-BASE, SPLIT, DISTANCE, PAPER, TEST = (
+BASE, SPLIT, DISTANCE, TEST = (
     "as in E4",
     "split 60/20/20 of outliers too",
     "one distance for all features",
-    "Algorithm 1",
     "tuned on the test rows",
 )
+#: Algorithm 1 as printed, and how often it updates the weights at most.
+PAPER = {
+    "Algorithm 1 as printed": 200,
+    "Algorithm 1, 30 updates": 30,
+    "Algorithm 1, 31 updates": 31,
+}
 
 
 def settings(quick: bool) -> Settings:
@@ -52,13 +63,12 @@ def settings(quick: bool) -> Settings:
     problems = [[name, load_delft(name).target] for name in DELFT]
     return {
         "problems": [p for p in problems if p[0] in ("wine", "survival")] if quick else problems,
-        "variants": [BASE, TEST, SPLIT, DISTANCE, PAPER],
+        "variants": [BASE, TEST, SPLIT, DISTANCE, *PAPER],
         "repeats": 2 if quick else protocol.REPEATS,
         "widths": list(protocol.WIDTHS),
         "p": list(protocol.PS),
         "delta": list(protocol.DELTAS),
         "gap": GAP,
-        "iterations": 30,
     }
 
 
@@ -104,16 +114,9 @@ def _stacks(cell: Cell, settings: Settings, split: Split) -> Iterator[Any]:
 
 def _scores(cell: Cell, settings: Settings, stack: DenseStack, cross: DenseStack) -> Array:
     ps, deltas = tuple(settings["p"]), tuple(settings["delta"])
-    if cell.method != PAPER:
-        return path_scores(stack, cross, ps, deltas, settings["gap"])[0]
-    out = np.empty((len(ps), len(deltas), len(cross)))
-    for i, p in enumerate(ps):
-        for k, delta in enumerate(deltas):
-            problem = FisherProblem(stack, delta * stack.n)
-            limit = settings["iterations"]
-            result = solve(problem, LpBall(p), "paper", tol=settings["gap"], max_iter=limit)
-            out[i, k] = result.weights @ cross.products(result.coef)
-    return out
+    if cell.method in PAPER:
+        return printed_scores(stack, cross, ps, deltas, PAPER[cell.method])
+    return path_scores(stack, cross, ps, deltas, settings["gap"])[0]
 
 
 def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
@@ -139,7 +142,7 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
     known = DELFT_AUC[protocol.MAIN]
     average = np.mean([known[s][0] for s in sets])
     lines: list[list[str]] = [
-        ["published", *(f"{known[s][0]} ± {known[s][1]}" for s in sets), f"{average:.1f}", ""]
+        ["published", *(f"{known[s][0]} ± {known[s][1]}" for s in sets), f"{average:.1f}", "", ""]
     ]
     for variant in variants:
         if any((variant, s) not in by for s in sets):
@@ -148,12 +151,17 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
         shift, wins, losses, _ = paired(means, [by[BASE, s].mean() for s in sets])
         change = "" if variant == BASE else f"{shift:+.1f} ({wins} up, {losses} down)"
         entries = [mean_std(by[variant, s]) for s in sets]
-        lines.append([variant, *entries, f"{np.mean(means):.1f}", change])
+        near = sum(abs(m - known[s][0]) <= known[s][1] for m, s in zip(means, sets, strict=True))
+        lines.append([variant, *entries, f"{np.mean(means):.1f}", str(near), change])
     return "\n\n".join(
         [
             "AUC in percent of lp MK-FN on the target classes fixed beforehand, mean ± std, one "
             "thing changed at a time. This is no part of E4.",
-            markdown(["variant", *sets, "mean", "change of the mean"], lines),
+            markdown(
+                ["variant", *sets, "mean", "sets within one std", "change of the mean"], lines
+            ),
+            "Algorithm 1 returns its last iterate. At small p and delta it ends in a cycle, and "
+            "the number of updates decides which point of it that is.",
             "Scaling cannot matter: the kernel of a single feature does not feel its unit.",
         ]
     )
