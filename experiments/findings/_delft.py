@@ -203,7 +203,7 @@ def _hypotheses(results: Path) -> str:
     table = rows_of(results, "E4-hypotheses/summary.csv")
     return "\n".join(
         [
-            "**Three readings of the paper's words**, written down before they were run "
+            "**Readings of the paper's words**, written down before they were run "
             "([E4-hypotheses](E4-hypotheses/page.md)):",
             "",
             *(bullet(sentence) for sentence in verdicts(table)),
