@@ -118,8 +118,8 @@ def algorithm1(
 
     Near p = 1 it may cycle for ever, and the last iterate is one of the cycle:
 
-    >>> import warnings
-    >>> with warnings.catch_warnings(action="ignore"):
+    >>> from warnings import catch_warnings
+    >>> with catch_warnings(action="ignore"):  # its warning says the period
     ...     last = algorithm1(K, p=1, delta=0.01)
     >>> last.weights, last.cycle, bool(last.gap > last.best.gap)
     (array([0., 0., 1.]), 2, True)
