@@ -7,11 +7,14 @@ import matplotlib.figure
 import numpy as np
 import pytest
 
+from experiments._e4_report import distance_to_published, nearest_classes
 from experiments._lp_balls import boundary
+from experiments.e4_protocol import PAPER_METHODS
 from experiments.findings import StaleClaimError, family_page, overview, state
 from experiments.findings._arena import arena
 from experiments.findings._others import noisy
 from experiments.pages import PAGES, head_of, page_body, typed_rows, write_page
+from experiments.published import DELFT_AUC
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
@@ -69,6 +72,21 @@ def test_a_table_that_changes_changes_the_text(tmp_path):
 def test_a_table_that_says_otherwise_stops_the_text(tmp_path):
     with pytest.raises(StaleClaimError, match="p = 2 is ahead"):
         noisy(changed_e3(tmp_path, lambda auc: 0.5))
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0])
+def test_the_nearest_class_is_that_of_the_smallest_distance(power):
+    off = {1: [2.0] * 10 + [5.0], 2: [0.0] * 10 + [12.0]}  # means 25/11 and 12/11
+    auc = {
+        ("wine", t, m): np.array([DELFT_AUC[m]["wine"][0] + d])
+        for t in off
+        for m, d in zip(PAPER_METHODS, off[t], strict=True)
+    }
+    distance = {t: np.mean(np.power(off[t], power)) ** (1 / power) for t in off}
+    for t in off:
+        assert distance_to_published(auc, "wine", t, power) == pytest.approx(distance[t])
+    found = nearest_classes(auc, [("wine", 1), ("wine", 2)], power)
+    assert found == {"wine": 2 if power == 1 else 1}
 
 
 def test_claims_need_their_condition():
