@@ -11,6 +11,8 @@ is tuned by validation AUC, of equal points the first.
   model at the same parameters.
 - localised lp MK-FN: gates around k-means centres of standardised rows (`stacks.gated`), as wide
   as the mean distance of a row to its centre.
+- lp fusion of scores (`ScoreFusionProblem`): weights of the responses of one model a kernel instead
+  of weights of kernels, all models with the same width and delta.
 - contaminated targets: lp MK-FN and its robust version when a share of the training rows are
   outliers (taken from those of the validation rows, which lose them); p = 2, width 1/2.
 """
@@ -32,6 +34,7 @@ from experiments._e4_family_report import report
 from experiments._models import Split, aucs, kernels_by_width, path_scores, split_rows
 from experiments.datasets import DELFT, OneClassData, load_delft
 from experiments.e4 import problem_of
+from experiments.family.fusion import ScoreFusionProblem, left_out_responses
 from experiments.family.gated import gate, soft_memberships
 from experiments.family.robust import RobustFisherProblem
 from experiments.family.slack_svdd import SlackSVDDProblem
@@ -53,6 +56,7 @@ FAMILY = (
     "(r, p) MK-FN",
     "robust lp MK-FN",
     "localised lp MK-FN",
+    "lp fusion of scores",
 )
 SHARES = (0.05, 0.1, 0.2, 0.3)
 CONTAMINATED = tuple(
@@ -76,9 +80,11 @@ def settings(quick: bool) -> Settings:
         "robust": {"p": [4 / 3, 2.0, 8.0], "delta": [1e-3, 1e-2, 0.1, 1.0]},
         "quantiles": [0.5, 0.75, 0.9],
         "local": {"L": [2, 3], "r": [1.0, 2.0], "p": [4 / 3, 2.0], "delta": [1e-3, 1e-2, 0.1]},
+        "fusion": {"p": [1.0, 4 / 3, 2.0, 8.0, 1e6], "delta": [1e-3, 1e-2, 0.1, 1.0],
+                   "steepness": [1.0, 8.0]},
         "contaminated": {"p": 2.0, "width": 0.5, "delta": [1e-3, 1e-2, 0.1, 1.0]},
         "gap": 1e-4,
-    }
+    }  # fmt: skip
 
 
 def cells(settings: Settings, repeats: int | None) -> Sequence[Cell]:
@@ -97,6 +103,8 @@ class Point(NamedTuple):
 
     choice: str
     scores: Array
+    gap: float | None = None
+    """Certified relative gap of the weights, where the cell keeps the largest of its grid."""
 
 
 def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
@@ -117,6 +125,8 @@ def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
     best: dict[str, Any] = {}
     for point in points:
         reached = float(aucs(validation, point.scores[:m]))
+        if point.gap is not None:
+            more["largest_gap"] = max(point.gap, more.get("largest_gap", 0.0))
         if not best or reached > best["validation_auc"]:
             auc = float(aucs(test, point.scores[m:]))
             best = {"auc": auc, "validation_auc": reached, "choice": point.choice}
@@ -256,6 +266,19 @@ def _local(data: Any, split: Split, settings: Settings, cell: Cell) -> Iterator[
                 yield from _path(K, C, grid, settings, r, (stack.J, L), label)
 
 
+def _fusion(data: Any, split: Split, settings: Settings, cell: Cell) -> Iterator[Point]:
+    grid = settings["fusion"]
+    for width, stack, cross in _stacks(data, split, settings["widths"]):
+        for delta in grid["delta"]:
+            left_out, coef = left_out_responses(stack, delta * stack.n)
+            new = np.einsum("jmi,ji->mj", cross.kernels, coef)
+            for steepness, p in itertools.product(grid["steepness"], grid["p"]):
+                problem = ScoreFusionProblem(left_out, steepness)
+                found = solve(problem, LpBall(p), tol=settings["gap"])
+                choice = f"width={width:g}, delta={delta:g}, steepness={steepness:g}, p={p:.4g}"
+                yield Point(choice, new @ found.weights, found.gap)
+
+
 def _contaminated(kind: str, data: Any, split: Split, settings: Settings) -> Iterator[Point]:
     grid = settings["contaminated"]
     for _, stack, cross in _stacks(data, split, [grid["width"]]):
@@ -277,6 +300,7 @@ METHODS: dict[str, Callable[..., Iterator[Point]]] = {
     "(r, p) MK-FN": _matrix,
     "robust lp MK-FN": _robust,
     "localised lp MK-FN": _local,
+    "lp fusion of scores": _fusion,
 }
 
 EXPERIMENT = Experiment(

@@ -84,6 +84,7 @@ def test_every_member_scores_every_row(data, split, method):
         "matrix": {"r": [1.0], "p": [2.0], "delta": [0.1]},
         "robust": {"p": [2.0], "delta": [0.1]},
         "local": {"L": [2], "r": [1.0], "p": [2.0], "delta": [0.1]},
+        "fusion": {"p": [2.0], "delta": [0.1], "steepness": [1.0]},
     }  # fmt: skip
     points = list(e4_family.METHODS[method](data, split, small, Cell("made", method, 0)))
     m = len(split.validation) + len(split.test)
