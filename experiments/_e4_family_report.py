@@ -12,7 +12,14 @@ from experiments._cells import Rows, Settings
 from experiments._ranks import paired
 from experiments._tables import distinct, group, markdown, mean_std, values
 
-__all__ = ["finished", "report", "sentences"]
+#: What the reader must know of a member.
+FUSION = (
+    "lp fusion of scores weighs scores where lp MK-FN weighs kernels: the nearest published "
+    "relative of deciding by evidence, in our reading of its abstract (arXiv:2312.15769; "
+    "`experiments.family.fusion`)."
+)
+
+__all__ = ["FUSION", "finished", "report", "sentences"]
 
 
 def finished(rows: Rows) -> dict[str, dict[str, Any]]:
@@ -73,13 +80,23 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
     missing = [m for m in distinct(rows, "method") if m not in by]
     lines = [[m, *(mean_std(by[m][s]) for s in sets), f"{mean_of(by[m]):.1f}"] for m in by]
     repeats = len(next(iter(next(iter(by.values())).values())))
+    gaps = {
+        m: max(float(row["largest_gap"]) for row in rows if row["method"] == m)
+        for m in by
+        if any(row["method"] == m and row.get("largest_gap", "") != "" for row in rows)
+    }
+    certified = "".join(
+        f" Every model of {m} has a certified relative gap of at most {gap:.1e}."
+        for m, gap in gaps.items()
+    )
     left = f" Not finished and left out: {', '.join(missing)}." if missing else ""
     return "\n\n".join(
         [
             "AUC in percent on the target classes fixed beforehand, mean ± std over "
             f"{repeats} repeats; splits and kernels of E4; every method tuned by validation AUC "
-            f"over a grid fixed before the run (`experiments.e4_family`).{left}",
+            f"over a grid fixed before the run (`experiments.e4_family`).{certified}{left}",
             markdown(["method", *sets, "mean"], lines),
+            FUSION,
             "Paired against lp MK-FN over the sets (Wilcoxon's signed-rank test):",
             "\n".join(f"- {sentence}" for sentence in sentences(rows)),
         ]

@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments import e4_protocol as protocol
 from experiments._cells import Rows
+from experiments._e4_family_report import FUSION
 from experiments._e4_family_report import sentences as family_sentences
 from experiments._e4_hypotheses_report import verdicts
 from experiments._e4_report import nearest_classes
@@ -80,6 +81,7 @@ def family(results: Path) -> str:
             "On the splits and kernels of E4, ten repeats, paired against lp MK-FN "
             "([E4-family](E4-family/page.md)):",
             "\n".join(bullet(sentence) for sentence in family_sentences(rows)),
+            paragraph(FUSION),
             "Do localised weights and coupled tasks help where they should? One problem made for "
             "each, and two\nreal ones ([local-and-tasks](local-and-tasks/page.md)):",
             "\n".join(bullet(sentence) for sentence in answers_of(answers)),
