@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull import KernelStack
-from kernull.paper.algorithms import algorithm1, algorithm2, cvx, gradient, kloft
+from kernull.paper import algorithm1, algorithm2, cvx, gradient, kloft
 from tests.docs.pages import ROOT
 
 P = [1, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2, 4, 8, 10**6]
