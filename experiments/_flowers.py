@@ -22,7 +22,14 @@ from experiments.datasets import DatasetNotFound, data_home, load_flowers17_imag
 from kernull._typing import Array
 from kernull.errors import MissingDependencyError
 
-__all__ = ["CLASSES", "DESCRIPTORS", "class_kernels", "kernel_of_distances", "published_distances"]
+__all__ = [
+    "CLASSES",
+    "DESCRIPTORS",
+    "class_features",
+    "class_kernels",
+    "kernel_of_distances",
+    "published_distances",
+]
 
 CLASSES = 17
 IMAGES_PER_CLASS = 80
@@ -83,13 +90,13 @@ def class_kernels(label: int, folder: Path | None = None) -> tuple[Array, tuple[
     if published is not None:
         kernels = [kernel_of_distances(d[rows, rows]) for d in published.values()]
         return np.stack(kernels), tuple(published), "the published distance matrices"
-    features = _features(label, folder)
+    features = class_features(label, folder)
     kernels = [kernel_of_distances(_chi_square(x)) for x in features.values()]
     return np.stack(kernels), tuple(features), "descriptors computed from the images"
 
 
-def _features(label: int, folder: Path | None) -> dict[str, Array]:
-    """Descriptors of one class, from the folder if they are there."""
+def class_features(label: int, folder: Path | None = None) -> dict[str, Array]:
+    """Seven descriptors of the 80 images of a class, from the folder if they are there."""
     path = None if folder is None else folder / f"flowers17_class_{label:02d}.npz"
     if path is not None and path.is_file():
         with np.load(path) as stored:

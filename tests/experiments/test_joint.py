@@ -1,4 +1,4 @@
-"""E9-joint: what is drawn, Algorithm 2 as printed, and the page from a small run."""
+"""E9-joint: what is drawn, and the page from a small run."""
 
 from dataclasses import replace
 
@@ -7,9 +7,6 @@ import pytest
 
 from experiments import e9_joint, reproduce
 from experiments._tables import read_table
-from kernull.balls import LpBall
-from kernull.problems import FisherProblem, JointFisherProblem
-from kernull.stacks import DenseStack
 
 
 @pytest.fixture
@@ -41,39 +38,6 @@ def test_no_row_is_learned_from_and_judged(digits, small, rng):
     np.testing.assert_array_equal(drawn[data.test], data.of_test)
     for digit, rows in enumerate(data.train):
         assert (drawn[rows] == digit).all()
-
-
-@pytest.mark.parametrize("p", [1.0, 4 / 3, 2.0])
-def test_algorithm_2_is_the_printed_one(p, rng):
-    """Against the algorithm in plain NumPy: the last of so many iterates."""
-    kernels = []
-    for n in (4, 6):
-        X = rng.normal(size=(3, n, 5))
-        kernels.append(X @ X.transpose(0, 2, 1))
-    delta = 0.1
-    b = np.full(3, 3 ** (-1 / p))
-
-    def coefficients(b):
-        return [
-            np.linalg.solve(delta * K.shape[1] * np.eye(K.shape[1]) + np.tensordot(b, K, 1),
-                            np.ones(K.shape[1]))
-            for K in kernels
-        ]  # fmt: skip
-
-    a = coefficients(b)
-    for _ in range(7):
-        v = np.sum([np.einsum("i,jik,k->j", c, K, c) for c, K in zip(a, kernels, strict=True)], 0)
-        b = np.eye(3)[np.argmax(v)] if p == 1 else v ** (1 / (p - 1))
-        b /= np.linalg.norm(b, ord=p)
-        a = coefficients(b)
-    problem = JointFisherProblem(
-        [FisherProblem(DenseStack(K), delta * K.shape[1]) for K in kernels]
-    )
-    weights, coef, gap, count = e9_joint.as_printed(problem, LpBall(p), 7, 0.0)
-    assert count == 7
-    np.testing.assert_allclose(weights, b, atol=1e-12)
-    np.testing.assert_allclose(coef, np.concatenate(a), rtol=1e-9)
-    assert 0 <= gap < 1
 
 
 def test_from_rows_to_page(digits, small, tmp_path):
