@@ -16,8 +16,8 @@ weights are known, and how do the shared weights depend on p? Fixed before the r
 - The paper's grid of p, delta and width. One choice for all tasks, by their mean AUC on validation
   rows (20 of each digit; of equal points the first); 100 other rows of each digit are the test.
 - The number that decides is joint minus separate in mean AUC over the ten tasks, paired by repeat.
-- Cost of enrolment: seconds of enrolling one digit of 20, 60 and 150 images divided by those of
-  learning it alone; kernels given, and from rows with the estimators and `kernull.PAPER` (there
+- Cost of enrolment, on digits: seconds of enrolling one of 20, 60 and 150 images divided by those
+  of learning it alone; kernels given, and from rows with the estimators and `kernull.PAPER` (there
   learning alone is Algorithm 1). Best of five alternating runs.
 """
 
@@ -91,7 +91,8 @@ def cells(settings: Settings, repeats: int | None) -> Sequence[Cell]:
         for d in settings["data"]
         for n in settings["rows"]
     ]
-    return found + [Cell(d, ENROLMENT, r) for r in range(timed) for d in settings["data"]]
+    digits = [d for d in settings["data"] if d != "Flowers17"]  # its kinds have too few images
+    return found + [Cell(d, ENROLMENT, r) for r in range(timed) for d in digits]
 
 
 # -- data --------------------------------------------------------------------------------------
