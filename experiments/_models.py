@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,6 @@ __all__ = [
     "aucs",
     "cycle_at_p_1",
     "kernels_by_width",
-    "one_kernel_scores",
     "path_scores",
     "periods_of",
     "printed_at_p_1",
@@ -152,37 +151,28 @@ class OneKernel(NamedTuple):
     """For every delta, the scores of all members of the cycle: (period, m)."""
 
 
-def one_kernel_scores(
-    problems: Iterable[Any], image: Callable[[Member], Array]
-) -> dict[str, OneKernel]:
-    """Scores by each of `READINGS`; a problem for every delta, ``image`` the scores of a member."""
-    members = [cycle_at_p_1(problem) for problem in problems]
-    scores = [np.array([image(member) for member in cycle]) for cycle in members]
-    chosen = {
-        LAST: [len(cycle) - 1 for cycle in members],
-        NEXT: [0 for _ in members],
-        LOWEST: [int(np.argmin([member.value for member in cycle])) for cycle in members],
-    }
-    return {
-        name: OneKernel(
-            np.array([s[k] for s, k in zip(scores, index, strict=True)]),
-            np.array([cycle[k].kernel for cycle, k in zip(members, index, strict=True)]),
-            scores,
-        )
-        for name, index in chosen.items()
-    }
-
-
 def printed_at_p_1(
     stack: DenseStack, cross: DenseStack, deltas: Sequence[float]
 ) -> dict[str, OneKernel]:
     """Scores by each reading of Algorithm 1 at p = 1, for every delta."""
-
-    def image(member: Member) -> Array:
-        j = member.kernel
-        return np.asarray(cross.scale[j] * (cross.kernels[j] @ member.coef))
-
-    return one_kernel_scores((FisherProblem(stack, d * stack.n) for d in deltas), image)
+    cycles = [cycle_at_p_1(FisherProblem(stack, d * stack.n)) for d in deltas]
+    scores = [
+        np.array([cross.scale[m.kernel] * (cross.kernels[m.kernel] @ m.coef) for m in cycle])
+        for cycle in cycles
+    ]
+    chosen = {
+        LAST: [len(cycle) - 1 for cycle in cycles],
+        NEXT: [0 for _ in cycles],
+        LOWEST: [int(np.argmin([member.value for member in cycle])) for cycle in cycles],
+    }
+    return {
+        name: OneKernel(
+            np.array([s[k] for s, k in zip(scores, index, strict=True)]),
+            np.array([cycle[k].kernel for cycle, k in zip(cycles, index, strict=True)]),
+            scores,
+        )
+        for name, index in chosen.items()
+    }
 
 
 def periods_of(rows: Sequence[Mapping[str, Any]]) -> list[int]:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import psutil
 from rich.console import Console
@@ -70,7 +69,6 @@ def reproduce(
     repeats: int | None = None,
     jobs: int = 1,
     out: str | os.PathLike[str] = "results",
-    client: Any = None,
     report_only: bool = False,
 ) -> list[Outcome]:
     """Run experiments of the paper and write their results.
@@ -90,8 +88,6 @@ def reproduce(
         Worker processes, one BLAS thread each; -1 means one a core. Results do not depend on it.
     out : path-like
         Folder of the results, one folder an experiment.
-    client : dask.distributed.Client, optional
-        Runs the cells on this cluster instead of local processes.
     report_only : bool
         Run nothing; write tables and figures of the cells that are finished.
 
@@ -111,7 +107,7 @@ def reproduce(
         experiment = load_experiment(name)
         folder = Path(out) / (f"{name}-quick" if quick else name)
         try:
-            page = _run_one(experiment, quick, repeats, workers, folder, client, report_only)
+            page = _run_one(experiment, quick, repeats, workers, folder, report_only)
             outcomes.append(Outcome(name, page, time.perf_counter() - start))
         except (DatasetNotFound, MissingDependencyError) as error:
             if not _asked_for_all(names):
@@ -139,7 +135,6 @@ def _run_one(
     repeats: int | None,
     jobs: int,
     folder: Path,
-    client: Any,
     report_only: bool,
 ) -> Path:
     settings = experiment.settings(quick)
@@ -147,7 +142,7 @@ def _run_one(
     folder.mkdir(parents=True, exist_ok=True)
     store = Store(folder / "cells", fingerprint(settings))
     if not report_only:
-        _run_cells(experiment, cells, settings, folder, jobs, client)
+        _run_cells(experiment, cells, settings, folder, jobs)
     finished = sum(store.get(cell) is not None for cell in cells)
     if not finished:
         raise ValueError(f"{experiment.name}: no cell is finished in {str(folder)!r} yet.")
@@ -176,7 +171,6 @@ def _run_cells(
     settings: Settings,
     folder: Path,
     jobs: int,
-    client: Any,
 ) -> None:
     """Run the cells under a live progress display."""
     with _progress() as progress:
@@ -187,7 +181,6 @@ def _run_cells(
             settings,
             folder,
             jobs=jobs,
-            client=client,
             progress=lambda done: progress.advance(task, done),
         )
 

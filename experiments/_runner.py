@@ -1,4 +1,4 @@
-"""The runner: executes the cells that are not finished yet, here or on a Dask cluster."""
+"""The runner: executes the cells that are not finished yet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from joblib import Parallel, delayed, parallel_config
 from sklearn import config_context
@@ -39,7 +39,6 @@ def run_cells(
     folder: Path,
     *,
     jobs: int = 1,
-    client: Any = None,
     progress: Callable[[int], None] | None = None,
 ) -> Store:
     """Execute every cell that the store does not hold yet.
@@ -56,8 +55,6 @@ def run_cells(
         The experiment's folder; finished cells go to ``cells/`` below it.
     jobs : int
         Worker processes, one BLAS thread each.
-    client : dask.distributed.Client, optional
-        Runs the cells on a cluster instead; results are stored by this process.
     progress : callable, optional
         Called with the number of cells finished since the last call.
 
@@ -80,7 +77,7 @@ def run_cells(
     if experiment.prepare is not None:
         experiment.prepare(settings, folder, jobs)
     failed: list[_Outcome] = []
-    for outcome in _outcomes(experiment, todo, settings, folder, store, jobs, client):
+    for outcome in _outcomes(experiment, todo, settings, folder, store, jobs):
         if outcome.record is None:
             failed.append(outcome)
             logger.error("cell %s failed:\n%s", outcome.cell, outcome.error)
@@ -102,12 +99,9 @@ def _outcomes(
     folder: Path,
     store: Store,
     jobs: int,
-    client: Any,
 ) -> Iterator[_Outcome]:
     name = experiment.name
-    if client is not None and not experiment.exclusive:
-        yield from _on_cluster(client, name, todo, settings, folder, store)
-    elif jobs == 1 or experiment.exclusive or len(todo) == 1:
+    if jobs == 1 or experiment.exclusive or len(todo) == 1:
         for cell in todo:
             yield _execute(name, cell, settings, folder, store)
     else:
@@ -119,33 +113,12 @@ def _outcomes(
             )(delayed(_execute)(name, cell, settings, folder, store) for cell in todo)
 
 
-def _on_cluster(
-    client: Any, name: str, todo: list[Cell], settings: Settings, folder: Path, store: Store
-) -> Iterator[_Outcome]:
-    import distributed as untyped
-
-    distributed: Any = untyped
-    # Workers need not share this machine's disk, so results travel back and are stored here.
-    futures = [
-        client.submit(_execute, name, cell, settings, folder, None, pure=False) for cell in todo
-    ]
-    for future in distributed.as_completed(futures):
-        outcome: _Outcome = future.result()
-        if outcome.record is not None:
-            store.put(outcome.cell, outcome.record)
-        future.release()
-        yield outcome
-
-
-def _execute(
-    name: str, cell: Cell, settings: Settings, folder: Path, store: Store | None
-) -> _Outcome:
+def _execute(name: str, cell: Cell, settings: Settings, folder: Path, store: Store) -> _Outcome:
     """Run one cell with one BLAS thread and store it; errors come back as text."""
-    if store is not None:
-        # A worker that outlived a killed run may have finished this cell in the meantime.
-        known = store.get(cell)
-        if known is not None:
-            return _Outcome(cell, known, "")
+    # A worker that outlived a killed run may have finished this cell in the meantime.
+    known = store.get(cell)
+    if known is not None:
+        return _Outcome(cell, known, "")
     try:
         # Inputs are ours: checking them again at each of a million small fits doubles the time.
         trusted = config_context(assume_finite=True, skip_parameter_validation=True)
@@ -155,8 +128,7 @@ def _execute(
             start = time.perf_counter()
             rows = load_experiment(name).run(cell, settings, folder)
             record = Record(rows, time.perf_counter() - start)
-        if store is not None:
-            store.put(cell, record)
+        store.put(cell, record)
     except Exception:
         return _Outcome(cell, None, traceback.format_exc())
     return _Outcome(cell, record, "")

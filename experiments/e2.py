@@ -18,8 +18,15 @@ from typing import Any
 import numpy as np
 
 from experiments._cells import Cell, Experiment, Rows, Settings, generator
-from experiments._device import asked_device, kernels_on, printed_at_p_1
-from experiments._models import LAST, READINGS, Split, path_scores, periods_of
+from experiments._models import (
+    LAST,
+    READINGS,
+    Split,
+    kernels_by_width,
+    path_scores,
+    periods_of,
+    printed_at_p_1,
+)
 from experiments._plots import COLOURS, MARKERS, new_figure, save
 from experiments._tables import distinct, group, markdown, mean_std, values
 from kernull._typing import Array
@@ -102,9 +109,8 @@ def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
     truth = {size: np.repeat([1, -1], size) for size in (v, t)}
     deltas = tuple(settings["deltas"])
     best: dict[str, dict[str, Any]] = {}
-    device = asked_device()
-    for width, stack, cross in kernels_on(
-        device, settings["widths"], views, split, settings["dtype"]
+    for width, stack, cross in kernels_by_width(
+        settings["widths"], views, split, settings["dtype"]
     ):
         for method, (found, kernels, members) in _models_of(
             cell.method, stack, cross, deltas, settings["gap"]
@@ -121,7 +127,6 @@ def run(cell: Cell, settings: Settings, folder: Path) -> Rows:
                         "width": width,
                         "delta": delta,
                         "kernels_used": int(kernels[d]),
-                        "device": device or "numpy",
                     }
                     if method == LAST:
                         best[method] |= {"period": len(members[d])}
@@ -191,11 +196,12 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
         )
         return f"{method}: {first:.1f} at J = {sizes[0]}, {last:.1f} at J = {sizes[-1]}"
 
+    devices = dict.fromkeys(row.get("device", "numpy") for row in rows)
     return "\n\n".join(
         [
             "Test error in percent, mean ± std over "
             f"{len(distinct(rows, 'repeat'))} repeats, {settings['train']} training targets; "
-            f"matrices by {', '.join(distinct(rows, 'device'))}. The "
+            f"matrices by {', '.join(devices)}. The "
             "paper claims (it prints a figure, no numbers): the error at p = 2 falls considerably "
             "with more kernels, at p = 1 it hardly does.",
             "![error by number of kernels](error.png)",

@@ -7,8 +7,7 @@ from scipy.stats import friedmanchisquare
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.peers import get_method
-from experiments import e2, e4_protocol, load_experiment, published
-from experiments._cells import Cell
+from experiments import e4_protocol, load_experiment, published
 from experiments._flowers import (
     DESCRIPTORS,
     PUBLISHED,
@@ -136,23 +135,6 @@ def test_every_member_of_the_cycle_at_p_1(five_kernels):
         np.testing.assert_allclose([member.value for member in members], values)
         assert found[LOWEST].kernels[k] == members[int(np.argmin(values))].kernel
     assert (found[LAST].kernels != found[NEXT].kernels).any()  # some run does end in a cycle
-
-
-@pytest.mark.filterwarnings("ignore:solver=.paper.")
-@pytest.mark.torch
-def test_a_device_changes_nothing(monkeypatch, tmp_path):
-    settings = e2.settings(quick=True) | {"dtype": "float64", "gap": 1e-7, "train": 300}
-    found = {}
-    for device in ("", "cpu"):
-        monkeypatch.setenv("KERNULL_DEVICE", device)
-        found[device] = [
-            row
-            for method in (e2.PRINTED, e2.CERTIFIED)
-            for row in e2.run(Cell("J=5", method, 0), settings, tmp_path)
-        ]
-    assert [row.pop("device") for row in found["cpu"]] == ["cpu"] * 5
-    assert [row.pop("device") for row in found[""]] == ["numpy"] * 5
-    assert found["cpu"] == found[""]
 
 
 def test_threshold_is_the_best_there_is(rng):

@@ -130,20 +130,6 @@ def test_names_of_cells_do_not_collide(tmp_path):
     assert len({store.path(cell) for cell in cells}) == len(cells)
 
 
-def test_dask_gives_the_same(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        reproduce("E2", quick=True, repeats=1, out=tmp_path / "dask", client=client)
-    reproduce("E2", quick=True, repeats=1, out=tmp_path / "local")
-    tables = [(tmp_path / k / "E2-quick" / "results.csv").read_bytes() for k in ("dask", "local")]
-    assert tables[0] == tables[1]
-
-
 def test_missing_data_is_skipped_only_by_all(tmp_path, monkeypatch):
     for variable in ("KERNULL_DATA", "KERNULL_CACHE"):
         monkeypatch.setenv(variable, str(tmp_path / "nothing"))
