@@ -1,4 +1,4 @@
-"""E9-joint. A stand-in for E9: joint learning on digits, where tasks have few rows.
+"""E9-joint. A stand-in for E9: joint learning of digits and flowers, where tasks have few rows.
 
 The faces of E9 cannot be had. What the paper says of joint learning can be asked of other data: do
 tasks of few rows gain from sharing kernel weights (Algorithm 2), what does a new task cost once
@@ -374,8 +374,9 @@ def report(rows: Rows, settings: Settings, folder: Path) -> str:
     timed = [row for row in rows if row["method"] == ENROLMENT]
     repeats = len(distinct(chosen, "repeat"))
     parts = [
-        "The faces of E9 (OULU-NPU) are not at hand. This asks of ten digits what the paper says "
-        "of faces; the protocol was fixed before the run (`experiments.e9_joint`). "
+        "The faces of E9 (OULU-NPU) are not at hand. This asks of ten digits, and of ten kinds "
+        "of flowers, what the paper says of faces; the protocol was fixed before the run "
+        "(`experiments.e9_joint`). "
         f"{repeats} repeats; mean AUC over the ten tasks in percent, p, delta and width by "
         "validation.",
         _table(chosen),

@@ -26,6 +26,7 @@ def _state(results: Path) -> str:
     rows = rows_of(results, e4)
     classes = len({(row["set"], row["target"]) for row in rows})
     finished = list(averages(rows_of(results, "E4-hypotheses/summary.csv")))
+    methods = {v.method for v in finished} - {PRINTED}
     tested = rows_of(results, "E4-hypotheses/summary.csv")
     lines = [
         [
@@ -50,9 +51,9 @@ def _state(results: Path) -> str:
         ],
         [
             "E4-hypotheses",
-            f"{len({v.kernels for v in finished}) - 1} kernels, Algorithm 1 as printed and H1 for "
-            f"lp MK-FN, both scores of {len({v.method for v in finished} - {PRINTED})} of eleven "
-            "methods, "
+            f"{'full: ' if len(methods) == 11 else ''}{len({v.kernels for v in finished}) - 1} "
+            "kernels, Algorithm 1 as printed and H1 for lp MK-FN, both scores of "
+            f"{'all' if len(methods) == 11 else f'{len(methods)} of'} eleven methods, "
             f"{len(distinct(tested, 'repeat'))} repeats",
             "E4-hypotheses",
         ],
@@ -96,7 +97,7 @@ def _state(results: Path) -> str:
         ],
         [
             "E9-joint",
-            "stand-in for the joint learning of E9: digits as tasks, "
+            "stand-in for the joint learning of E9: digits and kinds of flowers as tasks, "
             f"{count('E9-joint/results.csv', 'repeat')} repeats",
             "E9-joint",
         ],
