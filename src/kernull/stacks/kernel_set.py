@@ -14,7 +14,7 @@ from kernull._text import visible
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning
-from kernull.kernels import FittedKernel, parse_kernels
+from kernull.kernels import FittedKernel, KernelSpec, parse_kernels
 from kernull.kernels.functions import BLOCK_ROWS, squared_blocks
 from kernull.stacks.dense import DenseStack
 from kernull.views import ViewScaler, read_scalings
@@ -86,20 +86,8 @@ class KernelSet:
         else:
             found = views
         for name, columns in found.items():
-            part = X[:, columns]
-            largest = float(np.abs(part).max(initial=0.0))
-            if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
-                raise no_squares(name, part, columns)
             kinds = read_scalings(scaling, len(views[name]))
-            for scaler, train in ViewScaler.fit_transform(kinds, part, sample_weight):
-                far: dict[str, list[Array]] | None = None
-                if distances_out is not None and len(kept) * len(X) ** 2 <= KEPT_CELLS:
-                    far = {}
-                    distances_out.append(far)
-                fitted = tuple(
-                    k for spec in specs for k in spec.fit(train, factors, sample_weight, far)
-                )
-                kept.append(ScaledView(name, columns, scaler, train, fitted))
+            kept += fit_view(name, columns, X, specs, factors, kinds, sample_weight, distances_out)
         return cls(tuple(kept), names_by_view(kept))
 
     def __repr__(self) -> str:
@@ -223,6 +211,54 @@ class KernelSet:
                 kept.append(replace(view, kernels=kernels))
         names = tuple(n for n, keep in zip(self.kernel_names, mask, strict=True) if keep)
         return KernelSet(tuple(kept), names)
+
+
+def fit_view(
+    name: str,
+    columns: Indices,
+    X: Array,
+    kernels: Sequence[KernelSpec],
+    widths: Sequence[float | str],
+    scalings: Sequence[str],
+    sample_weight: Array | None = None,
+    distances_out: list[dict[str, list[Array]]] | None = None,
+    width_rows: int | None = None,
+) -> list[ScaledView]:
+    """Fit one view of the rows of a table, in each of its scalings.
+
+    Parameters
+    ----------
+    name : str
+        Name of the view.
+    columns : integer array
+        Its columns.
+    X : array of shape (n, d)
+        Training rows, all columns.
+    kernels, widths, scalings
+        What `parse_kernels`, `parse_widths` and `read_scalings` return.
+    sample_weight : array of shape (n,), optional
+        Weights of the rows, all positive.
+    distances_out : list, optional
+        Receives the distances that gave the widths, a dict by metric for each scaling, as long as
+        there are fewer than `KEPT_CELLS` in the list.
+    width_rows : int, optional
+        Widths come from so many of the first rows; from all by default.
+    """
+    part = X[:, columns]
+    largest = float(np.abs(part).max(initial=0.0))
+    if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
+        raise no_squares(name, part, columns)
+    some = slice(width_rows)
+    weight = None if sample_weight is None else sample_weight[some]
+    out = []
+    for scaler, train in ViewScaler.fit_transform(scalings, part, sample_weight):
+        far: dict[str, list[Array]] | None = None
+        if distances_out is not None and len(distances_out) * len(X) ** 2 <= KEPT_CELLS:
+            far = {}
+            distances_out.append(far)
+        fitted = tuple(k for spec in kernels for k in spec.fit(train[some], widths, weight, far))
+        out.append(ScaledView(name, columns, scaler, train, fitted))
+    return out
 
 
 class WeightedSum:
