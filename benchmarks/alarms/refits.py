@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-
-from benchmarks.alarms.cases import CASES
-from experiments._cells import generator
 from kernull.calibration.left_out_distances import left_out_distances
 from kernull.calibration.left_out_kernels import left_out_kernel_rows
 from kernull.calibration.left_out_scores import left_out_contributions
+
+from benchmarks.alarms.cases import CASES
+from experiments._cells import generator
 from kernull.mkl import RidgeInverse
 from kernull.stacks import KernelSet
 from kernull.views import ViewScaler

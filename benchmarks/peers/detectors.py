@@ -15,7 +15,8 @@ from sklearn.svm import OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array, Indices
-from kernull.calibration import LeftOut, check_folds, cross_scores
+from kernull.calibration import Cross, LeftOut
+from kernull.detector import assign_folds, cross_fit
 from kernull.errors import need
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import read_table
@@ -39,9 +40,7 @@ class AveragedOneClassSVM(UnweightedEstimator):
         As in `FisherNull`.
     nu : float in (0, 1], default=0.1
         Bound on the share of training rows outside.
-    calibration_folds : int, default=10
-        Folds of the cross-scores that give the threshold.
-    false_alarm_rate, calibration, calibration_fraction, random_state
+    false_alarm_rate, calibration, random_state
     storage, memory_limit, dtype, drop_constant
         As in `MultiKernelFisherNull`.
 
@@ -65,13 +64,12 @@ class AveragedOneClassSVM(UnweightedEstimator):
     scaling: Any = "standard"
     widths: Any = 0.5
     nu: float = 0.1
-    calibration_folds: int = 10
 
     machine_ = Learned("rule.machine")
 
     def learning_method(self) -> FusedMachine:
         """The method with its parameters, checked."""
-        return FusedMachine(self.fusion, check_nu(self.nu), check_folds(self.calibration_folds))
+        return FusedMachine(self.fusion, check_nu(self.nu))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,35 +78,33 @@ class MachineRule:
 
     fusion: str
     machine: OneClassSVM
+    times: float = 1.0
 
     def score(self, cross: Any) -> Array:
         """Scores of new rows."""
         out = np.empty(len(cross))
         for rows, K in fused_blocks(cross, self.fusion):
             out[rows] = self.machine.score_samples(K)
-        return out
+        return out * self.times
 
 
 @dataclass(frozen=True)
 class FusedMachine:
-    """scikit-learn's OneClassSVM on one fused kernel, calibrated by folds."""
+    """scikit-learn's OneClassSVM on one fused kernel."""
 
     fusion: str
     nu: float
-    folds: int
+    total: int | None = None
+    """Rows of another machine, on whose scale scores are given."""
 
     def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
-        """Learn from a dense stack; rows are scored by machines of other folds."""
-        K, plain = fuse(training.stack, self.fusion), OneClassSVM(kernel="precomputed", nu=self.nu)
-
-        def score(seen: Indices, held: Indices) -> Array:
-            # Sums of a are nu times the rows seen; the full model's are those of all rows.
-            share = len(K) / len(seen)
-            machine = clone(plain).fit(K[np.ix_(seen, seen)])
-            return np.asarray(share * machine.score_samples(K[np.ix_(held, seen)]))
-
-        rule = MachineRule(self.fusion, clone(plain).fit(K))
-        return RuleFit(rule, lambda: LeftOut(cross_scores(len(K), self.folds, score)))
+        """Learn from a dense stack."""
+        K = fuse(training.stack, self.fusion)
+        machine = OneClassSVM(kernel="precomputed", nu=self.nu).fit(K)
+        # Sums of a are nu times the rows learned from.
+        times = 1.0 if self.total is None else self.total / len(K)
+        rule = MachineRule(self.fusion, machine, times)
+        return RuleFit(rule, again=FusedMachine(self.fusion, self.nu, len(K)))
 
 
 @parameters
@@ -160,19 +156,18 @@ class TableDetector(OutlierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit scaling and detector to a table (n, d) of normal rows; calibrate by cross-scores."""
-        folds = check_folds(self.calibration_folds)
+        folds = Cross(self.calibration_folds).folds
         table = read_table(self, X, reset=True)
         self.scaler_ = ViewScaler.fit(self.scaling, table)
         rows = self.scaler_.transform(table)
         self.detector_ = self._new_detector(len(rows)).fit(rows)
 
-        def score(seen: Indices, held: Indices) -> Array:
-            return _scores(self._new_detector(len(seen)).fit(rows[seen]), rows[held])
+        def fit(seen: Indices) -> Any:
+            return self._new_detector(len(seen)).fit(rows[seen])
 
-        if len(rows) > 2:
-            scores = cross_scores(len(rows), folds, score)
-        else:  # detectors cannot be fitted to a single row: the final one judges
-            scores = _scores(self.detector_, rows)
+        scores = cross_fit(
+            fit, lambda detector, held: _scores(detector, rows[held]), assign_folds(table, folds)
+        )
         self.cross_scores_ = scores
         found = calibrate(LeftOut(scores), self.false_alarm_rate)
         self.calibration_, self.false_alarm_rate_ = found["calibration"], found["false_alarm_rate"]

@@ -13,6 +13,8 @@ from kernull._version import __version__
 
 _HOMES = {
     "balls": ("LpBall", "MixedBall", "Simplex"),
+    "calibration": ("Cross", "Split"),
+    "detector": ("Evidence", "Nearest", "Projection", "Sum"),
     "estimators": ("Calibrated", "JointMultiKernelFisherNull", "MultiKernelFisherNull"),
     "estimators.parameters": ("PAPER",),
     "inspection": (

@@ -140,13 +140,17 @@ def threads_for(rows: float, *, beside_gpu: bool = False) -> Limit:
     return Limit(1 if rows <= FEW_ROWS else min(usual, BESIDE_GPU) if beside_gpu else usual)
 
 
-def in_threads(work: Callable[[Part], Found], parts: Sequence[Part]) -> list[Found]:
+def in_threads(
+    work: Callable[[Part], Found], parts: Sequence[Part], threads: int | None = None
+) -> list[Found]:
     """Do each part of some work, in as many threads as BLAS would take, this one among them.
+
+    ``threads`` is another number of them.
 
     Work that is shared out again within a part is done in its thread. An exception, an interrupt
     among them, leaves out the parts that were not begun.
     """
-    threads = min(_local.threads or blas_threads(), len(parts))
+    threads = min(threads or _local.threads or blas_threads(), len(parts))
     if threads <= 1:
         return [work(part) for part in parts]
     todo, found, failed = iter(enumerate(parts)), dict[int, Found](), list[BaseException]()

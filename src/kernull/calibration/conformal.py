@@ -16,6 +16,12 @@ from kernull.errors import TooFewRowsWarning
 SLACK = 1e-12
 #: What a row that scores as a calibration row does lies above it, in ranks: it is not below it.
 EDGE = 1e-6
+#: Share of the rows, and fewest rows, that the scale of a tail is learned from.
+TAIL_SHARE, TAIL_ROWS = 0.1, 5
+#: With fewer different scores than this nothing is known of a tail.
+FEWEST_VALUES = 20
+#: Rarities end at so many times the rows: beyond, no row speaks for the shape of the tail.
+MOST_TIMES = 100
 #: Where numbers between two others are looked at together.
 PARTS, NEARER = np.arange(1, 64) / 64, 0.5 ** np.arange(7, 40)
 
@@ -87,6 +93,25 @@ class Calibration:
             ranks -= np.minimum(equal, 1.0) * (1.0 - np.maximum(part, EDGE))
         return np.asarray(ranks / (self.counts[-1] + 1.0))
 
+    def rarity(self, scores: Array) -> Array:
+        r"""How rare each score is, at least 1: one in so many normal rows scores as low.
+
+        It is 1/p; for a score that is x below the lowest calibration score it is
+
+        .. math:: (m + 1) \Big(1 + \frac{x}{k \tau}\Big)^k
+
+        with the mean excess tau of the lowest k of these (a tenth, at least 5), and at most 100 m,
+        which stands for all rarer rows.
+        """
+        one_in = 1.0 / self.p_values(scores)
+        below = scores < self.scores[0]
+        if len(self.scores) > 1 and len(np.unique(self.scores)) >= FEWEST_VALUES:
+            tau, k = mean_excess(self.scores, self.counts)
+            if tau > 0:
+                with np.errstate(over="ignore"):
+                    one_in[below] *= (1.0 + (self.scores[0] - scores[below]) / tau / k) ** k
+        return np.asarray(np.minimum(one_in, MOST_TIMES * self.total))
+
     def threshold(self, rate: float) -> tuple[float, float]:
         """Score below which rows are flagged, and the rate it stands for.
 
@@ -142,6 +167,22 @@ class Calibration:
             if 1.0 / (self.total + 1.0) <= rate and p_before <= limit < p:
                 return True
         return self.threshold(rate)[0] == threshold
+
+
+def mean_excess(ordered: Array, counts: Array) -> tuple[float, float]:
+    """By how much the lowest tenth of scores lies below the next one on average; and its weight.
+
+    Parameters
+    ----------
+    ordered : array of shape (m,)
+        Two scores or more, in increasing order.
+    counts : array of shape (m,)
+        Cumulative weight of the rows up to each score.
+    """
+    tenth = np.searchsorted(counts, TAIL_SHARE * counts[-1] * (1.0 + 1e-9), side="right")
+    k = int(np.clip(tenth, min(TAIL_ROWS, len(ordered) - 1), len(ordered) - 1))
+    weight = np.diff(counts[:k], prepend=0.0)
+    return float(weight @ (ordered[k] - ordered[:k]) / weight.sum()), float(counts[k - 1])
 
 
 def minus_rounding(scores: Array) -> Array:

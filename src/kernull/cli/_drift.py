@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.calibration.left_out_warnings import among_training_rows
+from kernull.calibration.cautions import among_training_rows
 from kernull.cli._judging import Judged
 from kernull.cli._models import Fitted
 from kernull.inspection.drift import RankTest, drifts, rank_test

@@ -49,7 +49,7 @@ class Judged:
     @property
     def learned(self) -> bool:
         """Whether the model learned from these rows, in their order, and so flags none."""
-        from kernull.calibration.left_out_warnings import are_training_rows
+        from kernull.calibration.cautions import are_training_rows
 
         kernels, X = self.fitted.model.bank_, self.reading.X
         return not self.flagged.any() and are_training_rows(kernels, X, self.rows.start)
@@ -154,9 +154,9 @@ class Judging:
             said = listed(sorted(set(self.idle)))
             warnings.warn(f"--empty: no cell is {said}.", stacklevel=2)
         if self.learned and self.rows == self.fitted.model.bank_.n:
-            from kernull.calibration import left_out_warnings
+            from kernull.calibration import cautions
 
-            left_out_warnings.tell_training_rows()
+            cautions.tell_training_rows()
 
 
 def _judged(fitted: Fitted, rows: Table, reasons: bool) -> Judged:

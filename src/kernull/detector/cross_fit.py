@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from kernull._threads import one_blas_thread
+from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 
 Model = TypeVar("Model")
@@ -47,8 +45,17 @@ def assign_folds(X: Any, n_folds: int, groups: Any = None, random_state: Any = 0
     >>> assign_folds([[1.0], [2.0], [1.0], [3.0]], 2).tolist()
     [0, 0, 1, 1]
     """
+    return folds_of(row_keys(X, random_state), n_folds, groups)
+
+
+def row_keys(X: Any, random_state: Any = 0) -> Array:
+    """A pseudo-random whole number for each row, from its content: copies have the same."""
     seed = int(check_random_state(random_state).randint(2**31 - 1)).to_bytes(8, "little")
-    keys = np.array([_digest(seed, row) for row in _contents(X)], dtype=np.uint64)
+    return np.array([_digest(seed, row) for row in _contents(X)], dtype=np.uint64)
+
+
+def folds_of(keys: Array, n_folds: int, groups: Indices | None = None) -> Indices:
+    """The fold of each row by the rank of its key, or of the sum of the keys of its group."""
     if groups is None:
         member = np.arange(len(keys))
     else:
@@ -59,6 +66,27 @@ def assign_folds(X: Any, n_folds: int, groups: Any = None, random_state: Any = 0
     place = np.empty(len(keys), dtype=np.intp)
     place[np.argsort(keys, kind="stable")] = np.arange(len(keys))  # copies are neighbours
     return np.asarray(place[member] % min(n_folds, len(keys)))
+
+
+def sampling_order(keys: Array) -> Indices:
+    """Rows in an order of which every beginning is a random sample, whatever order they came in.
+
+    By a second hash of each row's key and of how many copies of the row come before it.
+    """
+    order = np.argsort(keys, kind="stable")
+    place = np.arange(len(keys))
+    first = np.ones(len(keys), dtype=bool)
+    first[1:] = keys[order][1:] != keys[order][:-1]
+    copies_before = (place - np.maximum.accumulate(np.where(first, place, 0))).astype(np.uint64)
+    mixed = keys[order] + (copies_before + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(order[np.argsort(mixed ^ (mixed >> np.uint64(31)), kind="stable")])
+
+
+def dense_ranks(X: Array) -> Array:
+    """Each value by its rank among the different values of its column, whatever its unit."""
+    return np.column_stack([np.unique(x, return_inverse=True)[1].ravel() for x in X.T])
 
 
 def _contents(X: Any) -> list[bytes]:
@@ -87,8 +115,8 @@ def cross_fit(
     fit: Callable[[Indices], Model],
     score: Callable[[Model, Indices], Array],
     fold: Indices,
-    n_jobs: int | None = None,
-) -> tuple[list[Model], Array]:
+    threads: int | None = None,
+) -> Array:
     """For each fold, fit a model to the rows of the other folds, and score the fold's rows with it.
 
     Parameters
@@ -99,35 +127,30 @@ def cross_fit(
         ``score(model, rows)`` gives the scores of rows, of shape (rows,) or (rows, k).
     fold : integer array of shape (n,)
         Fold of each row, from 0.
-    n_jobs : int, optional
-        Number of folds fitted at the same time, in threads; as in joblib. With more than one, each
-        has one BLAS thread.
+    threads : int, optional
+        Number of folds worked on at the same time; as many as BLAS would take by default. With
+        more than one, each has one BLAS thread.
 
     Returns
     -------
-    models : list
-        The model of each fold, fitted without its rows.
     left_out : array of shape (n,) or (n, k)
-        Score of each row by the model of its fold.
+        Score of each row by the model that was fitted without its fold.
 
     Examples
     --------
     >>> x = np.array([1.0, 2.0, 6.0])
-    >>> models, left_out = cross_fit(
+    >>> cross_fit(
     ...     lambda rows: x[rows].mean(), lambda mean, rows: -abs(x[rows] - mean), np.arange(3)
     ... )
-    >>> left_out
     array([-3. , -1.5, -4.5])
     """
 
-    def one(k: int) -> tuple[Model, Array]:
+    def work(k: int) -> Array:
         model = fit(np.flatnonzero(fold != k))
-        return model, np.asarray(score(model, np.flatnonzero(fold == k)), dtype=float)
+        return np.asarray(score(model, np.flatnonzero(fold == k)), dtype=float)
 
-    parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
-    with one_blas_thread() if effective_n_jobs(n_jobs) > 1 else nullcontext():
-        fitted = parallel(delayed(one)(k) for k in range(fold.max() + 1))
-    left_out = np.empty((len(fold), *fitted[0][1].shape[1:]))
-    for k, (_, scores) in enumerate(fitted):
+    found = in_threads(work, range(fold.max() + 1), threads)
+    left_out = np.empty((len(fold), *found[0].shape[1:]))
+    for k, scores in enumerate(found):
         left_out[fold == k] = scores
-    return [model for model, _ in fitted], left_out
+    return left_out

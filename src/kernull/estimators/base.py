@@ -23,9 +23,8 @@ from kernull._containers import (
 )
 from kernull._threads import threads_for
 from kernull._typing import Array, Mask
-from kernull.calibration import discoveries, read_calibration
-from kernull.calibration.left_out_distances import read_groups
-from kernull.calibration.left_out_warnings import warn_of_training_rows
+from kernull.calibration import check_seed, discoveries, read_calibration, read_groups
+from kernull.calibration.cautions import warn_of_training_rows
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.inputs import (
     check_labels,
@@ -123,15 +122,11 @@ class OneClassKernelEstimator(KernelEstimator):
 
     A subclass implements ``learning_method()``, which reads parameters of its own into a
     `kernull.models.learning.Method`. One that sets ``_matrix_free`` may be given stacks that never
-    form an n x n matrix; one that sets ``_offers_refits`` offers ``calibration="folds"`` and
-    ``"auto"``.
+    form an n x n matrix.
     """
 
-    calibration: str = "auto"
-    calibration_fraction: Any = 0.25
+    calibration: Any = "cross"
     random_state: Any = 0
-
-    _offers_refits = False
 
     calibration_ = Learned("calibration")
     threshold_ = Learned("threshold")
@@ -141,6 +136,10 @@ class OneClassKernelEstimator(KernelEstimator):
     def learning_method(self) -> Any:
         """The method with its parameters, checked, as `kernull.models.learn` takes it."""
         raise NotImplementedError
+
+    def learning_decision(self) -> Any:
+        """Evidence to decide by; None: the scores of the method."""
+        return None
 
     # -- fitting -----------------------------------------------------------------------------
 
@@ -184,14 +183,17 @@ class OneClassKernelEstimator(KernelEstimator):
 
     def learning_settings(self, client: Any = None) -> Settings:
         """The parameters that all methods share, checked, as `kernull.models.learn` takes them."""
-        how = (self.calibration, self.calibration_fraction, self.random_state)
-        calibrator = read_calibration(*how, refits=self._offers_refits)
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+            seed = check_seed(seed).randint(2**31 - 1)
         landmarks = getattr(self, "landmarks", 1)  # checked, whether or not they will be needed
         whole = isinstance(landmarks, int | np.integer) and not isinstance(landmarks, bool)
         if not whole or landmarks < 1:
             raise ValueError(f"landmarks: got {landmarks!r}; expected a whole number, at least 1.")
         return Settings(
-            calibrator=calibrator,
+            calibrator=read_calibration(self.calibration),
+            decision=self.learning_decision(),
+            seed=int(seed),
             memory_limit=parse_memory_limit(self.memory_limit),
             dtype=read_dtype(self.dtype),
             matrix_free=self._matrix_free,
@@ -238,8 +240,7 @@ class OneClassKernelEstimator(KernelEstimator):
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and judge each training row by a model that did not see it.
 
-        That is its leave-one-out score, or with ``calibration="split"`` its held-out score for
-        rows held out.
+        That is a model without its fold or, for rows held out, the model itself.
         """
         fitted = self._fit(X, **fit_params)
         return np.where(fitted.row_scores() >= fitted.model.threshold, 1, -1)
@@ -257,9 +258,9 @@ class OneClassKernelEstimator(KernelEstimator):
         Notes
         -----
         With ``calibration="split"`` a new normal row has :math:`P(p \le \alpha) \le \alpha` for
-        every :math:`\alpha`, whatever the data (split conformal). With ``"loo"`` rows are
-        learned from as well, each left out in turn; the same holds in practice, and exactly in the
-        limit, but is no theorem. Having no bound to lose, p then interpolates between the ranks
+        every :math:`\alpha`, whatever the data (split conformal). With ``"cross"`` all rows are
+        learned from, each scored without its fold; the same holds in practice, but is no theorem.
+        Having no bound to lose, p then interpolates between the ranks
         (`kernull.calibration.Calibration`), so that rates are not rounded down.
         """
         return self._judge(X, missing_views, lambda model, s: model.calibration.p_values(s))
@@ -352,7 +353,7 @@ class AdditiveEstimator(OneClassKernelEstimator):
     """Estimators whose scores are sums over kernels, so that they can be taken apart."""
 
     typical_contributions_ = Learned("typical_contributions")
-    calibration_contributions_ = Learned("left_out_contributions")
+    calibration_contributions_ = Learned("left_out")
 
     def contributions(self, X: Any) -> Array:
         """Contribution of each kernel to the projection of each row of X, of shape (m, J).

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
 from sklearn.utils import Tags, _safe_indexing, get_tags
@@ -13,9 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from kernull._containers import as_numpy
 from kernull._quiet import warn
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Calibration, discoveries
-from kernull.calibration.evidence import FEWEST_VALUES, MOST_TIMES, TAIL_ROWS, TAIL_SHARE
-from kernull.calibration.left_out_distances import read_groups
+from kernull.calibration import Calibration, discoveries, rank_weights, read_groups
 from kernull.detector import assign_folds, cross_fit
 from kernull.estimators.inputs import check_labels
 
@@ -126,7 +125,7 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         if n < 2:
             raise ValueError(f"X: got n_samples = {n}; expected at least 2, to leave one out.")
         group = read_groups(groups, n)
-        weight = 1.0 / np.bincount(group)[group]
+        weight = rank_weights(None, group, n)
         prefix, detector = final_step(self.estimator)
         pass_on = groups is not None and has_fit_parameter(detector, "groups")
 
@@ -134,11 +133,11 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
             passed = {f"{prefix}groups": group[rows]} if pass_on else {}
             return clone(self.estimator).fit(_safe_indexing(X, rows), **passed)
 
-        _, left_out = cross_fit(
+        left_out = cross_fit(
             fit,
             lambda model, rows: detector_scores(model, _safe_indexing(X, rows)),
             assign_folds(X, int(self.folds), group, self.random_state),
-            self.n_jobs,
+            effective_n_jobs(self.n_jobs),
         )
         if np.ptp(left_out) == 0:
             warn(
@@ -203,7 +202,7 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         most 100 n, which stands for all rarer rows.
         """
         scores = self.score_samples(X)
-        return _rarity(self.calibration_, scores)
+        return self.calibration_.rarity(scores)
 
     def detect(self, X: Any, fdr: float = 0.1) -> Mask:
         """Flag rows of one batch, a mask (m,), with about this share of false alarms among them.
@@ -276,21 +275,6 @@ def detector_scores(model: Any, X: Any) -> Array:
         )
     scores = np.nan_to_num(scores.ravel(), nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
     return np.asarray(np.clip(scores, -LARGEST, LARGEST))
-
-
-def _rarity(calibration: Calibration, scores: Array) -> Array:
-    one_in = 1.0 / calibration.p_values(scores)
-    known, counts = calibration.scores, calibration.counts
-    below = scores < known[0]
-    if len(np.unique(known)) >= FEWEST_VALUES:
-        share = max(TAIL_ROWS, TAIL_SHARE * calibration.total)
-        end = int(np.clip(np.searchsorted(counts, share, side="right"), 1, len(known) - 1))
-        weight = np.diff(counts[:end], prepend=0.0)
-        tau, k = np.average(known[end] - known[:end], weights=weight), counts[end - 1]
-        if tau > 0:
-            with np.errstate(over="ignore"):
-                one_in[below] *= (1.0 + (known[0] - scores[below]) / tau / k) ** k
-    return np.asarray(np.minimum(one_in, MOST_TIMES * calibration.total))
 
 
 def _indexable(X: Any) -> Any:

@@ -10,7 +10,7 @@ from kernull._containers import match_container
 from kernull._typing import Array
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator
-from kernull.estimators.inputs import by_evidence, check_labels, read_decision
+from kernull.estimators.inputs import by_evidence, check_labels, read_decision, read_method
 from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
 from kernull.models import TableKernels, view_names
 from kernull.models.contamination import WIDE
@@ -34,15 +34,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     ----------
     {kernels, views, scaling, widths, normalize}
     {p, r, kernel_groups, delta, solver, tol, max_iter, decision, score_type, false_alarm_rate}
-    calibration : {"auto", "loo", "folds", "split"}, default="auto"
-        ``"loo"``: leave-one-out scores of all rows, exact at fixed kernel weights and scaling (by
-        the sum, beyond 750 rows, near ones of 750 of them or half); every row is learned from,
-        and the rate holds in practice. ``"folds"``: scores of each row by a model
-        whose scaling, widths and coefficients come from other folds. ``"auto"``: the
-        first, or the second where columns are so many that the scaling itself remembers rows.
-        ``"split"``: scores of rows held out; the rate holds in any finite sample, as does the
-        bound of `detect`, at the price of learning from fewer rows.
-    {calibration_fraction, random_state, storage}
+    {calibration, random_state, storage}
     landmarks : int, default=1000
         Rows that stand for all under ``storage="nystroem"``.
     {memory_limit, dtype, drop_constant}
@@ -71,9 +63,9 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     scale_ : array of shape (J,)
         The factor of each kernel: that of ``normalize``, times that of kernels given with one.
     calibration_contributions_ : array of shape (m, J)
-        Contributions of the kernels to the calibration scores; computed when first asked for.
+        Contributions of the kernels to the calibration scores, of models that decide by the sum.
     typical_contributions_ : array of shape (J,)
-        Mean contribution of each kernel to a normal row left out of the fit.
+        Mean contribution of each kernel to a normal row left out of the fit (of a sum).
     ridge_ : float
         The absolute ridge, delta times the number of rows of the last learning.
     suspects_ : array
@@ -118,7 +110,6 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     contamination: float | None = None
 
     _matrix_free = True
-    _offers_refits = True
 
     weights_ = Learned("rule.weights", tensor=True)
     coef_ = Learned("rule.coef", tensor=True)
@@ -193,11 +184,12 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         left = [name for name in WIDE if repr(own[name]) == repr(getattr(usual, name))]
         return MultiKernelFisherNull(**{**own, **{name: WIDE[name] for name in left}})
 
-    learning_method = read_decision
+    learning_method = read_method
+    learning_decision = read_decision
 
     @available_if(by_evidence)  # type: ignore[untyped-decorator]
     def evidence(self, X: Any, *, by: str = "kernel", missing_views: Any = None) -> Array:
-        """Evidence against each row, in nats; the score is minus the length of its rows.
+        """Evidence of each view against each row, in nats, weighted as the score weighs it.
 
         Parameters
         ----------
@@ -212,14 +204,14 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
 
     @available_if(by_evidence)  # type: ignore[untyped-decorator]
     def rarity(self, X: Any, *, missing_views: Any = None) -> Array:
-        """How rare each row is, at least 1: one in so many normal rows has as much evidence.
+        """How rare each row is, at least 1: one in so many normal rows scores as low.
 
-        Beyond what training rows had, it is extrapolated by an exponential tail, up to 100 times
-        the rows learned from. That number stands for all rarer rows; scores tell them apart.
+        Below the lowest left-out score it is extrapolated by a tail, up to 100 times the rows that
+        set the threshold. That number stands for all rarer rows; scores tell them apart.
 
         Parameters
         ----------
         X, missing_views
             Rows, and views to do without, as in `score_samples`.
         """
-        return self._judge(X, missing_views, lambda model, s: model.rule.rarity(-s)[0])
+        return self._judge(X, missing_views, lambda model, s: model.calibration.rarity(s))

@@ -13,10 +13,12 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 from kernull._containers import as_numpy
 from kernull._quiet import warn
 from kernull._typing import Array, Indices
+from kernull.detector.evidence import Evidence
+from kernull.detector.scores import read_scores
+from kernull.detector.sum import Sum
 from kernull.errors import LostViewsWarning, MissingCapabilityError, OutlierLabelsWarning
-from kernull.models.evidence import EvidenceMethod, rows_that_fit
 from kernull.models.fisher import FisherMethod
-from kernull.stacks import DenseStack, parse_memory_limit
+from kernull.stacks import DenseStack
 from kernull.views import resolve_views
 from kernull.views.columns import (
     column_names,
@@ -55,7 +57,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
     try:
         return np.asarray(
             validate_data(
-                estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
+                estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=3 if reset else 1
             )
         )
     except (ValueError, TypeError) as error:
@@ -121,9 +123,9 @@ def read_weights(sample_weight: Any, X: Any) -> Array | None:
         )
     except (TypeError, ValueError) as error:
         raise ValueError(f"sample_weight: {error}") from error
-    if np.count_nonzero(weight) < 2:
+    if np.count_nonzero(weight) < 3:
         raise ValueError(
-            "sample_weight: fewer than 2 rows have a positive weight; expected at least 2."
+            "sample_weight: fewer than 3 rows have a positive weight; expected at least 3."
         )
     return None if (weight == 1.0).all() else weight
 
@@ -165,7 +167,7 @@ def read_used_columns(
         if len(used) == len(names):
             return None
         validate_data(estimator, X, reset=True, skip_check_array=True)  # remembers the names
-        return _fill(estimator, X, names, used, len(names), rows=2)
+        return _fill(estimator, X, names, used, len(names), rows=3)
     known = getattr(estimator, "feature_names_in_", None)
     by_name = isinstance(estimator.views, Mapping) or ignore is not None
     if known is None or not by_name:
@@ -197,8 +199,8 @@ def _fill(estimator: Any, X: Any, names: list[str], used: Indices, width: int, r
     return table
 
 
-#: The norm of the weights under ``p="auto"``, and the relative ridge under ``delta="auto"``; see
-#: docs/results/defaults.md for what they were compared with.
+#: The norm of the weights of a sum under ``p="auto"``, and the relative ridge under
+#: ``delta="auto"``; see docs/results/defaults.md for what they were compared with.
 AUTO_P = 1.5
 AUTO_DELTA = 1e-2
 SCORE_TYPES = ("projection", "distance")
@@ -232,39 +234,53 @@ def by_evidence(estimator: Any) -> bool:
     unclean = getattr(estimator, "contamination", None) is not None
     if unclean and model is not None and not model.decides_by_evidence:
         raise AttributeError("with contamination, the sum of the kernels decides: no evidence.")
-    return bool(estimator.decision == "evidence" if model is None else model.decides_by_evidence)
+    if model is not None:
+        return bool(model.decides_by_evidence)
+    return estimator.decision == "evidence" or isinstance(estimator.decision, Evidence)
 
 
-def read_decision(estimator: Any) -> FisherMethod:
-    """The method that ``decision`` asks for, from checked parameters."""
-    if estimator.score_type not in SCORE_TYPES:
+def read_decision(estimator: Any) -> Evidence | None:
+    """How the model decides: by evidence, or by the sum over kernels (None)."""
+    decision = estimator.decision
+    known: dict[str, Evidence | Sum] = {"evidence": Evidence(), "sum": Sum()}
+    if isinstance(decision, str) and decision in known:
+        decision = known[decision]
+    if isinstance(decision, Sum):
+        return None
+    if not isinstance(decision, Evidence):
         raise ValueError(
-            f"score_type: got {estimator.score_type!r}; expected one of {SCORE_TYPES}."
+            f"decision: got {decision!r}; expected 'evidence' (each view calibrated by itself), "
+            "'sum' (the paper's projection), Evidence(...) or Sum()."
         )
-    p, delta, decision = estimator.p, estimator.delta, estimator.decision
-    automatic = isinstance(delta, str) and delta == "auto"
-    expected = "'auto', or a positive number (relative to n)"
-    known: dict[str, Any] = {
-        "p": AUTO_P if isinstance(p, str) and p == "auto" else p,
-        "delta": AUTO_DELTA if automatic else check_number("delta", delta, expected, 0.0),
-        "tol": check_number("tol", estimator.tol, "a positive number", 0.0),
-        "verbose": getattr(estimator, "verbose", 0),
-        **{name: getattr(estimator, name) for name in AS_THEY_ARE},
-    }
-    if not isinstance(decision, str) or decision not in ("evidence", "sum"):
-        raise ValueError(
-            f"decision: got {decision!r}; expected 'evidence' (each kernel calibrated by "
-            "itself) or 'sum' (the paper's projection)."
-        )
-    if decision == "sum":
-        return FisherMethod(**known)
+    read_scores(decision.scores)
     if estimator.score_type != "projection":
         raise MissingCapabilityError(
             f"score_type: got {estimator.score_type!r}, which is about the projection of the "
             "paper; use decision='sum', or score_type='projection'."
         )
-    max_rows = rows_that_fit(parse_memory_limit(estimator.memory_limit))
-    return EvidenceMethod(**known, max_rows=max_rows)
+    return decision
+
+
+def read_method(estimator: Any) -> FisherMethod:
+    """How weights are learned, from checked parameters."""
+    if estimator.score_type not in SCORE_TYPES:
+        raise ValueError(
+            f"score_type: got {estimator.score_type!r}; expected one of {SCORE_TYPES}."
+        )
+    p, delta = estimator.p, estimator.delta
+    if isinstance(p, str):
+        if p != "auto":
+            raise ValueError(f"p: got {p!r}; expected a number of at least 1, a ball, or 'auto'.")
+        p = AUTO_P if read_decision(estimator) is None else p
+    automatic = isinstance(delta, str) and delta == "auto"
+    expected = "'auto', or a positive number (relative to n)"
+    return FisherMethod(
+        p=p,
+        delta=AUTO_DELTA if automatic else check_number("delta", delta, expected, 0.0),
+        tol=check_number("tol", estimator.tol, "a positive number", 0.0),
+        verbose=getattr(estimator, "verbose", 0),
+        **{name: getattr(estimator, name) for name in AS_THEY_ARE},
+    )
 
 
 @contextmanager

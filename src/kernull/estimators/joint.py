@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, host, match_container
 from kernull._typing import Array, Indices
-from kernull.calibration import discoveries
+from kernull.calibration import Cross, discoveries
 from kernull.estimators.base import KernelEstimator
 from kernull.estimators.inputs import (
     by_evidence,
     check_labels,
     read_decision,
     read_dtype,
+    read_method,
     read_table,
     read_weights,
     rollback_on_error,
@@ -38,10 +39,11 @@ from kernull.estimators.tasks import (
     read_table_tasks,
     tasks_asked,
 )
-from kernull.models import Explanation, GivenKernels, TableKernels
+from kernull.models import Explanation, GivenKernels, Settings, TableKernels
 from kernull.models.fisher import FisherMethod
 from kernull.models.joint import TaskKernels, enrolled, learn_tasks
 from kernull.models.tasks import read_task_labels
+from kernull.stacks import parse_memory_limit
 from kernull.stacks.normalise import read_normalisation
 
 
@@ -189,26 +191,38 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     ) -> tuple[dict[Hashable, Indices], dict[Hashable, Array]]:
         """Fit; the rows of each task, and the left-out scores of those that were learned from."""
         with rollback_on_error(self):
-            method, how, views = self.learning_method(), self._how(), None
+            method, settings, views = self.learning_method(), self._settings(), None
             if self._pairwise:
                 tasks, rows = read_given_tasks(self, host(X), sample_weight, as_numpy(groups))
             else:
                 tasks, rows, views = read_table_tasks(
                     self, host(X), as_numpy(sample_weight), as_numpy(groups)
                 )
-            rate, jobs = self.false_alarm_rate, self.n_jobs
-            self.model_, scores = learn_tasks(tasks, method, rate, views=views, n_jobs=jobs, **how)
+            self.model_, scores = learn_tasks(
+                tasks, method, settings, views=views, n_jobs=self.n_jobs
+            )
         return rows, scores
 
-    def _how(self) -> dict[str, Any]:
-        """Type and scale of the kernels."""
-        return {"dtype": read_dtype(self.dtype), "normalize": read_normalisation(self.normalize)}
+    def _settings(self) -> Settings:
+        """The parameters that all methods share, checked."""
+        read_normalisation(self.normalize)
+        return Settings(
+            calibrator=Cross(),
+            false_alarm_rate=self.false_alarm_rate,
+            memory_limit=parse_memory_limit(self.memory_limit),
+            decision=read_decision(self),
+            kernels=self.kernels,
+            widths=self.widths,
+            scaling=self.scaling,
+            normalize=self.normalize,
+            dtype=read_dtype(self.dtype),
+        )
 
     def learning_method(self) -> FisherMethod:
         """The method with its parameters, checked."""
         if self.storage not in ("auto", "dense"):
             raise ValueError(f"storage: got {self.storage!r}; expected 'auto' or 'dense'.")
-        return read_decision(self)
+        return read_method(self)
 
     # -- tasks that come and go -----------------------------------------------------------------
 
@@ -233,9 +247,9 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
                 f"group: the model already has a task {name!r}; forget({name!r}) first, or choose "
                 "another name."
             )
-        how, method, rate = self._how(), self.learning_method(), self.false_alarm_rate
-        task, kernel = read_new_task(self, name, as_numpy(X), as_numpy(sample_weight))
-        learned = enrolled(model, task, method, rate, kernel=kernel, **how)
+        method, settings = self.learning_method(), self._settings()
+        task = read_new_task(self, name, as_numpy(X), as_numpy(sample_weight))
+        learned = enrolled(model, task, method, settings)
         self.model_ = replace(model, tasks={**model.tasks, name: learned})
         return self
 
@@ -260,9 +274,9 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
             sizes = [task.kernels.n for task in model.tasks.values()]
             check_room(self, sizes, model.kernels.set.J)
         tasks = {name: TaskKernels.of(task) for name, task in model.tasks.items()}
-        method, rate, dtype = self.learning_method(), self.false_alarm_rate, read_dtype(self.dtype)
+        method, settings = self.learning_method(), self._settings()
         start: dict[str, Any] = {"views": model.views, "init": model.weights}
-        self.model_ = learn_tasks(tasks, method, rate, dtype=dtype, n_jobs=self.n_jobs, **start)[0]
+        self.model_ = learn_tasks(tasks, method, settings, n_jobs=self.n_jobs, **start)[0]
         return self
 
     # -- scoring -----------------------------------------------------------------------------
@@ -301,7 +315,9 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     @available_if(by_evidence)  # type: ignore[untyped-decorator]
     def rarity(self, X: Any, groups: Any = None) -> Any:
         """One in so many normal rows of its task is as unusual; at most 100 times these rows."""
-        return self._by_task(X, groups, lambda task, cross: task.rule.rarity(-task.score(cross))[0])
+        return self._by_task(
+            X, groups, lambda task, cross: task.calibration.rarity(task.score(cross))
+        )
 
     def p_values(self, X: Any, groups: Any = None) -> Any:
         """Conformal p-value of each row among the leave-one-out scores of its task."""

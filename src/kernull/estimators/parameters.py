@@ -23,9 +23,9 @@ normalize : {"none", "offdiagonal"} or float in [0, 1], default="offdiagonal"
     ``"offdiagonal"`` divides each kernel by the mean of its off-diagonal entries, so that
     learned weights do not drift to the widest kernel; use it where several widths of a view
     compete. A number is the power of that mean to divide by: 0 is none, 1 is offdiagonal.
-p : float in [1, inf], default=1.5
+p : float in [1, inf], "auto" or Ball, default="auto"
     Norm of the kernel weights: 1 is sparse, inf is uniform. With ``r``, the norm between
-    groups of kernels. (``"auto"`` is 1.5.)
+    groups of kernels. ``"auto"``: 4 between views and 1.5 within one; 1.5 for ``"sum"``.
 r : float in [1, inf], optional
     Norm within a group of kernels; None (the default): no groups. r = 1 with p > 1 lets the
     widths of a view compete while every view stays in play.
@@ -41,20 +41,19 @@ tol : float, default=1e-6
     coefficients, as in Algorithm 1.
 max_iter : int, optional
     Limit of the solver's iterations; its own by default.
-decision : {"evidence", "sum"}, default="evidence"
-    ``"evidence"``: each kernel is calibrated by itself, and what it says against a row, in
-    nats, is combined with the learned weights; see `kernull.models.evidence`. ``"sum"``: the
-    paper's projection, a sum over kernels.
+decision : {"evidence", "sum"}, Evidence or Sum, default="evidence"
+    ``"evidence"``: each view is calibrated by itself, and what it says against a row, in nats, is
+    combined with the learned weights (`kernull.Evidence`). ``"sum"``: the paper's projection, a
+    sum over kernels.
 score_type : {"projection", "distance"}, default="projection"
     ``y(x)``, or ``-|1 - y(x)|``, the score of the null-space papers. They agree where
     y <= 1.
 false_alarm_rate : float, default=0.05
     Share of normal rows that may be flagged. The threshold comes from the scores of
     calibration rows, never from training scores.
-calibration_fraction : float in (0, 1) or int, default=0.25
-    Share (or number) of rows held out with ``calibration="split"``.
 random_state : int, RandomState or None, default=0
-    Seed of the draw of the rows held out.
+    Seed of the folds, or of the draw of the rows held out. A row's fold depends on its content,
+    not on its position.
 storage : {"auto", "dense", "tiled", "nystroem", "dask"}, default="auto"
     How kernels are kept: stored; evaluated on the fly, tile by tile; approximated from
     ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` is the first
@@ -66,12 +65,10 @@ dtype : {"float64", "float32"}, default="float64"
 drop_constant : bool, default=True
     Drop views that are constant on the training rows, with a warning; another view reads their
     columns, where values are scaled, so that a value never seen there is evidence.
-calibration : {"auto", "loo", "split"}, default="auto"
-    Scores that give the threshold: of every row by a model that did not see it, in closed form or
-    by folds, or of rows held out.
-calibration_folds : int, default=10
-    Folds of the cross-scores that give the threshold, where leaving a row out has no closed form.
-    What the fit chose (kernel weights, number of directions) stays.
+calibration : {"cross", "split"}, Cross or Split, default="cross"
+    Scores that give the threshold. ``"cross"``: of every row, by a model fitted without its fold
+    (`kernull.Cross`). ``"split"``: of rows held out (`kernull.Split`); the rate then holds in any
+    finite sample, as does the bound of ``detect``, at the price of learning from fewer rows.
 fusion : {"average", "product"}, default="average"
     Arithmetic mean of the kernels, or their element-wise geometric mean. The latter is positive
     semidefinite for rbf kernels but not in general; a product that is not one is refused.
@@ -174,12 +171,12 @@ class FisherParameters(Certified):
     """Parameters of lp MK-FN, of one task or of several."""
 
     normalize: Any = "offdiagonal"
-    p: Any = 1.5
+    p: Any = "auto"
     delta: Any = 0.01
     solver: str = "auto"
     tol: float = 1e-6
     max_iter: int | None = None
-    decision: str = "evidence"
+    decision: Any = "evidence"
     score_type: str = "projection"
     r: float | None = None
     kernel_groups: Any = None

@@ -10,13 +10,11 @@ import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._containers import as_numpy, host
-from kernull._typing import Array
-from kernull.calibration.left_out_distances import trust
+from kernull.calibration import trust, trusted
 from kernull.errors import InvalidKernelError
 from kernull.estimators.inputs import read_dtype, read_table, read_weights
 from kernull.models import GivenKernels, TableKernels
 from kernull.models.joint import TaskKernels
-from kernull.models.learning import trusted
 from kernull.models.tasks import (
     check_sizes,
     group_rows,
@@ -24,9 +22,8 @@ from kernull.models.tasks import (
     table_tasks,
     varying_views,
 )
-from kernull.stacks import DenseStack, check_memory, fit_and_combine, parse_memory_limit
+from kernull.stacks import DenseStack, check_memory, parse_memory_limit
 from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
-from kernull.stacks.normalise import read_normalisation
 from kernull.views import read_scalings, resolve_views
 
 
@@ -91,37 +88,26 @@ def read_given_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
     return tasks, rows
 
 
-def read_new_task(
-    estimator: Any, name: Hashable, X: Any, sample_weight: Any
-) -> tuple[TaskKernels, Array | None]:
-    """The task to be, and K_b of its rows unless that is formed later."""
+def read_new_task(estimator: Any, name: Hashable, X: Any, sample_weight: Any) -> TaskKernels:
+    """The task to be."""
     shared, weights = estimator.model_.kernels, estimator.model_.weights
-    # Factors of a normalisation are known only once the kernels are.
-    later = read_normalisation(estimator.normalize) > 0
     if not isinstance(shared, TableKernels):
         _refuse_weights(sample_weight)
         stack = _own_stack(name, X, read_dtype(estimator.dtype))
         check_names(stack.validate(stack.n, len(weights)), shared.names)
-        task = TaskKernels(_given_kernels(stack, shared.names, None, stack.n))
-        return task, None if later else stack.combine(weights)
+        return TaskKernels(_given_kernels(stack, shared.names, None, stack.n))
     size = _num_samples(X)
-    if size < 2:
-        raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 2.")
+    if size < 3:
+        raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 3.")
     table = read_table(estimator, X, reset=False)
     weight = read_weights(sample_weight, X)
     if weight is not None:
         table, weight = table[weight > 0], trust(weight[weight > 0], int((weight > 0).sum()))
-    check_room(estimator, [len(table)], len(weights) if later else 0)
+    check_room(estimator, [len(table)], len(weights))
     views = estimator.model_.views
     assert views is not None
-    options = _kernel_options(estimator)
-    if later:
-        rows = {name: np.arange(len(table))}
-        return table_tasks(table, rows, weight, views, **options)[name], None
-    own, kernel = fit_and_combine(
-        table, views, weights, shared.names, sample_weight=weight, **options
-    )
-    return TaskKernels(TableKernels(own), weight, table), kernel
+    rows = {name: np.arange(len(table))}
+    return table_tasks(table, rows, weight, views, **_kernel_options(estimator))[name]
 
 
 def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:

@@ -37,7 +37,7 @@ SCHEMA: dict[str, Section] = {
     }),
     "principal": Section(PrincipalRule, {
         "fusion": _FUSION, "coef": floats("n", "_m"), "means": floats("n"),
-        "eigenvalues": floats("_m"), "constant_diagonal": floats("J"),
+        "eigenvalues": floats("_m"), "constant_diagonal": floats("J"), "shift": Number(),
     }),
     "support": Section(SupportRule, {
         "weights": floats("J", low=0.0), "coef": floats("n"), "description": description,

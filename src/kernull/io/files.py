@@ -25,7 +25,7 @@ from kernull._whole import atomic_write
 from kernull.errors import ModelFileError
 from kernull.estimators.inputs import read_dtype
 from kernull.io.schema import Count, Section, Text, pack, unpack
-from kernull.io.sections import RULES, SCHEMA, whole
+from kernull.io.sections import PARAMETERS, RULES, SCHEMA, whole
 from kernull.models import KernelModel, TableKernels
 from kernull.models.joint import JointModel
 from kernull.persistence import read_tree, write_tree
@@ -191,16 +191,14 @@ def _pipeline_of(model: Any, path: str | os.PathLike[str]) -> Any:
 
 
 def _pack_model(model: KernelModel, schema: dict[str, Section]) -> Any:
-    if model.can_explain and not model.decides_by_evidence:
-        found = model.left_out_contributions
-        # A file may have lost those of rows held out, which are not those that it learned from.
-        if found is not None and len(found) == len(model.calibration.scores):
-            model = replace(model, left_out=found)
     return pack(model, schema)
 
 
 def _pack_estimator(model: Any) -> Node:
-    content: dict[str, Any] = {"parameters": model.get_params(deep=False)}
+    given = model.get_params(deep=False)
+    content: dict[str, Any] = {
+        "parameters": {name: pack(value, PARAMETERS) for name, value in given.items()}
+    }
     schema = _schema(type(model).__name__)
     if hasattr(model, "n_features_in_"):
         content["n_features"] = int(model.n_features_in_)
@@ -227,7 +225,12 @@ def _unpack_estimator(node: Any) -> Any:
     parameters = content.get("parameters")
     if not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
         raise ModelFileError(f"parameters that {node.name} does not have")
-    model = cls(**parameters)
+    objects = {
+        name: unpack(value, tuple(PARAMETERS), PARAMETERS, {})
+        for name, value in parameters.items()
+        if isinstance(value, Node)
+    }
+    model = cls(**parameters | objects)
     read_dtype(parameters.get("dtype", "float64"))  # scoring asks for these two
     parse_memory_limit(parameters.get("memory_limit"))
     allowed = {"parameters", "n_features", "feature_names", "model"}
@@ -329,10 +332,6 @@ def _try_estimator(model: Any, numbers: int) -> None:
             scores = fitted.score(cross)
             if scores.shape != (1,) or fitted.calibration.p_values(scores).shape != (1,):
                 raise ModelFileError("scores that are no number for a row")
-            if fitted.left_out is None and fitted.can_explain and not fitted.decides_by_evidence:
-                found = fitted.left_out_contributions
-                if found is None or not np.isfinite(found).all():
-                    raise ModelFileError("kernels and coefficients that no row follows from")
 
 
 def _cross_of_zeros(model: Any, fitted: KernelModel, numbers: int) -> Any:

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from kernull import models
-from kernull.calibration import Calibration
-from kernull.calibration.evidence import Tails
+from kernull.calibration import Calibration, Cross, Split
+from kernull.detector.evidence import Evidence, EvidenceRule, Part, TableScores
+from kernull.detector.given import GivenScores
+from kernull.detector.scores import Nearest, NearestFit, Projection, ProjectionFit
+from kernull.detector.sum import Sum
 from kernull.errors import ModelFileError
 from kernull.io.schema import POSITIVE, Arrays, Count, Number, Section, Sections, Sizes, Text, flag
 from kernull.kernels import KERNELS, FittedKernel
-from kernull.models.rules import EvidenceRule
 from kernull.solvers import Record
 from kernull.stacks import DenseStack, KernelSet
 from kernull.stacks.kernel_set import LARGEST, ScaledView
@@ -39,6 +41,11 @@ def whole(*shape: str | int) -> Arrays:
     return Arrays("i", (shape,))
 
 
+def flags(*shape: str | int) -> Arrays:
+    """An array of true and false."""
+    return Arrays("b", (shape,))
+
+
 @dataclass(frozen=True)
 class Names:
     """A tuple of text, as many as a size says."""
@@ -59,6 +66,11 @@ def parameters(value: Any, sizes: Sizes) -> dict[str, float]:
     if not isinstance(value, dict):
         raise ModelFileError("are no parameters")
     return {Text()(name, sizes): Number()(number, sizes) for name, number in value.items()}
+
+
+def share_or_count(value: Any, sizes: Sizes) -> float | int:
+    """A share as a float, or a number of rows as an int."""
+    return Count()(value, sizes) if isinstance(value, int) else Number(0.0, 1.0)(value, sizes)
 
 
 class History:
@@ -131,32 +143,52 @@ def _kernel(kernel: FittedKernel, sizes: Sizes) -> str | None:
     return None if wanted <= set(kernel.params) else f"{kernel.kind} without its parameters"
 
 
-def _tails(tails: Tails, sizes: Sizes) -> str | None:
-    if not tails.n or (np.diff(tails.ordered, axis=0) < 0).any():
-        return "scores that are not in order"
-    if (np.diff(tails.counts, axis=0, prepend=0.0) <= 0).any():
-        return "counts that do not grow"
-    if np.isnan(tails.edges).any() or (tails.edges == np.inf).any():
-        return "an edge that is none"
+def _part(part: Part, sizes: Sizes) -> str | None:
+    n = len(part.view.train)
+    for score in part.scores:
+        if isinstance(score, ProjectionFit):
+            if len(score.coef) != len(part.view.kernels) or score.coef.shape[1] > n:
+                return "coefficients of other kernels or rows"
+        elif score.neighbours is not None and (
+            len(score.neighbours) != n or not score.neighbours.any()
+        ):
+            return "neighbours that are not its rows"
     return None
 
 
+def _columns_of(part: Part) -> int:
+    return sum(len(f.coef) if isinstance(f, ProjectionFit) else 1 for f in part.scores)
+
+
+def _given(scores: GivenScores, sizes: Sizes) -> str | None:
+    some = scores.rows if scores.neighbours is None else np.append(scores.rows, scores.neighbours)
+    if (some < 0).any() or some.max(initial=0) >= sizes.get("n", 0):
+        return "rows that are not there"
+    if not 0 < scores.coef.shape[1] <= len(scores.rows):
+        return "coefficients of other rows"
+    kinds = len(scores.size), len(scores.size) + 1
+    fits = len(scores.coef) == len(scores.floor) and len(scores.coef) in kinds
+    return None if fits else "scores of other kernels"
+
+
 def _evidence(rule: EvidenceRule, sizes: Sizes) -> str | None:
-    J = len(rule.weights)
-    if rule.tails.ordered.shape[1] != 2 * J or rule.total.ordered.shape[1] != 1:
-        return "tails of other kernels"
-    if (rule.structure is None) != (rule.member is None):
-        return "structure without views"
-    if rule.structure is not None and rule.member is not None:
-        low, high = rule.structure.min(initial=1.0), rule.structure.max(initial=0.0)
-        if not 0 < low <= high <= 1 or rule.member.min() < 0 or rule.member.max() >= J:
-            return "structure that no view has"
-    rows = rule.rows
-    if rule.sample is not None and rule.sample.n != rule.own_coef.shape[1]:
-        return "a sample of other rows"
-    if rows is None:
-        return None if rule.own_coef.shape[1] == sizes.get("n") else "rows that are not there"
-    return "rows that are not there" if (rows < 0).any() or rows.max() >= sizes["n"] else None
+    if isinstance(rule.scores, TableScores):
+        kinds = sum(map(_columns_of, rule.scores.parts))
+        if len({len(part.view.train) for part in rule.scores.parts}) != 1:
+            return "parts of different numbers of rows"
+    else:
+        kinds = 2 * len(rule.scores.coef)
+    if kinds != len(rule.member):
+        return "scores of other kernels"
+    if len(rule.left_out) < 2 or rule.fold.min() < 0 or len(np.unique(rule.fold)) < 2:
+        return "rows of one fold"
+    if rule.fold.max() >= len(rule.fold):
+        return "folds that no row has"
+    if not rule.member.any():
+        return "no score of any view"
+    if rule.rows is not None and ((rule.rows < 0).any() or rule.rows.max() >= sizes["n"]):
+        return "rows that are not there"
+    return None
 
 
 def _calibration(calibration: Calibration, sizes: Sizes) -> str | None:
@@ -175,7 +207,7 @@ def _has_weights(model: models.KernelModel) -> bool:
         return False
     if len(weight) == n or model.decides_by_evidence:
         return True
-    return model.left_out is not None or not model.knows_contributions
+    return model.left_out is not None or not isinstance(model.rule, models.FisherRule)
 
 
 def _model(model: models.KernelModel, sizes: Sizes) -> str | None:
@@ -243,16 +275,26 @@ SCHEMA: dict[str, Section] = {
         "score_type": Text(("projection", "distance")),
     }),
     "evidence": Section(EvidenceRule, {
-        "projection": Sections(("fisher",)), "own_coef": floats("J", "_r"),
-        "floors": floats("J", finite=False, low=POSITIVE), "tails": Sections(("tails",)),
-        "total": Sections(("tails",)), "rows": whole("_r"), "diagonal": floats("J"),
-        "sample": Sections(("kernel-set",)), "structure": floats("J"), "member": whole("J"),
+        "projection": Sections(("fisher",)),
+        "scores": Sections(("table-scores", "given-scores")), "left_out": floats("_rows", "_kinds"),
+        "fold": whole("_rows"), "rank_weight": floats("_rows", low=POSITIVE),
+        "member": flags("_kinds", "J"), "extrapolates": flags("_kinds"),
+        "factors": floats("J", low=0.0), "rows": whole("_rows"),
     }, _evidence),
-    "tails": Section(Tails, {
-        "ordered": floats("_rows", "_kinds"), "counts": floats("_rows", "_kinds"),
-        "tau": floats("_kinds", finite=False, low=POSITIVE), "distinct": whole("_kinds"),
-        "own": floats("_rows", "_kinds", low=0.0), "edges": floats("_kinds", finite=False),
-    }, _tails),
+    "table-scores": Section(TableScores, {"parts": Sections(("part",), several=True)}),
+    "part": Section(Part, {
+        "view": Sections(("view",)),
+        "scores": Sections(("projection-score", "nearest-score"), several=True),
+    }, _part),
+    "projection-score": Section(ProjectionFit, {"coef": floats("_kernels", "_first")}),
+    "nearest-score": Section(NearestFit, {
+        "floor": Number(POSITIVE), "neighbours": flags("_some"),
+    }),
+    "given-scores": Section(GivenScores, {
+        "rows": whole("_r"), "size": floats("J", low=POSITIVE), "constant": flags("J"),
+        "coef": floats("_k", "_first"), "floor": floats("_k", low=POSITIVE),
+        "neighbours": whole("_near"),
+    }, _given),
     "calibration": Section(Calibration, {
         "scores": floats("m"), "counts": floats("m"), "smooth": flag,
     }, _calibration),
@@ -263,6 +305,18 @@ SCHEMA: dict[str, Section] = {
         "p": Number(1.0, np.inf), "delta": Number(0.0), "ridge": Number(0.0),
         "row_weight": Arrays("f", (("n",), ("_rows",)), low=0.0),  # of landmarks: of all rows
     }),
+}  # fmt: skip
+
+#: Objects that parameters of estimators may be.
+PARAMETERS: dict[str, Section] = {
+    "cross": Section(Cross, {"folds": Count()}),
+    "split": Section(Split, {"fraction": share_or_count}),
+    "sum": Section(Sum, {}),
+    "evidence": Section(Evidence, {
+        "scores": Sections(("projection", "nearest"), several=True), "whole": flag,
+    }),
+    "projection": Section(Projection, {"ridge": Number(POSITIVE), "max_rows": Count()}),
+    "nearest": Section(Nearest, {}),
 }  # fmt: skip
 
 #: The rules that each estimator may have learned.

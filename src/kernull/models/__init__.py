@@ -1,5 +1,6 @@
 """Fitted models as values, and the functions that make one from rows or from another model."""
 
+from kernull.detector.sum import FisherRule
 from kernull.models.explanation import Explanation
 from kernull.models.kernels import (
     GivenKernels,
@@ -11,7 +12,6 @@ from kernull.models.kernels import (
 )
 from kernull.models.learning import learn
 from kernull.models.model import Certificate, Fitted, KernelModel, RidgeSystem, view_names
-from kernull.models.rules import FisherRule
 
 __all__ = [
     "Certificate",

@@ -23,14 +23,15 @@ from scipy.stats import rankdata
 
 from kernull._quiet import silenced
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import LeftOut
-from kernull.calibration.left_out_warnings import warn_where_nothing_is_flagged
+from kernull.calibration import LeftOut, Split
+from kernull.calibration.calibrators import MOST_ROWS
+from kernull.calibration.cautions import warn_where_nothing_is_flagged
+from kernull.detector.cross_fit import sampling_order
+from kernull.detector.sum import FisherRule
 from kernull.errors import CannotFlagWarning, MissingCapabilityError
-from kernull.models.fisher import FisherMethod
 from kernull.models.kernels import Rows, Settings, TableKernels, TableRows
 from kernull.models.learning import Method, learn
 from kernull.models.model import Fitted, calibrate
-from kernull.models.rules import FisherRule
 
 #: What defaults stand for where rows are not clean: one standardised kernel per view with a quarter
 #: of the mean distance as width, as it is, a ridge of a tenth of the number of rows, and the sum.
@@ -111,33 +112,37 @@ def beyond_tail(scores: Array, found: Indices) -> Mask:
 def learn_contaminated(
     method: Method, rows: Rows, weight: Array | None, settings: Settings, contamination: Any
 ) -> tuple[Fitted, Indices]:
-    """Fit a model to rows a share of which may be outliers; see `learn`. With the rows so found."""
+    """Fit a model to rows a share of which may be outliers; see `learn`. With the rows so found.
+
+    Of more than 4,000 rows a random sample of so many is learned from.
+    """
     share = read_contamination(contamination)
-    held = settings.calibrator.hold_out(rows.n, weight)[1]
-    if held is not None:
+    if isinstance(settings.calibrator, Split):
         raise MissingCapabilityError(
-            "contamination: rows held out may be outliers too; use calibration='auto' or 'loo'."
+            "contamination: rows held out may be outliers too; use calibration='cross'."
         )
-    if isinstance(method, FisherMethod):
-        method = replace(method, every=True)  # suspects may be anywhere
+    given, trust = weight, np.ones(rows.n) if weight is None else weight.astype(float)
+    if np.count_nonzero(trust) > MOST_ROWS and settings.storage != "dense":
+        order = sampling_order(rows.keys(settings.seed))
+        trust[order[trust[order] > 0][MOST_ROWS:]] = 0.0
+        given = trust.copy()
     # Whether a model of a table can flag is known, and said, in the end.
     later = (CannotFlagWarning,) if isinstance(rows, TableRows) else ()
     with silenced(*later):
-        found = suspects(learn(method, rows, weight, settings).row_scores(), share)
-        trust = np.ones(rows.n) if weight is None else weight.astype(float)
+        found = suspects(learn(method, rows, given, settings).row_scores(), share)
         trust[found] *= LEAST
         fitted = learn(method, rows, trust, settings)
     _logger.info("contamination: %d of %d rows lost their weight: %s", len(found), rows.n, found)
     scores, model = fitted.row_scores(), fitted.model
     learned = np.arange(rows.n) if model.learned is None else model.learned
     # Of the suspects, those that may well be normal rows count as they came.
-    counted = learned[~np.isin(learned, found[beyond_tail(scores, found)])]
-    known = model.left_out
-    if isinstance(known, np.ndarray) and len(known) == len(learned):
-        known = known[np.isin(learned, counted)]
-    elif known is not None and len(known) != len(counted):
-        known = None
-    left_out = LeftOut(scores[counted], None if weight is None else weight[counted], known)
+    counts = ~np.isin(learned, found[beyond_tail(scores, found)])
+    counted, parts = learned[counts], model.left_out
+    left_out = LeftOut(
+        scores[counted],
+        None if given is None else given[counted],
+        None if parts is None else parts[counts],
+    )
     model = replace(model, **calibrate(left_out, settings.false_alarm_rate))
     if isinstance(model.kernels, TableKernels) and isinstance(model.rule, FisherRule):
         judged = model.calibration, model.false_alarm_rate

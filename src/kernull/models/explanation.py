@@ -10,7 +10,6 @@ import numpy as np
 from kernull._containers import as_frame
 from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration.evidence import MOST_TIMES
 from kernull.errors import need
 
 #: Contributions below this share of the typical one count as none.
@@ -61,10 +60,11 @@ class Explanation:
     rarity : array of shape (m,), optional
         Of models that decide by evidence: one in so many normal rows has as much against it; at
         most 100 times the rows learned from.
-        Contributions are then minus the squared evidence of each kernel, which add up to minus
-        the square of the score.
-    extrapolated : boolean array of shape (m,), optional
-        Where no normal row had as much, so that the rarity rests on the tail.
+        Contributions are then minus the squared weighted evidence of each kernel.
+    extrapolated, beyond_all : boolean array of shape (m,), optional
+        Where no normal row had as much, so that the rarity rests on the tail; and where that ends.
+    together : boolean array of shape (m,), optional
+        Flagged rows of which each view is usual: together they are not.
     by_rule : boolean array of shape (m,), optional
         Rows that a rule flags whatever their values, see `flagged_by_rule`; they have no rarity.
     frame : str, optional
@@ -99,6 +99,8 @@ class Explanation:
     usual_misfit: Array | None = None
     rarity: Array | None = None
     extrapolated: Mask | None = None
+    beyond_all: Mask | None = None
+    together: Mask | None = None
     by_rule: Mask | None = None
     frame: str | None = None
     row_names: tuple[Any, ...] | None = None
@@ -185,6 +187,9 @@ class Explanation:
             share = f"{p:.0%} of" if p >= 0.1 else f"1 in {one_in(1 / p)}"
             said = f"score {score:.3f} is {apart} the threshold, as low as {share} normal rows"
         parts = ", ".join(f"{visible(view)} {how}" for view, how in self.reasons([row], most)[0])
+        if self.together is not None and self.together[row]:
+            pair = " and ".join(visible(self.view_names[v]) for v in self.ranking(row)[:2])
+            parts = f"each view is usual, together they are not: {pair} fit the others least"
         return f"{'flagged' if flagged else 'normal'}: {said}.\n{parts}."
 
     def reasons(self, rows: Any = None, most: int = 3) -> list[list[tuple[str, str]]]:
@@ -217,11 +222,11 @@ class Explanation:
         """
         if self._is_by_rule(row):
             return BY_RULE
-        if self.rarity is None or self.extrapolated is None:
+        if self.rarity is None or self.extrapolated is None or self.beyond_all is None:
             return ""
-        rarity, n = self.rarity[row], len(self.reference)
-        if rarity >= MOST_TIMES * n:
-            return f"far more unusual than any of the {n:,} {rows} learned from"
+        rarity = self.rarity[row]
+        if self.beyond_all[row]:
+            return f"far more unusual than any of the {len(self.reference):,} {rows} learned from"
         if rarity < 2:
             flagged = self.scores[row] < self.threshold
             return f"most {rows} are as unusual" if flagged else "nothing unusual"

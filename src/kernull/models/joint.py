@@ -10,24 +10,26 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Indices
-from kernull.calibration import LeftOut, left_out_projections
-from kernull.calibration.left_out_kernels import leaves_scaling_out, left_out_kernel_rows
-from kernull.calibration.left_out_scores import left_out_contributions, lower_ties, not_above_own
-from kernull.mkl import RidgeInverse
-from kernull.models.evidence import (
-    EvidenceMethod,
-    evidence_of,
-    left_out_evidence,
-    warn_of_views,
-    with_weights,
-)
+from kernull.calibration import Cross, LeftOut, rank_weights
+from kernull.detector.cross_fit import folds_of
+from kernull.detector.evidence import EvidenceRule
+from kernull.detector.sum import FisherRule
+from kernull.detector.tails import lowered
 from kernull.models.fisher import PRINTED, FisherMethod, warn_of_one_kernel
-from kernull.models.kernels import GivenKernels, ModelKernels, TableKernels, Training
+from kernull.models.kernels import (
+    GivenRows,
+    ModelKernels,
+    Settings,
+    TableKernels,
+    TableRows,
+    Training,
+)
+from kernull.models.learning import learn_evidence, sum_contributions
 from kernull.models.model import Certificate, KernelModel, RidgeSystem, calibrate
-from kernull.models.rules import EvidenceRule, FisherRule
+from kernull.models.views import warn_of_views
 from kernull.problems import FisherProblem, JointFisherProblem
 from kernull.solvers import solve
-from kernull.stacks.normalise import normalising_factors
+from kernull.stacks.normalise import normalising_factors, read_normalisation
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,23 +99,36 @@ class JointModel:
 def learn_tasks(
     tasks: Mapping[Hashable, TaskKernels],
     method: FisherMethod,
-    rate: float,
+    settings: Settings,
     *,
-    dtype: Any,
-    normalize: float = 0.0,
     views: Mapping[str, Indices] | None = None,
     n_jobs: int | None = None,
     init: Array | None = None,
 ) -> tuple[JointModel, dict[Hashable, Array]]:
-    """Learn the shared weights and every task; with the left-out scores of each task's rows.
+    """Learn the shared weights and every task.
 
-    ``method`` says how weights are learned, and whether tasks decide by evidence; ``rate`` is the
-    share of normal rows of a task that may be flagged. Kernels of new tasks are divided by their
-    mean off-diagonal entry to the power ``normalize``; ``views`` are kept for them. Tasks are
-    solved in ``n_jobs`` threads, from the weights ``init``. Scores are NaN for rows that the task's
-    evidence was not learned from: they are as good as new.
+    Parameters
+    ----------
+    tasks : mapping
+        Kernels of each task.
+    method : FisherMethod
+        How weights are learned.
+    settings : Settings
+    views : mapping, optional
+        Columns of the views, kept for tasks that enrol.
+    n_jobs : int, optional
+        Threads that solve tasks side by side.
+    init : array of shape (J,), optional
+        Weights to start from.
+
+    Returns
+    -------
+    model : JointModel
+    scores : dict
+        Left-out scores of each task's rows; NaN for rows beyond those that its evidence was learned
+        from, which are as good as new.
     """
-    ready = {name: _ready(task, method, normalize, dtype) for name, task in tasks.items()}
+    ready = {name: _ready(task, method, settings) for name, task in tasks.items()}
     problem = JointFisherProblem([problem for _, _, problem in ready.values()], n_jobs)
     ball = method.ball(next(iter(ready.values()))[0].kernels)
     if problem.J == 1 and method.solver in PRINTED:
@@ -122,120 +137,77 @@ def learn_tasks(
         problem, ball, method.solver, tol=method.tol, max_iter=method.max_iter, init=init
     )
     certificate = Certificate.of(result)
-    # Exact coefficients: the solver's are as good as its certificate asks, and leaving rows out
-    # magnifies what they lack.
-    solutions = problem.solutions(result.weights)
     found, scores = {}, {}
-    for (name, (task, system, _)), (coef, diagonal) in zip(ready.items(), solutions, strict=True):
+    # Exact coefficients: the solver's are as good as its certificate asks.
+    exact = [coef for coef, _ in problem.solutions(result.weights)]
+    for (name, (task, system, own)), coef in zip(ready.items(), exact, strict=True):
         rule = FisherRule(result.weights, coef, method.score_type)
-        diagonal = _unscaled(diagonal, system.row_weight)
-        found[name], left_out = _model(task, rule, method, rate, certificate, system, diagonal)
-        scores[name] = left_out.of_all()
+        found[name], scores[name] = _model(task, own, rule, settings, certificate, system)
     first = next(iter(found.values()))
-    if isinstance(first.rule, EvidenceRule):
+    if isinstance(first.rule, EvidenceRule) and isinstance(first.kernels, TableKernels):
         warn_of_views(first.rule, first.kernels.views)
     return JointModel(found, certificate, views), scores
 
 
 def enrolled(
-    model: JointModel,
-    task: TaskKernels,
-    method: FisherMethod,
-    rate: float,
-    *,
-    dtype: Any,
-    normalize: float = 0.0,
-    kernel: Array | None = None,
+    model: JointModel, task: TaskKernels, method: FisherMethod, settings: Settings
 ) -> KernelModel:
-    """A new task with the shared weights: one linear solve; ``kernel`` is its K_b, if known."""
-    weights, inverse = model.weights, None
-    if kernel is not None:
-        system = _new_system(task, method)
-        inverse = system.inverse(kernel)
-        coef, diagonal = inverse.coef(), inverse.diagonal
-    else:
-        task, system, problem = _ready(task, method, normalize, dtype)
-        coef, scaled = problem.solution(weights)
-        diagonal = _unscaled(scaled, task.row_weight)
-    rule, certificate = FisherRule(weights, coef, method.score_type), model.certificate
-    return _model(task, rule, method, rate, certificate, system, diagonal, inverse)[0]
+    """A new task with the shared weights: one linear solve."""
+    task, system, problem = _ready(task, method, settings)
+    rule = FisherRule(model.weights, problem.solution(model.weights)[0], method.score_type)
+    return _model(task, problem, rule, settings, model.certificate, system)[0]
 
 
 def _ready(
-    task: TaskKernels, method: FisherMethod, normalize: float, dtype: Any
+    task: TaskKernels, method: FisherMethod, settings: Settings
 ) -> tuple[TaskKernels, RidgeSystem, FisherProblem]:
     """The task with its factors, its ridge, and its own Fisher problem."""
     kernels = task.kernels
-    stack = kernels.set.stack(dtype) if isinstance(kernels, TableKernels) else kernels.square
-    task, stack = task.normalised(stack, normalize)
-    system = task.system or _new_system(task, method)
+    stack: Any = None
+    if isinstance(kernels, TableKernels):
+        stack = kernels.set.stack(settings.dtype)
+    else:
+        stack = kernels.square
+    task, stack = task.normalised(stack, read_normalisation(settings.normalize))
+    system = task.system
+    if system is None:
+        ridge, p = method.delta * kernels.n, float(getattr(method.ball(kernels), "p", np.nan))
+        system = RidgeSystem(p, method.delta, ridge, task.row_weight)
     return task, system, FisherProblem(stack, system.ridge, row_weight=task.row_weight)
-
-
-def _new_system(task: TaskKernels, method: FisherMethod) -> RidgeSystem:
-    ridge = method.delta * task.kernels.n
-    return RidgeSystem(float(method.p), method.delta, ridge, task.row_weight)
 
 
 def _model(
     task: TaskKernels,
+    problem: FisherProblem,
     projection: FisherRule,
-    method: FisherMethod,
-    rate: float,
+    settings: Settings,
     certificate: Certificate,
     system: RidgeSystem,
-    diagonal: Array,
-    inverse: RidgeInverse | None = None,
-) -> tuple[KernelModel, LeftOut]:
-    """The task's model, from the inverse of its system or the diagonal of it; with its scores."""
-    kernels, rule = task.kernels, None
-    if isinstance(method, EvidenceMethod):
-        rule = _evidence(task, projection, method.max_rows)
-        left_out = left_out_evidence(rule, kernels.n, task.row_weight)
-    else:
-        left_out = _left_out_sums(task, projection, system, diagonal, inverse)
-    more: dict[str, Any] = {"certificate": certificate, "system": system, "n_given": kernels.n}
-    decided = calibrate(left_out, rate)
-    return KernelModel(kernels, rule or projection, **decided, **more), left_out
-
-
-def _evidence(task: TaskKernels, projection: FisherRule, max_rows: int) -> EvidenceRule:
-    """The task's own evidence under the shared weights."""
+) -> tuple[KernelModel, Array]:
+    """The task's model, and the left-out scores of its rows."""
     kernels, weight = task.kernels, task.row_weight
-    if task.rule is not None:
-        return with_weights(task.rule, projection, weight)
-    stack = kernels.square if isinstance(kernels, GivenKernels) else None
-    training = Training(kernels, stack, table=task.table)
-    return evidence_of(training, lambda: projection, weight, max_rows)
-
-
-def _left_out_sums(
-    task: TaskKernels,
-    rule: FisherRule,
-    system: RidgeSystem,
-    inverse_diagonal: Array,
-    inverse: RidgeInverse | None = None,
-) -> LeftOut:
-    """Scores of rows left out by the paper's sum."""
-    kernels, table = task.kernels, task.table
-    weight, ridge = system.row_weight, system.ridge
-    own = 1.0 - (ridge * rule.coef if weight is None else ridge * rule.coef / weight)
-    parts = None
-    if isinstance(kernels, TableKernels) and table is not None and leaves_scaling_out(kernels.set):
-        rows = left_out_kernel_rows(kernels.set, table, weight)
-        G = (inverse or system.inverse(kernels.combined(rule.weights))).inverse
-        b = rule.weights * kernels.scale
-        parts = not_above_own(left_out_contributions(rows, b, G, rule.coef), own)
-        left_out = parts.sum(axis=1)
+    training = Training(kernels, problem.stack, task.table)
+    rule: FisherRule | EvidenceRule = projection
+    if settings.decision is None:
+        stack: Any = problem.stack
+        rows = GivenRows(stack) if task.table is None else TableRows(task.table, {})
+        how = settings.calibrator
+        assert isinstance(how, Cross)
+        fold = folds_of(rows.keys(settings.seed), how.folds)
+        parts = sum_contributions(training, projection, system, weight, fold, settings)
+        scores = lowered(projection.of_contributions(parts))
+        left_out = LeftOut(scores, rank_weights(weight, None, kernels.n), parts)
     else:
-        left_out = np.minimum(left_out_projections(inverse_diagonal, rule.coef), own)
-    scores = rule.projection_to_score(left_out)
-    return LeftOut(lower_ties(scores), weight, parts, every=scores)
-
-
-def _unscaled(diagonal: Array, row_weight: Array | None) -> Array:
-    """The diagonal of (rho W^-1 + K_b)^-1 from that of the scaled problem."""
-    return diagonal if row_weight is None else row_weight * diagonal
+        if task.rule is not None:
+            rule = task.rule.with_weights(projection)
+        else:
+            rule = learn_evidence(training, projection, settings, row_weight=weight)
+        left_out = LeftOut(rule.left_out_scores, rule.rank_weight)
+        scores = np.full(kernels.n, np.nan)
+        scores[slice(None) if rule.rows is None else rule.rows] = rule.left_out_scores
+    decided = calibrate(left_out, settings.false_alarm_rate)
+    more: dict[str, Any] = {"certificate": certificate, "system": system, "n_given": kernels.n}
+    return KernelModel(kernels, rule, **decided, **more), scores
 
 
 def _given_rows(task: KernelModel) -> Array | None:

@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Calibrator
-from kernull.stacks import CrossKernels, DenseStack, KernelSet, TiledStack, build_stack
+from kernull.calibration import Cross, Split
+from kernull.detector.cross_fit import dense_ranks, row_keys
+from kernull.detector.evidence import Evidence, kernel_keys
+from kernull.detector.recipe import Recipe
+from kernull.stacks import CrossKernels, DenseStack, KernelSet, build_stack
 from kernull.stacks.cross import device_cross
 from kernull.stacks.given import (
     check_names,
@@ -63,13 +66,14 @@ class TableKernels:
             return CrossKernels(self.set, X, self.factors)
         return device_cross(self.set, X, device, dtype, scale=self.factors)
 
-    def training_stack(self) -> Any:
-        """The kernels of the model's own rows, with their factors; nothing n x n is stored."""
-        return TiledStack(self.set, scale=self.scale)
+    @property
+    def columns(self) -> dict[str, Indices]:
+        """Columns of each view."""
+        return {view.name: view.columns for view in self.set.views}
 
-    def combined(self, weights: Array) -> Array:
-        """The weighted sum of the kernels of the model's own rows, of shape (n, n)."""
-        return self.set.combine(weights * self.scale)
+    def recipe(self, settings: Settings) -> Recipe:
+        """How these views are scaled and compared, to do the same with other rows."""
+        return Recipe(self.columns, settings.kernels, settings.widths, settings.scaling)
 
     def columns_of(self, views: Collection[str]) -> Indices:
         """Columns of the table that only these views read."""
@@ -114,14 +118,6 @@ class GivenKernels:
         check_names(stack, self.names)
         return normalised(with_scale(stack, self.given_scale), self.factors)
 
-    def training_stack(self) -> Any:
-        """The kernels of the model's own rows, or None where it does not keep them."""
-        return None if self.square is None else normalised(self.square, self.factors)
-
-    def combined(self, weights: Array) -> Array:
-        """The weighted sum of the kernels of the model's own rows, of shape (n, n)."""
-        return np.asarray(self.training_stack().combine(weights))
-
     def _columns(self, X: Any) -> Any:
         """Kernels against all rows given to fit, cut to those it learned from."""
         if self.learned is None:
@@ -152,9 +148,12 @@ ModelKernels = TableKernels | GivenKernels
 class Settings:
     """What all methods share: how rows become kernels, and scores a threshold."""
 
-    calibrator: Calibrator
+    calibrator: Cross | Split
     false_alarm_rate: float
     memory_limit: int
+    decision: Evidence | None = None
+    """How the views' evidence is combined; None: by the scores of the method."""
+    seed: int = 0
     kernels: Any = "rbf"
     widths: Any = "auto"
     scaling: Any = "auto"
@@ -165,8 +164,6 @@ class Settings:
     landmarks: int = 1000
     matrix_free: bool = False
     client: Any = None
-    prefers_dense: bool = False
-    """Whether something that was asked for needs n x n matrices."""
 
 
 class Training(NamedTuple):
@@ -214,7 +211,6 @@ class TableRows:
             client=settings.client,
             device=None if self.X_on_device is None else self.X_on_device.device,
             on_device=on_device,
-            prefers_dense=settings.prefers_dense,
             known=known,
         )
         factors = None
@@ -269,17 +265,18 @@ class TableRows:
             distances_out=known,
         )
 
-    def cross(self, kernels: TableKernels, settings: Settings) -> Any:
-        """Kernels between all rows and the rows of a model."""
+    def cross(self, kernels: TableKernels, settings: Settings, rows: Any = slice(None)) -> Any:
+        """Kernels between rows and those of a model."""
         device = None if self.X_on_device is None else self.X_on_device.device
-        return kernels.cross(self.table, settings.dtype, device)
+        return kernels.cross(self.table[rows], settings.dtype, device)
 
-    def of_kernels(self, kernels: KernelSet) -> TableRows:
-        """The views that these kernels kept, and the columns of them."""
-        views = {view.name: self.views[view.name] for view in kernels.views}
-        read = np.unique(np.concatenate(list(views.values())))
-        views = {name: np.searchsorted(read, own) for name, own in views.items()}
-        return replace(self, table=self.table[:, read], views=views, X_on_device=None)
+    def keys(self, seed: int) -> Array:
+        """A key for each row, which draws its fold."""
+        return row_keys(dense_ranks(self.table), seed)
+
+    def of_kernels(self, kernels: TableKernels) -> TableRows:
+        """The rows with the views that these kernels kept."""
+        return replace(self, views=kernels.columns, X_on_device=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,9 +309,17 @@ class GivenRows:
         )
         return Training(kernels, stack)
 
-    def cross(self, kernels: GivenKernels, settings: Settings) -> Any:
-        """Kernels between all rows and the rows of a model."""
-        return kernels.cross(with_diagonal(self.stack), settings.dtype)
+    def cross(self, kernels: GivenKernels, settings: Settings, rows: Any = slice(None)) -> Any:
+        """Kernels between rows and those of a model."""
+        return kernels.cross(with_diagonal(self.stack)[rows], settings.dtype)
+
+    def keys(self, seed: int) -> Array:
+        """A key for each row, which draws its fold."""
+        return kernel_keys(self.stack.kernels, seed)
+
+    def of_kernels(self, kernels: GivenKernels) -> GivenRows:
+        """The same rows: no kernel is dropped."""
+        return self
 
 
 Rows = TableRows | GivenRows

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from kernull._typing import Array, Indices
-from kernull.calibration import LeftOut, leaking_view, minus_rounding, refit_by_fold
-from kernull.calibration.calibrators import Folds, Leak
-from kernull.calibration.left_out_distances import read_groups, trust
-from kernull.calibration.left_out_warnings import warn_of_copies, warn_where_nothing_is_flagged
-from kernull.errors import MissingCapabilityError
-from kernull.models.fisher import FisherFit, FisherMethod
-from kernull.models.kernels import GivenKernels, Rows, Settings, TableKernels, TableRows, Training
-from kernull.models.model import Fitted, KernelModel, RuleFit, calibrate
-from kernull.models.rules import FisherRule
+from kernull.calibration import (
+    Cross,
+    LeftOut,
+    Split,
+    hold_out,
+    minus_rounding,
+    rank_weights,
+    read_groups,
+    trust,
+    trusted,
+)
+from kernull.calibration.calibrators import FOLDS, HELD_OUT, MOST_ROWS
+from kernull.calibration.cautions import warn_of_copies, warn_where_nothing_is_flagged
+from kernull.detector.cross_fit import cross_fit, folds_of
+from kernull.detector.evidence import EvidenceRule, fit_given_evidence, fit_table_evidence
+from kernull.detector.sum import (
+    FisherRule,
+    fit_normalised,
+    given_contributions,
+    table_contributions,
+)
+from kernull.detector.tails import lowered
+from kernull.models.kernels import GivenKernels, Rows, Settings, TableKernels, Training
+from kernull.models.model import Fitted, KernelModel, RidgeSystem, RuleFit, calibrate
+from kernull.models.views import warn_of_views
+from kernull.stacks.normalise import read_normalisation
 
 
 class Method(Protocol):
     """A way to learn from kernels; its parameters are its fields."""
 
-    def learn(self, training: Training, row_weight: Array | None) -> RuleFit | FisherFit:
+    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn from kernels of all rows; row weights are None where all are one."""
         ...
 
@@ -52,135 +69,203 @@ def learn(
     -------
     Fitted
     """
-    given = weight
-    # Rows held out for calibration have weight zero in the fit.
-    weight, held = settings.calibrator.hold_out(rows.n, weight, groups)
+    given, held = weight, None
+    split = _split(settings, rows.n if weight is None else int((weight > 0).sum()))
+    if split is not None:  # rows held out have weight zero in the fit
+        weight, held = hold_out(rows.n, split.fraction, settings.seed, weight, groups)
     weight = None if weight is None else trusted(weight, [np.flatnonzero(weight > 0)])
-    index = slice(None) if weight is None else np.flatnonzero(weight > 0)
+    index = np.arange(rows.n) if weight is None else np.flatnonzero(weight > 0)
     kept = None if weight is None or (weight[index] == 1.0).all() else weight[index]
-    if groups is not None or isinstance(settings.calibrator, Folds):
-        settings = replace(settings, prefers_dense=True)
-    if held is not None and isinstance(method, FisherMethod):
-        method = replace(method, every=True)  # no sample is drawn where others give the threshold
-    training = rows.training(weight, index, settings)
-    together = None if groups is None else read_groups(groups[index], len(groups[index]))
-    if together is None:
-        fit = method.learn(training, kept)
-    elif isinstance(method, FisherMethod):
-        fit = method.learn(training, kept, groups=together)
-    else:
-        raise MissingCapabilityError(
-            f"groups: {type(method).__name__} cannot leave rows out together; use "
-            "MultiKernelFisherNull, or calibration='split'."
-        )
-    learned = _Learned(rows, settings, training, fit, kept, index, given, together)
-    left_out = settings.calibrator.left_out(learned, held)
+    together = None if groups is None else read_groups(groups[index], len(index))
+    training = rows.training(weight, slice(None) if weight is None else index, settings)
+    fit = method.learn(training, kept)
+    learned = Learned(rows, settings, method, training, fit, index, kept, together)
+    left_out = learned.left_out if held is None else _held_out(learned, given, held, groups)
     model = KernelModel(
         training.kernels,
-        fit.rule,
+        learned.rule,
         **calibrate(left_out, settings.false_alarm_rate),
         certificate=fit.certificate,
         system=fit.system,
-        learned=None if weight is None or weight.all() else np.asarray(index),
+        learned=None if weight is None or weight.all() else index,
         n_given=rows.n,
     )
-    if isinstance(training.kernels, TableKernels):
-        warn_of_copies(training.kernels.set, together, model.false_alarm_rate)
-    judged = model.calibration, model.false_alarm_rate
-    if isinstance(training.kernels, TableKernels) and isinstance(fit.rule, FisherRule):
-        warn_where_nothing_is_flagged(training.kernels.set, fit.rule, *judged)
-    elif isinstance(training.kernels, GivenKernels) and isinstance(method, FisherMethod):
-        warn_where_nothing_is_flagged(training.stack, fit.rule, *judged)
-    own = left_out if held is None else None
-    return Fitted(model, partial(_row_scores, learned, model, own))
+    _warn(model, training, together)
+    return Fitted(model, partial(_row_scores, learned))
 
 
-def trusted(weight: Array, parts: Iterable[Indices]) -> Array | None:
-    """Weights of mean one within each part of the rows; None where they say nothing."""
-    out = np.zeros(len(weight))
-    for rows in parts:
-        if len(rows):
-            out[rows] = trust(weight[rows], len(rows))
-    return None if (out == 1.0).all() else out
-
-
-def _row_scores(learned: _Learned, model: KernelModel, left_out: LeftOut | None) -> Array:
-    """Scores of all rows given, those that were learned from as if they had not been."""
-    scores = (learned.fit.leave_one_out() if left_out is None else left_out).of_all()
-    if model.learned is None and not np.isnan(scores).any():
-        return scores
-    out = learned.scores()  # rows that were not learned from are as good as new
-    rows = np.arange(len(out)) if model.learned is None else model.learned
-    out[rows] = np.where(np.isnan(scores), out[rows], scores)
-    return out
+def _split(settings: Settings, n: int) -> Split | None:
+    """The rows to hold out, if any: beyond many rows, folds of a sum would take long."""
+    if isinstance(settings.calibrator, Split):
+        return settings.calibrator
+    folds_pay = settings.decision is not None or n <= MOST_ROWS or settings.storage == "dense"
+    return None if folds_pay else Split(HELD_OUT)
 
 
 @dataclass(frozen=True, eq=False)
-class _Learned:
-    """What calibrators may ask of a fit."""
+class Learned:
+    """A fit, and what its rule and left-out scores are made of."""
 
     rows: Rows
     settings: Settings
+    method: Method
     training: Training
-    fit: RuleFit | FisherFit
+    fit: RuleFit
+    index: Indices
+    """Which of the rows given were learned from."""
     weight: Array | None
-    """Of the rows learned from."""
-    index: Any
-    """Which of the rows given these are."""
-    given: Array | None
-    """Weights of all rows given."""
-    groups: Indices | None = None
-    """Of the rows learned from: left out together."""
+    """Of these rows; None where all are one."""
+    groups: Indices | None
+    """Of these rows: left out together."""
+
+    @cached_property
+    def rule(self) -> Any:
+        """What scores rows."""
+        if self.settings.decision is None:
+            return self.fit.rule
+        return learn_evidence(
+            self.training,
+            self.fit.rule,
+            self.settings,
+            row_weight=self.weight,
+            groups=self.groups,
+            folds=self.folds,
+        )
 
     @property
-    def leaking_view(self) -> Leak | None:
-        kernels = self.training.kernels
-        if not isinstance(kernels, TableKernels) or self.fit.leaves_out_scaling:
-            return None
-        everything = isinstance(self.index, slice)
-        return leaking_view(kernels.set, self.rows.n if everything else len(self.index))
+    def folds(self) -> int:
+        """Number of folds; the usual one where rows are held out."""
+        how = self.settings.calibrator
+        return how.folds if isinstance(how, Cross) else FOLDS
 
-    def held_out(self, rows: Indices) -> LeftOut:
-        rule, cross = self.fit.rule, self._cross()
-        contributions = None
-        if isinstance(rule, FisherRule):
-            contributions = rule.contributions(cross)
-            scores = rule.of_contributions(contributions)
-            contributions = contributions[rows]
-        else:
-            scores = np.asarray(rule.score(cross))
-        weight = None if self.given is None else trust(self.given[rows], len(rows))
-        return LeftOut(minus_rounding(scores[rows]), weight, contributions, smooth=False)
-
-    def by_folds(self) -> LeftOut | None:
-        rows, system = self.rows, self.fit.system
-        kernels, stack, _ = self.training
-        if not isinstance(rows, TableRows) or not isinstance(kernels, TableKernels):
-            return None
-        if (
-            not hasattr(stack, "combine")
-            or system is None
-            or not isinstance(self.fit.rule, FisherRule)
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """Scores of the rows learned from, each by a model without its fold."""
+        if isinstance(self.rule, EvidenceRule):
+            return LeftOut(self.rule.left_out_scores, self.rule.rank_weight)
+        weight = rank_weights(self.weight, self.groups, len(self.index))
+        fold = folds_of(self.rows.keys(self.settings.seed)[self.index], self.folds, self.groups)
+        if isinstance(self.rule, FisherRule) and (
+            len(self.index) <= MOST_ROWS or self.settings.storage == "dense"
         ):
-            return None
-        # The kernels must be those of the model, though a column be constant in a fold.
-        own = rows.of_kernels(kernels.set)
-        contributions = refit_by_fold(
-            own.table[self.index],
-            self.fit.rule.weights * kernels.scale,
-            system.delta,
-            lambda part, weight: own.fit_kernels(part, weight, self.settings, drop=False),
-            self.weight,
-            self.groups,
-        )
-        if contributions is None:
-            return None
-        scores = minus_rounding(self.fit.rule.of_contributions(contributions))
-        return LeftOut(scores, self.weight, contributions)
+            parts = sum_contributions(
+                self.training, self.rule, self.fit.system, self.weight, fold, self.settings
+            )
+            return LeftOut(lowered(self.rule.of_contributions(parts)), weight, parts)
+        return LeftOut(lowered(self._refit(fold)), weight)
 
-    def scores(self) -> Array:
-        """Scores of all rows given, as new rows."""
-        return np.asarray(self.fit.rule.score(self._cross()))
+    def _refit(self, fold: Indices) -> Array:
+        """Scores by what the method learns anew from the other folds."""
+        again: Method = self.fit.again or self.method
+        rows: Any = self.rows.of_kernels(self.training.kernels)  # type: ignore[arg-type]
+        settings = replace(self.settings, drop_constant=False)
 
-    def _cross(self) -> Any:
-        return self.rows.cross(self.training.kernels, self.settings)  # type: ignore[arg-type]
+        def fit(seen: Indices) -> tuple[Any, Any]:
+            weight = np.zeros(rows.n)
+            own = None if self.weight is None else trust(self.weight[seen], len(seen))
+            weight[self.index[seen]] = 1.0 if own is None else own
+            training = rows.training(weight, self.index[seen], settings)
+            return training.kernels, again.learn(training, own).rule
+
+        def score(model: tuple[Any, Any], held: Indices) -> Array:
+            kernels, rule = model
+            return np.asarray(rule.score(rows.cross(kernels, settings, self.index[held])))
+
+        return cross_fit(fit, score, fold)
+
+    def cross(self, rows: Any = slice(None)) -> Any:
+        """Kernels between rows given and those of the model."""
+        kernels: Any = self.training.kernels
+        return self.rows.cross(kernels, self.settings, rows)
+
+
+def learn_evidence(
+    training: Training,
+    projection: FisherRule,
+    settings: Settings,
+    *,
+    row_weight: Array | None = None,
+    groups: Indices | None = None,
+    folds: int = FOLDS,
+) -> EvidenceRule:
+    """Evidence of each view under learned weights."""
+    kernels, stack, table = training
+    fit: Callable[..., EvidenceRule]
+    if isinstance(kernels, TableKernels):
+        assert table is not None
+        fit = partial(fit_table_evidence, kernels.recipe(settings), table)
+    else:
+        fit = partial(fit_given_evidence, stack)
+    return fit(
+        projection,
+        settings.decision,
+        row_weight=row_weight,
+        groups=groups,
+        folds=folds,
+        random_state=settings.seed,
+    )
+
+
+def sum_contributions(
+    training: Training,
+    rule: FisherRule,
+    system: RidgeSystem | None,
+    row_weight: Array | None,
+    fold: Indices,
+    settings: Settings,
+) -> Array:
+    """Contributions (n, J) of kernels to the paper's sum for rows left out, at its weights b."""
+    assert system is not None
+    kernels, stack, table = training
+    per_row = system.ridge / len(fold)
+    if isinstance(kernels, GivenKernels) or table is None:
+        return given_contributions(stack, rule.weights, per_row, row_weight, fold)
+    fit = fit_normalised(kernels.recipe(settings), read_normalisation(settings.normalize))
+    return table_contributions(fit, table, rule.weights, per_row, row_weight, fold)
+
+
+def _held_out(
+    learned: Learned, given: Array | None, held: Indices, groups: Indices | None
+) -> LeftOut:
+    """Scores of the rows held out; together with others, so that a row scores what it always does.
+
+    A group counts as one row.
+    """
+    rule, cross, parts = learned.rule, learned.cross(held), None
+    if isinstance(rule, FisherRule):
+        parts = rule.contributions(cross)
+        scores = rule.of_contributions(parts)
+    else:
+        scores = np.asarray(rule.score(cross))
+    weight = None if given is None else trust(given[held], len(held))
+    together = None if groups is None else np.unique(groups[held], return_inverse=True)[1].ravel()
+    if together is not None:
+        weight = rank_weights(weight, together, len(held))
+    return LeftOut(minus_rounding(scores), weight, parts, smooth=False)
+
+
+def _row_scores(learned: Learned) -> Array:
+    """Scores of all rows given, those that were learned from as if they had not been."""
+    rule, index = learned.rule, learned.index
+    if isinstance(rule, EvidenceRule) and rule.rows is not None:
+        index = index[rule.rows]
+    known = learned.left_out.scores
+    if len(index) == learned.rows.n:
+        return known
+    out = np.asarray(rule.score(learned.cross()), dtype=float)
+    out[index] = known
+    return out
+
+
+def _warn(model: KernelModel, training: Training, groups: Indices | None) -> None:
+    """Say what a threshold cannot promise, and what views hardly say."""
+    kernels, rule = model.kernels, model.rule
+    judged = model.calibration, model.false_alarm_rate
+    if isinstance(kernels, TableKernels):
+        warn_of_copies(kernels.set, groups, model.false_alarm_rate)
+        if isinstance(rule, EvidenceRule):
+            warn_of_views(rule, kernels.views)
+        elif isinstance(rule, FisherRule):
+            warn_where_nothing_is_flagged(kernels.set, rule, *judged)
+    elif isinstance(rule, FisherRule):
+        warn_where_nothing_is_flagged(training.stack, rule, *judged)

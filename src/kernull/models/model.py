@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Calibration, LeftOut, minus_rounding
-from kernull.calibration.calibrators import Later
-from kernull.calibration.parts import leave_one_out_contributions
-from kernull.mkl import RidgeInverse
+from kernull.calibration import Calibration, LeftOut
+from kernull.calibration.conformal import MOST_TIMES
+from kernull.detector.evidence import EvidenceRule
+from kernull.detector.tails import lowered
 from kernull.models.explanation import Explanation
 from kernull.models.kernels import ModelKernels
 from kernull.models.misfit import ViewMisfit
-from kernull.models.rules import EvidenceRule, FisherRule
 from kernull.solvers import Record, Result
 
 
@@ -48,10 +47,6 @@ class RidgeSystem:
     row_weight: Array | None = None
     """Of the training rows; None where all are one."""
 
-    def inverse(self, kernel: Array) -> RidgeInverse:
-        """(rho W^-1 + K_b)^-1 from K_b, which is used up."""
-        return RidgeInverse.of(kernel, self.ridge, self.row_weight, overwrite=True)
-
 
 @dataclass(frozen=True, eq=False)
 class KernelModel:
@@ -69,8 +64,7 @@ class KernelModel:
     calibration_weight : array of shape (m,), optional
         Weights of the calibration rows; None where all are one.
     left_out : array of shape (m, J), optional
-        Contributions of the kernels to the calibration scores, where they are known; see
-        `left_out_contributions`.
+        Contributions of the kernels to the calibration scores, of sums over kernels.
     certificate, system : optional
         Of models whose weights were learned; whose coefficients solve a ridge system.
     learned : integer array, optional
@@ -87,7 +81,7 @@ class KernelModel:
     threshold: float
     false_alarm_rate: float
     calibration_weight: Array | None = None
-    left_out: Array | Later | None = None
+    left_out: Array | None = None
     certificate: Certificate | None = None
     system: RidgeSystem | None = None
     learned: Indices | None = None
@@ -104,7 +98,7 @@ class KernelModel:
         """Evidence against each row, in nats: a column per kernel, or per view."""
         if by not in ("kernel", "view"):
             raise ValueError(f"by: got {by!r}; expected 'kernel' or 'view'.")
-        squared = np.asarray(self.rule.parts(cross))
+        squared = self.rule.by_kernel(self.rule.evidence(cross))
         if by == "view":
             names = list(dict.fromkeys(self.kernels.views))
             member = [[view == name for name in names] for view in self.kernels.views]
@@ -113,46 +107,20 @@ class KernelModel:
 
     @property
     def decides_by_evidence(self) -> bool:
-        """Whether scores are minus the evidence against a row."""
+        """Whether each view is calibrated by itself."""
         return isinstance(self.rule, EvidenceRule)
 
     @property
     def can_explain(self) -> bool:
         """Whether it is known what is usual, by kernel."""
-        return self.decides_by_evidence or self.knows_contributions
-
-    @property
-    def knows_contributions(self) -> bool:
-        """Whether it is known, or can be computed, what kernels usually contribute."""
-        if not isinstance(self.rule, FisherRule | EvidenceRule):
-            return False  # no sum over kernels
-        if self.left_out is not None:
-            return True
-        has_rows = self.rule.coef.ndim == 1 and self.kernels.training_stack() is not None
-        return self.system is not None and has_rows
-
-    @cached_property
-    def left_out_contributions(self) -> Array | None:
-        """Contributions of the kernels to the calibration scores, of shape (m, J).
-
-        Computed when first asked for: it costs about as much as a factorisation.
-        """
-        if isinstance(self.left_out, Later):
-            return self.left_out.values
-        if self.left_out is not None or not self.knows_contributions:
-            return self.left_out
-        stack = self.kernels.training_stack()
-        assert self.system is not None
-        inverse = self.system.inverse(self.kernels.combined(self.rule.weights))
-        return leave_one_out_contributions(stack, self.rule.weights, inverse)
+        return self.decides_by_evidence or self.left_out is not None
 
     @cached_property
     def typical_contributions(self) -> Any:
         """Mean contribution of each kernel to a normal row that the model did not see, if known."""
-        parts: Any = self.left_out_contributions
-        if parts is not None:
-            parts = np.average(parts, axis=0, weights=self.calibration_weight)
-        return parts
+        if self.left_out is None:
+            return None
+        return np.average(self.left_out, axis=0, weights=self.calibration_weight)
 
     # -- some views only -----------------------------------------------------------------------
 
@@ -178,16 +146,16 @@ class KernelModel:
         if not missing:
             return self
         kept = self.kept_kernels(missing)
+        rate, parts = self.false_alarm_rate, self.left_out
         if self.decides_by_evidence:
-            rule, parts = self.rule.without(kept), self.left_out
-            scores = -rule.left_out()
+            rule = self.rule.without(kept)
+            left_out = LeftOut(rule.left_out_scores, rule.rank_weight)
         else:
-            parts = self.left_out_contributions
             assert parts is not None
             rule = self.rule.without(kept, self.typical_contributions)
-            scores = minus_rounding(rule.of_contributions(parts))
-        rate, smooth = self.false_alarm_rate, self.calibration.smooth
-        decided = calibrate(LeftOut(scores, self.calibration_weight, parts, smooth), rate)
+            scores, smooth = lowered(rule.of_contributions(parts)), self.calibration.smooth
+            left_out = LeftOut(scores, self.calibration_weight, parts, smooth)
+        decided = calibrate(left_out, rate)
         return replace(self, rule=rule, **{**decided, "false_alarm_rate": rate})
 
     # -- reasons -----------------------------------------------------------------------------
@@ -201,17 +169,24 @@ class KernelModel:
     def explain(self, cross: Any, table: Array | None) -> Explanation:
         """Scores of rows, taken apart; ``table`` holds them where kernels are on a table."""
         kept = self.rule.kept if self.rule.kept is not None else slice(None)
-        rarity = extrapolated = None
+        evidence: dict[str, Any] = {}
         if self.decides_by_evidence:
-            squared, reference = self.rule.parts(cross), -self.rule.parts_of(self.rule.tails.own)
-            E = self.rule.of_parts(squared)
-            contributions, scores = -squared, -E
-            typical = np.average(reference, axis=0)
-            rarity, extrapolated = self.rule.rarity(E)
+            found = self.rule.evidence(cross)
+            contributions = -self.rule.by_kernel(found)
+            reference = -self.rule.by_kernel(self.rule.left_out_evidence)
+            typical = np.average(reference, axis=0, weights=self.rule.rank_weight)
+            scores = self.rule.of_evidence(found)
+            rarity = self.calibration.rarity(scores)
+            evidence = {
+                "rarity": rarity,
+                "extrapolated": scores < self.calibration.scores[0],
+                "beyond_all": rarity >= MOST_TIMES * self.calibration.total,
+                "together": self.rule.whole_alone(found, self.threshold),
+            }
         else:
             contributions = self.rule.contributions(cross)
             scores = self.rule.of_contributions(contributions)
-            reference, typical = self.left_out_contributions, self.typical_contributions
+            reference, typical = self.left_out, self.typical_contributions
         misfit = None if table is None or self.view_misfit is None else self.view_misfit(table)
         return Explanation(
             contributions=contributions[:, kept],
@@ -224,28 +199,36 @@ class KernelModel:
             threshold=self.threshold,
             misfit=None if misfit is None else misfit[0],
             usual_misfit=None if misfit is None else misfit[1],
-            rarity=rarity,
-            extrapolated=extrapolated,
+            **evidence,
         )
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
-        if isinstance(self.left_out, Later):  # from kernels that no copy will have
-            state["left_out"] = self.left_out.values
         state.pop("view_misfit", None)  # quick to learn again
         return state
 
 
 @dataclass(frozen=True, eq=False)
 class RuleFit:
-    """What a method makes of a stack: its rule, and the scores of rows left out, when asked for."""
+    """What a method makes of kernels.
+
+    Parameters
+    ----------
+    rule : object with score(cross)
+        From kernels of new rows to scores.
+    certificate : Certificate, optional
+        Of weights that were learned.
+    system : RidgeSystem, optional
+        That the coefficients solve.
+    again : Method, optional
+        What learns all but the choices of the fit (weights, number of directions) from other rows;
+        the method itself by default.
+    """
 
     rule: Any
-    leave_one_out: Callable[[], LeftOut]
     certificate: Certificate | None = None
     system: RidgeSystem | None = None
-    leaves_out_scaling: bool = False
-    """Whether rows are left out of their own scaling too, so that nothing leaks."""
+    again: Any = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array, Indices
-from kernull.calibration import leaking_view, warn_of_leak
-from kernull.calibration.left_out_distances import is_no_label
-from kernull.calibration.left_out_kernels import leaves_scaling_out
-from kernull.errors import TooFewRowsWarning
+from kernull.calibration.rows import is_no_label
 from kernull.models.joint import TaskKernels
 from kernull.models.kernels import TableKernels
 from kernull.stacks import KernelSet
@@ -21,10 +17,6 @@ from kernull.views.scaling import constant_columns
 
 #: The name of the only task where no groups are given.
 ONLY = "all"
-
-#: Tasks of at most so many rows, with views of more columns per row, flag fewer rows than promised:
-#: 20 x 500 3.1%, 40 x 100 3.0%, 40 x 400 2.4% where 5% are; 20 x 50 4.7%, 80 x 400 4.3%.
-FEW_ROWS, COLUMNS_PER_ROW = 64, 2
 
 
 def read_task_labels(
@@ -93,12 +85,12 @@ def group_rows(names: list[Hashable]) -> dict[Hashable, Indices]:
 
 
 def check_sizes(sizes: Mapping[Hashable, int]) -> None:
-    """Every task needs at least two rows."""
-    small = {name: size for name, size in sizes.items() if size < 2}
+    """Every task needs at least three rows."""
+    small = {name: size for name, size in sizes.items() if size < 3}
     if small:
         shown = ", ".join(f"{name!r} ({size})" for name, size in list(small.items())[:5])
         raise ValueError(
-            f"groups: each task needs at least 2 rows (of positive weight); too few in {shown}. "
+            f"groups: each task needs at least 3 rows (of positive weight); too few in {shown}. "
             "Leave these out, or enroll them once there are more rows."
         )
 
@@ -135,44 +127,7 @@ def table_tasks(
         name: KernelSet.fit(table[index], views, sample_weight=weights[name], **options)
         for name, index in rows.items()
     }
-    _warn_of_few_rows(sets)
-    _warn_of_leaks(sets)
     return {
         name: TaskKernels(TableKernels(own), weights[name], table[rows[name]])
         for name, own in sets.items()
     }
-
-
-def _warn_of_leaks(sets: dict[Hashable, KernelSet]) -> None:
-    """Name tasks whose rows cannot be left out of a scaling that follows them closely."""
-    leaks = {
-        name: leaking_view(kernels, kernels.n)
-        for name, kernels in sets.items()
-        if not leaves_scaling_out(kernels)
-    }
-    found = [name for name, leak in leaks.items() if leak is not None]
-    if found:
-        several = "" if len(found) == 1 else f" (and those of {len(found) - 1} more tasks)"
-        warn_of_leak(leaks[found[0]], f" of task {found[0]!r}{several}")
-
-
-def _warn_of_few_rows(sets: dict[Hashable, KernelSet]) -> None:
-    """Name tasks whose left-out scores spread more than those of new rows, and so flag fewer."""
-    found = [
-        name
-        for name, kernels in sets.items()
-        if kernels.n <= FEW_ROWS
-        and any(
-            view.scaler.kind.startswith("whiten")
-            and len(view.columns) > COLUMNS_PER_ROW * kernels.n
-            for view in kernels.views
-        )
-    ]
-    if found:
-        warnings.warn(
-            f"groups: {_some(found)} whiten views of more than {COLUMNS_PER_ROW} columns per row "
-            f"by {FEW_ROWS} rows or fewer. Fewer normal rows will be flagged than false_alarm_rate "
-            "says, about half as many; outliers are found all the same. Give more rows.",
-            TooFewRowsWarning,
-            stacklevel=5,
-        )

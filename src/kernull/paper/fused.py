@@ -7,21 +7,18 @@ learns, and the rule that scores.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
-from kernull._typing import Array, Indices
-from kernull.calibration import LeftOut, check_folds, cross_scores, leave_one_out
+from kernull._typing import Array
 from kernull.estimators.base import OneClassKernelEstimator, UnweightedEstimator
 from kernull.estimators.inputs import check_number
 from kernull.estimators.parameters import Learned, documented, parameters
 from kernull.models.kernels import Training
 from kernull.models.model import RuleFit
-from kernull.models.rules import check_score_type
 from kernull.paper.fusion import (
     constant_diagonal,
     fuse,
@@ -33,8 +30,12 @@ from kernull.problems import FisherProblem
 from kernull.stacks import DenseStack
 
 _ONE = np.ones(1)
-#: A share of a row outside the range of the kernel that is more than rounding.
-_OUTSIDE = 1e-8
+
+
+def check_score_type(score_type: Any, choices: tuple[str, ...]) -> None:
+    """Refuse a score that the method does not have."""
+    if score_type not in choices:
+        raise ValueError(f"score_type: got {score_type!r}; expected one of {choices}.")
 
 
 def project(cross: Any, fusion: str, V: Array) -> Array:
@@ -67,7 +68,7 @@ class FisherNull(OneClassKernelEstimator):
     score_type : {"projection", "distance", "null-space"}, default="projection"
         ``y(x)``; ``-|1 - y(x)|``; or that over :math:`\sqrt{1'a}`, the distance in the null space
         as its papers scale it. The last two rank alike.
-    {false_alarm_rate, calibration, calibration_fraction, random_state}
+    {false_alarm_rate, calibration, random_state}
     {storage, memory_limit, dtype, drop_constant}
 
     Attributes
@@ -140,27 +141,19 @@ class FusedFisher:
         if self.delta == 0:
             space = null_space(K, row_weight, single=stack.dtype == np.float32)
             rule = FusedFisherRule(self.fusion, space.coef, self.score_type, space.rank)
-            left_out = partial(null_space_leave_one_out, space, row_weight)
         else:
             n = stack.n if row_weight is None else float(row_weight.sum())
             problem = FisherProblem(DenseStack(K[None]), self.delta * n, row_weight=row_weight)
             rule = FusedFisherRule(self.fusion, problem.evaluate(_ONE).coef, self.score_type)
-            left_out = partial(leave_one_out, problem, _ONE, rule.coef, row_weight=row_weight)
-        return RuleFit(rule, lambda: LeftOut(rule.projection_to_score(left_out()), row_weight))
+        return RuleFit(rule)
 
 
 @dataclass(frozen=True)
 class NullSpace:
-    """The pseudo-inverse solution, and what leave-one-out needs of it."""
+    """The pseudo-inverse solution, and the numerical rank of the kernel."""
 
     coef: Array
     rank: int
-    inverse: Array
-    """Diagonal of the pseudo-inverse of the (row-scaled) kernel."""
-    outside: Array
-    """Diagonal of the projector onto its null space."""
-    residual: Array
-    """What the (row-scaled) right-hand side has in its null space."""
 
 
 def null_space(K: Array, weight: Array | None = None, *, single: bool = False) -> NullSpace:
@@ -178,34 +171,7 @@ def null_space(K: Array, weight: Array | None = None, *, single: bool = False) -
     return NullSpace(
         coef=root * (vectors @ (share / values)),
         rank=int(real.sum()),
-        inverse=(vectors**2) @ (1.0 / values),
-        outside=np.maximum(1.0 - (vectors**2).sum(axis=1), 0.0),
-        residual=root - vectors @ share,
     )
-
-
-def null_space_leave_one_out(space: NullSpace, weight: Array | None = None) -> Array:
-    r"""Projection of each row by the null space of the others.
-
-    The limit of the closed form of the ridge solution as the ridge goes to zero. With P the
-    projector onto the null space of K,
-
-    .. math::
-
-       1 - y_i^{-i} = \begin{cases}
-           (P1)_i / P_{ii} & P_{ii} > 0 \text{ (the others span the row)} \\
-           a_i / (K^+)_{ii} & P_{ii} = 0
-       \end{cases}
-
-    whatever the weight of the row.
-    """
-    w = np.ones(len(space.coef)) if weight is None else np.asarray(weight, dtype=float)
-    lost = np.where(
-        space.outside > _OUTSIDE,
-        np.sqrt(w) * space.residual / np.maximum(w * space.outside, 1e-300),
-        space.coef / (w * np.maximum(space.inverse, 1e-300)),
-    )
-    return np.asarray(1.0 - lost)
 
 
 # -- Gaussian process ----------------------------------------------------------------------------
@@ -233,7 +199,7 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
     score_type : {"mean", "variance", "log_density", "ratio"}, default="mean"
         :math:`\mu`; :math:`-\sigma^2`; the log density of 1,
         :math:`-\tfrac12[(1-\mu)^2/\sigma^2 + \log(2\pi\sigma^2)]`; or :math:`\mu/\sigma`.
-    {false_alarm_rate, calibration, calibration_fraction, random_state}
+    {false_alarm_rate, calibration, random_state}
     {storage, memory_limit, dtype, drop_constant}
 
     Attributes
@@ -338,15 +304,7 @@ class GaussianProcess:
             self.score_type,
             constant_diagonal(stack),
         )
-
-        def left_out() -> LeftOut:
-            mean = leave_one_out(problem, _ONE, rule.coef, row_weight=row_weight)
-            inverse = weight * problem.inverse_diagonal(_ONE)
-            # Posterior variance of f at each row by the others: 1 / G_ii is the observation's.
-            without = 1.0 / inverse - self.noise / weight
-            return LeftOut(rule.moments_to_score(mean, without + self.noise), row_weight)
-
-        return RuleFit(rule, left_out)
+        return RuleFit(rule)
 
 
 # -- kernel PCA ----------------------------------------------------------------------------------
@@ -371,7 +329,7 @@ class KernelPCANovelty(UnweightedEstimator):
     components : int or float, default=0.9
         Number of directions (an int, 0 allowed), or the share of the variance they explain at
         least (a float in (0, 1)).
-    {calibration_folds, false_alarm_rate, calibration, calibration_fraction, random_state}
+    {false_alarm_rate, calibration, random_state}
     {storage, memory_limit, dtype, drop_constant}
 
     Attributes
@@ -395,7 +353,6 @@ class KernelPCANovelty(UnweightedEstimator):
 
     fusion: str = "average"
     components: float = 0.9
-    calibration_folds: int = 10
 
     coef_ = Learned("rule.coef")
     eigenvalues_ = Learned("rule.eigenvalues")
@@ -407,8 +364,7 @@ class KernelPCANovelty(UnweightedEstimator):
 
     def learning_method(self) -> Principals:
         """The method with its parameters, checked."""
-        folds = check_folds(self.calibration_folds)
-        return Principals(self.fusion, self._check_components(), folds)
+        return Principals(self.fusion, self._check_components())
 
     def _check_components(self) -> int | float:
         m = self.components
@@ -433,6 +389,8 @@ class PrincipalRule:
     """Column means of the training kernel."""
     eigenvalues: Array
     constant_diagonal: Array | None = None
+    shift: float = 0.0
+    """Added to scores."""
 
     def score(self, cross: Any) -> Array:
         """Scores of new rows."""
@@ -440,7 +398,7 @@ class PrincipalRule:
         out = np.empty(len(cross))
         for rows, K in fused_blocks(cross, self.fusion):
             out[rows] = reconstruction(K, own[rows], self.means, self.coef)
-        return out
+        return out + self.shift
 
 
 @dataclass(frozen=True)
@@ -449,7 +407,8 @@ class Principals:
 
     fusion: str
     components: int | float
-    folds: int
+    level: float | None = None
+    """Mean entry of another kernel, on whose scale scores are given."""
 
     def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn from a dense stack."""
@@ -460,27 +419,19 @@ class Principals:
             explained = np.cumsum(values) / max(float(values.sum()), np.finfo(float).tiny)
             # One less than the first count that reaches it would miss it by more than rounding.
             wanted = int(np.searchsorted(explained, wanted - 1e-12)) + 1
-        m = min(wanted, len(values))
+        m, means = min(wanted, len(values)), K.mean(axis=0)
+        level = float(means.mean())
         rule = PrincipalRule(
             self.fusion,
             vectors[:, :m] / np.sqrt(values[:m]),
-            K.mean(axis=0),
+            means,
             values[:m],
             constant_diagonal(training.stack),
+            # A row like no other lies at -(k(x, x) + mean of all entries): on another scale, the
+            # threshold may fall below the lowest score.
+            0.0 if self.level is None else level - self.level,
         )
-
-        def score(seen: Indices, held: Indices) -> Array:
-            part = K[np.ix_(seen, seen)]
-            lengths, directions = principal_directions(part)
-            coef = directions[:, :m] / np.sqrt(lengths[:m])
-            cross, own = K[np.ix_(held, seen)], K[held, held]
-            # A row like no other lies at -(k(x, x) + mean of all entries): put the fold's scores
-            # on the final model's scale, or the threshold may fall below the lowest score.
-            shift = float(part.mean()) - float(rule.means.mean())
-            return reconstruction(cross, own, part.mean(axis=0), coef) + shift
-
-        # By folds: there is no closed form.
-        return RuleFit(rule, lambda: LeftOut(cross_scores(len(K), self.folds, score)))
+        return RuleFit(rule, again=Principals(self.fusion, m, level))
 
 
 def principal_directions(K: Array) -> tuple[Array, Array]:

@@ -13,7 +13,6 @@ import numpy as np
 
 from kernull._typing import Array, Indices
 from kernull.balls import Ball, LpBall, Simplex
-from kernull.calibration import LeftOut, check_folds, cross_scores
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import check_number
 from kernull.estimators.parameters import Certified, Learned, documented, parameters
@@ -72,7 +71,6 @@ class SupportMethod:
 
     nu: float
     p: float | None
-    folds: int
     solver: str = "auto"
     tol: float = 1e-4
     max_iter: int | None = None
@@ -97,21 +95,27 @@ class SupportMethod:
         b, a = result.weights, result.coef
         description = problem.sphere(b, a) if self.p is None else (problem.offset(b, a),)
         rule = SupportRule(b, a, tuple(description), constant_diagonal(stack))
+        return RuleFit(rule, Certificate.of(result), again=KeptMachine(self, b, rule.description))
 
-        def left_out() -> LeftOut:
-            """By folds, at the same kernel weights: there is no closed form."""
-            K = stack.combine(b)
-            own = np.diagonal(K)
 
-            def score(seen: Indices, held: Indices) -> Array:
-                # The offset is the final machine's: one learned from fewer rows has another, and
-                # scores on another scale could put the threshold below the lowest score there is.
-                alone = self.problem(DenseStack(K[np.ix_(seen, seen)][None])).inner(_ONE)
-                return rule.projection_to_score(K[np.ix_(held, seen)] @ alone, own[held])
+@dataclass(frozen=True, eq=False)
+class KeptMachine:
+    """The machine of other rows, at kernel weights and with the offset or sphere of a fit.
 
-            return LeftOut(cross_scores(stack.n, self.folds, score))
+    A machine of fewer rows has another offset, and scores on another scale could put the threshold
+    below the lowest score there is.
+    """
 
-        return RuleFit(rule, left_out, Certificate.of(result))
+    method: SupportMethod
+    weights: Array
+    description: tuple[float, ...]
+
+    def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
+        """Learn the coefficients from a dense stack."""
+        stack = training.stack
+        K = stack.combine(self.weights)
+        coef = self.method.problem(DenseStack(K[None])).inner(_ONE)
+        return RuleFit(SupportRule(self.weights, coef, self.description, constant_diagonal(stack)))
 
 
 @parameters
@@ -124,7 +128,6 @@ class _SupportVectorEstimator(Certified, UnweightedEstimator):
     solver: str = "auto"
     tol: float = 1e-4
     max_iter: int | None = None
-    calibration_folds: int = 10
 
     weights_ = Learned("rule.weights")
     coef_ = Learned("rule.coef")
@@ -137,7 +140,7 @@ class _SupportVectorEstimator(Certified, UnweightedEstimator):
 
     def _support_method(self, p: float | None) -> SupportMethod:
         tol = check_number("tol", self.tol, "a positive number", 0.0)
-        folds, solver = check_folds(self.calibration_folds), self.solver
+        solver = self.solver
         if self.slim not in (True, False):
             raise ValueError(f"slim: got {self.slim!r}; expected True or False.")
         options: dict[str, Any] = {}
@@ -150,7 +153,7 @@ class _SupportVectorEstimator(Certified, UnweightedEstimator):
             expected = "a number of at least 0"
             strength = check_number("slim_lambda", self.slim_lambda, expected, 0.0, strict=False)
             solver, options = "slim", {"slim_lambda": strength}
-        return SupportMethod(self.nu, p, folds, solver, tol, self.max_iter, options)
+        return SupportMethod(self.nu, p, solver, tol, self.max_iter, options)
 
 
 @documented
@@ -183,7 +186,7 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         ``"frank-wolfe"``, ``"kloft"`` or ``"paper"``.
     tol : float, default=1e-4
         Relative duality gap to stop at. libsvm's single precision allows little below 1e-5.
-    {max_iter, calibration_folds, false_alarm_rate, calibration, calibration_fraction}
+    {max_iter, false_alarm_rate, calibration}
     {random_state, storage, memory_limit, dtype, drop_constant}
 
     Attributes
@@ -252,7 +255,7 @@ class MultiKernelSVDD(_SupportVectorEstimator):
         At most this share of the training rows lies outside the ball; C = 1/(nu n).
     slim, slim_lambda, solver, tol
         As in `MultiKernelOneClassSVM`, also for what slim means here.
-    {max_iter, calibration_folds, false_alarm_rate, calibration, calibration_fraction}
+    {max_iter, false_alarm_rate, calibration}
     {random_state, storage, memory_limit, dtype, drop_constant}
 
     Attributes

@@ -28,7 +28,7 @@ from kernull.errors import ModelFileError
 from kernull.persistence.values import DTYPES, MAX_VALUES, Decoder, check_size, encode, entries
 
 #: Version of the format that is written, and the one that is read.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 #: Files above this size are not read unless asked for.
 MAX_BYTES = 4 * 2**30
 #: A header (names, parameters, text) above this size is not read.

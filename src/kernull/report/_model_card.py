@@ -13,10 +13,10 @@ import sklearn
 
 from kernull._quiet import collected
 from kernull._version import __version__
+from kernull.detector.evidence import EvidenceRule
 from kernull.errors import DominantViewWarning
-from kernull.models.evidence import warn_of_views
 from kernull.models.explanation import Explanation
-from kernull.models.rules import EvidenceRule
+from kernull.models.views import warn_of_views
 
 #: What the page was made by.
 VERSIONS = (
@@ -101,8 +101,8 @@ def _cautions(model: Any) -> tuple[str, ...]:
         for message in found:
             text = message.removeprefix("views: ")
             said.append(
-                f"{text[:1].upper()}{text[1:]} In the decision, a view whose columns say little "
-                f"about each other counts less; most say: {shares}."
+                f"{text[:1].upper()}{text[1:]} In the decision, a view whose rows look like mixed "
+                f"cells counts less; most say: {shares}."
             )
     share = getattr(model, "contamination", None)
     if share is not None:
@@ -141,7 +141,7 @@ def _say_by_view(model: Any) -> dict[str, float]:
     rule = getattr(getattr(model, "model_", None), "rule", None)
     if not isinstance(rule, EvidenceRule):
         return {}
-    say = rule.relative_weights()
+    say = rule.by_kernel_weights
     totals: dict[str, float] = {}
     for view, part in zip(map(str, model.bank_.kernel_views), say / say.sum(), strict=True):
         totals[view] = totals.get(view, 0.0) + float(part)

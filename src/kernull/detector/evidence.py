@@ -1,0 +1,435 @@
+r"""Deciding by evidence: every score of every view is calibrated by itself, and b combines them.
+
+A part is one view in one scaling. Its scores are the projection of each of its kernels, and minus
+the log distance to the nearest row. With several views, all columns together are one view more, the
+whole: it alone sees rows whose views are each usual and do not belong together.
+
+    rows -> parts -> scores -> left-out scores by `cross_fit` -> evidence by `tails`
+         -> statistics of a row -> the oddest of these -> p-value, threshold
+
+Statistics of a row with evidence e and weights b, which are those of lp MK-FN times what `gate`
+makes of each view:
+
+- *length* :math:`\|b e\|_2` over the views;
+- *largest* :math:`\max b e`: one view out of sixty that is far off is seen;
+- *whole* :math:`\|e\|_2` over the scores of the whole.
+
+Each is turned into evidence again by its left-out values; the score of a row is minus the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernull._threads import in_threads
+from kernull._typing import Array, Indices, Mask
+from kernull.calibration import rank_weights
+from kernull.detector.cross_fit import (
+    cross_fit,
+    dense_ranks,
+    folds_of,
+    row_keys,
+    sampling_order,
+)
+from kernull.detector.gate import mixed_cells, view_factors
+from kernull.detector.given import GivenScores
+from kernull.detector.recipe import Recipe
+from kernull.detector.scores import Encounter, Nearest, Projection, read_scores
+from kernull.detector.sum import FisherRule
+from kernull.detector.tails import Tails, left_out_evidence
+from kernull.stacks import DenseStack
+from kernull.stacks.kernel_set import ScaledView
+
+#: Rows that new ones are compared with: beyond, a sample of so many stands for all.
+EVIDENCE_ROWS = 4000
+#: Widths of a part come from so many of its rows.
+WIDTH_ROWS = 1000
+#: Distances that a thread works on at a time: what its cache holds.
+CELLS = 2**18
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Decide by evidence; what ``decision="evidence"`` stands for.
+
+    Parameters
+    ----------
+    scores : sequence, default=(Projection(), Nearest())
+        Scores of each view in each scaling: these, or any detector with ``fit`` and
+        ``score_samples``, such as ``IsolationForest()``, which sees the scaled rows.
+    whole : bool, default=True
+        Whether all columns together are judged as one view more.
+    """
+
+    scores: Sequence[Any] = field(default_factory=lambda: (Projection(), Nearest()))
+    whole: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A view in one scaling, and its fitted scores."""
+
+    view: ScaledView
+    scores: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TableScores:
+    """Parts with their scores, fitted to rows of a table."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        recipes: Sequence[Recipe],
+        scores: Sequence[Any],
+        X: Array,
+        weight: Array | None,
+        usual: TableScores | None = None,
+    ) -> TableScores:
+        """Fit every part; ``usual`` is the fit to all rows, where these are those of a fold."""
+        weight = None if weight is None else weight / weight.mean()
+        parts = list[Part]()
+        for view in (view for recipe in recipes for view in recipe.fit(X, weight, WIDTH_ROWS)):
+            whole = [None] * len(scores) if usual is None else usual.parts[len(parts)].scores
+            fitted = (score.fit(view, weight, u) for score, u in zip(scores, whole, strict=True))
+            parts.append(Part(view, tuple(fitted)))
+        return cls(tuple(parts))
+
+    def of(self, X: Array) -> Array:
+        """All scores of rows, of shape (m, C)."""
+        step = max(1, CELLS // len(self.parts[0].view.train))
+        found = in_threads(self._of, [X[i : i + step] for i in range(0, len(X), step)])
+        return np.concatenate(found) if found else self._of(X)
+
+    def _of(self, X: Array) -> Array:
+        rows = ((part, Encounter(part.view, X)) for part in self.parts)
+        return np.hstack([score.score(new) for part, new in rows for score in part.scores])
+
+    def of_cross(self, cross: Any) -> Array:
+        """All scores of the rows of a cross stack."""
+        return self.of(cross.X)
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceRule:
+    """What a model that decides by evidence has learned.
+
+    Parameters
+    ----------
+    projection : FisherRule
+        lp MK-FN itself: its weights are those of the evidence.
+    scores : TableScores or GivenScores
+        From new rows to C scores.
+    left_out : array of shape (n, C)
+        Scores of the rows learned from, each by a fit without its fold.
+    fold : integer array of shape (n,)
+        Fold of each row.
+    rank_weight : array of shape (n,)
+        What each row counts in ranks.
+    member : boolean array of shape (C, J)
+        Kernels whose weight a score may have: the largest of them. None for scores of the whole.
+    extrapolates : boolean array of shape (C,)
+        Scores that go on falling outside the rows.
+    factors : array of shape (J,)
+        What the weight of each kernel is multiplied by; see `kernull.detector.gate`.
+    rows : integer array of shape (n,), optional
+        Which of the rows learned from these are; None: all.
+    kept : boolean array of shape (J,), optional
+        Kernels that take part; all by default.
+    """
+
+    projection: FisherRule
+    scores: TableScores | GivenScores
+    left_out: Array
+    fold: Indices
+    rank_weight: Array
+    member: Mask
+    extrapolates: Mask
+    factors: Array
+    rows: Indices | None = None
+    kept: Mask | None = None
+
+    @property
+    def weights(self) -> Array:
+        """Kernel weights b."""
+        return self.projection.weights
+
+    @property
+    def coef(self) -> Array:
+        """Coefficients of the projection of lp MK-FN."""
+        return self.projection.coef
+
+    @property
+    def score_type(self) -> str:
+        """That of the projection."""
+        return self.projection.score_type
+
+    def contributions(self, cross: Any) -> Array:
+        """Contribution of each kernel to the projection of lp MK-FN, of shape (m, J)."""
+        return self.projection.contributions(cross)
+
+    # -- scores to evidence --------------------------------------------------------------------
+
+    @cached_property
+    def tails(self) -> Tails:
+        """What new rows are judged by."""
+        return Tails.fit(self.left_out, self.rank_weight, self.extrapolates)
+
+    @cached_property
+    def left_out_evidence(self) -> Array:
+        """Evidence against the rows learned from, of shape (n, C)."""
+        return left_out_evidence(self.left_out, self.rank_weight, self.extrapolates, self.fold)
+
+    @cached_property
+    def score_weights(self) -> Array:
+        """What the evidence of each score is multiplied by, of shape (C,); the largest is one."""
+        b = self.by_kernel_weights
+        weights = np.where(self.member, b / max(b.max(), np.finfo(float).tiny), 0.0).max(axis=1)
+        complete = self.kept is None or bool(self.kept.all())
+        return np.where(self.is_whole, float(complete), weights)
+
+    @property
+    def by_kernel_weights(self) -> Array:
+        """What the evidence of each kernel is multiplied by, of shape (J,)."""
+        b = self.weights * self.factors
+        return b if self.kept is None else np.where(self.kept, b, 0.0)
+
+    @property
+    def is_whole(self) -> Mask:
+        """Scores of the whole, of shape (C,)."""
+        return np.asarray(~self.member.any(axis=1))
+
+    def evidence(self, cross: Any) -> Array:
+        """Evidence of each score against the rows of a cross stack, of shape (m, C)."""
+        return self.tails.evidence(self.scores.of_cross(cross))
+
+    def by_kernel(self, evidence: Array) -> Array:
+        """Squared weighted evidence of each kernel, of shape (m, J), from that of scores.
+
+        A score of several kernels counts for the one with the largest weight.
+        """
+        b = self.by_kernel_weights
+        kernel = np.where(self.member, b, -1.0).argmax(axis=1)
+        squares = (self.score_weights * evidence) ** 2
+        out = np.zeros((len(evidence), len(b)))
+        for c in np.flatnonzero(~self.is_whole):
+            out[:, kernel[c]] += squares[:, c]
+        return out
+
+    # -- statistics ------------------------------------------------------------------------------
+
+    def statistics(self, evidence: Array) -> Array:
+        """Length, largest part and, of the whole, length, of shape (m, 2) or (m, 3)."""
+        parts = self.score_weights * evidence
+        views, whole = parts[:, ~self.is_whole], parts[:, self.is_whole & (self.score_weights > 0)]
+        out = [np.sqrt((views**2).sum(axis=1)), views.max(axis=1)]
+        if whole.shape[1]:
+            out.append(np.sqrt((whole**2).sum(axis=1)))
+        return np.stack(out, axis=1)
+
+    @cached_property
+    def _left_out_statistics(self) -> Array:
+        return self.statistics(self.left_out_evidence)
+
+    @cached_property
+    def statistic_tails(self) -> Tails:
+        """What the statistics of new rows are judged by."""
+        values = self._left_out_statistics
+        return Tails.fit(-values, self.rank_weight, np.ones(values.shape[1], dtype=bool))
+
+    def statistic_evidence(self, evidence: Array) -> Array:
+        """Evidence of each statistic against rows, of shape (m, 2) or (m, 3)."""
+        return self.statistic_tails.evidence(-self.statistics(evidence))
+
+    def whole_alone(self, evidence: Array, threshold: float) -> Mask:
+        """Rows below the threshold by the whole, and by nothing else."""
+        found = self.statistic_evidence(evidence)
+        return np.asarray(
+            (found[:, :2].max(axis=1) <= -threshold) & (-found.max(axis=1) < threshold)
+        )
+
+    def score(self, cross: Any) -> Array:
+        """Scores of new rows: minus the evidence of the oddest statistic."""
+        return self.of_evidence(self.evidence(cross))
+
+    def of_evidence(self, evidence: Array) -> Array:
+        """Scores from the evidence of each score (m, C)."""
+        return np.asarray(-self.statistic_evidence(evidence).max(axis=1))
+
+    @cached_property
+    def left_out_scores(self) -> Array:
+        """Scores of the rows learned from, of shape (n,)."""
+        values = self._left_out_statistics
+        extrapolates = np.ones(values.shape[1], dtype=bool)
+        found = left_out_evidence(-values, self.rank_weight, extrapolates, self.fold)
+        return np.asarray(-found.max(axis=1))
+
+    def without(self, kept: Mask, typical: Any = None) -> EvidenceRule:
+        """The rule over some kernels."""
+        return replace(self, kept=kept)
+
+    def with_weights(self, projection: FisherRule) -> EvidenceRule:
+        """The same evidence under other weights."""
+        return replace(self, projection=projection)
+
+
+def fit_table_evidence(
+    recipe: Recipe,
+    X: Array,
+    projection: FisherRule,
+    decision: Evidence,
+    *,
+    row_weight: Array | None = None,
+    groups: Indices | None = None,
+    folds: int = 10,
+    random_state: Any = 0,
+    max_rows: int = EVIDENCE_ROWS,
+) -> EvidenceRule:
+    """Evidence of the views of a table under learned weights.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Views, scalings and kernels; the kernels in the order of the weights.
+    X : array of shape (n, d)
+        Rows to learn from; beyond ``max_rows`` of them a random sample.
+    projection : FisherRule
+        With the weights.
+    decision : Evidence
+    row_weight : array of shape (n,), optional
+        Positive weights.
+    groups : integer array of shape (n,), optional
+        Rows of a group are left out together.
+    folds : int
+    random_state : int
+        Seed of the hash that draws folds and samples.
+    """
+    rows = None
+    if len(X) > max_rows:
+        rows = np.sort(sampling_order(row_keys(X, random_state))[:max_rows])
+        X = X[rows]
+        row_weight = None if row_weight is None else row_weight[rows]
+        groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1].ravel()
+    keys = row_keys(dense_ranks(X), random_state)
+    order, fold = sampling_order(keys), folds_of(keys, folds, groups)
+    X, weight = X[order], None if row_weight is None else row_weight[order]
+    recipes = [recipe, recipe.whole()] if decision.whole else [recipe]
+    scores = read_scores(decision.scores)
+
+    def fit(rows: Indices) -> TableScores:
+        return TableScores.fit(
+            recipes, scores, X[rows], None if weight is None else weight[rows], full
+        )
+
+    full = TableScores.fit(recipes, scores, X, weight)
+    left_out = cross_fit(fit, lambda parts, rows: parts.of(X[rows]), fold[order])
+    member, extrapolates = _columns(full, scores, len(projection.weights))
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    rule = EvidenceRule(
+        projection,
+        full,
+        left_out[back],
+        fold,
+        rank_weights(row_weight, groups, len(X)),
+        member,
+        extrapolates,
+        np.ones(len(projection.weights)),
+        rows,
+    )
+    if len(recipe.views) < 2:
+        return rule
+    return replace(rule, factors=_gate(rule, recipe, X))
+
+
+def _columns(full: TableScores, scores: Sequence[Any], J: int) -> tuple[Mask, Mask]:
+    """Kernels of each score (C, J), and which scores extrapolate (C,)."""
+    member, extrapolates, start = [], [], 0
+    for view in (part.view for part in full.parts):
+        own = np.arange(start, start + len(view.kernels))
+        start += len(view.kernels)
+        for score in scores:
+            for kernels in own[:, None] if score.by_kernel else [own]:
+                member.append(np.isin(np.arange(J), kernels))
+                extrapolates.append(score.extrapolates)
+    return np.array(member).reshape(-1, J), np.array(extrapolates, dtype=bool)
+
+
+def _gate(rule: EvidenceRule, recipe: Recipe, X: Array) -> Array:
+    """What the weight of each kernel is multiplied by, from rows of mixed cells."""
+    assert isinstance(rule.scores, TableScores)
+    drawn = mixed_cells(*X.shape)
+    mixed = np.take_along_axis(X, drawn, axis=0)
+    inside = ~rule.is_whole
+    names, views = list(recipe.views), [part.view for part in rule.scores.parts]
+    view_of_kernel = np.array(
+        [names.index(v.name) for v in views if v.name in names for _ in v.kernels]
+    )
+    view = view_of_kernel[rule.member[inside].argmax(axis=1)]
+    factors = view_factors(
+        rule.left_out_evidence[:, inside],
+        rule.tails.evidence(rule.scores.of(mixed))[:, inside],
+        view,
+        [len(columns) for columns in recipe.views.values()],
+    )
+    return np.asarray(factors[view_of_kernel])
+
+
+def fit_given_evidence(
+    stack: DenseStack,
+    projection: FisherRule,
+    decision: Evidence,
+    *,
+    row_weight: Array | None = None,
+    groups: Indices | None = None,
+    folds: int = 10,
+    random_state: Any = 0,
+    max_rows: int = EVIDENCE_ROWS,
+) -> EvidenceRule:
+    """Evidence of given kernels, each a view by itself, under learned weights."""
+    rows, n = np.arange(stack.n), stack.n
+    if n > max_rows:
+        rows = np.sort(sampling_order(kernel_keys(stack.kernels, random_state))[:max_rows])
+    K = stack.kernels if n <= max_rows else stack.kernels[:, rows[:, None], rows]
+    weight = None if row_weight is None else row_weight[rows]
+    groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1].ravel()
+    keys = kernel_keys(K, random_state)
+    order, fold = sampling_order(keys), folds_of(keys, folds, groups)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    full = GivenScores.fit(K, order, weight, decision.whole)
+
+    def fit(seen: Indices) -> GivenScores:
+        return GivenScores.fit(K, seen[np.argsort(place[seen])], weight, decision.whole, full)
+
+    left_out = cross_fit(fit, lambda model, held: model.of(K[:, held]), fold)
+    J = stack.J
+    whole = np.zeros((2 * full.has_whole, J), dtype=bool)
+    return EvidenceRule(
+        projection,
+        full if n <= max_rows else full.among(rows),
+        left_out,
+        fold,
+        rank_weights(weight, groups, len(rows)),
+        np.vstack([np.repeat(np.eye(J, dtype=bool), 2, axis=0), whole]),
+        np.tile([False, True], J + full.has_whole),
+        np.ones(J),
+        None if n <= max_rows else rows,
+    )
+
+
+def kernel_keys(K: Array, random_state: Any) -> Array:
+    """A key for each row of given kernels, whatever the order of the rows."""
+    extremes = [K.min(axis=2).T]
+    for Kj in K:
+        off = np.array(Kj, dtype=float)
+        np.fill_diagonal(off, -np.inf)
+        extremes.append(off.max(axis=1)[:, None])
+    return row_keys(np.hstack(extremes), random_state)

@@ -1,0 +1,123 @@
+"""Scores of rows by kernels that users give as matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices, Mask
+from kernull.detector.scores import (
+    LEAST_NEIGHBOUR_WEIGHT,
+    NEAREST_SHARE,
+    Projection,
+    projection_coef,
+)
+
+#: Diagonals that differ by less than this share are taken for constant.
+CONSTANT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class GivenScores:
+    r"""Projection and distance of each given kernel, and of their product.
+
+    Kernels are divided by the mean of their diagonals. Where that is constant, kernels tell
+    distances, :math:`d^2 = 2 - 2k`, and their product is the kernel of the whole. Elsewhere
+    :math:`-|1 - y(x)|` stands for the distance, and there is no whole.
+
+    Parameters
+    ----------
+    rows : integer array of shape (n,)
+        Rows of the kernels given to fit that were learned from, a random sample first.
+    size : array of shape (J,)
+        Mean of the diagonal of each kernel.
+    constant : boolean array of shape (J,)
+        Kernels with a constant diagonal.
+    coef : array of shape (J or J + 1, m)
+        Coefficients of the projections, on the first m of the rows; of the product last.
+    floor : array of shape (J or J + 1,)
+        Distances that are as good as none.
+    neighbours : integer array, optional
+        Rows that may be neighbours; None: all.
+    """
+
+    rows: Indices
+    size: Array
+    constant: Mask
+    coef: Array
+    floor: Array
+    neighbours: Indices | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        K: Array,
+        rows: Indices,
+        weight: Array | None,
+        whole: bool,
+        usual: GivenScores | None = None,
+    ) -> GivenScores:
+        """From kernels (J, n, n) of all rows, learning from some; ``usual`` is the fit to all."""
+        if usual is not None:
+            size, constant = usual.size, usual.constant
+        else:
+            diagonal = np.einsum("jii->ji", K).astype(float)
+            size = np.maximum(diagonal.mean(axis=1), np.finfo(float).tiny)
+            constant = np.ptp(diagonal, axis=1) <= CONSTANT * size
+        both = whole and bool(constant.all()) and len(K) > 1
+        blank = np.zeros((len(K) + both, 0))
+        fitted = cls(rows, size, constant, blank, np.ones(len(blank)))
+        first = rows[: Projection().max_rows]
+        own = None if weight is None else weight[first]
+        square = fitted._kernels(K[:, first[:, None], first])
+        coef = np.stack([projection_coef(Kj, Projection().ridge, own) for Kj in square])
+        neighbours = None
+        if weight is not None:
+            kept = weight[rows] >= LEAST_NEIGHBOUR_WEIGHT * weight[rows].mean()
+            neighbours = None if kept.all() else rows[kept]
+        fitted = replace(fitted, coef=coef, neighbours=neighbours)
+        if usual is not None:
+            return replace(fitted, floor=usual.floor)
+        means = np.array([Kj.mean() for Kj in fitted._kernels(K[:, rows[:, None], rows])])
+        usual_distance = np.sqrt(2.0 * np.maximum(1.0 - means, 0.0))
+        floor = NEAREST_SHARE * np.where(usual_distance > 0, usual_distance, 1.0)
+        return replace(fitted, floor=floor)
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether the product of the kernels is judged too."""
+        return len(self.coef) > len(self.size)
+
+    def among(self, index: Indices) -> GivenScores:
+        """The same for kernels against more rows, of which these were learned from."""
+        neighbours = None if self.neighbours is None else index[self.neighbours]
+        return replace(self, rows=index[self.rows], neighbours=neighbours)
+
+    def of(self, K: Array) -> Array:
+        """Scores (m, C) of rows from their kernels (J, m, n) with the rows given to fit."""
+        first = self.rows[: self.coef.shape[1]]
+        near = self.rows if self.neighbours is None else self.neighbours
+        projections = self._kernels(K[:, :, first])
+        distances = self._kernels(K[:, :, near])
+        out = []
+        for j, (P, D) in enumerate(zip(projections, distances, strict=True)):
+            projected = P @ self.coef[j]
+            if j < len(self.size) and not self.constant[j]:
+                out += [projected, -np.abs(1.0 - projected)]
+                continue
+            nearest = np.sqrt(np.maximum(2.0 - 2.0 * D.max(axis=1), 0.0))
+            out += [projected, -np.log(nearest + self.floor[j])]
+        return np.stack(out, axis=1)
+
+    def of_cross(self, cross: Any) -> Array:
+        """Scores of the rows of a cross stack."""
+        return self.of(cross.kernels)
+
+    def _kernels(self, K: Array) -> Array:
+        """Kernels divided by their sizes, and their product where it is judged."""
+        K = np.asarray(K, dtype=float) / self.size[:, None, None]
+        if not self.has_whole and len(self.floor) == len(self.size):
+            return K
+        return np.concatenate([K, np.prod(K, axis=0)[None]])

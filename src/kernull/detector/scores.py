@@ -1,0 +1,220 @@
+"""Scores of rows by the kernels of one view in one scaling; higher is more normal.
+
+A score is an object with ``fit(view, weight, usual)``: from a fitted view, the weights of its rows
+and, in a fold, what the fit to all rows is, to what scores new rows. Any detector with ``fit`` and
+``score_samples`` (or ``decision_function``) will do in its place: it sees the scaled rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from sklearn.base import clone
+
+from kernull._typing import Array, Mask
+from kernull.stacks.kernel_set import ScaledView
+
+#: Rows with a smaller share of the mean weight are no neighbours: suspects vouch for nobody.
+LEAST_NEIGHBOUR_WEIGHT = 0.1
+#: Distances below this share of the usual one are as good as none.
+NEAREST_SHARE = 1e-6
+#: How detectors score rows, the first that they have; higher is more normal.
+SCORING = ("score_samples", "decision_function")
+
+
+class Encounter:
+    """New rows of one view in one scaling, and the rows that the view was fitted to."""
+
+    def __init__(self, view: ScaledView, X: Array) -> None:
+        self.view, self.rows = view, view.transform(X)
+
+    @cached_property
+    def products(self) -> Array:
+        r""":math:`\|y\|^2 - 2 x'y` of centred new rows x and training rows y, of shape (m, n)."""
+        train = self.view.train - self.centre
+        right = np.vstack([-2.0 * train.T, np.einsum("ij,ij->i", train, train)])
+        left = np.column_stack([self.rows - self.centre, np.ones(len(self.rows))])
+        return np.asarray(left @ right)
+
+    @cached_property
+    def centre(self) -> Array:
+        """Mean of the training rows: distances do not feel it, their rounding does."""
+        return np.asarray(self.view.train.mean(axis=0))
+
+    def squared_distances(self, first: int) -> Array:
+        """Squared distances to the first of the training rows, of shape (m, first)."""
+        centred = self.rows - self.centre
+        out = self.products[:, :first] + np.einsum("ij,ij->i", centred, centred)[:, None]
+        return np.asarray(np.maximum(out, 0.0, out=out))
+
+    def nearest(self, candidates: Any) -> Array:
+        """Distance of each row to the nearest of some training rows, exact to its last digits."""
+        place = self.products[:, candidates].argmin(axis=1)
+        off = self.rows - self.view.train[candidates][place]
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", off, off)))
+
+
+class FittedScore(Protocol):
+    """Scores rows that it was not fitted to."""
+
+    def score(self, rows: Encounter) -> Array:
+        """Scores of new rows, of shape (m, columns)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Projection:
+    r"""The Fisher null-space projection of each kernel, which sees how dense normal rows are.
+
+    .. math:: y(x) = k(x)'a, \qquad a = (K + \rho m W^{-1})^{-1} 1
+
+    It ends at zero, so it does not extrapolate.
+
+    Parameters
+    ----------
+    ridge : float, default=1e-4
+        :math:`\rho`.
+    max_rows : int, default=500
+        Rows m of the kernel: a random sample where there are more.
+    """
+
+    ridge: float = 1e-4
+    max_rows: int = 500
+    extrapolates = False
+    by_kernel = True
+
+    def fit(self, view: ScaledView, weight: Array | None, usual: Any = None) -> ProjectionFit:
+        """Coefficients of each kernel of the view."""
+        rows = view.train[: self.max_rows]
+        weight = None if weight is None else weight[: self.max_rows]
+        coef = [projection_coef(kernel(rows), self.ridge, weight) for kernel in view.kernels]
+        return ProjectionFit(np.stack(coef))
+
+
+def projection_coef(K: Array, ridge: float, weight: Array | None = None) -> Array:
+    """Coefficients of the projection from a kernel (m, m), which is used up."""
+    m = len(K)
+    spread = np.ones(m) if weight is None else weight.mean() / weight
+    K.flat[:: m + 1] += ridge * m * spread
+    try:
+        return np.asarray(np.linalg.solve(K, np.ones(m)))
+    except LinAlgError:  # of a kernel that is not positive semidefinite
+        return np.asarray(np.linalg.lstsq(K, np.ones(m), rcond=None)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectionFit:
+    """Projections of rows by the kernels of one view."""
+
+    coef: Array
+    """Of shape (kernels, m)."""
+
+    def score(self, rows: Encounter) -> Array:
+        """Projections, of shape (rows, kernels)."""
+        m = self.coef.shape[1]
+        out = np.empty((len(rows.rows), len(self.coef)))
+        squared = None
+        for j, kernel in enumerate(rows.view.kernels):
+            if kernel.metric == "euclidean":
+                squared = rows.squared_distances(m) if squared is None else squared
+                K = kernel.of_distances(squared)
+            else:
+                K = kernel(rows.rows, rows.view.train[:m])
+            out[:, j] = K @ self.coef[j]
+        return out
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Minus the logarithm of the distance to the nearest row, which has no end: far is far."""
+
+    extrapolates = True
+    by_kernel = False
+
+    def fit(self, view: ScaledView, weight: Array | None, usual: Any = None) -> NearestFit:
+        """What distance is as good as none, by all rows, and the rows that may be neighbours."""
+        floor = usual.floor if usual is not None else _floor(view.train, weight)
+        if weight is None or weight.min() >= LEAST_NEIGHBOUR_WEIGHT:
+            return NearestFit(floor)
+        return NearestFit(floor, weight >= LEAST_NEIGHBOUR_WEIGHT)
+
+
+def _floor(rows: Array, weight: Array | None) -> float:
+    """A millionth of the root mean square distance between two rows."""
+    off = rows - np.average(rows, axis=0, weights=weight)
+    size = np.average(np.einsum("ij,ij->i", off, off), weights=weight)
+    return NEAREST_SHARE * (float(np.sqrt(2.0 * size)) or 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class NearestFit:
+    """Minus log distances to the nearest of the training rows."""
+
+    floor: float
+    neighbours: Mask | None = None
+    """Which rows may be neighbours; None: all."""
+
+    def score(self, rows: Encounter) -> Array:
+        """Scores, of shape (rows, 1)."""
+        candidates = slice(None) if self.neighbours is None else np.flatnonzero(self.neighbours)
+        return -np.log(rows.nearest(candidates) + self.floor)[:, None]
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """The scores that a detector gives to the scaled rows of a view.
+
+    Parameters
+    ----------
+    detector : object with fit(X), and score_samples(X) or decision_function(X)
+        Higher for more normal rows. One that says ``extrapolates = True`` may give a row outside
+        all others a score far below theirs.
+    """
+
+    detector: Any
+    by_kernel = False
+
+    @property
+    def extrapolates(self) -> bool:
+        """Whether scores go on falling as rows lie farther off."""
+        return bool(getattr(self.detector, "extrapolates", False))
+
+    def fit(self, view: ScaledView, weight: Array | None, usual: Any = None) -> RowScoreFit:
+        """Fit a copy of the detector to the scaled rows."""
+        return RowScoreFit(clone(self.detector).fit(view.train))
+
+
+@dataclass(frozen=True, eq=False)
+class RowScoreFit:
+    """A fitted detector of scaled rows."""
+
+    detector: Any
+
+    def score(self, rows: Encounter) -> Array:
+        """Scores, of shape (rows, 1)."""
+        name = next(name for name in SCORING if hasattr(self.detector, name))
+        return np.asarray(getattr(self.detector, name)(rows.rows), dtype=float).reshape(-1, 1)
+
+
+def read_scores(scores: Any) -> tuple[Any, ...]:
+    """The scores of a list, detectors among them wrapped."""
+    items = list(scores) if isinstance(scores, list | tuple) else [scores]
+    out = []
+    for item in items:
+        scored = any(hasattr(item, name) for name in SCORING)
+        if isinstance(item, Projection | Nearest | RowScore):
+            out.append(item)
+        elif not isinstance(item, type) and hasattr(item, "fit") and scored:
+            out.append(RowScore(item))
+        else:
+            raise ValueError(
+                f"scores: got {item!r}; expected Projection(), Nearest(), or a detector with fit "
+                "and score_samples, such as IsolationForest()."
+            )
+    if not out:
+        raise ValueError("scores: got none; expected at least one.")
+    return tuple(out)

@@ -1,0 +1,170 @@
+r"""The paper's rule, a sum over kernels, and its left-out scores.
+
+.. math:: y(x) = \sum_j b_j k_j(x)'a
+
+A fold refits scaling, widths and coefficients to the other rows, with a ridge in proportion to
+their number. The weights b stay those of the fit to all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from kernull._typing import Array, Indices, Mask
+from kernull.detector.cross_fit import cross_fit
+from kernull.detector.recipe import Recipe
+from kernull.stacks import DenseStack, KernelSet, TiledStack
+from kernull.stacks.normalise import normalising_factors
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Decide by the paper's sum over kernels; what ``decision="sum"`` stands for."""
+
+
+@dataclass(frozen=True, eq=False)
+class FisherRule:
+    r"""A projection that is a sum over kernels.
+
+    Parameters
+    ----------
+    weights : array of shape (J,)
+        Kernel weights b.
+    coef : array of shape (n,), or (J, landmarks)
+        Coefficients a; of low-rank models, those of the landmarks for each kernel.
+    score_type : {"projection", "distance"}
+        y(x), or -|centre - y(x)|.
+    kept : boolean array of shape (J,), optional
+        Kernels that the score is the sum of; all by default.
+    centre : float
+        Where normal rows lie: 1, or less where kernels are left out.
+    """
+
+    weights: Array
+    coef: Array
+    score_type: str = "projection"
+    kept: Mask | None = None
+    centre: float = 1.0
+
+    def contributions(self, cross: Any) -> Array:
+        """Contribution of each kernel to each row, of shape (m, J); zero for those left out."""
+        out = np.zeros((len(cross), len(self.weights)))
+        used = self.weights > 0  # kernels without weight need not be evaluated
+        used = used if self.kept is None else used & self.kept
+        part = cross.select(used)
+        coef = self.coef
+        values = part.products(coef) if coef.ndim == 1 else part.products_each(coef[used])
+        out[:, used] = values.T * self.weights[used]
+        return out
+
+    def score(self, cross: Any) -> Array:
+        """Scores of new rows."""
+        return self.of_contributions(self.contributions(cross))
+
+    def of_contributions(self, contributions: Array) -> Array:
+        """From contributions (m, J) to scores (m,)."""
+        if self.kept is not None:
+            contributions = contributions[:, self.kept]
+        return self.projection_to_score(contributions.sum(axis=1))
+
+    def projection_to_score(self, projection: Array) -> Array:
+        """From the sum over kernels to the score."""
+        if self.score_type == "projection":
+            return projection
+        return np.asarray(-np.abs(self.centre - projection))
+
+    def without(self, kept: Mask, typical: Array) -> FisherRule:
+        """The rule over some kernels; normal rows project to 1 less what the others give."""
+        return replace(self, kept=kept, centre=1.0 - float(typical[~kept].sum()))
+
+
+def table_contributions(
+    fit: Callable[[Array, Array | None], tuple[KernelSet, Array]],
+    X: Array,
+    weights: Array,
+    ridge: float,
+    row_weight: Array | None,
+    fold: Indices,
+) -> Array:
+    """Contributions (n, J) of the kernels to the projections of rows left out of all but b.
+
+    Parameters
+    ----------
+    fit : callable
+        From rows and their weights to the kernels fitted to them, and a factor for each.
+    X : array of shape (n, d)
+    weights : array of shape (J,)
+        Kernel weights b.
+    ridge : float
+        Ridge for each row that is learned from.
+    row_weight : array of shape (n,), optional
+    fold : integer array of shape (n,)
+    """
+
+    def learn(rows: Indices) -> tuple[KernelSet, Array, Array]:
+        weight = None if row_weight is None else row_weight[rows]
+        kernels, factors = fit(X[rows], weight)
+        b = weights * factors
+        coef = coefficients(kernels.combine(b), ridge, weight)
+        return kernels, b, coef
+
+    def score(model: tuple[KernelSet, Array, Array], rows: Indices) -> Array:
+        kernels, b, coef = model
+        out, used = np.zeros((len(rows), len(b))), np.flatnonzero(b > 0)
+        for j, K in kernels.select(b > 0).matrices(X[rows]):
+            out[:, used[j]] = b[used[j]] * (K @ coef)
+        return out
+
+    return cross_fit(learn, score, fold)
+
+
+def given_contributions(
+    stack: DenseStack,
+    weights: Array,
+    ridge: float,
+    row_weight: Array | None,
+    fold: Indices,
+) -> Array:
+    """The same for given kernels: a fold is a sub-matrix."""
+    b = weights * stack.scale
+    K = DenseStack(stack.kernels).combine(b)
+
+    def learn(rows: Indices) -> tuple[Indices, Array]:
+        weight = None if row_weight is None else row_weight[rows]
+        return rows, coefficients(K[np.ix_(rows, rows)], ridge, weight)
+
+    def score(model: tuple[Indices, Array], rows: Indices) -> Array:
+        seen, coef = model
+        parts = [
+            bj * (Kj[np.ix_(rows, seen)] @ coef) for bj, Kj in zip(b, stack.kernels, strict=True)
+        ]
+        return np.stack(parts, axis=1)
+
+    return cross_fit(learn, score, fold)
+
+
+def coefficients(K: Array, ridge: float, row_weight: Array | None) -> Array:
+    r""":math:`(K + \rho n W^{-1})^{-1} 1` from K (n, n), which is used up; weights of mean one."""
+    n = len(K)
+    spread = np.ones(n) if row_weight is None else row_weight.mean() / row_weight
+    K.flat[:: n + 1] += ridge * n * spread
+    try:
+        return np.asarray(cho_solve(cho_factor(K, overwrite_a=True), np.ones(n)))
+    except LinAlgError:  # a kernel that is positive semidefinite but for rounding
+        return np.asarray(np.linalg.lstsq(K, np.ones(n), rcond=None)[0])
+
+
+def fit_normalised(recipe: Recipe, exponent: float) -> Any:
+    """What `table_contributions` takes as ``fit``: kernels with their normalising factors."""
+
+    def fit(X: Array, weight: Array | None) -> tuple[KernelSet, Array]:
+        kernels = recipe.fit_set(X, weight)
+        weight = None if weight is None else weight / weight.mean()
+        return kernels, normalising_factors(TiledStack(kernels), exponent, weight)
+
+    return fit

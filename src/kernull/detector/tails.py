@@ -1,0 +1,109 @@
+r"""From scores to evidence: how small the p-value of a score is among the left-out scores of rows.
+
+.. math:: e(s) = -\log p(s), \qquad p(s) = \frac{1 + R\{i : s_i \le s\}}{R + 1}
+
+with R the weight of the rows. Below the lowest left-out score nothing is counted. Scores that say
+how far off a row is extrapolate: an exponential tail with the mean excess of the lowest tenth.
+
+A row that was learned from is judged by the left-out scores of the other folds, as a new row is
+judged by those of all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernull._typing import Array, Indices, Mask
+from kernull.calibration.conformal import FEWEST_VALUES, mean_excess
+
+#: Left-out scores are lowered by this share of their interquartile range, and by this much: equal
+#: rows tie although the models of their folds differ a little.
+TIE_SHARE, ROUNDING = 0.01, 1e-9
+#: The scale of a tail is at least this share of the range of the scores.
+LEAST_SCALE = 1e-3
+#: Evidence beyond this is this much, so that squares of it can be added up.
+MOST_EVIDENCE = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """Left-out scores of several kinds, in order.
+
+    Parameters
+    ----------
+    ordered, counts : array of shape (n, C)
+        Scores of each kind in increasing order, lowered by the slack for ties, and the weight of
+        the rows up to each.
+    scale : array of shape (C,)
+        Mean excess of the lowest tenth; infinite for kinds that do not extrapolate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.random.default_rng(0).normal(size=(99, 1))
+    >>> tails = Tails.fit(scores, np.ones(99), np.array([True]))
+    >>> tails.evidence(np.array([[9.0], [-9.0]])).round(1).ravel()
+    array([ 0. , 27.9])
+    """
+
+    ordered: Array
+    counts: Array
+    scale: Array
+
+    @classmethod
+    def fit(
+        cls, scores: Array, weight: Array, extrapolates: Mask, total: float | None = None
+    ) -> Tails:
+        """From left-out scores (n, C), higher for more normal rows, and the weights of the rows.
+
+        ``total`` is what the weights are brought to sum to; their own sum by default.
+        """
+        n = len(scores)
+        order = np.argsort(scores, axis=0, kind="stable")
+        ordered = lowered(np.take_along_axis(scores, order, axis=0))
+        total = float(weight.sum()) if total is None else total
+        counts = np.cumsum(weight[order], axis=0)
+        counts *= total / counts[-1:]
+        scale = np.full(scores.shape[1], np.inf)
+        different = 1 + (np.diff(ordered, axis=0) > 1e-12).sum(axis=0)
+        for c in np.flatnonzero(extrapolates & (different >= min(FEWEST_VALUES, n / 2))):
+            if n > 1:
+                least = LEAST_SCALE * float(ordered[-1, c] - ordered[0, c])
+                scale[c] = max(mean_excess(ordered[:, c], counts[:, c])[0], least, 1e-300)
+        return cls(ordered, counts, scale)
+
+    @property
+    def total(self) -> float:
+        """Weight of the rows."""
+        return float(self.counts[-1, 0])
+
+    def evidence(self, scores: Array) -> Array:
+        """Evidence in nats, of shape (m, C), against rows with these scores; never negative."""
+        scores = np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+        out = np.empty(scores.shape)
+        for c, column in enumerate(scores.T):
+            ordered = self.ordered[:, c]
+            count = np.append(0.0, self.counts[:, c])[ordered.searchsorted(column, side="right")]
+            out[:, c] = -np.log(np.minimum((1.0 + count) / (self.total + 1.0), 1.0))
+            below = column < ordered[0]
+            with np.errstate(over="ignore"):
+                out[below, c] += (ordered[0] - column[below]) / self.scale[c]
+        return np.nan_to_num(out, nan=MOST_EVIDENCE).clip(0.0, MOST_EVIDENCE)
+
+
+def lowered(scores: Array) -> Array:
+    """Left-out scores (n,) or (n, C) less the slack for ties."""
+    low, high = np.quantile(scores, [0.25, 0.75], axis=0)
+    return np.asarray(scores - (TIE_SHARE * (high - low) + ROUNDING))
+
+
+def left_out_evidence(scores: Array, weight: Array, extrapolates: Mask, fold: Indices) -> Array:
+    """Evidence (n, C) against each row by the left-out scores of the rows of other folds."""
+    out, total = np.empty(scores.shape), float(weight.sum())
+    for k in range(fold.max() + 1):
+        held = fold == k
+        others = Tails.fit(scores[~held], weight[~held], extrapolates, total)
+        out[held] = others.evidence(scores[held])
+    return out
