@@ -53,6 +53,7 @@ from sklearn.svm import OneClassSVM
 from benchmarks.core import timing_kernels
 from kernull import MultiKernelFisherNull
 from kernull.balls import LpBall
+from kernull.calibration import Split
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
@@ -126,7 +127,7 @@ def fits(report: Report, repeats: int) -> None:
     for n in (500, 1000, 2000, 4000):
         X = factor_rows(n)
         by_sum, by_evidence = MultiKernelFisherNull(decision="sum"), MultiKernelFisherNull()
-        held = MultiKernelFisherNull(decision="sum", calibration="split", calibration_fraction=1)
+        held = MultiKernelFisherNull(decision="sum", calibration=Split(1))
         held.set_params(false_alarm_rate=0.5)  # the lowest that one row can certify
         stack = by_sum.fit(X).bank_.stack()
         parts = floor_runs(stack, by_sum.delta)

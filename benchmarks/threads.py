@@ -40,7 +40,7 @@ class Work:
         self.X, self.normal, self.folder = X, X[y == 0], folder
         self.views = {"taste": list(range(6)), "look": list(range(6, 13))}
         # Nothing here warns: in threads, what is done about warnings is the process's.
-        self.plain = {"views": self.views, "scaling": "standard", "calibration": "loo"}
+        self.plain = {"views": self.views, "scaling": "standard"}
         self.model = kernull.MultiKernelFisherNull(**self.plain).fit(self.normal)
         self.path = folder / "model.kernull"
         kernull.save(self.model, self.path)

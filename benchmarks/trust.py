@@ -19,7 +19,7 @@ from sklearn.covariance import LedoitWolf
 
 from experiments.datasets import DELFT, load_delft, load_multiple_features
 from kernull import MultiKernelFisherNull, join_views
-from kernull.calibration import Calibration
+from kernull.calibration import Calibration, Split
 
 RATE = 0.05
 FDR = 0.1
@@ -71,22 +71,21 @@ def one_split(data: Set, seed: int) -> dict[str, float]:
 
     model = MultiKernelFisherNull(views=data.views, false_alarm_rate=RATE).fit(train)
     scores = model.score_samples(fresh)
-    out["loo"] = float((scores < model.threshold_).mean())
+    out["cross"] = float((scores < model.threshold_).mean())
     out["naive"] = float((scores < naive_threshold(model, train)).mean())
 
     m = MANY if cut >= 2 * MANY else FEW
     split = MultiKernelFisherNull(
         views=data.views,
         false_alarm_rate=RATE,
-        calibration="split",
-        calibration_fraction=m,
+        calibration=Split(m),
         random_state=seed,
     )
     out["m"] = m
     split.fit(train)
     out["split"] = float((split.predict(fresh) == -1).mean())
     # Discoveries need small p-values, so half of the rows calibrate.
-    split.set_params(calibration_fraction=0.5).fit(train)
+    split.set_params(calibration=Split(0.5)).fit(train)
     for share in MIXES:
         normal = len(fresh)
         odd = round(share / (1 - share) * normal)
@@ -106,7 +105,7 @@ def alarms(splits: int, names: list[str] | None = None) -> bool:
     print(f"MultiKernelFisherNull, p={plain.p}, delta={plain.delta}, widths={plain.widths}")
     print(f"Share of fresh targets flagged at a nominal {RATE:.0%}, mean of {splits} splits")
     print("floor = floor(.05(n+1))/(n+1); bounds of split = 5% - 1/(m+1) to 5%, +- 2 s.e.\n")
-    header = f"{'set':10} {'n':>4} {'floor':>6} {'loo':>6} {'s.e.':>6} {'naive':>6} | {'m':>3}"
+    header = f"{'set':10} {'n':>4} {'floor':>6} {'cross':>6} {'s.e.':>6} {'naive':>6} | {'m':>3}"
     print(
         f"{header} {'split':>6} {'s.e.':>5} | FDP and power of detect(fdr=0.1), 50% / 20% outliers"
     )
@@ -116,13 +115,13 @@ def alarms(splits: int, names: list[str] | None = None) -> bool:
         rows = [one_split(data, seed) for seed in range(splits)]
         mean = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
         floor = float(np.mean([np.floor(RATE * (r["n"] + 1)) / (r["n"] + 1) for r in rows]))
-        error, loo_error = (
+        error, cross_error = (
             float(np.std([row[key] for row in rows], ddof=1) / np.sqrt(splits))
-            for key in ("split", "loo")
+            for key in ("split", "cross")
         )
         low, high = RATE - 1 / (mean["m"] + 1) - 2 * error, RATE + 2 * error
         marks = {
-            "loo": abs(mean["loo"] - floor) <= 0.015,
+            "cross": abs(mean["cross"] - floor) <= 0.015,
             "split": low <= mean["split"] <= high,
             **{f"fdp {share}": mean[f"fdp {share}"] <= FDR for share in MIXES},
         }
@@ -132,15 +131,15 @@ def alarms(splits: int, names: list[str] | None = None) -> bool:
         )
         print(
             f"{data.name:10} {mean['n']:4.0f} {floor:6.1%} "
-            f"{mean['loo']:6.1%}{' ' if marks['loo'] else '!'}{loo_error:6.1%} "
+            f"{mean['cross']:6.1%}{' ' if marks['cross'] else '!'}{cross_error:6.1%} "
             f"{mean['naive']:6.1%} | "
             f"{mean['m']:3.0f} {mean['split']:6.1%}{' ' if marks['split'] else '!'}{error:5.1%} | "
             f"{found}",
             flush=True,
         )
         all_hold &= all(marks.values())
-        gaps.append(mean["loo"] - floor)
-    print(f"\nloo less its floor, mean over the sets: {np.mean(gaps):+.1%}")
+        gaps.append(mean["cross"] - floor)
+    print(f"\ncross less its floor, mean over the sets: {np.mean(gaps):+.1%}")
     print("all hold" if all_hold else "! marks what does not hold")
     return all_hold
 

@@ -16,6 +16,7 @@ from experiments._cells import Row, Rows, Settings
 from experiments._deep import KERNELS, MACHINES, MAIN, PEERS, rooted
 from experiments._models import Split, aucs, kernels_by_width, path_scores
 from kernull._typing import Array
+from kernull.calibration import Cross
 from kernull.paper.fused import null_space, principal_directions, reconstruction
 from kernull.stacks import DenseStack
 from kernull.views import ViewScaler
@@ -192,7 +193,7 @@ def _machines(
             continue
         for values in itertools.product(*grid.values()):
             point = dict(zip(grid, values, strict=True))
-            model = get_method(method).make(kernels="precomputed", calibration_folds=2, **point)
+            model = get_method(method).make(kernels="precomputed", calibration=Cross(2), **point)
             scores = model.fit(stack).score_samples(cross)
             choice = ", ".join(f"{k}={v:g}" for k, v in point.items())
             judge.offer(method, scores[None], width, [choice])

@@ -33,6 +33,7 @@ from experiments.datasets import (
 )
 from experiments.pseudo import pseudo_outliers
 from kernull._typing import Array
+from kernull.calibration import Cross
 
 __all__ = ["EXPERIMENT", "problem_of", "run_lp"]
 
@@ -146,7 +147,7 @@ def _candidates(cell: Cell, settings: Settings) -> Iterator[_Candidate]:
     labels = data.y[np.concatenate([split.validation, split.test])]
     m = len(split.validation)
     # Thresholds are not used here, so they may be cheap.
-    fixed: dict[str, Any] = {"calibration_folds": 2} if _has_folds(method) else {}
+    fixed = {"calibration_folds": 2} if method.kind == "table" else {"calibration": Cross(2)}
 
     def judge(width: float | None, point: dict[str, float], model: Any, rows: Any) -> _Candidate:
         scores = model.score_samples(rows)
@@ -165,10 +166,6 @@ def _candidates(cell: Cell, settings: Settings) -> Iterator[_Candidate]:
         for point in points:
             model = method.make(kernels="precomputed", **fixed, **point)
             yield judge(width, point, model.fit(stack), cross)
-
-
-def _has_folds(method: Any) -> bool:
-    return "calibration_folds" in method.make().get_params()
 
 
 def run_lp(cell: Cell, settings: Settings) -> Rows:

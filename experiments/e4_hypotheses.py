@@ -31,6 +31,7 @@ from experiments._models import (
 from experiments.datasets import DELFT, load_delft
 from experiments.e4 import GAP, problem_of
 from kernull._typing import Array
+from kernull.calibration import Cross
 from kernull.stacks import DenseStack
 
 __all__ = ["EXPERIMENT", "chosen_kernels", "scale_rows"]
@@ -162,7 +163,7 @@ def _responses(
         return out, np.ones(len(out))
     entry = get_method(method)
     # Thresholds are not used here, so they may be cheap.
-    fixed = {"calibration_folds": 2} if "calibration_folds" in entry.make().get_params() else {}
+    fixed = {"calibration": Cross(2)}
     responses, centres = [], []
     for values in itertools.product(*grid.values()):
         point = dict(zip(grid, values, strict=True))

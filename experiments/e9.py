@@ -45,6 +45,7 @@ from experiments.datasets import load_oulu_npu
 from experiments.published import DEEP, LITERATURE
 from kernull._typing import Array
 from kernull.balls import LpBall
+from kernull.calibration import Cross
 from kernull.paper.metrics import apcer, bpcer, bpcer_at_apcer, eer, g_mean, hter
 from kernull.problems import FisherProblem, JointFisherProblem
 from kernull.solvers import solve
@@ -234,7 +235,7 @@ def _scores(method: str, stack: Any, cross: Any, settings: Settings) -> tuple[li
     points, rows = [], []
     for entry in itertools.product(*grids[method].values()):
         point = dict(zip(grids[method], entry, strict=True))
-        model = get_method(method).make(kernels="precomputed", calibration_folds=2, **point)
+        model = get_method(method).make(kernels="precomputed", calibration=Cross(2), **point)
         rows.append(model.fit(stack).score_samples(cross))
         points.append(", ".join(f"{k}={v:g}" for k, v in point.items()))
     return points, np.stack(rows)

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.alarms import experiment, protocol, refits, report
+from benchmarks.alarms import experiment, protocol, report
 from benchmarks.alarms.cases import CASES
 from experiments import CellsFailedError, Store, run_cells
 from experiments._cells import fingerprint
@@ -21,9 +21,7 @@ def main(argv=None):
         prog="python -m benchmarks.alarms",
         description="Realised false alarms of default models on ordinary tables.",
     )
-    parser.add_argument(
-        "what", nargs="?", default="run", choices=["run", "report", "cases", "refits"]
-    )
+    parser.add_argument("what", nargs="?", default="run", choices=["run", "report", "cases"])
     parser.add_argument("--full", action="store_true", help="also n = 5000 and d = 2000; hours")
     parser.add_argument("--decision", help="the decision of the models (default: theirs)")
     parser.add_argument("--only", nargs="+", metavar="CASE", help="names or patterns")
@@ -35,14 +33,6 @@ def main(argv=None):
     if options.what == "cases":
         for case in CASES:
             print(f"{'full ' if case.full else 'quick'} {case.key}")
-        return 0
-
-    if options.what == "refits":
-        text = refits.page()
-        folder = Path(options.out)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "refits.md", text)
-        print(text)
         return 0
 
     def wanted(key):

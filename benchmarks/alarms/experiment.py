@@ -12,6 +12,7 @@ from benchmarks.alarms.cases import CASES, named
 from benchmarks.alarms.generators import emptied
 from experiments import Cell, Experiment
 from experiments._cells import generator
+from kernull import Split
 
 NAME = "benchmarks.alarms.experiment"
 
@@ -106,7 +107,7 @@ def cost(
     by evidence goes without.
     """
     out, case = [], next(c for c in CASES if c.name == "five factors")
-    kinds = {"auto": {}, "split": {"calibration_fraction": 1}}
+    kinds = {"cross": "cross", "split": Split(1)}
     for n, d in sizes:
         X = case.make(generator("alarms", "cost", n, d), d)(n)
         best = {kind: np.full(2, np.inf) for kind in kinds}
@@ -114,11 +115,11 @@ def cost(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 start = np.array([time.perf_counter(), time.process_time()])
-                case.fit(X, None, None, kind, decision, **kinds[kind])
+                case.fit(X, None, None, kinds[kind], decision)
             taken = np.array([time.perf_counter(), time.process_time()]) - start
             best[kind] = np.minimum(best[kind], taken)
-        share, processor = best["auto"] / best["split"] - 1.0
-        seconds = {"without": best["split"][0], "with": best["auto"][0]}
+        share, processor = best["cross"] / best["split"] - 1.0
+        seconds = {"without": best["split"][0], "with": best["cross"][0]}
         out.append({"n": n, "d": d, **seconds, "share": share, "processor": processor})
     return out
 
@@ -135,7 +136,7 @@ def shifted(decision=None, units=(1e-3, 1.0, 1e3), repeats=5):
             X[:, 0], new[:, 0] = unit, 1.01 * unit
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = case.fit(X, None, None, "auto", decision)
+                model = case.fit(X, None, None, "cross", decision)
             shares.append(float((np.asarray(model.p_values(new)) <= 0.05).mean()))
         out.append({"unit": unit, "flagged": float(np.mean(shares))})
     return out

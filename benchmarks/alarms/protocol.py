@@ -7,7 +7,7 @@
 - Tables with categories or gaps are learned and judged through TableViews, fitted to the training
   rows. Gaps are drawn at random, after outliers are planted: one may lie where a value was moved.
   Outliers have numbers moved; their categories stay.
-- Calibrations: "auto" and "split". The joint estimator has one of its own.
+- Calibrations: "cross" and "split". The joint estimator has one of its own.
 - Realised rate at 10, 5 and 1%: share of the normal test rows whose p-value is at most the rate,
   or at most the lowest p-value that there is where that is larger (as ``threshold_`` has it).
 - Attainable rate: with p-values that interpolate between ranks the rate itself; where they are
@@ -31,7 +31,7 @@ added to the 20, none taken away.) Full: quick, and n = 2000 and 5000, d = 200 t
 from __future__ import annotations
 
 RATES = (0.10, 0.05, 0.01)
-CALIBRATIONS = ("auto", "split")
+CALIBRATIONS = ("cross", "split")
 SEEDS, FULL_SEEDS = 50, 5
 TEST_ROWS, OUTLIERS, FDR_NORMAL, FDR = 1000, 100, 900, 0.1
 #: Allowed distance from the attainable rate, or three standard errors if that is more.

@@ -62,7 +62,7 @@ def _models() -> Iterator[Any]:
         kernull.MultiKernelFisherNull(["rbf", "polynomial", "cosine"], scaling="whiten").fit(X),
         kernull.MultiKernelFisherNull("precomputed").fit(np.stack([X @ X.T / 1e6, np.eye(len(X))])),
         kernull.MultiKernelFisherNull(
-            decision="sum", calibration="split", calibration_fraction=20, score_type="distance"
+            decision="sum", calibration=kernull.Split(20), score_type="distance"
         ).fit(X),
         kernull.MultiKernelFisherNull(decision="sum", views=views).fit(X),
         paper.FisherNull(views=views).fit(X),

@@ -72,7 +72,7 @@ def fit_wide(folder: Path, columns: int) -> None:
 
     rows = np.random.default_rng(0).normal(size=(20, columns)).round(2)
     names = [f"c{j}" for j in range(columns)]
-    model = kernull.MultiKernelFisherNull(scaling="standard", calibration="loo").fit(rows)
+    model = kernull.MultiKernelFisherNull(scaling="standard").fit(rows)
     model.feature_names_in_ = np.array(names, dtype=object)
     kernull.save(model, folder / "wide.kernull")
     with (folder / "wide.csv").open("w", newline="") as file:

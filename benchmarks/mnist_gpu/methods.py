@@ -13,6 +13,7 @@ from benchmarks.mnist_gpu.peers import distance_peers, forest, mahalanobis
 from benchmarks.mnist_gpu.protocol import Digit, Judge
 from benchmarks.peers import get_method
 from benchmarks.peers.registry import DELTAS, PS, WIDTHS
+from kernull.calibration import Cross
 from kernull.mkl import path
 from kernull.stacks import DenseStack
 from kernull.stacks.torch_tiled import TorchDenseStack
@@ -179,6 +180,6 @@ def _machines(
     for name, grid in SVM_GRIDS.items():
         for values in itertools.product(*grid.values()):
             point = dict(zip(grid, values, strict=True))
-            model = get_method(name).make(kernels="precomputed", calibration_folds=2, **point)
+            model = get_method(name).make(kernels="precomputed", calibration=Cross(2), **point)
             choice = ", ".join(f"{k}={v:g}" for k, v in point.items())
             judge.offer(name, model.fit(stack).score_samples(cross)[None], width, [choice])

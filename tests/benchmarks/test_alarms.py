@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from benchmarks.alarms import experiment, protocol, refits, report
+from benchmarks.alarms import experiment, protocol, report
 from benchmarks.alarms.__main__ import main
 from benchmarks.alarms.cases import CASES, Case, named
 from benchmarks.alarms.generators import emptied, outliers
@@ -47,7 +47,7 @@ def test_tables_are_read_with_their_categories_and_gaps():
     planted = case.outliers(rng, X)
     assert (planted[:, -2:] == X[:, -2:]).all()
     assert (planted[:, :-2] != X[:, :-2]).any(axis=1).all()
-    model = case.fit(X, None, None, "auto")
+    model = case.fit(X, None, None, "cross")
     assert [column.kind for column in model.table.columns_] == ["number"] * 10 + ["category"] * 2
     assert (model.p_values(planted) <= 0.05).mean() > 0.9
 
@@ -97,7 +97,7 @@ def test_a_tiny_run_writes_table_csv_and_picture_and_resumes(tmp_path, capsys):
         lines = list(csv.DictReader(file))
     assert [(r["case"], r["calibration"]) for r in lines] == [
         ("joint, five tasks, 20 x 50", "own"),
-        ("Gaussian, 20 x 5", "auto"),
+        ("Gaussian, 20 x 5", "cross"),
         ("Gaussian, 20 x 5", "split"),
     ]
     assert all(0 <= float(r["rate_5"]) <= float(r["rate_10"]) <= 1 for r in lines)
@@ -126,12 +126,3 @@ def test_cost_and_shifts_are_measured():
     assert [s["unit"] for s in shifts] == [1e-3, 1e3]
     text = report.page([], [cost], [{"unit": 1.0, "flagged": 0.1}, {"unit": 2.0, "flagged": 0.9}])
     assert "**90.0%**" in text
-
-
-def test_refits_are_compared(rng):
-    text = refits.page({"gauss": rng.normal(size=(20, 3))})
-    line = text.splitlines()[-1]
-    errors = [float(cell) for cell in line.split("|")[2:6]]
-    assert max(errors) < 1e-8  # all of them exact at this size
-    assert float(line.split("|")[6]) > 0.95
-    assert len(refits.samples()) >= 15
