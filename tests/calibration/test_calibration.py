@@ -9,51 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernull.calibration import Calibration, leave_one_out
+from kernull.calibration import Calibration
 from kernull.errors import TooFewRowsWarning
-from kernull.problems import FisherProblem
-from kernull.stacks import DenseStack
-from tests.oracles import fisher_coef, interpolated, random_kernels
-
-
-def refit_without(kernels, b, ridge, i, weight=None):
-    """Projection of row i by the plain problem on the other rows."""
-    n = kernels.shape[1]
-    keep = np.delete(np.arange(n), i)
-    R = ridge / (np.ones(n) if weight is None else weight)
-    K = np.tensordot(b, kernels, 1)
-    a = np.linalg.solve(K[np.ix_(keep, keep)] + np.diag(R[keep]), np.ones(n - 1))
-    return K[i, keep] @ a
-
-
-def test_leave_one_out_equals_n_refits(rng):
-    kernels, ridge, b = random_kernels(rng, 12, 3), 0.3, np.array([0.2, 0.7, 0.4])
-    problem = FisherProblem(DenseStack(kernels), ridge)
-    a = fisher_coef(kernels, b, ridge)
-    expected = [refit_without(kernels, b, ridge, i) for i in range(12)]
-    np.testing.assert_allclose(leave_one_out(problem, b, a), expected, rtol=1e-9)
-
-
-def test_leave_one_out_of_small_weights_leaves_the_whole_row_out(rng):
-    kernels, ridge, b = random_kernels(rng, 10, 2), 0.3, np.array([0.5, 0.5])
-    w = rng.uniform(0.1, 1.0, 10)
-    problem = FisherProblem(DenseStack(kernels), ridge, row_weight=w)
-    a = problem.evaluate(b).coef
-    expected = [refit_without(kernels, b, ridge, i, w) for i in range(10)]
-    np.testing.assert_allclose(leave_one_out(problem, b, a, row_weight=w), expected, rtol=1e-9)
-
-
-def test_a_row_is_left_out_whole_whatever_its_weight(rng):
-    kernels, ridge, b = random_kernels(rng, 7, 2), 0.3, np.array([0.5, 0.5])
-    w = rng.uniform(0.3, 4.0, 7)
-    problem = FisherProblem(DenseStack(kernels), ridge, row_weight=w)
-    found = leave_one_out(problem, b, problem.evaluate(b).coef, row_weight=w)
-    K = np.tensordot(b, kernels, axes=1)
-    for i in range(7):
-        others = np.arange(7) != i
-        A = K[np.ix_(others, others)] + np.diag(ridge / w[others])
-        expected = K[i, others] @ np.linalg.solve(A, np.ones(6))
-        assert found[i] == pytest.approx(expected, rel=1e-9)
+from tests.oracles import interpolated
 
 
 def test_p_values_by_counting(rng):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernull.calibration.left_out_warnings import among_training_rows, copied_share
+from kernull.calibration.cautions import among_training_rows, copied_share
 from kernull.stacks.kernel_set import KernelSet
 
 TABLES_WITH_EQUAL_ROWS = {

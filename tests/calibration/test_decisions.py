@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,9 +11,8 @@ from scipy.stats import false_discovery_control
 from sklearn.datasets import load_wine
 
 from kernull import KernelStack
-from kernull.calibration import Calibration, hold_out
+from kernull.calibration import Calibration, Cross, Split, hold_out
 from kernull.errors import (
-    CalibrationWarning,
     InvalidKernelError,
     MissingCapabilityError,
     TooFewRowsWarning,
@@ -36,7 +33,7 @@ VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
 
 
 def split_model(**options):
-    options = {"calibration": "split", "calibration_fraction": 20, **options}
+    options = {"calibration": Split(20), **options}
     return plain_fisher(views=VIEWS, **options)
 
 
@@ -75,7 +72,7 @@ def test_p_values_count(calibration):
     np.testing.assert_allclose(Calibration.of(calibration).p_values(new), expected)
 
 
-@pytest.mark.parametrize("calibration", ["loo", "split"])
+@pytest.mark.parametrize("calibration", [Cross(), Split(20)], ids=["cross", "split"])
 @pytest.mark.parametrize("score_type", ["projection", "distance"])
 @pytest.mark.parametrize("missing", [None, "look", ["look", "taste"]])
 @pytest.mark.parametrize("rate", [0.05, 0.3])
@@ -115,9 +112,7 @@ def test_split_with_precomputed_kernels_takes_all_columns():
     full = plain_fisher(views=VIEWS).fit(TARGETS)  # for its kernels alone
     kernels = np.stack([K for _, K in full.bank_.matrices(X)])
     square = np.stack([K for _, K in full.bank_.matrices()])
-    model = plain_fisher(
-        "precomputed", calibration="split", calibration_fraction=20, random_state=1
-    ).fit(square)
+    model = plain_fisher("precomputed", calibration=Split(20), random_state=1).fit(square)
     assert len(model.coef_) == (weight > 0).sum() == len(table.coef_)
     all_columns = model.score_samples(kernels)
     np.testing.assert_array_equal(all_columns, model.score_samples(KernelStack(kernels)))
@@ -138,8 +133,8 @@ def test_split_with_sample_weights():
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -1, 1.5, "half", True, 59, 58])
 def test_bad_fractions_say_so(fraction):
-    with pytest.raises(ValueError, match="calibration_fraction"):
-        split_model(calibration_fraction=fraction).fit(TARGETS)
+    with pytest.raises(ValueError, match="Split"):
+        split_model(calibration=Split(fraction)).fit(TARGETS)
 
 
 def test_bad_calibration_says_so():
@@ -155,7 +150,7 @@ def test_random_state_decides_the_split():
 
 def test_too_few_rows_warn():
     with pytest.warns(TooFewRowsWarning, match="needs at least 19"):
-        model = split_model(calibration_fraction=18).fit(TARGETS)
+        model = split_model(calibration=Split(18)).fit(TARGETS)
     assert model.false_alarm_rate_ == pytest.approx(1 / 19)
 
 
@@ -168,8 +163,7 @@ def test_split_rate_on_simulated_rows():
         model = plain_fisher(
             widths=0.5,
             false_alarm_rate=0.1,
-            calibration="split",
-            calibration_fraction=m,
+            calibration=Split(m),
             random_state=seed,
         ).fit(rows)
         new = rng.standard_normal((50, 2))
@@ -205,7 +199,7 @@ def test_bad_fdr_says_so(fdr):
 # -- missing views -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("calibration", ["loo", "split"])
+@pytest.mark.parametrize("calibration", [Cross(), Split(20)], ids=["cross", "split"])
 def test_dead_sensor_may_hold_anything(calibration):
     model = split_model(calibration=calibration).fit(TARGETS)
     expected = model.contributions(X)[:, [0, 2]].sum(axis=1)
@@ -237,7 +231,7 @@ def test_missing_precomputed_kernel():
     everything = full.bank_.with_rows(TARGETS)
     square = np.stack([K for _, K in everything.matrices()])
     cross = np.stack([K for _, K in full.bank_.matrices(X)])
-    model = plain_fisher("precomputed", calibration="split", calibration_fraction=20).fit(square)
+    model = plain_fisher("precomputed", calibration=Split(20)).fit(square)
     np.testing.assert_array_equal(model.model_.learned, rows)
     cross[1] = np.nan
     found = model.p_values(cross, missing_views="kernel 1")
@@ -279,8 +273,6 @@ def test_scores_that_are_no_sum_say_so():
         model.predict(X, missing_views="look")
 
 
-# Under "loo" those that have no folds warn of whitening by the rows that set the threshold.
-@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 @pytest.mark.parametrize(
     "cls",
     [
@@ -291,13 +283,13 @@ def test_scores_that_are_no_sum_say_so():
         MultiKernelSVDD,
     ],
 )
-@pytest.mark.parametrize("calibration", ["loo", "split"])
+@pytest.mark.parametrize("calibration", [Cross(), Split(20)], ids=["cross", "split"])
 def test_every_estimator_is_calibrated(cls, calibration):
-    model = cls(views=VIEWS, calibration=calibration, calibration_fraction=20).fit(TARGETS)
+    model = cls(views=VIEWS, calibration=calibration).fit(TARGETS)
     p = model.p_values(X)
     np.testing.assert_array_equal(model.predict(X) == -1, p <= model.false_alarm_rate_)
     np.testing.assert_array_equal(model.detect(X, 0.2), false_discovery_control(p) <= 0.2)
-    if calibration == "split":
+    if isinstance(calibration, Split):
         assert model.calibration_.total == 20
         held = hold_out(len(TARGETS), 20, 0)[1]
         expected = np.sort(model.score_samples(TARGETS[held]))
@@ -326,22 +318,6 @@ def test_whitening_by_few_rows_keeps_its_rate():
     """Rows that were whitened with would look far more normal than new ones: they are left out."""
     rows = correlated_rows()
     options = {"scaling": "whiten", "false_alarm_rate": 0.1}
-    for calibration in ("loo", "auto", "split"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", CalibrationWarning)
-            model = plain_fisher(calibration=calibration, calibration_fraction=29, **options)
-            model.fit(rows[:60])
+    for calibration in (Cross(), Split(29)):
+        model = plain_fisher(calibration=calibration, **options).fit(rows[:60])
         assert (model.predict(rows[60:]) == -1).mean() < 0.2
-
-
-@pytest.mark.parametrize(("scaling", "n"), [("whiten", 60), ("standard", 30)])
-def test_kernels_without_a_closed_form_are_warned_of(scaling, n):
-    rows = correlated_rows()
-    options = {"kernels": "laplacian", "scaling": scaling, "false_alarm_rate": 0.1}
-    done = "whitened" if scaling == "whiten" else "standardised"
-    with pytest.warns(CalibrationWarning, match=f"'all' of 40 columns was {done} by the {n}"):
-        plain_fisher(calibration="loo", **options).fit(rows[:n])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", CalibrationWarning)
-        auto = plain_fisher(calibration="auto", **options).fit(rows[:n])
-    assert (auto.predict(rows[60:]) == -1).mean() < 0.2

@@ -110,18 +110,17 @@ def test_sparse_rows_are_their_entries():
     assert stored.nnz == 3  # the caller's matrix is as it was
 
 
-@pytest.mark.parametrize("n_jobs", [None, 1, 2])
-def test_each_row_by_a_refit_without_its_fold(rng, n_jobs):
+@pytest.mark.parametrize("threads", [None, 1, 2])
+def test_each_row_by_a_refit_without_its_fold(rng, threads):
     X = rng.normal(size=(17, 3))
     for n_folds in (2, 5, 17):
         fold = assign_folds(X, n_folds)
-        models, left_out = cross_fit(
+        left_out = cross_fit(
             lambda rows: (X[rows].mean(axis=0), len(rows)),
             lambda model, rows: np.column_stack([X[rows] @ model[0], np.full(len(rows), model[1])]),
             fold,
-            n_jobs,
+            threads,
         )
-        assert len(models) == n_folds
         for i in range(17):
             others = [k for k in range(17) if fold[k] != fold[i]]
             assert left_out[i, 0] == pytest.approx(X[i] @ X[others].mean(axis=0))
@@ -132,6 +131,6 @@ def test_an_error_in_a_fold_is_raised_as_it_is():
     def fit(rows):
         raise ValueError("X: too odd.")
 
-    for n_jobs in (1, 2):
+    for threads in (1, 2):
         with pytest.raises(ValueError, match="X: too odd"):
-            cross_fit(fit, lambda model, rows: rows, np.array([0, 1, 2]), n_jobs)
+            cross_fit(fit, lambda model, rows: rows, np.array([0, 1, 2]), threads)

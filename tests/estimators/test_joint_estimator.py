@@ -5,12 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
+from kernull.calibration.left_out_kernels import left_out_kernel_rows
+from kernull.calibration.left_out_scores import left_out_contributions
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernull.calibration.left_out_kernels import left_out_kernel_rows
-from kernull.calibration.left_out_scores import left_out_contributions
 from kernull.errors import CalibrationWarning
 from kernull.mkl import ridge_inverse
 from kernull.problems import FisherProblem

@@ -6,6 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernull.models.structure import (
+    LEAST,
+    _correlated,
+    mixed_cells,
+    view_structure,
+)
 from scipy.stats import norm, rankdata
 from sklearn.datasets import load_wine
 from sklearn.metrics import roc_auc_score
@@ -13,12 +19,6 @@ from sklearn.metrics import roc_auc_score
 import kernull
 from kernull import MultiKernelFisherNull
 from kernull.models import evidence, structure
-from kernull.models.structure import (
-    LEAST,
-    _correlated,
-    mixed_cells,
-    view_structure,
-)
 
 
 def line(rng, n, d=4):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kernull.calibration.left_out_scores import lower_ties
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -10,7 +11,6 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KernelDensity
 
 from kernull import KernelStack
-from kernull.calibration.left_out_scores import lower_ties
 from kernull.errors import InvalidKernelError
 from kernull.paper import FisherNull, GaussianProcessOneClass, KernelPCANovelty
 from tests.plain import plain_fisher

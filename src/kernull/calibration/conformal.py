@@ -126,8 +126,8 @@ class Calibration:
         if rate < lowest * (1 - 1e-12):
             warnings.warn(
                 f"false_alarm_rate={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} "
-                f"calibration rows, got {total:g}: the lowest rate these can certify is "
-                f"{lowest:.3g}, which is used instead.",
+                f"calibration rows (a group counts as one), got {total:g}: the lowest rate these "
+                f"can certify is {lowest:.3g}, which is used instead.",
                 TooFewRowsWarning,
                 stacklevel=2,
             )

@@ -38,7 +38,7 @@ from kernull.detector.cross_fit import (
 )
 from kernull.detector.gate import mixed_cells, view_factors
 from kernull.detector.given import GivenScores
-from kernull.detector.recipe import Recipe
+from kernull.detector.recipe import Recipe, columns_read
 from kernull.detector.scores import Encounter, Nearest, Projection, read_scores
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import Tails, left_out_evidence
@@ -311,13 +311,13 @@ def fit_table_evidence(
     random_state : int
         Seed of the hash that draws folds and samples.
     """
-    rows = None
+    rows, read = None, columns_read(recipe.views)
     if len(X) > max_rows:
-        rows = np.sort(sampling_order(row_keys(X, random_state))[:max_rows])
+        rows = np.sort(sampling_order(row_keys(X[:, read], random_state))[:max_rows])
         X = X[rows]
         row_weight = None if row_weight is None else row_weight[rows]
         groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1].ravel()
-    keys = row_keys(dense_ranks(X), random_state)
+    keys = row_keys(dense_ranks(X[:, read]), random_state)
     order, fold = sampling_order(keys), folds_of(keys, folds, groups)
     X, weight = X[order], None if row_weight is None else row_weight[order]
     recipes = [recipe, recipe.whole()] if decision.whole else [recipe]

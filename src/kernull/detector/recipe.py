@@ -67,5 +67,9 @@ class Recipe:
         """All columns that the views read as one view; no view where there is one alone."""
         if len(self.views) < 2:
             return Recipe({}, self.kernels, self.widths, self.scaling)
-        columns = np.unique(np.concatenate(list(self.views.values())))
-        return Recipe({WHOLE: columns}, self.kernels, self.widths, self.scaling)
+        return Recipe({WHOLE: columns_read(self.views)}, self.kernels, self.widths, self.scaling)
+
+
+def columns_read(views: Mapping[str, Indices]) -> Indices:
+    """Columns that are part of any view, in increasing order."""
+    return np.unique(np.concatenate(list(views.values())))

@@ -163,8 +163,8 @@ def fit_normalised(recipe: Recipe, exponent: float) -> Any:
     """What `table_contributions` takes as ``fit``: kernels with their normalising factors."""
 
     def fit(X: Array, weight: Array | None) -> tuple[KernelSet, Array]:
-        kernels = recipe.fit_set(X, weight)
         weight = None if weight is None else weight / weight.mean()
+        kernels = recipe.fit_set(X, weight)
         return kernels, normalising_factors(TiledStack(kernels), exponent, weight)
 
     return fit

@@ -185,14 +185,13 @@ def _model(
     system: RidgeSystem,
 ) -> tuple[KernelModel, Array]:
     """The task's model, and the left-out scores of its rows."""
-    kernels, weight = task.kernels, task.row_weight
+    kernels, weight, how = task.kernels, task.row_weight, settings.calibrator
+    assert isinstance(how, Cross)
     training = Training(kernels, problem.stack, task.table)
     rule: FisherRule | EvidenceRule = projection
     if settings.decision is None:
         stack: Any = problem.stack
-        rows = GivenRows(stack) if task.table is None else TableRows(task.table, {})
-        how = settings.calibrator
-        assert isinstance(how, Cross)
+        rows = GivenRows(stack) if task.table is None else TableRows(task.table, kernels.columns)
         fold = folds_of(rows.keys(settings.seed), how.folds)
         parts = sum_contributions(training, projection, system, weight, fold, settings)
         scores = lowered(projection.of_contributions(parts))
@@ -201,7 +200,9 @@ def _model(
         if task.rule is not None:
             rule = task.rule.with_weights(projection)
         else:
-            rule = learn_evidence(training, projection, settings, row_weight=weight)
+            rule = learn_evidence(
+                training, projection, settings, row_weight=weight, folds=how.folds
+            )
         left_out = LeftOut(rule.left_out_scores, rule.rank_weight)
         scores = np.full(kernels.n, np.nan)
         scores[slice(None) if rule.rows is None else rule.rows] = rule.left_out_scores

@@ -18,7 +18,7 @@ from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Cross, Split
 from kernull.detector.cross_fit import dense_ranks, row_keys
 from kernull.detector.evidence import Evidence, kernel_keys
-from kernull.detector.recipe import Recipe
+from kernull.detector.recipe import Recipe, columns_read
 from kernull.stacks import CrossKernels, DenseStack, KernelSet, build_stack
 from kernull.stacks.cross import device_cross
 from kernull.stacks.given import (
@@ -270,9 +270,9 @@ class TableRows:
         device = None if self.X_on_device is None else self.X_on_device.device
         return kernels.cross(self.table[rows], settings.dtype, device)
 
-    def keys(self, seed: int) -> Array:
-        """A key for each row, which draws its fold."""
-        return row_keys(dense_ranks(self.table), seed)
+    def keys(self, seed: int, rows: Any = slice(None)) -> Array:
+        """A key for each of these rows, which draws its fold; by the columns that views read."""
+        return row_keys(dense_ranks(self.table[rows][:, columns_read(self.views)]), seed)
 
     def of_kernels(self, kernels: TableKernels) -> TableRows:
         """The rows with the views that these kernels kept."""
@@ -313,9 +313,9 @@ class GivenRows:
         """Kernels between rows and those of a model."""
         return kernels.cross(with_diagonal(self.stack)[rows], settings.dtype)
 
-    def keys(self, seed: int) -> Array:
-        """A key for each row, which draws its fold."""
-        return kernel_keys(self.stack.kernels, seed)
+    def keys(self, seed: int, rows: Any = slice(None)) -> Array:
+        """A key for each of these rows, which draws its fold."""
+        return kernel_keys(self.stack.kernels[:, rows][:, :, rows], seed)
 
     def of_kernels(self, kernels: GivenKernels) -> GivenRows:
         """The same rows: no kernel is dropped."""

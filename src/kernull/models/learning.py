@@ -144,7 +144,7 @@ class Learned:
         if isinstance(self.rule, EvidenceRule):
             return LeftOut(self.rule.left_out_scores, self.rule.rank_weight)
         weight = rank_weights(self.weight, self.groups, len(self.index))
-        fold = folds_of(self.rows.keys(self.settings.seed)[self.index], self.folds, self.groups)
+        fold = folds_of(self.rows.keys(self.settings.seed, self.index), self.folds, self.groups)
         if isinstance(self.rule, FisherRule) and (
             len(self.index) <= MOST_ROWS or self.settings.storage == "dense"
         ):
@@ -267,5 +267,5 @@ def _warn(model: KernelModel, training: Training, groups: Indices | None) -> Non
             warn_of_views(rule, kernels.views)
         elif isinstance(rule, FisherRule):
             warn_where_nothing_is_flagged(kernels.set, rule, *judged)
-    elif isinstance(rule, FisherRule):
+    elif isinstance(rule, FisherRule | EvidenceRule):
         warn_where_nothing_is_flagged(training.stack, rule, *judged)

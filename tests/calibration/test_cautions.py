@@ -1,0 +1,159 @@
+"""Rates that hold on awkward tables, and warnings where they cannot."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+import kernull
+from kernull.errors import (
+    NearCopiesWarning,
+    TooFewRowsWarning,
+    TrainingRowsWarning,
+)
+
+
+def test_polynomial_kernels_keep_the_rate_with_far_more_columns_than_rows():
+    """By scores of one row less, which are higher, 60% of the normal rows were flagged."""
+    flagged = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, new = (rng.normal(size=(n, 200)) for n in (20, 500))
+        model = kernull.MultiKernelFisherNull(kernels="polynomial", scaling="whiten")
+        model.fit(X)
+        flagged.append((model.predict(new) < 0).mean())
+    assert np.mean(flagged) < 0.2
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial"])
+@pytest.mark.filterwarnings("ignore::kernull.errors.ZeroProjectionWarning")
+def test_kernels_of_products_keep_the_rate(kernel):
+    """A fifth of the normal rows was flagged at 5%."""
+    flagged = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, new = (rng.normal(size=(n, 8)) for n in (100, 500))
+        model = kernull.MultiKernelFisherNull(kernels=kernel).fit(X)
+        flagged.append((model.predict(new) < 0).mean())
+    assert 0.02 < np.mean(flagged) < 0.08
+
+
+@pytest.mark.parametrize(("decision", "n", "d"), [("sum", 100, 100), ("evidence", 500, 2000)])
+@pytest.mark.filterwarnings("error::kernull.errors.NearCopiesWarning")  # rows of one category
+def test_categories_never_seen_rank_with_those_seen_once(decision, n, d):
+    """A third, or three quarters, of new rows have one that is new; so have rows left out."""
+    rng = np.random.default_rng(0)
+    X, new = (np.eye(d)[rng.integers(0, d, k)] for k in (n, 1000))
+    model = kernull.MultiKernelFisherNull(decision=decision).fit(X)
+    assert (model.predict(new) < 0).mean() < 0.05
+
+
+def readings(n, phi, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n + 200, d))
+    for t in range(1, len(X)):
+        X[t] = phi * X[t - 1] + rng.normal(size=d)
+    return X[200:]
+
+
+@pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")  # ten groups
+def test_readings_in_time_are_warned_of_with_groups_that_help():
+    past, future = np.split(readings(1500, 0.95, 8), [1000])
+    with pytest.warns(NearCopiesWarning, match="one to the next") as said:
+        alone = kernull.MultiKernelFisherNull().fit(past)
+    stretch = int(re.search(r"// (\d+)", str(said[0].message)).group(1))
+    assert said[0].message.in_options.endswith(
+        f"--stretch {stretch}. If the rows were merely sorted, shuffle them."
+    )
+    groups = np.arange(len(past)) // stretch
+    together = kernull.MultiKernelFisherNull().fit(past, groups=groups)
+    assert (alone.predict(future) < 0).mean() > 0.5
+    assert (together.predict(future) < 0).mean() < 0.15
+
+
+@pytest.mark.parametrize("name", ["some columns", "many columns", "few rows"])
+def test_readings_are_seen_by_some_columns_and_by_weak_correlations_of_many(name):
+    """Three slow columns beside four of noise flagged 18%, forty of correlation 0.55 43%."""
+    rows = {
+        "some columns": lambda: np.hstack(
+            [readings(300, 0.95, 3), np.random.default_rng(1).normal(size=(300, 4))]
+        ),
+        "many columns": lambda: readings(300, 0.55, 40),
+        "few rows": lambda: readings(100, 0.55, 15),
+    }[name]()
+    with pytest.warns(NearCopiesWarning, match="one to the next"):
+        kernull.MultiKernelFisherNull().fit(rows)
+
+
+@pytest.mark.parametrize("length", [2, 20])
+def test_groups_too_short_for_their_correlation_are_warned_of(length):
+    """They silenced the warning, and flagged two rows in three, or one in four."""
+    past = readings(1000, 0.95, 8)
+    with pytest.warns(NearCopiesWarning, match=r"in groups so short.*np.arange\(1000\) // \d\d\d"):
+        kernull.MultiKernelFisherNull().fit(past, groups=np.arange(1000) // length)
+
+
+def test_series_that_do_not_follow_each_other_are_groups_of_any_length():
+    rows = np.vstack([readings(10, 0.9, 8, seed) for seed in range(40)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernull.MultiKernelFisherNull().fit(rows, groups=np.repeat(np.arange(40), 10))
+
+
+def test_rows_too_few_for_their_correlation_are_told():
+    """No groups help 400 rows that are worth ten."""
+    rows = readings(400, 0.97, 6)
+    with pytest.warns(
+        NearCopiesWarning, match=r"400 such rows are worth about \d independent ones"
+    ):
+        kernull.MultiKernelFisherNull().fit(rows)
+    with pytest.warns(TooFewRowsWarning, match=r"needs at least 19 .* counts as one\), got 5"):
+        kernull.MultiKernelFisherNull().fit(rows, groups=np.arange(400) // 80)
+
+
+NOT_READINGS = [
+    "independent", "sorted", "one column, sorted", "two columns, sorted", "categories, sorted",
+    "classes", "constant", "few", "wine",
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error::kernull.errors.NearCopiesWarning")
+@pytest.mark.parametrize("name", NOT_READINGS)
+def test_rows_in_no_order_or_merely_sorted_are_not_taken_for_readings(name):
+    X = np.random.default_rng(1).normal(size=(300, 8))
+    if name == "sorted":
+        X = X[np.argsort(X[:, 0])]
+    elif name == "classes":  # three, far apart, one after the other
+        X += 10 * np.repeat(np.arange(3), 100)[:, None]
+    elif name == "constant":
+        X[:, 1:] = 1.0
+    elif name == "few":
+        X = readings(9, 0.9, 8)
+    elif name == "wine":  # three classes, one after the other, each of them nearly in no order
+        X = load_wine().data
+    elif name == "one column, sorted":
+        X = np.sort(X[:, :1], axis=0)
+    elif name == "two columns, sorted":
+        X = X[np.argsort(X[:, 0]), :2]
+    elif name == "categories, sorted":
+        X = np.eye(20)[np.arange(300) // 15]
+    kernull.MultiKernelFisherNull(false_alarm_rate=0.1).fit(X)
+
+
+@pytest.mark.parametrize("settings", [{}, {"decision": "sum"}, {"views": "features"}])
+def test_rows_that_were_learned_from_are_told_from_new_ones(settings):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = kernull.MultiKernelFisherNull(**settings).fit(X)
+    with pytest.warns(TrainingRowsWarning, match="fit_predict"):
+        found = model.predict(X)
+    assert (found == 1).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TrainingRowsWarning)
+        model.predict(X[::-1])
+        model.predict(X[:-1])
+        model.score_samples(X)
+        model.fit_predict(X)
