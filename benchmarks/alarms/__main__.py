@@ -27,7 +27,7 @@ def main(argv=None):
     parser.add_argument("--only", nargs="+", metavar="CASE", help="names or patterns")
     parser.add_argument("--seeds", type=int, help="seeds (default: the protocol's)")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (-1: one per core)")
-    parser.add_argument("--no-extras", action="store_true", help="leave out cost and shifts")
+    parser.add_argument("--no-extras", action="store_true", help="leave out shifts")
     parser.add_argument("--out", default="results-cache/alarms", help="folder of cells and report")
     options = parser.parse_args(argv)
     if options.what == "cases":
@@ -57,9 +57,8 @@ def main(argv=None):
     if not rows:
         raise SystemExit(f"no cell is finished in {options.out!r} yet")
     extras = options.what == "run" and not options.no_extras
-    costs = experiment.cost() if extras else []
     shifts = experiment.shifted(options.decision) if extras else []
-    text = report.page(rows, costs, shifts)
+    text = report.page(rows, shifts)
     write_atomically(folder / "alarms.md", text)
     write_atomically(folder / "alarms.csv", report.table(rows))
     report.draw(rows, folder / "alarms.png")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import PCA
 
 import kernull
 from benchmarks.alarms import generators as g
@@ -23,6 +24,7 @@ class Case:
     with a little noise, ``tasks`` is for the joint estimator: n rows for each of so many tasks.
     ``codes``, where it is not None, is for tables that go through TableViews: so many of the last
     columns are categories, and ``gaps`` are the shares of empty cells in training and new rows.
+    ``kernels`` computes kernels (J, a, b) between rows, for models of precomputed ones.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Case:
     tasks: int = 0
     codes: int | None = None
     gaps: tuple[float, float] = (0.0, 0.0)
+    kernels: Callable[[Any, Any], Any] | None = None
 
     @property
     def key(self) -> str:
@@ -80,12 +83,17 @@ class Case:
                 **_known(kernull.JointMultiKernelFisherNull, {**options, "decision": decision})
             )
             return made.fit(X, groups=groups)
-        options = {**options, "calibration": calibration, "decision": decision}
+        options = {**options, "decision": decision}
+        if calibration != "cross":  # the default, which the version before calls otherwise
+            options["calibration"] = calibration
         made = kernull.MultiKernelFisherNull(**_known(kernull.MultiKernelFisherNull, options))
         if self.codes is not None:
             kinds = {f"x{c}": "category" for c in range(self.d - self.codes, self.d)}
             table = kernull.TableViews(kinds=kinds)
             return _OfTable(table, made.fit(table.fit_transform(X)))
+        if self.kernels is not None:
+            made.set_params(kernels="precomputed")
+            return _OfKernels(X, self.kernels, made.fit(self.kernels(X, X)))
         fitting = {"sample_weight": weights, "groups": groups}
         known = inspect.signature(made.fit).parameters
         return made.fit(X, **{k: v for k, v in fitting.items() if v is not None and k in known})
@@ -105,8 +113,33 @@ class _OfTable:
     def p_values(self, X):
         return self.model.p_values(self.table.transform(X))
 
+    def rarity(self, X):
+        return self.model.rarity(self.table.transform(X))
+
     def detect(self, X, fdr):
         return self.model.detect(self.table.transform(X), fdr=fdr)
+
+
+@dataclass(frozen=True)
+class _OfKernels:
+    """A model of precomputed kernels with the rows they are computed from."""
+
+    rows: Any
+    kernels: Callable[[Any, Any], Any]
+    model: Any
+
+    @property
+    def calibration_(self):
+        return self.model.calibration_
+
+    def p_values(self, X):
+        return self.model.p_values(self.kernels(X, self.rows))
+
+    def rarity(self, X):
+        return self.model.rarity(self.kernels(X, self.rows))
+
+    def detect(self, X, fdr):
+        return self.model.detect(self.kernels(X, self.rows), fdr=fdr)
 
 
 def _known(cls, options):
@@ -119,6 +152,15 @@ def _known(cls, options):
 
 def _all(value):
     return lambda rng, n: np.full(n, value)
+
+
+def _polynomial(*degrees):
+    """Kernels (1 + x'y / d)^degree of columns that are about as large as one."""
+
+    def kernels(X, Y):
+        return np.stack([(1.0 + X @ Y.T / X.shape[1]) ** degree for degree in degrees])
+
+    return kernels
 
 
 _TABLE = [
@@ -255,7 +297,40 @@ _LARGE = [
         ("autoregressive", g.autoregressive, False),
     )
 ]
-CASES = (*_TABLE, *_MORE, *_TABLES, *_GAPS, *_LARGE)
+#: Those of protocol 2.
+_NEW = [
+    *(
+        Case(f"{name}, one view per column", make, n, d, model={"views": "features"})
+        for name, make in (("Gaussian", g.gauss), ("five factors", g.factor))
+        for n, d in ((100, 30), (300, 30), (100, 60), (300, 60))
+    ),
+    Case("PCA(60) as a scaling", g.factor, 120, 200, model={"scaling": PCA(60)}),
+    Case("PCA(20) as a scaling", g.autoregressive, 300, 100, model={"scaling": PCA(20)}),
+    Case("category of 200 levels", g.many_levels, 200, 7, codes=1, options={"levels": 200}),
+    Case("category of 60 levels", g.many_levels, 60, 4, codes=1, options={"levels": 60}),
+    *(
+        Case(f"precomputed, polynomial of degree {shown}", make, n, d, kernels=_polynomial(*of))
+        for shown, of in (("2", (2,)), ("3", (3,)), ("2 and 3", (2, 3)))
+        for make, n, d in ((g.gauss, 100, 8), (g.factor, 300, 8))
+    ),
+    Case("weights from 1 to 100", g.factor, 300, 8, weights=lambda rng, n: rng.uniform(1, 100, n)),
+    Case("lognormal weights", g.factor, 300, 8, weights=lambda rng, n: rng.lognormal(0, 1, n)),
+    Case("a tenth weighs 50", g.factor, 300, 8,
+         weights=lambda rng, n: np.where(rng.random(n) < 0.1, 50.0, 1.0)),
+    *(
+        Case(f"{name}, sum and whitening", make, 200, d,
+             model={"decision": "sum", "scaling": "whiten"})
+        for name, make in (("Gaussian", g.gauss), ("five factors", g.factor))
+        for d in (40, 100, 200)
+    ),
+    *(
+        Case(f"nystroem, by {decision}", g.factor, n, 10, full=n > 1500,
+             model={"decision": decision, "storage": "nystroem"})
+        for n in (1500, 5000)
+        for decision in ("evidence", "sum")
+    ),
+]  # fmt: skip
+CASES = (*_TABLE, *_MORE, *_TABLES, *_GAPS, *_NEW, *_LARGE)
 
 
 def named(key):

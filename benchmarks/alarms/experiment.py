@@ -12,7 +12,6 @@ from benchmarks.alarms.cases import CASES, named
 from benchmarks.alarms.generators import emptied
 from experiments import Cell, Experiment
 from experiments._cells import generator
-from kernull import Split
 
 NAME = "benchmarks.alarms.experiment"
 
@@ -78,6 +77,8 @@ def run(cell, settings, folder):
         name = f"{100 * rate:g}"
         row[f"rate_{name}"] = float((p <= max(rate, lowest) * (1 + 1e-9)).mean())
         row[f"attainable_{name}"] = float(np.mean([attainable(rate, c) for c in found]))
+    rarity = np.asarray(model.rarity(normal, **more))
+    row["rare"] = float((rarity >= protocol.RARE * (1 - 1e-9)).mean())
     other = {} if tasks is None else {"groups": planted_tasks}
     q = np.asarray(model.p_values(planted, **other))
     row["power"] = float((q <= max(0.05, lowest) * (1 + 1e-9)).mean())
@@ -95,33 +96,6 @@ def _false_discoveries(model, normal, planted, tasks, planted_tasks):
 
 
 # -- apart ---------------------------------------------------------------------------------------
-
-
-def cost(
-    decision="sum", sizes=((300, 8), (500, 30), (1000, 20), (1000, 100), (2000, 100)), times=12
-):
-    """Excess time of a fit over the same fit with one row held out, as a share of the latter.
-
-    By the clock and by the processor. Both take turns, three fits in a row at each, and the best
-    counts, as in `benchmarks.fits`. Of the sum: evidence is made of left-out scores, so that no fit
-    by evidence goes without.
-    """
-    out, case = [], next(c for c in CASES if c.name == "five factors")
-    kinds = {"cross": "cross", "split": Split(1)}
-    for n, d in sizes:
-        X = case.make(generator("alarms", "cost", n, d), d)(n)
-        best = {kind: np.full(2, np.inf) for kind in kinds}
-        for kind in [kind for _ in range(times) for kind in kinds for _ in range(3)]:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                start = np.array([time.perf_counter(), time.process_time()])
-                case.fit(X, None, None, kinds[kind], decision)
-            taken = np.array([time.perf_counter(), time.process_time()]) - start
-            best[kind] = np.minimum(best[kind], taken)
-        share, processor = best["cross"] / best["split"] - 1.0
-        seconds = {"without": best["split"][0], "with": best["cross"][0]}
-        out.append({"n": n, "d": d, **seconds, "share": share, "processor": processor})
-    return out
 
 
 def shifted(decision=None, units=(1e-3, 1.0, 1e3), repeats=5):
@@ -145,7 +119,7 @@ def shifted(decision=None, units=(1e-3, 1.0, 1e3), repeats=5):
 def _report(rows, settings, folder):
     from benchmarks.alarms.report import page
 
-    return page(rows, [], [])
+    return page(rows, [])
 
 
 EXPERIMENT = Experiment(

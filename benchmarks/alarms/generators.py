@@ -135,6 +135,12 @@ def with_codes(rng, d, codes=2):
     return draw
 
 
+def many_levels(rng, d, levels=200):
+    """Numbers that hang together beside codes of so many levels, all equally frequent."""
+    inner = factor(rng, d - 1)
+    return lambda n: np.column_stack([inner(n), rng.integers(0, levels, n)])
+
+
 def finite(rng, d, kinds=100):
     """A finite population: rows repeat, in training and in the test alike."""
     population = rng.normal(size=(kinds, d))
