@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from kernull import MultiKernelFisherNull
-from kernull.calibration import left_out_distances as distances
 from kernull.kernels import KERNELS, FittedKernel
 from kernull.kernels.functions import KernelSpec
 from kernull.views import ViewScaler, scaling
@@ -66,7 +65,6 @@ def test_scalings_that_are_only_named_are_refused(added):
     refused(added.by_column, X)
     refused(added.inverse_transform, X)
     refused(unseen_step, "robust", 40)
-    refused(distances.left_out_distances, "robust", X)
 
 
 @pytest.mark.torch

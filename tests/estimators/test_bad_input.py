@@ -97,14 +97,9 @@ def test_labels_of_kernels_are_of_their_rows(kernels):
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_fewer_than_two_rows(X, rows):
-    with pytest.raises(ValueError, match=rf"{rows} sample\(s\).*minimum of 2"):
+def test_fewer_than_three_rows(X, rows):
+    with pytest.raises(ValueError, match=rf"{rows} sample\(s\).*minimum of 3"):
         Model().fit(X[:rows])
-
-
-def test_two_rows_are_enough(X):
-    with pytest.warns(UserWarning, match="false_alarm_rate"):
-        check_healthy(Model(views="features").fit(X[:2]), X)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ def one_class_splits(y, seed=0):
     return [(train[y[train] == 1], test) for train, test in splits]
 
 
+@pytest.mark.filterwarnings("ignore::kernull.errors.CannotFlagWarning")  # of narrow kernels
 def test_grid_search_over_a_table(wine):
     X, y = np.concatenate(wine), np.repeat([1, -1], [59, 119])
     grid = {"p": [1.0, 2.0], "delta": [1e-3, 1e-1], "widths": [0.25, (0.25, 1.0)]}

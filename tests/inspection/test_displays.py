@@ -47,7 +47,7 @@ def test_weights(model):
     assert labels == [model.kernel_names_[j] for j in np.argsort(-model.weights_)]
     assert "p = 2" in shown.ax_.get_title(loc="left")
     auto = WeightsDisplay.from_estimator(MultiKernelFisherNull(views=VIEWS).fit(TARGETS))
-    assert "p = 1.5" in auto.ax_.get_title(loc="left")
+    assert "p = 4" in auto.ax_.get_title(loc="left")
     fewer = WeightsDisplay.from_estimator(model, most=1)
     assert len(fewer.ax_.patches) == 1
     assert "2 lighter" in fewer.ax_.get_xlabel()

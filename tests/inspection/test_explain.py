@@ -13,6 +13,7 @@ import kernull
 from kernull import (
     JointMultiKernelFisherNull,
 )
+from kernull.calibration import Split
 from tests.plain import plain_fisher
 
 X, Y = load_wine(return_X_y=True)
@@ -22,7 +23,7 @@ VIEWS = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
 OPTIONS = [
     {},
     {"widths": [0.25, 1.0], "p": 1.0},
-    {"kernels": ["rbf", "polynomial"], "calibration": "split", "calibration_fraction": 20},
+    {"kernels": ["rbf", "polynomial"], "calibration": Split(20)},
     {"kernels": "polynomial", "p": np.inf},
 ]
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from kernull.calibration.left_out_scores import lower_ties
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -11,9 +10,10 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KernelDensity
 
 from kernull import KernelStack
+from kernull.calibration import Cross
 from kernull.errors import InvalidKernelError
 from kernull.paper import FisherNull, GaussianProcessOneClass, KernelPCANovelty
-from tests.plain import plain_fisher
+from tests.plain import lowered, plain_fisher
 
 RNG = np.random.default_rng(0)
 X, X_NEW = RNG.normal(size=(40, 3)), RNG.normal(size=(15, 3)) * 1.5
@@ -65,9 +65,10 @@ class TestGaussianProcess:
 
     @pytest.mark.parametrize("score_type", ["mean", "variance", "log_density", "ratio"])
     def test_calibration_is_leave_one_out(self, score_type):
-        model = GaussianProcessOneClass("precomputed", score_type=score_type).fit(K)
+        model = GaussianProcessOneClass("precomputed", score_type=score_type, calibration=Cross(40))
+        model.fit(K)
         refits = _refits(model, K[None])
-        np.testing.assert_allclose(model.calibration_.scores, np.sort(refits), atol=1e-8)
+        np.testing.assert_allclose(model.calibration_.scores, np.sort(lowered(refits)), atol=1e-8)
 
     @pytest.mark.parametrize("score_type", ["mean", "log_density"])
     def test_weights_divide_the_noise(self, score_type):
@@ -90,14 +91,17 @@ class TestGaussianProcess:
 def test_rows_of_any_weight_are_left_out_whole():
     """Of a Gaussian process, against its formulas without the row."""
     weight = np.random.default_rng(1).uniform(0.5, 4.0, 40)
-    model = GaussianProcessOneClass("precomputed", score_type="variance")
+    model = GaussianProcessOneClass("precomputed", score_type="variance", calibration=Cross(40))
     fitted = clone(model).fit(K, sample_weight=weight)
-    trust, expected = weight / weight.mean(), []
+    expected = []
     for i in range(40):
         rest = np.delete(np.arange(40), i)
-        A = K[np.ix_(rest, rest)] + model.noise * np.diag(1 / trust[rest])
+        trust = weight[rest] / weight[rest].mean()
+        A = K[np.ix_(rest, rest)] + model.noise * np.diag(1 / trust)
         expected.append(-(K[i, i] + model.noise - K[i, rest] @ np.linalg.solve(A, K[rest, i])))
-    np.testing.assert_allclose(fitted.calibration_.scores, np.sort(expected), atol=1e-8)
+    np.testing.assert_allclose(
+        fitted.calibration_.scores, np.sort(lowered(np.array(expected))), atol=1e-8
+    )
 
 
 def test_weights_do_not_matter_to_a_null_space_that_passes_through_all_rows():
@@ -175,12 +179,9 @@ class TestFisherNull:
     )
     def test_calibration_is_leave_one_out(self, kernels, delta):
         """Also for the pseudo-inverse, of kernels of full and of low rank."""
-        model = FisherNull("precomputed", delta=delta).fit(kernels)
-        n = kernels.shape[-1]
-        # The ridge stays that of the fit.
-        refit = FisherNull("precomputed", delta=delta * n / (n - 1))
-        # Copies tie; what ties is lowered a little.
-        expected = np.sort(lower_ties(_refits(refit, kernels)))
+        refit = FisherNull("precomputed", delta=delta)
+        model = clone(refit).set_params(calibration=Cross(kernels.shape[-1])).fit(kernels)
+        expected = np.sort(lowered(_refits(refit, kernels)))
         np.testing.assert_allclose(model.calibration_.scores, expected, atol=1e-7)
 
     @pytest.mark.parametrize("delta", [0.0, 0.01])
@@ -235,11 +236,11 @@ class TestKernelPCA:
 
     def test_calibration_is_of_rows_left_out(self):
         """Refits without each row, their squared distance to the mean on the final scale."""
-        model = KernelPCANovelty("precomputed", components=4, calibration_folds=40).fit(K)
+        model = KernelPCANovelty("precomputed", components=4, calibration=Cross(40)).fit(K)
         refits = _refits(KernelPCANovelty("precomputed", components=4), K[None])
         rest = [np.delete(np.arange(len(K)), i) for i in range(len(K))]
         means = np.array([K[np.ix_(r, r)].mean() for r in rest])
-        expected = np.sort(refits + means - K.mean())
+        expected = np.sort(lowered(refits + means - K.mean()))
         np.testing.assert_allclose(model.calibration_.scores, expected, atol=1e-8)
 
     @pytest.mark.parametrize("components", [-1, 0.0, 1.0, 1.5, "all", True])

@@ -24,6 +24,7 @@ import kernull.estimators
 import kernull.paper
 from benchmarks.fuzz import models as fuzz_files
 from kernull import load, save
+from kernull.calibration import Split
 from kernull.errors import ModelFileError
 from kernull.estimators import JointMultiKernelFisherNull
 from kernull.io.files import known_estimators
@@ -43,7 +44,7 @@ OPTIONS = [
     {"views": VIEWS, "widths": [0.25, 1.0], "p": 1.0},
     {"views": "features", "p": np.inf, "score_type": "distance"},
     {"kernels": ["rbf", "laplacian", "polynomial", "cosine"], "scaling": "whiten"},
-    {"views": VIEWS, "calibration": "split", "calibration_fraction": 20},
+    {"views": VIEWS, "calibration": Split(20)},
     {"dtype": np.float32, "p": np.float64(3.0), "delta": np.float32(0.5), "memory_limit": "2GB"},
     {"solver": "kloft", "tol": 1e-3},
 ]
@@ -188,7 +189,7 @@ def test_the_header_can_be_read_without_us(tmp_path):
     save(model, tmp_path / "model")
     with safe_open(tmp_path / "model", framework="numpy") as file:
         metadata = file.metadata()
-    assert metadata["kernull-format"] == "2"
+    assert metadata["kernull-format"] == "3"
     assert len(metadata["sha256"]) == 64
     about = json.dumps(json.loads(metadata["kernull"]))
     for word in ("MultiKernelFisherNull", "phenols", "scikit-learn", kernull.__version__):
@@ -227,8 +228,8 @@ def test_files_of_another_kind_are_named_so(tmp_path, content, message):
 
 def test_newer_formats_say_why_not(tmp_path):
     path = tmp_path / "model"
-    path.write_bytes(fuzz_files.pack("{}", [], version="3"))
-    with pytest.raises(ModelFileError, match=r"format version 3.*newer kernull"):
+    path.write_bytes(fuzz_files.pack("{}", [], version="4"))
+    with pytest.raises(ModelFileError, match=r"format version 4.*newer kernull"):
         load(path)
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernull.balls import LpBall
-from kernull.calibration import attributed_contributions, sampled_leave_one_out
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import KernelSet
@@ -107,44 +106,6 @@ def test_many_rows_have_a_preconditioner_and_need_fewer_passes(problem, monkeypa
     assert quick.n_iter <= plain.n_iter // 2
     assert quick.value == pytest.approx(plain.value, rel=1e-7)
     np.testing.assert_allclose(quick.weights, plain.weights, atol=1e-3)
-
-
-@pytest.mark.parametrize("dense", [False, True])
-def test_rows_are_left_out_on_the_device_as_on_the_host(problem, dense):
-    """As near to the inverse itself as certified, and by tight bounds as near to the host."""
-    stack = problem.stack.dense() if dense else problem.stack
-    there = problem.on(stack)
-    weight = problem.row_scale**2
-    K = np.tensordot([0.2, 0.5, 0.8], problem.products(np.eye(problem.n)), axes=1)
-    inverse = np.linalg.inv(problem.ridge * np.eye(problem.n) + K)
-    coef = problem.row_scale * (inverse @ problem.target)
-    exact = 1.0 - coef / (np.diagonal(inverse) * weight)
-    here = problem.on(Host(stack))
-    b = np.array([0.2, 0.5, 0.8])
-    for tol in (1e-2, 1e-9):
-        expected, found = (
-            sampled_leave_one_out(one, b, coef, row_weight=weight, rows=60, tol=tol)
-            for one in (here, there)
-        )
-        # Conjugate gradients that stop early stop with their rounding.
-        close = 1e-8 if tol < 1e-8 else 1e-4
-        np.testing.assert_allclose(found.projections, expected.projections, atol=close)
-        assert (found.error <= tol).all()
-        off = np.abs(found.projections - exact)[found.index]
-        assert (off <= found.error * np.abs(1 - exact[found.index]) * 1.01 + 1e-9).all()
-    parts, own = (
-        attributed_contributions(one.stack, b, coef, exact[:40], np.arange(40))
-        for one in (there, here)
-    )
-    np.testing.assert_allclose(parts, own, atol=1e-9)
-
-
-class Host:
-    """A stack of which the host has products and rows alone."""
-
-    def __init__(self, stack):
-        self.J, self.n, self.scale = stack.J, stack.n, stack.scale
-        self.products, self.rows, self.diagonal = stack.products, stack.rows, stack.diagonal
 
 
 def test_a_coarse_stack_leaves_one_exact_pass(problem, monkeypatch):

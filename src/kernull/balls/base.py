@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from kernull._typing import Array
 
@@ -35,3 +35,9 @@ class Ball(Protocol):
     def normalise(self, b: Array) -> Array:
         """Scale b >= 0 onto the boundary."""
         ...
+
+
+def is_ball(value: Any) -> bool:
+    """Whether an object answers what every set of weights answers."""
+    asked = ("polyhedral", "oracle", "support", "uniform", "normalise")
+    return not isinstance(value, type) and all(hasattr(value, name) for name in asked)

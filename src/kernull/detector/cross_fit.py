@@ -85,8 +85,12 @@ def sampling_order(keys: Array) -> Indices:
 
 
 def dense_ranks(X: Array) -> Array:
-    """Each value by its rank among the different values of its column, whatever its unit."""
-    return np.column_stack([np.unique(x, return_inverse=True)[1].ravel() for x in X.T])
+    """Each value by its rank among the different values of its column, whatever its unit.
+
+    Columns of one value are left out: they tell no rows apart.
+    """
+    ranks = [np.unique(x, return_inverse=True)[1].ravel() for x in X.T]
+    return np.array([rank for rank in ranks if rank.any()]).reshape(-1, len(X)).T
 
 
 def _contents(X: Any) -> list[bytes]:

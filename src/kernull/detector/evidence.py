@@ -426,10 +426,10 @@ def fit_given_evidence(
 
 
 def kernel_keys(K: Array, random_state: Any) -> Array:
-    """A key for each row of given kernels, whatever the order of the rows."""
+    """A key for each row of given kernels, whatever the order of the rows and the scale."""
     extremes = [K.min(axis=2).T]
     for Kj in K:
         off = np.array(Kj, dtype=float)
         np.fill_diagonal(off, -np.inf)
         extremes.append(off.max(axis=1)[:, None])
-    return row_keys(np.hstack(extremes), random_state)
+    return row_keys(dense_ranks(np.hstack(extremes)), random_state)

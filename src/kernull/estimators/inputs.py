@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 from kernull._containers import as_numpy
 from kernull._quiet import warn
 from kernull._typing import Array, Indices
+from kernull.balls import is_ball
 from kernull.detector.evidence import Evidence
 from kernull.detector.scores import read_scores
 from kernull.detector.sum import Sum
@@ -270,8 +271,10 @@ def read_method(estimator: Any) -> FisherMethod:
     p, delta = estimator.p, estimator.delta
     if isinstance(p, str):
         if p != "auto":
-            raise ValueError(f"p: got {p!r}; expected a number of at least 1, a ball, or 'auto'.")
+            raise _not_a_norm(p)
         p = AUTO_P if read_decision(estimator) is None else p
+    elif isinstance(p, bool) or not (isinstance(p, int | float | np.number) or is_ball(p)):
+        raise _not_a_norm(p)
     automatic = isinstance(delta, str) and delta == "auto"
     expected = "'auto', or a positive number (relative to n)"
     return FisherMethod(
@@ -281,6 +284,10 @@ def read_method(estimator: Any) -> FisherMethod:
         verbose=getattr(estimator, "verbose", 0),
         **{name: getattr(estimator, name) for name in AS_THEY_ARE},
     )
+
+
+def _not_a_norm(p: Any) -> ValueError:
+    return ValueError(f"p: got {p!r}; expected a number of at least 1, a ball, or 'auto'.")
 
 
 @contextmanager
