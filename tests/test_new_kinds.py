@@ -26,8 +26,7 @@ def kernel(request, monkeypatch):
 
 @pytest.fixture
 def added(monkeypatch):
-    for module in (scaling, distances):
-        monkeypatch.setattr(module, "SCALINGS", (*scaling.SCALINGS, "robust"))
+    monkeypatch.setattr(scaling, "SCALINGS", (*scaling.SCALINGS, "robust"))
     mean, scale = np.zeros(3), np.ones(3)
     return ViewScaler("robust", mean, scale, np.eye(3), np.ones(3))
 

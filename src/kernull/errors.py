@@ -70,10 +70,6 @@ class ApproximationWarning(UserWarning):
     """Kernels were approximated because exact ones would cost too much."""
 
 
-class CalibrationWarning(UserWarning):
-    """Calibration rows were not left out of all that was fitted: thresholds are too strict."""
-
-
 class CannotFlagWarning(UserWarning):
     """No row whatever would be flagged by the model."""
 

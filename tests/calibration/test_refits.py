@@ -123,7 +123,6 @@ def test_a_view_may_be_constant_in_a_fold():
     assert np.isfinite(model.score_samples(X)).all()
 
 
-@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 def test_a_view_may_be_constant_in_a_task():
     X, views = rarely_active()
     joint = JointMultiKernelFisherNull(views=views, scaling="whiten")

@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull.cli._console import _warnings_in_one_line
-from kernull.errors import CalibrationWarning, CannotFlagWarning, GapsWarning
+from kernull.errors import CannotFlagWarning, GapsWarning
 from tests.cli.conftest import COLUMNS, kernull, make_rows, write_csv
 
 
@@ -49,7 +49,7 @@ def test_what_was_done_to_the_rows_is_not(tmp_path):
     assert kernull("fit", "gaps.csv", "-o", "m.kernull", "-q", cwd=tmp_path).stderr == ""
 
 
-@pytest.mark.parametrize("category", [CalibrationWarning, CannotFlagWarning, ConvergenceWarning])
+@pytest.mark.parametrize("category", [CannotFlagWarning, ConvergenceWarning])
 def test_promises_of_every_kind(category, capsys):
     with _warnings_in_one_line(quiet=True):
         warnings.warn("this", category, stacklevel=2)

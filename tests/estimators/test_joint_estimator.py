@@ -9,11 +9,11 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernull.errors import CalibrationWarning
+from kernull.detector import assign_folds
 from kernull.mkl import ridge_inverse
 from kernull.problems import FisherProblem
 from tests.estimators.joint_data import NAMES, VIEWS, X, Y, fitted, some
-from tests.plain import plain_fisher, plain_joint
+from tests.plain import lowered, plain_fisher, plain_joint
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
 
@@ -23,11 +23,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarnin
 
 @pytest.mark.parametrize("p", [1.0, 4 / 3, 2.0])
 @pytest.mark.parametrize("scaling", ["standard", "none", "whiten"])
-@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 def test_copies_of_one_task_give_its_weights(p, scaling):
     table, _ = some([3], 25)
     options = {"views": VIEWS, "widths": 0.5, "p": p, "tol": 1e-12, "scaling": scaling}
-    alone = plain_fisher(calibration="loo", **options).fit(table)
+    alone = plain_fisher(**options).fit(table)
     joint = plain_joint(**options)
     joint.fit(np.tile(table, (4, 1)), groups=np.repeat(list("abcd"), 25))
     np.testing.assert_allclose(joint.weights_, alone.weights_, rtol=0, atol=1e-8)
@@ -36,13 +35,12 @@ def test_copies_of_one_task_give_its_weights(p, scaling):
         assert joint.threshold_[name] == pytest.approx(alone.threshold_, abs=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 def test_one_task_is_the_core():
     table, _ = some([2], 30)
     weight = np.random.default_rng(0).integers(0, 3, size=30).astype(float)
     options = {"views": VIEWS, "p": 4 / 3, "score_type": "distance"}
     for sample_weight in (None, weight):
-        alone = plain_fisher(calibration="loo", **options)
+        alone = plain_fisher(**options)
         joint = plain_joint(**options)
         first = alone.fit_predict(table, sample_weight=sample_weight)
         second = joint.fit_predict(table, sample_weight=sample_weight)
@@ -82,20 +80,22 @@ def test_tasks_of_different_sizes_use_their_own_ridge():
 
 
 def test_thresholds_come_from_leaving_rows_out_of_their_task():
-    with pytest.warns(CalibrationWarning, match="standardised by the 12 rows of task 'zero'"):
-        model = fitted(rows=12, false_alarm_rate=0.2, tol=1e-12, kernels="laplacian")
+    table, groups = some((0, 1), 12)
+    options = {"views": VIEWS, "false_alarm_rate": 0.2, "tol": 1e-12, "scaling": "none"}
+    model = plain_joint(**options).fit(table, groups=groups)
     for name in model.tasks_:
-        K = model.model_.tasks[name].kernels.set.stack().combine(model.weights_)
-        own = K @ np.linalg.solve(K + model.delta * 12 * np.eye(12), np.ones(12))
-        scores = []
-        for i in range(12):  # twelve refits without one row, same ridge and weights
-            rest = np.delete(np.arange(12), i)
-            A = K[np.ix_(rest, rest)] + model.delta * 12 * np.eye(11)
-            # no higher than as a new row
-            scores.append(min(K[i, rest] @ np.linalg.solve(A, np.ones(11)), own[i]))
-        np.testing.assert_allclose(model.calibration_[name].scores, np.sort(scores), atol=1e-6)
-        low = np.sort(scores)  # 2.6 ranks of 13
-        expected = low[1] + 0.6 * (low[2] - low[1])
+        rows, scores = table[groups == name], np.empty(12)
+        ranks = np.column_stack([np.unique(x, return_inverse=True)[1] for x in rows.T])
+        fold = assign_folds(ranks[:, ranks.any(axis=0)], 10)
+        for k in range(10):  # widths and coefficients without the fold
+            rest, n = fold != k, (fold != k).sum()
+            part = plain_fisher(views=VIEWS, scaling="none").fit(rows[rest]).bank_
+            A = part.stack().combine(model.weights_) + model.delta * n * np.eye(n)
+            held = part.combine(model.weights_, rows[~rest])
+            scores[~rest] = held @ np.linalg.solve(A, np.ones(n))
+        low = np.sort(lowered(scores))
+        np.testing.assert_allclose(model.calibration_[name].scores, low, atol=1e-6)
+        expected = low[1] + 0.6 * (low[2] - low[1])  # 2.6 ranks of 13
         assert model.threshold_[name] == pytest.approx(expected, abs=1e-6)
 
 
@@ -112,7 +112,6 @@ def test_tasks_scale_themselves():
 
 
 # 20 rows set the scaling of 64 columns and the threshold.
-@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 def test_a_view_constant_within_every_task_is_dropped():
     table, groups = some((0, 1), 10)
     table = np.column_stack([table, np.where(groups == "one", 0.1, 0.7)])
@@ -160,8 +159,6 @@ def test_enrolment_is_one_factorisation_and_no_learning(counted):
     np.testing.assert_allclose(model.coef_["three"], inverse.sum(axis=1), atol=1e-10)
 
 
-# 60 rows set the scaling of 64 columns and the threshold.
-@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 def test_enrolled_task_scores_like_the_same_task_in_the_fit():
     model = fitted(tol=1e-12)
     table, _ = some([1], 20)

@@ -8,7 +8,7 @@ import pytest
 import kernull
 from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
 from kernull.detector import evidence
-from kernull.errors import DominantViewWarning, MissingCapabilityError, TooFewRowsWarning
+from kernull.errors import DominantViewWarning, MissingCapabilityError
 from kernull.models import learning
 from tests.estimators.joint_data import precomputed
 
@@ -94,7 +94,7 @@ def test_a_broken_view_is_flagged_in_every_task():
 
 
 def test_enrolled_and_learned_again():
-    model = joint(tol=1e-10).fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
+    model = joint(tol=1e-12).fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
     before = model.score_samples(NEW, groups="c")
     new = model.model_.tasks["c"].rule
     alone = MultiKernelFisherNull(views=VIEWS).fit(rows(0, 25, 5)).model_.rule
@@ -105,7 +105,7 @@ def test_enrolled_and_learned_again():
     assert not np.array_equal(model.score_samples(NEW, groups="c"), before)
     # one fit of all three tasks finds the same weights
     table = np.vstack([TRAIN, rows(0, 25, 5)])
-    once = joint(tol=1e-10).fit(table, groups=np.append(GROUPS, ["c"] * 25))
+    once = joint(tol=1e-12).fit(table, groups=np.append(GROUPS, ["c"] * 25))
     np.testing.assert_allclose(model.weights_, once.weights_, atol=1e-6)
 
 
@@ -166,9 +166,3 @@ def test_a_view_that_seizes_the_weight_is_named():
     table[:, 2] = np.arange(len(table)) % 12 == 0
     with pytest.warns(DominantViewWarning, match="noise"):
         joint(views=views, scaling="standard").fit(table, groups=GROUPS)
-
-
-def test_few_rows_of_many_columns_are_named():
-    table = np.random.default_rng(0).normal(size=(60, 50))
-    with pytest.warns(TooFewRowsWarning, match="'small' whiten views of more than 2 columns"):
-        joint(views=None).fit(table, groups=np.repeat(["large", "small"], [40, 20]))

@@ -37,7 +37,6 @@ def found_by(problem, family, **changes):
     return {row["method"]: row for row in rows}
 
 
-@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 def test_fixed_rules_are_the_estimators(problem):
     """The shortcuts on fused kernels score as the library's own estimators do."""
     features, labels, split = problem

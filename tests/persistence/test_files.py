@@ -67,7 +67,6 @@ def test_scores_come_back_bit_by_bit(options, tmp_path):
 
 
 # Those that have no folds warn of whitening by the rows that set the threshold.
-@pytest.mark.filterwarnings("ignore::kernull.errors.CalibrationWarning")
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_every_estimator_of_the_package_comes_back(name, tmp_path):
     """Grows with the package: whatever the table names is tried."""

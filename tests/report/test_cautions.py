@@ -30,7 +30,7 @@ def test_a_view_of_categories_alone_has_no_large_say():
     content = gather(model, parts(80, 2), table=table)
     say = {name: share for name, share, _ in content.views}
     assert sum(say.values()) == pytest.approx(1.0)
-    assert say["machine"] < 0.3
+    assert say["machine"] < 0.5
     assert len(content.cautions) == 1
     assert "View 'machine'" in content.cautions[0]
     page = render_report(model, parts(80, 2), table=table)

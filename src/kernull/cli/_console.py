@@ -28,7 +28,6 @@ from rich.text import Text
 from kernull._text import visible
 from kernull.errors import (
     AdviceWarning,
-    CalibrationWarning,
     CannotFlagWarning,
     NearCopiesWarning,
     TooFewRowsWarning,
@@ -167,7 +166,6 @@ def _complain(text: str) -> None:
 
 #: Warnings that a promise is not kept, of the rate or the weights: --quiet does not hide them.
 _PROMISES = (
-    CalibrationWarning,
     CannotFlagWarning,
     NearCopiesWarning,
     TooFewRowsWarning,

@@ -191,7 +191,10 @@ def _model(
     rule: FisherRule | EvidenceRule = projection
     if settings.decision is None:
         stack: Any = problem.stack
-        rows = GivenRows(stack) if task.table is None else TableRows(task.table, kernels.columns)
+        if isinstance(kernels, TableKernels) and task.table is not None:
+            rows: GivenRows | TableRows = TableRows(task.table, kernels.columns)
+        else:
+            rows = GivenRows(stack)
         fold = folds_of(rows.keys(settings.seed), how.folds)
         parts = sum_contributions(training, projection, system, weight, fold, settings)
         scores = lowered(projection.of_contributions(parts))

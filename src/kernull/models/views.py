@@ -8,7 +8,8 @@ import numpy as np
 
 from kernull._quiet import warn
 from kernull.calibration.conformal import FEWEST_VALUES
-from kernull.detector.evidence import EvidenceRule
+from kernull.detector.evidence import EvidenceRule, TableScores
+from kernull.detector.given import GivenScores
 from kernull.errors import DominantViewWarning
 
 #: A view takes most of the weight with more than this share, and more than so many times an equal
@@ -17,7 +18,7 @@ MOST_SHARE, TIMES_EQUAL = 0.5, 1.5
 
 
 def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
-    """Name views that take most of the weight, or give normal rows few different scores.
+    """Name views that take most of the weight, or hold few different rows.
 
     Parameters
     ----------
@@ -33,10 +34,9 @@ def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
     for v, name in enumerate(names.tolist()):
         if share[v] > max(MOST_SHARE, TIMES_EQUAL / len(names)):
             found.append(f"view {name!r} takes {100 * share[v]:.0f}% of the weight")
-        scores = rule.left_out[:, rule.member[:, view == v].any(axis=1)]
-        values = max(len(np.unique(column)) for column in scores.round(12).T)
-        if len(scores) >= 2 * FEWEST_VALUES and values < FEWEST_VALUES:
-            found.append(f"view {name!r} gives normal rows {values} different scores only")
+        kinds = _different_rows(rule.scores, name)
+        if len(rule.left_out) >= 2 * FEWEST_VALUES and kinds < FEWEST_VALUES:
+            found.append(f"view {name!r} has {kinds} different rows only")
     if found:
         warn(
             f"views: {'; '.join(found)}. A view of noise, or one that hardly varies, looks like "
@@ -44,3 +44,11 @@ def warn_of_views(rule: EvidenceRule, views: Sequence[str]) -> None:
             DominantViewWarning,
             stacklevel=2,
         )
+
+
+def _different_rows(scores: TableScores | GivenScores, view: str) -> int:
+    """How many different rows a view has; as many as there are where only its kernels are known."""
+    rows = [part.view.train for part in getattr(scores, "parts", ()) if part.view.name == view]
+    if not rows:
+        return FEWEST_VALUES
+    return len(np.unique(rows[0].round(9), axis=0))
