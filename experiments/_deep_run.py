@@ -19,7 +19,7 @@ from kernull._typing import Array
 from kernull.calibration import Cross
 from kernull.paper.fused import null_space, principal_directions, reconstruction
 from kernull.stacks import DenseStack
-from kernull.views import ViewScaler
+from kernull.views import SCALINGS, WhitenRaw
 
 __all__ = ["Judge", "run_family"]
 
@@ -208,7 +208,7 @@ def _peers(
     seed: int,
 ) -> None:
     rest = np.concatenate([split.validation, split.test])
-    scaled = [ViewScaler.fit(scaling, view[split.train]) for view in views.values()]
+    scaled = [SCALINGS[scaling]().fit(view[split.train]) for view in views.values()]
     train, other = (
         np.concatenate(
             [s.transform(v[rows]) for s, v in zip(scaled, views.values(), strict=True)], axis=1
@@ -222,7 +222,7 @@ def _peers(
     judge.offer("kNN", -np.stack(kinds), "", choices)
     if scaling == "standard":  # one covariance of everything
         # |S^(-1/2) (x - mean)|^2, without a matrix of all columns by all columns.
-        distance = (ViewScaler.fit("whiten-raw", train).transform(other) ** 2).sum(axis=1)
+        distance = (WhitenRaw().fit(train).transform(other) ** 2).sum(axis=1)
         judge.offer("Mahalanobis", -distance[None], "", ["all features together"])
     else:  # each view is white already
         distance = ((other - train.mean(axis=0)) ** 2).sum(axis=1)

@@ -35,7 +35,7 @@ HOSTILE: list[Any] = [
     {"$": "dtype", "value": "float32"},
     {"$": "tuple", "items": []}, {"$": "dict", "items": []}, {"$": "slice", "items": [0, 1, 2]},
     {"$": "node", "name": "os.system", "fields": {}},
-    {"$": "node", "name": "ViewScaler", "fields": {}},
+    {"$": "node", "name": "standard", "fields": {}},
     {"$": "node", "name": "MultiKernelFisherNull", "fields": {}},
     {"$": "strings", "dtype": "object", "shape": [10**9, 0], "values": []},
     {"$": "strings", "dtype": "str", "shape": [2], "values": ["a", "b" * 10**5]},

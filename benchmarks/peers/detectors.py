@@ -25,7 +25,7 @@ from kernull.models.kernels import Training
 from kernull.models.model import RuleFit, calibrate
 from kernull.paper.fusion import fuse, fused_blocks
 from kernull.problems import check_nu
-from kernull.views import ViewScaler
+from kernull.views import fit_scaling, read_scalings
 
 
 @parameters
@@ -132,7 +132,7 @@ class TableDetector(OutlierMixin, BaseEstimator):
     ----------
     detector_ : detector
         The fitted detector.
-    scaler_ : ViewScaler
+    scaler_ : transformer
         The scaling of the table.
     cross_scores_ : array of shape (n,)
         Score of each training row by a detector of other folds.
@@ -158,7 +158,8 @@ class TableDetector(OutlierMixin, BaseEstimator):
         """Fit scaling and detector to a table (n, d) of normal rows; calibrate by cross-scores."""
         folds = Cross(self.calibration_folds).folds
         table = read_table(self, X, reset=True)
-        self.scaler_ = ViewScaler.fit(self.scaling, table)
+        (scaling,) = read_scalings(self.scaling)
+        self.scaler_, _ = fit_scaling(scaling, table)
         rows = self.scaler_.transform(table)
         self.detector_ = self._new_detector(len(rows)).fit(rows)
 

@@ -97,7 +97,7 @@ def test_json_everywhere(tables):
     lines = kernull("score", "model.kernull", "new.csv", "--json", cwd=tables).stdout
     assert [json.loads(line)["row"] for line in lines.splitlines()] == list(range(1, 41))
     info = json.loads(kernull("info", "model.kernull", "--json", cwd=tables).stdout)
-    scalings = ("standard", "whiten", "quantile")
+    scalings = ("whiten", "quantile")
     kernels = {f"{view} {scaling}" for view in ("colour", "size") for scaling in scalings}
     assert set(info["weights"]) == kernels
     assert info["features"] == COLUMNS

@@ -107,7 +107,7 @@ def test_tasks_scale_themselves():
     for name in (0, 1):
         own = plain_fisher().fit(table[groups == name]).bank_.views[0]
         bank = model.model_.tasks[name].kernels.set.views[0]
-        np.testing.assert_allclose(bank.scaler.scale, own.scaler.scale)
+        np.testing.assert_allclose(bank.scaler.scale_, own.scaler.scale_)
         assert bank.kernels[0].width == pytest.approx(own.kernels[0].width)
 
 

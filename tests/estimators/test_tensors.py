@@ -141,14 +141,14 @@ def test_scaling_and_widths_are_fitted_on_the_device(params, dtype, on_device, m
     there = plain_fisher(**params).fit(on_device(X))
     close = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 1e-6, "atol": 1e-6}
     for a, b in zip(here.bank_.views, there.bank_.views, strict=True):
-        assert (a.name, a.scaler.kind) == (b.name, b.scaler.kind)
+        assert (a.name, a.scaling) == (b.name, b.scaling)
         np.testing.assert_array_equal(a.columns, b.columns)
         widths = [[kernel.width for kernel in view.kernels] for view in (a, b)]
         np.testing.assert_allclose(*widths, rtol=1e-12 if dtype == "float64" else 1e-6)
         np.testing.assert_allclose(a.train, b.train, atol=1e-12 if dtype == "float64" else 1e-6)
-        if a.scaler.kind == "standard":
-            np.testing.assert_allclose(a.scaler.mean, b.scaler.mean, atol=1e-14)
-            np.testing.assert_allclose(a.scaler.scale, b.scaler.scale, **close)
+        if a.scaling == "standard":
+            np.testing.assert_allclose(a.scaler.mean_, b.scaler.mean_, atol=1e-14)
+            np.testing.assert_allclose(a.scaler.scale_, b.scaler.scale_, **close)
     assert list(here.kernel_names_) == list(there.kernel_names_)
     np.testing.assert_allclose(there.weights_.cpu().numpy(), here.weights_, atol=2e-3)
     assert there.coef_.device == on_device(X).device

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import pairwise
 
-from kernull.kernels import KERNELS, functions, mean_distance, parse_kernels
+from kernull.kernels import (
+    KERNELS,
+    Laplacian,
+    Polynomial,
+    Rbf,
+    functions,
+    mean_distance,
+    parse_kernels,
+)
 
 
 @pytest.fixture
@@ -49,8 +57,7 @@ def expected(kind, X, Y, width):
 @pytest.mark.parametrize("kind", sorted(KERNELS))
 @pytest.mark.parametrize("factor", [0.25, 1.0, 3.0])
 def test_named_kernels_equal_scikit_learn(kind, factor, X, Y):
-    (spec,) = parse_kernels(kind)
-    (kernel,) = spec.fit(X, [factor])
+    (kernel,) = parse_kernels(kind)[0].fit(X, [factor])
     metric = {"rbf": "euclidean", "laplacian": "manhattan"}.get(kind)
     width = None if metric is None else factor * loop_mean(X, metric)
     if width is not None:
@@ -166,6 +173,49 @@ def test_unknown_kernels(bad):
 def test_no_kernel():
     with pytest.raises(ValueError, match="kernels: got an empty list"):
         parse_kernels([])
+
+
+def test_kernel_objects_are_taken_as_they_are(X, Y):
+    square = Polynomial(degree=2, coef0=0.5, gamma=0.1)
+    assert parse_kernels([square, "rbf"]) == [square, Rbf()]
+    expected = pairwise.polynomial_kernel(Y, X, degree=2, coef0=0.5, gamma=0.1)
+    np.testing.assert_allclose(square.fit(X)[0](Y, X), expected)
+    (kernel,) = Laplacian(width=2.0).fit(X, (0.5, 1.0))  # a width that is given stays
+    np.testing.assert_allclose(kernel(Y, X), pairwise.laplacian_kernel(Y, X, gamma=0.5))
+
+
+class Scaled:
+    """A kernel whose length scale comes from fit."""
+
+    def fit(self, X, sample_weight=None):
+        self.gamma = 1.0 / X.var(axis=0).mean()
+        self.weighted = sample_weight is not None
+        return self
+
+    def __call__(self, X, Y):
+        return pairwise.rbf_kernel(X, Y, gamma=self.gamma)
+
+    def diagonal(self, X):
+        return np.ones(len(X))
+
+
+def test_an_object_is_copied_and_fitted_to_each_view(X, Y):
+    given = Scaled()
+    (one,), (other,) = (parse_kernels(given)[0].fit(rows) for rows in (X, 2 * X))
+    assert not hasattr(given, "gamma")
+    assert one.label == "Scaled"
+    np.testing.assert_allclose(one(Y, X), pairwise.rbf_kernel(Y, X, gamma=1 / X.var(axis=0).mean()))
+    np.testing.assert_allclose(other(2 * Y, 2 * X), one(Y, X))
+    np.testing.assert_array_equal(one.diagonal(Y), np.ones(5))
+    assert not one.function.weighted
+    assert parse_kernels(given)[0].fit(X, sample_weight=np.ones(len(X)))[0].function.weighted
+
+
+def test_a_diagonal_of_the_wrong_shape(X):
+    kernel = Scaled()
+    kernel.diagonal = lambda X: np.ones((len(X), 1))
+    with pytest.raises(ValueError, match=r"kernels: the diagonal of .* has shape \(11, 1\)"):
+        parse_kernels(kernel)[0].diagonal(X)
 
 
 def test_a_callable_of_the_wrong_shape(X):

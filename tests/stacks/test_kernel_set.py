@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernull.errors import ConstantViewWarning, InvalidKernelError
 from kernull.stacks import KernelSet
-from kernull.views import ViewScaler
+from kernull.views import Whiten
 
 VIEWS = {"a": np.array([0, 1]), "b": np.array([2])}
 
@@ -142,7 +142,7 @@ def test_new_rows_are_scaled_by_training_statistics(X, rng):
     new = rng.normal(size=(4, 3)) * 3 + 1
     bank = fit(X, scaling="whiten", widths=0.5)
     for (_, K), view in zip(bank.matrices(new), bank.views, strict=True):
-        scaler = ViewScaler.fit("whiten", X[:, view.columns])
+        scaler = Whiten().fit(X[:, view.columns])
         rows = scaler.transform(new[:, view.columns])
         gamma = 1 / (2 * view.kernels[0].width ** 2)
         np.testing.assert_allclose(K, rbf_kernel(rows, view.train, gamma=gamma), rtol=1e-9)

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
-from kernull.views import ViewScaler
+from kernull.views import Quantile
 from kernull.views.quantile import MANY_KNOTS, scores_of_knots
 
 
 def test_scores_of_training_rows_are_those_of_mid_ranks(rng):
     X = np.column_stack([rng.normal(size=50), rng.poisson(2.0, 50), rng.integers(0, 2, 50)])
-    found = ViewScaler.fit("quantile", X).transform(X)
+    found = Quantile().fit(X).transform(X)
     truth = norm.ppf((rankdata(X, axis=0) - 0.5) / 50)
     np.testing.assert_allclose(found, truth, rtol=1e-9, atol=1e-12)
 
@@ -22,11 +22,11 @@ def test_scores_of_training_rows_are_those_of_mid_ranks(rng):
 def test_weights_are_shares_of_the_ranks(rng):
     X = rng.normal(size=(30, 2))
     copies = rng.integers(1, 4, 30)
-    weighted = ViewScaler.fit("quantile", X, copies.astype(float)).transform(X)
-    repeated = ViewScaler.fit("quantile", np.repeat(X, copies, axis=0)).transform(X)
+    weighted = Quantile().fit(X, sample_weight=copies.astype(float)).transform(X)
+    repeated = Quantile().fit(np.repeat(X, copies, axis=0)).transform(X)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-9, atol=1e-12)
-    constant = ViewScaler.fit("quantile", X, np.full(30, 7.0)).transform(X)
-    np.testing.assert_allclose(constant, ViewScaler.fit("quantile", X).transform(X), atol=1e-12)
+    constant = Quantile().fit(X, sample_weight=np.full(30, 7.0)).transform(X)
+    np.testing.assert_allclose(constant, Quantile().fit(X).transform(X), atol=1e-12)
 
 
 def test_outermost_values_of_next_to_no_weight_have_scores(rng):
@@ -44,8 +44,8 @@ def test_outermost_values_of_next_to_no_weight_have_scores(rng):
 def test_units_do_not_matter_and_order_stays(seed, shift, size):
     rng = np.random.default_rng(seed)
     X, new = rng.standard_t(2, (30, 2)), 5 * rng.standard_t(2, (20, 2))
-    plain = ViewScaler.fit("quantile", X).transform(new)
-    other = ViewScaler.fit("quantile", shift * size + size * X).transform(shift * size + size * new)
+    plain = Quantile().fit(X).transform(new)
+    other = Quantile().fit(shift * size + size * X).transform(shift * size + size * new)
     np.testing.assert_allclose(other, plain, rtol=1e-6, atol=1e-6)
     for c in range(2):
         order = np.argsort(new[:, c])
@@ -55,14 +55,14 @@ def test_units_do_not_matter_and_order_stays(seed, shift, size):
 def test_values_of_many_knots_find_their_places_in_any_order(rng):
     """Columns of more knots than a cache holds are read in order: the same scores."""
     rows, new = rng.normal(size=(MANY_KNOTS + 9, 1)), rng.normal(size=(50, 1))
-    scores = ViewScaler.fit("quantile", rows).transform(new)[:, 0]
+    scores = Quantile().fit(rows).transform(new)[:, 0]
     knots = norm.ppf((np.arange(len(rows)) + 0.5) / len(rows))
     np.testing.assert_allclose(scores, np.interp(new[:, 0], np.sort(rows[:, 0]), knots), atol=1e-12)
 
 
 def test_scores_can_be_undone_and_are_linear_beyond_the_ends(rng):
     X = rng.lognormal(0, 1, (40, 3))
-    scaler = ViewScaler.fit("quantile", X)
+    scaler = Quantile().fit(X)
     above = X.max(axis=0) + np.array([[1.0], [2.0], [3.0]])
     new = np.vstack([X, above, X.min(axis=0) - 5.0])
     Z = scaler.transform(new)
@@ -75,4 +75,4 @@ def test_scores_can_be_undone_and_are_linear_beyond_the_ends(rng):
 @pytest.mark.parametrize("value", [1e8, -1e8])
 def test_far_away_is_far_away(value, rng):
     X = rng.normal(size=(50, 2))
-    assert np.abs(ViewScaler.fit("quantile", X).transform(np.full((1, 2), value))).min() > 1e6
+    assert np.abs(Quantile().fit(X).transform(np.full((1, 2), value))).min() > 1e6

@@ -6,10 +6,24 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 from sklearn.covariance import ledoit_wolf, ledoit_wolf_shrinkage
-from sklearn.preprocessing import StandardScaler
+from sklearn.decomposition import PCA
+from sklearn.ensemble import IsolationForest
+from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardScaler
 
 import kernull
-from kernull.views import SCALINGS, ViewScaler, join_views, resolve_views
+from kernull.views import (
+    SCALINGS,
+    Quantile,
+    Standard,
+    Unscaled,
+    Whiten,
+    WhitenRaw,
+    check_scaling,
+    fit_scaling,
+    join_views,
+    read_scalings,
+    resolve_views,
+)
 
 NAMES = ["age", "size", "weight", "colour"]
 
@@ -130,13 +144,13 @@ def X(request, rng):
 
 
 def test_none_changes_nothing(X):
-    np.testing.assert_array_equal(ViewScaler.fit("none", X).transform(X), X)
+    np.testing.assert_array_equal(Unscaled().fit(X).transform(X), X)
 
 
 def test_standard_is_standard_scaler(X, rng):
     new = rng.normal(size=(3, X.shape[1]))
     expected = StandardScaler().fit(X).transform(new)
-    np.testing.assert_allclose(ViewScaler.fit("standard", X).transform(new), expected, rtol=1e-12)
+    np.testing.assert_allclose(Standard().fit(X).transform(new), expected, rtol=1e-12)
 
 
 def whitening_matrix(X):
@@ -148,7 +162,7 @@ def whitening_matrix(X):
 
 def test_whiten_is_the_inverse_root_of_the_shrunk_covariance(X, rng):
     root, Z = whitening_matrix(X)
-    scaler = ViewScaler.fit("whiten", X)
+    scaler = Whiten().fit(X)
     np.testing.assert_allclose(scaler.transform(X), Z @ root, rtol=1e-7, atol=1e-9)
     new = rng.normal(size=(3, X.shape[1]))
     expected = (new - X.mean(0)) / X.std(0) @ root
@@ -160,14 +174,14 @@ def test_whiten_raw_does_not_standardise(X, rng):
     S, _ = ledoit_wolf(X)
     new = rng.normal(size=(3, X.shape[1]))
     expected = (new - X.mean(0)) @ np.linalg.inv(np.real(sqrtm(S)))
-    found = ViewScaler.fit("whiten-raw", X).transform(new)
+    found = WhitenRaw().fit(X).transform(new)
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
-    assert np.abs(found - ViewScaler.fit("whiten", X).transform(new)).max() > 1e-3
+    assert np.abs(found - Whiten().fit(X).transform(new)).max() > 1e-3
 
 
 def test_covariance_of_a_whitened_view(X):
     """S^(-1/2) C S^(-1/2) with S = (1 - s) C + s m I: eigenvalues c / ((1 - s) c + s m)."""
-    W = ViewScaler.fit("whiten", X).transform(X)
+    W = Whiten().fit(X).transform(X)
     Z = StandardScaler().fit_transform(X)
     s = ledoit_wolf_shrinkage(Z, assume_centered=True)
     c = np.linalg.eigvalsh(Z.T @ Z / len(Z)).clip(0)
@@ -178,7 +192,7 @@ def test_covariance_of_a_whitened_view(X):
 
 def test_whitening_one_column_is_standardising(rng):
     x = rng.normal(size=(30, 1)) * 5 + 2
-    whitened = ViewScaler.fit("whiten", x).transform(x)
+    whitened = Whiten().fit(x).transform(x)
     np.testing.assert_allclose(whitened, (x - x.mean()) / x.std(), rtol=1e-10)
 
 
@@ -187,29 +201,29 @@ def test_whitening_one_column_is_standardising(rng):
 def test_scaling_can_be_undone(kind, n):
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(60, 6)) @ rng.normal(size=(6, 6)) + 3
-    scaler = ViewScaler.fit(kind, rows[:n])
+    scaler = SCALINGS[kind]().fit(rows[:n])
     np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(rows)), rows, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["standard", "whiten", "whiten-raw"])
 def test_weights_count_as_copies(kind, X):
     copies = np.random.default_rng(3).integers(1, 5, len(X))
-    weighted = ViewScaler.fit(kind, X, copies.astype(float)).transform(X)
-    repeated = ViewScaler.fit(kind, np.repeat(X, copies, axis=0)).transform(X)
+    weighted = SCALINGS[kind]().fit(X, sample_weight=copies.astype(float)).transform(X)
+    repeated = SCALINGS[kind]().fit(np.repeat(X, copies, axis=0)).transform(X)
     np.testing.assert_allclose(weighted, repeated, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["standard", "whiten", "whiten-raw"])
 def test_unit_weights_are_no_weights(kind, X):
-    one = ViewScaler.fit(kind, X, np.ones(len(X))).transform(X)
-    np.testing.assert_allclose(one, ViewScaler.fit(kind, X).transform(X), rtol=1e-9, atol=1e-11)
+    one = SCALINGS[kind]().fit(X, sample_weight=np.ones(len(X))).transform(X)
+    np.testing.assert_allclose(one, SCALINGS[kind]().fit(X).transform(X), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e12])
 @pytest.mark.parametrize("kind", ["standard", "whiten", "whiten-raw"])
 def test_scaling_forgets_the_unit(kind, size, X):
-    one = ViewScaler.fit(kind, X).transform(X)
-    other = ViewScaler.fit(kind, size * X).transform(size * X)
+    one = SCALINGS[kind]().fit(X).transform(X)
+    other = SCALINGS[kind]().fit(size * X).transform(size * X)
     np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-9)
 
 
@@ -217,49 +231,118 @@ def test_scaling_forgets_the_unit(kind, size, X):
 def test_degenerate_columns_do_not_blow_up(extra, rng):
     X = rng.normal(size=(200, 3))
     column = np.full(200, 5.0) if extra == "constant" else X[:, 0]
-    W = ViewScaler.fit("whiten", np.column_stack([X, column])).transform(
-        np.column_stack([X, column])
-    )
+    W = Whiten().fit(np.column_stack([X, column])).transform(np.column_stack([X, column]))
     assert np.isfinite(W).all()
     assert np.abs(W).max() < 100
 
 
-@pytest.mark.parametrize("kind", ["whitening", None, 1, ["standard"]])
-def test_unknown_scaling(kind, X):
+@pytest.mark.parametrize("kind", list(SCALINGS))
+@pytest.mark.parametrize("shape", [(40, 6), (12, 30)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fit_transform_is_fit_then_transform(kind, shape, weighted, rng):
+    X = rng.normal(size=shape) @ rng.normal(size=(shape[1], shape[1]))
+    X[:, 1], X[:, 2] = 3.0, np.round(X[:, 2])
+    weight = rng.random(shape[0]) if weighted else None
+    Z = SCALINGS[kind]().fit_transform(X, sample_weight=weight)
+    fitted = SCALINGS[kind]().fit(X, sample_weight=weight)
+    np.testing.assert_allclose(Z, fitted.transform(X), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", list(SCALINGS))
+def test_rows_of_weight_zero_take_no_part(kind, X):
+    weight = np.arange(len(X)) % 3.0
+    found = SCALINGS[kind]().fit_transform(X, sample_weight=weight)
+    expected = SCALINGS[kind]().fit(X[weight > 0], sample_weight=weight[weight > 0]).transform(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [("standard", 32.0), ("whiten", 32.0), ("whiten-raw", 32.0), ("quantile", 3.3)],
+)
+@pytest.mark.parametrize("n", [5, 40])
+def test_a_value_never_seen_is_a_fixed_step_off(kind, step, n, rng):
+    rows = rng.normal(size=(n, 3))
+    rows[:, 1] = 7.0
+    new = rows[:4].copy()
+    new[:, 1] = [7.0 + 1e-6, 1e9, -5.0, 7.0]
+    scaler = SCALINGS[kind]().fit(rows)
+    np.testing.assert_array_equal(scaler.transform(new)[:, 1], [step, step, -step, 0.0])
+    np.testing.assert_array_equal(scaler.unseen(new)[:, 1], [True, True, True, False])
+    np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(rows)), rows, atol=1e-9)
+    other = SCALINGS[kind]().fit(rows[:, [0, 2]]).transform(new[:, [0, 2]])
+    np.testing.assert_allclose(scaler.transform(new)[:, [0, 2]], other, rtol=1e-9, atol=1e-12)
+
+
+# -- what scaling= may be ------------------------------------------------------------------------
+
+
+def test_names_objects_lists_and_mappings_are_read():
+    pca = PCA(2)
+    assert [type(one) for one in read_scalings("auto")] == [Whiten, Quantile]
+    assert [type(one) for one in read_scalings("none", "a")] == [Unscaled]
+    assert read_scalings(pca) == (pca,)
+    by_view = {"a": ["standard", pca], "b": RobustScaler()}
+    assert [type(one) for one in read_scalings(by_view, "a")] == [Standard, PCA]
+    assert [type(one) for one in read_scalings(by_view, "b")] == [RobustScaler]
+    assert [type(one) for one in read_scalings(by_view, "c")] == [Whiten, Quantile]
+    check_scaling(by_view, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "whitening",
+        None,
+        1,
+        [],
+        PCA,
+        IsolationForest(),
+        ["standard", 3],
+        ("standard", Standard()),
+        [PCA(2), PCA(2)],
+        {"a": "whitening"},
+        {"a": {"a": "none"}},
+    ],
+)
+def test_other_scalings_are_refused(bad):
     with pytest.raises(ValueError, match=r"^scaling: got"):
-        ViewScaler.fit(kind, X)
+        check_scaling(bad, ["a", "b"])
+
+
+def test_a_view_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match=r"scaling: no view is called 'c'; the views are 'a', 'b'"):
+        check_scaling({"a": "none", "c": "none"}, ["a", "b"])
+
+
+def test_a_transformer_is_copied_and_takes_weights_where_it_can(X, rng):
+    weight = rng.random(len(X))
+    given = StandardScaler()
+    fitted, Z = fit_scaling(given, X, weight)
+    assert not hasattr(given, "mean_")
+    np.testing.assert_allclose(fitted.mean_, np.average(X, axis=0, weights=weight))
+    np.testing.assert_allclose(Z, Standard().fit_transform(X, sample_weight=weight), rtol=1e-9)
+    found, Z = fit_scaling(PCA(2), X, weight)  # which takes none
+    assert Z.shape == (len(X), 2)
+    np.testing.assert_allclose(np.abs(Z), np.abs(PCA(2).fit_transform(X)), atol=1e-9)
+    np.testing.assert_array_equal(found.transform(X), Z)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "message"),
+    [
+        (PCA(50), r"PCA\(n_components=50\) does not fit the 9 rows and 3 columns of the view 'a'"),
+        (FunctionTransformer(np.log), "made NaN or values above 1e\\+140 of the 9 rows"),
+        (FunctionTransformer(lambda X: X[:4]), r"made an array of shape \(4, 3\)"),
+        (FunctionTransformer(lambda X: X[:, :0]), r"made an array of shape \(9, 0\)"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_transformers_that_do_not_fit_are_refused_with_their_view(scaling, message, rng):
+    with pytest.raises(ValueError, match=f"^scaling: .*{message}"):
+        fit_scaling(scaling, rng.normal(size=(9, 3)), None, "a")
 
 
 def test_names_that_are_the_same_as_text():
     with pytest.raises(ValueError, match="two are the same as text"):
         resolve_views({1: [0, 1], "1": [2, 3]}, 4)
-
-
-@pytest.mark.parametrize("shape", [(40, 6), (12, 30)])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_maps_that_share_their_work_are_those_fitted_one_by_one(rng, shape, weighted):
-    X = rng.normal(size=shape) @ rng.normal(size=(shape[1], shape[1]))
-    X[:, 1], X[:, 2] = 3.0, np.round(X[:, 2])
-    weight = rng.random(shape[0]) if weighted else None
-    if weighted:
-        weight[3] = 0.0
-    rows = X if weight is None else X[weight > 0]
-    for scaler, train in ViewScaler.fit_transform(SCALINGS, X, weight):
-        alone = ViewScaler.fit(scaler.kind, X, weight)
-        np.testing.assert_allclose(train, alone.transform(rows), rtol=1e-9, atol=1e-11)
-
-
-@pytest.mark.parametrize("kind", ["whiten", "whiten-raw"])
-def test_principal_axes_keep_distances_to_training_rows(rng, kind):
-    X = rng.normal(size=(15, 40)) * np.linspace(1.0, 3.0, 40)
-    X[:, 7] = 2.0
-    new = rng.normal(size=(9, 40))
-    new[:, 7] = 2.0
-    scaler = ViewScaler.fit(kind, X)
-    few, all_few = (scaler.principal(scaler.by_column(rows)) for rows in (new, X))
-    assert few.shape[1] <= len(X) + 1
-    assert all_few[:, -1].max() < 1e-6
-    all_few[:, -1] = 0.0
-    found = ((few[:, None] - all_few) ** 2).sum(axis=-1)
-    Z, train = scaler.transform(new), scaler.transform(X)
-    np.testing.assert_allclose(found, ((Z[:, None] - train) ** 2).sum(axis=-1), rtol=1e-9)

@@ -119,7 +119,7 @@ def _serial_in_any_scaling(kernels: KernelSet, groups: Indices | None) -> float:
     """
     scaled: dict[str, list[Array]] = {}
     for view in kernels.views:
-        scaled.setdefault(view.scaler.kind, []).append(view.train)
+        scaled.setdefault(view.scaling, []).append(view.train)
     tables = (np.hstack(parts) for parts in scaled.values())
     first = next(tables)
     found = _serial_correlation(first, groups)
@@ -236,8 +236,9 @@ def warn_where_nothing_is_flagged(
         far = rule.score(DenseStack(np.zeros((kernels.J, 1, kernels.n)), kernels.scale))
         advice = "The kernels are too narrow: make some in which rows are like their neighbours."
     else:
-        distant = ("rbf", "laplacian")
-        bounded = all(kernel.kind in distant for view in kernels.views for kernel in view.kernels)
+        bounded = all(
+            kernel.metric is not None for view in kernels.views for kernel in view.kernels
+        )
         far = np.asarray(rule.projection_to_score(np.zeros(1)))
         advice = (
             "Use decision='evidence', wider kernels (widths), or "

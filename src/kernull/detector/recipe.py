@@ -52,7 +52,7 @@ class Recipe:
                 X,
                 specs,
                 factors,
-                read_scalings(self.scaling, len(columns)),
+                read_scalings(self.scaling, name),
                 weight,
                 width_rows=width_rows,
             )

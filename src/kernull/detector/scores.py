@@ -16,6 +16,7 @@ from scipy.linalg import LinAlgError
 from sklearn.base import clone
 
 from kernull._typing import Array, Mask
+from kernull.kernels import Rbf
 from kernull.stacks.kernel_set import ScaledView
 
 #: Rows with a smaller share of the mean weight are no neighbours: suspects vouch for nobody.
@@ -119,7 +120,7 @@ class ProjectionFit:
         out = np.empty((len(rows.rows), len(self.coef)))
         squared = None
         for j, kernel in enumerate(rows.view.kernels):
-            if kernel.metric == "euclidean":
+            if isinstance(kernel, Rbf):
                 squared = rows.squared_distances(m) if squared is None else squared
                 K = kernel.of_distances(squared)
             else:

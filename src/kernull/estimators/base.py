@@ -49,7 +49,7 @@ from kernull.models import (
 from kernull.models.contamination import learn_contaminated
 from kernull.stacks import parse_memory_limit
 from kernull.stacks.given import read_precomputed
-from kernull.views import resolve_views
+from kernull.views import check_scaling, resolve_views
 
 #: Parameters that settings take as they are, from estimators that have them.
 SHARED: tuple[str, ...] = ("kernels", "widths", "scaling", "drop_constant", "normalize")
@@ -102,7 +102,9 @@ class KernelEstimator(OutlierMixin, BaseEstimator):
         table = read_table(self, as_numpy(X), reset=True)
         names = getattr(self, "feature_names_in_", None)
         on_device = X if self._matrix_free and cuda_device_of(X) is not None else None
-        return TableRows(table, resolve_views(self.views, table.shape[1], names), on_device)
+        views = resolve_views(self.views, table.shape[1], names)
+        check_scaling(self.scaling, views)
+        return TableRows(table, views, on_device)
 
     @property
     def _pairwise(self) -> bool:

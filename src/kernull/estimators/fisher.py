@@ -121,7 +121,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     @property
     def scaling_(self) -> dict[str, list[str]]:
         """The scalings of each view."""
-        return self._by_view("scaling_", lambda view: [view.scaler.kind])
+        return self._by_view("scaling_", lambda view: [view.scaling])
 
     @property
     def widths_(self) -> dict[str, list[float]]:

@@ -2,19 +2,23 @@ r"""What estimators share: parameters, the text on them, and what they show of `
 
 Parameters and learned attributes that mean the same wherever they are found, in numpydoc's form:
 
-kernels : str, callable, list of these, or "precomputed", default="rbf"
+kernels : str, kernel, callable, list of these, or "precomputed", default="rbf"
     ``"rbf"``, ``"laplacian"``, ``"linear"``, ``"polynomial"``, ``"cosine"``, a function
-    f(X, Y) -> (len(X), len(Y)), or a list: each view gets each of them. With
-    ``"precomputed"``, ``fit`` takes kernels of shape (J, n, n) and scoring (J, m, n).
+    f(X, Y) -> (len(X), len(Y)), or a list: each view gets each of them. A callable object with
+    ``fit(X, sample_weight=None)`` is fitted to the scaled rows of each view; one may have
+    ``diagonal(X)``. With ``"precomputed"``, ``fit`` takes kernels of shape (J, n, n) and scoring
+    (J, m, n).
 views : None, "features" or mapping of name -> columns, default=None
     Groups of columns that describe one aspect each. None: one view of all columns;
     ``"features"``: one view per column; a mapping gives columns by position, name or slice.
-scaling : {"standard", "whiten", "whiten-raw", "quantile", "none"}, several, or "auto"
-    Scaling of each view by its own training statistics. ``"whiten"`` decorrelates with a
-    shrunk covariance; use it for embeddings, and ``"whiten-raw"``, which does not standardise
-    first, for a network's activations; ``"quantile"`` gives each column normal scores by its
-    ranks. Several give several kernels per view; ``"auto"`` (the default) is ``("standard",
-    "whiten", "quantile")``, without ``"whiten"`` where a view has one column.
+scaling : str, transformer, list of these, mapping of view -> these, or "auto", default="auto"
+    Scaling of each view by its own training statistics: ``"standard"``, ``"whiten"``,
+    ``"whiten-raw"``, ``"quantile"``, ``"none"``, or a scikit-learn transformer such as
+    ``PCA(50)``. ``"whiten"`` decorrelates with a shrunk covariance; use it for embeddings, and
+    ``"whiten-raw"``, which does not standardise first, for a network's activations;
+    ``"quantile"`` gives each column normal scores by its ranks. Several give several kernels per
+    view; ``"auto"`` is ``("whiten", "quantile")``. A mapping, such as ``{"camera": PCA(50),
+    "heat": "standard"}``, scales views by name; views that it does not name get ``"auto"``.
 widths : float, sequence of float or "auto", default="auto"
     Width of rbf and laplacian kernels as a factor of the view's mean pairwise distance;
     several give several kernels per view. ``"auto"``: the median distance to the nearest

@@ -24,7 +24,7 @@ from kernull.models.tasks import (
 )
 from kernull.stacks import DenseStack, check_memory, parse_memory_limit
 from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
-from kernull.views import read_scalings, resolve_views
+from kernull.views import check_scaling, knows_unseen, resolve_views
 
 
 def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) -> Any:
@@ -38,10 +38,11 @@ def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
     views = resolve_views(
         estimator.views, table.shape[1], getattr(estimator, "feature_names_in_", None)
     )
+    check_scaling(estimator.scaling, views)
     index = list(kept.values())
     if estimator.drop_constant:
-        scaled = "none" not in read_scalings(estimator.scaling, 1)
-        views = dict(varying_views(table, index, views, scaled))
+        hosts = [view for view in views if knows_unseen(estimator.scaling, view)]
+        views = dict(varying_views(table, index, views, hosts))
     tasks = table_tasks(table, kept, weight, views, **_kernel_options(estimator))
     first = next(iter(tasks.values())).kernels
     check_room(estimator, [len(rows) for rows in index], len(first.names))

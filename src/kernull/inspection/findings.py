@@ -226,6 +226,8 @@ def without_suspects(model: Any, table: TableViews) -> TableViews:
     if getattr(model, "contamination", None) is None:
         return table
     trust = model.model_.system.row_weight
+    if not all(view.can_be_undone for view in model.bank_.views):
+        return table
     X = np.full((model.bank_.n, len(table.filler_.mean)), np.nan)
     for view in model.bank_.views:
         X[:, view.columns] = view.scaler.inverse_transform(view.train)

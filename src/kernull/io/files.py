@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -59,8 +60,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ----------
     model : estimator or pipeline
         Any fitted estimator of kernull, or a pipeline of `TableViews` and one, such as
-        ``make_pipeline(TableViews(), MultiKernelFisherNull())``. Callable kernels are refused: a
-        file holds no code.
+        ``make_pipeline(TableViews(), MultiKernelFisherNull())``. Kernels, scalings and scores from
+        outside kernull are refused: a file holds no code. Keep models that have some with pickle or
+        skops.
     path : path-like
         Where to write; an existing file is replaced.
 
@@ -194,10 +196,19 @@ def _pack_model(model: KernelModel, schema: dict[str, Section]) -> Any:
     return pack(model, schema)
 
 
+def _pack_parameter(value: Any) -> Any:
+    """A parameter with the objects of kernull in it as nodes."""
+    if isinstance(value, Mapping):
+        return {name: _pack_parameter(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_pack_parameter, value))
+    return pack(value, PARAMETERS)
+
+
 def _pack_estimator(model: Any) -> Node:
     given = model.get_params(deep=False)
     content: dict[str, Any] = {
-        "parameters": {name: pack(value, PARAMETERS) for name, value in given.items()}
+        "parameters": {name: _pack_parameter(value) for name, value in given.items()}
     }
     schema = _schema(type(model).__name__)
     if hasattr(model, "n_features_in_"):
@@ -225,12 +236,7 @@ def _unpack_estimator(node: Any) -> Any:
     parameters = content.get("parameters")
     if not isinstance(parameters, dict) or not set(parameters) <= set(cls._get_param_names()):
         raise ModelFileError(f"parameters that {node.name} does not have")
-    objects = {
-        name: unpack(value, tuple(PARAMETERS), PARAMETERS, {})
-        for name, value in parameters.items()
-        if isinstance(value, Node)
-    }
-    model = cls(**parameters | objects)
+    model = cls(**{name: _unpack_parameter(value) for name, value in parameters.items()})
     read_dtype(parameters.get("dtype", "float64"))  # scoring asks for these two
     parse_memory_limit(parameters.get("memory_limit"))
     allowed = {"parameters", "n_features", "feature_names", "model"}
@@ -242,6 +248,16 @@ def _unpack_estimator(node: Any) -> Any:
         model.model_ = unpack(content.get("model"), ("model",), _schema(node.name), {})
     _unpack_features(model, content)
     return model
+
+
+def _unpack_parameter(value: Any) -> Any:
+    if isinstance(value, Node):
+        return unpack(value, tuple(PARAMETERS), PARAMETERS, {})
+    if isinstance(value, dict):
+        return {name: _unpack_parameter(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_unpack_parameter, value))
+    return value
 
 
 def _schema(estimator: str) -> dict[str, Section]:

@@ -140,10 +140,14 @@ class Section:
     relation: Callable[[Any, Sizes], str | None] | None = None
     #: Attributes that fields are read from, where their names differ.
     attributes: Mapping[str, str] = field(default_factory=dict)
+    #: Whether fields are attributes that ``fit`` sets, rather than arguments of ``make``.
+    learned: bool = False
 
     @cached_property
     def optional(self) -> set[str]:
         """Fields that a file may lack: what is None is not written."""
+        if self.learned:
+            return set()
         taken = signature(self.make).parameters
         return {name for name in self.fields if taken[name].default is None}
 
@@ -190,7 +194,9 @@ def unpack(node: Any, names: tuple[str, ...], schema: Mapping[str, Section], siz
         except ModelFileError as error:
             raise ModelFileError(f"{node.name}.{key} {error}") from None
     sizes.update({name: size for name, size in own.items() if not name.startswith("_")})
-    made = section.make(**content)
+    made = section.make(**({} if section.learned else content))
+    if section.learned:
+        vars(made).update(content)
     wrong = None if section.relation is None else section.relation(made, own)
     if wrong is not None:
         raise ModelFileError(f"{node.name}: {wrong}")

@@ -18,11 +18,21 @@ from kernull.detector.scores import Nearest, NearestFit, Projection, ProjectionF
 from kernull.detector.sum import Sum
 from kernull.errors import ModelFileError
 from kernull.io.schema import POSITIVE, Arrays, Count, Number, Section, Sections, Sizes, Text, flag
-from kernull.kernels import KERNELS, FittedKernel
+from kernull.kernels import (
+    KERNELS,
+    Cosine,
+    DistanceKernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Rbf,
+)
 from kernull.solvers import Record
 from kernull.stacks import DenseStack, KernelSet
-from kernull.stacks.kernel_set import LARGEST, ScaledView
-from kernull.views import SCALINGS, ViewScaler
+from kernull.stacks.kernel_set import ScaledView
+from kernull.views import SCALINGS, Quantile, Standard, Unscaled, Whiten, WhitenRaw
+from kernull.views.quantile import Knots
+from kernull.views.scaling import LARGEST, UnseenScaling
 
 #: Of values that a fit takes (up to 1e-140), in directions of a hundred-thousandth of them, the
 #: gain is 1e145; times the largest value, this is still a number.
@@ -61,13 +71,6 @@ class Names:
         return value
 
 
-def parameters(value: Any, sizes: Sizes) -> dict[str, float]:
-    """A dictionary of numbers by name."""
-    if not isinstance(value, dict):
-        raise ModelFileError("are no parameters")
-    return {Text()(name, sizes): Number()(number, sizes) for name, number in value.items()}
-
-
 def share_or_count(value: Any, sizes: Sizes) -> float | int:
     """A share as a float, or a number of rows as an int."""
     return Count()(value, sizes) if isinstance(value, int) else Number(0.0, 1.0)(value, sizes)
@@ -102,7 +105,7 @@ def _view(view: ScaledView, sizes: Sizes) -> str | None:
         return f"the view {view.name[:40]!r} has no rows or no columns"
     if (view.columns < 0).any() or len(np.unique(view.columns)) < len(view.columns):
         return "columns that cannot be"
-    if view.scaler.mean is not None and len(view.scaler.mean) != len(view.columns):
+    if isinstance(view.scaler, UnseenScaling) and len(view.scaler.mean_) != len(view.columns):
         return "a scaling of other columns"
     with np.errstate(all="ignore"):  # explanations ask for the rows as they were given
         given = view.scaler.inverse_transform(view.train)
@@ -111,23 +114,14 @@ def _view(view: ScaledView, sizes: Sizes) -> str | None:
     return None if size <= 2 * LARGEST else "rows that are too large to be squared"
 
 
-def _scaler(scaler: ViewScaler, sizes: Sizes) -> str | None:
-    if scaler.kind == "quantile":
-        return _knots(scaler)
-    if scaler.kind != "none" and (scaler.mean is None or scaler.scale is None):
-        return f"{scaler.kind} without mean and scale"
-    if scaler.kind.startswith("whiten") and (scaler.directions is None or scaler.gains is None):
-        return f"{scaler.kind} without directions"
-    if scaler.gains is not None and not (scaler.base_gain + scaler.gains > 0).all():
-        return "gains that turn directions round"
-    return None
+def _whiten(scaler: Whiten, sizes: Sizes) -> str | None:
+    turned = not (scaler.base_gain_ + scaler.gains_ > 0).all()
+    return "gains that turn directions round" if turned else None
 
 
-def _knots(scaler: ViewScaler) -> str | None:
-    values, scores, starts = scaler.knot_values, scaler.knot_scores, scaler.knot_starts
-    if values is None or scores is None or starts is None or scaler.mean is None:
-        return "quantile without its knots"
-    fits = len(starts) == len(scaler.mean) + 1 and starts[0] == 0 and starts[-1] == len(values)
+def _quantile(scaler: Quantile, sizes: Sizes) -> str | None:
+    values, scores, starts, _ = scaler.knots_
+    fits = len(starts) == len(scaler.mean_) + 1 and starts[0] == 0 and starts[-1] == len(values)
     if not fits or not (np.diff(starts) > 0).all():
         return "knots that do not fit its columns"
     within = np.ones(len(values), bool)
@@ -136,11 +130,12 @@ def _knots(scaler: ViewScaler) -> str | None:
     return None if rises[within].all() else "knots that do not rise"
 
 
-def _kernel(kernel: FittedKernel, sizes: Sizes) -> str | None:
-    if kernel.metric is not None and (kernel.width is None or kernel.centre is None):
-        return f"{kernel.kind} without a width"
-    wanted = {"gamma", "coef0", "degree"} if kernel.kind == "polynomial" else set()
-    return None if wanted <= set(kernel.params) else f"{kernel.kind} without its parameters"
+def _distance_kernel(kernel: DistanceKernel, sizes: Sizes) -> str | None:
+    return "no width" if kernel.width is None or kernel.centre is None else None
+
+
+def _polynomial(kernel: Polynomial, sizes: Sizes) -> str | None:
+    return "no gamma" if kernel.gamma is None else None
 
 
 def _part(part: Part, sizes: Sizes) -> str | None:
@@ -226,6 +221,14 @@ def _model(model: models.KernelModel, sizes: Sizes) -> str | None:
 
 
 _FACTORS = floats("J", low=0.0)
+_STANDARD = {
+    "mean_": floats("_d"), "scale_": floats("_d", low=POSITIVE), "constant_": flags("_d"),
+}  # fmt: skip
+_WHITEN = _STANDARD | {
+    "directions_": floats("_d", "_r", low=-2.0, high=2.0),  # of length one, but for rounding
+    "gains_": floats("_r", low=-LARGEST_GAIN, high=LARGEST_GAIN),
+    "base_gain_": Number(POSITIVE, LARGEST_GAIN),
+}  # fmt: skip
 #: Every section by name; names of classes are not in files. What a class has a default for may be
 #: lacking.
 SCHEMA: dict[str, Section] = {
@@ -253,23 +256,30 @@ SCHEMA: dict[str, Section] = {
         "views": Sections(("view",), several=True), "kernel_names": Names("J"),
     }, _kernel_set),
     "view": Section(ScaledView, {
-        "name": Text(), "columns": whole("_d"), "scaler": Sections(("scaler",)),
+        "name": Text(), "columns": whole("_d"), "scaler": Sections(tuple(SCALINGS)),
         "train": floats("_rows", "_d"),  # as many as coefficients; see _model
-        "kernels": Sections(("kernel",), several=True),
+        "kernels": Sections(tuple(KERNELS), several=True),
     }, _view),
-    "scaler": Section(ViewScaler, {
-        "kind": Text(SCALINGS), "mean": floats("_d"), "scale": floats("_d", low=POSITIVE),
-        "directions": floats("_d", "_r", low=-2.0, high=2.0),  # of length one, but for rounding
-        "gains": floats("_r", low=-LARGEST_GAIN, high=LARGEST_GAIN),
-        "base_gain": Number(POSITIVE, LARGEST_GAIN), "steps": floats("_d", low=0.0),
-        "knot_values": floats("_knots"), "knot_scores": floats("_knots"),
-        "knot_starts": whole("_starts"), "knot_slopes": floats("_d", 2, low=0.0),
-    }, _scaler),
-    "kernel": Section(FittedKernel, {
-        "kind": Text(tuple(KERNELS)), "width": Number(POSITIVE), "factor": Number(POSITIVE),
-        "centre": floats("_d", low=-2 * LARGEST, high=2 * LARGEST), "params": parameters,
-        "function": Text(),  # a function is refused when it is written
-    }, _kernel),
+    **{family.label: Section(family, {
+        "width": Number(POSITIVE), "factor": Number(POSITIVE),
+        "centre": floats("_d", low=-2 * LARGEST, high=2 * LARGEST),
+    }, _distance_kernel) for family in (Rbf, Laplacian)},
+    "linear": Section(Linear, {}),
+    "polynomial": Section(Polynomial, {
+        "degree": Number(), "coef0": Number(), "gamma": Number(),
+    }, _polynomial),
+    "cosine": Section(Cosine, {}),
+    "none": Section(Unscaled, {}),
+    "standard": Section(Standard, _STANDARD, learned=True),
+    "whiten": Section(Whiten, _WHITEN, _whiten, learned=True),
+    "whiten-raw": Section(WhitenRaw, _WHITEN, _whiten, learned=True),
+    "quantile": Section(Quantile, {
+        "knots_": Sections(("knots",)), "mean_": floats("_d"), "constant_": flags("_d"),
+    }, _quantile, learned=True),
+    "knots": Section(Knots, {
+        "values": floats("_knots"), "scores": floats("_knots"), "starts": whole("_starts"),
+        "slopes": floats("_d", 2, low=0.0),
+    }),
     "fisher": Section(models.FisherRule, {
         "weights": _FACTORS, "coef": Arrays("f", (("n",), ("J", "n"))),
         "score_type": Text(("projection", "distance")),
@@ -317,6 +327,13 @@ PARAMETERS: dict[str, Section] = {
     }),
     "projection": Section(Projection, {"ridge": Number(POSITIVE), "max_rows": Count()}),
     "nearest": Section(Nearest, {}),
+    **{family.label: Section(family, {"width": Number(POSITIVE)}) for family in (Rbf, Laplacian)},
+    "linear": Section(Linear, {}),
+    "polynomial": Section(Polynomial, {
+        "degree": Number(), "coef0": Number(), "gamma": Number(),
+    }),
+    "cosine": Section(Cosine, {}),
+    **{name: Section(scaling, {}) for name, scaling in SCALINGS.items()},
 }  # fmt: skip
 
 #: The rules that each estimator may have learned.

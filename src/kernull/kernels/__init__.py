@@ -2,8 +2,14 @@
 
 from kernull.kernels.functions import (
     KERNELS,
-    FittedKernel,
-    KernelSpec,
+    Cosine,
+    Custom,
+    DistanceKernel,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Rbf,
     mean_distance,
     neighbour_distance,
     parse_kernels,
@@ -11,8 +17,14 @@ from kernull.kernels.functions import (
 
 __all__ = [
     "KERNELS",
-    "FittedKernel",
-    "KernelSpec",
+    "Cosine",
+    "Custom",
+    "DistanceKernel",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Rbf",
     "mean_distance",
     "neighbour_distance",
     "parse_kernels",

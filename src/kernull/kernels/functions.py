@@ -1,19 +1,19 @@
-"""Kernel functions: what a user names, and what a fit makes of it.
+"""Kernel functions of scaled rows, one class a family, and their widths.
 
-A `KernelSpec` is what the user asked for ("rbf", a callable, ...). Fitting it to one view of the
-training rows gives a `FittedKernel`, which knows its absolute width and evaluates itself. All
-evaluations are scikit-learn's.
+``Rbf().fit(X, factors)`` gives a kernel for each width factor, with its width fixed by the rows.
+All evaluations are scikit-learn's.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import (
     cosine_similarity,
@@ -22,31 +22,22 @@ from sklearn.metrics.pairwise import (
     manhattan_distances,
     polynomial_kernel,
 )
+from sklearn.utils.validation import has_fit_parameter
 
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices
 
-KernelFunction = Callable[[Array, Array], Array]
 
+class Kernel:
+    """A kernel function of the scaled rows of one view; the base of all families."""
 
-#: The families known by name, each with the metric that its width is measured in, if any.
-KERNELS: dict[str, str | None] = {
-    "rbf": "euclidean", "laplacian": "manhattan", "linear": None, "polynomial": None,
-    "cosine": None,
-}  # fmt: skip
-
-
-def no_rule_for(kind: str) -> NotImplementedError:
-    """What to raise where a family of `KERNELS` has no rule."""
-    return NotImplementedError(f"kernels: {kind!r} is in KERNELS, but no rule here evaluates it.")
-
-
-@dataclass(frozen=True)
-class KernelSpec:
-    """A kernel as the user asked for it: a family of `KERNELS`, or a function."""
-
-    kind: str
-    function: KernelFunction | None = None
+    metric: ClassVar[str | None] = None
+    """Metric of the distance that the kernel is a function of, if it is one."""
+    label: str = ""
+    """Name of the function, for people."""
+    width: float | None = None
+    factor: float | None = None
+    """Width as a factor of the mean distance; None where there is no such width."""
 
     def fit(
         self,
@@ -54,129 +45,238 @@ class KernelSpec:
         factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
         distances_out: dict[str, list[Array]] | None = None,
-    ) -> list[FittedKernel]:
+    ) -> list[Kernel]:
         """Fit to one view of the training rows: one kernel per width factor, or just one.
 
-        The factor ``"auto"`` is that of `auto_factor`.
-        ``distances_out`` receives the distances of each metric that gave a width, as in
-        `mean_distance`.
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Scaled rows.
+        factors : iterable of float or "auto"
+            Widths as factors of the mean distance; ``"auto"`` is that of `auto_factor`.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows.
+        distances_out : dict, optional
+            Receives the distances of each metric that gave a width, as in `mean_distance`.
         """
-        if self.function is not None:
-            return [FittedKernel(self.kind, function=self.function)]
-        if self.kind == "polynomial":
-            params = {"degree": 3.0, "coef0": 1.0, "gamma": 1.0 / X.shape[1]}
-            return [FittedKernel(self.kind, params=params)]
-        metric = KERNELS[self.kind]
-        if self.kind in ("linear", "cosine"):
-            return [FittedKernel(self.kind)]
-        if metric is None or self.kind not in ("rbf", "laplacian"):
-            raise no_rule_for(self.kind)
+        return [self]
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Kernel matrix between the rows of X and of Y (of X and X when Y is None)."""
+        raise NotImplementedError
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x, x) for each row."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class DistanceKernel(Kernel):
+    """A kernel that is one at distance zero, and falls as rows lie farther apart.
+
+    Parameters
+    ----------
+    width : float, optional
+        By default a factor of the mean distance of the rows that it is fitted to.
+    """
+
+    width: float | None = None
+    factor: float | None = None
+    centre: Array | None = field(default=None, repr=False, compare=False)
+    """Mean of the rows that the kernel was fitted to."""
+
+    metric: ClassVar[str]
+
+    def fit(
+        self,
+        X: Array,
+        factors: Iterable[float | str] = (1.0,),
+        sample_weight: Array | None = None,
+        distances_out: dict[str, list[Array]] | None = None,
+    ) -> list[Kernel]:
+        """One kernel for each factor of the mean distance, or that of the width given."""
+        centre = X.mean(axis=0)
+        if self.width is not None:
+            return [replace(self, centre=centre)]
         # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
-        blocks = None if distances_out is None else distances_out.setdefault(metric, [])
+        blocks = None if distances_out is None else distances_out.setdefault(self.metric, [])
         blocks = None if blocks else blocks  # another kernel of this metric was here before
         factors, near = tuple(factors), None
         if "auto" in factors and len(X) <= EXACT_ROWS:
             near = np.full(len(X), np.inf)
-        mean = mean_distance(X, metric, sample_weight, distances_out=blocks, near_out=near) or 1.0
-        centre = X.mean(axis=0)
+        mean = mean_distance(X, self.metric, sample_weight, blocks, near) or 1.0
         numbers = [
-            auto_factor(X, mean, metric, sample_weight, near) if isinstance(f, str) else f
+            auto_factor(X, mean, self.metric, sample_weight, near) if isinstance(f, str) else f
             for f in factors
         ]
-        return [FittedKernel(self.kind, width=f * mean, factor=f, centre=centre) for f in numbers]
-
-
-@dataclass(frozen=True)
-class FittedKernel:
-    r"""A kernel function with its width fixed by the training rows.
-
-    ======================  ==========================================================
-    ``rbf``                 :math:`\exp(-\|x-y\|_2^2 / (2 s^2))`
-    ``laplacian``           :math:`\exp(-\|x-y\|_1 / s)`
-    ``linear``              :math:`x'y`
-    ``polynomial``          :math:`(x'y/d + 1)^3`
-    ``cosine``              :math:`x'y / (\|x\| \|y\|)`
-    ======================  ==========================================================
-
-    where s = factor x mean pairwise distance of the view, in the same metric.
-    """
-
-    kind: str
-    width: float | None = None
-    factor: float | None = None
-    centre: Array | None = field(default=None, repr=False, compare=False)
-    params: dict[str, float] = field(default_factory=dict)
-    function: KernelFunction | None = None
-
-    @property
-    def metric(self) -> str | None:
-        """Metric of the distance that this kernel is a function of, if it is one."""
-        return KERNELS.get(self.kind)
-
-    @property
-    def label(self) -> str:
-        """Name of the function, for people."""
-        if self.function is None:
-            return self.kind
-        return getattr(self.function, "__name__", type(self.function).__name__)
+        return [replace(self, width=f * mean, factor=f, centre=centre) for f in numbers]
 
     def distances(self, X: Array, Y: Array | None = None) -> Array:
-        """Distances (squared for rbf) between rows; shared by the kernels of one view."""
+        """Distances between rows, as `of_distances` takes them."""
         assert self.centre is not None
         # Subtracting the training centre changes no distance and keeps the expansion accurate
         # for data far from the origin.
-        Xc = X - self.centre
-        Yc = None if Y is None else Y - self.centre
-        if self.kind == "rbf":
-            return np.asarray(euclidean_distances(Xc, Yc, squared=True))
-        if self.kind == "laplacian":
-            return np.asarray(manhattan_distances(Xc, Yc))
-        raise no_rule_for(self.kind)
+        return self._distances(X - self.centre, None if Y is None else Y - self.centre)
 
     def of_distances(self, distances: Array, out: Array | None = None) -> Array:
         """Kernel values from what `distances` returned, in a new array unless ``out`` is given."""
-        assert self.width is not None
-        if self.kind == "rbf":
-            scale = 2.0 * self.width * self.width
-        elif self.kind == "laplacian":
-            scale = self.width
-        else:
-            raise no_rule_for(self.kind)
-        out = np.divide(distances, -scale, out=out)
+        out = np.divide(distances, -self._scale, out=out)
         return np.asarray(np.exp(out, out=out))
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Kernel matrix between the rows of X and of Y (of X and X when Y is None)."""
-        if self.metric is not None:
-            return self.of_distances(self.distances(X, Y))
-        if self.function is not None:
-            return self._call_function(X, X if Y is None else Y)
-        if self.kind == "linear":
-            return np.asarray(linear_kernel(X, Y))
-        if self.kind == "polynomial":
-            return np.asarray(polynomial_kernel(X, Y, **self.params))
-        if self.kind == "cosine":
-            return np.asarray(cosine_similarity(X, Y))
-        raise no_rule_for(self.kind)
+        return self.of_distances(self.distances(X, Y))
 
     def diagonal(self, X: Array) -> Array:
-        """k(x, x) for each row."""
-        if self.kind in ("rbf", "laplacian"):
-            return np.ones(len(X))
-        if self.function is not None:
-            return np.array([self._call_function(x[None], x[None])[0, 0] for x in X])
-        squared = np.einsum("ij,ij->i", X, X)
-        if self.kind == "linear":
-            return np.asarray(squared)
-        if self.kind == "polynomial":
-            gamma, coef0 = self.params["gamma"], self.params["coef0"]
-            return np.asarray((gamma * squared + coef0) ** self.params["degree"])
-        if self.kind == "cosine":
-            return np.asarray(np.where(squared > 0, 1.0, 0.0))
-        raise no_rule_for(self.kind)
+        """Ones."""
+        return np.ones(len(X))
 
-    def _call_function(self, X: Array, Y: Array) -> Array:
-        assert self.function is not None
+    def _distances(self, X: Array, Y: Array | None) -> Array:
+        raise NotImplementedError
+
+    @property
+    def _scale(self) -> float:
+        raise NotImplementedError
+
+
+class Rbf(DistanceKernel):
+    r""":math:`\exp(-\|x-y\|_2^2 / (2 s^2))`, a function of squared distances."""
+
+    metric = "euclidean"
+    label = "rbf"
+
+    def _distances(self, X: Array, Y: Array | None) -> Array:
+        return np.asarray(euclidean_distances(X, Y, squared=True))
+
+    @property
+    def _scale(self) -> float:
+        assert self.width is not None
+        return 2.0 * self.width * self.width
+
+
+class Laplacian(DistanceKernel):
+    r""":math:`\exp(-\|x-y\|_1 / s)`."""
+
+    metric = "manhattan"
+    label = "laplacian"
+
+    def _distances(self, X: Array, Y: Array | None) -> Array:
+        return np.asarray(manhattan_distances(X, Y))
+
+    @property
+    def _scale(self) -> float:
+        assert self.width is not None
+        return self.width
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """:math:`x'y`."""
+
+    label = "linear"
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Products of rows."""
+        return np.asarray(linear_kernel(X, Y))
+
+    def diagonal(self, X: Array) -> Array:
+        """Squared lengths of rows."""
+        return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    r""":math:`(\gamma x'y + c)^p`.
+
+    Parameters
+    ----------
+    degree : float, default=3
+        p.
+    coef0 : float, default=1
+        c.
+    gamma : float, optional
+        1/d by default, with d columns.
+    """
+
+    degree: float = 3.0
+    coef0: float = 1.0
+    gamma: float | None = None
+
+    label = "polynomial"
+
+    def fit(
+        self,
+        X: Array,
+        factors: Iterable[float | str] = (1.0,),
+        sample_weight: Array | None = None,
+        distances_out: dict[str, list[Array]] | None = None,
+    ) -> list[Kernel]:
+        """The kernel with its gamma."""
+        return [self if self.gamma is not None else replace(self, gamma=1.0 / X.shape[1])]
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Powers of products of rows."""
+        return np.asarray(polynomial_kernel(X, Y, self.degree, self.gamma, self.coef0))
+
+    def diagonal(self, X: Array) -> Array:
+        """Powers of squared lengths of rows."""
+        assert self.gamma is not None
+        squared = np.einsum("ij,ij->i", X, X)
+        return np.asarray((self.gamma * squared + self.coef0) ** self.degree)
+
+
+@dataclass(frozen=True)
+class Cosine(Kernel):
+    r""":math:`x'y / (\|x\| \|y\|)`."""
+
+    label = "cosine"
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Cosines between rows."""
+        return np.asarray(cosine_similarity(X, Y))
+
+    def diagonal(self, X: Array) -> Array:
+        """One; zero for rows of zeros."""
+        return np.asarray(np.where(np.einsum("ij,ij->i", X, X) > 0, 1.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Custom(Kernel):
+    """A function f(X, Y) of the user's, or an object that can be called so.
+
+    Parameters
+    ----------
+    function : callable
+        One with ``fit(X, sample_weight=None)`` is copied and fitted to the scaled rows of each
+        view. One with ``diagonal(X)`` is asked for k(x, x); others are called row by row.
+    """
+
+    function: Any
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """Name of the function, or of its class."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def fit(
+        self,
+        X: Array,
+        factors: Iterable[float | str] = (1.0,),
+        sample_weight: Array | None = None,
+        distances_out: dict[str, list[Array]] | None = None,
+    ) -> list[Kernel]:
+        """A copy that is fitted, where the object has ``fit``."""
+        if not hasattr(self.function, "fit"):
+            return [self]
+        copied, options = clone(self.function, safe=False), {}
+        if sample_weight is not None and has_fit_parameter(copied, "sample_weight"):
+            options["sample_weight"] = sample_weight
+        fitted = copied.fit(X, **options)
+        return [Custom(copied if fitted is None else fitted)]
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """What the function says, checked."""
+        Y = X if Y is None else Y
         K = np.asarray(self.function(X, Y), dtype=float)
         if K.shape != (len(X), len(Y)):
             raise ValueError(
@@ -184,28 +284,58 @@ class FittedKernel:
                 f"shapes {X.shape} and {Y.shape}; expected {(len(X), len(Y))}, one row a row of "
                 "its first argument and one column a row of its second."
             )
-        if not np.isfinite(K).all():
+        return self._finite(K)
+
+    def diagonal(self, X: Array) -> Array:
+        """What the object says, or the function of each row and itself."""
+        if not hasattr(self.function, "diagonal"):
+            return np.array([self(x[None])[0, 0] for x in X])
+        values = np.asarray(self.function.diagonal(X), dtype=float)
+        if values.shape != (len(X),):
+            raise ValueError(
+                f"kernels: the diagonal of {self.function!r} has shape {values.shape} for "
+                f"{len(X)} rows; expected {(len(X),)}."
+            )
+        return self._finite(values)
+
+    def _finite(self, values: Array) -> Array:
+        if not np.isfinite(values).all():
             raise ValueError(f"kernels: the callable {self.function!r} returned NaN or infinity.")
-        return K
+        return values
 
 
-def parse_kernels(kernels: Any) -> list[KernelSpec]:
-    """Specifications of names of `KERNELS`, functions f(X, Y), or a list that mixes them."""
+#: The families known by name.
+KERNELS: dict[str, Callable[[], Kernel]] = {
+    family.label: family for family in (Rbf, Laplacian, Linear, Polynomial, Cosine)
+}
+
+
+def parse_kernels(kernels: Any) -> list[Kernel]:
+    """Kernels of names of `KERNELS`, kernel objects, functions f(X, Y), or a list that mixes them.
+
+    Examples
+    --------
+    >>> parse_kernels(["linear", Polynomial(degree=2)])
+    [Linear(), Polynomial(degree=2, coef0=1.0, gamma=None)]
+    """
     items = list(kernels) if isinstance(kernels, list | tuple) else [kernels]
     if not items:
         raise ValueError("kernels: got an empty list; expected at least one kernel.")
-    specs = []
+    found = list[Kernel]()
     for item in items:
         if isinstance(item, str) and item in KERNELS:
-            specs.append(KernelSpec(item))
+            found.append(KERNELS[item]())
+        elif isinstance(item, Kernel):
+            found.append(item)
         elif callable(item) and not inspect.isclass(item):
-            specs.append(KernelSpec("callable", function=item))
+            found.append(Custom(item))
         else:
             raise ValueError(
-                f"kernels: got {item!r}; expected one of {sorted(KERNELS)}, a callable f(X, Y), a "
-                'list of these, or "precomputed" (alone).'
+                f"kernels: got {item!r}; expected one of {sorted(KERNELS)}, a callable f(X, Y) "
+                "(which may have fit(X) and diagonal(X)), a list of these, or "
+                '"precomputed" (alone).'
             )
-    return specs
+    return found
 
 
 #: Beyond this many rows the mean distance is taken over a fixed random subsample: its relative

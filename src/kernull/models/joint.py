@@ -15,6 +15,7 @@ from kernull.detector.cross_fit import folds_of
 from kernull.detector.evidence import EvidenceRule
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import lowered
+from kernull.errors import MissingCapabilityError
 from kernull.models.fisher import PRINTED, FisherMethod, warn_of_one_kernel
 from kernull.models.kernels import (
     GivenRows,
@@ -221,5 +222,10 @@ def _given_rows(task: KernelModel) -> Array | None:
     views = task.kernels.set.views
     table = np.zeros((task.kernels.n, 1 + max(int(view.columns.max()) for view in views)))
     for view in views:
+        if not view.can_be_undone:
+            raise MissingCapabilityError(
+                f"scaling: {view.scaler!r} does not give the rows of the view {view.name!r} back, "
+                "which decision='sum' needs to learn weights again; fit all tasks anew."
+            )
         table[:, view.columns] = view.scaler.inverse_transform(view.train)
     return table

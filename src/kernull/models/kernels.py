@@ -19,6 +19,7 @@ from kernull.calibration import Cross, Split
 from kernull.detector.cross_fit import dense_ranks, row_keys
 from kernull.detector.evidence import Evidence, kernel_keys
 from kernull.detector.recipe import Recipe, columns_read
+from kernull.kernels import Rbf, parse_kernels
 from kernull.stacks import CrossKernels, DenseStack, KernelSet, build_stack
 from kernull.stacks.cross import device_cross
 from kernull.stacks.given import (
@@ -232,7 +233,7 @@ class TableRows:
 
         # Rows held out have weight zero, and the others one: that is a choice of rows.
         even = weight is None or bool((weight[rows] == 1.0).all())
-        if not even or not isinstance(settings.kernels, str) or settings.kernels != "rbf":
+        if not even or parse_kernels(settings.kernels) != [Rbf()]:
             return None
         X = self.X_on_device.detach()
         return TorchKernelSet.fit(

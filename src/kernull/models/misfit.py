@@ -23,7 +23,7 @@ Misfits also grow with the number of witnesses then, so new rows are judged by t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from kernull._threads import one_blas_thread
 from kernull._typing import Array, Indices, Mask
 from kernull.models.kernels import TableKernels
 from kernull.stacks.kernel_set import ScaledView
-from kernull.views import ViewScaler
+from kernull.views import Standard, WhitenRaw
 
 #: Bytes of similarities held at once.
 CHUNK_BYTES = 32 * 2**20
@@ -59,10 +59,10 @@ NEGLIGIBLE = 1e-6
 class _Regression:
     """One view: its witnesses, how others predict it, and the size of residuals."""
 
-    scaler: ViewScaler
+    scaler: Standard
     train: Array
     dual: Array
-    residual: ViewScaler
+    residual: WhitenRaw
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +87,14 @@ class ViewPredictor:
     array([[30., 32.]])
     """
 
-    scalers: tuple[ViewScaler, ...]
+    scalers: tuple[Standard, ...]
     regressions: tuple[_Regression, ...]
     usual: Array
 
     @classmethod
     def of(cls, views: Sequence[Array]) -> ViewPredictor:
         """From the columns (w, d_v) of two views or more."""
-        scalers = tuple(ViewScaler.fit("standard", columns) for columns in views)
+        scalers = tuple(Standard().fit(columns) for columns in views)
         scaled = [s.transform(columns) for s, columns in zip(scalers, views, strict=True)]
         w = len(scaled[0])
         usual = np.empty((w, len(views)))
@@ -133,15 +133,15 @@ def _regressions(views: Sequence[Array]) -> tuple[_Regression, ...]:
         inverse = cho_solve(cho_factor(A, overwrite_a=True), np.eye(len(A)))
         dual = inverse @ Z
         left_out = dual / inverse.diagonal()[:, None]
-        out.append(_Regression(scaler, Z, dual, ViewScaler.fit("whiten-raw", left_out)))
+        out.append(_Regression(scaler, Z, dual, WhitenRaw().fit(left_out)))
     return tuple(out)
 
 
-def _standard(Z: Array) -> ViewScaler:
+def _standard(Z: Array) -> Standard:
     """Scaling of a fold; columns that vary elsewhere only keep their unit."""
-    scaler = ViewScaler.fit("standard", Z)
-    assert scaler.scale is not None
-    return replace(scaler, scale=np.where(scaler.scale < LEAST_SCALE, 1.0, scaler.scale))
+    scaler = Standard().fit(Z)
+    scaler.scale_ = np.where(scaler.scale_ < LEAST_SCALE, 1.0, scaler.scale_)
+    return scaler
 
 
 def _misfit(regressions: Sequence[_Regression], views: Sequence[Array]) -> Array:
@@ -167,8 +167,8 @@ class ViewMisfit:
     """
 
     predictor: ViewPredictor
-    columns: tuple[Indices, ...]
-    """Columns of the views with weight."""
+    views: tuple[ScaledView, ...]
+    """Those with weight, each in one scaling."""
     place: tuple[int, ...]
     """Where these views stand among those that the model scores by."""
     n_views: int
@@ -184,21 +184,19 @@ class ViewMisfit:
             return None
         kernels, weights = model.kernels.set, model.rule.weights * model.kernels.scale
         used = kept & (weights > NEGLIGIBLE * weights.max())
-        columns = {view.name: view.columns for view in kernels.select(used).views}
         rows = _normal_rows(model)
-        if len(columns) < 2 or len(rows) < FEWEST:
+        if len({view.name for view in kernels.select(used).views}) < 2 or len(rows) < FEWEST:
             return None
         names = list(dict.fromkeys(view.name for view in kernels.select(kept).views))
         views: dict[str, ScaledView] = {}
         for view in kernels.select(used).views:
             # A view may be there in several scalings: the plainest tells best what it was.
-            if view.name not in views or view.scaler.kind == "standard":
+            if view.name not in views or view.scaling == "standard":
                 views[view.name] = view
-        given = [view.scaler.inverse_transform(view.train[rows]) for view in views.values()]
         return cls(
-            ViewPredictor.of(given),
-            tuple(columns.values()),
-            tuple(names.index(name) for name in columns),
+            ViewPredictor.of([_given(view, rows) for view in views.values()]),
+            tuple(views.values()),
+            tuple(names.index(name) for name in views),
             len(names),
         )
 
@@ -206,9 +204,20 @@ class ViewMisfit:
         """Misfit of rows (m, V) and of normal rows (w, V)."""
         seen = np.zeros((len(table), self.n_views))
         usual = np.zeros((len(self.predictor.usual), self.n_views))
-        seen[:, self.place] = self.predictor.misfit([table[:, own] for own in self.columns])
+        seen[:, self.place] = self.predictor.misfit([_values(view, table) for view in self.views])
         usual[:, self.place] = self.predictor.usual
         return seen, usual
+
+
+def _given(view: ScaledView, rows: Indices) -> Array:
+    """Training rows of a view as they were, or as they are scaled where that cannot be undone."""
+    train = view.train[rows]
+    return np.asarray(view.scaler.inverse_transform(train) if view.can_be_undone else train)
+
+
+def _values(view: ScaledView, table: Array) -> Array:
+    """Rows of a view as they are, or as they are scaled where that cannot be undone."""
+    return table[:, view.columns] if view.can_be_undone else view.transform(table)
 
 
 def _normal_rows(model: Any) -> Indices:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -101,12 +101,11 @@ def _some(names: Any) -> str:
 
 
 def varying_views(
-    X: Array, tasks: list[Indices], views: Mapping[str, Indices], scaled: bool
+    X: Array, tasks: list[Indices], views: Mapping[str, Indices], hosts: Collection[str]
 ) -> Mapping[str, Indices]:
-    """The views that vary within at least one task, see `joined`; ``scaled`` task by task."""
+    """The views that vary within at least one task, see `joined`."""
     constant = np.logical_and.reduce([constant_columns(X[rows]) for rows in tasks])
-    wide = any(len(columns) > 1 for columns in views.values())  # "auto" has more kernels of these
-    return joined(views, constant, scaled and wide, "within every task")
+    return joined(views, constant, hosts, "within every task")
 
 
 def table_tasks(

@@ -78,7 +78,8 @@ def encode(value: Any, tensors: list[np.ndarray[Any, Any]], path: str = "") -> A
         what = f"the callable {getattr(value, '__name__', type(value).__name__)!r}"
     raise TypeError(
         f"{path or 'value'}: cannot be written to a model file: {what}. Files hold numbers, "
-        "strings, arrays and containers of these, never code."
+        "strings, arrays and containers of these, never code. Keep such a model with pickle "
+        "or skops."
     )
 
 

@@ -4,7 +4,7 @@ from kernull.stacks.base import Stack
 from kernull.stacks.blocks import BlockDiagonalStack
 from kernull.stacks.cross import CrossKernels
 from kernull.stacks.dense import DenseStack
-from kernull.stacks.kernel_set import KernelSet, fit_and_combine
+from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.lowrank import LowRankStack, choose_landmarks
 from kernull.stacks.planner import build_stack, check_memory, parse_memory_limit, plan_storage
 from kernull.stacks.tiled import TiledStack
@@ -23,7 +23,6 @@ __all__ = [
     "build_stack",
     "check_memory",
     "choose_landmarks",
-    "fit_and_combine",
     "parse_memory_limit",
     "plan_storage",
 ]

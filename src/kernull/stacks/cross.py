@@ -10,7 +10,7 @@ import numpy as np
 
 from kernull._threads import in_threads
 from kernull._typing import Array, Mask
-from kernull.kernels import FittedKernel
+from kernull.kernels import Kernel, Rbf
 from kernull.stacks.base import SweptStack
 from kernull.stacks.dense import DenseStack
 from kernull.stacks.kernel_set import KernelSet, ScaledView
@@ -43,7 +43,7 @@ def bounded(Z: Array) -> Array:
 
 
 def own_scores_of(
-    views: Sequence[tuple[Sequence[FittedKernel], Callable[[slice], Array], Array]],
+    views: Sequence[tuple[Sequence[Kernel], Callable[[slice], Array], Array]],
     m: int,
     coef: Array,
 ) -> tuple[Array, Array]:
@@ -71,8 +71,10 @@ def own_scores_of(
             np.maximum(squared, 0.0, out=squared)
             nearest = squared.min(axis=1)
             for kernel in kernels:
-                is_rbf = kernel.kind == "rbf"
-                K = kernel.of_distances(squared) if is_rbf else kernel(Z + centres[v], own)
+                if isinstance(kernel, Rbf):
+                    K = kernel.of_distances(squared)
+                else:
+                    K = kernel(Z + centres[v], own)
                 projected[j, rows], nearest2[j, rows] = K @ coef[j], nearest
                 j += 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,14 +14,12 @@ from kernull._text import visible
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning
-from kernull.kernels import FittedKernel, KernelSpec, parse_kernels
+from kernull.kernels import Custom, DistanceKernel, Kernel, Rbf, parse_kernels
 from kernull.kernels.functions import BLOCK_ROWS, squared_blocks
 from kernull.stacks.dense import DenseStack
-from kernull.views import ViewScaler, read_scalings
-from kernull.views.scaling import constant_columns
+from kernull.views import Scaling, fit_scaling, knows_unseen, read_scalings, scaling_name
+from kernull.views.scaling import LARGEST, constant_columns
 
-#: Values of a view; their squares, and sums of these over all columns, must be numbers.
-LARGEST = 1e140
 #: Distances that are kept from widths to kernels, of all views together: half of them are stored.
 KEPT_CELLS = 2**24
 
@@ -32,19 +30,27 @@ class ScaledView:
 
     name: str
     columns: Indices
-    scaler: ViewScaler
+    scaler: Any
+    """A fitted transformer."""
     train: Array
-    kernels: tuple[FittedKernel, ...]
+    """The training rows as it maps them: of as many columns as it gives."""
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def scaling(self) -> str:
+        """Name of the scaling."""
+        return scaling_name(self.scaler)
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether the scaling gives the rows back."""
+        return isinstance(self.scaler, Scaling)
 
     def transform(self, X: Array) -> Array:
         """New rows of this view, scaled; what is too far to be squared is brought nearer."""
-        mean, unit = self.scaler.mean, self.scaler.scale
-        if mean is None or unit is None:
-            near = np.clip(X[:, self.columns], -LARGEST, LARGEST)
-        else:
-            far = LARGEST * np.minimum(unit, 1.0)
-            near = np.clip(X[:, self.columns], mean - far, mean + far)
-        return np.clip(self.scaler.transform(near), -LARGEST, LARGEST)
+        near = np.clip(X[:, self.columns], -LARGEST, LARGEST)
+        Z = np.asarray(self.scaler.transform(near), dtype=float)
+        return np.asarray(np.clip(Z, -LARGEST, LARGEST))
 
 
 @dataclass(frozen=True)
@@ -82,12 +88,13 @@ class KernelSet:
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
         kept: list[ScaledView] = []
         if drop_constant:
-            found = joined(views, constant_columns(X), "none" not in read_scalings(scaling, 1))
+            hosts = [name for name in views if knows_unseen(scaling, name)]
+            found = joined(views, constant_columns(X), hosts)
         else:
             found = views
         for name, columns in found.items():
-            kinds = read_scalings(scaling, len(views[name]))
-            kept += fit_view(name, columns, X, specs, factors, kinds, sample_weight, distances_out)
+            maps = read_scalings(scaling, name)
+            kept += fit_view(name, columns, X, specs, factors, maps, sample_weight, distances_out)
         return cls(tuple(kept), names_by_view(kept))
 
     def __repr__(self) -> str:
@@ -115,14 +122,14 @@ class KernelSet:
         j = 0
         for view in self.views:
             left, right = (view.train, None) if X is None else (view.transform(X), view.train)
-            kind, distances = "", np.empty(0)
+            metric, distances = "", np.empty(0)
             for kernel in view.kernels:
-                if kernel.width is None:
-                    yield j, kernel(left, right)
-                else:
-                    if kernel.kind != kind:
-                        kind, distances = kernel.kind, kernel.distances(left, right)
+                if isinstance(kernel, DistanceKernel):
+                    if kernel.metric != metric:
+                        metric, distances = kernel.metric, kernel.distances(left, right)
                     yield j, kernel.of_distances(distances)
+                else:
+                    yield j, kernel(left, right)
                 j += 1
 
     def diagonal(self, X: Array) -> Array:
@@ -136,9 +143,9 @@ class KernelSet:
         """The dense stack of the training rows; ``known`` are distances that `fit` kept."""
         n, out, j = self.n, np.empty((self.J, self.n, self.n), dtype=dtype), 0
         for v, view in enumerate(self.views):
-            rbf = [(j + f, kernel) for f, kernel in enumerate(view.kernels) if kernel.kind == "rbf"]
+            rbf = [(j + f, k) for f, k in enumerate(view.kernels) if isinstance(k, Rbf)]
             for f, kernel in enumerate(view.kernels):
-                if kernel.kind != "rbf":
+                if not isinstance(kernel, Rbf):
                     out[j + f] = kernel(view.train)
             j += len(view.kernels)
             if not rbf:
@@ -162,10 +169,10 @@ class KernelSet:
             in_threads(work, range(0, n, BLOCK_ROWS))
         stack = DenseStack(out)
         # The named kernels are positive semidefinite; a function of the user's need not be.
-        if any(kernel.function is not None for view in self.views for kernel in view.kernels):
+        if any(isinstance(k, Custom) for view in self.views for k in view.kernels):
             stack.validate()
         # The halves of rbf kernels are copies of each other; other kernels may differ by rounding.
-        stack.symmetric = all(k.kind == "rbf" for view in self.views for k in view.kernels)
+        stack.symmetric = all(isinstance(k, Rbf) for view in self.views for k in view.kernels)
         stack.preconditioner_rows = min(200, n // 20)  # half of the passes, for the price of two
         return stack
 
@@ -217,9 +224,9 @@ def fit_view(
     name: str,
     columns: Indices,
     X: Array,
-    kernels: Sequence[KernelSpec],
+    kernels: Sequence[Kernel],
     widths: Sequence[float | str],
-    scalings: Sequence[str],
+    scalings: Sequence[Any],
     sample_weight: Array | None = None,
     distances_out: list[dict[str, list[Array]]] | None = None,
     width_rows: int | None = None,
@@ -251,7 +258,8 @@ def fit_view(
     some = slice(width_rows)
     weight = None if sample_weight is None else sample_weight[some]
     out = []
-    for scaler, train in ViewScaler.fit_transform(scalings, part, sample_weight):
+    for scaling in scalings:
+        scaler, train = fit_scaling(scaling, part, sample_weight, name)
         far: dict[str, list[Array]] | None = None
         if distances_out is not None and len(distances_out) * len(X) ** 2 <= KEPT_CELLS:
             far = {}
@@ -268,26 +276,18 @@ class WeightedSum:
         self._out = np.zeros((n, n))
         self._room = np.empty((2, min(BLOCK_ROWS, n) * n))
 
-    def add(
-        self, view: ScaledView, b: Array, known: Mapping[str, list[Array]] | None = None
-    ) -> None:
-        """Add the kernels of a view, each times its weight.
-
-        ``known`` holds distances by metric where `kernull.kernels.mean_distance` kept them.
-        """
-        ready = {metric: kept for metric, kept in (known or {}).items() if kept}
-        centre = next((k.centre for k in view.kernels if k.metric == "euclidean"), None)
-        squared = None
-        if centre is not None and "euclidean" not in ready:
-            squared = squared_blocks(view.train - centre)
-        for i, begin in enumerate(range(0, len(self._out), BLOCK_ROWS)):
+    def add(self, view: ScaledView, b: Array) -> None:
+        """Add the kernels of a view, each times its weight."""
+        centre = next((k.centre for k in view.kernels if isinstance(k, Rbf)), None)
+        squared = None if centre is None else squared_blocks(view.train - centre)
+        for begin in range(0, len(self._out), BLOCK_ROWS):
             rows, rest = slice(begin, begin + BLOCK_ROWS), slice(begin, None)
             block = self._out[rows, rest]
             # Contiguous, for the product of matrices to be written there.
             part, far = (flat[: block.size].reshape(block.shape) for flat in self._room)
-            distances = {metric: kept[i] for metric, kept in ready.items()}
+            distances = dict[str, Array]()
             for weight, kernel in zip(b, view.kernels, strict=True):
-                if kernel.metric is None:
+                if not isinstance(kernel, DistanceKernel):
                     K = kernel(view.train[rows], view.train[rest])
                 else:
                     if kernel.metric not in distances:
@@ -308,40 +308,18 @@ class WeightedSum:
         return out
 
 
-def fit_and_combine(
-    X: Array, views: Mapping[str, Indices], weights: Array, names: Any, **options: Any
-) -> tuple[KernelSet, Array]:
-    r"""Fit scaling and widths, and return :math:`K_b = \sum_j b_j K_j` of the rows with the bank.
-
-    The distances that give a view its width give its kernels too, so that they are computed once;
-    those of one view at a time are kept. Equal to ``KernelSet.fit`` followed by ``combine``, for
-    rows of positive weight, kernels of these ``names`` and no view dropped.
-    """
-    kept: list[ScaledView] = []
-    out = WeightedSum(len(X))
-    start = 0
-    options["drop_constant"], scaling = False, options.pop("scaling", "standard")
-    for name, columns in views.items():
-        for kind in read_scalings(scaling, len(columns)):
-            distances: list[dict[str, list[Array]]] = []
-            here = {name: columns}
-            one = KernelSet.fit(X, here, scaling=kind, distances_out=distances, **options)
-            b = weights[start : start + one.J]
-            start += one.J
-            kept.append(one.views[0])
-            if (b > 0).any():  # kernels without weight need not be evaluated
-                out.add(one.select(b > 0).views[0], b[b > 0], distances[0])
-    return KernelSet(tuple(kept), tuple(names)), out.matrix()
-
-
 def joined(
-    views: Mapping[str, Indices], constant: Mask, scaled: bool, where: str = "on the training rows"
+    views: Mapping[str, Indices],
+    constant: Mask,
+    hosts: Collection[str],
+    where: str = "on the training rows",
 ) -> Mapping[str, Indices]:
-    """Views without the constant ones, whose columns join a view that varies, a wide one if any.
+    """Views without the constant ones, whose columns join one of the hosts, a wide one if any.
 
     A kernel of its own would say nothing of normal rows and take much of the weight. Beside others
     a constant column leaves all distances of training rows as they are, and a value that was never
-    seen is far from all of them. Not so where values are not ``scaled``: those are left out.
+    seen is far from all of them. ``hosts`` are views whose scaling knows such values; without one
+    that varies, the columns are left out.
     """
     still = [name for name, columns in views.items() if constant[columns].all()]
     if len(still) == len(views):
@@ -354,8 +332,9 @@ def joined(
         f"dropped constant view(s) {names}: a kernel that is constant {where} says nothing about "
         "normality and would attract weight."
     )
-    if scaled:
-        host = next((name for name in kept if len(kept[name]) > 1), next(iter(kept)))
+    able = [name for name in kept if name in hosts]
+    if able:
+        host = next((name for name in able if len(kept[name]) > 1), able[0])
         more = np.concatenate([views[name] for name in still])
         kept[host] = np.append(kept[host], np.setdiff1d(more, kept[host]))
         said += f" View {host!r} reads the columns, so that a value never seen there is evidence."
@@ -394,13 +373,15 @@ def names_by_view(views: Sequence[ScaledView]) -> tuple[str, ...]:
     first = views[0].kernels  # all views have the same
     several_functions = len(first) > 1 and len({kernel.label for kernel in first}) > 1
     scalings = Counter(view.name for view in views)
+    labels = Counter((view.name, view.scaling) for view in views)
     names = []
     for view in views:
         several_widths = len({k.factor for k in view.kernels if k.factor is not None}) > 1
         for kernel in view.kernels:
             parts = [view.name]
             if scalings[view.name] > 1:
-                parts.append(view.scaler.kind)
+                twice = labels[view.name, view.scaling] > 1  # two PCA, say
+                parts.append(repr(view.scaler) if twice else view.scaling)
             if several_functions:
                 parts.append(kernel.label)
             if several_widths and kernel.factor is not None:

@@ -24,6 +24,7 @@ from joblib import effective_n_jobs
 
 from kernull._threads import one_blas_thread
 from kernull._typing import Array
+from kernull.kernels import Rbf
 from kernull.stacks.kernel_set import KernelSet
 
 #: Bytes of a tile: about what one core's second-level cache holds.
@@ -68,7 +69,7 @@ class Tiles:
         rows = tuple(v.train if X is None else v.transform(X) for v in self.bank.views)
         augmented: list[Any] = []
         for part, view in zip(rows, self.bank.views, strict=True):
-            centre = next((k.centre for k in view.kernels if k.kind == "rbf"), None)
+            centre = next((k.centre for k in view.kernels if isinstance(k, Rbf)), None)
             if centre is None:
                 augmented.append(None)
                 continue
@@ -94,7 +95,7 @@ class Tiles:
         for v, view in enumerate(self.bank.views):
             known = False
             for kernel in view.kernels:
-                if kernel.kind == "rbf":
+                if isinstance(kernel, Rbf):
                     if not known:
                         x, y = left.augmented[v][rows], right.augmented[v][columns]
                         np.matmul(x, y.T, out=exponents)

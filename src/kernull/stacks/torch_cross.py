@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from kernull._typing import Array
+from kernull.kernels import Custom, Rbf
 from kernull.stacks.cross import CrossKernels, bounded
 from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.torch_tiled import BAND_BYTES, TorchTiledStack
@@ -34,14 +35,14 @@ class DeviceCross(CrossKernels):
         return TorchTiledStack.from_kernel_set(self.bank, self.device, kind, left)
 
     def _sweep(self, V: Array, weights: Array | None = None) -> Array:
-        if any(kernel.function is not None for v in self.bank.views for kernel in v.kernels):
+        if any(isinstance(k, Custom) for v in self.bank.views for k in v.kernels):
             return super()._sweep(V, weights)
         return self._stack._sweep(V, weights)
 
     def own_scores(self, coef: Array, diagonal: Array | None = None) -> tuple[Array, Array]:
         """K_j a_j for every j, and the squared distance to the nearest training row of its view."""
         views = self.bank.views
-        if any(kernel.kind != "rbf" for view in views for kernel in view.kernels):
+        if not all(isinstance(kernel, Rbf) for view in views for kernel in view.kernels):
             return super().own_scores(coef, diagonal)
         shape = (self.J, len(self))
         projected = torch.empty(shape, dtype=torch.float64, device=self.device)

@@ -10,10 +10,9 @@ import numpy as np
 import torch
 
 from kernull._typing import Array, Indices
-from kernull.kernels import FittedKernel
+from kernull.kernels import Rbf
 from kernull.kernels.functions import AUTO_RANGE, EXACT_ROWS, NEIGHBOUR_ROWS
 from kernull.stacks.kernel_set import (
-    LARGEST,
     KernelSet,
     ScaledView,
     joined,
@@ -22,11 +21,11 @@ from kernull.stacks.kernel_set import (
     parse_widths,
 )
 from kernull.stacks.torch_tiled import TorchTiledStack
-from kernull.views import ViewScaler, read_scalings
-from kernull.views.scaling import no_rule_for
+from kernull.views import Standard, Unscaled, fit_scaling, knows_unseen, read_scalings
+from kernull.views.scaling import LARGEST
 
 #: Scalings that are fitted on the device, where no column is constant; others on the host.
-SCALINGS_ON_DEVICE = ("standard", "none")
+SCALINGS_ON_DEVICE = (Standard, Unscaled)
 #: Rows that neighbours are looked for among at a time.
 BLOCK_ROWS = 2**16
 
@@ -41,9 +40,9 @@ class TorchKernelSet:
 
     names: tuple[str, ...]
     columns: tuple[Indices, ...]
-    scalers: tuple[ViewScaler, ...]
+    scalers: tuple[Any, ...]
     rows: tuple[Any, ...]
-    kernels: tuple[tuple[FittedKernel, ...], ...]
+    kernels: tuple[tuple[Rbf, ...], ...]
     at_host: tuple[Array | None, ...]
     """The rows of views that the host scaled; None of others."""
 
@@ -54,7 +53,7 @@ class TorchKernelSet:
         views: Mapping[str, Indices],
         *,
         widths: Any = 1.0,
-        scaling: str = "standard",
+        scaling: Any = "standard",
         drop_constant: bool = True,
         dtype: Any = None,
     ) -> TorchKernelSet:
@@ -67,7 +66,7 @@ class TorchKernelSet:
         constant = constant.cpu().numpy()
         read = views
         if drop_constant:
-            read = joined(views, constant, "none" not in read_scalings(scaling, 1))
+            read = joined(views, constant, [v for v in views if knows_unseen(scaling, v)])
         for name, columns in read.items():
             part = X[:, torch.as_tensor(columns, device=X.device)]
             if not part.is_floating_point() or part.dtype.itemsize < 4:
@@ -77,8 +76,8 @@ class TorchKernelSet:
             largest = float(part.abs().max())
             if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
                 raise no_squares(name, part.double().cpu().numpy(), columns)
-            kinds = read_scalings(scaling, len(views[name]))
-            for scaler, scaled, own in _scaled(part, kinds, bool(constant[columns].any())):
+            scalings = read_scalings(scaling, name)
+            for scaler, scaled, own in _scaled(name, part, scalings, constant[columns].any()):
                 rows = scaled.to(dtype or scaled.dtype)
                 found.append((name, columns, scaler, rows, _fitted(scaled, factors), own))
         return cls(*zip(*found, strict=True))
@@ -99,33 +98,35 @@ class TorchKernelSet:
 
 
 def _scaled(
-    part: Any, kinds: tuple[str, ...], has_constant: bool
-) -> Iterator[tuple[ViewScaler, Any, Array | None]]:
+    view: str, part: Any, scalings: tuple[Any, ...], has_constant: Any
+) -> Iterator[tuple[Any, Any, Array | None]]:
     """Each scaling of a view, its rows on the device, and at the host where they were scaled."""
-    if has_constant or not set(kinds) <= set(SCALINGS_ON_DEVICE):
-        for scaler, own in ViewScaler.fit_transform(kinds, part.double().cpu().numpy()):
+    if has_constant or not all(type(scaling) in SCALINGS_ON_DEVICE for scaling in scalings):
+        at_host = part.double().cpu().numpy()
+        for scaling in scalings:
+            scaler, own = fit_scaling(scaling, at_host, None, view)
             yield scaler, torch.as_tensor(own, device=part.device), own
         return
-    for kind in kinds:
-        if kind == "none":
-            yield ViewScaler("none"), part, None
+    for scaling in scalings:
+        if isinstance(scaling, Unscaled):
+            yield Unscaled(), part, None
             continue
-        if kind != "standard":
-            raise no_rule_for(kind)
         mean, scale = _mean_and_scale(part)
-        scaler = ViewScaler("standard", mean.cpu().numpy(), scale.cpu().numpy())
+        scaler = Standard()
+        scaler.mean_, scaler.scale_ = mean.cpu().numpy(), scale.cpu().numpy()
+        scaler.constant_ = np.zeros(part.shape[1], dtype=bool)
         yield scaler, (part - mean.to(part.dtype)) / scale.to(part.dtype), None
 
 
-def _fitted(rows: Any, factors: tuple[float | str, ...]) -> tuple[FittedKernel, ...]:
-    """Kernels with the widths that `KernelSpec.fit` would give them on the host."""
+def _fitted(rows: Any, factors: tuple[float | str, ...]) -> tuple[Rbf, ...]:
+    """Kernels with the widths that `Rbf.fit` would give them on the host."""
     mean = _mean_distance(rows) or 1.0
     centre = rows.mean(dim=0, dtype=torch.float64).cpu().numpy()
     numbers = [
         float(np.clip(_neighbour_distance(rows) / mean, *AUTO_RANGE)) if isinstance(f, str) else f
         for f in factors
     ]
-    return tuple(FittedKernel("rbf", width=f * mean, factor=f, centre=centre) for f in numbers)
+    return tuple(Rbf(width=f * mean, factor=f, centre=centre) for f in numbers)
 
 
 def _mean_and_scale(part: Any) -> tuple[Any, Any]:

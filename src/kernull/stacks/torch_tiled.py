@@ -8,7 +8,6 @@ run in one fused kernel (`kernull.stacks.triton_rbf`); everything else is plain 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,7 @@ import torch
 
 from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
-from kernull.kernels import FittedKernel
-from kernull.kernels.functions import no_rule_for
+from kernull.kernels import Cosine, DistanceKernel, Kernel, Laplacian, Linear, Polynomial, Rbf
 from kernull.stacks.base import SweptStack
 from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.torch_packed import Packed, unit_of
@@ -122,7 +120,7 @@ class TorchTiledStack(TorchStack):
     def __init__(
         self,
         rows: Rows,
-        kernels: Sequence[Sequence[FittedKernel]],
+        kernels: Sequence[Sequence[Kernel]],
         *,
         left: Rows | None = None,
         scale: Array | None = None,
@@ -131,9 +129,9 @@ class TorchTiledStack(TorchStack):
         self.left_ = None if left is None else tuple(left)
         self.kernels = tuple(tuple(ks) for ks in kernels)
         for kernel in (k for ks in self.kernels for k in ks):
-            if kernel.function is not None:
+            if not isinstance(kernel, Rbf) and type(kernel) not in ON_DEVICE:
                 raise MissingCapabilityError(
-                    f"kernels: the callable {kernel.function!r} cannot run on torch; use the "
+                    f"kernels: {kernel!r} cannot run on torch; use the "
                     "kernels known by name, or storage='tiled' with NumPy input."
                 )
         count = sum(map(len, self.kernels))
@@ -211,7 +209,7 @@ class TorchTiledStack(TorchStack):
     def diagonal(self) -> Array:
         """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""
         values = [
-            np.ones(len(part)) if k.metric is not None else k.diagonal(self._numpy(part))
+            np.ones(len(part)) if isinstance(k, DistanceKernel) else k.diagonal(self._numpy(part))
             for part, ks in zip(self._lefts, self.kernels, strict=True)
             for k in ks
         ]
@@ -270,14 +268,14 @@ class TorchTiledStack(TorchStack):
 
     def coarse(self) -> TorchTiledStack | None:
         """Nearly the same stack, for a first solution: in float32, where that is fused; or None."""
-        rbf = all(kernel.kind == "rbf" for ks in self.kernels for kernel in ks)
+        rbf = all(isinstance(kernel, Rbf) for ks in self.kernels for kernel in ks)
         if self.left_ is not None or self.dtype != torch.float64 or not rbf:
             return None
         if triton_rbf is None or self.device.type != "cuda":
             return None
         # Rows far from the origin are centred before they lose digits.
         rows = [(part - self._centre(v)).float() for v, part in enumerate(self.rows_)]
-        kernels = [[replace(kernel, centre=None) for kernel in ks] for ks in self.kernels]
+        kernels = [[Rbf(k.width, k.factor) for k in ks] for ks in self.kernels]
         return TorchTiledStack(rows, kernels, scale=self.scale)
 
     def landmark_inverse(
@@ -289,11 +287,11 @@ class TorchTiledStack(TorchStack):
         columns = TorchTiledStack(few, self.kernels, left=self.rows_, scale=self.scale)
         return TorchLandmarks(columns, index, ridge, row_scale)
 
-    def _can_fuse(self, kernels: Sequence[FittedKernel], k: int) -> bool:
+    def _can_fuse(self, kernels: Sequence[Kernel], k: int) -> bool:
         few = k * len(kernels) <= triton_rbf.MAX_VECTORS if self.fused else False
-        return few and all(kernel.kind == "rbf" for kernel in kernels)
+        return few and all(isinstance(kernel, Rbf) for kernel in kernels)
 
-    def _fused(self, v: int, kernels: Sequence[FittedKernel], V: Any, out: Any) -> None:
+    def _fused(self, v: int, kernels: Sequence[Kernel], V: Any, out: Any) -> None:
         left, right = self._pack(v, kernels)
         symmetric = self.left_ is None
         inverse = [_inverse_square(kernel) for kernel in kernels]
@@ -303,7 +301,7 @@ class TorchTiledStack(TorchStack):
         for i, c in enumerate(inverse):
             out[i] = triton_rbf.rbf_products(left, right, [c], V[i], symmetric=symmetric)[0]
 
-    def _pack(self, v: int, kernels: Sequence[FittedKernel]) -> tuple[Any, Any]:
+    def _pack(self, v: int, kernels: Sequence[Kernel]) -> tuple[Any, Any]:
         """Rows on the left and on the right of one view, as the fused kernel takes them."""
         if v not in self._packed:
             right, pack = self.rows_[v] - self._centre(v), Packed.of
@@ -345,7 +343,7 @@ class TorchTiledStack(TorchStack):
 
     def _right(self, v: int) -> Any:
         """The training rows of a view as rbf kernels take them, once for all bands; or None."""
-        if not any(kernel.kind == "rbf" for kernel in self.kernels[v]):
+        if not any(isinstance(kernel, Rbf) for kernel in self.kernels[v]):
             return None
         b = self.rows_[v] - self._centre(v)
         return torch.cat([b, torch.ones_like(b[:, :1]), _half_norms(b)], dim=1)
@@ -353,7 +351,9 @@ class TorchTiledStack(TorchStack):
     def _centre(self, v: int) -> Any:
         """Where rbf kernels of one view see its rows from, so that distances keep their digits."""
         if v not in self._centres:
-            found = (k.centre for k in self.kernels[v] if k.kind == "rbf" and k.centre is not None)
+            found = (
+                k.centre for k in self.kernels[v] if isinstance(k, Rbf) and k.centre is not None
+            )
             self._centres[v] = torch.as_tensor(next(found, 0.0)).to(self.device, self.dtype)
         return self._centres[v]
 
@@ -363,17 +363,17 @@ def _inverse_square(kernel: Any) -> float:
 
 
 def _evaluate(
-    kernels: Sequence[FittedKernel], x: Any, y: Any, centre: Any, right: Any
+    kernels: Sequence[Kernel], x: Any, y: Any, centre: Any, right: Any
 ) -> Iterator[tuple[int, Any]]:
     """Yield (i, K_i) between rows x and y of one view, each a tensor of its own."""
-    rbf = [i for i, kernel in enumerate(kernels) if kernel.kind == "rbf"]
+    rbf = [i for i, kernel in enumerate(kernels) if isinstance(kernel, Rbf)]
     # One kernel alone has its width in the rows already: one sweep over the values less.
     factors = {i: _inverse_square(kernels[i]) for i in rbf}
     unit = factors[rbf[0]] if len(rbf) == 1 else 1.0
     exponents = None
     for i, kernel in enumerate(kernels):
         if i not in factors:
-            yield i, _other(kernel, x, y)
+            yield i, ON_DEVICE[type(kernel)](kernel, x, y)
             continue
         if exponents is None:  # -|a - b|^2 / 2 times a unit, by one product with `right`
             a = x - centre
@@ -389,18 +389,27 @@ def _half_norms(rows: Any) -> Any:
     return -0.5 * rows.square().sum(1, keepdim=True)
 
 
-def _other(kernel: Any, x: Any, y: Any) -> Any:
-    if kernel.kind == "laplacian":
-        return torch.cdist(x, y, p=1.0).div_(-kernel.width).exp_()
-    if kernel.kind == "linear":
-        return x @ y.T
-    if kernel.kind == "polynomial":
-        p = kernel.params
-        return (p["gamma"] * (x @ y.T) + p["coef0"]) ** p["degree"]
-    if kernel.kind == "cosine":
-        unit = torch.nn.functional.normalize
-        return unit(x, eps=0.0).nan_to_num_() @ unit(y, eps=0.0).nan_to_num_().T
-    raise no_rule_for(kernel.kind)
+def _laplacian(kernel: Any, x: Any, y: Any) -> Any:
+    return torch.cdist(x, y, p=1.0).div_(-kernel.width).exp_()
+
+
+def _linear(kernel: Any, x: Any, y: Any) -> Any:
+    return x @ y.T
+
+
+def _polynomial(kernel: Any, x: Any, y: Any) -> Any:
+    return (kernel.gamma * (x @ y.T) + kernel.coef0) ** kernel.degree
+
+
+def _cosine(kernel: Any, x: Any, y: Any) -> Any:
+    unit = torch.nn.functional.normalize
+    return unit(x, eps=0.0).nan_to_num_() @ unit(y, eps=0.0).nan_to_num_().T
+
+
+#: How kernels other than rbf are evaluated here, by class.
+ON_DEVICE: dict[type[Kernel], Any] = {
+    Laplacian: _laplacian, Linear: _linear, Polynomial: _polynomial, Cosine: _cosine,
+}  # fmt: skip
 
 
 class TorchLandmarks:

@@ -1,6 +1,35 @@
 """Views: which columns feed which kernel, and how each view is scaled."""
 
 from kernull.views.columns import join_views
-from kernull.views.scaling import SCALINGS, ViewScaler, read_scalings, resolve_views
+from kernull.views.scaling import (
+    SCALINGS,
+    Quantile,
+    Scaling,
+    Standard,
+    Unscaled,
+    Whiten,
+    WhitenRaw,
+    check_scaling,
+    fit_scaling,
+    knows_unseen,
+    read_scalings,
+    resolve_views,
+    scaling_name,
+)
 
-__all__ = ["SCALINGS", "ViewScaler", "join_views", "read_scalings", "resolve_views"]
+__all__ = [
+    "SCALINGS",
+    "Quantile",
+    "Scaling",
+    "Standard",
+    "Unscaled",
+    "Whiten",
+    "WhitenRaw",
+    "check_scaling",
+    "fit_scaling",
+    "join_views",
+    "knows_unseen",
+    "read_scalings",
+    "resolve_views",
+    "scaling_name",
+]

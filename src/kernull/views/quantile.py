@@ -11,7 +11,7 @@ is far away, in whatever unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -116,12 +116,6 @@ class Ranks(NamedTuple):
         return np.asarray(entries.ravel().take(self.places + n * np.arange(d)[:, None]))
 
 
-def ranked_columns(X: Array, sample_weight: Array | None = None) -> Iterator[tuple[slice, Ranks]]:
-    """Ranks of a table's columns, a few columns at a time, as many as stay in cache."""
-    for columns in _few_columns(X):
-        yield columns, _ranks(np.ascontiguousarray(X[:, columns].T), sample_weight)
-
-
 def _few_columns(X: Array) -> list[slice]:
     d, step = X.shape[1], max(1, RANKED_CELLS // max(len(X), 1))
     return [slice(first, min(first + step, d)) for first in range(0, d, step)]
@@ -202,8 +196,3 @@ def _map(X: Array, left: Array, right: Array, starts: Indices, slopes: Array) ->
     out += slopes[:, :1] * np.minimum(columns - lowest, 0.0)
     out += slopes[:, 1:] * np.maximum(columns - highest, 0.0)
     return np.ascontiguousarray(out.T)
-
-
-def step_of_scores(n: float) -> float:
-    """Score of a value off a constant column, as though that row were one more of n."""
-    return float(ndtri((n + 0.5) / (n + 1.0)) - ndtri(0.5 * n / (n + 1.0)))

@@ -1,44 +1,21 @@
-"""Views: which columns they have, and how each is scaled by its own training statistics."""
+"""Views: which columns they have, and how each is scaled by its own training statistics.
+
+A scaling is a scikit-learn transformer. Those named here also know a value that was never seen in
+its column, and can be undone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import has_fit_parameter
 
 from kernull._typing import Array, Indices, Mask
 from kernull.views.columns import columns_of_view
-from kernull.views.quantile import Knots, from_scores, scores_of_knots, step_of_scores, to_scores
-
-#: The scalings known by name.
-SCALINGS = ("standard", "whiten", "whiten-raw", "quantile", "none")
-#: What ``"auto"`` stands for; docs/results/defaults.md has the comparison behind it.
-AUTO_SCALINGS = ("standard", "whiten", "quantile")
-
-
-def no_rule_for(kind: str) -> NotImplementedError:
-    """What to raise where a scaling of `SCALINGS` has no rule."""
-    return NotImplementedError(f"scaling: {kind!r} is in SCALINGS, but no rule here applies it.")
-
-
-def read_scalings(scaling: Any, columns: int) -> tuple[str, ...]:
-    """The scalings that ``scaling`` stands for on a view of so many columns.
-
-    One column needs no decorrelation: ``"auto"`` then leaves out ``"whiten"``.
-    """
-    if isinstance(scaling, str) and scaling == "auto":
-        return tuple(kind for kind in AUTO_SCALINGS if columns > 1 or kind != "whiten")
-    kinds = tuple(scaling) if isinstance(scaling, list | tuple) else (scaling,)
-    if not kinds or not all(isinstance(kind, str) and kind in SCALINGS for kind in kinds):
-        raise ValueError(
-            f"scaling: got {scaling!r}; expected one of {SCALINGS}, several of them, or 'auto'."
-        )
-    if len(set(kinds)) < len(kinds):
-        raise ValueError(f"scaling: got {scaling!r}, which names a scaling twice.")
-    return kinds
-
+from kernull.views.quantile import Knots, from_scores, scores_of_knots, to_scores
 
 #: Mean variance after shrinkage, as a share of what the largest may be, from which the rounding of
 #: products of the rows with themselves is below a billionth of it.
@@ -47,6 +24,8 @@ LEAST_SHARE = 1e-4
 LEAST_VARIANCE = 1e-13
 #: Values whose difference is below this share of their size are one value, written twice.
 ROUNDING = 10 * np.finfo(float).eps
+#: Values of a view; their squares, and sums of these over all columns, must be numbers.
+LARGEST = 1e140
 
 
 def same_value(X: Array, values: Array) -> Mask:
@@ -62,172 +41,66 @@ def constant_columns(X: Array) -> Mask:
     return np.asarray(high - low <= ROUNDING * np.maximum(high, -low))
 
 
-def unseen_step(kind: str, n: int) -> float:
-    r"""Scaled size of a value off a column that was constant on n training rows.
+class Scaling(TransformerMixin, BaseEstimator):
+    """A map of one view that can be undone; rows of weight zero take no part in its fit."""
 
-    There is no unit to measure it by. It gets the place it would have had as one more training
-    row, which no unit enters: :math:`(N + 1)/\sqrt{N}` standard deviations from the others, the
-    most that any row can have, or the normal score of the last of N + 1. N is n rounded up to a
-    power of four, so that a row more or less leaves it what it is: rows that are equally odd tie.
-    """
-    rounded = 4.0 ** np.ceil(np.log(max(n, 1)) / np.log(4.0) - 1e-9)
-    if kind == "quantile":
-        return step_of_scores(rounded)
-    if kind in ("standard", "whiten", "whiten-raw"):
-        return float((rounded + 1) / rounded**0.5)
-    raise no_rule_for(kind)
+    name = ""
 
+    def fit(self, X: Array, y: Any = None, sample_weight: Array | None = None) -> Self:
+        """Learn the map from rows of shape (n, d)."""
+        self._learn(*_weighted(X, sample_weight), rows=False)
+        return self
 
-@dataclass(frozen=True)
-class ViewScaler:
-    r"""Map of one view, fitted on training rows.
-
-    - ``"none"``: :math:`x`
-    - ``"standard"``: :math:`z = (x - \mu) / \sigma`, column by column
-    - ``"whiten"``: :math:`S^{-1/2} z` with the Ledoit-Wolf covariance
-      :math:`S = (1 - s)\,C + s\,m\,I` of the standardised columns. Directions with little
-      variance count as much as those with much; without it, a few leading directions of an
-      embedding drown the rest.
-    - ``"whiten-raw"``: :math:`S^{-1/2} (x - \mu)` with the Ledoit-Wolf covariance of the columns
-      as they are. For embeddings whose columns share one unit (a network's activations): a column
-      that hardly varies among normal rows is noise there, and standardising would blow it up.
-    - ``"quantile"``: each column to normal scores by its training ranks, linear beyond the ends;
-      see `kernull.views.quantile`. Standardising sees size, this sees shape.
-
-    S is kept as its principal directions plus a multiple of the identity, so that a view with
-    more columns than rows costs n d^2 at most and never a d x d root.
-
-    *Constant columns* take no part in a covariance and are zero on the training rows, in every
-    scaling but ``"none"``. A new value that differs from the only one ever seen has no unit to be
-    measured by: it becomes +-`unseen_step`, whatever its size, and `unseen` reports it.
-
-    A shrunk covariance takes the sum of the weights for the number of rows; all else depends on
-    their ratios alone. Weights of mean one (`kernull.calibration.trust`) say how much each row
-    counts against the others, and leave the number of rows what it is.
-    """
-
-    kind: str
-    mean: Array | None = None
-    scale: Array | None = None
-    directions: Array | None = None  # (d, r), orthonormal columns
-    gains: Array | None = None  # (r,), extra gain along each direction
-    base_gain: float = 1.0
-    steps: Array | None = None  # (d,), what a value off a constant column becomes; 0 elsewhere
-    knot_values: Array | None = None  # "quantile": see `Knots`
-    knot_scores: Array | None = None
-    knot_starts: Indices | None = None
-    knot_slopes: Array | None = None
-
-    @classmethod
-    def fit(cls, kind: Any, X: Array, sample_weight: Array | None = None) -> ViewScaler:
-        """Learn the map from the training rows of one view."""
-        ((scaler, _),) = cls.fit_transform((kind,), X, sample_weight, rows=False)
-        return scaler
-
-    @classmethod
-    def fit_transform(
-        cls,
-        kinds: Iterable[Any],
-        X: Array,
-        sample_weight: Array | None = None,
-        *,
-        rows: bool = True,
-    ) -> Iterator[tuple[ViewScaler, Array]]:
-        """Several maps of one view, each with the rows that have weight as it maps them.
-
-        What maps have in common is computed once. Without ``rows``, these may be anything.
-        """
-        if sample_weight is not None and not (sample_weight > 0).all():
-            X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-        constant = moments = None
-        for kind in kinds:
-            if not isinstance(kind, str) or kind not in SCALINGS:
-                raise ValueError(f"scaling: got {kind!r}; expected one of {SCALINGS}.")
-            if kind == "none":
-                yield cls("none"), X
-                continue
-            if kind not in ("standard", "whiten", "whiten-raw", "quantile"):
-                raise no_rule_for(kind)
-            constant = constant_columns(X) if constant is None else constant
-            steps = np.where(constant, unseen_step(kind, len(X)), 0.0) if constant.any() else None
-            if kind == "quantile":
-                knots, scores = scores_of_knots(X, sample_weight)
-                yield cls(kind, X[0].copy(), None, None, None, 1.0, steps, *knots), scores
-                continue
-            moments = _moments(X, sample_weight, constant) if moments is None else moments
-            mean, scale = moments
-            if kind == "whiten-raw":
-                scale = np.ones_like(scale)
-            Z = (X - mean) / scale
-            if steps is not None:
-                Z[:, constant] = 0.0
-            if kind == "standard":
-                yield cls(kind, mean, scale, steps=steps), Z
-                continue
-            found = _whitening(Z if steps is None else Z[:, ~constant], sample_weight, rows=rows)
-            directions = found.directions
-            if steps is None:
-                Z = found.rows
-            else:  # of all columns, not only those that vary
-                directions = np.zeros((X.shape[1], directions.shape[1]))
-                directions[~constant], Z[:, ~constant] = found.directions, found.rows
-            yield cls(kind, mean, scale, directions, found.gains, found.base_gain, steps), Z
+    def fit_transform(self, X: Array, y: Any = None, sample_weight: Array | None = None) -> Array:
+        """Learn the map, and map the rows."""
+        some, weight = _weighted(X, sample_weight)
+        Z = self._learn(some, weight, rows=True)
+        return Z if some is X else self.transform(X)
 
     def transform(self, X: Array) -> Array:
-        """Apply the map to rows."""
-        if self.kind == "none":
-            return X
-        Z = self.by_column(X)
-        if self.directions is not None:
-            Z = self.rotated(Z)
-        if self.steps is not None:
-            constant = self.steps > 0
-            side = np.sign(X[:, constant] - np.asarray(self.mean)[constant])
-            Z[:, constant] = self.steps[constant] * np.where(self.unseen(X)[:, constant], side, 0.0)
+        """Map rows."""
+        raise NotImplementedError
+
+    def inverse_transform(self, Z: Array) -> Array:
+        """From scaled rows back to rows; constant columns come back as their only value."""
+        raise NotImplementedError
+
+    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
+        """Learn from rows of positive weight; gives them as they are mapped, if asked for."""
+        raise NotImplementedError
+
+
+def _weighted(X: Array, sample_weight: Array | None) -> tuple[Array, Array | None]:
+    if sample_weight is None or (sample_weight > 0).all():
+        return X, sample_weight
+    return X[sample_weight > 0], sample_weight[sample_weight > 0]
+
+
+class Unscaled(Scaling):
+    """Values as they are, constant columns too."""
+
+    name = "none"
+
+    def transform(self, X: Array) -> Array:
+        """The rows."""
+        return X
+
+    def inverse_transform(self, Z: Array) -> Array:
+        """The rows."""
         return Z
 
-    def by_column(self, X: Array) -> Array:
-        """The part of the map that takes each column by itself, before any rotation."""
-        if self.kind == "quantile":
-            return to_scores(X, self._knots)
-        if self.kind not in ("standard", "whiten", "whiten-raw"):
-            raise no_rule_for(self.kind)
-        assert self.mean is not None
-        assert self.scale is not None
-        Z = np.asarray((X - self.mean) / self.scale)
-        if self.directions is not None and self.steps is not None:
-            Z[:, self.steps > 0] = 0.0  # of any size, and no part of the covariance
-        return Z
+    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
+        return X
 
-    def rotated(self, Z: Array) -> Array:
-        """The root of the inverse covariance, applied to rows of `by_column`."""
-        assert self.directions is not None
-        assert self.gains is not None
-        along = Z @ self.directions * self.gains
-        return np.asarray(self.base_gain * Z + along @ self.directions.T)
 
-    def principal(self, Z: Array) -> Array:
-        r"""Rows of `by_column` in principal axes: r + 1 coordinates in place of d.
+class UnseenScaling(Scaling):
+    """A scaling that knows a value never seen in a column.
 
-        The last is what lies outside the principal directions, as one length. Training rows have
-        nothing there where there are more columns than rows: with that set to zero, as rounding
-        leaves some, their distances to any row are those of `transform`. Distances between two new
-        rows are not.
-        """
-        assert self.directions is not None
-        assert self.gains is not None
-        along = Z @ self.directions
-        outside = np.einsum("ij,ij->i", Z, Z) - np.einsum("ij,ij->i", along, along)
-        rest = self.base_gain * np.sqrt(np.maximum(outside, 0.0))
-        return np.column_stack([along * (self.base_gain + self.gains), rest])
+    A column that is constant in training is zero there. Another value has no unit to be measured
+    by: it becomes +-``unseen_step``, whatever its size.
+    """
 
-    @property
-    def _knots(self) -> Knots:
-        assert self.knot_values is not None
-        assert self.knot_scores is not None
-        assert self.knot_starts is not None
-        assert self.knot_slopes is not None
-        return Knots(self.knot_values, self.knot_scores, self.knot_starts, self.knot_slopes)
+    unseen_step: float
 
     def unseen(self, X: Array) -> Mask:
         """Cells that differ from the only value ever seen in their column, of shape (m, d).
@@ -238,36 +111,276 @@ class ViewScaler:
         --------
         >>> import numpy as np
         >>> rows = np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]])
-        >>> ViewScaler.fit("standard", rows).unseen(np.array([[9.0, 5.0], [2.0, 5.001]]))
+        >>> Standard().fit(rows).unseen(np.array([[9.0, 5.0], [2.0, 5.001]]))
         array([[False, False],
                [False,  True]])
         """
         found = np.zeros(X.shape, dtype=bool)
-        if self.steps is not None:
-            constant = self.steps > 0
-            mean = np.asarray(self.mean)[constant]
-            found[:, constant] = ~same_value(X[:, constant], mean)
+        constant = self.constant_
+        found[:, constant] = ~same_value(X[:, constant], self.mean_[constant])
         return found
+
+    def _with_unseen(self, Z: Array, X: Array) -> Array:
+        """Scaled rows Z of rows X, with the constant columns filled in."""
+        if self.constant_.any():
+            constant = self.constant_
+            side = np.sign(X[:, constant] - self.mean_[constant])
+            Z[:, constant] = self.unseen_step * np.where(self.unseen(X)[:, constant], side, 0.0)
+        return Z
+
+
+class Standard(UnseenScaling):
+    r""":math:`z = (x - \mu) / \sigma`, column by column.
+
+    Attributes
+    ----------
+    mean_, scale_ : array of shape (d,)
+        Of constant columns their value, and one.
+    constant_ : boolean array of shape (d,)
+        Columns of one value.
+    """
+
+    name = "standard"
+    unseen_step = 32.0  # no row of 1,000 can be more deviations off
+
+    mean_: Array
+    scale_: Array
+    constant_: Mask
+
+    def transform(self, X: Array) -> Array:
+        """Map rows; what is too far to be squared is brought nearer."""
+        return self._with_unseen(self._by_column(X), X)
 
     def inverse_transform(self, Z: Array) -> Array:
         """From scaled rows back to rows; constant columns come back as their only value."""
-        if self.kind == "none":
-            return Z
-        assert self.mean is not None
-        if self.kind == "quantile":
-            return from_scores(Z, self._knots)
-        if self.kind not in ("standard", "whiten", "whiten-raw"):
-            raise no_rule_for(self.kind)
-        assert self.scale is not None
-        if self.steps is not None:
-            Z = np.where(self.steps > 0, 0.0, Z)
-        if self.directions is not None:
-            assert self.gains is not None
-            lost = self.gains / (self.base_gain + self.gains)
-            Z = (Z - (Z @ self.directions * lost) @ self.directions.T) / self.base_gain
-            # Constant columns were exactly zero, and must not come back as noise.
-            Z[np.abs(Z) <= 1e-12 * np.abs(Z).max(initial=0.0)] = 0.0
-        return np.asarray(Z * self.scale + self.mean)
+        return np.asarray(self._varying(Z) * self.scale_ + self.mean_)
+
+    def _by_column(self, X: Array) -> Array:
+        far = LARGEST * np.minimum(self.scale_, 1.0)
+        return np.asarray(
+            (np.clip(X, self.mean_ - far, self.mean_ + far) - self.mean_) / self.scale_
+        )
+
+    def _varying(self, Z: Array) -> Array:
+        """Scaled rows with zeros in the constant columns."""
+        return np.where(self.constant_, 0.0, Z) if self.constant_.any() else Z
+
+    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
+        self.constant_ = constant_columns(X)
+        self.mean_, self.scale_ = _moments(X, sample_weight, self.constant_)
+        return self._varying((X - self.mean_) / self.scale_)
+
+
+class Whiten(Standard):
+    r""":math:`S^{-1/2} z` with the Ledoit-Wolf covariance of the standardised columns.
+
+    .. math:: S = (1 - s)\,C + s\,m\,I
+
+    Directions with little variance count as much as those with much; without it, a few leading
+    directions of an embedding drown the rest. One column is standardised.
+
+    S is kept as its principal directions plus a multiple of the identity, so that a view with
+    more columns than rows costs n d^2 at most and never a d x d root. The shrinkage takes the sum
+    of the weights for the number of rows; all else depends on their ratios alone. Constant columns
+    take no part in the covariance.
+
+    Attributes
+    ----------
+    mean_, scale_, constant_
+        As of `Standard`.
+    directions_ : array of shape (d, r)
+        Orthonormal columns.
+    gains_ : array of shape (r,)
+        Extra gain along each.
+    base_gain_ : float
+        Gain of all directions.
+    """
+
+    name = "whiten"
+
+    directions_: Array
+    gains_: Array
+    base_gain_: float
+
+    def transform(self, X: Array) -> Array:
+        """Map rows; what is too far to be squared is brought nearer."""
+        Z = self._varying(self._by_column(X))
+        along = Z @ self.directions_ * self.gains_
+        return self._with_unseen(self.base_gain_ * Z + along @ self.directions_.T, X)
+
+    def inverse_transform(self, Z: Array) -> Array:
+        """From scaled rows back to rows; constant columns come back as their only value."""
+        Z = self._varying(Z)
+        lost = self.gains_ / (self.base_gain_ + self.gains_)
+        Z = (Z - (Z @ self.directions_ * lost) @ self.directions_.T) / self.base_gain_
+        # Constant columns were exactly zero, and must not come back as noise.
+        Z[np.abs(Z) <= 1e-12 * np.abs(Z).max(initial=0.0)] = 0.0
+        return np.asarray(Z * self.scale_ + self.mean_)
+
+    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
+        return self._rotate(super()._learn(X, sample_weight, rows=rows), sample_weight, rows)
+
+    def _rotate(self, Z: Array, sample_weight: Array | None, rows: bool) -> Array:
+        """Learn the covariance of centred rows."""
+        varies = ~self.constant_
+        found = _whitening(Z if varies.all() else Z[:, varies], sample_weight, rows=rows)
+        self.directions_, self.gains_, self.base_gain_, whitened = found
+        if varies.all():
+            return whitened
+        # Of all columns, not only those that vary.
+        self.directions_ = np.zeros((len(varies), found.directions.shape[1]))
+        self.directions_[varies], Z[:, varies] = found.directions, whitened
+        return Z
+
+
+class WhitenRaw(Whiten):
+    r""":math:`S^{-1/2} (x - \mu)` with the Ledoit-Wolf covariance of the columns as they are.
+
+    For embeddings whose columns share one unit (a network's activations): a column that hardly
+    varies among normal rows is noise there, and standardising would blow it up.
+    """
+
+    name = "whiten-raw"
+
+    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
+        self.constant_ = constant_columns(X)
+        self.mean_ = _moments(X, sample_weight, self.constant_)[0]
+        self.scale_ = np.ones_like(self.mean_)
+        return self._rotate(self._varying(X - self.mean_), sample_weight, rows)
+
+
+class Quantile(UnseenScaling):
+    """Each column to normal scores by its training ranks, linear beyond the ends.
+
+    See `kernull.views.quantile`. Standardising sees size, this sees shape.
+
+    Attributes
+    ----------
+    knots_ : Knots
+        Training values and their scores.
+    constant_ : boolean array of shape (d,)
+        Columns of one value.
+    mean_ : array of shape (d,)
+        A value of each column; of constant ones the only one.
+    """
+
+    name = "quantile"
+    unseen_step = 3.3  # score of the last of 1,000 rows
+
+    knots_: Knots
+    mean_: Array
+    constant_: Mask
+
+    def transform(self, X: Array) -> Array:
+        """Normal scores of rows."""
+        return self._with_unseen(to_scores(X, self.knots_), X)
+
+    def inverse_transform(self, Z: Array) -> Array:
+        """From scores back to values."""
+        return from_scores(Z, self.knots_)
+
+    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
+        self.constant_, self.mean_ = constant_columns(X), X[0].astype(float)
+        self.knots_, scores = scores_of_knots(X, sample_weight)
+        return scores
+
+
+#: The scalings known by name.
+SCALINGS: dict[str, type[Scaling]] = {
+    scaling.name: scaling for scaling in (Standard, Whiten, WhitenRaw, Quantile, Unscaled)
+}
+#: What ``"auto"`` stands for; docs/results/defaults.md has the comparison behind it. Whitening one
+#: column is standardising it.
+AUTO_SCALINGS = ("whiten", "quantile")
+
+
+def read_scalings(scaling: Any, view: str | None = None) -> tuple[Any, ...]:
+    """The transformers, not fitted, that ``scaling`` stands for on a view.
+
+    Examples
+    --------
+    >>> read_scalings({"camera": "whiten-raw", "heat": ["standard", Quantile()]}, "heat")
+    (Standard(), Quantile())
+    >>> read_scalings("auto")
+    (Whiten(), Quantile())
+    """
+    if isinstance(scaling, Mapping):
+        scaling = scaling.get(view, "auto")
+    if isinstance(scaling, str) and scaling == "auto":
+        return tuple(SCALINGS[name]() for name in AUTO_SCALINGS)
+    items = tuple(scaling) if isinstance(scaling, list | tuple) else (scaling,)
+    if not items or not all(map(_is_scaling, items)):
+        raise ValueError(
+            f"scaling: got {scaling!r}; expected one of {tuple(SCALINGS)}, a scikit-learn "
+            "transformer such as RobustScaler(), several of them, 'auto', or a mapping of view "
+            "name to any of these."
+        )
+    found = tuple(SCALINGS[item]() if isinstance(item, str) else item for item in items)
+    if len(set(map(scaling_name, found))) < len(found) and len(set(map(repr, found))) < len(found):
+        raise ValueError(f"scaling: got {scaling!r}, which names a scaling twice.")
+    return found
+
+
+def _is_scaling(item: Any) -> bool:
+    if isinstance(item, str):
+        return item in SCALINGS
+    methods = ("fit", "transform", "get_params")
+    return not isinstance(item, type) and all(hasattr(item, method) for method in methods)
+
+
+def check_scaling(scaling: Any, views: Iterable[str]) -> None:
+    """Refuse a ``scaling`` that cannot be read, or names a view that is not there."""
+    names = list(views)
+    if isinstance(scaling, Mapping) and (unknown := [v for v in scaling if v not in names]):
+        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        raise ValueError(f"scaling: no view is called {unknown[0]!r}; the views are {shown}.")
+    for view in names if isinstance(scaling, Mapping) else names[:1]:
+        read_scalings(scaling, view)
+
+
+def knows_unseen(scaling: Any, view: str) -> bool:
+    """Whether each scaling of a view knows values never seen in a column."""
+    return all(isinstance(one, UnseenScaling) for one in read_scalings(scaling, view))
+
+
+def scaling_name(scaling: Any) -> str:
+    """Name of a transformer, for people: that of the class, unless it is one of ours."""
+    return scaling.name if isinstance(scaling, Scaling) else type(scaling).__name__
+
+
+def fit_scaling(
+    scaling: Any, X: Array, sample_weight: Array | None = None, view: str = ""
+) -> tuple[Any, Array]:
+    """A fitted copy of a transformer, and the rows as it maps them.
+
+    Parameters
+    ----------
+    scaling : transformer
+    X : array of shape (n, d)
+    sample_weight : array of shape (n,), optional
+        Given to transformers whose ``fit`` takes it.
+    view : str
+        Name of the view, for messages.
+    """
+    if isinstance(scaling, Scaling):
+        own = type(scaling)()  # they have no parameters
+        return own, own.fit_transform(X, sample_weight=sample_weight)
+    fitted, options = clone(scaling), {}
+    if sample_weight is not None and has_fit_parameter(fitted, "sample_weight"):
+        options["sample_weight"] = sample_weight
+    shape = f"the {len(X)} rows and {X.shape[1]} columns of the view {view!r}"
+    try:
+        Z = np.asarray(fitted.fit(X, **options).transform(X), dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"scaling: {scaling!r} does not fit {shape}: {error}") from error
+    if Z.ndim != 2 or len(Z) != len(X) or not Z.shape[1]:
+        raise ValueError(
+            f"scaling: {scaling!r} made an array of shape {Z.shape} of {shape}; expected one row "
+            "for each row, and at least one column."
+        )
+    if not (np.abs(Z) <= LARGEST).all():
+        raise ValueError(f"scaling: {scaling!r} made NaN or values above {LARGEST:g} of {shape}.")
+    return fitted, Z
 
 
 def _moments(X: Array, sample_weight: Array | None, constant: Mask) -> tuple[Array, Array]:
