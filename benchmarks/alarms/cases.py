@@ -113,8 +113,10 @@ class _OfTable:
     def p_values(self, X):
         return self.model.p_values(self.table.transform(X))
 
-    def rarity(self, X):
-        return self.model.rarity(self.table.transform(X))
+    @property
+    def rarity(self):
+        rarity = self.model.rarity
+        return lambda X: rarity(self.table.transform(X))
 
     def detect(self, X, fdr):
         return self.model.detect(self.table.transform(X), fdr=fdr)
@@ -135,8 +137,10 @@ class _OfKernels:
     def p_values(self, X):
         return self.model.p_values(self.kernels(X, self.rows))
 
-    def rarity(self, X):
-        return self.model.rarity(self.kernels(X, self.rows))
+    @property
+    def rarity(self):
+        rarity = self.model.rarity
+        return lambda X: rarity(self.kernels(X, self.rows))
 
     def detect(self, X, fdr):
         return self.model.detect(self.kernels(X, self.rows), fdr=fdr)
@@ -306,8 +310,9 @@ _NEW = [
     ),
     Case("PCA(60) as a scaling", g.factor, 120, 200, model={"scaling": PCA(60)}),
     Case("PCA(20) as a scaling", g.autoregressive, 300, 100, model={"scaling": PCA(20)}),
-    Case("category of 200 levels", g.many_levels, 200, 7, codes=1, options={"levels": 200}),
-    Case("category of 60 levels", g.many_levels, 60, 4, codes=1, options={"levels": 60}),
+    Case("numbers and a level for every row", g.many_levels, 200, 206),
+    Case("one-hot, a level for every row", g.one_hot, 200, 200, discrete=True),
+    Case("table with a level for every row", g.many_codes, 60, 7, codes=1),
     *(
         Case(f"precomputed, polynomial of degree {shown}", make, n, d, kernels=_polynomial(*of))
         for shown, of in (("2", (2,)), ("3", (3,)), ("2 and 3", (2, 3)))

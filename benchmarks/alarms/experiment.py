@@ -77,8 +77,10 @@ def run(cell, settings, folder):
         name = f"{100 * rate:g}"
         row[f"rate_{name}"] = float((p <= max(rate, lowest) * (1 + 1e-9)).mean())
         row[f"attainable_{name}"] = float(np.mean([attainable(rate, c) for c in found]))
-    rarity = np.asarray(model.rarity(normal, **more))
-    row["rare"] = float((rarity >= protocol.RARE * (1 - 1e-9)).mean())
+    row["rare"] = float("nan")  # models that decide by the sum have no rarity
+    if hasattr(model, "rarity"):
+        rarity = np.asarray(model.rarity(normal, **more))
+        row["rare"] = float((rarity >= protocol.RARE * (1 - 1e-9)).mean())
     other = {} if tasks is None else {"groups": planted_tasks}
     q = np.asarray(model.p_values(planted, **other))
     row["power"] = float((q <= max(0.05, lowest) * (1 + 1e-9)).mean())

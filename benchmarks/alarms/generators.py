@@ -135,7 +135,13 @@ def with_codes(rng, d, codes=2):
     return draw
 
 
-def many_levels(rng, d, levels=200):
+def many_levels(rng, d, numbers=6):
+    """Numbers that hang together beside a category of equally frequent levels, one column each."""
+    inner = factor(rng, numbers)
+    return lambda n: np.hstack([inner(n), one_hot(rng, d - numbers)(n)])
+
+
+def many_codes(rng, d, levels=60):
     """Numbers that hang together beside codes of so many levels, all equally frequent."""
     inner = factor(rng, d - 1)
     return lambda n: np.column_stack([inner(n), rng.integers(0, levels, n)])

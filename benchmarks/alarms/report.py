@@ -130,7 +130,7 @@ def _markdown(line):
         str(line["seeds"]),
         *rates,
         bold("fdp", f"{line['fdp']:.2f}"),
-        bold("rare", f"{100 * line['rare']:.2f}"),
+        "" if np.isnan(line["rare"]) else bold("rare", f"{100 * line['rare']:.2f}"),
         f"{100 * line['power']:.0f}",
         line["warnings"],
     ]
