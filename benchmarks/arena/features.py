@@ -16,7 +16,6 @@ import numpy as np
 
 from benchmarks.arena import protocol
 from experiments._cells import generator
-from experiments._deep import load_features, write_features
 from experiments._store import write_atomically
 from experiments.datasets import load_flowers17_images, load_mnist
 
@@ -73,6 +72,8 @@ def save(path, views, classes, test):
 
 def _make(name, path):
     """Run the images of a set through the networks; minutes, and resumed after a kill."""
+    from experiments._deep import load_features, write_features
+
     if name == "mnist":
         data, rows = load_mnist(), mnist_rows()
         images = [*data.train_images[rows], *data.test_images[: protocol.MNIST_TEST]]
