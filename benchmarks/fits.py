@@ -1,7 +1,8 @@
 """Whole fits, as people wait for them: seconds beside floors and what a user would pick instead.
 
-    python -m benchmarks.fits [fits] [given] [deep] [busy] [scoring] [storage] [large]
+    python -m benchmarks.fits [fits] [views] [given] [deep] [busy] [scoring] [storage] [large]
                               [--repeats 5] [--clock wall|cpu] [--out FILE] [--against FILE]
+                              [--landed]
 
 The protocol, fixed before the first run. Everything is timed in one process by the clock; runs that
 are compared take turns, and the best of several counts. At its turn, what takes less than a second
@@ -11,16 +12,14 @@ cpu`` counts this process's own seconds: give it one thread (OMP_NUM_THREADS=1) 
 work. Rows are a factor model (six factors, noise 0.5, d = 30, seed 0) unless said. A whole fit
 includes its threshold.
 
-fits     n = 500 to 4000, one view, default arguments, decision "sum" and "evidence", beside
+fits     n = 300 to 4000, one view, default arguments, decision "sum" and "evidence", beside
          OneClassSVM() and five nearest neighbours. Floor: one LAPACK Cholesky + one combination of
-         the J kernels of that fit + one pass of products. Limits: 4 floors; 4 floors per kernel.
-         What is left out: excess of the sum over the same fit with one row held out, of which all
-         others are learned from. Limit: 0.3 of the latter.
+         the J kernels of that fit + one pass of products; it is printed, and is no limit.
+views    the model of the README, and 60 one-column views of 300 rows.
 given    kernels given, n = 2000, J = 10 (those of `benchmarks.core`), p = 2, delta = 1e-3, gap
          1e-6, decision "sum", beside the solver alone and Algorithm 1 written in ten lines (stops
          when the weights move by less than 1e-4). Limits: 1.5 solvers, half of Algorithm 1.
-deep     two deep views (rank 60 + noise), n = 114, d = 512 and 1000, and one of d = 2048, n = 1000:
-         default fit beside one with scaling "standard" and no threshold. Limits: 3 such fits; 5 s.
+deep     two deep views (rank 60 + noise), n = 114, d = 512 and 1000, and one of d = 2048, n = 1000.
 busy     the same beside six busy loops. Limit: twice the quiet time.
 scoring  100,000 rows against n = 2000, beside OneClassSVM().score_samples; peak memory of scoring.
          Limit: as long per kernel.
@@ -28,12 +27,16 @@ storage  n = 16,000: storage "auto" beside "dense" and "tiled". Limit: 1.2 of th
 large    n = 100,000: storage "auto" (limit 90 s), and "tiled" (exact and certified, 10 minutes).
 
 ``--out`` keeps the numbers as JSON lines; ``--against`` prints them beside those of another run.
+``--landed`` times the decision before cross-fitting first (`benchmarks.landed`), by this module,
+and judges by it. Limits: twice its time at 300 and 1,000 rows, for the README's model and for 60
+views; three times for deep views; once at 2,000 rows and for scoring; half at 4,000 rows.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -50,10 +53,11 @@ from scipy.linalg import cho_factor, cho_solve, cholesky
 from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import OneClassSVM
 
+from benchmarks import landed
 from benchmarks.core import timing_kernels
 from kernull import MultiKernelFisherNull
 from kernull.balls import LpBall
-from kernull.calibration import Split
+from kernull.datasets import make_line
 from kernull.problems import FisherProblem
 from kernull.solvers import solve
 from kernull.stacks import DenseStack
@@ -61,6 +65,16 @@ from kernull.stacks import DenseStack
 BUSY_LOOPS = 6
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 CLOCK = "wall"
+#: What a time may be of the one before cross-fitting, by how the name of its row begins.
+LANDED = {
+    "fit n=300 evidence": 2.0,
+    "fit n=1000 evidence": 2.0,
+    "fit n=2000 evidence": 1.0,
+    "fit n=4000 evidence": 0.5,
+    "views": 2.0,
+    "deep": 3.0,
+    "scoring": 1.0,
+}
 
 
 def factor_rows(n: int, d: int = 30, factors: int = 6, noise: float = 0.5, seed: int = 0) -> Any:
@@ -99,7 +113,8 @@ def floor_runs(stack: DenseStack, delta: float) -> dict[str, Callable[[], Any]]:
 class Report:
     """Prints rows as they come; keeps them, and knows those of another run."""
 
-    def __init__(self, out: str | None, against: str | None) -> None:
+    def __init__(self, out: str | None, against: str | None, landed: bool = False) -> None:
+        self.landed = landed
         self.out = None if out is None else Path(out)
         lines = [] if against is None else Path(against).read_text().splitlines()
         self.before = {row["name"]: row for row in map(json.loads, lines)}
@@ -111,7 +126,13 @@ class Report:
             parts.append(f"{ratio:.2f} of its limit" + ("" if ratio <= 1 else "  **MISSED**"))
         parts += [f"{key} {value}" for key, value in more.items()]
         if name in self.before:
-            parts.append(f"before {_shown(self.before[name]['seconds'])}")
+            before = self.before[name]["seconds"]
+            parts.append(f"before {_shown(before)}, {seconds / before:.2f} of that")
+            most = next((m for start, m in LANDED.items() if name.startswith(start)), None)
+            if self.landed and most is not None:
+                parts.append(
+                    f"limit {most:g}" + ("" if seconds <= most * before else "  **MISSED**")
+                )
         print("; ".join(parts), flush=True)
         if self.out is not None:
             kept = {"name": name, "seconds": seconds, "limit": limit, **more}
@@ -124,30 +145,38 @@ def _shown(seconds: float) -> str:
 
 
 def fits(report: Report, repeats: int) -> None:
-    for n in (500, 1000, 2000, 4000):
+    for n in (300, 1000, 2000, 4000):
         X = factor_rows(n)
         by_sum, by_evidence = MultiKernelFisherNull(decision="sum"), MultiKernelFisherNull()
-        held = MultiKernelFisherNull(decision="sum", calibration=Split(1))
-        held.set_params(false_alarm_rate=0.5)  # the lowest that one row can certify
         stack = by_sum.fit(X).bank_.stack()
         parts = floor_runs(stack, by_sum.delta)
         t = take_turns(
             repeats,
             **parts,
             sum=lambda X=X, model=by_sum: model.fit(X),
-            held=lambda X=X, model=held: model.fit(X),
             evidence=lambda X=X, model=by_evidence: model.fit(X),
             svm=lambda X=X: OneClassSVM().fit(X),
             knn=lambda X=X: NearestNeighbors(n_neighbors=5).fit(X).kneighbors(),
         )
         floor, J = sum(t[name] for name in parts), stack.J
         shown = {"floor": _shown(floor), "OneClassSVM": _shown(t["svm"]), "kNN": _shown(t["knn"])}
-        ratio = f"{t['sum'] / floor:.2f}"
-        report.row(f"fit n={n} sum", t["sum"], 4 * floor, floors=ratio, **shown)
+        report.row(f"fit n={n} sum", t["sum"], floors=f"{t['sum'] / floor:.2f}", **shown)
         ratio = f"{t['evidence'] / floor / J:.2f}"
-        report.row(f"fit n={n} evidence", t["evidence"], 4 * J * floor, floors_per_kernel=ratio)
-        excess = t["sum"] - t["held"]
-        report.row(f"fit n={n} left out", excess, 0.3 * t["held"], without=_shown(t["held"]))
+        report.row(f"fit n={n} evidence", t["evidence"], floors_per_kernel=ratio)
+
+
+def views(report: Report, repeats: int) -> None:
+    line, X = make_line(), factor_rows(300, d=60)
+    models = {
+        "views README": (
+            MultiKernelFisherNull(views=line.slices, false_alarm_rate=0.05),
+            line.good,
+        ),
+        "views 60 of one column n=300": (MultiKernelFisherNull(views="features"), X),
+    }
+    for name, (model, rows) in models.items():
+        t = take_turns(repeats, fit=lambda model=model, rows=rows: model.fit(rows))
+        report.row(name, t["fit"])
 
 
 def algorithm_1(K: Any, p: float, ridge: float, change: float = 1e-4) -> Any:
@@ -198,32 +227,18 @@ def deep_cases() -> Iterator[tuple[str, Any, Any]]:
     yield "n=1000 d=2048", deep_rows(1000, 2048, 3), None
 
 
-def without_threshold(X: Any, views: Any) -> Any:
-    """Fixed scaling, and weights by the solver alone."""
-    from kernull.models.kernels import TableRows
-    from kernull.views import resolve_views
-
-    model = MultiKernelFisherNull(views=views, scaling="standard", decision="sum")
-    settings = model.learning_settings()
-    training = TableRows(X, resolve_views(views, X.shape[1])).training(None, slice(None), settings)
-    return model.learning_method().learn(training, None).rule.coef
-
-
 def deep(report: Report, repeats: int, loops: str = "") -> dict[str, float]:
     quiet = {}
     for name, X, views in deep_cases():
         t = take_turns(
             repeats,
-            fit=lambda X=X, views=views: MultiKernelFisherNull(views=views).fit(X),
+            evidence=lambda X=X, views=views: MultiKernelFisherNull(views=views).fit(X),
             sum=lambda X=X, views=views: MultiKernelFisherNull(views=views, decision="sum").fit(X),
-            bare=lambda X=X, views=views: without_threshold(X, views),
         )
-        limit = 3 * t["bare"] if len(X) < 1000 else 5.0
-        for kind, label in (("fit", "evidence"), ("sum", "sum")):
-            full = f"deep {name} {label}{loops}"
-            quiet[full] = t[kind]
+        for decision, seconds in t.items():
+            quiet[f"deep {name} {decision}{loops}"] = seconds
             if not loops:
-                report.row(full, t[kind], limit, bare=_shown(t["bare"]))
+                report.row(f"deep {name} {decision}", seconds)
     return quiet
 
 
@@ -250,8 +265,6 @@ def busy(report: Report, repeats: int) -> None:
 
 
 def os_cores() -> Any:
-    import os
-
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count())
 
 
@@ -309,23 +322,41 @@ def large(report: Report, repeats: int) -> None:
 
 
 ROWS: dict[str, Callable[[Report, int], Any]] = {
-    "fits": fits, "given": given, "deep": deep, "busy": busy, "scoring": scoring,
+    "fits": fits, "views": views, "given": given, "deep": deep, "busy": busy, "scoring": scoring,
     "storage": storage, "large": large,
 }  # fmt: skip
 
 
+def time_landed(arguments: argparse.Namespace) -> Path:
+    """Run the same rows with the ``kernull`` before cross-fitting; the file of its numbers."""
+    out = landed.HOME / "fits.jsonl"
+    executable = landed.python()
+    out.unlink(missing_ok=True)
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = os.pathsep.join([str(landed.TREE / "src"), str(landed.ROOT)])
+    command = [str(executable), "-m", "benchmarks.fits", *arguments.what, "--out", str(out)]
+    command += ["--repeats", str(arguments.repeats), "--clock", arguments.clock]
+    subprocess.run(command, cwd=landed.ROOT, env=environment, check=True)
+    return out
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", help=f"of {', '.join(ROWS)}; the first four by default")
+    parser.add_argument(
+        "what", nargs="*", help=f"of {', '.join(ROWS)}; the first two, deep and scoring by default"
+    )
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", help="keep the numbers here, as JSON lines")
     parser.add_argument("--against", help="numbers of another run, to print beside")
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
+    parser.add_argument("--landed", action="store_true", help="beside the decision before")
     arguments = parser.parse_args()
     global CLOCK
     CLOCK = arguments.clock
-    report = Report(arguments.out, arguments.against)
-    for name in arguments.what or ("fits", "given", "deep", "scoring"):
+    if arguments.landed:
+        arguments.against = str(time_landed(arguments))
+    report = Report(arguments.out, arguments.against, arguments.landed)
+    for name in arguments.what or ("fits", "views", "deep", "scoring"):
         ROWS[name](report, arguments.repeats)
 
 
