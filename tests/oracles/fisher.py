@@ -1,7 +1,4 @@
-"""Slow and obvious versions of what the library computes, and random problems to try it on.
-
-Nothing here imports kernull: these are the independent side of every comparison.
-"""
+"""Weights and coefficients of lp MK-FN by general solvers, and random problems to try them on."""
 
 from __future__ import annotations
 
@@ -136,12 +133,3 @@ def _dual_programme(kernels, ridge, p, t):
         norm = cp.pnorm(s, p / (p - 1), approx=False)
     objective = 2 * a @ t - ridge * cp.sum_squares(a) - norm
     return cp.Problem(cp.Maximize(objective), bounds), bounds
-
-
-def interpolated(scores, x):
-    """P-value between ranks, by a loop: the last row at or below x counts by how far x has come."""
-    scores = sorted(scores)
-    k = sum(s <= x for s in scores)
-    if k in (0, len(scores)):
-        return (1 + k) / (len(scores) + 1)
-    return (k + max((x - scores[k - 1]) / (scores[k] - scores[k - 1]), 1e-6)) / (len(scores) + 1)
