@@ -66,6 +66,7 @@ class Tails:
         total = float(weight.sum()) if total is None else total
         counts = np.cumsum(weight[order], axis=0)
         counts *= total / counts[-1:]
+        counts[-1] = total  # exactly: evidence that is zero ties with all other that is
         scale = np.full(scores.shape[1], np.inf)
         different = 1 + (np.diff(ordered, axis=0) > 1e-12).sum(axis=0)
         for c in np.flatnonzero(extrapolates & (different >= min(FEWEST_VALUES, n / 2))):
