@@ -127,6 +127,8 @@ def fit_whiten(X, w, step):
     varies = np.array([not is_constant(column) for column in X.T])
     Z = standard(X)[:, varies]
     n, d = Z.shape
+    if d == 0:  # a view that is constant in the other folds
+        return standard
     C = sum(wi * np.outer(z, z) for wi, z in zip(w, Z, strict=True)) / n
     m = np.trace(C) / d
     distance = ((C - m * np.eye(d)) ** 2).sum() / d
@@ -361,9 +363,11 @@ def fit_evidence(scores, weight, extrapolates, total=None):
         scale = max(excess, 1e-3 * (values[-1] - values[0]), 1e-300)
 
     def evidence(s):
+        if s >= values[-1]:
+            return 0.0
         count = sum(w for v, w in zip(values, weight, strict=True) if v <= s)
         beyond = (values[0] - s) / scale if s < values[0] else 0.0
-        return min(max(-log((1 + count) / (total + 1)), 0.0) + beyond, 1e12)
+        return min(-log((1 + count) / (total + 1)) + beyond, 1e12)
 
     return evidence
 
