@@ -355,7 +355,7 @@ def fit_evidence(scores, weight, extrapolates, total=None):
     order = sorted(range(n), key=lambda i: scores[i])
     values = lowered(scores)[order].tolist()
     weight = [weight[i] * total / sum(weight) for i in order]
-    scale, different = inf, 1 + sum(b - a > 1e-12 for a, b in pairwise(values))
+    scale, different = inf, 1 + sum(b - a > 1e-9 for a, b in pairwise(values))
     if extrapolates and n > 1 and different >= min(20, n / 2):
         tenth = sum(sum(weight[: i + 1]) <= 0.1 * total * (1 + 1e-9) for i in range(n))
         k = min(max(tenth, min(5, n - 1)), n - 1)

@@ -68,7 +68,7 @@ class Tails:
         counts *= total / counts[-1:]
         counts[-1] = total  # exactly: evidence that is zero ties with all other that is
         scale = np.full(scores.shape[1], np.inf)
-        different = 1 + (np.diff(ordered, axis=0) > 1e-12).sum(axis=0)
+        different = 1 + (np.diff(ordered, axis=0) > ROUNDING).sum(axis=0)
         for c in np.flatnonzero(extrapolates & (different >= min(FEWEST_VALUES, n / 2))):
             if n > 1:
                 least = LEAST_SCALE * float(ordered[-1, c] - ordered[0, c])

@@ -399,7 +399,7 @@ def mean_distance(
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
     X = X - X.mean(axis=0)
     block_of = squared_blocks(X) if metric == "euclidean" else _blocks(X, metric)
-    lock = Lock()
+    copy, lock = _copy_distance(X, metric), Lock()
 
     def work(start: int) -> tuple[float, Array | None]:
         rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
@@ -413,6 +413,7 @@ def mean_distance(
         np.fill_diagonal(block, 0.0)
         kept = None if distances_out is None else block
         if metric == "euclidean":
+            block[block <= copy**2] = 0.0
             block = np.sqrt(block, out=None if kept is not None else block)
         counts = 2.0 * weights[rest]
         counts[:BLOCK_ROWS] = weights[rows]  # both halves of the square on the diagonal are here
@@ -457,6 +458,15 @@ def squared_blocks(X: Array) -> Callable[..., Array]:
     return block
 
 
+def _copy_distance(X: Array, metric: str) -> float:
+    """Distance up to which two of these centred rows are copies of each other.
+
+    Copies come out of |x|^2 + |y|^2 - 2x'y at the square root of its rounding.
+    """
+    size = np.linalg.norm(X, axis=1) if metric == "euclidean" else np.abs(X).sum(axis=1)
+    return 1e-7 * float(size.max(initial=0.0))
+
+
 def neighbour_distance(
     X: Array,
     metric: str = "euclidean",
@@ -480,9 +490,7 @@ def neighbour_distance(
     euclidean, pick = metric == "euclidean", np.arange(len(X))
     if len(X) > NEIGHBOUR_ROWS:
         pick = np.random.default_rng(0).choice(len(X), NEIGHBOUR_ROWS, replace=False)
-    # Copies come out of |x|^2 + |y|^2 - 2x'y at the square root of its rounding.
-    size = np.linalg.norm(X, axis=1) if euclidean else np.abs(X).sum(axis=1)
-    copy = 1e-7 * float(size.max(initial=0.0))
+    copy = _copy_distance(X, metric)
     floor = copy**2 if euclidean else copy
     nearest = np.zeros(len(pick)) if near is None else near[pick]
     copied = np.flatnonzero(nearest <= floor)
