@@ -365,7 +365,8 @@ def fit_evidence(scores, weight, extrapolates, total=None):
     def evidence(s):
         if s >= values[-1]:
             return 0.0
-        count = sum(w for v, w in zip(values, weight, strict=True) if v <= s)
+        # Sums of the same weights in another order are the same, so that their evidence ties.
+        count = round(sum(w for v, w in zip(values, weight, strict=True) if v <= s), 9)
         beyond = (values[0] - s) / scale if s < values[0] else 0.0
         return min(-log((1 + count) / (total + 1)) + beyond, 1e12)
 

@@ -66,13 +66,15 @@ class Tails:
         total = float(weight.sum()) if total is None else total
         counts = np.cumsum(weight[order], axis=0)
         counts *= total / counts[-1:]
-        counts[-1] = total  # exactly: evidence that is zero ties with all other that is
         scale = np.full(scores.shape[1], np.inf)
         different = 1 + (np.diff(ordered, axis=0) > ROUNDING).sum(axis=0)
         for c in np.flatnonzero(extrapolates & (different >= min(FEWEST_VALUES, n / 2))):
             if n > 1:
                 least = LEAST_SCALE * float(ordered[-1, c] - ordered[0, c])
                 scale[c] = max(mean_excess(ordered[:, c], counts[:, c])[0], least, 1e-300)
+        # Sums of the same weights in another order are the same, so that their evidence ties.
+        counts = np.round(counts, 9)
+        counts[-1] = total
         return cls(ordered, counts, scale)
 
     @property
