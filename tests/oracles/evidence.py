@@ -217,8 +217,8 @@ def weighted_median(values, w):
     order = np.argsort(values, kind="stable")
     share = np.cumsum(w[order])
     half = share[-1] / 2
-    low = next(i for i, s in zip(order, share, strict=True) if s >= half)
-    high = next((i for i, s in zip(order, share, strict=True) if s > half), order[-1])
+    low = next(i for i, s in zip(order, share, strict=True) if s >= half * (1 - 1e-12))
+    high = next(i for i, s in zip(order, share, strict=True) if s > half * (1 + 1e-12))
     return (values[low] + values[high]) / 2
 
 
@@ -352,7 +352,7 @@ def fit_evidence(scores, weight, extrapolates, total=None):
     sum to.
     """
     n, total = len(scores), sum(weight) if total is None else total
-    order = sorted(range(n), key=lambda i: scores[i])
+    order = sorted(range(n), key=lambda i: (scores[i], weight[i]))
     values = lowered(scores)[order].tolist()
     weight = [weight[i] * total / sum(weight) for i in order]
     scale, different = inf, 1 + sum(b - a > 1e-9 for a, b in pairwise(values))

@@ -61,7 +61,8 @@ class Tails:
         ``total`` is what the weights are brought to sum to; their own sum by default.
         """
         n = len(scores)
-        order = np.argsort(scores, axis=0, kind="stable")
+        by_weight = np.argsort(weight, kind="stable")  # ties: whatever order the rows came in
+        order = by_weight[np.argsort(scores[by_weight], axis=0, kind="stable")]
         ordered = lowered(np.take_along_axis(scores, order, axis=0))
         total = float(weight.sum()) if total is None else total
         counts = np.cumsum(weight[order], axis=0)

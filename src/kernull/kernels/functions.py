@@ -516,11 +516,10 @@ def weighted_median(values: Array, weights: Array) -> float:
     """The middle of a weighted sample: the mean of its two middle values where there are two."""
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order])
-    low, high = (
-        order[min(np.searchsorted(share, share[-1] / 2, side=side), len(order) - 1)]
-        for side in ("left", "right")
-    )
-    return float((values[low] + values[high]) / 2)
+    half, last = share[-1] / 2, len(order) - 1
+    low = np.searchsorted(share, half * (1.0 - 1e-12))  # whichever way sums are rounded
+    high = min(np.searchsorted(share, half * (1.0 + 1e-12), side="right"), last)
+    return float((values[order[low]] + values[order[high]]) / 2)
 
 
 def auto_factor(
