@@ -94,6 +94,10 @@ TABLES = {
     "one-hot": Table(*rows(one_hot, 40)),
     "factors": Table(*rows(factors(6), 40)),
     "heavy tails": Table(*rows(lambda rng, n: rng.standard_t(1.5, (n, 3)), 40)),
+    "mostly copies": Table(
+        *rows(lambda rng, n: (rng.random((n, 4)) < 0.1) * 1.0, 40), [[0, 1], [2, 3]]
+    ),
+    "copies of weight": Table(*rows(copies, 40), weight=WEIGHT),
     "weights": Table(*rows(normal(3), 40), weight=WEIGHT),
     "weights and ties": Table(
         *rows(lambda rng, n: rng.integers(0, 4, (n, 2)) * 1.0, 40), weight=WEIGHT
@@ -197,13 +201,40 @@ def test_weights_in_part_of_a_gate():
     assert ((factors > 0.5) & (factors < 1.0)).any()
 
 
-def test_no_evidence_is_exactly_none(rng):
-    """Otherwise rows without any tie or do not by the rounding of their weights."""
-    scores, weight = rng.normal(size=(41, 6)), rng.uniform(0.1, 1.0, 41)
-    fold = np.arange(41) % 10
-    far = np.full(6, True)
-    assert (Tails.fit(scores, weight, far).evidence(scores.max(axis=0)[None]) == 0.0).all()
-    assert (left_out_evidence(scores, weight, far, fold).min(axis=0) == 0.0).all()
+def test_evidence_of_equal_counts_is_equal(rng):
+    """However sums of weights are rounded: ties of evidence are ties of scores and of p-values."""
+    weight = 1.0 / rng.integers(1, 8, 60)
+    order = np.array([rng.permutation(60) for _ in range(20)]).T
+    first, total = rng.permutation(60)[:30], weight.sum()
+    low = np.isin(np.arange(60), first)
+    scores = np.argsort(order, axis=0) + 100.0 * ~low[:, None]  # these 30 rows are the lowest
+    tails = Tails.fit(scores, weight, np.full(20, True))
+    middle, highest = (
+        tails.evidence(np.full((1, 20), 80.0)),
+        tails.evidence(np.full((1, 20), 200.0)),
+    )
+    assert len(np.unique(middle)) == 1
+    assert middle[0, 0] == pytest.approx(-np.log((1 + weight[low].sum()) / (1 + total)))
+    assert (highest == 0.0).all()
+    fold = np.arange(60) % 10
+    found = left_out_evidence(scores, weight, np.full(20, True), fold)
+    assert (found.min(axis=0) == 0.0).all()
+
+
+def test_scores_that_differ_by_rounding_have_no_tail(rng):
+    scores = 13.0 + 1e-11 * rng.normal(size=(50, 1))
+    tails = Tails.fit(scores, np.ones(50), np.array([True]))
+    assert tails.evidence(np.array([[0.0]])) == pytest.approx(np.log(51.0))
+
+
+def test_order_of_rows_whose_scores_tie_does_not_matter(rng):
+    scores, weight = np.floor(np.arange(60) / 3.0), rng.uniform(0.1, 1.0, 60)
+    fold, far = np.arange(60) % 10, np.array([True])
+    found = left_out_evidence(scores[:, None], weight, far, fold)
+    for _ in range(5):
+        order = rng.permutation(60)
+        permuted = left_out_evidence(scores[order, None], weight[order], far, fold[order])
+        np.testing.assert_allclose(permuted, found[order], **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -395,7 +426,7 @@ def left_out_of(decision, X, weight, groups):
     return model.model_.rule.left_out_scores
 
 
-@settings(max_examples=12)
+@settings(max_examples=25)
 @given(
     decision=st.sampled_from(["evidence", "sum"]),
     X=st.integers(10, 24).flatmap(

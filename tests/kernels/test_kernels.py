@@ -86,6 +86,21 @@ def test_mean_distance_equals_a_double_loop(X, metric):
     assert mean_distance(X, metric) == pytest.approx(loop_mean(X, metric), rel=1e-12)
 
 
+def test_copies_are_at_no_distance(rng):
+    """Sums of squares less products leave them the square root of a rounding apart."""
+    x = rng.normal(size=(2, 5)) + 3.0
+    X = x[[0] * 17 + [1]]
+    expected = np.linalg.norm(x[0] - x[1]) * 2 * 17 / (18 * 17)
+    assert mean_distance(X) == pytest.approx(expected, rel=1e-14)
+
+
+def test_half_of_the_weight_does_not_depend_on_rounding(rng):
+    values, weights = np.arange(6.0), np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1])
+    for _ in range(20):
+        order = rng.permutation(6)
+        assert functions.weighted_median(values[order], weights[order]) == 2.5
+
+
 def test_mean_distance_far_from_the_origin(X):
     near = mean_distance(X)
     assert mean_distance(X + 1e7) == pytest.approx(near, rel=1e-7)
