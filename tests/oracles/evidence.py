@@ -41,11 +41,13 @@ def keys_of_rows(rows, seed=0):
 
 
 def keys_of_table(X, seed=0):
-    """Keys of rows of a table, by the rank of each value among the values of its column."""
-    columns = [sorted(set(column)) for column in X.T.tolist()]
-    return keys_of_rows(
-        [[c.index(x) for c, x in zip(columns, row, strict=True)] for row in X.tolist()], seed
-    )
+    """Keys of rows of a table, by the rank of each value among those of its column.
+
+    Columns of one value take no part.
+    """
+    columns = [(c, sorted(set(column))) for c, column in enumerate(X.T.tolist())]
+    varying = [(c, values) for c, values in columns if len(values) > 1]
+    return keys_of_rows([[values.index(row[c]) for c, values in varying] for row in X], seed)
 
 
 def keys_of_kernels(K, seed=0):
@@ -54,7 +56,7 @@ def keys_of_kernels(K, seed=0):
     for i in range(K.shape[1]):
         least = [min(Kj[i]) for Kj in K]
         rows.append(least + [max(np.delete(Kj[i], i)) for Kj in K])
-    return keys_of_rows(rows, seed)
+    return keys_of_table(np.array(rows), seed)
 
 
 def draw_folds(keys, n_folds, groups=None):
