@@ -47,10 +47,6 @@ class TestDistributed(StackContract):
     def stack(self, client):
         return DistributedStack(some_bank(some_rows()), client=client)
 
-    def test_combined_products(self, stack, truth, vectors):
-        b = np.random.default_rng(0).uniform(size=len(truth))
-        self.close(stack.combined_products(b, vectors), np.tensordot(b, truth, 1) @ vectors)
-
 
 @pytest.fixture(scope="module")
 def rows():

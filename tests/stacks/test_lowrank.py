@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernull.stacks import KernelSet, LowRankStack, TiledStack, choose_landmarks, lowrank
+from kernull.stacks import KernelSet, LowRankStack, choose_landmarks, lowrank
 from kernull.stacks.lowrank import JITTER
 from tests.stacks.contract import StackContract
 
@@ -79,9 +79,3 @@ def test_landmarks_are_reproducible_and_named():
     bank = some_bank(50)
     np.testing.assert_array_equal(choose_landmarks(bank, 7), choose_landmarks(bank, 7))
     np.testing.assert_array_equal(choose_landmarks(bank, 99), np.arange(50))
-
-
-def test_the_diagonal_is_bounded():
-    low = LowRankStack.from_kernel_set(some_bank(), np.array([0, 3]))
-    assert (low.diagonal_bound() >= low.diagonal() - 1e-12).all()
-    np.testing.assert_allclose(low.diagonal_bound(), TiledStack(some_bank()).diagonal())

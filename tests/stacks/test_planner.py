@@ -33,10 +33,8 @@ def test_auto_is_dense_where_values_are_dear():
     assert plan_storage("auto", 60, 6_000, 8, 23 * GB, columns=100).storage == "dense"
 
 
-@pytest.mark.parametrize(
-    "more", [{"prefers_dense": True}, {"columns": 1000}], ids=["asked for", "wide"]
-)
-def test_dense_where_rows_must_be_left_out_of_everything(more):
+@pytest.mark.parametrize("more", [{"there": True}, {"columns": 1000}], ids=["on a device", "wide"])
+def test_dense_where_tiles_are_no_quicker(more):
     assert plan_storage("auto", 3, 10_000, 8, 23 * GB).storage == "tiled"
     assert plan_storage("auto", 3, 10_000, 8, 23 * GB, **more).storage == "dense"
 

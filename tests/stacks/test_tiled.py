@@ -65,13 +65,6 @@ class TestTiled(StackContract):
         self.close(stack.products_each(V), truth @ V)
         self.close(stack.products_each(V[:, :, 0]), np.einsum("jmn,jn->jm", truth, V[:, :, 0]))
 
-    def test_combined_products(self, stack, truth, vectors):
-        b = np.random.default_rng(0).uniform(size=len(truth))
-        stack.scale = np.linspace(1, 2, len(truth))
-        self.close(
-            stack.combined_products(b, vectors), np.tensordot(b * stack.scale, truth, 1) @ vectors
-        )
-
     def test_a_limit_splits_the_vectors(self, stack, truth, vectors):
         stack.memory_limit = len(truth) * truth.shape[1] * 8 * 3  # one vector, two threads
         self.close(stack.products(vectors), truth @ vectors)

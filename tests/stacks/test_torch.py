@@ -42,10 +42,6 @@ class TestTorchTiled(StackContract):
         V = np.random.default_rng(0).normal(size=(len(truth), truth.shape[2], 2))
         self.close(stack.products_each(V), truth @ V)
 
-    def test_combined_products(self, stack, truth, vectors):
-        b = np.random.default_rng(0).uniform(size=len(truth))
-        self.close(stack.combined_products(b, vectors), np.tensordot(b, truth, 1) @ vectors)
-
     def test_tensors_are_taken_too(self, stack, truth, vectors):
         self.close(stack.products(torch.as_tensor(vectors)), truth @ vectors)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -57,14 +57,6 @@ class Encounter:
         place = self.products[:, candidates].argmin(axis=1)
         off = self.rows - self.view.train[candidates][place]
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", off, off)))
-
-
-class FittedScore(Protocol):
-    """Scores rows that it was not fitted to."""
-
-    def score(self, rows: Encounter) -> Array:
-        """Scores of new rows, of shape (m, columns)."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,3 @@ class SweptStack(StackShape):
         out = self._sweep(V.reshape(self.J, self.n, -1))
         out *= self.scale[:, None, None]
         return out.reshape(self.J, len(self), *V.shape[2:])
-
-    def combined_products(self, weights: Array, V: Any) -> Array:
-        """Sum of b_j K_j V in one pass: (n,) -> (m,), (n, k) -> (m, k)."""
-        out = self._sweep(V.reshape(self.n, -1), np.asarray(weights) * self.scale)
-        return out.reshape(len(self), *V.shape[1:])

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from kernull._threads import in_threads
 from kernull._typing import Array, Mask
-from kernull.kernels import Kernel, Rbf
 from kernull.stacks.base import SweptStack
 from kernull.stacks.dense import DenseStack
-from kernull.stacks.kernel_set import KernelSet, ScaledView
+from kernull.stacks.kernel_set import KernelSet
 from kernull.stacks.tiles import Tiles, tile_products
 
 #: Bytes of one kernel's chunk; a few times the cache, so BLAS is efficient and memory stays flat.
 CHUNK_BYTES = 32 * 2**20
-#: Kernel values of a chunk that a thread of its own works on: what its cache holds.
-SMALL_CHUNK = 2**19
-#: Scaled values are cut here before they are squared.
-FARTHEST = 1e140
 
 
 def device_cross(
@@ -31,57 +24,6 @@ def device_cross(
     from kernull.stacks.torch_cross import DeviceCross
 
     return DeviceCross(bank, X, scale, device, dtype)
-
-
-def bounded(Z: Array) -> Array:
-    """Values whose squares can be added up: what is farther, or no number, is as far as can be."""
-    if not Z.size or (Z.max() <= FARTHEST and Z.min() >= -FARTHEST):
-        return Z
-    return np.nan_to_num(Z, nan=FARTHEST, posinf=FARTHEST, neginf=-FARTHEST).clip(
-        -FARTHEST, FARTHEST
-    )
-
-
-def own_scores_of(
-    views: Sequence[tuple[Sequence[Kernel], Callable[[slice], Array], Array]],
-    m: int,
-    coef: Array,
-) -> tuple[Array, Array]:
-    """K_j a_j for every j, and the squared distance to the nearest training row of its view.
-
-    Each of the ``views`` has its kernels, a function from a slice to new rows, scaled, and the n
-    training rows; where all kernels are rbf, any coordinates with the same distances will do. Of m
-    new rows and ``coef`` of shape (J, n): two arrays of shape (J, m).
-    """
-    projected, nearest2 = np.empty((len(coef), m)), np.empty((len(coef), m))
-    centres = [train.mean(axis=0) for _, _, train in views]
-    with np.errstate(over="ignore", invalid="ignore"):
-        trains = [bounded(v[2] - c) for v, c in zip(views, centres, strict=True)]
-    squares = [np.einsum("ij,ij->i", train, train) for train in trains]
-
-    def work(rows: slice) -> None:
-        j = 0
-        for v, (kernels, new_rows, own) in enumerate(views):
-            with np.errstate(over="ignore", invalid="ignore"):
-                Z = bounded(new_rows(rows) - centres[v])
-            squared = Z @ trains[v].T
-            squared *= -2.0
-            squared += np.einsum("ij,ij->i", Z, Z)[:, None]
-            squared += squares[v]
-            np.maximum(squared, 0.0, out=squared)
-            nearest = squared.min(axis=1)
-            for kernel in kernels:
-                if isinstance(kernel, Rbf):
-                    K = kernel.of_distances(squared)
-                else:
-                    K = kernel(Z + centres[v], own)
-                projected[j, rows], nearest2[j, rows] = K @ coef[j], nearest
-                j += 1
-
-    widest = max(4 * train.shape[1] for train in trains)
-    step = max(1, SMALL_CHUNK // max(coef.shape[1], widest))
-    in_threads(work, [slice(i, i + step) for i in range(0, m, step)])
-    return projected, nearest2
 
 
 class CrossKernels(SweptStack):
@@ -113,18 +55,6 @@ class CrossKernels(SweptStack):
             left = tiles.left(self.X[rows])
             out[..., rows, :] = tile_products(tiles, left, right, V, weights=weights)
         return out
-
-    def own_scores(self, coef: Array, diagonal: Array | None = None) -> tuple[Array, Array]:
-        """K_j a_j for every j, and the squared distance to the nearest training row of its view.
-
-        Kernels are taken as they are, without their factors; ``diagonal`` is for stacks that know
-        kernels only. From (J, n) to two arrays of shape (J, m).
-        """
-        views = [(v.kernels, partial(self._scaled, v), v.train) for v in self.bank.views]
-        return own_scores_of(views, len(self), coef)
-
-    def _scaled(self, view: ScaledView, rows: slice) -> Array:
-        return view.transform(self.X[rows])
 
     def columns(self, index: Any) -> CrossKernels:
         """The stack against some of the training rows."""

@@ -169,18 +169,6 @@ class DenseStack:
         out = (np.ascontiguousarray(V.T) @ flat.T).reshape(-1, J, m)
         return np.asarray(out.transpose(1, 2, 0) * self.scale[:, None, None], dtype=float)
 
-    def own_scores(self, coef: Array, diagonal: Array | None = None) -> tuple[Array, Array]:
-        """K_j a_j for every j, and the squared distance to the nearest column in feature space.
-
-        Kernels are taken as they are, without their factors. With ``diagonal``, k_j(x, x) where it
-        is the same for all rows, the distance is 2 k(x, x) - 2 k(x, y). From (J, n) to two arrays
-        (J, m).
-        """
-        projected = np.stack([K @ a for K, a in zip(self.kernels, coef, strict=True)])
-        own = np.zeros(self.J) if diagonal is None else diagonal
-        nearest2 = 2.0 * (own[:, None] - self.kernels.max(axis=2))
-        return np.asarray(projected, dtype=float), np.maximum(nearest2, 0.0)
-
     def combine(self, weights: Array, *, upper: bool = False, order: Any = None) -> Array:
         """Sum of b_j K_j, a new float64 array of shape (m, n).
 
@@ -223,13 +211,6 @@ class DenseStack:
                 "pass kernull.KernelStack(kernels, diagonal=...) with one value per kernel and row."
             )
         return np.asarray(np.einsum("jii->ji", self.kernels) * self.scale[:, None], dtype=float)
-
-    def raw_rows(self, index: Any) -> Array:
-        """The same without their factors; no copy where the rows follow each other."""
-        rows = np.asarray(index)
-        if len(rows) and (np.diff(rows) == 1).all():
-            return self.kernels[:, rows[0] : rows[-1] + 1]
-        return self.kernels[:, rows]
 
     def rows(self, index: Any) -> Array:
         """Rows of every kernel, of shape (J, len(index), n)."""

@@ -139,10 +139,6 @@ class LowRankStack(StackShape):
             )
         return out
 
-    def diagonal_bound(self) -> Array:
-        """The diagonal of the kernels that are approximated, no smaller than `diagonal`."""
-        return np.asarray(self.forward.diagonal() * self.scale[:, None])
-
     def select(self, kernels: Any) -> LowRankStack:
         """The stack of some of the kernels."""
         mask = self._mask(kernels)

@@ -100,17 +100,15 @@ def plan_storage(
     *,
     matrix_free: bool = True,
     columns: int = 20,
-    prefers_dense: bool = False,
-    speed: float = 1.0,
+    there: bool = False,
 ) -> Plan:
     """Choose a storage for J kernels of n rows that keeps within a limit of bytes.
 
     ``"auto"`` is dense up to `DENSE_ROWS` rows where J n^2 fits the limit; beyond, the quicker of
     dense and tiled (where the basis of the subspace solver fits), and Nystroem where that would
     still take longer than `PATIENCE`. ``matrix_free`` says whether the method can work without n x
-    n matrices, ``prefers_dense`` whether they are needed or quicker; ``columns`` are those of the
-    widest view, and ``speed`` is how much faster than the cores of this machine kernels are
-    evaluated.
+    n matrices, ``there`` that kernels are evaluated on a device, where dense is quicker;
+    ``columns`` are those of the widest view.
     """
     if storage not in STORAGES:
         raise ValueError(f"storage: got {storage!r}; expected one of {STORAGES}.")
@@ -118,9 +116,10 @@ def plan_storage(
         check_memory(J, n, itemsize, limit)
         return Plan("dense", note="dense")
     size = dense_bytes(J, n, itemsize)
-    always = prefers_dense or n <= max(DENSE_ROWS, ROWS_A_COLUMN * columns)
+    always = there or n <= max(DENSE_ROWS, ROWS_A_COLUMN * columns)
     if storage == "auto" and size <= limit and always:
         return Plan("dense", note="dense")
+    speed = GPU_SPEED if there else 1.0
     tiled, dense = (predicted_seconds(kind, J, n, columns) / speed for kind in ("tiled", "dense"))
     both = f"about {tiled:.2g} s; dense {dense:.2g} s, {format_bytes(size)}"
     if storage == "auto" and size <= limit and dense <= tiled:
@@ -174,7 +173,6 @@ def build_stack(
     client: Any = None,
     device: Any = None,
     on_device: Any = None,
-    prefers_dense: bool = False,
     known: Any = (),
 ) -> Any:
     """The stack that the plan asks for; its ``max_columns`` bounds the solver's basis.
@@ -185,11 +183,9 @@ def build_stack(
     """
     itemsize = np.dtype(dtype).itemsize
     columns = max(view.train.shape[1] for view in bank.views) if storage == "auto" else 20
-    there = device is not None
     plan = plan_storage(
         storage, bank.J, bank.n, itemsize, limit,
-        matrix_free=matrix_free, columns=columns, prefers_dense=prefers_dense or there,
-        speed=GPU_SPEED if there else 1.0,
+        matrix_free=matrix_free, columns=columns, there=device is not None,
     )  # fmt: skip
     if plan.reason:
         warnings.warn(

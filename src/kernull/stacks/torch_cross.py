@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from kernull._typing import Array
-from kernull.kernels import Custom, Rbf
-from kernull.stacks.cross import CrossKernels, bounded
+from kernull.kernels import Custom
+from kernull.stacks.cross import CrossKernels
 from kernull.stacks.kernel_set import KernelSet
-from kernull.stacks.torch_tiled import BAND_BYTES, TorchTiledStack
+from kernull.stacks.torch_tiled import TorchTiledStack
 
 
 class DeviceCross(CrossKernels):
@@ -38,37 +38,6 @@ class DeviceCross(CrossKernels):
         if any(isinstance(k, Custom) for v in self.bank.views for k in v.kernels):
             return super()._sweep(V, weights)
         return self._stack._sweep(V, weights)
-
-    def own_scores(self, coef: Array, diagonal: Array | None = None) -> tuple[Array, Array]:
-        """K_j a_j for every j, and the squared distance to the nearest training row of its view."""
-        views = self.bank.views
-        if not all(isinstance(kernel, Rbf) for view in views for kernel in view.kernels):
-            return super().own_scores(coef, diagonal)
-        shape = (self.J, len(self))
-        projected = torch.empty(shape, dtype=torch.float64, device=self.device)
-        nearest2 = torch.empty_like(projected)
-        j = 0
-        for view in views:
-            here = slice(j, j + len(view.kernels))
-            j = here.stop
-            centre = view.train.mean(axis=0)
-            with np.errstate(over="ignore", invalid="ignore"):
-                new, train = bounded(view.transform(self.X) - centre), bounded(view.train - centre)
-            a, b = (torch.as_tensor(part, device=self.device) for part in (new, train))
-            gains = [-0.5 * float(kernel.width or 1.0) ** -2 for kernel in view.kernels]
-            own = torch.as_tensor(coef[here], device=self.device)
-            room = BAND_BYTES.get(str(torch.device(self.device).type), BAND_BYTES["cpu"])
-            step, norms = max(1, room // (8 * len(b))), b.square().sum(1)
-            for i in range(0, len(a), step):
-                some = a[i : i + step]
-                squared = torch.addmm(norms, some, b.T, alpha=-2.0)
-                squared += some.square().sum(1, keepdim=True)
-                # What overflows is farther than anything.
-                squared.clamp_(min=0.0).nan_to_num_(nan=torch.inf, posinf=torch.inf)
-                nearest2[here, i : i + step] = squared.amin(dim=1)
-                for f, gain in enumerate(gains):
-                    projected[here][f, i : i + step] = (squared * gain).exp_() @ own[f]
-        return projected.cpu().numpy(), nearest2.cpu().numpy()
 
     def _like(self, bank: KernelSet, scale: Array | None) -> DeviceCross:
         return DeviceCross(bank, self.X, scale, self.device, self.dtype)

@@ -52,10 +52,6 @@ class TorchStack(SweptStack):
         V = self._tensor(V)
         return self._numpy(self._products(V) if weights is None else self._combined(weights, V))
 
-    def combined_there(self, weights: Array, V: Any) -> Any:
-        """`combined_products` of a tensor (n, k) that stays on the device, in float64."""
-        return self._combined(np.asarray(weights) * self.scale, V.to(self.dtype))
-
     def _products(self, V: Any) -> Any:
         raise NotImplementedError
 
@@ -102,12 +98,6 @@ class TorchDenseStack(TorchStack):
     def _combined(self, weights: Array, V: Any) -> Any:
         images = torch.matmul(self.kernels, V).double()
         return torch.einsum("j,jmk->mk", torch.as_tensor(weights, device=self.device), images)
-
-    def combined_rows_there(self, weights: Array, index: Indices) -> Any:
-        """Some rows of the sum of b_j K_j, of shape (len(index), n), on the device in float64."""
-        some = self.kernels[:, torch.as_tensor(index, device=self.device)].double()
-        b = torch.as_tensor(np.asarray(weights) * self.scale, device=self.device)
-        return torch.einsum("j,jmn->mn", b, some)
 
 
 class TorchTiledStack(TorchStack):
@@ -260,11 +250,6 @@ class TorchTiledStack(TorchStack):
                     total = K.mul_(b) if total is None else total.add_(K, alpha=b)
                 j += len(ks)
             yield band, total
-
-    def combined_rows_there(self, weights: Array, index: Indices) -> Any:
-        """Some rows of the sum of b_j K_j, of shape (len(index), n), on the device in float64."""
-        bands = self[index].combined_bands(np.asarray(weights) * self.scale)
-        return torch.cat([K for _, K in bands]).double()
 
     def coarse(self) -> TorchTiledStack | None:
         """Nearly the same stack, for a first solution: in float32, where that is fused; or None."""
