@@ -28,8 +28,10 @@ from kernull.calibration import Split
 from kernull.errors import ModelFileError
 from kernull.estimators import JointMultiKernelFisherNull
 from kernull.io.files import known_estimators
+from kernull.kernels import KERNELS, Polynomial, Rbf
 from kernull.persistence import read_tree, write_tree
 from kernull.persistence.values import Node
+from kernull.views import SCALINGS, Quantile, Whiten, WhitenRaw
 from tests.plain import plain_fisher
 
 X, Y = load_wine(return_X_y=True)
@@ -161,6 +163,58 @@ def small(**options):
 
 def my_kernel(A, B):
     return (A @ B.T / A.shape[1] + 1.0) ** 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernels": list(KERNELS), "scaling": "whiten"},
+        {"kernels": [Rbf(width=2.0), Polynomial(degree=2.0, gamma=0.5)]},
+        {"scaling": list(SCALINGS)},
+        {"scaling": [Whiten(), Quantile()]},
+        {"scaling": {"a": "standard", "b": ["none", Quantile()]}, "views": {"a": [0], "b": [1, 2]}},
+        {"scaling": WhitenRaw(), "decision": "sum"},
+    ],
+)
+def test_kernels_and_scalings_come_back_as_objects_and_names(options, tmp_path):
+    X = TARGETS.copy()
+    X[:, 2] = 5.0  # a value off it is evidence
+    model = plain_fisher(**options).fit(X)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    new = np.vstack([TARGETS[:5], X[:5] + 3.0])
+    np.testing.assert_array_equal(again.score_samples(new), model.score_samples(new))
+    assert repr(again.get_params()) == repr(model.get_params())
+    np.testing.assert_array_equal(clone(again).fit(X).score_samples(new), model.score_samples(new))
+    for one, other in zip(again.kernel_set_.views, model.kernel_set_.views, strict=True):
+        assert vars(one.scaler).keys() == vars(other.scaler).keys()
+        assert one.kernels == other.kernels
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value", "message"),
+    [
+        ("standard", "scale_", -1.0, "not above zero"),
+        ("whiten", "directions_", 9.0, "above 2"),
+        ("quantile", "constant_", None, "lacks constant_"),
+        ("rbf", "width", None, "no width"),
+        ("polynomial", "gamma", None, "no gamma"),
+    ],
+)
+def test_kernels_and_scalings_in_files_are_checked(name, field, value, message, tmp_path):
+    scaling = name if name in SCALINGS else "none"
+    model = plain_fisher(kernels=["rbf", "polynomial"], scaling=scaling).fit(TARGETS / 100)
+    save(model, tmp_path / "model")
+    tree = read_tree(tmp_path / "model")
+    view = tree["estimator"].fields["model"].fields["kernels"].fields["set"].fields["views"][0]
+    parts = {part.name: part for part in [view.fields["scaler"], *view.fields["kernels"]]}
+    if value is None:
+        del parts[name].fields[field]
+    else:
+        parts[name].fields[field][...] = value
+    write_tree(tree, tmp_path / "bad")
+    with pytest.raises(ModelFileError, match=message):
+        load(tmp_path / "bad")
 
 
 def test_callable_kernels_are_refused_by_name(tmp_path):

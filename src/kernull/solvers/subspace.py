@@ -1,9 +1,10 @@
 """Solve in a growing subspace: one pass over the kernels per iteration, no n x n matrix.
 
 Keep orthonormal columns Q, starting with t/||t||, and the products K_jQ. The problem restricted
-to a = Qy is the same problem with the small matrices Q'K_jQ: Newton solves it. Its solution
-has a residual r outside the span, the certificate of the full problem follows from what is
-stored, and r is the next column. Memory is J n m for m columns; nothing n x n is ever formed.
+to a = Qy is the same problem with the small matrices Q'K_jQ: Newton solves it, or Frank-Wolfe on
+balls that cannot minimise a quadratic model. Its solution has a residual r outside the span, the
+certificate of the full problem follows from what is stored, and r is the next column. Memory is
+J n m for m columns; nothing n x n is ever formed.
 
 When m reaches its limit, the basis is pressed into the part that matters (the solution, the
 right-hand side, the leading eigenvectors of the reduced kernel) without any pass. A basis may be
@@ -24,7 +25,7 @@ from kernull._quiet import silenced
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 from kernull.problems import FisherProblem
-from kernull.solvers import newton
+from kernull.solvers import frank_wolfe, newton
 from kernull.solvers.base import Result, Run
 from kernull.solvers.nystroem import NystroemPreconditioner
 from kernull.stacks.planner import FEWEST_COLUMNS, MAX_COLUMNS
@@ -180,11 +181,12 @@ def solve(
         basis = basis.for_problem(problem)
     basis.max_columns = limit
     can_combine = hasattr(problem.stack, "combine")
+    reduced, steps = (newton, 50) if hasattr(ball, "minimise_model") else (frank_wolfe, 1000)
     exhausted = False
     for _ in range(run.max_iter):
         inner_tol = 0.1 * tol if exhausted else max(INNER_SHARE * gap, 0.1 * tol)
         first, small = ball.normalise(weights), problem.restrict(basis.Q.T, matrices=basis.T)
-        inner = newton.solve(Run(small, ball, first, 50, inner_tol, inner=True))
+        inner = reduced.solve(Run(small, ball, first, steps, inner_tol, inner=True))
         weights, y = inner.weights, inner.coef
         a, Ka = y @ basis.Q, y @ basis.KQ
         gap = run.see(problem.certify(weights, a, Ka))
@@ -192,9 +194,9 @@ def solve(
             break
         left = run.max_iter - len(run.history)
         if can_combine and left > 0 and basis.m >= max(30, HANDOVER_SHARE * problem.n):
-            # Newton finishes from the weights found, under one history.
+            # That solver finishes from the weights found, under one history.
             last = Run(problem, ball, ball.normalise(weights), left, tol, run.callback)
-            result = newton.solve(last)
+            result: Result = reduced.solve(last)
             history = (*run.history, *result.history)
             return replace(result, solver="subspace", history=history, n_iter=len(history))
         residual = problem.target - problem.ridge * a - weights @ Ka
