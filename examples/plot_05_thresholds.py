@@ -2,8 +2,8 @@
 Thresholds that hold
 ====================
 
-How many normal rows will be flagged? With training scores nobody knows; with leave-one-out or
-held-out scores it is the rate you asked for.
+How many normal rows will be flagged? With training scores nobody knows; with scores of rows that
+were left out, or held out, it is the rate you asked for.
 """
 
 # %%
@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kernull import MultiKernelFisherNull, ScoresDisplay, join_views
+from kernull.calibration import Split
 from kernull.datasets import load_breast_cancer_views
 
 data = load_breast_cancer_views()
@@ -30,7 +31,7 @@ model = MultiKernelFisherNull(views=views, false_alarm_rate=0.05).fit(train)
 # scores are higher: a threshold taken from those would flag far more.
 _, axes = plt.subplots(2, 1, figsize=(7.0, 6.4), layout="tight")
 ScoresDisplay.from_estimator(model, new, truth, ax=axes[0])
-axes[0].set_title("Leave-one-out scores calibrate", loc="left", fontsize="medium")
+axes[0].set_title("Left-out scores calibrate", loc="left", fontsize="medium")
 
 training = model.score_samples(train)
 naive = np.quantile(training, 0.05)
@@ -39,14 +40,14 @@ ScoresDisplay(
 ).plot(ax=axes[1])
 axes[1].set_title("Training scores do not", loc="left", fontsize="medium")
 
-for name, threshold in (("leave-one-out", model.threshold_), ("training scores", naive)):
+for name, threshold in (("left out", model.threshold_), ("training scores", naive)):
     share = (model.score_samples(fresh) < threshold).mean()
     print(f"{name}: {share:.1%} of new normal rows flagged")
 
 # %%
-# With ``calibration="split"`` the rate is a theorem, and so is the false discovery rate of
-# ``detect``: among the rows flagged, at most 10% are expected to be normal.
-split = MultiKernelFisherNull(views=views, calibration="split", calibration_fraction=0.4)
+# With rows held out (``calibration="split"``) the rate is a theorem, and so is the false discovery
+# rate of ``detect``: among the rows flagged, at most 10% are expected to be normal.
+split = MultiKernelFisherNull(views=views, calibration=Split(0.4))
 split.fit(train)
 found = split.detect(new, fdr=0.1)
 print(f"{found.sum()} discoveries, {(truth[found] == 1).mean():.1%} of them false")
@@ -54,11 +55,11 @@ print(f"{found[truth == -1].mean():.1%} of the outliers found")
 
 # %%
 # Every realised false-alarm rate over 40 random halves, for three ways to set the threshold.
-realised: dict[str, list[float]] = {"split": [], "loo": [], "training scores": []}
+realised: dict[str, list[float]] = {"split": [], "cross": [], "training scores": []}
 for seed in range(40):
     rows = np.random.default_rng(seed).permutation(targets)
     train, fresh = X[rows[:180]], X[rows[180:]]
-    for calibration in ("split", "loo"):
+    for calibration in ("split", "cross"):
         model = MultiKernelFisherNull(views=views, calibration=calibration, random_state=seed)
         flagged = model.fit(train).predict(fresh) == -1
         realised[calibration].append(100 * flagged.mean())
