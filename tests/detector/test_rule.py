@@ -115,6 +115,7 @@ TABLES = {
     ),
     "a constant column": Table(*rows(with_constant, 40)),
     "never-seen values": Table(*rows(one_hot, 40), views=[[0, 1, 2, 3], [4, 5, 6]]),
+    "a fold of one row": Table(*rows(normal(3), 5), groups=np.array([0, 0, 1, 0, 0])),
     "3 rows": Table(*rows(normal(2), 3)),
     "12 rows": Table(*rows(normal(2), 12)),
     "20 rows": Table(*rows(factors(4), 20), views=[[0, 1], [2, 3]], scaling=ONE),

@@ -211,7 +211,8 @@ def mean_distance(Z, w):
     for i in range(len(Z)):
         for k in range(len(Z)):
             total += w[i] * w[k] * D[i, k]
-    return total / sum(wi * (sum(w) - min(wi, 1.0)) for wi in w)
+    pairs = sum(wi * (sum(w) - min(wi, 1.0)) for wi in w)
+    return total / pairs if pairs > 0 else 0.0
 
 
 def weighted_median(values, w):

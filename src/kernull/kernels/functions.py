@@ -389,7 +389,7 @@ def mean_distance(
     Returns
     -------
     float
-        The mean distance; 0.0 when all rows coincide.
+        The mean distance; 0.0 when all rows coincide, or there is one.
     """
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
     if len(X) > EXACT_ROWS:
@@ -424,7 +424,7 @@ def mean_distance(
     if distances_out is not None:
         distances_out += [block for _, block in found if block is not None]
     weighted_sum = sum(part for part, _ in found)
-    return weighted_sum / pairs
+    return weighted_sum / pairs if pairs > 0 else 0.0  # of one row
 
 
 def _blocks(X: Array, metric: str) -> Callable[[Any, slice], Array]:

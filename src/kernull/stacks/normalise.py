@@ -53,7 +53,8 @@ def off_diagonal_means(stack: Any, row_weight: Array | None = None) -> Array:
     w = np.ones(stack.n) if row_weight is None else np.asarray(row_weight, dtype=float)
     own = np.minimum(w, 1.0)
     total = stack.products(w) @ w - stack.diagonal() @ (own * w)
-    return np.asarray(total / (w @ (w.sum() - own)))
+    pairs = float(w @ (w.sum() - own))
+    return np.asarray(total / pairs) if pairs > 0 else np.zeros(stack.J)  # of one row
 
 
 def normalising_factors(stack: Any, exponent: float, row_weight: Array | None = None) -> Array:
