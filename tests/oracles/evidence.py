@@ -355,8 +355,8 @@ def fit_evidence(scores, weight, extrapolates, total=None):
     sum to.
     """
     n, total = len(scores), sum(weight) if total is None else total
-    order = sorted(range(n), key=lambda i: (scores[i], weight[i]))
-    values = lowered(scores)[order].tolist()
+    order = sorted(range(n), key=lambda i: (round(scores[i], 9), weight[i]))  # ties by weight
+    values = sorted(lowered(scores).tolist())
     weight = [weight[i] * total / sum(weight) for i in order]
     scale, different = inf, 1 + sum(b - a > 1e-9 for a, b in pairwise(values))
     if extrapolates and n > 1 and different >= min(20, n / 2):

@@ -61,9 +61,10 @@ class Tails:
         ``total`` is what the weights are brought to sum to; their own sum by default.
         """
         n = len(scores)
-        by_weight = np.argsort(weight, kind="stable")  # ties: whatever order the rows came in
-        order = by_weight[np.argsort(scores[by_weight], axis=0, kind="stable")]
-        ordered = lowered(np.take_along_axis(scores, order, axis=0))
+        # Ties, which rounding may part, in the order of weights: not in that of the rows.
+        by_weight = np.argsort(weight, kind="stable")
+        order = by_weight[np.argsort(np.round(scores[by_weight], 9), axis=0, kind="stable")]
+        ordered = lowered(np.sort(scores, axis=0))
         total = float(weight.sum()) if total is None else total
         counts = np.cumsum(weight[order], axis=0)
         counts *= total / counts[-1:]
