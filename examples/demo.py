@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kernull.calibration.evidence import MOST_TIMES
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import Progress
@@ -33,6 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from kernull import Explanation, MultiKernelFisherNull, TableViews, join_views, read_table, save
+from kernull.calibration.conformal import MOST_TIMES
 from kernull.datasets import (
     load_breast_cancer_views,
     load_digits_views,
