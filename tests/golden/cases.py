@@ -14,6 +14,7 @@ from sklearn.datasets import load_wine
 
 import kernull
 from kernull import KernelStack, paper
+from kernull.calibration import Cross
 
 X_ALL, LABEL = load_wine(return_X_y=True)
 TRAIN = X_ALL[LABEL == 0][:40]
@@ -37,8 +38,7 @@ FISHER: dict[str, Any] = {
     "decision": "sum",
     "score_type": "projection",
     "false_alarm_rate": 0.1,
-    "calibration": "loo",
-    "calibration_fraction": 0.25,
+    "calibration": "cross",
     "random_state": 0,
     "storage": "dense",
     "landmarks": 15,
@@ -62,8 +62,7 @@ JOINT |= {
 }
 FUSED = {k: FISHER[k] for k in SHARED} | {
     "fusion": "average",
-    "calibration": "loo",
-    "calibration_fraction": 0.25,
+    "calibration": "cross",
     "random_state": 0,
 }
 SVM = {k: FISHER[k] for k in SHARED} | {
@@ -73,9 +72,7 @@ SVM = {k: FISHER[k] for k in SHARED} | {
     "solver": "auto",
     "tol": 1e-4,
     "max_iter": None,
-    "calibration_folds": 5,
-    "calibration": "loo",
-    "calibration_fraction": 0.25,
+    "calibration": "cross",
     "random_state": 0,
 }
 
@@ -117,9 +114,8 @@ FISHERS: dict[str, dict[str, Any]] = {
     "nystroem": {"storage": "nystroem", "solver": "subspace"},
     "split": {"calibration": "split"},
     "split-distance": {"calibration": "split", "score_type": "distance"},
-    "folds": {"calibration": "folds"},
-    "folds-whiten": {"calibration": "folds", "scaling": "whiten"},
-    "auto-whiten": {"calibration": "auto", "scaling": "whiten"},
+    "folds": {"calibration": Cross(5)},
+    "folds-whiten": {"calibration": Cross(5), "scaling": "whiten"},
     "paper": {"solver": "paper", "tol": 1e-6},
 }
 WEIGHTED: dict[str, tuple[dict[str, Any], Any]] = {
@@ -127,8 +123,8 @@ WEIGHTED: dict[str, tuple[dict[str, Any], Any]] = {
     "weights-zero": ({}, GAPS),
     "weights-copies": ({}, COPIES),
     "weights-split": ({"calibration": "split"}, GAPS),
-    "weights-folds": ({"calibration": "folds"}, COPIES),
-    "weights-whiten": ({"scaling": "whiten", "calibration": "folds"}, RAMP),
+    "weights-folds": ({"calibration": Cross(5)}, COPIES),
+    "weights-whiten": ({"scaling": "whiten", "calibration": Cross(5)}, RAMP),
     "weights-tiled": ({"storage": "tiled", "solver": "subspace"}, GAPS),
     "weights-nystroem": ({"storage": "nystroem", "solver": "subspace"}, RAMP),
 }
@@ -144,10 +140,10 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
         "GaussianProcessOneClass",
         {"noise": 0.01, "score_type": "ratio", "fusion": "product", "calibration": "split"},
     ),
-    "kpca": ("KernelPCANovelty", {"components": 0.9, "calibration_folds": 5}),
+    "kpca": ("KernelPCANovelty", {"components": 0.9}),
     "kpca-split": (
         "KernelPCANovelty",
-        {"components": 7, "calibration_folds": 5, "calibration": "split", "fusion": "product"},
+        {"components": 7, "calibration": "split", "fusion": "product"},
     ),
 }
 

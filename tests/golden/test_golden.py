@@ -88,6 +88,19 @@ CHANGED |= {
     }.items()
     for parameter in parameters
 }
+#: ``calibration=`` takes `Cross` and `Split`, with their numbers.
+CHANGED |= {
+    f"{name}.parameters.{parameter}": "calibration='cross', or Cross(folds=), Split(fraction)"
+    for name in (
+        "MultiKernelFisherNull",
+        "paper.FisherNull",
+        "paper.GaussianProcessOneClass",
+        "paper.KernelPCANovelty",
+        "paper.MultiKernelSVDD",
+        "paper.MultiKernelOneClassSVM",
+    )
+    for parameter in ("calibration", "calibration_fraction", "calibration_folds")
+}
 
 
 def test_public_interface_has_only_grown():
