@@ -286,10 +286,11 @@ def test_newer_formats_say_why_not(tmp_path):
         load(path)
 
 
-def test_format_1_says_who_wrote_it_and_what_to_do(tmp_path):
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_older_formats_say_who_wrote_them_and_what_to_do(tmp_path, version):
     path = tmp_path / "model"
-    path.write_bytes(fuzz_files.pack("{}", [], version="1"))
-    with pytest.raises(ModelFileError, match=r"kernull 0\.1 .*fit the model again"):
+    path.write_bytes(fuzz_files.pack("{}", [], version=version))
+    with pytest.raises(ModelFileError, match=rf"kernull 0\.{version} .*fit the model again"):
         load(path)
 
 

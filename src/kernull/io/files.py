@@ -1,6 +1,6 @@
 """Saving and loading of models, without pickle and without trust in the file.
 
-A file of format 2 holds an estimator's name, its parameters and the fields of its fitted model,
+A file of format 3 holds an estimator's name, its parameters and the fields of its fitted model,
 each declared in `kernull.io.sections` and checked when it is read. Names are looked up there and
 nowhere else, so a file can ask for nothing that is not listed.
 """

@@ -154,10 +154,10 @@ def _check_version(version: str) -> None:
             f"it has format version {version}, and this kernull reads version {FORMAT_VERSION}; "
             "it was written by a newer kernull, so install that"
         )
-    if int(version) == 1:
+    if int(version) in (1, 2):
         raise ModelFileError(
-            "it was written by kernull 0.1 (format version 1), which is no longer read; fit the "
-            "model again and save it, or load the file with kernull 0.1"
+            f"it was written by kernull 0.{version} (format version {version}), which is no longer "
+            f"read; fit the model again and save it, or load the file with kernull 0.{version}"
         )
     if int(version) < 1:
         raise ModelFileError(f"it has format version {version}, which never was one")
