@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 import kernull
 from kernull import KernelStack, MultiKernelFisherNull
-from kernull.detector import evidence
+from kernull.detector import Evidence, Nearest, evidence
 from kernull.errors import MissingCapabilityError
 from kernull.models import learning
 
@@ -162,6 +162,13 @@ def test_given_kernels_are_judged_by_projection_and_distance():
     np.testing.assert_allclose(
         other.score_samples(2.0 * cross), fitted.score_samples(cross), rtol=1e-6
     )
+
+
+def test_given_kernels_have_no_rows_for_other_scores():
+    square = np.stack([K for _, K in model().fit(TRAIN).bank_.matrices()])
+    decision = Evidence(scores=[Nearest()])
+    with pytest.raises(MissingCapabilityError, match="given kernels have no rows"):
+        MultiKernelFisherNull("precomputed", decision=decision).fit(square)
 
 
 def test_split_and_landmarks():

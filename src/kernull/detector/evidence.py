@@ -42,6 +42,7 @@ from kernull.detector.recipe import Recipe, columns_read
 from kernull.detector.scores import Encounter, Nearest, Projection, read_scores
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import Tails, left_out_evidence
+from kernull.errors import MissingCapabilityError
 from kernull.stacks import DenseStack
 from kernull.stacks.kernel_set import ScaledView
 
@@ -394,6 +395,11 @@ def fit_given_evidence(
     max_rows: int = EVIDENCE_ROWS,
 ) -> EvidenceRule:
     """Evidence of given kernels, each a view by itself, under learned weights."""
+    if tuple(map(type, read_scores(decision.scores))) != (Projection, Nearest):
+        raise MissingCapabilityError(
+            f"decision: got scores={decision.scores!r}, which see rows; given kernels have no "
+            "rows, and are judged by Projection() and Nearest()."
+        )
     rows, n = np.arange(stack.n), stack.n
     if n > max_rows:
         rows = np.sort(sampling_order(kernel_keys(stack.kernels, random_state))[:max_rows])
