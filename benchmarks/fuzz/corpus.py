@@ -55,6 +55,25 @@ def _set(name: str, **values: Any) -> Maker:
     return _changed(change)
 
 
+def _renamed(name: str, other: str) -> Maker:
+    """Objects of one name by another."""
+
+    def rename(tree: Any) -> Any:
+        if isinstance(tree, list):
+            return [rename(item) for item in tree]
+        if not isinstance(tree, dict):
+            return tree
+        named = {"name": other} if tree.get("name") == name else {}
+        return {key: rename(item) for key, item in tree.items()} | named
+
+    def change(tree: dict[str, Any], _: list[Any]) -> None:
+        if not find(tree, name):
+            raise LookupError(f"no object {name!r} in the file: the corpus is out of date")
+        tree.update(rename(tree))
+
+    return _changed(change)
+
+
 def _drop(name: str, field: str) -> Maker:
     """Without the last item of a list."""
 
@@ -111,7 +130,7 @@ def _many_tasks(originals: list[bytes]) -> bytes:
 def _without_reasons(tree: dict[str, Any], tensors: list[Any]) -> None:
     """What explanations need is not there, and cannot be computed."""
     del find(tree, "model")[0]["left_out"]
-    for kernel in find(tree, "kernel"):
+    for kernel in find(tree, "rbf"):
         tensors[kernel["centre"]["tensor"]] = np.full_like(
             tensors[kernel["centre"]["tensor"]], 1e200
         )
@@ -148,27 +167,27 @@ MODELS: dict[str, Maker] = {
     "a view dropped": _drop("kernel-set", "views"),
     "a kernel dropped": _drop("view", "kernels"),
     "a view without kernels": _set("view", kernels=[]),
-    "an unknown kernel": _set("kernel", kind="quantum"),
+    "an unknown kernel": _renamed("rbf", "quantum"),
     "an unknown score": _set("fisher", score_type="astrology"),
     "more names than features": _set("MultiKernelFisherNull", feature_names=_names(20)),
     "two billion features": _set("MultiKernelFisherNull", n_features=2 * 10**9),
     "a million features": _set("MultiKernelFisherNull", n_features=10**6),
     "a threshold that contradicts its calibration": _set("model", threshold=1e300),
     "a decoy": _set("MultiKernelFisherNull", best_estimator_=1, best=1),
-    "scales too large": _array("scaler", "scale", lambda a: np.full_like(a, 1e308)),
-    "scales below zero": _array("scaler", "scale", lambda a: -a),
-    "scales of zero": _array("scaler", "scale", lambda a: 0.0 * a),
-    "means too large": _array("scaler", "mean", lambda a: a + 1e200),
+    "scales too large": _array("whiten", "scale_", lambda a: np.full_like(a, 1e308)),
+    "scales below zero": _array("whiten", "scale_", lambda a: -a),
+    "scales of zero": _array("whiten", "scale_", lambda a: 0.0 * a),
+    "means too large": _array("whiten", "mean_", lambda a: a + 1e200),
     "rows too large": _array("view", "train", lambda a: a * 1e200),
-    "directions turned round": _array("scaler", "gains", lambda a: a - 1e9, which=1),
-    "a gain without end": _array("scaler", "gains", _one_large, which=5, first=True),
+    "directions turned round": _array("whiten", "gains_", lambda a: a - 1e9, which=1),
+    "a gain without end": _array("whiten", "gains_", _one_large, which=5, first=True),
     "weights that are all zero": _array("model", "calibration_weight", lambda a: 0 * a, which=12),
     "reasons that cannot be computed": _changed(_without_reasons, 4),
     "weights of other rows": _changed(_weights_of_fewer_rows, 12),
-    "knots that fall": _array("scaler", "knot_values", lambda a: a[::-1]),
+    "knots that fall": _array("knots", "values", lambda a: a[::-1]),
     "weights below zero": _array("fisher", "weights", lambda a: -a),
-    "a width of zero": _set("kernel", width=0.0),
-    "a width without end": _set("kernel", width={"$": "float", "value": "inf"}),
+    "a width of zero": _set("rbf", width=0.0),
+    "a width without end": _set("rbf", width={"$": "float", "value": "inf"}),
     "a type of numbers that is none": _parameter("dtype", 1e-308),
     "a limit of memory that is none": _parameter("memory_limit", "much"),
     "version 0": lambda originals: re.sub(rb'(kernull-format":")\d', rb"\g<1>0", originals[0]),
