@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import os
+import platform
+import shlex
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.alarms import experiment, protocol, report
@@ -14,6 +17,7 @@ from experiments import CellsFailedError, Store, run_cells
 from experiments._cells import fingerprint
 from experiments._reproduce import _progress
 from experiments._store import write_atomically
+from kernull import __version__
 
 
 def main(argv=None):
@@ -58,7 +62,13 @@ def main(argv=None):
         raise SystemExit(f"no cell is finished in {options.out!r} yet")
     extras = options.what == "run" and not options.no_extras
     shifts = experiment.shifted(options.decision) if extras else []
-    text = report.page(rows, shifts)
+    given = [word for word in (argv or sys.argv[1:]) if word not in ("run", "report")]
+    command = shlex.join(["python", "-m", "benchmarks.alarms", *given])
+    provenance = (
+        f"`{command}`, kernull {__version__}, {datetime.now(UTC):%Y-%m-%d}, Python "
+        f"{platform.python_version()}, {len(rows)} of {len(todo)} fits."
+    )
+    text = report.page(rows, shifts, provenance)
     write_atomically(folder / "alarms.md", text)
     write_atomically(folder / "alarms.csv", report.table(rows))
     report.draw(rows, folder / "alarms.png")

@@ -75,13 +75,14 @@ def misses(line):
     return out
 
 
-def page(rows, shifts, title="Realised false alarms"):
+def page(rows, shifts, provenance="", title="Realised false alarms"):
     """The whole report in Markdown."""
     lines = summarise(rows)
     failed = [line for line in lines if line["misses"]]
     text = [
         f"# {title}",
         "",
+        *([provenance, ""] if provenance else []),
         f"{len(lines)} cells, {len(failed)} miss a bound (bold). Rates in percent, mean over "
         "the seeds with its standard error; FDP is the share of false discoveries of "
         "`detect(fdr=0.1)`; rare the percentage of normal rows with a rarity of 1,000 or more; "
