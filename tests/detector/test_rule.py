@@ -356,22 +356,28 @@ def assert_sum_agrees(model, new, left_out, scores, weight=None):
     np.testing.assert_allclose(model.threshold_, lowest, **CLOSE)
 
 
-@pytest.mark.parametrize("name", ["two views", "ties", "weights", "more columns than rows"])
+SUMS = ["two views", "ties", "weights", "a weight of zero", "more columns than rows"]
+
+
+@pytest.mark.parametrize("name", SUMS)
 def test_sum(name):
     table = TABLES[name]
     model = model_of(table, decision="sum")
-    views = table.views or [list(range(table.X.shape[1]))]
+    X, weight = table.X, table.weight
+    if weight is not None:
+        X, weight = X[weight > 0], weight[weight > 0]
+    views = table.views or [list(range(X.shape[1]))]
     left_out, scores = oracle.sum_of_table(
-        table.X,
+        X,
         table.new,
         model.weights_,
         views=views,
         scalings=[table.scaling] * len(views),
         steps=STEPS,
         ridge=model.delta_,
-        weight=table.weight,
+        weight=weight,
     )
-    assert_sum_agrees(model, table.new, left_out, scores, table.weight)
+    assert_sum_agrees(model, table.new, left_out, scores, weight)
 
 
 @pytest.mark.parametrize("weight", [None, KERNEL_WEIGHT], ids=["", "weights"])
@@ -446,6 +452,15 @@ def test_permuting_rows_and_groups_permutes_left_out_scores(decision, rng):
     X, groups, order = rng.normal(size=(30, 3)), np.arange(30) // 3, rng.permutation(30)
     found = left_out_of(decision, X, 1.0 + X[:, 0] ** 2, groups)
     permuted = left_out_of(decision, X[order], 1.0 + X[order, 0] ** 2, groups[order])
+    np.testing.assert_allclose(permuted, found[order], **CLOSE)
+
+
+@pytest.mark.parametrize("diagonals", ["constant", "unequal"])
+def test_permuting_kernels_permutes_left_out_scores(diagonals, rng):
+    K, order = kernels(0, diagonals=diagonals)[0], rng.permutation(30)
+    model = MultiKernelFisherNull(kernels="precomputed", p=np.inf)
+    found = model.fit(K).model_.rule.left_out_scores
+    permuted = model.fit(K[:, order][:, :, order]).model_.rule.left_out_scores
     np.testing.assert_allclose(permuted, found[order], **CLOSE)
 
 
