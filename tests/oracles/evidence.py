@@ -20,7 +20,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf, log, nextafter, sqrt
 
 import numpy as np
@@ -207,12 +207,9 @@ def distances(A, B):
 
 def mean_distance(Z, w):
     """Over pairs of different rows; a weight above one stands for copies, which meet each other."""
-    D, total = distances(Z, Z), 0.0
-    for i in range(len(Z)):
-        for k in range(len(Z)):
-            total += w[i] * w[k] * D[i, k]
-    pairs = sum(wi * (sum(w) - min(wi, 1.0)) for wi in w)
-    return total / pairs if pairs > 0 else 0.0
+    total = sum(w)
+    pairs = sum(wi * (total - min(wi, 1.0)) for wi in w)
+    return (w @ distances(Z, Z) @ w) / pairs if pairs > 0 else 0.0
 
 
 def weighted_median(values, w):
@@ -357,10 +354,11 @@ def fit_evidence(scores, weight, extrapolates, total=None):
     n, total = len(scores), sum(weight) if total is None else total
     order = sorted(range(n), key=lambda i: (round(scores[i], 9), weight[i]))  # ties by weight
     values = sorted(lowered(scores).tolist())
-    weight = [weight[i] * total / sum(weight) for i in order]
+    factor = total / sum(weight)
+    weight = [weight[i] * factor for i in order]
     scale, different = inf, 1 + sum(b - a > 1e-9 for a, b in pairwise(values))
     if extrapolates and n > 1 and different >= min(20, n / 2):
-        tenth = sum(sum(weight[: i + 1]) <= 0.1 * total * (1 + 1e-9) for i in range(n))
+        tenth = sum(up_to <= 0.1 * total * (1 + 1e-9) for up_to in accumulate(weight))
         k = min(max(tenth, min(5, n - 1)), n - 1)
         excess = sum(weight[i] * (values[k] - values[i]) for i in range(k)) / sum(weight[:k])
         scale = max(excess, 1e-3 * (values[-1] - values[0]), 1e-300)
