@@ -44,8 +44,8 @@ class Tails:
     >>> import numpy as np
     >>> scores = np.random.default_rng(0).normal(size=(99, 1))
     >>> tails = Tails.fit(scores, np.ones(99), np.array([True]))
-    >>> tails.evidence(np.array([[9.0], [-9.0]])).round(1).ravel()
-    array([ 0. , 27.9])
+    >>> tails.evidence(np.array([[-0.5], [-9.0]])).round(1).ravel()
+    array([ 1.1, 27.2])
     """
 
     ordered: Array
