@@ -22,6 +22,7 @@ def test_empty_cells_cost_little():
         if len(X) > 1000:  # digits take longer, and were measured
             continue
         runs = [gaps.run(X, normal, 0.1, seed) for seed in range(5)]
-        whole, _, holes, alarms = (sum(run[k] for run in runs) / 5 for k in range(4))
+        whole, usual, holes, alarms = (sum(run[k] for run in runs) / 5 for k in range(4))
         assert whole - holes <= 2.0, name
-        assert 3.5 <= alarms <= 6.5, name
+        assert abs(alarms - usual) <= 1.5, name  # of few rows, the rate itself may be off
+        assert alarms <= 6.5, name
