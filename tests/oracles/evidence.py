@@ -21,7 +21,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, pairwise
-from math import inf, log, nextafter, sqrt
+from math import inf, log, log1p, nextafter, sqrt
 
 import numpy as np
 from scipy.special import ndtri
@@ -344,23 +344,24 @@ def lowered(scores):
     return scores - (0.01 * (high - low) + 1e-9)
 
 
-def fit_evidence(scores, weight, extrapolates, total=None):
+def fit_evidence(scores, weight, extrapolates, total=None, predictive=False):
     """e(s) = -log p(s), p(s) = (1 + R{s_i <= s}) / (R + 1) with the weight R of the rows.
 
     Below the lowest score an exponential tail with the mean excess of the lowest tenth, for scores
     that extrapolate and have enough different values. ``total`` is what the weights are brought to
-    sum to.
+    sum to. ``predictive``: the tail that k rows predict, k log(1 + x / (k tau)).
     """
     n, total = len(scores), sum(weight) if total is None else total
     order = sorted(range(n), key=lambda i: (round(scores[i], 9), weight[i]))  # ties by weight
     values = sorted(lowered(scores).tolist())
     factor = total / sum(weight)
     weight = [weight[i] * factor for i in order]
-    scale, different = inf, 1 + sum(b - a > 1e-9 for a, b in pairwise(values))
+    scale, size, different = inf, 1.0, 1 + sum(b - a > 1e-9 for a, b in pairwise(values))
     if extrapolates and n > 1 and different >= min(20, n / 2):
         tenth = sum(up_to <= 0.1 * total * (1 + 1e-9) for up_to in accumulate(weight))
         k = min(max(tenth, min(5, n - 1)), n - 1)
-        excess = sum(weight[i] * (values[k] - values[i]) for i in range(k)) / sum(weight[:k])
+        size = sum(weight[:k])
+        excess = sum(weight[i] * (values[k] - values[i]) for i in range(k)) / size
         scale = max(excess, 1e-3 * (values[-1] - values[0]), 1e-300)
 
     def evidence(s):
@@ -369,6 +370,7 @@ def fit_evidence(scores, weight, extrapolates, total=None):
         # Sums of the same weights in another order are the same, so that their evidence ties.
         count = round(sum(w for v, w in zip(values, weight, strict=True) if v <= s), 9)
         beyond = (values[0] - s) / scale if s < values[0] else 0.0
+        beyond = size * log1p(beyond / size) if predictive else beyond
         return min(-log((1 + count) / (total + 1)) + beyond, 1e12)
 
     return evidence
@@ -379,7 +381,7 @@ def left_out_evidence(scores, weight, extrapolates, fold):
     out = np.empty(len(scores))
     for k in set(fold):
         others = np.flatnonzero(fold != k)
-        evidence = fit_evidence(scores[others], weight[others], extrapolates, sum(weight))
+        evidence = fit_evidence(scores[others], weight[others], extrapolates, sum(weight), True)
         for i in np.flatnonzero(fold == k):
             out[i] = evidence(scores[i])
     return out

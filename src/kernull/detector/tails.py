@@ -6,7 +6,9 @@ with R the weight of the rows. Below the lowest left-out score nothing is counte
 how far off a row is extrapolate: an exponential tail with the mean excess of the lowest tenth.
 
 A row that was learned from is judged by the left-out scores of the other folds, as a new row is
-judged by those of all rows.
+judged by those of all rows. Below the lowest of these its tail is the predictive one,
+:math:`k \log(1 + x / (k \tau))`: with an exponential tail the lowest of 12 to 30 rows looks
+impossible, and rows that are 100 deviations off are missed in up to a quarter of draws.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ class Tails:
         the rows up to each.
     scale : array of shape (C,)
         Mean excess of the lowest tenth; infinite for kinds that do not extrapolate.
+    tail_weight : array of shape (C,)
+        Weight of the rows that it comes from.
 
     Examples
     --------
@@ -51,6 +55,7 @@ class Tails:
     ordered: Array
     counts: Array
     scale: Array
+    tail_weight: Array
 
     @classmethod
     def fit(
@@ -68,24 +73,29 @@ class Tails:
         total = float(weight.sum()) if total is None else total
         counts = np.cumsum(weight[order], axis=0)
         counts *= total / counts[-1:]
-        scale = np.full(scores.shape[1], np.inf)
+        scale, tail_weight = np.full(scores.shape[1], np.inf), np.ones(scores.shape[1])
         different = 1 + (np.diff(ordered, axis=0) > ROUNDING).sum(axis=0)
         for c in np.flatnonzero(extrapolates & (different >= min(FEWEST_VALUES, n / 2))):
             if n > 1:
                 least = LEAST_SCALE * float(ordered[-1, c] - ordered[0, c])
-                scale[c] = max(mean_excess(ordered[:, c], counts[:, c])[0], least, 1e-300)
+                excess, tail_weight[c] = mean_excess(ordered[:, c], counts[:, c])
+                scale[c] = max(excess, least, 1e-300)
         # Sums of the same weights in another order are the same, so that their evidence ties.
         counts = np.round(counts, 9)
         counts[-1] = total
-        return cls(ordered, counts, scale)
+        return cls(ordered, counts, scale, tail_weight)
 
     @property
     def total(self) -> float:
         """Weight of the rows."""
         return float(self.counts[-1, 0])
 
-    def evidence(self, scores: Array) -> Array:
-        """Evidence in nats, of shape (m, C), against rows with these scores; never negative."""
+    def evidence(self, scores: Array, *, predictive: bool = False) -> Array:
+        """Evidence in nats, of shape (m, C), against rows with these scores; never negative.
+
+        The tail is exponential, or ``predictive``: what an exponential one of a scale that k rows
+        tell comes to, k log(1 + x / (k tau)) in place of x / tau.
+        """
         scores = np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         out = np.empty(scores.shape)
         for c, column in enumerate(scores.T):
@@ -94,7 +104,10 @@ class Tails:
             out[:, c] = -np.log(np.minimum((1.0 + count) / (self.total + 1.0), 1.0))
             below = column < ordered[0]
             with np.errstate(over="ignore"):
-                out[below, c] += (ordered[0] - column[below]) / self.scale[c]
+                beyond = (ordered[0] - column[below]) / self.scale[c]
+            if predictive:
+                beyond = self.tail_weight[c] * np.log1p(beyond / self.tail_weight[c])
+            out[below, c] += beyond
         return np.nan_to_num(out, nan=MOST_EVIDENCE).clip(0.0, MOST_EVIDENCE)
 
 
@@ -110,5 +123,5 @@ def left_out_evidence(scores: Array, weight: Array, extrapolates: Mask, fold: In
     for k in range(fold.max() + 1):
         held = fold == k
         others = Tails.fit(scores[~held], weight[~held], extrapolates, total)
-        out[held] = others.evidence(scores[held])
+        out[held] = others.evidence(scores[held], predictive=True)
     return out
