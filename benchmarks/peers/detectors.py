@@ -156,8 +156,8 @@ class TableDetector(OutlierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit scaling and detector to a table (n, d) of normal rows; calibrate by cross-scores."""
-        folds = Cross(self.calibration_folds).folds
         table = read_table(self, X, reset=True)
+        folds = Cross(self.calibration_folds).count(len(table))
         (scaling,) = read_scalings(self.scaling)
         self.scaler_, _ = fit_scaling(scaling, table)
         rows = self.scaler_.transform(table)

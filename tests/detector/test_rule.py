@@ -169,7 +169,7 @@ def assert_agrees(found, new, expected, rate=0.05):
     rule = model.rule
     np.testing.assert_allclose(rule.left_out, expected.left_out, **CLOSE)
     np.testing.assert_allclose(rule.left_out_evidence, expected.left_out_evidence, **CLOSE)
-    np.testing.assert_allclose(rule.left_out_scores, expected.left_out_scores, **CLOSE)
+    np.testing.assert_allclose(rule.calibration_scores, expected.calibration_scores, **CLOSE)
     cross = model.kernels.cross(new)
     np.testing.assert_allclose(rule.evidence(cross), expected.evidence, **CLOSE)
     scores = rule.score(cross)
@@ -302,7 +302,7 @@ def test_precomputed(diagonals, options):
     model = MultiKernelFisherNull(
         kernels="precomputed",
         decision=Evidence(whole=options.get("whole", True)),
-        calibration=Cross(options.get("folds", 10)),
+        calibration=Cross(options.get("folds")),
     ).fit(K, sample_weight=options.get("weight"), groups=options.get("groups"))
     assert_agrees(model, new, oracle.judge_kernels(K, new, model.weights_, **options))
 
@@ -426,7 +426,7 @@ def left_out_of(decision, X, weight, groups):
     model.fit(X, sample_weight=weight, groups=groups)
     if decision == "sum":
         return model.calibration_contributions_.sum(axis=1)
-    return model.model_.rule.left_out_scores
+    return model.model_.rule.calibration_scores
 
 
 @settings(max_examples=20)
@@ -465,8 +465,8 @@ def test_permuting_rows_and_groups_permutes_left_out_scores(decision, rng):
 def test_permuting_kernels_permutes_left_out_scores(diagonals, rng):
     K, order = kernels(0, diagonals=diagonals)[0], rng.permutation(30)
     model = MultiKernelFisherNull(kernels="precomputed", p=np.inf)
-    found = model.fit(K).model_.rule.left_out_scores
-    permuted = model.fit(K[:, order][:, :, order]).model_.rule.left_out_scores
+    found = model.fit(K).model_.rule.calibration_scores
+    permuted = model.fit(K[:, order][:, :, order]).model_.rule.calibration_scores
     np.testing.assert_allclose(permuted, found[order], **CLOSE)
 
 
@@ -485,7 +485,7 @@ def test_threads(decision, rng, monkeypatch):
             left_out = (
                 model.calibration_contributions_.sum(axis=1)
                 if decision == "sum"
-                else rule.left_out_scores
+                else rule.calibration_scores
             )
             found.append(
                 [*left_out, *model.score_samples(new), *model.p_values(new), model.threshold_]

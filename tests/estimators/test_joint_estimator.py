@@ -86,8 +86,8 @@ def test_thresholds_come_from_leaving_rows_out_of_their_task():
     for name in model.tasks_:
         rows, scores = table[groups == name], np.empty(12)
         ranks = np.column_stack([np.unique(x, return_inverse=True)[1] for x in rows.T])
-        fold = assign_folds(ranks[:, ranks.any(axis=0)], 10)
-        for k in range(10):  # widths and coefficients without the fold
+        fold = assign_folds(ranks[:, ranks.any(axis=0)], 20)
+        for k in range(12):  # widths and coefficients without the fold
             rest, n = fold != k, (fold != k).sum()
             part = plain_fisher(views=VIEWS, scaling="none").fit(rows[rest]).bank_
             A = part.stack().combine(model.weights_) + model.delta * n * np.eye(n)

@@ -60,7 +60,11 @@ def keys_of_kernels(K, seed=0):
 
 
 def draw_folds(keys, n_folds, groups=None):
-    """Fold of each row: the rank of its key, or of the sum of its group's, modulo the folds."""
+    """Fold of each row: the rank of its key, or of the sum of its group's, modulo the folds.
+
+    Ten folds, and twenty of up to 200 rows, where no number is given.
+    """
+    n_folds = n_folds or (20 if len(keys) <= 200 else 10)
     groups = list(range(len(keys))) if groups is None else list(groups)
     names = sorted(set(groups))
     total = {
@@ -406,7 +410,7 @@ class Judgement:
     left_out: np.ndarray
     """Scores (n, C) of the rows by fits without their fold."""
     left_out_evidence: np.ndarray
-    left_out_scores: np.ndarray
+    calibration_scores: np.ndarray
     """Scores (n,) that calibrate."""
     evidence: np.ndarray
     """Against new rows (m, C)."""
@@ -416,10 +420,12 @@ class Judgement:
     """What each row counts in ranks."""
 
     def p_values(self):
-        return np.array([p_value(self.left_out_scores, self.rank_weight, s) for s in self.scores])
+        return np.array(
+            [p_value(self.calibration_scores, self.rank_weight, s) for s in self.scores]
+        )
 
     def threshold(self, rate=0.05):
-        return threshold(self.left_out_scores, self.rank_weight, rate)
+        return threshold(self.calibration_scores, self.rank_weight, rate)
 
 
 def judge_table(
@@ -433,7 +439,7 @@ def judge_table(
     widths=("auto",),
     scores=("projection", "nearest"),
     whole=True,
-    folds=10,
+    folds=None,
     seed=0,
     weight=None,
     groups=None,
@@ -483,7 +489,7 @@ def judge_table(
     return judge(left_out, of(new), columns, b, fold, rank_weights(w, groups), gated, of(mixed))
 
 
-def judge_kernels(K, new, b, *, whole=True, folds=10, seed=0, weight=None, groups=None):
+def judge_kernels(K, new, b, *, whole=True, folds=None, seed=0, weight=None, groups=None):
     """The same from given kernels (J, n, n), and those of new rows (J, m, n)."""
     n = K.shape[1]
     fold = draw_folds(keys_of_kernels(K, seed), folds, groups)
@@ -634,7 +640,7 @@ def held_out(n, share, seed=0):
 # -- 8. the paper's sum ----------------------------------------------------------------------------
 
 
-def sum_of_kernels(K, new, b, *, ridge, folds=10, seed=0, weight=None):
+def sum_of_kernels(K, new, b, *, ridge, folds=None, seed=0, weight=None):
     """The same as `sum_of_table` for given kernels, as they are."""
     w = np.ones(K.shape[1]) if weight is None else np.asarray(weight, dtype=float)
     summed, new = np.tensordot(b, K, 1), np.tensordot(b, new, 1)
@@ -652,7 +658,7 @@ def sum_of_kernels(K, new, b, *, ridge, folds=10, seed=0, weight=None):
     return cross_fit(fit, fold), new @ coef(np.arange(len(w)))
 
 
-def sum_of_table(X, new, b, *, views, scalings, steps, ridge, folds=10, seed=0, weight=None):
+def sum_of_table(X, new, b, *, views, scalings, steps, ridge, folds=None, seed=0, weight=None):
     """Left-out scores (n,), and scores of new rows (m,), of y(x) = sum_j b_j k_j(x)'a.
 
     Kernels are divided by their mean off-diagonal entry. A fold refits all but b: scaling, widths,

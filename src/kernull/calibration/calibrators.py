@@ -10,8 +10,10 @@ from sklearn.utils import check_random_state
 
 from kernull._typing import Array, Indices
 
-#: Folds of ``calibration="cross"``.
-FOLDS = 10
+#: Folds of ``calibration="cross"``. To a model of a tenth less of few rows, rows left out look
+#: odder than new rows do to the model of all: on five kinds of tables of 100 rows, ten folds flag
+#: 4.0% of new rows at 5%, and twenty 4.8%.
+FOLDS, FOLDS_OF_FEW, FEW = 10, 20, 200
 #: Rows up to which folds of a sum over kernels are solved, and rows held out beyond.
 MOST_ROWS, HELD_OUT = 4000, 2000
 #: Share of the rows that ``calibration="split"`` holds out.
@@ -46,8 +48,9 @@ class Cross:
 
     Parameters
     ----------
-    folds : int, default=10
-        Number of folds, at least 2. Where rows (or groups) are fewer, each is a fold of its own.
+    folds : int, optional
+        Number of folds, at least 2; by default 10, and 20 of up to 200 rows. Where rows (or groups)
+        are fewer, each is a fold of its own.
 
     Notes
     -----
@@ -55,12 +58,20 @@ class Cross:
     would take long: 2,000 rows are then held out instead, as by `Split`.
     """
 
-    folds: int = FOLDS
+    folds: int | None = None
 
     def __post_init__(self) -> None:
+        if self.folds is None:
+            return
         whole = isinstance(self.folds, int | np.integer) and not isinstance(self.folds, bool)
         if not whole or self.folds < 2:
             raise ValueError(f"folds: got {self.folds!r}; expected a whole number, at least 2.")
+
+    def count(self, n: int) -> int:
+        """Number of folds of so many rows."""
+        if self.folds is not None:
+            return int(self.folds)
+        return FOLDS_OF_FEW if n <= FEW else FOLDS
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,14 @@
-"""From rows to a threshold: scores of each view, left out by folds, turned into evidence.
+"""From rows to scores that a threshold can be taken from; `kernull.calibration` takes it.
 
-Whatever is learned from rows is learned again without the rows that it judges.
+Scalings, kernels and scores are learned again without the rows that they judge. Kernel weights, the
+factors of the gate and the least distance come from all rows.
+
+A row is ranked three times: each of its scores among the left-out scores of rows (`tails`), each
+of its statistics among those of rows left out (`evidence`), and its final score among the final
+scores of rows left out (`kernull.calibration.Calibration`), which gives its p-value and the flag.
 
 `recipe`
-    How the columns of a view become scaled rows and kernels.
+    The columns of each view, and how their scaling and kernels are fitted.
 `scores`, `given`
     What the kernels of one view say about a row: projection, and distance to the nearest row.
 `cross_fit`

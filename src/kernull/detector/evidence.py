@@ -1,18 +1,19 @@
-r"""Deciding by evidence: every score of every view is calibrated by itself, and b combines them.
+r"""Deciding by evidence: each score of each view is calibrated by itself; weights combine them.
 
 A part is one view in one scaling. Its scores are the projection of each of its kernels, and minus
 the log distance to the nearest row. With several views, all columns together are one view more, the
 whole: it alone sees rows whose views are each usual and do not belong together.
 
     rows -> parts -> scores -> left-out scores by `cross_fit` -> evidence by `tails`
-         -> statistics of a row -> the oddest of these -> p-value, threshold
+         -> statistics of a row -> the oddest of these -> score (p-value, threshold: `Calibration`)
 
-Statistics of a row with evidence e and weights b, which are those of lp MK-FN times what `gate`
-makes of each view:
+Kernel weights are those that the paper's method learns (lp MK-FN, see `sum`), times the factor that
+`gate` gives to the view. A score has the weight w of its heaviest kernel, divided by the largest of
+all. With evidence e, the statistics of a row are
 
-- *length* :math:`\|b e\|_2` over the views;
-- *largest* :math:`\max b e`: one view out of sixty that is far off is seen;
-- *whole* :math:`\|e\|_2` over the scores of the whole.
+- *length* :math:`\sqrt{\sum (w e)^2}` over the scores of views;
+- *largest* :math:`\max w e` over them: one view out of sixty that is far off is seen;
+- *whole* :math:`\sqrt{\sum e^2}` over the scores of the whole.
 
 Each is turned into evidence again by its left-out values; the score of a row is minus the largest.
 """
@@ -39,19 +40,19 @@ from kernull.detector.cross_fit import (
 from kernull.detector.gate import mixed_cells, view_factors
 from kernull.detector.given import GivenScores
 from kernull.detector.recipe import Recipe, columns_read
-from kernull.detector.scores import Encounter, Nearest, Projection, read_scores
+from kernull.detector.scores import Nearest, NewRows, Projection, read_scores
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import Tails, left_out_evidence
 from kernull.errors import MissingCapabilityError
 from kernull.stacks import DenseStack
 from kernull.stacks.kernel_set import ScaledView
 
-#: Rows that new ones are compared with: beyond, a sample of so many stands for all.
+#: Most rows learned from: of more, a random sample of so many.
 EVIDENCE_ROWS = 4000
 #: Widths of a part come from so many of its rows.
 WIDTH_ROWS = 1000
 #: Distances that a thread works on at a time: what its cache holds.
-CELLS = 2**18
+DISTANCES_AT_ONCE = 2**18
 
 
 @dataclass(frozen=True)
@@ -92,25 +93,25 @@ class TableScores:
         scores: Sequence[Any],
         X: Array,
         weight: Array | None,
-        usual: TableScores | None = None,
+        full: TableScores | None = None,
     ) -> TableScores:
-        """Fit every part; ``usual`` is the fit to all rows, where these are those of a fold."""
+        """Fit every part to rows in sampling order; ``full``: to all, where X lacks a fold."""
         weight = None if weight is None else weight / weight.mean()
         parts = list[Part]()
         for view in (view for recipe in recipes for view in recipe.fit(X, weight, WIDTH_ROWS)):
-            whole = [None] * len(scores) if usual is None else usual.parts[len(parts)].scores
-            fitted = (score.fit(view, weight, u) for score, u in zip(scores, whole, strict=True))
+            known = [None] * len(scores) if full is None else full.parts[len(parts)].scores
+            fitted = (score.fit(view, weight, k) for score, k in zip(scores, known, strict=True))
             parts.append(Part(view, tuple(fitted)))
         return cls(tuple(parts))
 
     def of(self, X: Array) -> Array:
         """All scores of rows, of shape (m, C)."""
-        step = max(1, CELLS // len(self.parts[0].view.train))
+        step = max(1, DISTANCES_AT_ONCE // len(self.parts[0].view.train))
         found = in_threads(self._of, [X[i : i + step] for i in range(0, len(X), step)])
         return np.concatenate(found) if found else self._of(X)
 
     def _of(self, X: Array) -> Array:
-        rows = ((part, Encounter(part.view, X)) for part in self.parts)
+        rows = ((part, NewRows(part.view, X)) for part in self.parts)
         return np.hstack([score.score(new) for part, new in rows for score in part.scores])
 
     def of_cross(self, cross: Any) -> Array:
@@ -125,23 +126,24 @@ class EvidenceRule:
     Parameters
     ----------
     projection : FisherRule
-        lp MK-FN itself: its weights are those of the evidence.
+        The paper's own rule, whose kernel weights are taken.
     scores : TableScores or GivenScores
         From new rows to C scores.
     left_out : array of shape (n, C)
-        Scores of the rows learned from, each by a fit without its fold.
+        Scores of the rows learned from, each row by a fit without its fold.
     fold : integer array of shape (n,)
         Fold of each row.
     rank_weight : array of shape (n,)
-        What each row counts in ranks.
+        What each row counts in ranks; a group of rows counts as one.
     member : boolean array of shape (C, J)
-        Kernels whose weight a score may have: the largest of them. None for scores of the whole.
+        Kernels that each score reads; its weight is the largest of theirs. Scores of the whole have
+        none.
     extrapolates : boolean array of shape (C,)
         Scores that go on falling outside the rows.
     factors : array of shape (J,)
-        What the weight of each kernel is multiplied by; see `kernull.detector.gate`.
+        What `gate` multiplies the weight of each kernel by.
     rows : integer array of shape (n,), optional
-        Which of the rows learned from these are; None: all.
+        Indices of the sample among the rows given; None: all.
     kept : boolean array of shape (J,), optional
         Kernels that take part; all by default.
     """
@@ -180,7 +182,7 @@ class EvidenceRule:
 
     @cached_property
     def tails(self) -> Tails:
-        """What new rows are judged by."""
+        """What the scores of new rows are ranked among."""
         return Tails.fit(self.left_out, self.rank_weight, self.extrapolates)
 
     @cached_property
@@ -193,6 +195,7 @@ class EvidenceRule:
         """What the evidence of each score is multiplied by, of shape (C,); the largest is one."""
         b = self.by_kernel_weights
         weights = np.where(self.member, b / max(b.max(), np.finfo(float).tiny), 0.0).max(axis=1)
+        # The whole sees the views that are left out too, so it goes with them.
         complete = self.kept is None or bool(self.kept.all())
         return np.where(self.is_whole, float(complete), weights)
 
@@ -227,9 +230,9 @@ class EvidenceRule:
     # -- statistics ------------------------------------------------------------------------------
 
     def statistics(self, evidence: Array) -> Array:
-        """Length, largest part and, of the whole, length, of shape (m, 2) or (m, 3)."""
-        parts = self.score_weights * evidence
-        views, whole = parts[:, ~self.is_whole], parts[:, self.is_whole & (self.score_weights > 0)]
+        """Length and largest of the views, and length of the whole: of shape (m, 2) or (m, 3)."""
+        weighted, judged = self.score_weights * evidence, self.score_weights > 0
+        views, whole = weighted[:, ~self.is_whole], weighted[:, self.is_whole & judged]
         out = [np.sqrt((views**2).sum(axis=1)), views.max(axis=1)]
         if whole.shape[1]:
             out.append(np.sqrt((whole**2).sum(axis=1)))
@@ -241,7 +244,7 @@ class EvidenceRule:
 
     @cached_property
     def statistic_tails(self) -> Tails:
-        """What the statistics of new rows are judged by."""
+        """What the statistics of new rows are ranked among; odd is high here and low in `Tails`."""
         values = self._left_out_statistics
         return Tails.fit(-values, self.rank_weight, np.ones(values.shape[1], dtype=bool))
 
@@ -250,11 +253,11 @@ class EvidenceRule:
         return self.statistic_tails.evidence(-self.statistics(evidence))
 
     def whole_alone(self, evidence: Array, threshold: float) -> Mask:
-        """Rows below the threshold by the whole, and by nothing else."""
+        """Rows that are flagged by the whole, and would not be by the views."""
         found = self.statistic_evidence(evidence)
-        return np.asarray(
-            (found[:, :2].max(axis=1) <= -threshold) & (-found.max(axis=1) < threshold)
-        )
+        usual_by_views = found[:, :2].max(axis=1) <= -threshold
+        flagged = -found.max(axis=1) < threshold
+        return np.asarray(usual_by_views & flagged)
 
     def score(self, cross: Any) -> Array:
         """Scores of new rows: minus the evidence of the oddest statistic."""
@@ -265,15 +268,15 @@ class EvidenceRule:
         return np.asarray(-self.statistic_evidence(evidence).max(axis=1))
 
     @cached_property
-    def left_out_scores(self) -> Array:
-        """Scores of the rows learned from, of shape (n,)."""
+    def calibration_scores(self) -> Array:
+        """Scores of the rows learned from, each by the other folds: what a threshold comes from."""
         values = self._left_out_statistics
         extrapolates = np.ones(values.shape[1], dtype=bool)
         found = left_out_evidence(-values, self.rank_weight, extrapolates, self.fold)
         return np.asarray(-found.max(axis=1))
 
-    def without(self, kept: Mask, typical: Any = None) -> EvidenceRule:
-        """The rule over some kernels."""
+    def only(self, kept: Mask, typical: Any = None) -> EvidenceRule:
+        """The rule over some kernels; what is ``typical`` of the others does not matter to it."""
         return replace(self, kept=kept)
 
     def with_weights(self, projection: FisherRule) -> EvidenceRule:
@@ -320,24 +323,25 @@ def fit_table_evidence(
         groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1].ravel()
     keys = row_keys(dense_ranks(X[:, read]), random_state)
     order, fold = sampling_order(keys), folds_of(keys, folds, groups)
+    # In sampling order, the first m rows of any fold are a random sample.
     X, weight = X[order], None if row_weight is None else row_weight[order]
     recipes = [recipe, recipe.whole()] if decision.whole else [recipe]
     scores = read_scores(decision.scores)
 
-    def fit(rows: Indices) -> TableScores:
-        return TableScores.fit(
-            recipes, scores, X[rows], None if weight is None else weight[rows], full
-        )
-
     full = TableScores.fit(recipes, scores, X, weight)
+
+    def fit(rows: Indices) -> TableScores:
+        own = None if weight is None else weight[rows]
+        return TableScores.fit(recipes, scores, X[rows], own, full)
+
     left_out = cross_fit(fit, lambda parts, rows: parts.of(X[rows]), fold[order])
     member, extrapolates = _columns(full, scores, len(projection.weights))
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
     rule = EvidenceRule(
         projection,
         full,
-        left_out[back],
+        left_out[place],
         fold,
         rank_weights(row_weight, groups, len(X)),
         member,
@@ -354,10 +358,10 @@ def _columns(full: TableScores, scores: Sequence[Any], J: int) -> tuple[Mask, Ma
     """Kernels of each score (C, J), and which scores extrapolate (C,)."""
     member, extrapolates, start = [], [], 0
     for view in (part.view for part in full.parts):
-        own = np.arange(start, start + len(view.kernels))
+        own = np.arange(start, start + len(view.kernels))  # from J on, those of the whole
         start += len(view.kernels)
         for score in scores:
-            for kernels in own[:, None] if score.by_kernel else [own]:
+            for kernels in own[:, None] if score.per_kernel else own[None]:
                 member.append(np.isin(np.arange(J), kernels))
                 extrapolates.append(score.extrapolates)
     return np.array(member).reshape(-1, J), np.array(extrapolates, dtype=bool)
@@ -366,7 +370,7 @@ def _columns(full: TableScores, scores: Sequence[Any], J: int) -> tuple[Mask, Ma
 def _gate(rule: EvidenceRule, recipe: Recipe, X: Array) -> Array:
     """What the weight of each kernel is multiplied by, from rows of mixed cells."""
     assert isinstance(rule.scores, TableScores)
-    drawn = mixed_cells(*X.shape)
+    drawn = mixed_cells(*X.shape)  # the order of X is that of contents, so a fixed seed will do
     mixed = np.take_along_axis(X, drawn, axis=0)
     inside = ~rule.is_whole
     names, views = list(recipe.views), [part.view for part in rule.scores.parts]
@@ -394,11 +398,15 @@ def fit_given_evidence(
     random_state: Any = 0,
     max_rows: int = EVIDENCE_ROWS,
 ) -> EvidenceRule:
-    """Evidence of given kernels, each a view by itself, under learned weights."""
-    if tuple(map(type, read_scores(decision.scores))) != (Projection, Nearest):
+    """Evidence of given kernels, each a view by itself, under learned weights.
+
+    There are no cells that could be mixed, so there is no gate.
+    """
+    scores = read_scores(decision.scores)
+    if tuple(map(type, scores)) != (Projection, Nearest):
         raise MissingCapabilityError(
-            f"decision: got scores={decision.scores!r}, which see rows; given kernels have no "
-            "rows, and are judged by Projection() and Nearest()."
+            f"decision: got scores={decision.scores!r}; given kernels have no rows that other "
+            "scores could see, and are judged by scores=(Projection(...), Nearest())."
         )
     rows, n = np.arange(stack.n), stack.n
     if n > max_rows:
@@ -410,10 +418,11 @@ def fit_given_evidence(
     order, fold = sampling_order(keys), folds_of(keys, folds, groups)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    full = GivenScores.fit(K, order, weight, decision.whole)
+    full = GivenScores.fit(K, order, weight, decision.whole, scores[0])
 
     def fit(seen: Indices) -> GivenScores:
-        return GivenScores.fit(K, seen[np.argsort(place[seen])], weight, decision.whole, full)
+        seen = seen[np.argsort(place[seen])]
+        return GivenScores.fit(K, seen, weight, decision.whole, scores[0], full)
 
     left_out = cross_fit(fit, lambda model, held: model.of(K[:, held]), fold)
     J = stack.J

@@ -1,7 +1,7 @@
 """Views whose rows cannot be told from rows of mixed cells count less.
 
-A view of noise may take most of the learned weight, since a kernel that hardly varies fits the
-targets best. Its rows look like rows of which each cell comes from another row.
+A view of noise may take most of the learned weight, since a kernel that hardly varies fits targets
+that are all one best. Its rows look like rows of which each cell comes from another row.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from scipy.stats import rankdata
 
 from kernull._typing import Array, Indices
 
-#: Rows of mixed cells: as many as there are rows, at least and at most.
+#: Rows of mixed cells: as many as there are rows, but at least 500 and at most 1,000.
 MIXED_ROWS = (500, 1000)
 #: A view counts in full from this separation (2A - 1, with the area A under the ROC curve) on, in
-#: proportion below, and never less than half. A lower floor costs alarms: with a tenth, rows that
-#: are 7 deviations off in a view of 4 columns beside one of 400 are flagged in 25 to 36%.
+#: proportion below, and never less than half. A lower floor misses odd rows: with a tenth, 25 to
+#: 36% of rows are flagged that are 7 deviations off in a view of 4 columns beside one of 400.
 FULL, LEAST = 0.1, 0.5
 
 
@@ -29,6 +29,8 @@ def mixed_cells(n: int, d: int, random_state: int = 0) -> Indices:
 
 def separation(left_out: Array, mixed: Array) -> Array:
     """2A - 1 of each kind of evidence, between left-out rows (n, C) and mixed rows (m, C).
+
+    Positive where there is more evidence against mixed rows.
 
     Examples
     --------

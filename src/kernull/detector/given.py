@@ -30,7 +30,7 @@ class GivenScores:
     Parameters
     ----------
     rows : integer array of shape (n,)
-        Rows of the kernels given to fit that were learned from, a random sample first.
+        Indices of the rows learned from among those given to fit, in a random order.
     size : array of shape (J,)
         Mean of the diagonal of each kernel.
     constant : boolean array of shape (J,)
@@ -38,7 +38,7 @@ class GivenScores:
     coef : array of shape (J or J + 1, m)
         Coefficients of the projections, on the first m of the rows; of the product last.
     floor : array of shape (J or J + 1,)
-        Distances that are as good as none.
+        Added to distances before the logarithm.
     neighbours : integer array, optional
         Rows that may be neighbours; None: all.
     """
@@ -57,29 +57,30 @@ class GivenScores:
         rows: Indices,
         weight: Array | None,
         whole: bool,
-        usual: GivenScores | None = None,
+        projection: Projection,
+        full: GivenScores | None = None,
     ) -> GivenScores:
-        """From kernels (J, n, n) of all rows, learning from some; ``usual`` is the fit to all."""
-        if usual is not None:
-            size, constant = usual.size, usual.constant
+        """From kernels (J, n, n) of all rows, learning from some; ``full`` is the fit to all."""
+        if full is not None:
+            size, constant = full.size, full.constant
         else:
             diagonal = np.einsum("jii->ji", K).astype(float)
             size = np.maximum(diagonal.mean(axis=1), np.finfo(float).tiny)
             constant = np.ptp(diagonal, axis=1) <= CONSTANT * size
-        both = whole and bool(constant.all()) and len(K) > 1
-        blank = np.zeros((len(K) + both, 0))
+        product = whole and bool(constant.all()) and len(K) > 1
+        blank = np.zeros((len(K) + product, 0))
         fitted = cls(rows, size, constant, blank, np.ones(len(blank)))
-        first = rows[: Projection().max_rows]
+        first = rows[: projection.max_rows]
         own = None if weight is None else weight[first]
         square = fitted._kernels(K[:, first[:, None], first])
-        coef = np.stack([projection_coef(Kj, Projection().ridge, own) for Kj in square])
+        coef = np.stack([projection_coef(Kj, projection.ridge, own) for Kj in square])
         neighbours = None
         if weight is not None:
             kept = weight[rows] >= LEAST_NEIGHBOUR_WEIGHT * weight[rows].mean()
             neighbours = None if kept.all() else rows[kept]
         fitted = replace(fitted, coef=coef, neighbours=neighbours)
-        if usual is not None:
-            return replace(fitted, floor=usual.floor)
+        if full is not None:
+            return replace(fitted, floor=full.floor)
         means = np.array([Kj.mean() for Kj in fitted._kernels(K[:, rows[:, None], rows])])
         usual_distance = np.sqrt(2.0 * np.maximum(1.0 - means, 0.0))
         floor = NEAREST_SHARE * np.where(usual_distance > 0, usual_distance, 1.0)
@@ -91,7 +92,7 @@ class GivenScores:
         return len(self.coef) > len(self.size)
 
     def among(self, index: Indices) -> GivenScores:
-        """The same for kernels against more rows, of which these were learned from."""
+        """The same with indices among all rows given to fit, of which ``index`` are the sample."""
         neighbours = None if self.neighbours is None else index[self.neighbours]
         return replace(self, rows=index[self.rows], neighbours=neighbours)
 
@@ -118,6 +119,6 @@ class GivenScores:
     def _kernels(self, K: Array) -> Array:
         """Kernels divided by their sizes, and their product where it is judged."""
         K = np.asarray(K, dtype=float) / self.size[:, None, None]
-        if not self.has_whole and len(self.floor) == len(self.size):
+        if not self.has_whole:
             return K
         return np.concatenate([K, np.prod(K, axis=0)[None]])

@@ -1,4 +1,4 @@
-"""What is fitted again without a fold: which columns are a view, how it is scaled, its kernels."""
+"""The columns of each view, and how their scaling and kernels are fitted."""
 
 from __future__ import annotations
 

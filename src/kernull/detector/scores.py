@@ -1,8 +1,10 @@
 """Scores of rows by the kernels of one view in one scaling; higher is more normal.
 
-A score is an object with ``fit(view, weight, usual)``: from a fitted view, the weights of its rows
-and, in a fold, what the fit to all rows is, to what scores new rows. Any detector with ``fit`` and
-``score_samples`` (or ``decision_function``) will do in its place: it sees the scaled rows.
+`Projection` and `Nearest` have ``fit(view, weight, full)``, which returns an object with
+``score(new)``: of a view fitted to rows in sampling order, the weights of these rows (of mean one),
+and for the fit without a fold, the fit to all rows. ``per_kernel`` says whether there is one score
+a kernel or one for all, and ``extrapolates`` whether it goes on falling far away. Users pass any
+detector with ``fit`` and ``score_samples`` (or ``decision_function``) beside them: `RowScore`.
 """
 
 from __future__ import annotations
@@ -14,28 +16,30 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from kernull._typing import Array, Mask
 from kernull.kernels import Rbf
 from kernull.stacks.kernel_set import ScaledView
 
-#: Rows with a smaller share of the mean weight are no neighbours: suspects vouch for nobody.
+#: Rows of a smaller share of the mean weight are nobody's nearest row: being near a row that is
+#: suspected to be an outlier proves nothing.
 LEAST_NEIGHBOUR_WEIGHT = 0.1
-#: Distances below this share of the usual one are as good as none.
+#: This share of the root mean square distance between rows is added to distances.
 NEAREST_SHARE = 1e-6
 #: How detectors score rows, the first that they have; higher is more normal.
 SCORING = ("score_samples", "decision_function")
 
 
-class Encounter:
+class NewRows:
     """New rows of one view in one scaling, and the rows that the view was fitted to."""
 
     def __init__(self, view: ScaledView, X: Array) -> None:
         self.view, self.rows = view, view.transform(X)
 
     @cached_property
-    def products(self) -> Array:
-        r""":math:`\|y\|^2 - 2 x'y` of centred new rows x and training rows y, of shape (m, n)."""
+    def relative_squares(self) -> Array:
+        r"""Squared distances less :math:`\|x\|^2`, of shape (m, n)."""
         train = self.view.train - self.centre
         right = np.vstack([-2.0 * train.T, np.einsum("ij,ij->i", train, train)])
         left = np.column_stack([self.rows - self.centre, np.ones(len(self.rows))])
@@ -43,18 +47,21 @@ class Encounter:
 
     @cached_property
     def centre(self) -> Array:
-        """Mean of the training rows: distances do not feel it, their rounding does."""
+        """Mean of the training rows, which is subtracted from all: fewer digits are lost."""
         return np.asarray(self.view.train.mean(axis=0))
 
     def squared_distances(self, first: int) -> Array:
         """Squared distances to the first of the training rows, of shape (m, first)."""
         centred = self.rows - self.centre
-        out = self.products[:, :first] + np.einsum("ij,ij->i", centred, centred)[:, None]
+        out = self.relative_squares[:, :first] + np.einsum("ij,ij->i", centred, centred)[:, None]
         return np.asarray(np.maximum(out, 0.0, out=out))
 
     def nearest(self, candidates: Any) -> Array:
-        """Distance of each row to the nearest of some training rows, exact to its last digits."""
-        place = self.products[:, candidates].argmin(axis=1)
+        """Distance of each row to the nearest of some training rows.
+
+        Computed again from differences, so that a distance of zero is zero.
+        """
+        place = self.relative_squares[:, candidates].argmin(axis=1)
         off = self.rows - self.view.train[candidates][place]
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", off, off)))
 
@@ -65,7 +72,7 @@ class Projection:
 
     .. math:: y(x) = k(x)'a, \qquad a = (K + \rho m W^{-1})^{-1} 1
 
-    It ends at zero, so it does not extrapolate.
+    It goes to zero far from all rows, so that a lower one does not mean a row farther off.
 
     Parameters
     ----------
@@ -78,9 +85,9 @@ class Projection:
     ridge: float = 1e-4
     max_rows: int = 500
     extrapolates = False
-    by_kernel = True
+    per_kernel = True
 
-    def fit(self, view: ScaledView, weight: Array | None, usual: Any = None) -> ProjectionFit:
+    def fit(self, view: ScaledView, weight: Array | None, full: Any = None) -> ProjectionFit:
         """Coefficients of each kernel of the view."""
         rows = view.train[: self.max_rows]
         weight = None if weight is None else weight[: self.max_rows]
@@ -106,17 +113,17 @@ class ProjectionFit:
     coef: Array
     """Of shape (kernels, m)."""
 
-    def score(self, rows: Encounter) -> Array:
+    def score(self, new: NewRows) -> Array:
         """Projections, of shape (rows, kernels)."""
         m = self.coef.shape[1]
-        out = np.empty((len(rows.rows), len(self.coef)))
+        out = np.empty((len(new.rows), len(self.coef)))
         squared = None
-        for j, kernel in enumerate(rows.view.kernels):
+        for j, kernel in enumerate(new.view.kernels):
             if isinstance(kernel, Rbf):
-                squared = rows.squared_distances(m) if squared is None else squared
+                squared = new.squared_distances(m) if squared is None else squared
                 K = kernel.of_distances(squared)
             else:
-                K = kernel(rows.rows, rows.view.train[:m])
+                K = kernel(new.rows, new.view.train[:m])
             out[:, j] = K @ self.coef[j]
         return out
 
@@ -126,11 +133,11 @@ class Nearest:
     """Minus the logarithm of the distance to the nearest row, which has no end: far is far."""
 
     extrapolates = True
-    by_kernel = False
+    per_kernel = False
 
-    def fit(self, view: ScaledView, weight: Array | None, usual: Any = None) -> NearestFit:
-        """What distance is as good as none, by all rows, and the rows that may be neighbours."""
-        floor = usual.floor if usual is not None else _floor(view.train, weight)
+    def fit(self, view: ScaledView, weight: Array | None, full: Any = None) -> NearestFit:
+        """What is added to distances, by all rows, and the rows that may be nearest."""
+        floor = full.floor if full is not None else _floor(view.train, weight)
         if weight is None or weight.min() >= LEAST_NEIGHBOUR_WEIGHT:
             return NearestFit(floor)
         return NearestFit(floor, weight >= LEAST_NEIGHBOUR_WEIGHT)
@@ -151,10 +158,10 @@ class NearestFit:
     neighbours: Mask | None = None
     """Which rows may be neighbours; None: all."""
 
-    def score(self, rows: Encounter) -> Array:
+    def score(self, new: NewRows) -> Array:
         """Scores, of shape (rows, 1)."""
         candidates = slice(None) if self.neighbours is None else np.flatnonzero(self.neighbours)
-        return -np.log(rows.nearest(candidates) + self.floor)[:, None]
+        return -np.log(new.nearest(candidates) + self.floor)[:, None]
 
 
 @dataclass(frozen=True)
@@ -169,16 +176,19 @@ class RowScore:
     """
 
     detector: Any
-    by_kernel = False
+    per_kernel = False
 
     @property
     def extrapolates(self) -> bool:
         """Whether scores go on falling as rows lie farther off."""
         return bool(getattr(self.detector, "extrapolates", False))
 
-    def fit(self, view: ScaledView, weight: Array | None, usual: Any = None) -> RowScoreFit:
-        """Fit a copy of the detector to the scaled rows."""
-        return RowScoreFit(clone(self.detector).fit(view.train))
+    def fit(self, view: ScaledView, weight: Array | None, full: Any = None) -> RowScoreFit:
+        """Fit a copy of the detector to the scaled rows, weighted where its ``fit`` can."""
+        detector = clone(self.detector, safe=False)
+        if weight is not None and has_fit_parameter(detector, "sample_weight"):
+            return RowScoreFit(detector.fit(view.train, sample_weight=weight))
+        return RowScoreFit(detector.fit(view.train))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +197,10 @@ class RowScoreFit:
 
     detector: Any
 
-    def score(self, rows: Encounter) -> Array:
+    def score(self, new: NewRows) -> Array:
         """Scores, of shape (rows, 1)."""
         name = next(name for name in SCORING if hasattr(self.detector, name))
-        return np.asarray(getattr(self.detector, name)(rows.rows), dtype=float).reshape(-1, 1)
+        return np.asarray(getattr(self.detector, name)(new.rows), dtype=float).reshape(-1, 1)
 
 
 def read_scores(scores: Any) -> tuple[Any, ...]:

@@ -78,7 +78,7 @@ class FisherRule:
             return projection
         return np.asarray(-np.abs(self.centre - projection))
 
-    def without(self, kept: Mask, typical: Array) -> FisherRule:
+    def only(self, kept: Mask, typical: Array) -> FisherRule:
         """The rule over some kernels; normal rows project to 1 less what the others give."""
         return replace(self, kept=kept, centre=1.0 - float(typical[~kept].sum()))
 
@@ -91,7 +91,9 @@ def table_contributions(
     row_weight: Array | None,
     fold: Indices,
 ) -> Array:
-    """Contributions (n, J) of the kernels to the projections of rows left out of all but b.
+    """Contributions (n, J) of the kernels to projections of rows by fits without their fold.
+
+    The kernel weights b alone have seen them.
 
     Parameters
     ----------

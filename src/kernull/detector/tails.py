@@ -2,8 +2,9 @@ r"""From scores to evidence: how small the p-value of a score is among the left-
 
 .. math:: e(s) = -\log p(s), \qquad p(s) = \frac{1 + R\{i : s_i \le s\}}{R + 1}
 
-with R the weight of the rows. Below the lowest left-out score nothing is counted. Scores that say
-how far off a row is extrapolate: an exponential tail with the mean excess of the lowest tenth.
+with R the weight of the rows. Below the lowest left-out score :math:`s_1` that stays at log(R + 1);
+for scores that extrapolate it grows, :math:`e(s) = \log(R + 1) + (s_1 - s) / \tau`, with tau the
+mean excess of the lowest tenth.
 
 A row that was learned from is judged by the left-out scores of the other folds, as a new row is
 judged by those of all rows. Below the lowest of these its tail is the predictive one,
@@ -103,7 +104,9 @@ class Tails:
             count = np.append(0.0, self.counts[:, c])[ordered.searchsorted(column, side="right")]
             out[:, c] = -np.log(np.minimum((1.0 + count) / (self.total + 1.0), 1.0))
             below = column < ordered[0]
-            with np.errstate(over="ignore"):
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # what is no number is as far as can be
                 beyond = (ordered[0] - column[below]) / self.scale[c]
             if predictive:
                 beyond = self.tail_weight[c] * np.log1p(beyond / self.tail_weight[c])

@@ -196,7 +196,7 @@ def _model(
             rows: GivenRows | TableRows = TableRows(task.table, kernels.columns)
         else:
             rows = GivenRows(stack)
-        fold = folds_of(rows.keys(settings.seed), how.folds)
+        fold = folds_of(rows.keys(settings.seed), how.count(kernels.n))
         parts = sum_contributions(training, projection, system, weight, fold, settings)
         scores = lowered(projection.of_contributions(parts))
         left_out = LeftOut(scores, rank_weights(weight, None, kernels.n), parts)
@@ -205,11 +205,11 @@ def _model(
             rule = task.rule.with_weights(projection)
         else:
             rule = learn_evidence(
-                training, projection, settings, row_weight=weight, folds=how.folds
+                training, projection, settings, row_weight=weight, folds=how.count(kernels.n)
             )
-        left_out = LeftOut(rule.left_out_scores, rule.rank_weight)
+        left_out = LeftOut(rule.calibration_scores, rule.rank_weight)
         scores = np.full(kernels.n, np.nan)
-        scores[slice(None) if rule.rows is None else rule.rows] = rule.left_out_scores
+        scores[slice(None) if rule.rows is None else rule.rows] = rule.calibration_scores
     decided = calibrate(left_out, settings.false_alarm_rate)
     more: dict[str, Any] = {"certificate": certificate, "system": system, "n_given": kernels.n}
     return KernelModel(kernels, rule, **decided, **more), scores

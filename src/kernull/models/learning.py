@@ -21,7 +21,7 @@ from kernull.calibration import (
     trust,
     trusted,
 )
-from kernull.calibration.calibrators import FOLDS, HELD_OUT, MOST_ROWS
+from kernull.calibration.calibrators import HELD_OUT, MOST_ROWS
 from kernull.calibration.cautions import warn_of_copies, warn_where_nothing_is_flagged
 from kernull.detector.cross_fit import cross_fit, folds_of
 from kernull.detector.evidence import EvidenceRule, fit_given_evidence, fit_table_evidence
@@ -136,13 +136,13 @@ class Learned:
     def folds(self) -> int:
         """Number of folds; the usual one where rows are held out."""
         how = self.settings.calibrator
-        return how.folds if isinstance(how, Cross) else FOLDS
+        return (how if isinstance(how, Cross) else Cross()).count(len(self.index))
 
     @cached_property
     def left_out(self) -> LeftOut:
         """Scores of the rows learned from, each by a model without its fold."""
         if isinstance(self.rule, EvidenceRule):
-            return LeftOut(self.rule.left_out_scores, self.rule.rank_weight)
+            return LeftOut(self.rule.calibration_scores, self.rule.rank_weight)
         weight = rank_weights(self.weight, self.groups, len(self.index))
         fold = folds_of(self.rows.keys(self.settings.seed, self.index), self.folds, self.groups)
         if isinstance(self.rule, FisherRule) and (
@@ -186,7 +186,7 @@ def learn_evidence(
     *,
     row_weight: Array | None = None,
     groups: Indices | None = None,
-    folds: int = FOLDS,
+    folds: int,
 ) -> EvidenceRule:
     """Evidence of each view under learned weights."""
     kernels, stack, table = training

@@ -148,11 +148,11 @@ class KernelModel:
         kept = self.kept_kernels(missing)
         rate, parts = self.false_alarm_rate, self.left_out
         if self.decides_by_evidence:
-            rule = self.rule.without(kept)
-            left_out = LeftOut(rule.left_out_scores, rule.rank_weight)
+            rule = self.rule.only(kept)
+            left_out = LeftOut(rule.calibration_scores, rule.rank_weight)
         else:
             assert parts is not None
-            rule = self.rule.without(kept, self.typical_contributions)
+            rule = self.rule.only(kept, self.typical_contributions)
             scores, smooth = lowered(rule.of_contributions(parts)), self.calibration.smooth
             left_out = LeftOut(scores, self.calibration_weight, parts, smooth)
         decided = calibrate(left_out, rate)
