@@ -46,7 +46,7 @@ RATES = (0.10, 0.05, 0.01)
 CALIBRATIONS = ("cross", "split")
 SEEDS, FULL_SEEDS = 50, 5
 TEST_ROWS, OUTLIERS, FDR_NORMAL, FDR = 1000, 100, 900, 0.1
-#: Bounds of the realised rate at 5%, by kind of table.
+#: Bounds of the realised rate at 5%, by kind of table; of discrete ones the upper alone counts.
 CONTINUOUS, DISCRETE, SMALL = (0.03, 0.065), (0.0, 0.07), (0.02, 0.08)
 #: Tables of fewer rows are small.
 SMALL_ROWS = 50

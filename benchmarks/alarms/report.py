@@ -62,9 +62,8 @@ def misses(line):
         low, high = protocol.SMALL
     else:
         low, high = protocol.DISCRETE if line["discrete"] else protocol.CONTINUOUS
-    moved, spare = line["attainable_5"] - 0.05, slack * line["se_5"]
-    out = []
-    if not low + moved - spare <= line["rate_5"] <= high + moved + spare:
+    away, spare, out = line["rate_5"] - line["attainable_5"], slack * line["se_5"], []
+    if away > high - 0.05 + spare or (away < low - 0.05 - spare and not line["discrete"]):
         out.append("5")
     enough = line["attainable_1"] <= 0.01 * (1 + 1e-9)
     if enough and line["rate_1"] > protocol.AT_ONE + slack * line["se_1"]:

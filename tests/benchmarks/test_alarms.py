@@ -75,6 +75,7 @@ def line(**changes):
         ({"rate_5": 0.079, "n": 20}, []),
         ({"rate_5": 0.081, "n": 20}, ["5"]),
         ({"rate_5": 0.0, "n": 20}, ["5"]),
+        ({"rate_5": 0.0, "attainable_5": 0.1, "discrete": True}, []),
         ({"rate_5": 0.021, "attainable_5": 0.04}, []),
         ({"rate_5": 0.056, "attainable_5": 0.04}, ["5"]),
         ({"rate_5": 0.067, "calibration": "split"}, []),
