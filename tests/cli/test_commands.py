@@ -383,4 +383,4 @@ def test_models_that_decide_by_evidence_say_more(tables):
     np.testing.assert_allclose([float(r["evidence_size"]) for r in gone], want, rtol=1e-6)
     assert gone[0]["evidence_colour"] == "nan"
     page = kernull("report", "e.kernull", "new.csv", "-o", "-", cwd=tables).stdout
-    assert "normal rows learned from" in page
+    assert "normal rows is as unusual" in page
