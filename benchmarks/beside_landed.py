@@ -39,6 +39,7 @@ import os
 import subprocess
 import sys
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,7 @@ from benchmarks.decisions import measures, protocol, tables, together
 from benchmarks.decisions.measures import auc, fitted, flagged
 from experiments._cells import generator
 from experiments._tables import markdown
+from kernull import __version__
 
 CACHE = landed.ROOT / "results-cache" / "beside_landed"
 SIDES = ("old", "new")
@@ -330,6 +332,16 @@ def page(parts, everything=False):
     return "\n\n".join(out) + "\n"
 
 
+HEAD = """# Old beside new
+
+`python -m benchmarks.beside_landed`, kernull {version}, {date:%Y-%m-%d}. The decision by \
+cross-fitting beside the one before, measured by the same code on the same rows, without labels. \
+AUC and rates in percent; lines that miss their bound are bold. The protocol, with what each part \
+is, stands in `benchmarks/beside_landed.py`. Of the alarm benchmark, the cases that miss are shown.
+
+"""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all by default")
@@ -355,7 +367,7 @@ def main():
             print(page([part], options.all), flush=True)
     text = page(parts, options.all)
     if options.out:
-        options.out.write_text(text)
+        options.out.write_text(HEAD.format(version=__version__, date=datetime.now(UTC)) + text)
     elif options.report:
         print(text)
 
