@@ -49,7 +49,6 @@ def test_evidence_adds_up_by_kernel_and_by_view():
     scores = fitted.score_samples(NEW)
     length = np.linalg.norm(by_kernel, axis=1)
     np.testing.assert_allclose(np.linalg.norm(by_view, axis=1), length, rtol=1e-12)
-    # Their length is one of the statistics that decide.
     assert np.corrcoef(length, -scores)[0, 1] > 0.9
     why = fitted.explain(NEW)
     np.testing.assert_allclose(why.shares.sum(axis=1), 1.0, rtol=1e-12)

@@ -8,7 +8,7 @@ Read from top to bottom:
 4. scores of a view: projection, and minus the log distance to the nearest row;
 5. scores of a precomputed kernel;
 6. evidence: how small the p-value of a score is among left-out scores;
-7. the rule: left-out scores, gate, weights, statistics of a row, its score, its p-value;
+7. the rule: left-out scores, gate, weights, the length of evidence, p-value;
 8. the paper's sum over kernels.
 
 Kernel weights b come as numbers: they are the solution of another problem. A function whose name
@@ -561,22 +561,17 @@ def judge(left_out, new, columns, b, fold, rank_weight, gated, mixed=None):
     inside = [c for c, column in enumerate(columns) if column.view is not None]
     together = [c for c, column in enumerate(columns) if column.view is None]
 
-    def statistics(e):
-        found = [sqrt(sum((weight[c] * e[c]) ** 2 for c in inside))]
-        found.append(max(weight[c] * e[c] for c in inside))
-        if together:
-            found.append(sqrt(sum(e[c] ** 2 for c in together)))
-        return found
+    def score(e):
+        views = sum((weight[c] * e[c]) ** 2 for c in inside)
+        return -sqrt(views + sum(e[c] ** 2 for c in together))
 
-    # Each statistic becomes evidence again: large ones are odd. The score is minus the largest.
-    usual = np.array([statistics(e) for e in own])
-    second = [fit_evidence(-column, rank_weight, True) for column in usual.T]
-    of_usual = [left_out_evidence(-column, rank_weight, True, fold) for column in usual.T]
-    scores = [
-        -max(tail(-t) for tail, t in zip(second, statistics(e), strict=True)) for e in evidence
-    ]
     return Judgement(
-        left_out, own, -np.max(of_usual, axis=0), evidence, np.array(scores), rank_weight
+        left_out,
+        own,
+        np.array([score(e) for e in own]),
+        evidence,
+        np.array([score(e) for e in evidence]),
+        rank_weight,
     )
 
 

@@ -3,9 +3,9 @@
 Scalings, kernels and scores are learned again without the rows that they judge. Kernel weights, the
 factors of the gate and the least distance come from all rows.
 
-A row is ranked three times: each of its scores among the left-out scores of rows (`tails`), each
-of its statistics among those of rows left out (`evidence`), and its final score among the final
-scores of rows left out (`kernull.calibration.Calibration`), which gives its p-value and the flag.
+A row is ranked twice: each of its scores among the left-out scores of rows (`tails`), which gives
+evidence, and the length of its evidence among those of rows left out
+(`kernull.calibration.Calibration`), which gives its p-value and the flag.
 
 `recipe`
     The columns of each view, and how their scaling and kernels are fitted.
@@ -18,7 +18,7 @@ scores of rows left out (`kernull.calibration.Calibration`), which gives its p-v
 `gate`
     Views whose rows look like rows of mixed cells count less.
 `evidence`
-    The whole rule: evidence of each score, weights, statistics of a row, its score.
+    The whole rule: evidence of each score, weights, the length of both.
 `sum`
     The paper's rule, a sum over kernels.
 """

@@ -5,17 +5,12 @@ the log distance to the nearest row. With several views, all columns together ar
 whole: it alone sees rows whose views are each usual and do not belong together.
 
     rows -> parts -> scores -> left-out scores by `cross_fit` -> evidence by `tails`
-         -> statistics of a row -> the oddest of these -> score (p-value, threshold: `Calibration`)
+         -> weights, length -> score (p-value, threshold: `kernull.calibration.Calibration`)
 
+The score of a row is minus the length of its weighted evidence, :math:`\sqrt{\sum_c (w_c e_c)^2}`.
 Kernel weights are those that the paper's method learns (lp MK-FN, see `sum`), times the factor that
-`gate` gives to the view. A score has the weight w of its heaviest kernel, divided by the largest of
-all. With evidence e, the statistics of a row are
-
-- *length* :math:`\sqrt{\sum (w e)^2}` over the scores of views;
-- *largest* :math:`\max w e` over them: one view out of sixty that is far off is seen;
-- *whole* :math:`\sqrt{\sum e^2}` over the scores of the whole.
-
-Each is turned into evidence again by its left-out values; the score of a row is minus the largest.
+`gate` gives to the view. A score has the weight of its heaviest kernel, divided by the largest of
+all; scores of the whole have weight one.
 """
 
 from __future__ import annotations
@@ -227,53 +222,23 @@ class EvidenceRule:
             out[:, kernel[c]] += squares[:, c]
         return out
 
-    # -- statistics ------------------------------------------------------------------------------
-
-    def statistics(self, evidence: Array) -> Array:
-        """Length and largest of the views, and length of the whole: of shape (m, 2) or (m, 3)."""
-        weighted, judged = self.score_weights * evidence, self.score_weights > 0
-        views, whole = weighted[:, ~self.is_whole], weighted[:, self.is_whole & judged]
-        out = [np.sqrt((views**2).sum(axis=1)), views.max(axis=1)]
-        if whole.shape[1]:
-            out.append(np.sqrt((whole**2).sum(axis=1)))
-        return np.stack(out, axis=1)
-
-    @cached_property
-    def _left_out_statistics(self) -> Array:
-        return self.statistics(self.left_out_evidence)
-
-    @cached_property
-    def statistic_tails(self) -> Tails:
-        """What the statistics of new rows are ranked among; odd is high here and low in `Tails`."""
-        values = self._left_out_statistics
-        return Tails.fit(-values, self.rank_weight, np.ones(values.shape[1], dtype=bool))
-
-    def statistic_evidence(self, evidence: Array) -> Array:
-        """Evidence of each statistic against rows, of shape (m, 2) or (m, 3)."""
-        return self.statistic_tails.evidence(-self.statistics(evidence))
-
-    def whole_alone(self, evidence: Array, threshold: float) -> Mask:
-        """Rows that are flagged by the whole, and would not be by the views."""
-        found = self.statistic_evidence(evidence)
-        usual_by_views = found[:, :2].max(axis=1) <= -threshold
-        flagged = -found.max(axis=1) < threshold
-        return np.asarray(usual_by_views & flagged)
-
     def score(self, cross: Any) -> Array:
-        """Scores of new rows: minus the evidence of the oddest statistic."""
+        """Scores of new rows: minus the length of the evidence."""
         return self.of_evidence(self.evidence(cross))
 
     def of_evidence(self, evidence: Array) -> Array:
         """Scores from the evidence of each score (m, C)."""
-        return np.asarray(-self.statistic_evidence(evidence).max(axis=1))
+        return np.asarray(-np.linalg.norm(self.score_weights * evidence, axis=1))
 
     @cached_property
     def calibration_scores(self) -> Array:
         """Scores of the rows learned from, each by the other folds: what a threshold comes from."""
-        values = self._left_out_statistics
-        extrapolates = np.ones(values.shape[1], dtype=bool)
-        found = left_out_evidence(-values, self.rank_weight, extrapolates, self.fold)
-        return np.asarray(-found.max(axis=1))
+        return self.of_evidence(self.left_out_evidence)
+
+    def mostly_whole(self, evidence: Array) -> Mask:
+        """Rows of whose squared evidence the whole gives more than half."""
+        squares = (self.score_weights * evidence) ** 2
+        return np.asarray(2.0 * squares[:, self.is_whole].sum(axis=1) > squares.sum(axis=1))
 
     def only(self, kept: Mask, typical: Any = None) -> EvidenceRule:
         """The rule over some kernels; what is ``typical`` of the others does not matter to it."""

@@ -181,7 +181,7 @@ class KernelModel:
                 "rarity": rarity,
                 "extrapolated": scores < self.calibration.scores[0],
                 "beyond_all": rarity >= MOST_TIMES * self.calibration.total,
-                "together": self.rule.whole_alone(found, self.threshold),
+                "together": (scores < self.threshold) & self.rule.mostly_whole(found),
             }
         else:
             contributions = self.rule.contributions(cross)
