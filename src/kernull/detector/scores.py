@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError
+from scipy.linalg import LinAlgError, solve_triangular
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -101,7 +101,9 @@ def projection_coef(K: Array, ridge: float, weight: Array | None = None) -> Arra
     spread = np.ones(m) if weight is None else weight.mean() / weight
     K.flat[:: m + 1] += ridge * m * spread
     try:
-        return np.asarray(np.linalg.solve(K, np.ones(m)))
+        root = np.linalg.cholesky(K)
+        half = solve_triangular(root, np.ones(m), lower=True)
+        return np.asarray(solve_triangular(root, half, lower=True, trans=1))
     except LinAlgError:  # of a kernel that is not positive semidefinite
         return np.asarray(np.linalg.lstsq(K, np.ones(m), rcond=None)[0])
 
