@@ -24,7 +24,7 @@ import numpy as np
 
 from kernull._threads import in_threads
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import rank_weights
+from kernull.calibration import Calibration, rank_weights
 from kernull.detector.cross_fit import (
     cross_fit,
     dense_ranks,
@@ -226,19 +226,21 @@ class EvidenceRule:
         """Scores of new rows: minus the length of the evidence."""
         return self.of_evidence(self.evidence(cross))
 
-    def of_evidence(self, evidence: Array) -> Array:
-        """Scores from the evidence of each score (m, C)."""
-        return np.asarray(-np.linalg.norm(self.score_weights * evidence, axis=1))
+    def of_evidence(self, evidence: Array, *, whole: bool = True) -> Array:
+        """Scores from the evidence of each score (m, C); those of the views alone, if asked for."""
+        weights = self.score_weights if whole else np.where(self.is_whole, 0, self.score_weights)
+        return np.asarray(-np.linalg.norm(weights * evidence, axis=1))
 
     @cached_property
     def calibration_scores(self) -> Array:
         """Scores of the rows learned from, each by the other folds: what a threshold comes from."""
         return self.of_evidence(self.left_out_evidence)
 
-    def mostly_whole(self, evidence: Array) -> Mask:
-        """Rows of whose squared evidence the whole gives more than half."""
-        squares = (self.score_weights * evidence) ** 2
-        return np.asarray(2.0 * squares[:, self.is_whole].sum(axis=1) > squares.sum(axis=1))
+    def usual_by_views(self, evidence: Array, rate: float) -> Mask:
+        """Rows that the views without the whole would not flag at a rate."""
+        left_out = self.of_evidence(self.left_out_evidence, whole=False)
+        views = Calibration.of(left_out, self.rank_weight, smooth=True)
+        return np.asarray(views.p_values(self.of_evidence(evidence, whole=False)) > rate)
 
     def only(self, kept: Mask, typical: Any = None) -> EvidenceRule:
         """The rule over some kernels; what is ``typical`` of the others does not matter to it."""

@@ -181,7 +181,8 @@ class KernelModel:
                 "rarity": rarity,
                 "extrapolated": scores < self.calibration.scores[0],
                 "beyond_all": rarity >= MOST_TIMES * self.calibration.total,
-                "together": (scores < self.threshold) & self.rule.mostly_whole(found),
+                "together": (scores < self.threshold)
+                & self.rule.usual_by_views(found, self.false_alarm_rate),
             }
         else:
             contributions = self.rule.contributions(cross)
