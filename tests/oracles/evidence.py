@@ -388,6 +388,33 @@ def left_out_evidence(scores, weight, extrapolates, fold):
         evidence = fit_evidence(scores[others], weight[others], extrapolates, sum(weight), True)
         for i in np.flatnonzero(fold == k):
             out[i] = evidence(scores[i])
+    # Scores that tie with one of another fold are judged as a new one is.
+    as_new = fit_evidence(scores, weight, extrapolates)
+    for i in np.flatnonzero(copied(np.round(scores, 9)[:, None], fold)):
+        out[i] = as_new(scores[i])
+    return out
+
+
+def copied(rows, fold, counts=None):
+    """Which rows have a copy, of those that count, in another fold."""
+    contents = [tuple(row) for row in rows]
+    n, counts = len(contents), [True] * len(contents) if counts is None else counts
+    return np.array([
+        any(contents[k] == contents[i] and fold[k] != fold[i] and counts[k] for k in range(n))
+        for i in range(n)
+    ])  # fmt: skip
+
+
+def aligned(scores, fold):
+    """Scores (n,); a fold whose median is beyond 98% of the others' gets their middle and width."""
+    out = scores.copy()
+    for k in set(fold):
+        own, others = scores[fold == k], scores[fold != k]
+        low, first, middle, third, high = np.quantile(others, [0.01, 0.25, 0.5, 0.75, 0.99])
+        own_first, centre, own_third = np.quantile(own, [0.25, 0.5, 0.75])
+        if len(own) >= 5 and not low <= centre <= high and own_third > own_first:
+            stretch = (third - first) / (own_third - own_first)
+            out[fold == k] = middle + (own - centre) * stretch
     return out
 
 
@@ -476,6 +503,15 @@ def judge_table(
         return lambda left: np.hstack([score(X[left]) for score in fitted])
 
     left_out = cross_fit(fit, fold)
+    if groups is None:
+        left_out = np.array([aligned(column, fold) for column in left_out.T]).T
+    # Rows with copies in other folds score as new copies will.
+    start = 0
+    for part, (score, _) in zip(parts, full, strict=True):
+        copies = copied(X[:, part.columns], fold, w >= 0.1 * w.mean())
+        own = score(X)
+        left_out[copies, start : start + own.shape[1]] = own[copies]
+        start += own.shape[1]
     mixed = np.empty((0, X.shape[1]))
     if len(views) > 1:  # each cell from another row, rows in random order
         size = (min(max(len(X), 500), 1000), X.shape[1])
@@ -485,7 +521,8 @@ def judge_table(
     def of(rows):
         return np.hstack([score(rows) for score, _ in full])
 
-    gated = [len(own) > 1 and len(views) > 1 for own in views]
+    varying = [sum(len(set(X[:, c])) > 1 for c in own) for own in views]
+    gated = [count > 1 and len(views) > 1 for count in varying]
     return judge(left_out, of(new), columns, b, fold, rank_weights(w, groups), gated, of(mixed))
 
 
@@ -681,8 +718,10 @@ def sum_of_table(X, new, b, *, views, scalings, steps, ridge, folds=None, seed=0
         score = fit(rows)
         return lambda left: score(X[left])
 
-    fold = draw_folds(keys_of_table(X, seed), folds)
-    return cross_fit(fit_fold, fold), fit(np.arange(len(X)))(new)
+    fold, full = draw_folds(keys_of_table(X, seed), folds), fit(np.arange(len(X)))
+    left_out, copies = cross_fit(fit_fold, fold), copied(X[:, sorted(set().union(*views))], fold)
+    left_out[copies] = full(X)[copies]
+    return left_out, full(new)
 
 
 def off_diagonal_mean(K, w):

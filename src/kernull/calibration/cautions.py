@@ -52,7 +52,7 @@ def warn_of_copies(kernels: KernelSet, groups: Indices | None, rate: float) -> N
     Z = np.hstack(list(first.values()))
     if groups is None and (share := copied_share(Z)) > MANY_COPIES:
         said = NearCopiesWarning(
-            f"X: {share:.0%} of the rows are copies of another row. Left out one by one, each "
+            f"X: {share:.0%} of the rows are copies of another row. In another fold, each "
             f"still has its twin, {SO_MORE}",
             "Keep one row of each, or pass groups= to fit (one label for rows that belong "
             "together).",
@@ -194,7 +194,11 @@ def _warn_of_readings(serial: float, groups: Indices, rate: float) -> None:
     )
     few = few if worth * rate < 1.0 else ""
     if short:
-        how = "one by one, each still has its" if alone else "in groups so short, most still have"
+        how = (
+            "in another fold, each still has its"
+            if alone
+            else "in groups so short, most still have"
+        )
         sort = "If the rows were merely sorted, shuffle them."
         said = NearCopiesWarning(
             f"{alike} Left out {how} neighbours in time, {SO_MORE}",

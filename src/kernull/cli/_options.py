@@ -167,7 +167,8 @@ class Learning:
         Real, Option(help="Share of normal rows that may be flagged: 0.05.")
     ] = None
     calibration: Annotated[
-        Text, Option(help="loo (all rows), folds (refits), split (rows held out), auto.")
+        Text,
+        Option(help="cross (all rows, each left out with its fold), or split (rows held out)."),
     ] = None
     contamination: Annotated[
         Real, Option(help="Share of the training rows that may not be normal; they hardly count.")

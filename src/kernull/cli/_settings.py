@@ -78,7 +78,7 @@ def _check_words(given: dict[str, Any]) -> None:
 
     known = {
         "kernel": sorted(KERNELS), "scaling": [*SCALINGS, "auto"], "solver": ["auto", *SOLVERS],
-        "decision": ["evidence", "sum"], "calibration": ["auto", "loo", "folds", "split"],
+        "decision": ["evidence", "sum"], "calibration": ["cross", "split"],
         "storage": ["auto", "dense", "tiled", "nystroem"],
     }  # fmt: skip
     for name in known.keys() & given.keys():

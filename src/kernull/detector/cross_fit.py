@@ -12,9 +12,12 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from kernull._threads import in_threads
-from kernull._typing import Array, Indices
+from kernull._typing import Array, Indices, Mask
 
 Model = TypeVar("Model")
+
+#: Rows of a fold, at least, of which a median says whether the fold is out of line.
+FEWEST_ALIGNED = 5
 
 
 def assign_folds(X: Any, n_folds: int, groups: Any = None, random_state: Any = 0) -> Indices:
@@ -91,6 +94,44 @@ def dense_ranks(X: Array) -> Array:
     """
     ranks = [np.unique(x, return_inverse=True)[1].ravel() for x in X.T]
     return np.array([rank for rank in ranks if rank.any()]).reshape(-1, len(X)).T
+
+
+def has_copies(keys: Array, fold: Indices, counts: Mask | None = None) -> Mask:
+    """Rows of which another fold holds a copy: a row with the same key.
+
+    ``counts`` are the rows that count as copies; all by default.
+
+    Examples
+    --------
+    >>> has_copies(np.array([5, 5, 5, 7, 7]), np.array([0, 1, 1, 0, 0]))
+    array([ True,  True,  True, False, False])
+    """
+    kind = np.unique(keys, return_inverse=True)[1].ravel()
+    here = kind * (fold.max(initial=0) + 1) + fold
+    each = np.ones(len(keys)) if counts is None else counts.astype(float)
+    return np.asarray(np.bincount(kind, each)[kind] > np.bincount(here, each)[here])
+
+
+def aligned(scores: Array, fold: Indices) -> Array:
+    """Left-out scores (n, C), of which those of folds out of line are moved into line.
+
+    A row that is 10,000 deviations off changes the scaling of every model that learns from it. The
+    other rows of its fold, which is judged without it, then look odd all together, and hide what is
+    odd: 5% of the rows are enough. A fold is out of line where its median lies outside the central
+    98% of the scores of the others; it gets their median and interquartile range.
+    """
+    out = scores.copy()
+    for k in range(fold.max() + 1):
+        own, others = scores[fold == k], scores[fold != k]
+        if len(own) < FEWEST_ALIGNED:
+            continue
+        low, first, middle, third, high = np.quantile(others, [0.01, 0.25, 0.5, 0.75, 0.99], axis=0)
+        own_first, centre, own_third = np.quantile(own, [0.25, 0.5, 0.75], axis=0)
+        out_of_line = ((centre < low) | (centre > high)) & (own_third > own_first)
+        for c in np.flatnonzero(out_of_line):
+            stretch = (third[c] - first[c]) / (own_third[c] - own_first[c])
+            out[fold == k, c] = middle[c] + (own[:, c] - centre[c]) * stretch
+    return out
 
 
 def _contents(X: Any) -> list[bytes]:

@@ -26,16 +26,24 @@ from kernull._threads import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration import Calibration, rank_weights
 from kernull.detector.cross_fit import (
+    aligned,
     cross_fit,
     dense_ranks,
     folds_of,
+    has_copies,
     row_keys,
     sampling_order,
 )
 from kernull.detector.gate import mixed_cells, view_factors
 from kernull.detector.given import GivenScores
 from kernull.detector.recipe import Recipe, columns_read
-from kernull.detector.scores import Nearest, NewRows, Projection, read_scores
+from kernull.detector.scores import (
+    LEAST_NEIGHBOUR_WEIGHT,
+    Nearest,
+    NewRows,
+    Projection,
+    read_scores,
+)
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import Tails, left_out_evidence
 from kernull.errors import MissingCapabilityError
@@ -302,6 +310,9 @@ def fit_table_evidence(
         return TableScores.fit(recipes, scores, X[rows], own, full)
 
     left_out = cross_fit(fit, lambda parts, rows: parts.of(X[rows]), fold[order])
+    if groups is None:  # folds of few groups may well differ
+        left_out = aligned(left_out, fold[order])
+    _score_copies(left_out, full, X, weight, fold[order])
     member, extrapolates = _columns(full, scores, len(projection.weights))
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
@@ -319,6 +330,26 @@ def fit_table_evidence(
     if len(recipe.views) < 2:
         return rule
     return replace(rule, factors=_gate(rule, recipe, X))
+
+
+def _score_copies(
+    left_out: Array, full: TableScores, X: Array, weight: Array | None, fold: Indices
+) -> None:
+    """Give rows that have copies in other folds the scores that new copies of them will have.
+
+    By the models of their folds, copies of one row would score a little differently from each other
+    and from new copies: one category of five is then flagged as a whole.
+    """
+    start, trusted = 0, None
+    if weight is not None:
+        trusted = weight >= LEAST_NEIGHBOUR_WEIGHT * weight.mean()
+    for part in full.parts:
+        alone = TableScores((part,))
+        copies = has_copies(row_keys(X[:, part.view.columns]), fold, trusted)
+        columns = slice(start, start + alone.of(X[:1]).shape[1])
+        if copies.any():
+            left_out[copies, columns] = alone.of(X[copies])
+        start = columns.stop
 
 
 def _columns(full: TableScores, scores: Sequence[Any], J: int) -> tuple[Mask, Mask]:
@@ -349,7 +380,7 @@ def _gate(rule: EvidenceRule, recipe: Recipe, X: Array) -> Array:
         rule.left_out_evidence[:, inside],
         rule.tails.evidence(rule.scores.of(mixed))[:, inside],
         view,
-        [len(columns) for columns in recipe.views.values()],
+        [int((np.ptp(X[:, columns], axis=0) > 0).sum()) for columns in recipe.views.values()],
     )
     return np.asarray(factors[view_of_kernel])
 

@@ -53,7 +53,7 @@ def view_factors(left_out: Array, mixed: Array, view: Indices, columns: Sequence
     view : integer array of shape (C,)
         View of each kind of evidence.
     columns : sequence of length V
-        Number of columns of each view: of one alone nothing can be mixed.
+        Number of columns of each view that vary: of one alone nothing can be mixed.
     """
     apart = separation(left_out, mixed)
     best = np.array([apart[view == v].max() for v in range(len(columns))])

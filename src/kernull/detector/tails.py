@@ -20,6 +20,7 @@ import numpy as np
 
 from kernull._typing import Array, Indices, Mask
 from kernull.calibration.conformal import FEWEST_VALUES, mean_excess
+from kernull.detector.cross_fit import has_copies
 
 #: Left-out scores are lowered by this share of their interquartile range, and by this much: equal
 #: rows tie although the models of their folds differ a little.
@@ -127,4 +128,7 @@ def left_out_evidence(scores: Array, weight: Array, extrapolates: Mask, fold: In
         held = fold == k
         others = Tails.fit(scores[~held], weight[~held], extrapolates, total)
         out[held] = others.evidence(scores[held], predictive=True)
-    return out
+    # Scores that tie, as those of copies do, are judged as a new one that ties with them is.
+    tied = [has_copies(np.round(column, 9), fold) for column in scores.T]
+    as_new = Tails.fit(scores, weight, extrapolates, total).evidence(scores)
+    return np.where(np.stack(tied, axis=1), as_new, out)

@@ -338,7 +338,7 @@ def parse_kernels(kernels: Any) -> list[Kernel]:
     return found
 
 
-#: Beyond this many rows the mean distance is taken over a fixed random subsample: its relative
+#: Beyond this many rows the mean distance is taken over a `spread_sample`: its relative
 #: standard error is then well below one percent, and a width needs no more.
 EXACT_ROWS = 4000
 BLOCK_ROWS = 128
@@ -393,7 +393,7 @@ def mean_distance(
     """
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
     if len(X) > EXACT_ROWS:
-        pick = np.random.default_rng(0).choice(len(X), EXACT_ROWS, replace=False)
+        pick = spread_sample(np.linalg.norm(X - X.mean(axis=0), axis=1), EXACT_ROWS)
         X, weights, distances_out = X[pick], weights[pick], None
     pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
@@ -458,6 +458,19 @@ def squared_blocks(X: Array) -> Callable[..., Array]:
     return block
 
 
+def spread_sample(size: Array, most: int) -> Indices:
+    """Some of the rows, evenly by their distance from the centre, whatever their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> spread_sample(np.array([3.0, 1.0, 2.0, 5.0, 4.0]), 3)
+    array([1, 0, 3])
+    """
+    place = np.linspace(0, len(size) - 1, most).round().astype(int)
+    return np.asarray(np.argsort(size, kind="stable")[place])
+
+
 def _copy_distance(X: Array, metric: str) -> float:
     """Distance up to which two of these centred rows are copies of each other.
 
@@ -475,9 +488,9 @@ def neighbour_distance(
 ) -> float:
     r"""Median over rows of the distance to the nearest row that is not a copy of it.
 
-    Arguments as in `mean_distance`; beyond ``NEIGHBOUR_ROWS`` rows a subsample stands for all, and
-    its neighbours are looked for among all rows. 0 where all rows coincide. ``near``, of shape
-    (n,), is what `mean_distance` found, for rows that have no copies.
+    Arguments as in `mean_distance`; beyond ``NEIGHBOUR_ROWS`` rows a `spread_sample` stands for
+    all, and its neighbours are looked for among all rows. 0 where all rows coincide. ``near``, of
+    shape (n,), is what `mean_distance` found, for rows that have no copies.
 
     Examples
     --------
@@ -489,7 +502,7 @@ def neighbour_distance(
     X = X - X.mean(axis=0)
     euclidean, pick = metric == "euclidean", np.arange(len(X))
     if len(X) > NEIGHBOUR_ROWS:
-        pick = np.random.default_rng(0).choice(len(X), NEIGHBOUR_ROWS, replace=False)
+        pick = spread_sample(np.linalg.norm(X, axis=1), NEIGHBOUR_ROWS)
     copy = _copy_distance(X, metric)
     floor = copy**2 if euclidean else copy
     nearest = np.zeros(len(pick)) if near is None else near[pick]

@@ -23,8 +23,9 @@ from kernull.calibration import (
 )
 from kernull.calibration.calibrators import HELD_OUT, MOST_ROWS
 from kernull.calibration.cautions import warn_of_copies, warn_where_nothing_is_flagged
-from kernull.detector.cross_fit import cross_fit, folds_of
+from kernull.detector.cross_fit import cross_fit, folds_of, has_copies, row_keys
 from kernull.detector.evidence import EvidenceRule, fit_given_evidence, fit_table_evidence
+from kernull.detector.recipe import columns_read
 from kernull.detector.sum import (
     FisherRule,
     fit_normalised,
@@ -171,7 +172,12 @@ class Learned:
             kernels, rule = model
             return np.asarray(rule.score(rows.cross(kernels, settings, self.index[held])))
 
-        return cross_fit(fit, score, fold)
+        left_out = cross_fit(fit, score, fold)
+        if isinstance(self.training.kernels, TableKernels):
+            copies = has_copies(self.rows.keys(self.settings.seed, self.index), fold)
+            if copies.any():  # as new copies
+                left_out[copies] = self.rule.score(self.cross(self.index[copies]))
+        return left_out
 
     def cross(self, rows: Any = slice(None)) -> Any:
         """Kernels between rows given and those of the model."""
@@ -221,7 +227,11 @@ def sum_contributions(
     if isinstance(kernels, GivenKernels) or table is None:
         return given_contributions(stack, rule.weights, per_row, row_weight, fold)
     fit = fit_normalised(kernels.recipe(settings), read_normalisation(settings.normalize))
-    return table_contributions(fit, table, rule.weights, per_row, row_weight, fold)
+    parts = table_contributions(fit, table, rule.weights, per_row, row_weight, fold)
+    copies = has_copies(row_keys(table[:, columns_read(kernels.columns)]), fold)
+    if copies.any():  # as of new copies
+        parts[copies] = rule.contributions(kernels.cross(table[copies]))
+    return parts
 
 
 def _held_out(

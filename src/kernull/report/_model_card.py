@@ -76,7 +76,7 @@ class ModelCard:
             n_iter=getattr(model, "n_iter_", None),
             solver=getattr(model, "solver_", None),
             calibration_rows=round(model.calibration_.total),
-            held_out=getattr(model, "calibration", "loo") == "split",
+            held_out=not model.calibration_.smooth,
             parameters=tuple((k, repr(v)) for k, v in sorted(model.get_params().items())),
             versions=VERSIONS,
             # A view in several scalings is one view.

@@ -11,7 +11,7 @@ import torch
 
 from kernull._typing import Array, Indices
 from kernull.kernels import Rbf
-from kernull.kernels.functions import AUTO_RANGE, EXACT_ROWS, NEIGHBOUR_ROWS
+from kernull.kernels.functions import AUTO_RANGE, EXACT_ROWS, NEIGHBOUR_ROWS, spread_sample
 from kernull.stacks.kernel_set import (
     KernelSet,
     ScaledView,
@@ -145,7 +145,9 @@ def _picked(rows: Any, most: int) -> Any:
     """The rows that the host would draw where there are more than ``most``."""
     if len(rows) <= most:
         return rows
-    pick = np.random.default_rng(0).choice(len(rows), most, replace=False)
+    wide = rows.double()
+    size = (wide - wide.mean(dim=0)).norm(dim=1).cpu().numpy()
+    pick = spread_sample(size, most)
     return rows[torch.as_tensor(pick, device=rows.device)]
 
 
