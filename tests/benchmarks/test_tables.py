@@ -24,5 +24,5 @@ def test_empty_cells_cost_little():
         runs = [gaps.run(X, normal, 0.1, seed) for seed in range(5)]
         whole, usual, holes, alarms = (sum(run[k] for run in runs) / 5 for k in range(4))
         assert whole - holes <= 2.0, name
-        assert abs(alarms - usual) <= 1.5, name  # of few rows, the rate itself may be off
+        assert abs(alarms - usual) <= 2.0, name  # of few rows, the rate itself may be off
         assert alarms <= 6.5, name

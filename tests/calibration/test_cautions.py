@@ -157,3 +157,49 @@ def test_rows_that_were_learned_from_are_told_from_new_ones(settings):
         model.predict(X[:-1])
         model.score_samples(X)
         model.fit_predict(X)
+
+
+def test_one_row_far_off_does_not_hide_others():
+    """It changes the scaling of every fold that learns from it: its own fold looked odd as a whole,
+    and nothing was flagged."""
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(400, 6)), rng.normal(size=(1000, 6))
+    X[0] *= 1e4
+    model = kernull.MultiKernelFisherNull().fit(X)
+    assert (model.predict(new) < 0).mean() < 0.12
+    away = rng.normal(size=(100, 6))
+    odd = new[:100] + 10 * away / np.linalg.norm(away, axis=1, keepdims=True)
+    assert (model.predict(odd) < 0).mean() > 0.9
+
+
+@pytest.mark.parametrize("decision", ["evidence", "sum"])
+@pytest.mark.parametrize("levels", [2, 5])
+def test_a_common_category_is_not_flagged(decision, levels):
+    """Scored by models of different folds, a fifth of all rows was flagged."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, new = (np.eye(levels)[rng.integers(levels, size=n)] for n in (300, 500))
+        model = kernull.MultiKernelFisherNull(decision=decision).fit(X)
+        assert (model.predict(new) == 1).all()
+
+
+def test_weights_too_unequal_are_told():
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    weight = np.r_[1e3, np.ones(299)]
+    with pytest.warns(TooFewRowsWarning, match="300 rows are worth 2 of equal weight"):
+        kernull.MultiKernelFisherNull().fit(X, sample_weight=weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernull.MultiKernelFisherNull().fit(X, sample_weight=np.r_[5.0, np.ones(299)])
+
+
+@pytest.mark.parametrize("decision", ["evidence", "sum"])
+def test_the_order_of_many_rows_does_not_matter(decision):
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(1500, 5)), rng.normal(size=(50, 5))
+    one, other = (
+        kernull.MultiKernelFisherNull(decision=decision, tol=1e-11).fit(rows)
+        for rows in (X, X[rng.permutation(1500)])
+    )
+    np.testing.assert_allclose(other.score_samples(new), one.score_samples(new), rtol=1e-6)
+    assert other.threshold_ == pytest.approx(one.threshold_, rel=1e-6)

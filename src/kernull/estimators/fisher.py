@@ -92,8 +92,8 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
     >>> model = MultiKernelFisherNull(views=views).fit(X[y == 0])
     >>> bool(model.gap_ <= 1e-6)
     True
-    >>> model.weights_.shape  # three views, each standardised, whitened and by ranks
-    (9,)
+    >>> model.weights_.shape  # three views, each whitened and by ranks
+    (6,)
     >>> bool((model.predict(X[y == 2]) == -1).all())
     True
 

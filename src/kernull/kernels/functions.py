@@ -87,6 +87,16 @@ class DistanceKernel(Kernel):
 
     metric: ClassVar[str]
 
+    def __post_init__(self) -> None:
+        width = self.width
+        if width is None:
+            return
+        is_number = isinstance(width, int | float | np.number) and not isinstance(width, bool)
+        if not is_number or not 1e-100 < width < 1e100:
+            raise ValueError(
+                f"width: got {width!r}; expected a positive number, or None for the automatic one."
+            )
+
     def fit(
         self,
         X: Array,

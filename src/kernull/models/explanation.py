@@ -84,7 +84,7 @@ class Explanation:
     (48, 3)
     >>> print(why.words(0, most=1))
     flagged: far more unusual than any of the 59 normal rows learned from.
-    look gives 48% of the evidence (5.6 standard deviations out of line with the others).
+    look gives 51% of the evidence (5.6 standard deviations out of line with the others).
     """
 
     contributions: Array

@@ -22,7 +22,11 @@ from kernull.calibration import (
     trusted,
 )
 from kernull.calibration.calibrators import HELD_OUT, MOST_ROWS
-from kernull.calibration.cautions import warn_of_copies, warn_where_nothing_is_flagged
+from kernull.calibration.cautions import (
+    warn_of_copies,
+    warn_of_few_that_count,
+    warn_where_nothing_is_flagged,
+)
 from kernull.detector.cross_fit import cross_fit, folds_of, has_copies, row_keys
 from kernull.detector.evidence import EvidenceRule, fit_given_evidence, fit_table_evidence
 from kernull.detector.recipe import columns_read
@@ -271,6 +275,8 @@ def _warn(model: KernelModel, training: Training, groups: Indices | None) -> Non
     """Say what a threshold cannot promise, and what views hardly say."""
     kernels, rule = model.kernels, model.rule
     judged = model.calibration, model.false_alarm_rate
+    if model.calibration_weight is not None and groups is None:
+        warn_of_few_that_count(model.calibration_weight, model.false_alarm_rate)
     if isinstance(kernels, TableKernels):
         warn_of_copies(kernels.set, groups, model.false_alarm_rate)
         if isinstance(rule, EvidenceRule):
