@@ -8,7 +8,6 @@ A matrix of ours lies row by row, so that to them, its upper triangle is the low
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -18,12 +17,6 @@ from scipy.linalg.lapack import dpotrf
 
 from kernull._threads import FEW_ROWS, in_threads, instead_of_blas
 from kernull._typing import Array
-
-#: Rows that are mirrored at once.
-MIRROR_ROWS = 64
-#: Rows of a triangle that LAPACK inverts at once.
-TRIANGLE_ROWS = 64
-
 
 _name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
     ("PyCapsule_GetName", ctypes.pythonapi)
@@ -60,8 +53,8 @@ class _Pointer(ctypes.c_void_p):
         return ctypes.byref(value) if kind is _INT else cls(value.ctypes.data)
 
 
-_potrf, _trtri, _lauum = (_routine(cython_lapack, name) for name in ("dpotrf", "dtrtri", "dlauum"))
-_trsm, _trmm, _syrk = (_routine(cython_blas, name) for name in ("dtrsm", "dtrmm", "dsyrk"))
+_potrf = _routine(cython_lapack, "dpotrf")
+_trsm, _syrk = (_routine(cython_blas, name) for name in ("dtrsm", "dsyrk"))
 _symv = {
     np.dtype(np.float64): _routine(cython_blas, "dsymv"),
     np.dtype(np.float32): _routine(cython_blas, "ssymv"),
@@ -126,88 +119,6 @@ def _factorise(A: Array, threads: int, before: int = 0) -> None:
     in_threads(divide, np.array_split(between, threads, axis=1))
     in_threads(subtract, _parts_of_triangle(n - h, threads))
     _factorise(last, threads, before + h)
-
-
-def inverse_of_factor(factor: Array) -> Array:
-    """(LL')^-1 from its lower factor L, as `lower_factor` gives it, which is used up."""
-    upper = factor.T
-    with instead_of_blas(len(upper) > FEW_ROWS) as limit, limit:
-        _invert_triangle(upper, limit.threads)
-        _times_transpose(upper, limit.threads)
-    below = np.tri(MIRROR_ROWS, k=-1, dtype=bool)
-
-    def mirror(start: int) -> None:
-        rows, rest = slice(start, start + MIRROR_ROWS), slice(start + MIRROR_ROWS, None)
-        square = upper[rows, rows]
-        np.copyto(square, square.T.copy(), where=below[: len(square), : len(square)])
-        upper[rest, rows] = upper[rows, rest].T
-
-    in_threads(mirror, range(0, len(upper), MIRROR_ROWS))
-    return upper
-
-
-def inverse_diagonal(factor: Array) -> Array:
-    """Diagonal of (LL')^-1 from L, as `inverse_of_factor`: half its work."""
-    upper = factor.T
-    with instead_of_blas(len(upper) > FEW_ROWS) as limit, limit:
-        _invert_triangle(upper, limit.threads)
-
-    def squares(start: int) -> Array:
-        rows, rest = slice(start, start + MIRROR_ROWS), slice(start + MIRROR_ROWS, None)
-        own, others = np.triu(upper[rows, rows]), upper[rows, rest]
-        return np.asarray((own * own).sum(axis=1) + np.einsum("ij,ij->i", others, others))
-
-    return np.concatenate(in_threads(squares, range(0, len(upper), MIRROR_ROWS)))
-
-
-def _invert_triangle(U: Array, threads: int = 1) -> None:
-    """From U to its inverse, in place, by halves: OpenBLAS's own takes up to twice as long."""
-    n, h, step = len(U), len(U) // 2, _stride(U)
-    if n <= TRIANGLE_ROWS:
-        _trtri(b"L", b"N", n, U, step, _INT())
-        return
-    first, between, last = U[:h, :h], U[:h, h:], U[h:, h:]
-
-    def times_last(part: Array) -> None:
-        _trmm(b"L", b"L", b"N", b"N", *part.T.shape, -1.0, last, step, part, step)
-
-    def times_first(part: Array) -> None:
-        _trmm(b"R", b"L", b"N", b"N", *part.T.shape, 1.0, first, step, part, step)
-
-    _share_out(_invert_triangle, [first, last], threads)
-    _share_out(times_last, np.array_split(between, threads), threads)
-    _share_out(times_first, np.array_split(between, threads, axis=1), threads)
-
-
-def _times_transpose(U: Array, threads: int) -> None:
-    """From U to the upper triangle of UU', in place: LAPACK's, or by halves."""
-    n, h, step = len(U), len(U) // 2, _stride(U)
-    if threads <= 1:
-        _lauum(b"L", n, U, step, _INT())
-        return
-    first, between, last = U[:h, :h], U[:h, h:], U[h:, h:]
-    known = between.copy()
-
-    def times_last(part: Array) -> None:
-        _trmm(b"L", b"L", b"T", b"N", *part.T.shape, 1.0, last, step, part, step)
-
-    def add(rows: slice) -> None:
-        own, rest = known[rows], known[rows.stop :]
-        _syrk(b"L", b"T", *own.shape, 1.0, own, n - h, 1.0, first[rows, rows], step)
-        first[rows, rows.stop :] += own @ rest.T
-
-    in_threads(times_last, np.array_split(between, threads))
-    in_threads(lambda A: _lauum(b"L", len(A), A, step, _INT()), [first, last])
-    in_threads(add, _parts_of_triangle(h, threads))
-
-
-def _share_out(work: Callable[[Array], None], parts: Sequence[Array], threads: int) -> None:
-    """Do each part, in threads where there are any."""
-    if threads > 1:
-        in_threads(work, parts)
-    else:
-        for part in parts:
-            work(part)
 
 
 def _parts_of_triangle(n: int, count: int) -> list[slice]:

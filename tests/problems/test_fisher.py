@@ -164,15 +164,6 @@ def test_scaling_kernels_and_ridge_scales_the_coefficients(case, c, rng):
     np.testing.assert_allclose(two.u, one.u / c, rtol=1e-8)
 
 
-def test_inverse_diagonal(case, rng):
-    problem, kernels, _, R = case
-    b = rng.uniform(0.1, 1.0, len(kernels))
-    S2 = problem.ridge / np.diag(R)  # squared row scale
-    A = R + sum(w * K for w, K in zip(b, kernels, strict=True))
-    expected = np.diag(np.linalg.inv(A)) / S2
-    np.testing.assert_allclose(problem.inverse_diagonal(b), expected, rtol=1e-10)
-
-
 def test_factorisations_are_counted(case):
     problem = case[0]
     for count in (1, 2, 3):

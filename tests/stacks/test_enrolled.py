@@ -1,4 +1,4 @@
-"""The weighted sum of a set of kernels, and kernels from the distances that gave widths."""
+"""The weighted sum of a set of kernels."""
 
 import numpy as np
 import pytest
@@ -34,17 +34,3 @@ def test_combine_is_the_weighted_sum(kernels, widths, scaling, weighted, monkeyp
     b[1] = 0.0
     expected = np.tensordot(b, bank.stack().kernels, 1)
     np.testing.assert_allclose(bank.combine(b), expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(("kept", "made"), [(2**24, 0), (30 * 30, 2)])
-def test_kernels_of_a_fit_are_made_of_the_distances_that_gave_widths(kept, made, monkeypatch):
-    """All of them, or where few are kept, those of two of the four scaled views."""
-    monkeypatch.setattr(kernel_set, "KEPT_CELLS", kept)
-    X, known, calls = np.random.default_rng(0).normal(size=(30, 6)), [], []
-    views = {"a": np.arange(3), "b": np.arange(3, 6)}
-    bank = KernelSet.fit(X, views, scaling="auto", distances_out=known)
-    original = kernel_set.squared_blocks
-    monkeypatch.setattr(kernel_set, "squared_blocks", lambda X: (calls.append(1), original(X))[1])
-    found = bank.stack(known=known).kernels
-    assert len(calls) == made
-    np.testing.assert_array_equal(found, bank.stack().kernels)

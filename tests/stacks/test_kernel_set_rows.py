@@ -5,7 +5,6 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from kernull.kernels.functions import BLOCK_ROWS, mean_distance
-from kernull.problems import FisherProblem
 from kernull.stacks import CrossKernels, DenseStack, KernelSet, kernel_set
 from kernull.views import resolve_views
 
@@ -70,11 +69,3 @@ def test_mean_distance_is_the_mean_over_pairs(n, metric, name):
     assert mean_distance(rows, metric) == pytest.approx(pdist(rows, name).mean(), rel=1e-9)
     repeated = pdist(np.repeat(rows, copies, axis=0), name).mean()
     assert mean_distance(rows, metric, copies.astype(float)) == pytest.approx(repeated, rel=1e-9)
-
-
-def test_inverse_diagonal():
-    stack = bank().stack()
-    problem = FisherProblem(stack, 0.7)
-    b = np.random.default_rng(2).random(stack.J)
-    truth = np.diagonal(np.linalg.inv(stack.combine(b) + 0.7 * np.eye(60)))
-    np.testing.assert_allclose(problem.inverse_diagonal(b), truth, rtol=1e-9)

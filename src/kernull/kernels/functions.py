@@ -44,7 +44,6 @@ class Kernel:
         X: Array,
         factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
-        distances_out: dict[str, list[Array]] | None = None,
     ) -> list[Kernel]:
         """Fit to one view of the training rows: one kernel per width factor, or just one.
 
@@ -56,8 +55,6 @@ class Kernel:
             Widths as factors of the mean distance; ``"auto"`` is that of `auto_factor`.
         sample_weight : array of shape (n,), optional
             Weights of the rows.
-        distances_out : dict, optional
-            Receives the distances of each metric that gave a width, as in `mean_distance`.
         """
         return [self]
 
@@ -102,19 +99,16 @@ class DistanceKernel(Kernel):
         X: Array,
         factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
-        distances_out: dict[str, list[Array]] | None = None,
     ) -> list[Kernel]:
         """One kernel for each factor of the mean distance, or that of the width given."""
         centre = X.mean(axis=0)
         if self.width is not None:
             return [replace(self, centre=centre)]
         # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
-        blocks = None if distances_out is None else distances_out.setdefault(self.metric, [])
-        blocks = None if blocks else blocks  # another kernel of this metric was here before
         factors, near = tuple(factors), None
         if "auto" in factors and len(X) <= EXACT_ROWS:
             near = np.full(len(X), np.inf)
-        mean = mean_distance(X, self.metric, sample_weight, blocks, near) or 1.0
+        mean = mean_distance(X, self.metric, sample_weight, near) or 1.0
         numbers = [
             auto_factor(X, mean, self.metric, sample_weight, near) if isinstance(f, str) else f
             for f in factors
@@ -219,7 +213,6 @@ class Polynomial(Kernel):
         X: Array,
         factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
-        distances_out: dict[str, list[Array]] | None = None,
     ) -> list[Kernel]:
         """The kernel with its gamma."""
         return [self if self.gamma is not None else replace(self, gamma=1.0 / X.shape[1])]
@@ -273,7 +266,6 @@ class Custom(Kernel):
         X: Array,
         factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
-        distances_out: dict[str, list[Array]] | None = None,
     ) -> list[Kernel]:
         """A copy that is fitted, where the object has ``fit``."""
         if not hasattr(self.function, "fit"):
@@ -365,7 +357,6 @@ def mean_distance(
     X: Array,
     metric: str = "euclidean",
     sample_weight: Array | None = None,
-    distances_out: list[Array] | None = None,
     near_out: Array | None = None,
 ) -> float:
     r"""Mean distance over pairs of different rows.
@@ -388,10 +379,6 @@ def mean_distance(
         Any metric of ``sklearn.metrics.pairwise_distances``.
     sample_weight : array of shape (n,), optional
         Number of copies that each row stands for.
-    distances_out : list, optional
-        Receives the distances that were computed, for whoever needs them next: block by block of
-        ``BLOCK_ROWS`` rows against themselves and all later ones, squared where the metric is
-        euclidean. Stays empty beyond ``EXACT_ROWS`` rows.
     near_out : array of shape (n,), optional
         Infinities, lowered to the distance to the nearest other row, squared where the metric is
         euclidean. For no more than ``EXACT_ROWS`` rows.
@@ -404,14 +391,14 @@ def mean_distance(
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
     if len(X) > EXACT_ROWS:
         pick = spread_sample(np.linalg.norm(X - X.mean(axis=0), axis=1), EXACT_ROWS)
-        X, weights, distances_out = X[pick], weights[pick], None
+        X, weights = X[pick], weights[pick]
     pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
     X = X - X.mean(axis=0)
     block_of = squared_blocks(X) if metric == "euclidean" else _blocks(X, metric)
     copy, lock = _copy_distance(X, metric), Lock()
 
-    def work(start: int) -> tuple[float, Array | None]:
+    def work(start: int) -> float:
         rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
         block = block_of(rows, rest)
         if near_out is not None:
@@ -421,19 +408,15 @@ def mean_distance(
             with lock:
                 np.minimum(near_out[rest], least, out=near_out[rest])
         np.fill_diagonal(block, 0.0)
-        kept = None if distances_out is None else block
         if metric == "euclidean":
             block[block <= copy**2] = 0.0
-            block = np.sqrt(block, out=None if kept is not None else block)
+            np.sqrt(block, out=block)
         counts = 2.0 * weights[rest]
         counts[:BLOCK_ROWS] = weights[rows]  # both halves of the square on the diagonal are here
-        return float(weights[rows] @ (block @ counts)), kept
+        return float(weights[rows] @ (block @ counts))
 
     # half of a symmetric matrix, in cached blocks
-    found = in_threads(work, range(0, len(X), BLOCK_ROWS))
-    if distances_out is not None:
-        distances_out += [block for _, block in found if block is not None]
-    weighted_sum = sum(part for part, _ in found)
+    weighted_sum = sum(in_threads(work, range(0, len(X), BLOCK_ROWS)))
     return weighted_sum / pairs if pairs > 0 else 0.0  # of one row
 
 

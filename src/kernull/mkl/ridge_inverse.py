@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dgemm
 
-from kernull._lapack import inverse_of_factor, lower_factor
+from kernull._lapack import lower_factor
 from kernull._typing import Array, Indices
 from kernull.errors import InvalidKernelError
 
@@ -88,7 +88,8 @@ class RidgeInverse:
                 "kernels: the weighted sum of the kernels plus the ridge is not positive definite; "
                 "check the kernels, or raise delta."
             ) from None
-        return cls(inverse_of_factor(factor), float(ridge), w)
+        inverse = cho_solve((factor, True), np.eye(len(kernel)))
+        return cls((inverse + inverse.T) / 2, float(ridge), w)
 
     @property
     def n(self) -> int:

@@ -122,7 +122,7 @@ def _coefficients(problem: FisherProblem, result: Result) -> Array:
     """Exact ones where an n x n matrix can be had; of landmarks where the stack keeps these."""
     stack: Any = problem.stack
     if hasattr(stack, "combine"):
-        return problem.coefficients(problem.factorise(result.weights))
+        return problem.solution(result.weights)
     return np.asarray(stack.project(result.coef)) if hasattr(stack, "project") else result.coef
 
 

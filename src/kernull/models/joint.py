@@ -140,7 +140,7 @@ def learn_tasks(
     certificate = Certificate.of(result)
     found, scores = {}, {}
     # Exact coefficients: the solver's are as good as its certificate asks.
-    exact = [coef for coef, _ in problem.solutions(result.weights)]
+    exact = problem.solutions(result.weights)
     for (name, (task, system, own)), coef in zip(ready.items(), exact, strict=True):
         rule = FisherRule(result.weights, coef, method.score_type)
         found[name], scores[name] = _model(task, own, rule, settings, certificate, system)
@@ -155,7 +155,7 @@ def enrolled(
 ) -> KernelModel:
     """A new task with the shared weights: one linear solve."""
     task, system, problem = _ready(task, method, settings)
-    rule = FisherRule(model.weights, problem.solution(model.weights)[0], method.score_type)
+    rule = FisherRule(model.weights, problem.solution(model.weights), method.score_type)
     return _model(task, problem, rule, settings, model.certificate, system)[0]
 
 

@@ -194,14 +194,14 @@ class TableRows:
 
     def training(self, weight: Array | None, rows: Any, settings: Settings) -> Training:
         """Kernels fitted to the rows that have weight, and their stack."""
-        on_device, known = None, list[Any]()
+        on_device = None
         if self.X_on_device is not None:
             on_device = self._fitted_on_device(weight, rows, settings)
         if on_device is not None:
             kernels = on_device.to_bank()
         else:
             drop = settings.drop_constant
-            kernels = self.fit_kernels(self.table, weight, settings, drop=drop, known=known)
+            kernels = self.fit_kernels(self.table, weight, settings, drop=drop)
         stack = build_stack(
             kernels,
             settings.storage,
@@ -212,7 +212,6 @@ class TableRows:
             client=settings.client,
             device=None if self.X_on_device is None else self.X_on_device.device,
             on_device=on_device,
-            known=known,
         )
         factors = None
         if settings.normalize != "none":
@@ -252,9 +251,8 @@ class TableRows:
         settings: Settings,
         *,
         drop: bool,
-        known: list[Any] | None = None,
     ) -> KernelSet:
-        """Scaling, widths and kernels of all views, by these rows, and distances in ``known``."""
+        """Scaling, widths and kernels of all views, by these rows."""
         return KernelSet.fit(
             table,
             self.views,
@@ -263,7 +261,6 @@ class TableRows:
             scaling=settings.scaling,
             sample_weight=weight,
             drop_constant=drop,
-            distances_out=known,
         )
 
     def cross(self, kernels: TableKernels, settings: Settings, rows: Any = slice(None)) -> Any:

@@ -18,8 +18,8 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dpotrs, dtrtrs
 
-from kernull._lapack import inverse_diagonal, lower_factor
-from kernull._typing import Array, Indices
+from kernull._lapack import lower_factor
+from kernull._typing import Array
 from kernull.errors import InvalidKernelError, MissingCapabilityError
 from kernull.problems.base import Evaluation
 from kernull.stacks import DenseStack, Stack
@@ -118,13 +118,13 @@ class FisherProblem:
             matrices = Q.T @ (self.products(Q) if products is None else products)
         return FisherProblem(DenseStack(matrices), self.ridge, Q.T @ self.target)
 
-    def factorise(self, weights: Array, order: Indices | None = None) -> Array:
-        """Lower Cholesky factor of the scaled rho I + K_b, its rows in an ``order`` of their own.
+    def factorise(self, weights: Array) -> Array:
+        """Lower Cholesky factor of the scaled rho I + K_b.
 
         That of the last evaluation, where these are its weights: a solver ends where it evaluated.
         """
         last, self._last = self._last, None  # whoever gets a factor may use it up
-        if last is not None and order is None and np.array_equal(last[0], weights):
+        if last is not None and np.array_equal(last[0], weights):
             return last[1]
         stack: Any = self.stack
         if getattr(stack, "combine", None) is None:
@@ -132,12 +132,11 @@ class FisherProblem:
                 f"{type(self.stack).__name__} has no combine(): it never forms an n x n matrix. "
                 "Use solver='subspace'."
             )
-        more = {"upper": True, "order": order} if isinstance(stack, DenseStack) else {}
+        more = {"upper": True} if isinstance(stack, DenseStack) else {}
         A = stack.combine(weights, **more)  # its upper triangle is all that is read
         if self.row_scale is not None:
-            scale = self.row_scale if order is None else self.row_scale[order]
-            A *= scale[:, None]
-            A *= scale
+            A *= self.row_scale[:, None]
+            A *= self.row_scale
         A.flat[:: self.n + 1] += self.ridge
         self.n_evaluations += 1
         try:
@@ -180,21 +179,13 @@ class FisherProblem:
             curvature,
         )
 
-    def inverse_diagonal(self, weights: Array) -> Array:
-        """Diagonal of (rho I + K_b)^-1 of the scaled problem (for leave-one-out)."""
-        return self.solution(weights)[1]
+    def solution(self, weights: Array) -> Array:
+        """The exact a(b), from one factorisation."""
+        return self.coefficients(self.factorise(weights))
 
-    def solution(self, weights: Array) -> tuple[Array, Array]:
-        """The exact a(b) and the diagonal of the scaled inverse, from one factorisation."""
-        factor = self.factorise(weights)
-        return self.coefficients(factor), inverse_diagonal(factor)
-
-    def coefficients(self, factor: Array, order: Indices | None = None) -> Array:
-        """The exact a(b), from what `factorise` gave for that order."""
-        target = self.target if order is None else self.target[order]
-        a = np.asarray(dpotrs(factor, target, lower=1)[0])
-        if order is not None:
-            a[order] = a.copy()
+    def coefficients(self, factor: Array) -> Array:
+        """The exact a(b), from what `factorise` gave."""
+        a = np.asarray(dpotrs(factor, self.target, lower=1)[0])
         return a if self.row_scale is None else self._scale(a)
 
     def _check_sign(self, u: Array, quadratic: float, a: Array) -> None:

@@ -109,8 +109,8 @@ class JointFisherProblem(FisherProblem):
         coef = np.concatenate([point.coef for point in points])
         return Evaluation(weights, value, u, coef, lower_bound, curvature)
 
-    def solutions(self, weights: Array) -> list[tuple[Array, Array]]:
-        """Exact a(b) and the diagonal of the scaled inverse, for every task."""
+    def solutions(self, weights: Array) -> list[Array]:
+        """Exact a(b) for every task."""
         return self.each(lambda task: task.solution(weights))
 
     def split(self, coef: Array) -> list[Array]:

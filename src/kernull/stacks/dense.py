@@ -169,27 +169,23 @@ class DenseStack:
         out = (np.ascontiguousarray(V.T) @ flat.T).reshape(-1, J, m)
         return np.asarray(out.transpose(1, 2, 0) * self.scale[:, None, None], dtype=float)
 
-    def combine(self, weights: Array, *, upper: bool = False, order: Any = None) -> Array:
+    def combine(self, weights: Array, *, upper: bool = False) -> Array:
         """Sum of b_j K_j, a new float64 array of shape (m, n).
 
         With ``upper``, what is below the diagonal may be anything: a factorisation does not read
-        it, and half of the memory need not be read for it. Rows and columns then may come in
-        another ``order``.
+        it, and half of the memory need not be read for it.
         """
         J, m, n = self.kernels.shape
         scaled = np.asarray(weights * self.scale, dtype=self.dtype)
         used = np.flatnonzero(scaled)
-        if len(used) == 1 and order is None:  # Algorithm 1 at p = 1: others need not be read
+        if len(used) == 1:  # Algorithm 1 at p = 1: others need not be read
             return np.asarray(scaled[used[0]] * self.kernels[used[0]], dtype=float)
-        if upper and (n >= LONG_ROWS or order is not None):
+        if upper and n >= LONG_ROWS:
             triangle, by_row = np.zeros((m, n)), self.kernels.transpose(1, 0, 2)
 
             def work(rows: slice) -> None:
                 out, rest = triangle[rows, rows.start :], slice(rows.start, None)
-                if order is None:
-                    np.matmul(scaled, by_row[rows, :, rest], out=out)
-                else:
-                    out[:] = np.matmul(scaled, by_row[order[rows]])[:, order[rest]]
+                np.matmul(scaled, by_row[rows, :, rest], out=out)
 
             in_threads(work, [slice(s, s + TRIANGLE_ROWS) for s in range(0, m, TRIANGLE_ROWS)])
             return triangle

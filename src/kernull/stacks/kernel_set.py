@@ -20,9 +20,6 @@ from kernull.stacks.dense import DenseStack
 from kernull.views import Scaling, fit_scaling, knows_unseen, read_scalings, scaling_name
 from kernull.views.scaling import LARGEST, constant_columns
 
-#: Distances that are kept from widths to kernels, of all views together: half of them are stored.
-KEPT_CELLS = 2**24
-
 
 @dataclass(frozen=True)
 class ScaledView:
@@ -75,13 +72,8 @@ class KernelSet:
         scaling: Any = "standard",
         sample_weight: Array | None = None,
         drop_constant: bool = True,
-        distances_out: list[dict[str, list[Array]]] | None = None,
     ) -> KernelSet:
-        """Fit scaling and widths of every view; those that are constant are `joined` to others.
-
-        ``distances_out`` receives the distances that gave the widths of each view, by metric, as
-        `mean_distance` keeps them, until there are `KEPT_CELLS`.
-        """
+        """Fit scaling and widths of every view; those that are constant are `joined` to others."""
         specs = parse_kernels(kernels)
         factors = parse_widths(widths)
         if sample_weight is not None:  # rows of weight zero take no part, here or later
@@ -94,7 +86,7 @@ class KernelSet:
             found = views
         for name, columns in found.items():
             maps = read_scalings(scaling, name)
-            kept += fit_view(name, columns, X, specs, factors, maps, sample_weight, distances_out)
+            kept += fit_view(name, columns, X, specs, factors, maps, sample_weight)
         return cls(tuple(kept), names_by_view(kept))
 
     def __repr__(self) -> str:
@@ -137,12 +129,10 @@ class KernelSet:
         blocks = [(view.transform(X), view.kernels) for view in self.views]
         return np.stack([kernel.diagonal(rows) for rows, kernels in blocks for kernel in kernels])
 
-    def stack(
-        self, dtype: Any = np.float64, known: Sequence[Mapping[str, list[Array]]] = ()
-    ) -> DenseStack:
-        """The dense stack of the training rows; ``known`` are distances that `fit` kept."""
+    def stack(self, dtype: Any = np.float64) -> DenseStack:
+        """The dense stack of the training rows."""
         n, out, j = self.n, np.empty((self.J, self.n, self.n), dtype=dtype), 0
-        for v, view in enumerate(self.views):
+        for view in self.views:
             rbf = [(j + f, k) for f, k in enumerate(view.kernels) if isinstance(k, Rbf)]
             for f, kernel in enumerate(view.kernels):
                 if not isinstance(kernel, Rbf):
@@ -150,14 +140,13 @@ class KernelSet:
             j += len(view.kernels)
             if not rbf:
                 continue
-            kept = known[v].get("euclidean") if v < len(known) else None
-            squared = None if kept else squared_blocks(view.train - np.asarray(rbf[0][1].centre))
+            squared = squared_blocks(view.train - np.asarray(rbf[0][1].centre))
 
-            def work(start: int, kept: Any = kept, squared: Any = squared, rbf: Any = rbf) -> None:
+            def work(start: int, squared: Any = squared, rbf: Any = rbf) -> None:
                 """Some rows against themselves and all later ones; the other half is the same."""
                 stop = min(start + BLOCK_ROWS, n)
                 rows, rest = slice(start, stop), slice(start, n)
-                block = kept[start // BLOCK_ROWS] if kept else squared(rows, rest)
+                block = squared(rows, rest)
                 np.fill_diagonal(block, 0.0)
                 for place, kernel in rbf:
                     K = out[place, start:stop, start:]
@@ -188,16 +177,10 @@ class KernelSet:
         weights = np.asarray(weights, dtype=float)
         used = weights > 0
         bank, b = self.select(used), weights[used]
-        if X is not None:
-            total, part = np.zeros((2, len(X), self.n))
-            for j, K in bank.matrices(X):
-                total += np.multiply(K, b[j], out=part)  # K may belong to the user's function
-            return np.asarray(total)
-        out, start = WeightedSum(self.n), 0
-        for view in bank.views:
-            out.add(view, b[start : start + len(view.kernels)])
-            start += len(view.kernels)
-        return out.matrix()
+        total, part = np.zeros((2, self.n if X is None else len(X), self.n))
+        for j, K in bank.matrices(X):
+            total += np.multiply(K, b[j], out=part)  # K may belong to the user's function
+        return np.asarray(total)
 
     def with_rows(self, X: Array) -> KernelSet:
         """The same scaling, kernels and widths with other training rows."""
@@ -228,7 +211,6 @@ def fit_view(
     widths: Sequence[float | str],
     scalings: Sequence[Any],
     sample_weight: Array | None = None,
-    distances_out: list[dict[str, list[Array]]] | None = None,
     width_rows: int | None = None,
 ) -> list[ScaledView]:
     """Fit one view of the rows of a table, in each of its scalings.
@@ -245,9 +227,6 @@ def fit_view(
         What `parse_kernels`, `parse_widths` and `read_scalings` return.
     sample_weight : array of shape (n,), optional
         Weights of the rows, all positive.
-    distances_out : list, optional
-        Receives the distances that gave the widths, a dict by metric for each scaling, as long as
-        there are fewer than `KEPT_CELLS` in the list.
     width_rows : int, optional
         Widths come from so many of the first rows; from all by default.
     """
@@ -260,52 +239,9 @@ def fit_view(
     out = []
     for scaling in scalings:
         scaler, train = fit_scaling(scaling, part, sample_weight, name)
-        far: dict[str, list[Array]] | None = None
-        if distances_out is not None and len(distances_out) * len(X) ** 2 <= KEPT_CELLS:
-            far = {}
-            distances_out.append(far)
-        fitted = tuple(k for spec in kernels for k in spec.fit(train[some], widths, weight, far))
+        fitted = tuple(k for spec in kernels for k in spec.fit(train[some], widths, weight))
         out.append(ScaledView(name, columns, scaler, train, fitted))
     return out
-
-
-class WeightedSum:
-    r""":math:`\sum_j b_j K_j` of n training rows, to which views are added one by one."""
-
-    def __init__(self, n: int) -> None:
-        self._out = np.zeros((n, n))
-        self._room = np.empty((2, min(BLOCK_ROWS, n) * n))
-
-    def add(self, view: ScaledView, b: Array) -> None:
-        """Add the kernels of a view, each times its weight."""
-        centre = next((k.centre for k in view.kernels if isinstance(k, Rbf)), None)
-        squared = None if centre is None else squared_blocks(view.train - centre)
-        for begin in range(0, len(self._out), BLOCK_ROWS):
-            rows, rest = slice(begin, begin + BLOCK_ROWS), slice(begin, None)
-            block = self._out[rows, rest]
-            # Contiguous, for the product of matrices to be written there.
-            part, far = (flat[: block.size].reshape(block.shape) for flat in self._room)
-            distances = dict[str, Array]()
-            for weight, kernel in zip(b, view.kernels, strict=True):
-                if not isinstance(kernel, DistanceKernel):
-                    K = kernel(view.train[rows], view.train[rest])
-                else:
-                    if kernel.metric not in distances:
-                        distances[kernel.metric] = (
-                            squared(rows, rest, out=far)
-                            if squared is not None and kernel.metric == "euclidean"
-                            else kernel.distances(view.train[rows], view.train[rest])
-                        )
-                    K = kernel.of_distances(distances[kernel.metric], out=part)
-                block += np.multiply(K, weight, out=part)
-
-    def matrix(self) -> Array:
-        """The sum so far, of shape (n, n)."""
-        out = self._out
-        for begin in range(0, len(out), BLOCK_ROWS):  # the other half is the same
-            rows, rest = slice(begin, begin + BLOCK_ROWS), slice(begin + BLOCK_ROWS, None)
-            out[rest, rows] = out[rows, rest].T
-        return out
 
 
 def joined(

@@ -173,13 +173,11 @@ def build_stack(
     client: Any = None,
     device: Any = None,
     on_device: Any = None,
-    known: Any = (),
 ) -> Any:
     """The stack that the plan asks for; its ``max_columns`` bounds the solver's basis.
 
     Its ``plan_note`` says in one line what was chosen. With ``device``, a stack there;
-    ``on_device`` is the `TorchKernelSet` of the kernels, where their rows are there already;
-    ``known`` are distances that `KernelSet.fit` kept.
+    ``on_device`` is the `TorchKernelSet` of the kernels, where their rows are there already.
     """
     itemsize = np.dtype(dtype).itemsize
     columns = max(view.train.shape[1] for view in bank.views) if storage == "auto" else 20
@@ -199,7 +197,7 @@ def build_stack(
         return _torch_stack(bank, plan, dtype, landmarks, device, on_device)
     stack: Any
     if plan.storage == "dense":
-        stack = bank.stack(dtype, known)
+        stack = bank.stack(dtype)
     elif plan.storage == "dask":
         from kernull.stacks.distributed import DistributedStack
 
