@@ -24,7 +24,9 @@ import kernull.estimators
 import kernull.paper
 from benchmarks.fuzz import models as fuzz_files
 from kernull import load, save
-from kernull.calibration import Split
+from kernull.balls import LpBall
+from kernull.calibration import Cross, Split
+from kernull.detector import Evidence, Nearest
 from kernull.errors import ModelFileError
 from kernull.estimators import JointMultiKernelFisherNull
 from kernull.io.files import known_estimators
@@ -47,6 +49,8 @@ OPTIONS = [
     {"views": "features", "p": np.inf, "score_type": "distance"},
     {"kernels": ["rbf", "laplacian", "polynomial", "cosine"], "scaling": "whiten"},
     {"views": VIEWS, "calibration": Split(20)},
+    {"views": VIEWS, "calibration": Cross(5), "p": LpBall(3)},
+    {"views": VIEWS, "decision": Evidence(scores=(Nearest(),), whole=False), "normalize": "none"},
     {"dtype": np.float32, "p": np.float64(3.0), "delta": np.float32(0.5), "memory_limit": "2GB"},
     {"solver": "kloft", "tol": 1e-3},
 ]

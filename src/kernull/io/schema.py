@@ -154,7 +154,7 @@ class Section:
 
 def pack(value: Any, schema: Mapping[str, Section]) -> Any:
     """An object as a tree for `write_tree`."""
-    if isinstance(value, tuple) and value and _section_of(value[0], schema) is not None:
+    if isinstance(value, tuple | list) and value and _section_of(value[0], schema) is not None:
         return [pack(item, schema) for item in value]
     name = _section_of(value, schema)
     if name is None:

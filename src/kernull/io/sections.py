@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kernull import models
+from kernull.balls import LpBall
 from kernull.calibration import Calibration, Cross, Split
 from kernull.detector.evidence import Evidence, EvidenceRule, Part, TableScores
 from kernull.detector.given import GivenScores
@@ -319,6 +320,7 @@ SCHEMA: dict[str, Section] = {
 
 #: Objects that parameters of estimators may be.
 PARAMETERS: dict[str, Section] = {
+    "lp-ball": Section(LpBall, {"p": Number(1.0, np.inf)}),
     "cross": Section(Cross, {"folds": Count()}),
     "split": Section(Split, {"fraction": share_or_count}),
     "sum": Section(Sum, {}),
