@@ -7,7 +7,7 @@ import pytest
 
 import kernull
 from kernull.errors import InvalidKernelError
-from kernull.stacks import DenseStack, KernelStack, dense
+from kernull.stacks import DenseStack, KernelStack
 from kernull.stacks.dense import smallest_ritz_value
 from tests.oracles import random_kernels
 from tests.stacks.contract import StackContract
@@ -132,7 +132,7 @@ def test_the_upper_triangle_is_that_of_the_sum(dtype, rng):
     stack = DenseStack((K + K.transpose(0, 2, 1)) / 2, scale=[1.0, 2.0, 0.5])
     for weights in ([0.2, 0.0, 0.7], [0.0, 0.3, 0.0], [0.0, 0.0, 0.0]):
         whole = np.tensordot(weights * stack.scale, stack.kernels, axes=1)
-        found = np.triu(stack.combine(np.array(weights), upper=True))
+        found = np.triu(stack.combine(np.array(weights)))
         slack = 1e-5 if dtype == np.float32 else 1e-13
         np.testing.assert_allclose(found, np.triu(whole), rtol=slack, atol=slack)
 
@@ -168,21 +168,6 @@ def test_scikit_learn_slices_it_like_a_pairwise_matrix(rng):
     part, _ = _safe_split(pairwise, DenseStack(truth), None, test, train)
     assert part.shape == (2, 4)
     np.testing.assert_array_equal(part.kernels, truth[:, test][:, :, train])
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_products_by_blocks_of_rows(threads, dtype, rng, monkeypatch):
-    """In one thread, rows are taken a few at a time; the last block is a shorter one."""
-    monkeypatch.setattr(dense, "blas_threads", lambda: threads)
-    monkeypatch.setattr(dense, "SMALL_PRODUCT", 17 * 23 * 3)
-    kernels, V = rng.normal(size=(2, 31, 23)), rng.normal(size=(23, 3))
-    stack = DenseStack(kernels.astype(dtype), scale=np.array([2.0, 0.5]))
-    truth = np.einsum("j,jmn,nk->jmk", stack.scale, kernels, V)
-    close = 1e-12 if dtype is np.float64 else 1e-4
-    np.testing.assert_allclose(stack.products(V), truth, atol=close)
-    np.testing.assert_allclose(stack.products(V[:, :0]), truth[:, :, :0])
-    assert stack.products(V).dtype == np.float64
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, DenseStack, lambda K: K.tolist()])

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from kernull.kernels.functions import BLOCK_ROWS, mean_distance
-from kernull.stacks import CrossKernels, DenseStack, KernelSet, kernel_set
+from kernull.stacks import CrossKernels, DenseStack, KernelSet
 from kernull.views import resolve_views
 
 RNG = np.random.default_rng(0)
@@ -19,9 +19,7 @@ def bank(**options):
     return KernelSet.fit(X, VIEWS, kernels=kernels, widths=[0.5, 1.0], **options)
 
 
-@pytest.mark.parametrize("block", [7, 60, 512])
-def test_weighted_sum_of_training_kernels(block, monkeypatch):
-    monkeypatch.setattr(kernel_set, "BLOCK_ROWS", block)
+def test_weighted_sum_of_training_kernels():
     fitted = bank()
     b = np.random.default_rng(1).random(fitted.J)
     b[::3] = 0.0

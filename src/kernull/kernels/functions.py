@@ -439,13 +439,13 @@ def squared_blocks(X: Array) -> Callable[..., Array]:
         whole += squares[:, None]
         whole += squares
         np.maximum(whole, 0.0, out=whole)
-        return lambda rows, rest, out=None: np.positive(whole[rows, rest], out=out)  # a copy
+        return lambda rows, rest: whole[rows, rest].copy()
     squares, ones = np.einsum("ij,ij->i", X, X), np.ones(len(X))
     left = np.column_stack([-2.0 * X, squares, ones])
     right = np.column_stack([X, ones, squares])
 
-    def block(rows: Any, rest: slice, out: Array | None = None) -> Array:
-        out = np.matmul(left[rows], right[rest].T, out=out)
+    def block(rows: Any, rest: slice) -> Array:
+        out = left[rows] @ right[rest].T
         return np.asarray(np.maximum(out, 0.0, out=out))
 
     return block

@@ -132,8 +132,7 @@ class FisherProblem:
                 f"{type(self.stack).__name__} has no combine(): it never forms an n x n matrix. "
                 "Use solver='subspace'."
             )
-        more = {"upper": True} if isinstance(stack, DenseStack) else {}
-        A = stack.combine(weights, **more)  # its upper triangle is all that is read
+        A = stack.combine(weights)
         if self.row_scale is not None:
             A *= self.row_scale[:, None]
             A *= self.row_scale

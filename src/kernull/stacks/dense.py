@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernull._lapack import symmetric_product
-from kernull._threads import blas_threads, in_threads
+from kernull._threads import in_threads
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 
@@ -22,17 +22,10 @@ LANCZOS_ROWS = 512
 ROUNDING = 1e-13
 #: Rows and columns of a square that is compared with its mirror image at once.
 SQUARE_ROWS = 256
-#: Multiplications up to which BLAS multiplies matrices as they lie, in one thread: beyond, it first
-#: copies both into an order of its own, which for a few columns takes longer than the product.
-SMALL_PRODUCT = 10**6
 #: Values from which a product is worth threads of our own: those of BLAS spin, and wait.
 MANY_CELLS = 2**22
 #: Values of a weighted sum that are worked out at a time.
 COMBINED_CELLS = 2**19
-#: Columns from which rows are worth working out one by one, and how many at a time.
-LONG_ROWS, TRIANGLE_ROWS = 600, 64
-#: Fewer rows than this at a time are not worth a call.
-FEWEST_ROWS = 16
 
 
 class DenseStack:
@@ -158,37 +151,17 @@ class DenseStack:
         flat = self.kernels.reshape(J * m, n)
         if V.ndim == 1:
             return np.asarray((flat @ V).reshape(J, m) * self.scale[:, None], dtype=float)
-        rows = SMALL_PRODUCT // (n * V.shape[1]) if n and V.shape[1] else 0
-        if rows >= FEWEST_ROWS and blas_threads() == 1:
-            V, result = np.ascontiguousarray(V), np.empty((J * m, V.shape[1]), self.dtype)
-            for start in range(0, J * m, rows):
-                np.matmul(flat[start : start + rows], V, out=result[start : start + rows])
-            scaled = result.reshape(J, m, -1) * self.scale[:, None, None]
-            return np.asarray(scaled, dtype=float)
         # V'K' rather than KV: BLAS streams the large matrix twice as fast this way round.
         out = (np.ascontiguousarray(V.T) @ flat.T).reshape(-1, J, m)
         return np.asarray(out.transpose(1, 2, 0) * self.scale[:, None, None], dtype=float)
 
-    def combine(self, weights: Array, *, upper: bool = False) -> Array:
-        """Sum of b_j K_j, a new float64 array of shape (m, n).
-
-        With ``upper``, what is below the diagonal may be anything: a factorisation does not read
-        it, and half of the memory need not be read for it.
-        """
+    def combine(self, weights: Array) -> Array:
+        """Sum of b_j K_j, a new float64 array of shape (m, n)."""
         J, m, n = self.kernels.shape
         scaled = np.asarray(weights * self.scale, dtype=self.dtype)
         used = np.flatnonzero(scaled)
         if len(used) == 1:  # Algorithm 1 at p = 1: others need not be read
             return np.asarray(scaled[used[0]] * self.kernels[used[0]], dtype=float)
-        if upper and n >= LONG_ROWS:
-            triangle, by_row = np.zeros((m, n)), self.kernels.transpose(1, 0, 2)
-
-            def work(rows: slice) -> None:
-                out, rest = triangle[rows, rows.start :], slice(rows.start, None)
-                np.matmul(scaled, by_row[rows, :, rest], out=out)
-
-            in_threads(work, [slice(s, s + TRIANGLE_ROWS) for s in range(0, m, TRIANGLE_ROWS)])
-            return triangle
         flat = self.kernels.reshape(J, m * n)
         if m * n <= COMBINED_CELLS:
             return np.asarray((scaled @ flat).reshape(m, n), dtype=float)

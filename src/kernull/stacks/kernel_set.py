@@ -11,11 +11,9 @@ import numpy as np
 
 from kernull._quiet import warn
 from kernull._text import visible
-from kernull._threads import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning
 from kernull.kernels import Custom, DistanceKernel, Kernel, Rbf, parse_kernels
-from kernull.kernels.functions import BLOCK_ROWS, squared_blocks
 from kernull.stacks.dense import DenseStack
 from kernull.views import Scaling, fit_scaling, knows_unseen, read_scalings, scaling_name
 from kernull.views.scaling import LARGEST, constant_columns
@@ -131,38 +129,18 @@ class KernelSet:
 
     def stack(self, dtype: Any = np.float64) -> DenseStack:
         """The dense stack of the training rows."""
-        n, out, j = self.n, np.empty((self.J, self.n, self.n), dtype=dtype), 0
-        for view in self.views:
-            rbf = [(j + f, k) for f, k in enumerate(view.kernels) if isinstance(k, Rbf)]
-            for f, kernel in enumerate(view.kernels):
-                if not isinstance(kernel, Rbf):
-                    out[j + f] = kernel(view.train)
-            j += len(view.kernels)
-            if not rbf:
-                continue
-            squared = squared_blocks(view.train - np.asarray(rbf[0][1].centre))
-
-            def work(start: int, squared: Any = squared, rbf: Any = rbf) -> None:
-                """Some rows against themselves and all later ones; the other half is the same."""
-                stop = min(start + BLOCK_ROWS, n)
-                rows, rest = slice(start, stop), slice(start, n)
-                block = squared(rows, rest)
-                np.fill_diagonal(block, 0.0)
-                for place, kernel in rbf:
-                    K = out[place, start:stop, start:]
-                    K[...] = kernel.of_distances(block, out=K if K.dtype == float else None)
-                    for c in range(stop, n, BLOCK_ROWS):  # squares that stay in cache
-                        square = slice(c - start, c - start + BLOCK_ROWS)
-                        out[place, c : c + BLOCK_ROWS, start:stop] = K[:, square].T
-
-            in_threads(work, range(0, n, BLOCK_ROWS))
+        out = np.empty((self.J, self.n, self.n), dtype=dtype)
+        for j, K in self.matrices():
+            out[j] = K
         stack = DenseStack(out)
         # The named kernels are positive semidefinite; a function of the user's need not be.
         if any(isinstance(k, Custom) for view in self.views for k in view.kernels):
             stack.validate()
         # The halves of rbf kernels are copies of each other; other kernels may differ by rounding.
         stack.symmetric = all(isinstance(k, Rbf) for view in self.views for k in view.kernels)
-        stack.preconditioner_rows = min(200, n // 20)  # half of the passes, for the price of two
+        stack.preconditioner_rows = min(
+            200, self.n // 20
+        )  # half of the passes, for the price of two
         return stack
 
     def take(self, index: Any) -> KernelSet:

@@ -26,8 +26,6 @@ Found = TypeVar("Found")
 OUTER = 0.1
 #: Cells whose ranks are found at a time.
 RANKED_CELLS = 2**16
-#: Knots of a column that a cache does not hold.
-MANY_KNOTS = 2**14
 #: Cells from which columns are worked on in threads.
 MANY_CELLS = 2**20
 
@@ -185,11 +183,7 @@ def _map(X: Array, left: Array, right: Array, starts: Indices, slopes: Array) ->
 
     def work(c: int) -> None:
         a, b = starts[c], starts[c + 1]
-        if b - a <= MANY_KNOTS:
-            out[c] = np.interp(columns[c], left[a:b], right[a:b])
-        else:  # in order, values find their places near those before
-            order = np.argsort(columns[c])
-            out[c, order] = np.interp(columns[c, order], left[a:b], right[a:b])
+        out[c] = np.interp(columns[c], left[a:b], right[a:b])
 
     _for_columns(work, range(len(columns)), X.size)
     lowest, highest = left[starts[:-1]][:, None], left[starts[1:] - 1][:, None]
