@@ -40,7 +40,7 @@ class Arrays:
     high: float = np.inf
 
     def __call__(self, value: Any, sizes: Sizes) -> Any:
-        """The array as it is."""
+        """The array; whole numbers as the machine has them."""
         if not isinstance(value, np.ndarray):
             raise ModelFileError("is no array")
         if value.dtype.kind not in {"i": "iu"}.get(self.kind, self.kind):
@@ -54,7 +54,7 @@ class Arrays:
             raise ModelFileError(f"holds values that are not {least}")
         if self.high < np.inf and not (value <= self.high).all():
             raise ModelFileError(f"holds values above {self.high:g}")
-        return value
+        return value.astype(np.intp) if self.kind == "i" else value
 
 
 def _fits(shape: tuple[int, ...], named: tuple[str | int, ...], sizes: Sizes) -> bool:
