@@ -162,14 +162,18 @@ def test_rows_that_were_learned_from_are_told_from_new_ones(settings):
 def test_one_row_far_off_does_not_hide_others():
     """It changes the scaling of every fold that learns from it: its own fold looked odd as a whole,
     and nothing was flagged."""
-    rng = np.random.default_rng(0)
-    X, new = rng.normal(size=(400, 6)), rng.normal(size=(1000, 6))
-    X[0] *= 1e4
-    model = kernull.MultiKernelFisherNull().fit(X)
-    assert (model.predict(new) < 0).mean() < 0.12
-    away = rng.normal(size=(100, 6))
-    odd = new[:100] + 10 * away / np.linalg.norm(away, axis=1, keepdims=True)
-    assert (model.predict(odd) < 0).mean() > 0.9
+    alarms, caught = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, new = rng.normal(size=(400, 6)), rng.normal(size=(1000, 6))
+        X[0] *= 1e4
+        model = kernull.MultiKernelFisherNull().fit(X)
+        alarms.append((model.predict(new) < 0).mean())
+        away = rng.normal(size=(100, 6))
+        odd = new[:100] + 10 * away / np.linalg.norm(away, axis=1, keepdims=True)
+        caught.append((model.predict(odd) < 0).mean())
+    assert 0.02 < np.mean(alarms) < 0.07
+    assert min(caught) > 0.9
 
 
 @pytest.mark.parametrize("decision", ["evidence", "sum"])

@@ -14,10 +14,10 @@ from tests.cli.conftest import COLUMNS, kernull, make_rows, write_csv
 
 @pytest.fixture(scope="module")
 def batches(tables):
-    """Rows that have not changed, and rows of which one column is a deviation and a half higher."""
+    """Rows that have not changed, and rows of which one column is 2.5 deviations higher."""
     write_csv(tables / "same.csv", COLUMNS, make_rows(200, 11))
     moved = make_rows(200, 12)
-    moved[:, 3] += 1.5
+    moved[:, 3] += 2.5
     write_csv(tables / "moved.csv", COLUMNS, moved)
     return tables
 
@@ -43,10 +43,10 @@ def test_rows_that_have(batches):
     assert drift["drifted"] is True
     assert drift["p_value"] < 0.01
     assert [column["column"] for column in drift["columns"]] == ["width"]
-    assert drift["low"] > drift["low_expected"]
+    assert drift["low"] > 2 * drift["low_expected"]
     words = drift["words"]
     assert words.startswith("Drift: taken together, these 200 rows rank lower among 80 left-out")
-    assert "Moved most: width (median 1." in words
+    assert "Moved most: width (median 2." in words
 
 
 def test_chunks_and_a_sample_change_little(batches, monkeypatch):

@@ -34,14 +34,14 @@ def test_rows_in_time_are_left_out_by_stretches(tmp_path):
         x = 0.9 * x + rng.normal(size=4)
         rows.append(",".join(f"{value:.4f}" for value in x))
     (tmp_path / "log.csv").write_text("\n".join(rows))
-    thresholds = []
+    rates = []
     for more in ([], ["--stretch", "40"]):
         result = kernull("fit", "log.csv", "-o", "m.kernull", "--json", *more, cwd=tmp_path)
         assert ("--stretch" in result.stderr) == (not more), result.stderr
         assert "groups=" not in result.stderr
         assert "--false-alarm-rate" in result.stderr
-        thresholds.append(json.loads(result.stdout)["threshold"])
-    assert thresholds[1] != thresholds[0]
+        rates.append(json.loads(result.stdout)["false_alarm_rate"])
+    assert rates == [0.05, pytest.approx(1 / 7)]  # six stretches count as six rows
     refused = kernull(
         "fit", "log.csv", "-o", "m.kernull", "--stretch", "40", "--sample", "90", cwd=tmp_path
     )

@@ -16,7 +16,7 @@ ESTIMATORS = [
 EXPECTED_FAILURES = {
     "check_outliers_fit_predict": (
         "demands fit(X).predict(X) == fit_predict(X); here fit_predict judges each training row "
-        "by its honest leave-one-out score, and predict takes the same row as a new one"
+        "by its honest left-out score, and predict takes the same row as a new one"
     ),
     "check_outliers_train": (
         "demands that predict flags some training rows; under decision='evidence' a training row "

@@ -297,9 +297,9 @@ def test_pickle_and_clone():
 
 
 def expected_failures(estimator):
-    # Training rows are judged by leave-one-out scores, not as if they were new.
+    # Training rows are judged by left-out scores, not as if they were new.
     return {
-        "check_outliers_fit_predict": "fit_predict uses leave-one-out scores",
+        "check_outliers_fit_predict": "fit_predict uses left-out scores",
         "check_sample_weight_equivalence_on_dense_data": (
             "a weight is trust in a row against the others, not a number of copies"
         ),

@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from benchmarks.peers import AveragedOneClassSVM
 from kernull import KernelStack
+from kernull.calibration import Cross
 from kernull.errors import ConstantViewWarning, InvalidKernelError, MemoryLimitError
 from kernull.paper import (
     FisherNull,
@@ -98,8 +100,11 @@ class TestInputs:
             np.testing.assert_allclose(
                 given.score_samples(matrices(X_NEW)), computed.score_samples(X_NEW), atol=1e-9
             )
-            # Folds are drawn from the kernels there and from the columns here.
-            assert given.threshold_ == pytest.approx(computed.threshold_, abs=0.05)
+            # Folds are drawn from the kernels there and from the columns here: one row each.
+            folds = Cross(folds=len(X))
+            there, here = (clone(m).set_params(calibration=folds) for m in (given, computed))
+            threshold = here.fit(X).threshold_
+            assert there.fit(stack).threshold_ == pytest.approx(threshold, abs=1e-7)
 
     def test_scikit_learn_slices_stacks(self, estimator):
         out = cross_val_predict(

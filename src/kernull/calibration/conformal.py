@@ -36,7 +36,7 @@ class Calibration:
 
     p is a multiple of 1/(m + 1), so a rate between two of them is rounded down: with 48 rows, 5%
     becomes 4.1%. That is the price of the bound :math:`P(p \le \alpha) \le \alpha` that held-out
-    rows have. Where there is no such bound to lose (leave-one-out), ``smooth`` interpolates: as
+    rows have. Rows left out by folds have no such bound to lose, and ``smooth`` interpolates: as
     s(x) goes from one calibration score to the next, so does p, by the last row at or below s(x).
 
     .. math:: p(x) = \frac{\#\{i : s_i \le s(x)\} + f}{m + 1}, \qquad

@@ -105,9 +105,7 @@ class Tails:
             count = np.append(0.0, self.counts[:, c])[ordered.searchsorted(column, side="right")]
             out[:, c] = -np.log(np.minimum((1.0 + count) / (self.total + 1.0), 1.0))
             below = column < ordered[0]
-            with np.errstate(
-                over="ignore", invalid="ignore"
-            ):  # what is no number is as far as can be
+            with np.errstate(over="ignore", invalid="ignore"):  # no number is as far as can be
                 beyond = (ordered[0] - column[below]) / self.scale[c]
             if predictive:
                 beyond = self.tail_weight[c] * np.log1p(beyond / self.tail_weight[c])

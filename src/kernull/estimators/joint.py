@@ -170,7 +170,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
-        """Fit, and judge each training row by its leave-one-out score in its task."""
+        """Fit, and judge each training row by a model without its fold."""
         rows, scores = self._fit_tasks(X, **fit_params)
         weight = None if self._pairwise else read_weights(fit_params.get("sample_weight"), X)
         out = np.empty(sum(len(index) for index in rows.values()), dtype=int)
@@ -320,7 +320,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         )
 
     def p_values(self, X: Any, groups: Any = None) -> Any:
-        """Conformal p-value of each row among the leave-one-out scores of its task."""
+        """Conformal p-value of each row among the left-out scores of its task."""
         return self._by_task(
             X, groups, lambda task, cross: task.calibration.p_values(task.score(cross))
         )
