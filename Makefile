@@ -19,10 +19,10 @@ MARKED := torch or data or weights or torchvision or timm or browser or axe
 REQUIRE ?=
 
 # A part that calls every direct dependency within a minute or two, for a run at the lower bounds.
-FAST := $(addprefix tests/,balls/test_balls.py benchmarks/test_peers.py calibration \
+FAST := $(addprefix tests/,mkl/balls/test_balls.py benchmarks/test_peers.py detector \
 	cli/test_commands.py datasets docs/test_docstrings.py estimators/test_fisher.py \
-	estimators/test_table_columns.py experiments/test_features.py inspection/test_displays.py \
-	kernels persistence problems/test_fisher.py report solvers/test_registry.py stacks tables \
+	estimators/test_table_columns.py experiments/test_features.py explain/test_displays.py \
+	test_kernels.py files mkl/problems/test_fisher.py report mkl/solvers/test_registry.py operators tables \
 	views/test_views.py test_package.py)
 
 # $(call phase,name,command): run a command, say how long it took, keep its exit status.

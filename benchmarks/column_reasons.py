@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from kernull import MultiKernelFisherNull
-from kernull.inspection.columns import column_reasons
+from kernull.explain.columns import column_reasons
 from kernull.tables import GapFiller
 
 

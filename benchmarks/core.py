@@ -22,10 +22,10 @@ from scipy.linalg import cholesky
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.svm import OneClassSVM
 
-from kernull.balls import LpBall
-from kernull.problems import FisherProblem
-from kernull.solvers import Result, solve
-from kernull.stacks import DenseStack
+from kernull.mkl.balls import LpBall
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import Result, solve
+from kernull.operators import DenseStack
 
 DELTA = 1e-3
 TOL = 1e-6

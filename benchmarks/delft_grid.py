@@ -23,11 +23,11 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from experiments.datasets import DELFT, load_delft
-from kernull.balls import LpBall
-from kernull.problems import FisherProblem
-from kernull.solvers import solve
-from kernull.stacks import KernelSet
-from kernull.views import resolve_views
+from kernull.mkl.balls import LpBall
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
+from kernull.views import KernelSet, resolve_views
 
 WIDTHS = (1 / 4, 1 / 2, 1.0)
 DELTAS = tuple(10.0**k for k in range(-4, 3))
@@ -84,7 +84,7 @@ def cells(name: str, width: float) -> list[Cell]:
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         views = resolve_views("features", X.shape[1])
-        stack = KernelSet.fit(X, views, widths=width).stack()
+        stack = DenseStack.of(KernelSet.fit(X, views, widths=width))
         out = []
         for label, p in PS.items():
             for delta in DELTAS:

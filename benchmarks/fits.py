@@ -56,11 +56,11 @@ from sklearn.svm import OneClassSVM
 from benchmarks import landed
 from benchmarks.core import timing_kernels
 from kernull import MultiKernelFisherNull
-from kernull.balls import LpBall
 from kernull.datasets import make_line
-from kernull.problems import FisherProblem
-from kernull.solvers import solve
-from kernull.stacks import DenseStack
+from kernull.mkl.balls import LpBall
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
 
 BUSY_LOOPS = 6
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
@@ -148,7 +148,7 @@ def fits(report: Report, repeats: int) -> None:
     for n in (300, 1000, 2000, 4000):
         X = factor_rows(n)
         by_sum, by_evidence = MultiKernelFisherNull(decision="sum"), MultiKernelFisherNull()
-        stack = by_sum.fit(X).bank_.stack()
+        stack = DenseStack.of(by_sum.fit(X).bank_)
         parts = floor_runs(stack, by_sum.delta)
         t = take_turns(
             repeats,

@@ -21,13 +21,13 @@ import numpy as np
 try:
     import torch
 
-    from kernull.balls import LpBall
-    from kernull.problems import FisherProblem
-    from kernull.solvers import solve
-    from kernull.solvers.nystroem import NystroemPreconditioner
-    from kernull.stacks.lowrank import LowRankStack
-    from kernull.stacks.torch_kernel_set import TorchKernelSet
-    from kernull.stacks.torch_tiled import TorchTiledStack
+    from kernull.mkl.balls import LpBall
+    from kernull.mkl.problems import FisherProblem
+    from kernull.mkl.solvers import solve
+    from kernull.mkl.solvers.nystroem import NystroemPreconditioner
+    from kernull.operators.nystroem import LowRankStack
+    from kernull.operators.torch_kernel_set import TorchKernelSet
+    from kernull.operators.torch_tiled import TorchTiledStack
 except ImportError as error:  # a machine without one of the dependencies
     sys.exit(f"benchmarks.gpu cannot run here: {error}")
 
@@ -290,7 +290,7 @@ def auc(_: dict[str, float]) -> None:
 
 def tune(rates: dict[str, float]) -> None:
     """Launch parameters of the fused kernel."""
-    from kernull.stacks import triton_rbf
+    from kernull.operators import triton_rbf
 
     n = 65_536
     X = rows_like_the_papers(n)

@@ -75,9 +75,9 @@ def kernels(J, n, seed=0):
 
 def train(name, stack):
     """Run one method's solver; returns its result."""
-    from kernull.balls import LpBall, Simplex
-    from kernull.problems import FisherProblem, OneClassSVMProblem, SVDDProblem
-    from kernull.solvers import solve
+    from kernull.mkl.balls import LpBall, Simplex
+    from kernull.mkl.problems import FisherProblem, OneClassSVMProblem, SVDDProblem
+    from kernull.mkl.solvers import solve
 
     if "SV" in name:
         solver, options = ("slim", {"slim_lambda": 0.3}) if "Slim" in name else ("auto", {})
@@ -96,7 +96,7 @@ def train(name, stack):
 
 def run_cell(name, cell):
     """Child process: one JSON line per repeat."""
-    from kernull.stacks import DenseStack
+    from kernull.operators import DenseStack
 
     warnings.simplefilter("ignore", ConvergenceWarning)
     train(name, DenseStack(kernels(2, 20)))  # imports are not training

@@ -20,8 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.peers.registry import PLAIN
 from kernull import MultiKernelFisherNull
-from kernull.stacks import KernelSet, TiledStack
-from kernull.stacks.tiles import blocks_of
+from kernull.operators import TiledStack
+from kernull.operators.tiled import blocks_of
+from kernull.views import KernelSet
 
 J, D = 4, 20
 VIEWS = {f"view {v}": np.arange(D * v, D * v + D) for v in range(J)}

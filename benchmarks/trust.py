@@ -19,7 +19,7 @@ from sklearn.covariance import LedoitWolf
 
 from experiments.datasets import DELFT, load_delft, load_multiple_features
 from kernull import MultiKernelFisherNull, join_views
-from kernull.calibration import Calibration, Split
+from kernull.detector.calibration import Calibration, Split
 
 RATE = 0.05
 FDR = 0.1

@@ -32,18 +32,19 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from kernull import Explanation, MultiKernelFisherNull, TableViews, join_views, read_table, save
-from kernull.calibration.conformal import MOST_TIMES
 from kernull.datasets import (
     load_breast_cancer_views,
     load_digits_views,
     load_wine_views,
     make_line,
 )
-from kernull.inspection import TableReason, table_reasons
-from kernull.inspection.findings import plain_number
-from kernull.models.explanation import one_in
+from kernull.detector.calibration import MOST_TIMES
+from kernull.detector.explanation import one_in
+from kernull.explain import TableReason, table_reasons
+from kernull.explain.findings import plain_number
+from kernull.files import attach_views
 from kernull.report import save_report
-from kernull.tables import Table, attach_views
+from kernull.tables import Table
 
 OUT = Path("demo")
 #: Share of normal rows that everyone is asked to flag.

@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kernull import MultiKernelFisherNull, ScoresDisplay, join_views
-from kernull.calibration import Split
 from kernull.datasets import load_breast_cancer_views
+from kernull.detector.calibration import Split
 
 data = load_breast_cancer_views()
 X, views = join_views(data.views)

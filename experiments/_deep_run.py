@@ -16,9 +16,9 @@ from experiments._cells import Row, Rows, Settings
 from experiments._deep import KERNELS, MACHINES, MAIN, PEERS, rooted
 from experiments._models import Split, aucs, kernels_by_width, path_scores
 from kernull._typing import Array
-from kernull.calibration import Cross
+from kernull.detector.calibration import Cross
+from kernull.operators import DenseStack
 from kernull.paper.fused import null_space, principal_directions, reconstruction
-from kernull.stacks import DenseStack
 from kernull.views import SCALINGS, WhitenRaw
 
 __all__ = ["Judge", "run_family"]

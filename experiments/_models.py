@@ -9,13 +9,13 @@ import numpy as np
 
 from kernull import mkl
 from kernull._typing import Array, Indices
-from kernull.balls import LpBall
 from kernull.mkl import Path
+from kernull.mkl.balls import LpBall
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
 from kernull.paper.protocol import Split, aucs, split_rows
-from kernull.problems import FisherProblem
-from kernull.solvers import solve
-from kernull.stacks import DenseStack, KernelSet
-from kernull.views import join_views, resolve_views
+from kernull.views import KernelSet, join_views, resolve_views
 
 __all__ = [
     "LAST",
@@ -69,7 +69,7 @@ def kernels_by_width(
                 widths=width,
                 scaling=scaling,
             )
-            stack = bank.stack(dtype)
+            stack = DenseStack.of(bank, dtype)
             values = np.empty((bank.J, len(rows), bank.n), dtype=dtype)
             for j, K in bank.matrices(rows):
                 values[j] = K

@@ -20,10 +20,10 @@ from experiments._lp_balls import draw_lp_balls
 from experiments._plots import COLOURS, new_figure, save
 from experiments._tables import distinct, group, markdown, values, where
 from kernull._typing import Array
-from kernull.balls import LpBall
-from kernull.problems import FisherProblem
-from kernull.solvers import solve
-from kernull.stacks import DenseStack
+from kernull.mkl.balls import LpBall
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
 
 __all__ = ["EXPERIMENT", "body"]
 

@@ -23,10 +23,11 @@ from experiments._cells import Cell, Experiment, Rows, Settings, generator
 from experiments._plots import COLOURS, MARKERS, new_figure, save
 from experiments._tables import distinct, markdown, where
 from kernull._typing import Array
-from kernull.balls import LpBall, Simplex
-from kernull.problems import FisherProblem, OneClassSVMProblem, SVDDProblem
-from kernull.solvers import solve
-from kernull.stacks import DenseStack, KernelSet
+from kernull.mkl.balls import LpBall, Simplex
+from kernull.mkl.problems import FisherProblem, OneClassSVMProblem, SVDDProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
+from kernull.views import KernelSet
 
 __all__ = ["EXPERIMENT", "runs_that_reach", "smaller_in_print", "time_ratio"]
 

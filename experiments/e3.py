@@ -35,7 +35,7 @@ from experiments.datasets import load_multiple_features
 from kernull._typing import Array, Mask
 from kernull.datasets import MultiViewData
 from kernull.mkl import PAPER_DELTAS, PAPER_WIDTHS
-from kernull.stacks import DenseStack
+from kernull.operators import DenseStack
 
 __all__ = ["EXPERIMENT"]
 

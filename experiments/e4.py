@@ -33,7 +33,7 @@ from experiments.datasets import (
 )
 from experiments.pseudo import pseudo_outliers
 from kernull._typing import Array
-from kernull.calibration import Cross
+from kernull.detector.calibration import Cross
 
 __all__ = ["EXPERIMENT", "problem_of", "run_lp"]
 

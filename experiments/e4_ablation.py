@@ -40,7 +40,7 @@ from experiments.e4 import GAP, problem_of
 from experiments.published import DELFT_AUC
 from kernull._typing import Array
 from kernull.kernels import mean_distance
-from kernull.stacks import DenseStack
+from kernull.operators import DenseStack
 
 __all__ = ["EXPERIMENT", "PAPER"]
 

@@ -40,10 +40,10 @@ from experiments.family.robust import RobustFisherProblem
 from experiments.family.slack_svdd import SlackSVDDProblem
 from kernull import mkl
 from kernull._typing import Array
-from kernull.balls import LpBall, MixedBall, Simplex
-from kernull.problems import FisherProblem
-from kernull.solvers import solve
-from kernull.stacks import DenseStack
+from kernull.mkl.balls import LpBall, MixedBall, Simplex
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
 
 __all__ = ["CONTAMINATED", "EXPERIMENT", "FAMILY"]
 

@@ -31,8 +31,8 @@ from experiments._models import (
 from experiments.datasets import DELFT, load_delft
 from experiments.e4 import GAP, problem_of
 from kernull._typing import Array
-from kernull.calibration import Cross
-from kernull.stacks import DenseStack
+from kernull.detector.calibration import Cross
+from kernull.operators import DenseStack
 
 __all__ = ["EXPERIMENT", "chosen_kernels", "scale_rows"]
 

@@ -44,11 +44,11 @@ from experiments._tables import distinct, group, markdown, mean_std, values
 from experiments.datasets import load_oulu_npu
 from experiments.published import DEEP, LITERATURE
 from kernull._typing import Array
-from kernull.balls import LpBall
-from kernull.calibration import Cross
+from kernull.detector.calibration import Cross
+from kernull.mkl.balls import LpBall
+from kernull.mkl.problems import FisherProblem, JointFisherProblem
+from kernull.mkl.solvers import solve
 from kernull.paper.metrics import apcer, bpcer, bpcer_at_apcer, eer, g_mean, hter
-from kernull.problems import FisherProblem, JointFisherProblem
-from kernull.solvers import solve
 
 __all__ = ["EXPERIMENT"]
 

@@ -41,11 +41,11 @@ from experiments._tables import distinct, group, markdown, values, where
 from experiments.datasets import load_mnist, load_multiple_features
 from kernull import PAPER, JointMultiKernelFisherNull, MultiKernelFisherNull
 from kernull._typing import Array, Indices
-from kernull.balls import LpBall
 from kernull.mkl import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS
-from kernull.problems import FisherProblem, JointFisherProblem
-from kernull.solvers import solve
-from kernull.stacks import DenseStack
+from kernull.mkl.balls import LpBall
+from kernull.mkl.problems import FisherProblem, JointFisherProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
 from kernull.views import join_views
 
 __all__ = ["EXPERIMENT"]

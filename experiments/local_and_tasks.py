@@ -38,8 +38,8 @@ from experiments.family.coupled import couple, task_kernels
 from experiments.family.gated import gate, soft_memberships
 from kernull import mkl
 from kernull._typing import Array
-from kernull.balls import MixedBall
-from kernull.stacks import DenseStack
+from kernull.mkl.balls import MixedBall
+from kernull.operators import DenseStack
 
 __all__ = ["EXPERIMENT", "sentences"]
 

@@ -21,7 +21,7 @@ PLAIN = {"cache", "contextmanager", "cached_property", "property", "staticmethod
 
 #: What nothing in src names, by module, and who uses it.
 ALLOWED: dict[tuple[str, str], str] = {
-    ("persistence/values.py", "Decoder"): "its methods are called by the kind of a value",
+    ("files/values.py", "Decoder"): "its methods are called by the kind of a value",
     ("datasets/_bundled.py", "MultiViewData.one_class"): "public: of what the loaders give",
     ("mkl/path.py", "PAPER_WIDTHS"): "public, with the other grids of the paper",
     ("tables/gaps.py", "GapFiller.expect_each"): "examples/demo.py",

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernull import LpBall, MultiKernelFisherNull, solve
 from kernull.errors import CannotFlagWarning, InvalidKernelError, ZeroProjectionWarning
-from kernull.problems import FisherProblem
-from kernull.stacks import DenseStack
+from kernull.mkl.problems import FisherProblem
+from kernull.operators import DenseStack
 from tests.plain import plain_fisher
 
 

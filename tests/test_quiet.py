@@ -16,8 +16,7 @@ from sklearn.datasets import load_wine
 import kernull
 from benchmarks.peers import compare
 from kernull import load, save
-from kernull._quiet import collected, silenced, warn
-from kernull.errors import ConstantViewWarning
+from kernull.errors import ConstantViewWarning, collected, silenced, warn
 from tests.plain import plain_fisher
 
 pd = pytest.importorskip("pandas")

@@ -6,7 +6,8 @@ import pytest
 from sklearn.datasets import load_wine
 
 import kernull
-from kernull.solvers import solve
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
 from tests.plain import plain_fisher
 
 
@@ -24,7 +25,7 @@ def test_the_estimator_shows_what_was_set(model):
 
 def test_objects_with_arrays_say_what_they_hold_in_one_line(model):
     X, _ = load_wine(return_X_y=True)
-    stack = model.bank_.stack()
+    stack = DenseStack.of(model.bank_)
     problem = kernull.FisherProblem(stack, 1.0)
     shown = {
         "explanation": repr(model.explain(X)),

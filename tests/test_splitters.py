@@ -10,8 +10,8 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import OneClassSVM
 
+from kernull.operators import DenseStack
 from kernull.splitters import OneClassKFold, OneClassShuffleSplit, TargetsOnly
-from kernull.stacks import DenseStack
 from tests.plain import plain_fisher
 
 

@@ -18,12 +18,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import kernull
 from benchmarks import soak
 from benchmarks import threads as many_threads
-from kernull import LpBall, Simplex, _lapack, _threads, solve
-from kernull._lapack import lower_factor
-from kernull._threads import one_blas_thread
+from kernull import LpBall, Simplex, _runtime, solve
+from kernull._runtime import one_blas_thread
 from kernull.mkl import path
-from kernull.problems import FisherProblem, JointFisherProblem, SVDDProblem, machines
-from kernull.stacks import DenseStack, KernelSet, tiles
+from kernull.mkl.problems import FisherProblem, JointFisherProblem, SVDDProblem, machines
+from kernull.operators import DenseStack, linalg, tiled
+from kernull.operators.linalg import lower_factor
+from kernull.views import KernelSet
 
 
 def blas_threads():
@@ -85,22 +86,22 @@ def under_one_limit():
 
 
 def under_nested_limits():
-    with _threads.threads_for(10) as limit, limit, _threads.instead_of_blas() as inner, inner:
+    with _runtime.threads_for(10) as limit, limit, _runtime.instead_of_blas() as inner, inner:
         pass
 
 
 def shared_out():
-    _threads.in_threads(lambda part: part, range(4))
+    _runtime.in_threads(lambda part: part, range(4))
 
 
 class Interrupter:
-    """Raises KeyboardInterrupt at one line of `kernull._threads`, by the count of lines run."""
+    """Raises KeyboardInterrupt at one line of `kernull._runtime`, by the count of lines run."""
 
     def __init__(self, line):
         self.left = line
 
     def __call__(self, frame, event, arg):
-        if frame.f_code.co_filename != _threads.__file__:
+        if frame.f_code.co_filename != _runtime.__file__:
             return None
         if event == "line":
             self.left -= 1
@@ -123,7 +124,7 @@ def test_an_interrupt_at_any_line_restores(call, two_blas_threads):
         finally:
             sys.settrace(before)
         assert blas_threads() == two_blas_threads, line
-        assert (_threads._inside, _threads._local.threads) == (set(), 0), line
+        assert (_runtime._inside, _runtime._local.threads) == (set(), 0), line
         line += 1
     assert line > 20
 
@@ -133,7 +134,7 @@ INTERRUPTED = """
 import os, random, signal, sys, threading, time
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
-from kernull._threads import one_blas_thread, threads_for
+from kernull._runtime import (one_blas_thread, threads_for)
 
 # Jobs in the background inherit that it is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -186,15 +187,15 @@ def test_limits_are_named_twice():
 
 
 def test_tiles_from_several_threads_leave_blas_as_it_was(rng, monkeypatch, two_blas_threads):
-    monkeypatch.setattr(tiles, "FEW_VALUES", 0)
-    monkeypatch.setattr(tiles, "TILE_BYTES", 2**13)
+    monkeypatch.setattr(tiled, "FEW_VALUES", 0)
+    monkeypatch.setattr(tiled, "TILE_BYTES", 2**13)
     bank = KernelSet.fit(rng.normal(size=(100, 2)), {"a": np.array([0]), "b": np.array([1])})
-    made = tiles.Tiles(bank)
+    made = tiled.Tiles(bank)
     left, right, v = made.left(), made.right(), np.ones((100, 1))
 
     def work(_):
         for _ in range(20):
-            tiles.tile_products(made, left, right, v, n_jobs=2)
+            tiled.tile_products(made, left, right, v, n_jobs=2)
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(work, range(3)))
@@ -300,14 +301,14 @@ def test_a_model_that_is_killed_and_restarted_loses_nothing():
 @pytest.mark.parametrize("rows", [20, 40])
 def test_large_matrices_are_factorised_by_one_thread(rows, monkeypatch, two_blas_threads):
     """OpenBLAS's threads end the process there; 30 rows stand for the many it takes."""
-    monkeypatch.setattr(_lapack, "MANY_ROWS", 30)
-    seen, plain = [], _lapack.dpotrf
+    monkeypatch.setattr(linalg, "MANY_ROWS", 30)
+    seen, plain = [], linalg.dpotrf
 
     def spy(*args, **options):
         seen.append(max(blas_threads().values()))
         return plain(*args, **options)
 
-    monkeypatch.setattr(_lapack, "dpotrf", spy)
+    monkeypatch.setattr(linalg, "dpotrf", spy)
     FisherProblem(DenseStack(np.eye(rows)[None]), 1.0).factorise(np.ones(1))
     assert blas_threads() == two_blas_threads
     assert set(seen) == {1 if rows > 30 else 2}
@@ -319,12 +320,12 @@ def test_few_rows_take_few_threads(rows, blas, own, two_blas_threads):
     seen, meet = [], threading.Barrier(own)
 
     def work(part):
-        seen.append((threading.get_ident(), _threads.blas_threads()))
+        seen.append((threading.get_ident(), _runtime.blas_threads()))
         meet.wait(5)
 
-    with _threads.threads_for(rows) as limit, limit:
-        assert _threads.blas_threads() == blas
-        _threads.in_threads(work, [0, 1])
+    with _runtime.threads_for(rows) as limit, limit:
+        assert _runtime.blas_threads() == blas
+        _runtime.in_threads(work, [0, 1])
     assert blas_threads() == two_blas_threads
     assert len({thread for thread, _ in seen}) == own
     assert all(number == 1 for _, number in seen)
@@ -332,10 +333,10 @@ def test_few_rows_take_few_threads(rows, blas, own, two_blas_threads):
 
 def test_parts_come_back_in_order_and_share_out_nothing_again(two_blas_threads):
     def work(part):
-        inner = _threads.in_threads(lambda _: threading.get_ident(), range(4))
+        inner = _runtime.in_threads(lambda _: threading.get_ident(), range(4))
         return part, set(inner) == {threading.get_ident()}
 
-    assert _threads.in_threads(work, range(20)) == [(part, True) for part in range(20)]
+    assert _runtime.in_threads(work, range(20)) == [(part, True) for part in range(20)]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -349,7 +350,7 @@ def test_what_fails_leaves_out_parts_that_were_not_begun(error, two_blas_threads
         threading.Event().wait(0.01)
 
     with pytest.raises(error):
-        _threads.in_threads(work, range(1000))
+        _runtime.in_threads(work, range(1000))
     assert len(begun) < 100
     assert blas_threads() == two_blas_threads
 
@@ -358,16 +359,16 @@ def test_beside_a_gpu_many_rows_have_one_blas_thread_and_few_of_our_own(
     two_blas_threads, monkeypatch
 ):
     for most, own in ((1, 1), (8, 2)):
-        monkeypatch.setattr(_threads, "BESIDE_GPU", most)
+        monkeypatch.setattr(_runtime, "BESIDE_GPU", most)
         meet, seen = threading.Barrier(own), set()
 
         def work(_: int, meet=meet, seen=seen) -> None:
             seen.add(threading.get_ident())
             meet.wait(5)
 
-        with _threads.threads_for(10**5, beside_gpu=True):
-            assert _threads.blas_threads() == 1
-            _threads.in_threads(work, [0, 1])
+        with _runtime.threads_for(10**5, beside_gpu=True):
+            assert _runtime.blas_threads() == 1
+            _runtime.in_threads(work, [0, 1])
         assert len(seen) == own
     assert blas_threads() == two_blas_threads
 
@@ -376,10 +377,10 @@ def test_beside_a_gpu_many_rows_have_one_blas_thread_and_few_of_our_own(
 def test_a_factor_is_that_of_lapack(n, rng, two_blas_threads):
     A = rng.normal(size=(n, n))
     A = A @ A.T + n * np.eye(n)
-    with _threads.threads_for(n):
+    with _runtime.threads_for(n):
         found = lower_factor(np.triu(A))  # what is below the diagonal is not read
     np.testing.assert_allclose(np.tril(found), np.linalg.cholesky(A), rtol=0, atol=1e-11)
     assert found.flags.f_contiguous
     A[700 % n, 700 % n] = -1.0
-    with _threads.threads_for(n), pytest.raises(np.linalg.LinAlgError, match="leading minor"):
+    with _runtime.threads_for(n), pytest.raises(np.linalg.LinAlgError, match="leading minor"):
         lower_factor(A)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernull._whole import atomic_write, write_whole
+from kernull._runtime import atomic_write, write_whole
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
 

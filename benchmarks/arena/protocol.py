@@ -32,7 +32,7 @@ Choosing the default, and judging it
 - Candidates: those of `benchmarks.arena.rules`, q fixed at 2: decision by evidence with or without
   whitened and quantile kernels, widths "auto" or half the mean distance, p in {1.25, 1.5, 2}; and
   the sum as it was the default before.
-- The say of views (then `kernull.models.structure`), of problems of several views alone:
+- The say of views (then `kernull.detector.structure`), of problems of several views alone:
   candidates were the learned weights as they are (p 1.5, 2), equal views, and the learned share of
   a view to the power 0, 1/2 or 1 times its structure to the power 1/2 or 1, floored at 0.1 to 0.3;
   chosen on the choosing half and on seeds 0 to 3 of the decision bench, where at least the bench's

@@ -1,7 +1,7 @@
 """The protocol of the decision bench, fixed before any final run.
 
 - Seeds 0 to 3 served, with the choosing half of the arena, to choose how a view's structure enters
-  its say (then `kernull.models.structure`: exponent, floor, and how the learned share counts);
+  its say (then `kernull.detector.structure`: exponent, floor, and how the learned share counts);
   the report is of seeds 4 to 33, which had no part in it. (Ten of them were too few: wine has 29
   new normal rows, of which one seed flags one or none.)
 - Data of its own: benign rows of breast cancer, two classes of wine and two of digits

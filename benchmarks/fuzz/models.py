@@ -21,9 +21,9 @@ from sklearn.datasets import load_wine
 import kernull
 from benchmarks.fuzz.cases import Action, WrongError
 from kernull import estimators, paper
+from kernull.detector import TableKernels
 from kernull.errors import MissingCapabilityError, ModelFileError
-from kernull.models import TableKernels
-from kernull.persistence import format as file_format
+from kernull.files import format as file_format
 
 HOSTILE: list[Any] = [
     None, True, False, 0, 1, -1, 2, 10**6, 10**12, 2**62, -(2**62), 10**40, 0.0, -0.0, 0.5, 1e-308,

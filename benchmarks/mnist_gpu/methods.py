@@ -13,10 +13,10 @@ from benchmarks.mnist_gpu.peers import distance_peers, forest, mahalanobis
 from benchmarks.mnist_gpu.protocol import Digit, Judge
 from benchmarks.peers import get_method
 from benchmarks.peers.registry import DELTAS, PS, WIDTHS
-from kernull.calibration import Cross
+from kernull.detector.calibration import Cross
 from kernull.mkl import path
-from kernull.stacks import DenseStack
-from kernull.stacks.torch_tiled import TorchDenseStack
+from kernull.operators import DenseStack
+from kernull.operators.torch_tiled import TorchDenseStack
 
 NOISES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SHARES = (0.5, 0.7, 0.9, 0.95, 0.99)

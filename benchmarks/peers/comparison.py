@@ -11,8 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.peers.registry import KERNEL_SETTINGS, Method, get_method, method_names
-from kernull._quiet import collected
-from kernull.errors import MissingDependencyError
+from kernull.errors import MissingDependencyError, collected
 
 
 class Row(NamedTuple):

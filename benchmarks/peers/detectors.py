@@ -15,16 +15,16 @@ from sklearn.svm import OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array, Indices
-from kernull.calibration import Cross, LeftOut
 from kernull.detector import assign_folds, cross_fit
+from kernull.detector.calibration import Cross, LeftOut
+from kernull.detector.model import RuleFit, calibrate
+from kernull.detector.rows import Training
 from kernull.errors import need
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import read_table
 from kernull.estimators.parameters import Learned, parameters
-from kernull.models.kernels import Training
-from kernull.models.model import RuleFit, calibrate
+from kernull.mkl.problems import check_nu
 from kernull.paper.fusion import fuse, fused_blocks
-from kernull.problems import check_nu
 from kernull.views import fit_scaling, read_scalings
 
 

@@ -24,8 +24,8 @@ from urllib.parse import urljoin
 
 import numpy as np
 
+from kernull._runtime import write_whole
 from kernull._typing import Array
-from kernull._whole import write_whole
 
 __all__ = ["REMOTE", "DownloadError", "Remote", "download", "offline", "table_digest"]
 

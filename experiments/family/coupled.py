@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.stacks.dense import DenseStack
+from kernull.operators.dense import DenseStack
 
 __all__ = ["couple", "task_covariance", "task_kernels"]
 

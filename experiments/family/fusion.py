@@ -21,8 +21,8 @@ import numpy as np
 from scipy.special import expit
 
 from kernull._typing import Array
-from kernull.problems.base import Evaluation
-from kernull.stacks import DenseStack
+from kernull.mkl.problems.base import Evaluation
+from kernull.operators import DenseStack
 
 __all__ = ["ScoreFusionProblem", "left_out_responses"]
 
@@ -60,8 +60,8 @@ class ScoreFusionProblem:
 
     Examples
     --------
-    >>> from kernull.balls import LpBall
-    >>> from kernull.solvers import solve
+    >>> from kernull.mkl.balls import LpBall
+    >>> from kernull.mkl.solvers import solve
     >>> scores = np.array([[1.0, 0.2], [0.9, 0.8], [1.0, 0.1]])
     >>> solve(ScoreFusionProblem(scores, 4.0), LpBall(2)).weights.round(2)
     array([0.95, 0.3 ])

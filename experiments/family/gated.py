@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernull._typing import Array
-from kernull.stacks.dense import DenseStack
+from kernull.operators.dense import DenseStack
 
 __all__ = ["gate", "soft_memberships"]
 

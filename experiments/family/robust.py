@@ -28,8 +28,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernull._typing import Array, Mask
-from kernull.problems.base import Evaluation
-from kernull.stacks import DenseStack
+from kernull.mkl.problems.base import Evaluation
+from kernull.operators import DenseStack
 
 __all__ = ["RobustFisherProblem"]
 
@@ -64,9 +64,9 @@ class RobustFisherProblem:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernull.balls import LpBall
-    >>> from kernull.solvers import solve
-    >>> from kernull.stacks import DenseStack
+    >>> from kernull.mkl.balls import LpBall
+    >>> from kernull.mkl.solvers import solve
+    >>> from kernull.operators import DenseStack
     >>> K = np.ones((5, 5)) + 0.1 * np.eye(5)
     >>> K[4, :4] = K[:4, 4] = 0.0  # the last row is like no other
     >>> result = solve(RobustFisherProblem(DenseStack(K[None]), 1.0, threshold=0.2), LpBall(2))

@@ -25,9 +25,9 @@ import numpy as np
 
 from experiments.family.interior import minimise_on_the_simplex
 from kernull._typing import Array
-from kernull.problems.base import Evaluation
-from kernull.problems.machines import curvature
-from kernull.stacks import DenseStack
+from kernull.mkl.problems.base import Evaluation
+from kernull.mkl.problems.machines import curvature
+from kernull.operators import DenseStack
 
 __all__ = ["SlackSVDDProblem"]
 
@@ -63,9 +63,9 @@ class SlackSVDDProblem:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernull.balls import Simplex
-    >>> from kernull.solvers import solve
-    >>> from kernull.stacks import DenseStack
+    >>> from kernull.mkl.balls import Simplex
+    >>> from kernull.mkl.solvers import solve
+    >>> from kernull.operators import DenseStack
     >>> spread, constant = np.eye(4), np.ones((4, 4))
     >>> problem = SlackSVDDProblem(DenseStack(np.stack([spread, constant])), cost=1.0, power=2.0)
     >>> solve(problem, Simplex()).weights.round(4)  # a constant kernel has radius zero

@@ -12,23 +12,26 @@ from kernull import _removed
 from kernull._version import __version__
 
 _HOMES = {
-    "balls": ("LpBall", "MixedBall", "Simplex"),
-    "calibration": ("Cross", "Split"),
     "detector": ("Evidence", "Nearest", "Projection", "Sum"),
+    "detector.calibration": ("Cross", "Split"),
     "estimators": ("Calibrated", "JointMultiKernelFisherNull", "MultiKernelFisherNull"),
     "estimators.parameters": ("PAPER",),
-    "inspection": (
+    "explain": (
         "ConvergenceDisplay", "Explanation", "ScoresDisplay", "WeightsDisplay", "explain_columns",
     ),
-    "io": ("load", "save"),
-    "problems": ("FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "SVDDProblem"),
-    "solvers": ("solve",),
-    "stacks": ("KernelStack",),
-    "tables": ("TableViews", "load_views", "read_table"),
+    "files": ("load", "load_views", "save"),
+    "mkl.balls": ("LpBall", "MixedBall", "Simplex"),
+    "mkl.problems": ("FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "SVDDProblem"),
+    "mkl.solvers": ("solve",),
+    "operators": ("KernelStack",),
+    "tables": ("TableViews", "read_table"),
     "views": ("join_views",),
 }  # fmt: skip
 #: Modules that hold public names of their own.
-_MODULES = ("datasets", "errors", "mkl", "paper", "splitters", *_HOMES)
+_MODULES = (
+    "datasets", "detector", "errors", "estimators", "explain", "files", "kernels", "mkl",
+    "operators", "paper", "splitters", "tables", "views",
+)  # fmt: skip
 _PUBLIC = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = ["__version__", *sorted(_PUBLIC)]

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array, Indices
 from kernull.estimators.parameters import parameters
-from kernull.stacks import DenseStack
+from kernull.operators import DenseStack
 
 __all__ = ["OneClassKFold", "OneClassShuffleSplit", "TargetsOnly"]
 

@@ -10,7 +10,7 @@ from benchmarks.alarms.__main__ import main
 from benchmarks.alarms.cases import CASES, Case, named
 from benchmarks.alarms.generators import emptied, outliers
 from experiments._cells import generator
-from kernull.calibration import Calibration
+from kernull.detector.calibration import Calibration
 
 
 def test_cases_are_many_and_have_different_names():

@@ -297,7 +297,7 @@ def test_help_has_an_example(tables):
 
 
 def test_help_names_solvers_and_exit_codes(tables):
-    from kernull.solvers import SOLVERS
+    from kernull.mkl.solvers import SOLVERS
 
     said = kernull("fit", "--help", cwd=tables).stdout.replace("│", " ")
     assert [name for name in ("auto", *SOLVERS) if f" {name}" not in " ".join(said.split())] == []

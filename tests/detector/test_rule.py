@@ -16,7 +16,7 @@ from kernull import (
     JointMultiKernelFisherNull,
     MultiKernelFisherNull,
     Split,
-    _threads,
+    _runtime,
 )
 from kernull.detector import Nearest
 from kernull.detector.tails import Tails, left_out_evidence
@@ -473,10 +473,10 @@ def test_permuting_kernels_permutes_left_out_scores(diagonals, rng):
 @pytest.mark.parametrize("decision", ["evidence", "sum"])
 def test_threads(decision, rng, monkeypatch):
     """1, 2 and 16 threads give the same scores."""
-    monkeypatch.setattr(_threads, "FEW_ROWS", 0)  # else few rows take one thread
+    monkeypatch.setattr(_runtime, "FEW_ROWS", 0)  # else few rows take one thread
     X, new, found = rng.normal(size=(150, 3)), rng.normal(size=(20, 3)), []
     for threads in (1, 2, 16):
-        with _threads.Limit(threads) as limit, limit:
+        with _runtime.Limit(threads) as limit, limit:
             model = MultiKernelFisherNull(
                 views={"a": [0, 1], "b": [2]}, scaling=ONE, p=np.inf, decision=decision
             )

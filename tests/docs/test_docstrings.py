@@ -14,7 +14,7 @@ validate = pytest.importorskip("numpydoc.validate", reason="numpydoc is not inst
 
 #: Packages whose public names are documented; the top level is the union of their best.
 PACKAGES = ["kernull.report", "kernull.mkl", "kernull.splitters", "kernull.paper",
-            "kernull.paper.metrics", "kernull.datasets", "kernull.inspection"]  # fmt: skip
+            "kernull.paper.metrics", "kernull.datasets", "kernull.explain"]  # fmt: skip
 #: GL08 no docstring; SS01 no summary; PR01 undocumented and PR02 unknown parameters; PR10 a type
 #: without the space before its colon. The order is free: parameters by keyword go by subject.
 CODES = {"GL08", "SS01", "PR01", "PR02", "PR10"}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kernull.io.files import MAX_TASKS
-from kernull.persistence import format as files
-from kernull.persistence import values
+from kernull.files import format as files
+from kernull.files import values
+from kernull.files.models import MAX_TASKS
 from kernull.tables import excel_files
 
 TEXT = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")

@@ -7,10 +7,9 @@ from sklearn.base import clone
 import kernull
 from kernull import MultiKernelFisherNull
 from kernull.datasets import load_wine_views
-from kernull.kernels import neighbour_distance
-from kernull.kernels.functions import AUTO_RANGE, mean_distance
-from kernull.stacks import KernelSet
-from kernull.views import SCALINGS, join_views
+from kernull.kernels import AUTO_RANGE, mean_distance, neighbour_distance
+from kernull.operators import DenseStack
+from kernull.views import SCALINGS, KernelSet, join_views
 
 DATA = load_wine_views()
 X, VIEWS = join_views(DATA.views)
@@ -47,7 +46,7 @@ def test_copies_are_no_neighbours_and_count_as_weights(rng):
 def test_a_subsample_of_rows_meets_all_rows(monkeypatch, rng):
     Z = rng.standard_normal((400, 2))
     whole = neighbour_distance(Z)
-    monkeypatch.setattr("kernull.kernels.functions.NEIGHBOUR_ROWS", 100)
+    monkeypatch.setattr("kernull.kernels.NEIGHBOUR_ROWS", 100)
     part = neighbour_distance(Z)
     assert part == neighbour_distance(Z)  # a fixed draw
     # Neighbours among 100 rows alone would be twice as far.
@@ -150,7 +149,7 @@ def test_every_way_to_fit_takes_auto(tmp_path):
     np.testing.assert_allclose(tiled.score_samples(X), model.score_samples(X), rtol=1e-3)
     number = clone(model).set_params(p=1.5).fit(WINES)
     given = clone(number).set_params(kernels="precomputed", views=None)
-    given.fit(number.bank_.stack().kernels)
+    given.fit(DenseStack.of(number.bank_).kernels)
     np.testing.assert_allclose(given.weights_, number.weights_, rtol=1e-9)
     assert not hasattr(given, "widths_")
 

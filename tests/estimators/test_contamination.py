@@ -7,8 +7,8 @@ from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 
 from kernull import MultiKernelFisherNull
+from kernull.detector.contamination import LEAST, WIDE, beyond_tail, suspects
 from kernull.errors import CannotFlagWarning, MissingCapabilityError
-from kernull.models.contamination import LEAST, WIDE, beyond_tail, suspects
 
 
 def unclean(seed=0, n=180, outliers=20):

@@ -12,9 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 import kernull
 from kernull import KernelStack, MultiKernelFisherNull
-from kernull.detector import Evidence, Nearest, evidence
+from kernull.detector import Evidence, Nearest, evidence, learning
 from kernull.errors import MissingCapabilityError
-from kernull.models import learning
 
 # Tables here are small, and some views empty, on purpose.
 pytestmark = [

@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernull import PAPER, KernelStack
 from kernull.errors import TooFewRowsWarning, ZeroProjectionWarning
+from kernull.operators import DenseStack
 from tests.oracles import certificate_gap
 from tests.plain import VIEWS, plain_fisher, row_scores
 
@@ -163,7 +164,7 @@ def test_a_precomputed_score_does_not_depend_on_its_batch(stacks):
 
 def test_tables_and_their_own_kernels_give_the_same_model(wine, fitted):
     others = wine[1]
-    train = fitted.bank_.stack().kernels
+    train = DenseStack.of(fitted.bank_).kernels
     new = np.stack([K for _, K in fitted.bank_.matrices(others)])
     model = plain_fisher("precomputed").fit(train)
     np.testing.assert_allclose(model.weights_, fitted.weights_, rtol=1e-12)

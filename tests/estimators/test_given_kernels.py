@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from kernull import JointMultiKernelFisherNull, KernelStack, MultiKernelFisherNull, load, save
-from kernull.calibration import Cross
+from kernull.detector.calibration import Cross
 from kernull.errors import InvalidKernelError
 from kernull.paper import (
     FisherNull,

@@ -11,7 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernull.detector import assign_folds
 from kernull.mkl import ridge_inverse
-from kernull.problems import FisherProblem
+from kernull.mkl.problems import FisherProblem
+from kernull.operators import DenseStack
 from tests.estimators.joint_data import NAMES, VIEWS, X, Y, fitted, some
 from tests.plain import lowered, plain_fisher, plain_joint
 
@@ -57,7 +58,7 @@ def test_the_gap_is_that_of_the_joint_problem():
     model = fitted(rows=8, digits=(0, 1), p=2.0, tol=1e-9)
     objective, norms = 0, [0] * 3
     for name in model.tasks_:
-        kernels = model.model_.tasks[name].kernels.set.stack().kernels
+        kernels = DenseStack.of(model.model_.tasks[name].kernels.set).kernels
         n = kernels.shape[1]
         a = cvxpy.Variable(n)
         objective += 2 * cvxpy.sum(a) - model.delta * n * cvxpy.sum_squares(a)
@@ -74,7 +75,7 @@ def test_tasks_of_different_sizes_use_their_own_ridge():
     keep = np.r_[0:20, 20:27]
     model = plain_joint(views=VIEWS, tol=1e-10).fit(table[keep], groups=groups[keep])
     for name, n in (("zero", 20), ("one", 7)):
-        K = model.model_.tasks[name].kernels.set.stack().combine(model.weights_)
+        K = DenseStack.of(model.model_.tasks[name].kernels.set).combine(model.weights_)
         a = np.linalg.solve(K + model.delta * n * np.eye(n), np.ones(n))
         np.testing.assert_allclose(model.coef_[name], a, atol=1e-6)
 
@@ -90,7 +91,7 @@ def test_thresholds_come_from_leaving_rows_out_of_their_task():
         for k in range(12):  # widths and coefficients without the fold
             rest, n = fold != k, (fold != k).sum()
             part = plain_fisher(views=VIEWS, scaling="none").fit(rows[rest]).bank_
-            A = part.stack().combine(model.weights_) + model.delta * n * np.eye(n)
+            A = DenseStack.of(part).combine(model.weights_) + model.delta * n * np.eye(n)
             held = part.combine(model.weights_, rows[~rest])
             scores[~rest] = held @ np.linalg.solve(A, np.ones(n))
         low = np.sort(lowered(scores))
@@ -154,7 +155,7 @@ def test_enrolment_is_one_factorisation_and_no_learning(counted):
     model.enroll(table, "three")
     assert len(counted) == 1
     np.testing.assert_array_equal(model.weights_, before)
-    K = model.model_.tasks["three"].kernels.set.stack().combine(before)
+    K = DenseStack.of(model.model_.tasks["three"].kernels.set).combine(before)
     inverse = np.linalg.inv(K + model.delta * 40 * np.eye(40))
     np.testing.assert_allclose(model.coef_["three"], inverse.sum(axis=1), atol=1e-10)
 
@@ -179,7 +180,7 @@ def test_refitting_weights_after_enrolment_solves_the_larger_problem(counted):
     assert np.abs(model.weights_ - before).max() > 1e-6
     whole = plain_joint(views=VIEWS, widths=0.5, tol=1e-10)
     whole.kernels = "precomputed"
-    whole.fit({name: task.kernels.set.stack() for name, task in model.model_.tasks.items()})
+    whole.fit({name: DenseStack.of(task.kernels.set) for name, task in model.model_.tasks.items()})
     np.testing.assert_allclose(model.weights_, whole.weights_, atol=1e-5)
     np.testing.assert_allclose(model.coef_["two"], whole.coef_["two"], atol=1e-5)
 

@@ -7,9 +7,8 @@ import pytest
 
 import kernull
 from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
-from kernull.detector import evidence
+from kernull.detector import evidence, learning
 from kernull.errors import DominantViewWarning, MissingCapabilityError
-from kernull.models import learning
 from tests.estimators.joint_data import precomputed
 
 pytestmark = [

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from benchmarks.peers import AveragedOneClassSVM
 from kernull import KernelStack
-from kernull.calibration import Cross
+from kernull.detector.calibration import Cross
 from kernull.errors import ConstantViewWarning, InvalidKernelError, MemoryLimitError
 from kernull.paper import (
     FisherNull,

@@ -9,7 +9,7 @@ from sklearn.base import clone
 import kernull
 from kernull import MultiKernelFisherNull
 from kernull.datasets import load_wine_views
-from kernull.stacks import DenseStack
+from kernull.operators import DenseStack
 from kernull.views import join_views
 from tests.plain import plain_fisher, row_scores
 
@@ -41,7 +41,7 @@ def model(**options):
 def by_hand(fitted, rows=None):
     """K_b and k_b of rows, of a fitted model from its bank alone."""
     factors = fitted.weights_ * fitted.scale_
-    K = np.tensordot(factors, fitted.bank_.stack().kernels, axes=1)
+    K = np.tensordot(factors, DenseStack.of(fitted.bank_).kernels, axes=1)
     cross = None
     if rows is not None:
         kernels = np.stack([k for _, k in fitted.bank_.matrices(rows)])
@@ -63,7 +63,7 @@ def test_scores_solve_the_problem_of_the_scaled_kernels(options):
 @every
 def test_weights_are_those_of_the_scaled_kernels(options):
     fitted = model(**options, tol=1e-10).fit(TRAIN)
-    kernels = fitted.bank_.stack().kernels * fitted.scale_[:, None, None]
+    kernels = DenseStack.of(fitted.bank_).kernels * fitted.scale_[:, None, None]
     problem = kernull.FisherProblem(DenseStack(kernels), fitted.ridge_)
     result = kernull.solve(problem, kernull.LpBall(2.0), "cvxpy", tol=1e-6)
     np.testing.assert_allclose(fitted.weights_, result.weights, atol=1e-4)
@@ -71,7 +71,7 @@ def test_weights_are_those_of_the_scaled_kernels(options):
 
 def test_the_scale_is_one_over_the_mean_of_off_diagonal_entries():
     plain, fitted = model().fit(TRAIN), model(normalize="offdiagonal").fit(TRAIN)
-    K, n = plain.bank_.stack().kernels, len(TRAIN)
+    K, n = DenseStack.of(plain.bank_).kernels, len(TRAIN)
     means = (K.sum(axis=(1, 2)) - np.einsum("jii->j", K)) / (n * (n - 1))
     np.testing.assert_allclose(fitted.scale_, 1 / means, rtol=1e-10)
     assert (plain.scale_ == 1.0).all()
@@ -138,7 +138,7 @@ def test_only_ratios_of_weights_matter_under_normalisation():
 
 def test_given_kernels_are_normalised_alike_at_fit_and_scoring():
     table = model(normalize="offdiagonal").fit(TRAIN)
-    K = table.bank_.stack().kernels
+    K = DenseStack.of(table.bank_).kernels
     cross = np.stack([k for _, k in table.bank_.matrices(NEW)])
     given = plain_fisher("precomputed", normalize="offdiagonal")
     given.fit(K)

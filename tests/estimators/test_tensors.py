@@ -17,7 +17,7 @@ from kernull.paper import (
     MultiKernelOneClassSVM,
     MultiKernelSVDD,
 )
-from kernull.stacks import KernelSet
+from kernull.views import KernelSet
 from tests.needs import NO_TORCH
 from tests.plain import plain_fisher
 

@@ -30,7 +30,7 @@ from experiments._models import (
 )
 from experiments._ranks import paired, rank_methods
 from experiments.e2 import best_threshold
-from kernull.problems import FisherProblem
+from kernull.mkl.problems import FisherProblem
 from tests.plain import plain_fisher
 
 

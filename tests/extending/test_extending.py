@@ -21,7 +21,7 @@ from kernull import (
     save,
 )
 from kernull.errors import MissingCapabilityError
-from kernull.inspection import explain_columns
+from kernull.explain import explain_columns
 from tests.extending.objects import Ellipsoid, Matern
 
 # The weights of two views say nothing here.

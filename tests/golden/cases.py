@@ -14,7 +14,7 @@ from sklearn.datasets import load_wine
 
 import kernull
 from kernull import KernelStack, paper
-from kernull.calibration import Cross
+from kernull.detector.calibration import Cross
 
 X_ALL, LABEL = load_wine(return_X_y=True)
 TRAIN = X_ALL[LABEL == 0][:40]

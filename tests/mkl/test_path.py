@@ -11,13 +11,14 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
-from kernull.balls import LpBall, MixedBall
 from kernull.mkl import PAPER_DELTAS, PAPER_PS, path
-from kernull.problems import FisherProblem
-from kernull.solvers import solve
-from kernull.stacks import CrossKernels, DenseStack, KernelSet
-from kernull.stacks.lowrank import LowRankStack
-from kernull.stacks.tiled import TiledStack
+from kernull.mkl.balls import LpBall, MixedBall
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import CrossKernels, DenseStack
+from kernull.operators.nystroem import LowRankStack
+from kernull.operators.tiled import TiledStack
+from kernull.views import KernelSet
 
 module = import_module("kernull.mkl.path")  # the package has the function by this name
 
@@ -52,7 +53,7 @@ def solved(request):
     """A path at gap 1e-4 and one fit a model, to a gap that is as good as zero."""
     X, new, size, width = SETS[request.param]()
     bank = bank_of(X, size, width)
-    stack = bank.stack()
+    stack = DenseStack.of(bank)
     found = path(stack, PAPER_PS, PAPER_DELTAS, tol=1e-4)
     fits = {}
     for k, delta in enumerate(PAPER_DELTAS):
@@ -116,7 +117,7 @@ def test_coarse_scores_stay_near_those_of_fits(solved):
 
 def test_infinite_p_is_kernel_ridge_on_the_sum():
     X, _, size, width = digits()
-    stack = bank_of(X, size, width).stack()
+    stack = DenseStack.of(bank_of(X, size, width))
     assert stack.n > module.DIRECT_ROWS  # so the subspace is at work
     found = path(stack, ps=[np.inf], deltas=[1e-4, 1e-2, 1.0], tol=1e-10)
     for k, delta in enumerate(found.deltas):
@@ -131,7 +132,7 @@ def test_infinite_p_is_kernel_ridge_on_the_sum():
 def test_cvxpy_agrees(p):
     pytest.importorskip("cvxpy")
     X, _, _, _ = wine()
-    stack = bank_of(X[:40], 3, 0.5).stack()
+    stack = DenseStack.of(bank_of(X[:40], 3, 0.5))
     found = path(stack, ps=[p], deltas=[1e-2, 1e-1], tol=1e-8)
     for k, delta in enumerate(found.deltas):
         with warnings.catch_warnings():
@@ -145,7 +146,7 @@ def test_a_stack_that_never_forms_a_matrix_gives_the_same_models():
     bank = bank_of(X, size, width)
     tiles = TiledStack(bank)
     assert not hasattr(tiles, "combine")
-    dense = path(bank.stack(), ps=[1, 2, 8], deltas=[1e-3, 1e-1], tol=1e-6)
+    dense = path(DenseStack.of(bank), ps=[1, 2, 8], deltas=[1e-3, 1e-1], tol=1e-6)
     tiled = path(tiles, ps=[1, 2, 8], deltas=[1e-3, 1e-1], tol=1e-6)
     assert tiled.gaps.max() <= 1e-6
     np.testing.assert_allclose(tiled.values, dense.values, rtol=2e-6)
@@ -155,11 +156,11 @@ def test_a_stack_that_never_forms_a_matrix_gives_the_same_models():
 
 @pytest.mark.torch
 def test_a_torch_stack_gives_the_same_models():
-    from kernull.stacks.torch_tiled import TorchTiledStack
+    from kernull.operators.torch_tiled import TorchTiledStack
 
     X, _, size, width = digits()
     bank = bank_of(X, size, width)
-    dense = path(bank.stack(), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
+    dense = path(DenseStack.of(bank), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
     torch = path(TorchTiledStack.from_kernel_set(bank), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
     assert torch.gaps.max() <= 1e-6
     np.testing.assert_allclose(torch.values, dense.values, rtol=2e-6)
@@ -184,7 +185,7 @@ def _each(stack, coef):
 
 def test_other_families_of_balls():
     X, _, size, width = wine()
-    stack = bank_of(X, size, width).stack()
+    stack = DenseStack.of(bank_of(X, size, width))
     groups = [f"{j % 3}" for j in range(stack.J)]
     found = path(stack, [1.0, 2.0], [1e-2, 1.0], tol=1e-6, ball=lambda p: MixedBall(p, 2.0, groups))
     assert found.gaps.max() <= 1e-6
@@ -207,7 +208,7 @@ def test_what_the_subspace_leaves_is_finished_one_by_one(monkeypatch):
     bank = bank_of(X, size, width)
     monkeypatch.setattr(module, "HANDOVER_SHARE", 0.02)
     monkeypatch.setattr(module, "MAX_COLUMNS", 6)
-    for stack in (bank.stack(), TiledStack(bank)):
+    for stack in (DenseStack.of(bank), TiledStack(bank)):
         found = path(stack, [2.0], [1e-3, 1.0], tol=1e-6)
         assert found.n_finished >= 1
         assert found.gaps.max() <= 1e-6
@@ -215,7 +216,7 @@ def test_what_the_subspace_leaves_is_finished_one_by_one(monkeypatch):
 
 def test_passes_are_few():
     rng = np.random.default_rng(0)
-    stack = bank_of(rng.standard_normal((400, 12)), 4, 1.0).stack()
+    stack = DenseStack.of(bank_of(rng.standard_normal((400, 12)), 4, 1.0))
     calls, combined = [], []
 
     class Counting(DenseStack):
@@ -237,7 +238,7 @@ def test_passes_are_few():
 
 def test_one_factorisation_cuts_the_passes(monkeypatch):
     rng = np.random.default_rng(0)
-    stack = bank_of(rng.standard_normal((400, 12)), 4, 1.0).stack()
+    stack = DenseStack.of(bank_of(rng.standard_normal((400, 12)), 4, 1.0))
     preconditioned = path(stack, PAPER_PS, PAPER_DELTAS)
     monkeypatch.setattr(module, "PLAIN_PASSES", 10**6)
     plain = path(stack, PAPER_PS, PAPER_DELTAS)
@@ -255,7 +256,7 @@ def test_a_ridge_lost_in_rounding_leaves_the_path_without_preconditioner(monkeyp
         def combine(self, weights, **half):
             return super().combine(weights, **half) - 1e3 * np.eye(self.n)
 
-    found = path(Unsound(bank_of(X, size, width).stack().kernels), [2.0], [1e-2], tol=1e-4)
+    found = path(Unsound(DenseStack.of(bank_of(X, size, width)).kernels), [2.0], [1e-2], tol=1e-4)
     assert found.gaps.max() <= 1e-4
     assert found.n_finished == 0
 
@@ -280,7 +281,7 @@ def test_the_memory_plan_bounds_the_basis():
 
 def test_row_weights_are_those_of_a_fit():
     X, _, size, width = wine()
-    stack = bank_of(X, size, width).stack()
+    stack = DenseStack.of(bank_of(X, size, width))
     weight = np.random.default_rng(0).uniform(0.5, 2.0, stack.n)
     found = path(stack, ps=[2], deltas=[0.01], tol=1e-9, sample_weight=weight)
     problem = FisherProblem(stack, 0.01 * weight.sum(), row_weight=weight)
@@ -290,7 +291,7 @@ def test_row_weights_are_those_of_a_fit():
 
 def test_progress_is_reported():
     X, _, size, width = digits()
-    stack = bank_of(X, size, width).stack()
+    stack = DenseStack.of(bank_of(X, size, width))
     seen = []
     path(stack, ps=[1, 2], deltas=[0.01, 1.0], callback=seen.append)
     assert seen[-1].n_done == seen[-1].n_models == 4

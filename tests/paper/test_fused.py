@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KernelDensity
 
 from kernull import KernelStack
-from kernull.calibration import Cross
+from kernull.detector.calibration import Cross
 from kernull.errors import InvalidKernelError
 from kernull.paper import FisherNull, GaussianProcessOneClass, KernelPCANovelty
 from tests.plain import lowered, plain_fisher

@@ -8,10 +8,10 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import OneClassSVM
 
 from kernull import KernelStack
-from kernull.calibration import Cross
+from kernull.detector.calibration import Cross
 from kernull.errors import ConstantViewWarning, InvalidKernelError
+from kernull.mkl.solvers.slim import effective_share
 from kernull.paper import MultiKernelOneClassSVM, MultiKernelSVDD
-from kernull.solvers.slim import effective_share
 from tests.plain import lowered
 
 RNG = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernull import MultiKernelFisherNull, TableViews
-from kernull.inspection.drift import drifts
+from kernull.explain.drift import drifts
 from kernull.report import render_report
 from kernull.report._content import gather
 from kernull.tables import as_table

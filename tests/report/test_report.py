@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernull import MultiKernelFisherNull, TableViews, explain_columns
-from kernull.inspection.drift import _number_drift
+from kernull.explain.drift import _number_drift
 from kernull.report import Judgement, render_report, save_report
 from kernull.report._content import gather
 from kernull.report._svg import bar_chart, nice_ticks

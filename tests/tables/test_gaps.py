@@ -14,10 +14,10 @@ from sklearn.pipeline import make_pipeline
 
 from kernull import MultiKernelFisherNull, TableViews, explain_columns
 from kernull.errors import GapsWarning, TableError
+from kernull.files.tables import _restored, _state
 from kernull.tables import GapFiller
 from kernull.tables.cells import as_numbers
 from kernull.tables.normal_scores import NormalScores
-from kernull.tables.stored import _restored, _state
 from tests.tables.test_views import factory
 
 

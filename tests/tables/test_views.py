@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernull import MultiKernelFisherNull, TableViews, load, load_views, save
 from kernull.errors import LostViewsWarning, ModelFileError, TableError
+from kernull.files import attach_views
 from kernull.paper import FisherNull
-from kernull.tables import attach_views
 from kernull.tables.encoder import FARTHEST, category_places
 
 
@@ -265,7 +265,7 @@ def test_a_table_comes_back_from_the_model_file(stored):
 )  # fmt: skip
 def test_forged_tables_are_refused(stored, change, monkeypatch):
     table, _, path, _ = stored
-    from kernull.tables import stored as module
+    from kernull.files import tables as module
 
     state = module._state(table)
     change(state := json.loads(json.dumps(state)))

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.calibration.cautions import among_training_rows
 from kernull.cli._judging import Judged
 from kernull.cli._models import Fitted
-from kernull.inspection.drift import RankTest, drifts, rank_test
-from kernull.inspection.findings import without_suspects
+from kernull.detector.cautions import among_training_rows
+from kernull.explain.drift import RankTest, drifts, rank_test
+from kernull.explain.findings import without_suspects
 from kernull.tables.table import Source, Table
 
 #: Probability that chance alone makes ranks differ, and that it makes any column differ: of a

@@ -49,7 +49,7 @@ class Judged:
     @property
     def learned(self) -> bool:
         """Whether the model learned from these rows, in their order, and so flags none."""
-        from kernull.calibration.cautions import are_training_rows
+        from kernull.detector.cautions import are_training_rows
 
         kernels, X = self.fitted.model.bank_, self.reading.X
         return not self.flagged.any() and are_training_rows(kernels, X, self.rows.start)
@@ -154,7 +154,7 @@ class Judging:
             said = listed(sorted(set(self.idle)))
             warnings.warn(f"--empty: no cell is {said}.", stacklevel=2)
         if self.learned and self.rows == self.fitted.model.bank_.n:
-            from kernull.calibration import cautions
+            from kernull.detector import cautions
 
             cautions.tell_training_rows()
 
@@ -282,7 +282,7 @@ def _records(judged: Judged, order: Indices) -> dict[int, dict[str, Any]]:
 def _columns(judged: Judged, index: Indices, missing: list[str]) -> list[Any]:
     if judged.fitted.table is None:
         return [[] for _ in index]
-    from kernull.inspection import table_reasons
+    from kernull.explain import table_reasons
 
     how = (judged.fitted.model, judged.fitted.table, judged.reading, judged.rows)
     found = table_reasons(*how, index.tolist(), missing_views=missing)

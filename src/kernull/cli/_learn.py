@@ -99,8 +99,8 @@ def fit(
 def _save(model: Any, table: TrainingTable, out: str) -> None:
     """Write model and table to one file, whole or not at all."""
     from kernull import save
-    from kernull._whole import atomic_write, errors_name
-    from kernull.tables import attach_views
+    from kernull._runtime import atomic_write, errors_name
+    from kernull.files import attach_views
 
     with errors_name(out), atomic_write(out) as part:
         save(model, part)

@@ -267,7 +267,7 @@ def load_fitted(path: str, gaps: Gaps, missing_views: Sequence[str] = ()) -> Fit
 
     ``gaps.missing`` replaces what the model was fitted with; texts of ``gaps.empty`` join those.
     """
-    from kernull.tables import load_views
+    from kernull.files import load_views
 
     missing, empty = gaps.missing, gaps.empty
     try:

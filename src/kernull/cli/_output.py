@@ -14,8 +14,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from kernull._runtime import atomic_write
 from kernull._text import visible
-from kernull._whole import atomic_write
 from kernull.cli._console import DataError, StoppedError, UsageError
 from kernull.errors import need
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from kernull._whole import write_whole
+from kernull._runtime import write_whole
 from kernull.cli import _options as o
 from kernull.cli._console import (
     DataError,

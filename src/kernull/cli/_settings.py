@@ -73,7 +73,7 @@ def read_settings(file: str | None, options: dict[str, Any]) -> dict[str, Any]:
 def _check_words(given: dict[str, Any]) -> None:
     """Refuse words that an option does not know, and name the nearest that it does."""
     from kernull.kernels import KERNELS
-    from kernull.solvers import SOLVERS
+    from kernull.mkl.solvers import SOLVERS
     from kernull.views import SCALINGS
 
     known = {

@@ -1,11 +1,11 @@
-"""From rows to scores that a threshold can be taken from; `kernull.calibration` takes it.
+"""From rows to scores that a threshold can be taken from; `kernull.detector.calibration` takes it.
 
 Scalings, kernels and scores are learned again without the rows that they judge. Kernel weights, the
 factors of the gate and the least distance come from all rows.
 
 A row is ranked twice: each of its scores among the left-out scores of rows (`tails`), which gives
 evidence, and the length of its evidence among those of rows left out
-(`kernull.calibration.Calibration`), which gives its p-value and the flag.
+(`kernull.detector.calibration.Calibration`), which gives its p-value and the flag.
 
 `recipe`
     The columns of each view, and how their scaling and kernels are fitted.
@@ -23,9 +23,26 @@ evidence, and the length of its evidence among those of rows left out
     The paper's rule, a sum over kernels.
 """
 
+from kernull.detector.calibration import Calibration, Cross, Split
 from kernull.detector.cross_fit import assign_folds, cross_fit
 from kernull.detector.evidence import Evidence
+from kernull.detector.explanation import Explanation
+from kernull.detector.learning import learn
+from kernull.detector.model import Certificate, Fitted, KernelModel, RidgeSystem, view_names
+from kernull.detector.rows import (
+    GivenKernels,
+    GivenRows,
+    ModelKernels,
+    Settings,
+    TableKernels,
+    TableRows,
+)
 from kernull.detector.scores import Nearest, Projection
-from kernull.detector.sum import Sum
+from kernull.detector.sum import FisherRule, Sum
 
-__all__ = ["Evidence", "Nearest", "Projection", "Sum", "assign_folds", "cross_fit"]
+__all__ = [
+    "Calibration", "Certificate", "Cross", "Evidence", "Explanation", "FisherRule", "Fitted",
+    "GivenKernels", "GivenRows", "KernelModel", "ModelKernels", "Nearest", "Projection",
+    "RidgeSystem", "Settings", "Split", "Sum", "TableKernels", "TableRows", "assign_folds",
+    "cross_fit", "learn", "view_names",
+]  # fmt: skip

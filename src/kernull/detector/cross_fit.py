@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from kernull._threads import in_threads
+from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
 
 Model = TypeVar("Model")

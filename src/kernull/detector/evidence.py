@@ -5,7 +5,7 @@ the log distance to the nearest row. With several views, all columns together ar
 whole: it alone sees rows whose views are each usual and do not belong together.
 
     rows -> parts -> scores -> left-out scores by `cross_fit` -> evidence by `tails`
-         -> weights, length -> score (p-value, threshold: `kernull.calibration.Calibration`)
+         -> weights, length -> score (p-value, threshold: `calibration`)
 
 The score of a row is minus the length of its weighted evidence, :math:`\sqrt{\sum_c (w_c e_c)^2}`.
 Kernel weights are those that the paper's method learns (lp MK-FN, see `sum`), times the factor that
@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from kernull._threads import in_threads
+from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Calibration, rank_weights
+from kernull.detector.calibration import Calibration, rank_weights
 from kernull.detector.cross_fit import (
     aligned,
     cross_fit,
@@ -36,7 +36,6 @@ from kernull.detector.cross_fit import (
 )
 from kernull.detector.gate import mixed_cells, view_factors
 from kernull.detector.given import GivenScores
-from kernull.detector.recipe import Recipe, columns_read
 from kernull.detector.scores import (
     LEAST_NEIGHBOUR_WEIGHT,
     Nearest,
@@ -47,8 +46,9 @@ from kernull.detector.scores import (
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import Tails, left_out_evidence
 from kernull.errors import MissingCapabilityError
-from kernull.stacks import DenseStack
-from kernull.stacks.kernel_set import ScaledView
+from kernull.operators import DenseStack
+from kernull.views.kernel_set import ScaledView
+from kernull.views.recipe import Recipe, columns_read
 
 #: Most rows learned from: of more, a random sample of so many.
 EVIDENCE_ROWS = 4000

@@ -20,7 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kernull._typing import Array, Mask
 from kernull.kernels import Rbf
-from kernull.stacks.kernel_set import ScaledView
+from kernull.views.kernel_set import ScaledView
 
 #: Rows of a smaller share of the mean weight are nobody's nearest row: being near a row that is
 #: suspected to be an outlier proves nothing.

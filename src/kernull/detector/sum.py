@@ -17,9 +17,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.cross_fit import cross_fit
-from kernull.detector.recipe import Recipe
-from kernull.stacks import DenseStack, KernelSet, TiledStack
-from kernull.stacks.normalise import normalising_factors
+from kernull.operators import DenseStack, TiledStack
+from kernull.operators.normalise import normalising_factors
+from kernull.views import KernelSet
+from kernull.views.recipe import Recipe
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration.conformal import FEWEST_VALUES, mean_excess
+from kernull.detector.calibration import FEWEST_VALUES, mean_excess
 from kernull.detector.cross_fit import has_copies
 
 #: Left-out scores are lowered by this share of their interquartile range, and by this much: equal

@@ -21,21 +21,9 @@ from kernull._containers import (
     match_container,
     row_names,
 )
-from kernull._threads import threads_for
+from kernull._runtime import threads_for
 from kernull._typing import Array, Mask
-from kernull.calibration import check_seed, discoveries, read_calibration, read_groups
-from kernull.calibration.cautions import warn_of_training_rows
-from kernull.errors import MissingCapabilityError
-from kernull.estimators.inputs import (
-    check_labels,
-    read_dtype,
-    read_partial_table,
-    read_table,
-    read_weights,
-    rollback_on_error,
-)
-from kernull.estimators.parameters import Learned, parameters
-from kernull.models import (
+from kernull.detector import (
     Explanation,
     Fitted,
     GivenRows,
@@ -46,9 +34,21 @@ from kernull.models import (
     learn,
     view_names,
 )
-from kernull.models.contamination import learn_contaminated
-from kernull.stacks import parse_memory_limit
-from kernull.stacks.given import read_precomputed
+from kernull.detector.calibration import check_seed, discoveries, read_calibration, read_groups
+from kernull.detector.cautions import warn_of_training_rows
+from kernull.detector.contamination import learn_contaminated
+from kernull.errors import MissingCapabilityError
+from kernull.estimators.inputs import (
+    check_labels,
+    read_dtype,
+    read_partial_table,
+    read_table,
+    read_weights,
+    rollback_on_error,
+)
+from kernull.estimators.parameters import Learned, parameters
+from kernull.operators import parse_memory_limit
+from kernull.operators.precomputed import read_precomputed
 from kernull.views import check_scaling, resolve_views
 
 #: Parameters that settings take as they are, from estimators that have them.
@@ -123,8 +123,8 @@ class OneClassKernelEstimator(KernelEstimator):
     """Base of all one-class estimators over a stack of kernels.
 
     A subclass implements ``learning_method()``, which reads parameters of its own into a
-    `kernull.models.learning.Method`. One that sets ``_matrix_free`` may be given stacks that never
-    form an n x n matrix.
+    `kernull.detector.learning.Method`. One that sets ``_matrix_free`` may be given stacks that
+    never form an n x n matrix.
     """
 
     calibration: Any = "cross"
@@ -136,7 +136,7 @@ class OneClassKernelEstimator(KernelEstimator):
     false_alarm_rate_ = Learned("false_alarm_rate")
 
     def learning_method(self) -> Any:
-        """The method with its parameters, checked, as `kernull.models.learn` takes it."""
+        """The method with its parameters, checked, as `kernull.detector.learn` takes it."""
         raise NotImplementedError
 
     def learning_decision(self) -> Any:
@@ -184,7 +184,7 @@ class OneClassKernelEstimator(KernelEstimator):
         return fitted
 
     def learning_settings(self, client: Any = None) -> Settings:
-        """The parameters that all methods share, checked, as `kernull.models.learn` takes them."""
+        """The parameters that all methods share, checked, as `detector.learn` takes them."""
         seed = self.random_state
         if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
             seed = check_seed(seed).randint(2**31 - 1)
@@ -263,7 +263,7 @@ class OneClassKernelEstimator(KernelEstimator):
         every :math:`\alpha`, whatever the data (split conformal). With ``"cross"`` all rows are
         learned from, each scored without its fold; the same holds in practice, but is no theorem.
         Having no bound to lose, p then interpolates between the ranks
-        (`kernull.calibration.Calibration`), so that rates are not rounded down.
+        (`kernull.detector.calibration.Calibration`), so that rates are not rounded down.
         """
         return self._judge(X, missing_views, lambda model, s: model.calibration.p_values(s))
 

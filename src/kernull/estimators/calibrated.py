@@ -12,10 +12,10 @@ from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from kernull._containers import as_numpy
-from kernull._quiet import warn
 from kernull._typing import Array, Indices, Mask
-from kernull.calibration import Calibration, discoveries, rank_weights, read_groups
 from kernull.detector import assign_folds, cross_fit
+from kernull.detector.calibration import Calibration, discoveries, rank_weights, read_groups
+from kernull.errors import warn
 from kernull.estimators.inputs import check_labels
 
 #: Largest score in absolute value, so that differences of scores are finite.

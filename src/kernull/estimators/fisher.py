@@ -8,12 +8,12 @@ from sklearn.utils.metaestimators import available_if
 
 from kernull._containers import match_container
 from kernull._typing import Array
+from kernull.detector import TableKernels, view_names
+from kernull.detector.contamination import WIDE
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.base import AdditiveEstimator
 from kernull.estimators.inputs import by_evidence, check_labels, read_decision, read_method
 from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
-from kernull.models import TableKernels, view_names
-from kernull.models.contamination import WIDE
 
 
 @documented
@@ -45,7 +45,7 @@ class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):
         Share of the training rows that may be outliers; None (the default): all are normal. So many
         rows, those that a first model finds least normal, lose their weight in a second one. Both
         decide by the sum, with wide kernels and a large ridge, which outliers cannot bend to
-        themselves (``kernull.models.contamination.WIDE``, in place of arguments left at their
+        themselves (``kernull.detector.contamination.WIDE``, in place of arguments left at their
         defaults). On clean rows a model without it is better.
 
     Attributes

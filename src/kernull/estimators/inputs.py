@@ -11,15 +11,14 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from kernull._containers import as_numpy
-from kernull._quiet import warn
 from kernull._typing import Array, Indices
-from kernull.balls import is_ball
 from kernull.detector.evidence import Evidence
+from kernull.detector.fisher import FisherMethod
 from kernull.detector.scores import read_scores
 from kernull.detector.sum import Sum
-from kernull.errors import LostViewsWarning, MissingCapabilityError, OutlierLabelsWarning
-from kernull.models.fisher import FisherMethod
-from kernull.stacks import DenseStack
+from kernull.errors import LostViewsWarning, MissingCapabilityError, OutlierLabelsWarning, warn
+from kernull.mkl.balls import is_ball
+from kernull.operators import DenseStack
 from kernull.views import resolve_views
 from kernull.views.columns import (
     column_names,

@@ -13,7 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, host, match_container
 from kernull._typing import Array, Indices
-from kernull.calibration import Cross, discoveries
+from kernull.detector import Explanation, GivenKernels, Settings, TableKernels
+from kernull.detector.calibration import Cross, discoveries
+from kernull.detector.fisher import FisherMethod
+from kernull.detector.joint import TaskKernels, enrolled, learn_tasks, read_task_labels
 from kernull.estimators.base import KernelEstimator
 from kernull.estimators.inputs import (
     by_evidence,
@@ -39,12 +42,8 @@ from kernull.estimators.tasks import (
     read_table_tasks,
     tasks_asked,
 )
-from kernull.models import Explanation, GivenKernels, Settings, TableKernels
-from kernull.models.fisher import FisherMethod
-from kernull.models.joint import TaskKernels, enrolled, learn_tasks
-from kernull.models.tasks import read_task_labels
-from kernull.stacks import parse_memory_limit
-from kernull.stacks.normalise import read_normalisation
+from kernull.operators import parse_memory_limit
+from kernull.operators.normalise import read_normalisation
 
 
 @documented

@@ -10,20 +10,20 @@ import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._containers import as_numpy, host
-from kernull.calibration import trust, trusted
-from kernull.errors import InvalidKernelError
-from kernull.estimators.inputs import read_dtype, read_table, read_weights
-from kernull.models import GivenKernels, TableKernels
-from kernull.models.joint import TaskKernels
-from kernull.models.tasks import (
+from kernull.detector import GivenKernels, TableKernels
+from kernull.detector.calibration import trust, trusted
+from kernull.detector.joint import (
+    TaskKernels,
     check_sizes,
     group_rows,
     read_task_labels,
     table_tasks,
     varying_views,
 )
-from kernull.stacks import DenseStack, check_memory, parse_memory_limit
-from kernull.stacks.given import check_names, names_of_kernels, read_precomputed
+from kernull.errors import InvalidKernelError
+from kernull.estimators.inputs import read_dtype, read_table, read_weights
+from kernull.operators import DenseStack, check_memory, parse_memory_limit
+from kernull.operators.precomputed import check_names, names_of_kernels, read_precomputed
 from kernull.views import check_scaling, knows_unseen, resolve_views
 
 

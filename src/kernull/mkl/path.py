@@ -17,15 +17,15 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from kernull._typing import Array
-from kernull.balls import LpBall
 from kernull.errors import InvalidKernelError
-from kernull.problems import FisherProblem
-from kernull.solvers import newton, solve
-from kernull.solvers.base import Run, relative_gap
-from kernull.solvers.subspace import Basis
-from kernull.stacks import DenseStack
-from kernull.stacks.planner import FEWEST_COLUMNS, basis_columns, parse_memory_limit
-from kernull.stacks.planner import MAX_COLUMNS as PLANNED_COLUMNS
+from kernull.mkl.balls import LpBall
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import newton, solve
+from kernull.mkl.solvers.base import Run, relative_gap
+from kernull.mkl.solvers.subspace import Basis
+from kernull.operators import DenseStack
+from kernull.operators.planner import FEWEST_COLUMNS, basis_columns, parse_memory_limit
+from kernull.operators.planner import MAX_COLUMNS as PLANNED_COLUMNS
 
 #: The paper's norms; 10^6 stands for infinity there.
 PAPER_PS: tuple[float, ...] = (1.0, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 1e6)

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dgemm
 
-from kernull._lapack import lower_factor
 from kernull._typing import Array, Indices
 from kernull.errors import InvalidKernelError
+from kernull.operators.linalg import lower_factor
 
 
 @dataclass(frozen=True, eq=False)

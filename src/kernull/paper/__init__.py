@@ -1,6 +1,6 @@
 """The system of the paper, arXiv:2008.08642, by its names; a map is docs/explanations/paper.md.
 
-Only `kernull.io` imports it, for files of its models.
+Only `kernull.files` imports it, for files of its models.
 
 - `kernull.paper.algorithms`: Algorithms 1 and 2 as printed, and what the paper compares them
   with: gradient ascent (lp MK-FN-Grad), the update of Kloft et al., lp MK-FN-CVX.

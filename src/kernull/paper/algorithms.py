@@ -2,7 +2,7 @@ r"""The algorithms of the paper on kernel matrices, each by its name there.
 
 Each takes kernels, p and delta and returns a `Learned`: weights (the paper's :math:`\beta`),
 coefficients (its :math:`\alpha`), the certified gap that these leave, and how it came there. They
-are the solvers of `kernull.solvers` on the problems of `kernull.problems`, with the paper's
+are the solvers of `kernull.mkl.solvers` on the problems of `kernull.mkl.problems`, with the paper's
 defaults.
 
 Delta is relative to the number of rows, as everywhere in kernull: the matrix that is inverted is
@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
-from kernull.balls import LpBall
-from kernull.problems import FisherProblem, JointFisherProblem
-from kernull.solvers import Record, Result, solve
-from kernull.solvers.paper import PrintedResult, Visited
-from kernull.stacks.given import read_precomputed
+from kernull.mkl.balls import LpBall
+from kernull.mkl.problems import FisherProblem, JointFisherProblem
+from kernull.mkl.solvers import Record, Result, solve
+from kernull.mkl.solvers.paper import PrintedResult, Visited
+from kernull.operators.precomputed import read_precomputed
 
 __all__ = ["Learned", "algorithm1", "algorithm2", "cvx", "gradient", "kloft"]
 

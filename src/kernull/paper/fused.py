@@ -14,11 +14,13 @@ from scipy.linalg import eigh, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._typing import Array
+from kernull.detector.model import RuleFit
+from kernull.detector.rows import Training
 from kernull.estimators.base import OneClassKernelEstimator, UnweightedEstimator
 from kernull.estimators.inputs import check_number
 from kernull.estimators.parameters import Learned, documented, parameters
-from kernull.models.kernels import Training
-from kernull.models.model import RuleFit
+from kernull.mkl.problems import FisherProblem
+from kernull.operators import DenseStack
 from kernull.paper.fusion import (
     constant_diagonal,
     fuse,
@@ -26,8 +28,6 @@ from kernull.paper.fusion import (
     fused_diagonal,
     self_similarity,
 )
-from kernull.problems import FisherProblem
-from kernull.stacks import DenseStack
 
 _ONE = np.ones(1)
 

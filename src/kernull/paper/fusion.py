@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError, cholesky
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
-from kernull.stacks import CrossKernels, DenseStack
+from kernull.operators import CrossKernels, DenseStack
 
 
 def fuse(stack: DenseStack, fusion: Any) -> Array:

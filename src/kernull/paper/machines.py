@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Indices
-from kernull.balls import Ball, LpBall, Simplex
+from kernull.detector.model import Certificate, RuleFit
+from kernull.detector.rows import Training
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import check_number
 from kernull.estimators.parameters import Certified, Learned, documented, parameters
-from kernull.models.kernels import Training
-from kernull.models.model import Certificate, RuleFit
+from kernull.mkl.balls import Ball, LpBall, Simplex
+from kernull.mkl.problems import OneClassSVMProblem, SVDDProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
 from kernull.paper.fusion import constant_diagonal, self_similarity
-from kernull.problems import OneClassSVMProblem, SVDDProblem
-from kernull.solvers import solve
-from kernull.stacks import DenseStack
 
 _ONE = np.ones(1)
 
@@ -208,7 +208,7 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
     but one that does what they describe:
     :math:`F(b) - \lambda |F(b_{uniform})| n_{eff}(b)` with
     :math:`n_{eff} = 1 / (n \sum_i a_i^2)`, minimised by line searches; see
-    `kernull.solvers.slim`.
+    `kernull.mkl.solvers.slim`.
 
     Examples
     --------

@@ -17,8 +17,8 @@ from sklearn.utils import check_array, check_random_state
 
 from kernull._typing import Array, Indices
 from kernull.mkl import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS, path
-from kernull.stacks import DenseStack, KernelSet
-from kernull.views import resolve_views
+from kernull.operators import DenseStack
+from kernull.views import KernelSet, resolve_views
 
 __all__ = ["Choice", "Split", "aucs", "choose", "novelty_score", "split_rows"]
 
@@ -214,7 +214,7 @@ def choose(
     grid: dict[float, Array] = {}
     for width in sorted(widths, reverse=True):
         kernels = KernelSet.fit(table[split.train], columns, widths=width, scaling=scaling)
-        found = path(kernels.stack(), tuple(ps), tuple(deltas), tol=tol)
+        found = path(DenseStack.of(kernels), tuple(ps), tuple(deltas), tol=tol)
         cross = DenseStack(np.stack([K for _, K in kernels.matrices(table[rows])]))
         scores = found.scores(cross)
         scores = scores if score_type == "projection" else novelty_score(scores)

@@ -12,10 +12,10 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from kernull._containers import row_names as index_of
 from kernull._typing import Array, Mask
-from kernull.inspection import TableReason
-from kernull.inspection.drift import Drift, drifts
-from kernull.inspection.findings import split_pipeline, without_suspects
-from kernull.models.explanation import Explanation
+from kernull.detector.explanation import Explanation
+from kernull.explain import TableReason
+from kernull.explain.drift import Drift, drifts
+from kernull.explain.findings import split_pipeline, without_suspects
 from kernull.report._findings import Group, TimeLine, groups_of, reasons_of, time_line
 from kernull.report._model_card import ModelCard, names_of_columns
 from kernull.tables import TableViews, as_table

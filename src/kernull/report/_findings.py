@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import binom
 
 from kernull._typing import Array, Indices, Mask
-from kernull.inspection import TableReason, column_reasons, table_reasons
-from kernull.inspection.findings import plain_number
+from kernull.explain import TableReason, column_reasons, table_reasons
+from kernull.explain.findings import plain_number
 from kernull.tables import GapFiller, Reading, Table, TableViews
 from kernull.tables.cells import as_dates
 

@@ -11,12 +11,11 @@ import numpy as np
 import scipy
 import sklearn
 
-from kernull._quiet import collected
 from kernull._version import __version__
+from kernull.detector.cautions import warn_of_views
 from kernull.detector.evidence import EvidenceRule
-from kernull.errors import DominantViewWarning
-from kernull.models.explanation import Explanation
-from kernull.models.views import warn_of_views
+from kernull.detector.explanation import Explanation
+from kernull.errors import DominantViewWarning, collected
 
 #: What the page was made by.
 VERSIONS = (

@@ -12,9 +12,9 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from kernull._runtime import write_whole
 from kernull._text import visible
-from kernull._whole import write_whole
-from kernull.inspection import TableReason
+from kernull.explain import TableReason
 from kernull.report._content import Content, Judgement, gather
 from kernull.report._svg import Line, bar_chart, histogram, line_chart, mini_chart, time_chart
 from kernull.tables import TableViews

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from kernull.tables.gaps import GapFiller
     from kernull.tables.kinds import Column, match_columns
     from kernull.tables.reading import CHUNK_ROWS, open_table, read_table
-    from kernull.tables.stored import attach_views, load_views
     from kernull.tables.table import Source, Table, as_table
     from kernull.tables.text_files import TextFormat
     from kernull.tables.transformer import TableViews
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "CHUNK_ROWS": "reading", "Column": "kinds", "GapFiller": "gaps", "Reading": "encoder",
     "Source": "table", "Table": "table", "TableViews": "transformer", "TextFormat": "text_files",
-    "as_table": "table", "attach_views": "stored", "load_views": "stored",
+    "as_table": "table",
     "match_columns": "kinds", "open_table": "reading", "read_table": "reading",
 }  # fmt: skip
 
 __all__ = [
     "CHUNK_ROWS", "Column", "GapFiller", "Reading", "Source", "Table", "TableViews", "TextFormat",
-    "as_table", "attach_views", "load_views", "match_columns", "open_table", "read_table",
+    "as_table", "match_columns", "open_table", "read_table",
 ]  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Views: which columns feed which kernel, and how each view is scaled."""
 
 from kernull.views.columns import join_views
+from kernull.views.kernel_set import KernelSet
 from kernull.views.scaling import (
     SCALINGS,
     Quantile,
@@ -19,6 +20,7 @@ from kernull.views.scaling import (
 
 __all__ = [
     "SCALINGS",
+    "KernelSet",
     "Quantile",
     "Scaling",
     "Standard",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from scipy.special import ndtri
 
-from kernull._threads import in_threads
+from kernull._runtime import in_threads
 from kernull._typing import Array, Indices
 
 Found = TypeVar("Found")

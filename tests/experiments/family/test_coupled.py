@@ -5,10 +5,10 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from experiments.family.coupled import couple, task_covariance, task_kernels
-from kernull.balls import LpBall, MixedBall
-from kernull.problems import FisherProblem, JointFisherProblem
-from kernull.solvers import solve
-from kernull.stacks import DenseStack
+from kernull.mkl.balls import LpBall, MixedBall
+from kernull.mkl.problems import FisherProblem, JointFisherProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
 
 TASKS = np.array([0, 2, 1, 0, 2, 2, 1, 0, 1, 1])
 

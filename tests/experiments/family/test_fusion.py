@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from experiments.family.fusion import ScoreFusionProblem, left_out_responses
-from kernull.balls import LpBall
-from kernull.solvers import solve
-from kernull.stacks import DenseStack
+from kernull.mkl.balls import LpBall
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
 from tests.oracles import random_kernels
 
 # The oracle says so of its last digits; the comparison asks for fewer.

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from experiments.family.gated import gate, soft_memberships
-from kernull.balls import LpBall, MixedBall
-from kernull.problems import FisherProblem
-from kernull.solvers import solve
-from kernull.stacks import DenseStack
+from kernull.mkl.balls import LpBall, MixedBall
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
 
 # The oracle says so of its last digits; the comparison asks for fewer.
 pytestmark = pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")

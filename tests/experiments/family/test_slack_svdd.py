@@ -6,11 +6,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from experiments.family.interior import minimise_on_the_simplex
 from experiments.family.slack_svdd import SlackSVDDProblem
-from kernull.balls import LpBall, MixedBall, Simplex
-from kernull.problems import SVDDProblem
-from kernull.solvers import solve
-from kernull.stacks import DenseStack
-from tests.problems.test_svdd import random_stack
+from kernull.mkl.balls import LpBall, MixedBall, Simplex
+from kernull.mkl.problems import SVDDProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import DenseStack
+from tests.mkl.problems.test_svdd import random_stack
 
 # The oracle says so of its last digits; the comparisons ask for fewer.
 pytestmark = [

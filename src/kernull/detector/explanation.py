@@ -1,0 +1,346 @@
+"""What each kernel and view contributed to a score, against the typical normal row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernull._containers import as_frame
+from kernull._text import visible
+from kernull._typing import Array, Indices, Mask
+from kernull.errors import need
+
+#: Contributions below this share of the typical one count as none.
+FLOOR = 1e-12
+TINY = np.finfo(float).tiny
+#: A view with a smaller part in the evidence is no reason.
+LEAST_SHARE = 0.05
+#: What is said of rows that were flagged before they were scored.
+BY_RULE = "flagged by rule: for its gaps or new values, not for how unusual it is"
+#: Of cube roots of misfits, which are about 1 to 10.
+LEAST_SPREAD = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    r"""Scores of some rows, taken apart.
+
+    .. math:: y(x) = \sum_j c_j(x), \qquad c_j(x) = b_j k_j(x)'a
+
+    A view's contribution is the sum over its kernels. Its difference is that contribution less the
+    typical one (the mean over normal rows that the model did not see): differences add up to how
+    far the row lies above or below a typical normal row.
+
+    Views are ranked by surprise: how many standard deviations of normal rows a view's misfit lies
+    from the usual (in cube roots, which spread evenly). Misfit is the distance of the view from
+    what the other views of the row say it should be (`kernull.detector.misfit`): a view may
+    contribute as much as it should and yet be that of something else. With one view only, and for
+    precomputed kernels, contributions take its place (in logarithms, where they are positive).
+
+    Attributes
+    ----------
+    contributions : array of shape (m, J)
+        Contribution of each kernel; rows add up to the projection.
+    typical : array of shape (J,)
+        Mean contribution of each kernel to normal rows left out of the fit.
+    reference : array of shape (rows, J)
+        Contributions to the calibration scores, which say how much is usual.
+    kernel_names, kernel_views : tuple of str
+        Name of each kernel, and of its view.
+    scores, p_values : array of shape (m,)
+        Score and p-value of each row.
+    threshold : float
+        Score below which rows are flagged.
+    misfit : array of shape (m, V), optional
+        Squared distance of each view from what the others say it should be.
+    usual_misfit : array of shape (rows, V), optional
+        The same for normal rows, each judged by others.
+    rarity : array of shape (m,), optional
+        Of models that decide by evidence: one in so many normal rows has as much against it; at
+        most 100 times the rows learned from.
+        Contributions are then minus the squared weighted evidence of each kernel.
+    extrapolated, beyond_all : boolean array of shape (m,), optional
+        Where no normal row had as much, so that the rarity rests on the tail; and where that ends.
+    together : boolean array of shape (m,), optional
+        Flagged rows of which each view is usual: together they are not.
+    by_rule : boolean array of shape (m,), optional
+        Rows that a rule flags whatever their values, see `flagged_by_rule`; they have no rarity.
+    frame : str, optional
+        The library of the data frame that was explained, which `table` makes its answer in.
+    row_names : tuple, optional
+        The index of that data frame, where it has one of its own; `table` names rows by it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from kernull import MultiKernelFisherNull
+    >>> X, y = load_wine(return_X_y=True)
+    >>> views = {"taste": slice(0, 6), "phenols": slice(6, 9), "look": slice(9, 13)}
+    >>> model = MultiKernelFisherNull(views=views).fit(X[y == 0])
+    >>> why = model.explain(X[y == 2])
+    >>> why.by_view.shape
+    (48, 3)
+    >>> print(why.words(0, most=1))
+    flagged: far more unusual than any of the 59 normal rows learned from.
+    look gives 51% of the evidence (5.6 standard deviations out of line with the others).
+    """
+
+    contributions: Array
+    typical: Array
+    reference: Array
+    kernel_names: tuple[str, ...]
+    kernel_views: tuple[str, ...]
+    scores: Array
+    p_values: Array
+    threshold: float
+    misfit: Array | None = None
+    usual_misfit: Array | None = None
+    rarity: Array | None = None
+    extrapolated: Mask | None = None
+    beyond_all: Mask | None = None
+    together: Mask | None = None
+    by_rule: Mask | None = None
+    frame: str | None = None
+    row_names: tuple[Any, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __repr__(self) -> str:
+        flagged = int((self.scores < self.threshold).sum())
+        views = visible(", ".join(self.view_names[:6])) + (
+            ", ..." if len(self.view_names) > 6 else ""
+        )
+        return f"Explanation({len(self)} rows, {flagged} flagged; views: {views})"
+
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        """Names of the views, in the order of their kernels."""
+        return tuple(dict.fromkeys(self.kernel_views))
+
+    @property
+    def by_view(self) -> Array:
+        """Contribution of each view, of shape (m, V)."""
+        return self._sum_views(self.contributions)
+
+    @property
+    def typical_by_view(self) -> Array:
+        """Typical contribution of each view, of shape (V,)."""
+        return np.asarray(self._sum_views(self.typical[None])[0])
+
+    @property
+    def differences(self) -> Array:
+        """Contribution of each view less its typical one, of shape (m, V)."""
+        return np.asarray(self.by_view - self.typical_by_view)
+
+    @property
+    def surprise(self) -> Array:
+        """How far out of line each view is, of shape (m, V); very negative is suspect."""
+        if self.misfit is not None and self.usual_misfit is not None:
+            usual = np.cbrt(self.usual_misfit)
+            # Where witnesses do not vary at all, any difference is out of line.
+            spread = np.maximum(usual.std(axis=0), LEAST_SPREAD)
+            return np.asarray((usual.mean(axis=0) - np.cbrt(self.misfit)) / spread)
+        return _shortfall(self.by_view, self._sum_views(self.reference))
+
+    @property
+    def shares(self) -> Array:
+        """Part of each view in the squared evidence, of shape (m, V); rows add up to one."""
+        total = self.by_view.sum(axis=1, keepdims=True)
+        out = np.zeros_like(self.by_view)
+        return np.asarray(np.divide(self.by_view, total, out=out, where=total != 0))
+
+    def flagged_by_rule(self, rows: Mask) -> Explanation:
+        """The same, with rows that were flagged before they were scored, for their gaps.
+
+        `kernull.tables.TableViews` puts such rows far away (``Reading.by_rule``). Score and p-value
+        stay those of a row far from all others, as ``predict`` flags it by; its rarity would be
+        that of invented values, so it is NaN, and words name the rule.
+
+        Parameters
+        ----------
+        rows : boolean array of shape (m,)
+        """
+        rarity = None if self.rarity is None else np.where(rows, np.nan, self.rarity)
+        return replace(self, rarity=rarity, by_rule=rows)
+
+    def ranking(self, row: int = 0) -> Indices:
+        """Positions of the views, the most suspect one first."""
+        return np.argsort(self.surprise[row], kind="stable")
+
+    def words(self, row: int = 0, most: int = 3) -> str:
+        """The row at a position in words: the verdict, and the views that say most against it.
+
+        At most so many views are named: by evidence those with a share of 5% or more, the largest
+        first, otherwise those most out of line. Standard deviations are those of normal rows; "in
+        line with the others" is a view that fits them as well as it usually does, or better.
+        """
+        if self._is_by_rule(row):
+            return f"{BY_RULE}."
+        flagged = self.scores[row] < self.threshold
+        said = self.how_rare(row)
+        if self.rarity is None:
+            score, p = self.scores[row], self.p_values[row]
+            apart = f"{abs(score - self.threshold):.3f} {'below' if flagged else 'above'}"
+            share = f"{p:.0%} of" if p >= 0.1 else f"1 in {one_in(1 / p)}"
+            said = f"score {score:.3f} is {apart} the threshold, as low as {share} normal rows"
+        parts = ", ".join(f"{visible(view)} {how}" for view, how in self.reasons([row], most)[0])
+        if self.together is not None and self.together[row]:
+            pair = " and ".join(visible(self.view_names[v]) for v in self.ranking(row)[:2])
+            parts = f"each view is usual, together they are not: {pair} fit the others least"
+        return f"{'flagged' if flagged else 'normal'}: {said}.\n{parts}."
+
+    def reasons(self, rows: Any = None, most: int = 3) -> list[list[tuple[str, str]]]:
+        """The views that `words` names of some rows, or of all, each with what is said of it.
+
+        Rows that a rule flags have none.
+        """
+        by_evidence = self.rarity is not None
+        surprise, sizes = self.surprise, self.shares if by_evidence else self.differences
+        rank = -sizes if by_evidence else surprise
+        whom = "" if self.misfit is None else " with the others"
+        out = []
+        for i in range(len(self)) if rows is None else rows:
+            order = np.argsort(rank[i], kind="stable")[: 0 if self._is_by_rule(i) else most]
+            found = []
+            for k, v in enumerate(order):
+                said = f"{abs(sizes[i, v]):.3f} {'below' if sizes[i, v] < 0 else 'above'} normal"
+                if by_evidence:
+                    if k and sizes[i, v] < LEAST_SHARE:
+                        break
+                    said = f"gives {sizes[i, v]:.0%} of the evidence"
+                found.append((self.view_names[v], f"{said} ({_out_of_line(surprise[i, v], whom)})"))
+            out.append(found)
+        return out
+
+    def how_rare(self, row: int = 0, rows: str = "normal rows") -> str:
+        """How unusual a row is, in words that claim no more than the rows learned from can bear.
+
+        Empty for models that do not know. ``rows`` is what normal rows are called.
+        """
+        if self._is_by_rule(row):
+            return BY_RULE
+        if self.rarity is None or self.extrapolated is None or self.beyond_all is None:
+            return ""
+        rarity = self.rarity[row]
+        if self.beyond_all[row]:
+            return f"far more unusual than any of the {len(self.reference):,} {rows} learned from"
+        if rarity < 2:
+            flagged = self.scores[row] < self.threshold
+            return f"most {rows} are as unusual" if flagged else "nothing unusual"
+        about = "about " if self.extrapolated[row] else ""
+        return f"{about}1 in {one_in(rarity)} {rows} is as unusual"
+
+    def table(self, row: int | None = None, by: str = "view") -> Any:
+        """A data frame of the kind that was explained (pandas, polars); records for an array.
+
+        Of one row, or of all by default, ``by`` "view" or "kernel": row, view (and kernel),
+        contribution, typical, difference, surprise, and the share of calibration rows whose
+        contribution is as low (``tail``); by surprise, the most suspect first.
+        """
+        if by not in ("view", "kernel"):
+            raise ValueError(f"by: got {by!r}; expected 'view' or 'kernel'.")
+        whole = by == "view"
+        values = self.by_view if whole else self.contributions
+        typical = self.typical_by_view if whole else self.typical
+        names = {"view": self.view_names if whole else self.kernel_views}
+        names |= {} if whole else {"kernel": self.kernel_names}
+        reference = self._sum_views(self.reference) if whole else self.reference
+        surprise = self.surprise if whole else _shortfall(values, reference)
+        records = []
+        for i in range(len(self)) if row is None else [row]:
+            order = np.argsort(surprise[i], kind="stable")
+            for v in order:
+                below = int((reference[:, v] <= values[i, v]).sum())
+                records.append(
+                    {
+                        "row": int(i) if self.row_names is None else self.row_names[i],
+                        **{kind: known[v] for kind, known in names.items()},
+                        "contribution": float(values[i, v]),
+                        "typical": float(typical[v]),
+                        "difference": float(values[i, v] - typical[v]),
+                        "surprise": float(surprise[i, v]),
+                        "tail": (1 + below) / (1 + len(reference)),
+                    }
+                )
+        numbers = ("contribution", "typical", "difference", "surprise", "tail")
+        return as_frame(records, self.frame, ("row", *names, *numbers))
+
+    def plot(self, row: int = 0, ax: Any = None) -> Any:
+        """Bars of one row by view, with normal rows as marks; returns the axes.
+
+        Bars are the evidence of each view, of models that decide by it, else its contribution.
+        """
+        plt = need("matplotlib.pyplot", "plots need matplotlib: pip install kernull[plot].")
+        by_evidence = self.rarity is not None
+        rank = self.shares if by_evidence else -self.surprise  # the first, as in words, on top
+        order = np.argsort(rank[row], kind="stable")
+        names, places = [self.view_names[v] for v in order], np.arange(len(order))
+        values, reference = self.by_view[row, order], self._sum_views(self.reference)[:, order]
+        what = "contribution to the score (lower is more unusual)"
+        if by_evidence:
+            values, reference = np.sqrt(-values), np.sqrt(-reference)
+            what = "evidence against the row (higher is more unusual)"
+        (low, high), mean = np.quantile(reference, [0.05, 0.95], axis=0), reference.mean(axis=0)
+        unusual = values > high if by_evidence else values < low
+        whole = ax is None
+        if whole:
+            size = (7.2, 1.6 + 0.36 * len(names))
+            _, ax = plt.subplots(figsize=size, layout="constrained")
+        for mask, colour, label in (
+            (~unusual, "#4878a8", "this row"),
+            (unusual, "#c0392b", "this row, more unusual than 95% of normal rows"),
+        ):
+            if mask.any():
+                ax.barh(places[mask], values[mask], height=0.62, color=colour, label=label)
+        style = {"fmt": "o", "color": "black", "markersize": 4, "capsize": 3, "linewidth": 1}
+        ends = np.maximum([mean - low, high - mean], 0.0)
+        ax.errorbar(mean, places, xerr=ends, label="normal rows: mean, 5% to 95%", **style)
+        ax.set_yticks(places, names)
+        ax.set_ylim(-0.6, len(names) - 0.4)
+        ax.axvline(0.0, color="0.6", linewidth=0.8)
+        ax.set_xlabel(what)
+        ax.set_title(self.words(row).split("\n", maxsplit=1)[0], fontsize="medium", loc="left")
+        if whole:  # beside the axes, which bars fill
+            ax.figure.legend(loc="outside lower left", ncols=3, fontsize="small", frameon=False)
+        else:
+            ax.legend(loc="best", fontsize="small", framealpha=0.9, edgecolor="none")
+        return ax
+
+    def _is_by_rule(self, row: int) -> bool:
+        return self.by_rule is not None and bool(self.by_rule[row])
+
+    def _sum_views(self, values: Array) -> Array:
+        index = {name: v for v, name in enumerate(self.view_names)}
+        member = np.zeros((len(self.kernel_views), len(index)))
+        member[np.arange(len(self.kernel_views)), [index[v] for v in self.kernel_views]] = 1.0
+        return np.asarray(values @ member)
+
+
+def one_in(rarity: float) -> str:
+    """A rarity for people: two digits, and whole numbers below ten."""
+    unit = 10.0 ** max(0, int(np.floor(np.log10(max(rarity, 1.0)))) - 1)
+    return f"{round(rarity / unit) * unit:,.0f}"
+
+
+def _out_of_line(surprise: float, whom: str) -> str:
+    """A surprise as a number of standard deviations, or that there is none to speak of."""
+    if surprise > -0.05:
+        return f"in line{whom}"
+    # A hundred of them say no more than that: nothing among normal rows is like it.
+    size = f"{-surprise:.1f}" if surprise > -100 else "over 100"
+    return f"{size} standard deviations out of line{whom}"
+
+
+def _shortfall(values: Array, reference: Array) -> Array:
+    """Standard scores of contributions (m, V) among those to normal rows (rows, V)."""
+    # They are sums of kernel values: they spread over orders of magnitude, evenly in logarithms.
+    # What lies below the floor is equally absent.
+    floor = FLOOR * np.abs(reference).mean(axis=0)
+    positive = (reference > 0).all(axis=0)
+    shown = np.where(positive, np.log(np.maximum(values, floor + TINY)), values)
+    usual = np.where(positive, np.log(np.maximum(reference, floor + TINY)), reference)
+    apart, spread = shown - usual.mean(axis=0), usual.std(axis=0)
+    return np.asarray(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0))

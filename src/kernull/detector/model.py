@@ -1,0 +1,266 @@
+"""A fitted model as a value: nothing in it changes; whatever changes a model makes a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices, Mask
+from kernull.detector.calibration import MOST_TIMES, Calibration, LeftOut
+from kernull.detector.evidence import EvidenceRule
+from kernull.detector.explanation import Explanation
+from kernull.detector.misfit import ViewMisfit
+from kernull.detector.rows import ModelKernels
+from kernull.detector.tails import lowered
+from kernull.mkl.solvers import Record, Result
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """How good the weights are, and how they were found."""
+
+    gap: float
+    n_iter: int
+    solver: str
+    history: tuple[Record, ...] = ()
+
+    @classmethod
+    def of(cls, result: Result) -> Certificate:
+        """That of a solver's result."""
+        return cls(result.gap, result.n_iter, result.solver, result.history)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeSystem:
+    r"""The system (rho W^-1 + K_b) a = t that the coefficients solve."""
+
+    p: float
+    delta: float
+    """The ridge relative to the number of rows."""
+    ridge: float
+    """rho itself."""
+    row_weight: Array | None = None
+    """Of the training rows; None where all are one."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelModel:
+    """All that a fit has learned.
+
+    Parameters
+    ----------
+    kernels : TableKernels or GivenKernels
+    rule : FisherRule, EvidenceRule or that of another method
+        From kernels of new rows to scores, ``score(cross)``; higher is more normal.
+    calibration : Calibration
+        Scores of rows that the model did not see.
+    threshold, false_alarm_rate : float
+        Score below which rows are flagged, and the rate that it stands for.
+    calibration_weight : array of shape (m,), optional
+        Weights of the calibration rows; None where all are one.
+    left_out : array of shape (m, J), optional
+        Contributions of the kernels to the calibration scores, of sums over kernels.
+    certificate, system : optional
+        Of models whose weights were learned; whose coefficients solve a ridge system.
+    learned : integer array, optional
+        Rows that were learned from among those given; None: all.
+    n_given : int
+        Rows given to fit.
+    device : str, optional
+        Where the training rows were tensors: learned arrays are shown as tensors there.
+    """
+
+    kernels: ModelKernels
+    rule: Any
+    calibration: Calibration
+    threshold: float
+    false_alarm_rate: float
+    calibration_weight: Array | None = None
+    left_out: Array | None = None
+    certificate: Certificate | None = None
+    system: RidgeSystem | None = None
+    learned: Indices | None = None
+    n_given: int = 0
+    device: str | None = None
+
+    # -- scores ------------------------------------------------------------------------------
+
+    def score(self, cross: Any) -> Array:
+        """Scores of the rows of a cross stack; higher is more normal."""
+        return np.asarray(self.rule.score(cross))
+
+    def evidence(self, cross: Any, by: str = "kernel") -> Array:
+        """Evidence against each row, in nats: a column per kernel, or per view."""
+        if by not in ("kernel", "view"):
+            raise ValueError(f"by: got {by!r}; expected 'kernel' or 'view'.")
+        squared = self.rule.by_kernel(self.rule.evidence(cross))
+        if by == "view":
+            names = list(dict.fromkeys(self.kernels.views))
+            member = [[view == name for name in names] for view in self.kernels.views]
+            squared = squared @ np.array(member, dtype=float)
+        return np.asarray(np.sqrt(squared))
+
+    @property
+    def decides_by_evidence(self) -> bool:
+        """Whether each view is calibrated by itself."""
+        return isinstance(self.rule, EvidenceRule)
+
+    @property
+    def can_explain(self) -> bool:
+        """Whether it is known what is usual, by kernel."""
+        return self.decides_by_evidence or self.left_out is not None
+
+    @cached_property
+    def typical_contributions(self) -> Any:
+        """Mean contribution of each kernel to a normal row that the model did not see, if known."""
+        if self.left_out is None:
+            return None
+        return np.average(self.left_out, axis=0, weights=self.calibration_weight)
+
+    # -- some views only -----------------------------------------------------------------------
+
+    def kept_kernels(self, missing: Iterable[str]) -> Mask:
+        """Mask of the kernels whose view is there."""
+        views, missing = self.kernels.views, tuple(missing)
+        unknown = [name for name in missing if name not in views]
+        if unknown:
+            raise ValueError(
+                f"missing_views: no view {unknown[0]!r}; the model has {sorted(set(views))}."
+            )
+        kept = np.array([view not in missing for view in views])
+        if not kept.any():
+            raise ValueError(
+                f"missing_views: got {sorted(missing)}, all views of the model; at least one must "
+                "be there."
+            )
+        return kept
+
+    def without(self, missing: Iterable[str]) -> KernelModel:
+        """The model that scores by the other views: same rows, same rate, its own threshold."""
+        missing = tuple(missing)
+        if not missing:
+            return self
+        kept = self.kept_kernels(missing)
+        rate, parts = self.false_alarm_rate, self.left_out
+        if self.decides_by_evidence:
+            rule = self.rule.only(kept)
+            left_out = LeftOut(rule.calibration_scores, rule.rank_weight)
+        else:
+            assert parts is not None
+            rule = self.rule.only(kept, self.typical_contributions)
+            scores, smooth = lowered(rule.of_contributions(parts)), self.calibration.smooth
+            left_out = LeftOut(scores, self.calibration_weight, parts, smooth)
+        decided = calibrate(left_out, rate)
+        return replace(self, rule=rule, **{**decided, "false_alarm_rate": rate})
+
+    # -- reasons -----------------------------------------------------------------------------
+
+    @cached_property
+    def view_misfit(self) -> ViewMisfit | None:
+        """How far each view lies from what the others say it should be, once it is learned."""
+        kept = getattr(self.rule, "kept", None)
+        return ViewMisfit.of(self, np.ones(len(self.kernels.names), bool) if kept is None else kept)
+
+    def explain(self, cross: Any, table: Array | None) -> Explanation:
+        """Scores of rows, taken apart; ``table`` holds them where kernels are on a table."""
+        kept = self.rule.kept if self.rule.kept is not None else slice(None)
+        evidence: dict[str, Any] = {}
+        if self.decides_by_evidence:
+            found = self.rule.evidence(cross)
+            contributions = -self.rule.by_kernel(found)
+            reference = -self.rule.by_kernel(self.rule.left_out_evidence)
+            typical = np.average(reference, axis=0, weights=self.rule.rank_weight)
+            scores = self.rule.of_evidence(found)
+            rarity = self.calibration.rarity(scores)
+            evidence = {
+                "rarity": rarity,
+                "extrapolated": scores < self.calibration.scores[0],
+                "beyond_all": rarity >= MOST_TIMES * self.calibration.total,
+                "together": (scores < self.threshold)
+                & self.rule.usual_by_views(found, self.false_alarm_rate),
+            }
+        else:
+            contributions = self.rule.contributions(cross)
+            scores = self.rule.of_contributions(contributions)
+            reference, typical = self.left_out, self.typical_contributions
+        misfit = None if table is None or self.view_misfit is None else self.view_misfit(table)
+        return Explanation(
+            contributions=contributions[:, kept],
+            typical=typical[kept],
+            reference=reference[:, kept],
+            kernel_names=tuple(np.array(self.kernels.names, dtype=object)[kept]),
+            kernel_views=tuple(np.array(self.kernels.views, dtype=object)[kept]),
+            scores=scores,
+            p_values=self.calibration.p_values(scores),
+            threshold=self.threshold,
+            misfit=None if misfit is None else misfit[0],
+            usual_misfit=None if misfit is None else misfit[1],
+            **evidence,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        state.pop("view_misfit", None)  # quick to learn again
+        return state
+
+
+@dataclass(frozen=True, eq=False)
+class RuleFit:
+    """What a method makes of kernels.
+
+    Parameters
+    ----------
+    rule : object with score(cross)
+        From kernels of new rows to scores.
+    certificate : Certificate, optional
+        Of weights that were learned.
+    system : RidgeSystem, optional
+        That the coefficients solve.
+    again : Method, optional
+        What learns all but the choices of the fit (weights, number of directions) from other rows;
+        the method itself by default.
+    """
+
+    rule: Any
+    certificate: Certificate | None = None
+    system: RidgeSystem | None = None
+    again: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model fresh from learning, and what only its training rows can still tell."""
+
+    model: KernelModel
+    row_scores: Callable[[], Array]
+    """Score of each row given, by a model that did not see it."""
+
+
+def calibrate(left_out: LeftOut, rate: float) -> dict[str, Any]:
+    """What left-out scores decide of a `KernelModel`, by field: the only maker of thresholds."""
+    calibration = Calibration.of(left_out.scores, left_out.weight, smooth=left_out.smooth)
+    threshold, certified = calibration.threshold(rate)
+    return {
+        "calibration": calibration,
+        "threshold": threshold,
+        "false_alarm_rate": certified,
+        "calibration_weight": left_out.weight,
+        "left_out": left_out.contributions,
+    }
+
+
+def view_names(missing_views: Any) -> tuple[str, ...]:
+    """Names of views from what a user passed as ``missing_views``."""
+    if missing_views is None:
+        return ()
+    if isinstance(missing_views, str):
+        return (missing_views,)
+    if isinstance(missing_views, Iterable):
+        return tuple(str(name) for name in missing_views)
+    raise ValueError(
+        f"missing_views: got {missing_views!r}; expected the name of a view, or a list of names."
+    )

@@ -1,0 +1,549 @@
+"""Kernel functions of scaled rows, one class a family, and their widths.
+
+``Rbf().fit(X, factors)`` gives a kernel for each width factor, with its width fixed by the rows.
+All evaluations are scikit-learn's.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import (
+    cosine_similarity,
+    euclidean_distances,
+    linear_kernel,
+    manhattan_distances,
+    polynomial_kernel,
+)
+from sklearn.utils.validation import has_fit_parameter
+
+from kernull._runtime import in_threads
+from kernull._typing import Array, Indices
+
+
+class Kernel:
+    """A kernel function of the scaled rows of one view; the base of all families."""
+
+    metric: ClassVar[str | None] = None
+    """Metric of the distance that the kernel is a function of, if it is one."""
+    label: str = ""
+    """Name of the function, for people."""
+    width: float | None = None
+    factor: float | None = None
+    """Width as a factor of the mean distance; None where there is no such width."""
+
+    def fit(
+        self,
+        X: Array,
+        factors: Iterable[float | str] = (1.0,),
+        sample_weight: Array | None = None,
+    ) -> list[Kernel]:
+        """Fit to one view of the training rows: one kernel per width factor, or just one.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Scaled rows.
+        factors : iterable of float or "auto"
+            Widths as factors of the mean distance; ``"auto"`` is that of `auto_factor`.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows.
+        """
+        return [self]
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Kernel matrix between the rows of X and of Y (of X and X when Y is None)."""
+        raise NotImplementedError
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x, x) for each row."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class DistanceKernel(Kernel):
+    """A kernel that is one at distance zero, and falls as rows lie farther apart.
+
+    Parameters
+    ----------
+    width : float, optional
+        By default a factor of the mean distance of the rows that it is fitted to.
+    """
+
+    width: float | None = None
+    factor: float | None = None
+    centre: Array | None = field(default=None, repr=False, compare=False)
+    """Mean of the rows that the kernel was fitted to."""
+
+    metric: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        width = self.width
+        if width is None:
+            return
+        is_number = isinstance(width, int | float | np.number) and not isinstance(width, bool)
+        if not is_number or not 1e-100 < width < 1e100:
+            raise ValueError(
+                f"width: got {width!r}; expected a positive number, or None for the automatic one."
+            )
+
+    def fit(
+        self,
+        X: Array,
+        factors: Iterable[float | str] = (1.0,),
+        sample_weight: Array | None = None,
+    ) -> list[Kernel]:
+        """One kernel for each factor of the mean distance, or that of the width given."""
+        centre = X.mean(axis=0)
+        if self.width is not None:
+            return [replace(self, centre=centre)]
+        # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
+        factors, near = tuple(factors), None
+        if "auto" in factors and len(X) <= EXACT_ROWS:
+            near = np.full(len(X), np.inf)
+        mean = mean_distance(X, self.metric, sample_weight, near) or 1.0
+        numbers = [
+            auto_factor(X, mean, self.metric, sample_weight, near) if isinstance(f, str) else f
+            for f in factors
+        ]
+        return [replace(self, width=f * mean, factor=f, centre=centre) for f in numbers]
+
+    def distances(self, X: Array, Y: Array | None = None) -> Array:
+        """Distances between rows, as `of_distances` takes them."""
+        assert self.centre is not None
+        # Subtracting the training centre changes no distance and keeps the expansion accurate
+        # for data far from the origin.
+        return self._distances(X - self.centre, None if Y is None else Y - self.centre)
+
+    def of_distances(self, distances: Array, out: Array | None = None) -> Array:
+        """Kernel values from what `distances` returned, in a new array unless ``out`` is given."""
+        out = np.divide(distances, -self._scale, out=out)
+        return np.asarray(np.exp(out, out=out))
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Kernel matrix between the rows of X and of Y (of X and X when Y is None)."""
+        return self.of_distances(self.distances(X, Y))
+
+    def diagonal(self, X: Array) -> Array:
+        """Ones."""
+        return np.ones(len(X))
+
+    def _distances(self, X: Array, Y: Array | None) -> Array:
+        raise NotImplementedError
+
+    @property
+    def _scale(self) -> float:
+        raise NotImplementedError
+
+
+class Rbf(DistanceKernel):
+    r""":math:`\exp(-\|x-y\|_2^2 / (2 s^2))`, a function of squared distances."""
+
+    metric = "euclidean"
+    label = "rbf"
+
+    def _distances(self, X: Array, Y: Array | None) -> Array:
+        return np.asarray(euclidean_distances(X, Y, squared=True))
+
+    @property
+    def _scale(self) -> float:
+        assert self.width is not None
+        return 2.0 * self.width * self.width
+
+
+class Laplacian(DistanceKernel):
+    r""":math:`\exp(-\|x-y\|_1 / s)`."""
+
+    metric = "manhattan"
+    label = "laplacian"
+
+    def _distances(self, X: Array, Y: Array | None) -> Array:
+        return np.asarray(manhattan_distances(X, Y))
+
+    @property
+    def _scale(self) -> float:
+        assert self.width is not None
+        return self.width
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """:math:`x'y`."""
+
+    label = "linear"
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Products of rows."""
+        return np.asarray(linear_kernel(X, Y))
+
+    def diagonal(self, X: Array) -> Array:
+        """Squared lengths of rows."""
+        return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    r""":math:`(\gamma x'y + c)^p`.
+
+    Parameters
+    ----------
+    degree : float, default=3
+        p.
+    coef0 : float, default=1
+        c.
+    gamma : float, optional
+        1/d by default, with d columns.
+    """
+
+    degree: float = 3.0
+    coef0: float = 1.0
+    gamma: float | None = None
+
+    label = "polynomial"
+
+    def fit(
+        self,
+        X: Array,
+        factors: Iterable[float | str] = (1.0,),
+        sample_weight: Array | None = None,
+    ) -> list[Kernel]:
+        """The kernel with its gamma."""
+        return [self if self.gamma is not None else replace(self, gamma=1.0 / X.shape[1])]
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Powers of products of rows."""
+        return np.asarray(polynomial_kernel(X, Y, self.degree, self.gamma, self.coef0))
+
+    def diagonal(self, X: Array) -> Array:
+        """Powers of squared lengths of rows."""
+        assert self.gamma is not None
+        squared = np.einsum("ij,ij->i", X, X)
+        return np.asarray((self.gamma * squared + self.coef0) ** self.degree)
+
+
+@dataclass(frozen=True)
+class Cosine(Kernel):
+    r""":math:`x'y / (\|x\| \|y\|)`."""
+
+    label = "cosine"
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """Cosines between rows."""
+        return np.asarray(cosine_similarity(X, Y))
+
+    def diagonal(self, X: Array) -> Array:
+        """One; zero for rows of zeros."""
+        return np.asarray(np.where(np.einsum("ij,ij->i", X, X) > 0, 1.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Custom(Kernel):
+    """A function f(X, Y) of the user's, or an object that can be called so.
+
+    Parameters
+    ----------
+    function : callable
+        One with ``fit(X, sample_weight=None)`` is copied and fitted to the scaled rows of each
+        view. One with ``diagonal(X)`` is asked for k(x, x); others are called row by row.
+    """
+
+    function: Any
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """Name of the function, or of its class."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def fit(
+        self,
+        X: Array,
+        factors: Iterable[float | str] = (1.0,),
+        sample_weight: Array | None = None,
+    ) -> list[Kernel]:
+        """A copy that is fitted, where the object has ``fit``."""
+        if not hasattr(self.function, "fit"):
+            return [self]
+        copied, options = clone(self.function, safe=False), {}
+        if sample_weight is not None and has_fit_parameter(copied, "sample_weight"):
+            options["sample_weight"] = sample_weight
+        fitted = copied.fit(X, **options)
+        return [Custom(copied if fitted is None else fitted)]
+
+    def __call__(self, X: Array, Y: Array | None = None) -> Array:
+        """What the function says, checked."""
+        Y = X if Y is None else Y
+        K = np.asarray(self.function(X, Y), dtype=float)
+        if K.shape != (len(X), len(Y)):
+            raise ValueError(
+                f"kernels: the callable {self.function!r} returned shape {K.shape} for inputs of "
+                f"shapes {X.shape} and {Y.shape}; expected {(len(X), len(Y))}, one row a row of "
+                "its first argument and one column a row of its second."
+            )
+        return self._finite(K)
+
+    def diagonal(self, X: Array) -> Array:
+        """What the object says, or the function of each row and itself."""
+        if not hasattr(self.function, "diagonal"):
+            return np.array([self(x[None])[0, 0] for x in X])
+        values = np.asarray(self.function.diagonal(X), dtype=float)
+        if values.shape != (len(X),):
+            raise ValueError(
+                f"kernels: the diagonal of {self.function!r} has shape {values.shape} for "
+                f"{len(X)} rows; expected {(len(X),)}."
+            )
+        return self._finite(values)
+
+    def _finite(self, values: Array) -> Array:
+        if not np.isfinite(values).all():
+            raise ValueError(f"kernels: the callable {self.function!r} returned NaN or infinity.")
+        return values
+
+
+#: The families known by name.
+KERNELS: dict[str, Callable[[], Kernel]] = {
+    family.label: family for family in (Rbf, Laplacian, Linear, Polynomial, Cosine)
+}
+
+
+def parse_kernels(kernels: Any) -> list[Kernel]:
+    """Kernels of names of `KERNELS`, kernel objects, functions f(X, Y), or a list that mixes them.
+
+    Examples
+    --------
+    >>> parse_kernels(["linear", Polynomial(degree=2)])
+    [Linear(), Polynomial(degree=2, coef0=1.0, gamma=None)]
+    """
+    items = list(kernels) if isinstance(kernels, list | tuple) else [kernels]
+    if not items:
+        raise ValueError("kernels: got an empty list; expected at least one kernel.")
+    found = list[Kernel]()
+    for item in items:
+        if isinstance(item, str) and item in KERNELS:
+            found.append(KERNELS[item]())
+        elif isinstance(item, Kernel):
+            found.append(item)
+        elif callable(item) and not inspect.isclass(item):
+            found.append(Custom(item))
+        else:
+            raise ValueError(
+                f"kernels: got {item!r}; expected one of {sorted(KERNELS)}, a callable f(X, Y) "
+                "(which may have fit(X) and diagonal(X)), a list of these, or "
+                '"precomputed" (alone).'
+            )
+    return found
+
+
+#: Beyond this many rows the mean distance is taken over a `spread_sample`: its relative
+#: standard error is then well below one percent, and a width needs no more.
+EXACT_ROWS = 4000
+BLOCK_ROWS = 128
+#: Distances of a block that a thread works on, where rows are many.
+BLOCK_CELLS = 2**22
+#: Rows whose neighbours are looked for (among all rows) to learn how far they usually are.
+NEIGHBOUR_ROWS = 1000
+#: Factors of the mean distance that the automatic width keeps within. In one or two dimensions
+#: neighbours come as near as there are rows, long after a kernel has become too narrow.
+AUTO_RANGE = (0.25, 2.0)
+
+
+def mean_distance(
+    X: Array,
+    metric: str = "euclidean",
+    sample_weight: Array | None = None,
+    near_out: Array | None = None,
+) -> float:
+    r"""Mean distance over pairs of different rows.
+
+    .. math::
+
+       D = \frac{\sum_{i \neq k} w_i w_k \, d(x_i, x_k)}{\sum_i w_i (W - \min(w_i, 1))},
+       \qquad W = \sum_i w_i
+
+    With unit weights this is the plain mean over pairs. A weight counts as that many copies of
+    its row, each of which meets all others, so a row of weight 2 and two equal rows give the same
+    width. A row of weight below 1 has no copy to meet, so weights that are all small give the
+    same width as weights that are all 1.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        One view of the training rows.
+    metric : str
+        Any metric of ``sklearn.metrics.pairwise_distances``.
+    sample_weight : array of shape (n,), optional
+        Number of copies that each row stands for.
+    near_out : array of shape (n,), optional
+        Infinities, lowered to the distance to the nearest other row, squared where the metric is
+        euclidean. For no more than ``EXACT_ROWS`` rows.
+
+    Returns
+    -------
+    float
+        The mean distance; 0.0 when all rows coincide, or there is one.
+    """
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+    if len(X) > EXACT_ROWS:
+        pick = spread_sample(np.linalg.norm(X - X.mean(axis=0), axis=1), EXACT_ROWS)
+        X, weights = X[pick], weights[pick]
+    pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
+    # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
+    X = X - X.mean(axis=0)
+    block_of = squared_blocks(X) if metric == "euclidean" else _blocks(X, metric)
+    copy, lock = _copy_distance(X, metric), Lock()
+
+    def work(start: int) -> float:
+        rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
+        block = block_of(rows, rest)
+        if near_out is not None:
+            np.fill_diagonal(block, np.inf)
+            least = block.min(axis=0)
+            least[: len(block)] = np.minimum(least[: len(block)], block.min(axis=1))
+            with lock:
+                np.minimum(near_out[rest], least, out=near_out[rest])
+        np.fill_diagonal(block, 0.0)
+        if metric == "euclidean":
+            block[block <= copy**2] = 0.0
+            np.sqrt(block, out=block)
+        counts = 2.0 * weights[rest]
+        counts[:BLOCK_ROWS] = weights[rows]  # both halves of the square on the diagonal are here
+        return float(weights[rows] @ (block @ counts))
+
+    # half of a symmetric matrix, in cached blocks
+    weighted_sum = sum(in_threads(work, range(0, len(X), BLOCK_ROWS)))
+    return weighted_sum / pairs if pairs > 0 else 0.0  # of one row
+
+
+def _blocks(X: Array, metric: str) -> Callable[[Any, slice], Array]:
+    """Distances between two ranges of rows."""
+    return lambda rows, rest: np.asarray(pairwise_distances(X[rows], X[rest], metric=metric))
+
+
+def squared_blocks(X: Array) -> Callable[..., Array]:
+    """Squared euclidean distances between two ranges of centred rows, in ``out`` if it is given.
+
+    |x|^2 + |y|^2 - 2x'y is one product of (-2x, |x|^2, 1) and (y, 1, |y|^2): adding the norms
+    afterwards would take longer than the product. With more columns than rows it would not, and
+    half of all products serve for the whole.
+    """
+    if X.shape[1] > len(X):
+        whole = X @ X.T
+        squares = np.diagonal(whole).copy()
+        whole *= -2.0
+        whole += squares[:, None]
+        whole += squares
+        np.maximum(whole, 0.0, out=whole)
+        return lambda rows, rest: whole[rows, rest].copy()
+    squares, ones = np.einsum("ij,ij->i", X, X), np.ones(len(X))
+    left = np.column_stack([-2.0 * X, squares, ones])
+    right = np.column_stack([X, ones, squares])
+
+    def block(rows: Any, rest: slice) -> Array:
+        out = left[rows] @ right[rest].T
+        return np.asarray(np.maximum(out, 0.0, out=out))
+
+    return block
+
+
+def spread_sample(size: Array, most: int) -> Indices:
+    """Some of the rows, evenly by their distance from the centre, whatever their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> spread_sample(np.array([3.0, 1.0, 2.0, 5.0, 4.0]), 3)
+    array([1, 0, 3])
+    """
+    place = np.linspace(0, len(size) - 1, most).round().astype(int)
+    return np.asarray(np.argsort(size, kind="stable")[place])
+
+
+def _copy_distance(X: Array, metric: str) -> float:
+    """Distance up to which two of these centred rows are copies of each other.
+
+    Copies come out of |x|^2 + |y|^2 - 2x'y at the square root of its rounding.
+    """
+    size = np.linalg.norm(X, axis=1) if metric == "euclidean" else np.abs(X).sum(axis=1)
+    return 1e-7 * float(size.max(initial=0.0))
+
+
+def neighbour_distance(
+    X: Array,
+    metric: str = "euclidean",
+    sample_weight: Array | None = None,
+    near: Array | None = None,
+) -> float:
+    r"""Median over rows of the distance to the nearest row that is not a copy of it.
+
+    Arguments as in `mean_distance`; beyond ``NEIGHBOUR_ROWS`` rows a `spread_sample` stands for
+    all, and its neighbours are looked for among all rows. 0 where all rows coincide. ``near``, of
+    shape (n,), is what `mean_distance` found, for rows that have no copies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> neighbour_distance(np.array([[0.0], [1.0], [3.0], [3.0]]))
+    1.5
+    """
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+    X = X - X.mean(axis=0)
+    euclidean, pick = metric == "euclidean", np.arange(len(X))
+    if len(X) > NEIGHBOUR_ROWS:
+        pick = spread_sample(np.linalg.norm(X, axis=1), NEIGHBOUR_ROWS)
+    copy = _copy_distance(X, metric)
+    floor = copy**2 if euclidean else copy
+    nearest = np.zeros(len(pick)) if near is None else near[pick]
+    copied = np.flatnonzero(nearest <= floor)
+
+    def work(some: Indices) -> None:
+        block = block_of(pick[some], slice(None))
+        block[block <= floor] = np.inf
+        nearest[some] = block.min(axis=1)
+
+    if len(copied):
+        block_of = squared_blocks(X) if euclidean else _blocks(X, metric)
+        step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // len(X)))
+        in_threads(work, [copied[start : start + step] for start in range(0, len(copied), step)])
+    nearest = np.sqrt(nearest) if euclidean else nearest
+    if not np.isfinite(nearest).all():  # all rows are copies of one
+        return 0.0
+    if sample_weight is None:
+        return float(np.median(nearest))
+    return weighted_median(nearest, weights[pick])
+
+
+def weighted_median(values: Array, weights: Array) -> float:
+    """The middle of a weighted sample: the mean of its two middle values where there are two."""
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order])
+    half, last = share[-1] / 2, len(order) - 1
+    low = np.searchsorted(share, half * (1.0 - 1e-12))  # whichever way sums are rounded
+    high = min(np.searchsorted(share, half * (1.0 + 1e-12), side="right"), last)
+    return float((values[order[low]] + values[order[high]]) / 2)
+
+
+def auto_factor(
+    X: Array,
+    mean: float,
+    metric: str = "euclidean",
+    sample_weight: Array | None = None,
+    near: Array | None = None,
+) -> float:
+    r"""The width ``"auto"``, as a factor of the mean distance D.
+
+    .. math:: s = \mathrm{median}_i \min_{x_k \ne x_i} d(x_i, x_k)
+
+    the distance that one row usually has to the nearest other. A kernel should tell a row from its
+    neighbours and still see some of them. In few dimensions neighbours are near (s is D/4 or
+    less), in many dimensions all rows are nearly equally far from each other (s is close to D): no
+    one factor of D serves both. Gives s / D, from `AUTO_RANGE`, of the scaled rows X of one view.
+    """
+    nearest = neighbour_distance(X, metric, sample_weight, near=near)
+    low, high = AUTO_RANGE
+    return float(np.clip(nearest / mean, low, high))

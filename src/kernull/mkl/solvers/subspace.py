@@ -1,0 +1,222 @@
+"""Solve in a growing subspace: one pass over the kernels per iteration, no n x n matrix.
+
+Keep orthonormal columns Q, starting with t/||t||, and the products K_jQ. The problem restricted
+to a = Qy is the same problem with the small matrices Q'K_jQ: Newton solves it, or Frank-Wolfe on
+balls that cannot minimise a quadratic model. Its solution has a residual r outside the span, the
+certificate of the full problem follows from what is stored, and r is the next column. Memory is
+J n m for m columns; nothing n x n is ever formed.
+
+When m reaches its limit, the basis is pressed into the part that matters (the solution, the
+right-hand side, the leading eigenvectors of the reduced kernel) without any pass. A basis may be
+handed on to a problem with another ridge, another ball, or the same one again: the products are
+the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from kernull._typing import Array
+from kernull.errors import InvalidKernelError, silenced
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import frank_wolfe, newton
+from kernull.mkl.solvers.base import Result, Run
+from kernull.mkl.solvers.nystroem import NystroemPreconditioner
+from kernull.operators.planner import FEWEST_COLUMNS, MAX_COLUMNS
+
+#: On stacks that can be combined, a basis of more columns than this share of n costs more than
+#: a few factorisations: Newton takes over from the weights found.
+HANDOVER_SHARE = 0.08
+#: Share of the columns that stays when the basis is pressed.
+KEEP_SHARE = 0.4
+#: The reduced problem is solved to this share of the gap outside the subspace.
+INNER_SHARE = 0.03
+#: Iterations on a coarse stack: what it cannot do in so many is left to the finer one.
+COARSE_ITER = 100
+#: Columns that are taken over from it at most; of more, the solution alone.
+COARSE_COLUMNS = 64
+
+
+class Basis:
+    """Orthonormal columns Q, their products K_jQ, and the small matrices T_j = Q'K_jQ."""
+
+    def __init__(self, problem: FisherProblem, columns: Array) -> None:
+        self.problem = problem
+        #: Columns that it is meant for; room beyond them is made only for columns that come.
+        self.max_columns: int | None = None
+        J, n = problem.J, problem.n
+        # Rows of these arrays are the basis vectors: appending and all products are contiguous.
+        self._Q = np.empty((8, n))
+        self._KQ = np.empty((J, 8, n))
+        self._T = np.empty((J, 8, 8))
+        self.m = 0
+        self.append(columns)
+
+    @property
+    def Q(self) -> Array:
+        """The basis as rows, of shape (m, n)."""
+        return self._Q[: self.m]
+
+    @property
+    def KQ(self) -> Array:
+        """Products as rows, of shape (J, m, n)."""
+        return self._KQ[:, : self.m]
+
+    @property
+    def T(self) -> Array:
+        """Q'K_jQ, of shape (J, m, m)."""
+        return self._T[:, : self.m, : self.m]
+
+    def append(self, columns: Array) -> bool:
+        """Orthogonalise vectors (rows of ``columns``) and add those not in the span: one pass."""
+        new = self._orthonormal(np.atleast_2d(columns))
+        k, m = len(new), self.m
+        if k == 0:
+            return False
+        self._reserve(m + k)
+        products = self.problem.products(np.ascontiguousarray(new.T))  # (J, n, k)
+        self._Q[m : m + k] = new
+        self._KQ[:, m : m + k] = products.transpose(0, 2, 1)
+        self.m = m + k
+        corner = self._KQ[:, m : m + k] @ self.Q.T  # (J, k, m + k)
+        self._T[:, m : m + k, : m + k] = corner
+        self._T[:, : m + k, m : m + k] = corner.transpose(0, 2, 1)
+        return True
+
+    def for_problem(self, problem: FisherProblem) -> Basis:
+        """The same columns and products for a problem that differs in ridge or right-hand side.
+
+        Its right-hand side joins the columns, at the price of a pass, where it is not in the span.
+        """
+        other = copy.copy(self)
+        other.problem = problem
+        other._Q, other._KQ, other._T = self._Q.copy(), self._KQ.copy(), self._T.copy()
+        other.append(problem.target)
+        return other
+
+    def press(self, weights: Array, y: Array, keep: int) -> None:
+        """Keep the span of Qy, the target and the leading eigenvectors of the reduced K_b."""
+        _, vectors = np.linalg.eigh(np.tensordot(weights, self.T, axes=1))
+        wanted = np.column_stack([y, self.Q @ self.problem.target, vectors[:, ::-1]])
+        Z = np.linalg.qr(wanted[:, :keep])[0].T  # (keep, m), orthonormal rows
+        k = len(Z)
+        # Row blocks of KQ are overwritten kernel by kernel, so no second copy of it is made.
+        self._Q[:k] = Z @ self.Q
+        for KQ, T in zip(self._KQ, self._T, strict=True):
+            KQ[:k] = Z @ KQ[: self.m]
+            T[:k, :k] = Z @ T[: self.m, : self.m] @ Z.T
+        self.m = k
+
+    def _orthonormal(self, columns: Array) -> Array:
+        kept: list[Array] = []
+        for column in columns:
+            norm = np.linalg.norm(column)
+            rest = column / norm if norm > 0 else column
+            for _ in range(2):  # twice is enough
+                rest = rest - (self.Q @ rest) @ self.Q
+                for q in kept:
+                    rest = rest - (q @ rest) * q
+            left = float(np.linalg.norm(rest))
+            if left > 1e-8:  # what nearly lies in the span would add nothing but rounding
+                kept.append(rest / left)
+        return np.array(kept).reshape(-1, self.problem.n)
+
+    def _reserve(self, m: int) -> None:
+        room = len(self._Q)
+        if m <= room:
+            return
+        size = 2 * room
+        # The last step doubles at least: old and new room are half as much again as the limit.
+        if self.max_columns is not None and 2 * size > self.max_columns:
+            size = self.max_columns
+        J, n, size = self.problem.J, self.problem.n, max(m, size)
+        Q, KQ, T = np.empty((size, n)), np.empty((J, size, n)), np.empty((J, size, size))
+        Q[: self.m], KQ[:, : self.m], T[:, : self.m, : self.m] = self.Q, self.KQ, self.T
+        self._Q, self._KQ, self._T = Q, KQ, T
+
+
+def solve(
+    run: Run,
+    basis: Basis | None = None,
+    max_columns: int | None = None,
+    preconditioner: Callable[[Array, Array], Array] | None = None,
+) -> Result:
+    """Minimise F over the ball; see the module's text.
+
+    Beyond what every solver is given: ``basis``, of an earlier result, to start from;
+    ``max_columns``, a limit of the basis; ``preconditioner``, a function of weights and residual
+    that gives a better direction than the residual (`NystroemPreconditioner`, and by default one of
+    ``preconditioner_rows`` rows of a stack that was built with so many). A stack that knows a
+    cheaper one that is nearly the same (``coarse()``) has the problem solved there first.
+    """
+    problem, ball, weights, tol = run.problem, run.ball, run.weights, run.tol
+    # A stack that was built under a memory limit says how many columns fit.
+    planned: int = getattr(problem.stack, "max_columns", MAX_COLUMNS)
+    limit = max(planned if max_columns is None else max_columns, FEWEST_COLUMNS)
+    # A new subspace is poor, so its problem is solved roughly; one handed on may be good enough.
+    gap = 1.0 if basis is None else 0.0
+    landmarks: int = getattr(problem.stack, "preconditioner_rows", 0)
+    if preconditioner is None and landmarks:
+        preconditioner = NystroemPreconditioner(problem, landmarks)
+    if basis is None:
+        columns = [problem.target]
+        coarse = _solve_coarse(run)
+        if coarse is not None:
+            weights, gap = coarse.weights, coarse.gap
+            scale = 1.0 if problem.row_scale is None else problem.row_scale
+            columns.append(coarse.coef / scale)
+            # All of its columns cost one pass as well, and leaving rows out needs them.
+            if coarse.basis is not None and coarse.basis.m <= min(limit, COARSE_COLUMNS):
+                columns = [*coarse.basis.Q]
+        elif preconditioner is not None:
+            columns.append(preconditioner(weights, problem.target))
+        basis = Basis(problem, np.array(columns))
+    else:
+        basis = basis.for_problem(problem)
+    basis.max_columns = limit
+    can_combine = hasattr(problem.stack, "combine")
+    reduced, steps = (newton, 50) if hasattr(ball, "minimise_model") else (frank_wolfe, 1000)
+    exhausted = False
+    for _ in range(run.max_iter):
+        inner_tol = 0.1 * tol if exhausted else max(INNER_SHARE * gap, 0.1 * tol)
+        first, small = ball.normalise(weights), problem.restrict(basis.Q.T, matrices=basis.T)
+        inner = reduced.solve(Run(small, ball, first, steps, inner_tol, inner=True))
+        weights, y = inner.weights, inner.coef
+        a, Ka = y @ basis.Q, y @ basis.KQ
+        gap = run.see(problem.certify(weights, a, Ka))
+        if gap <= tol or exhausted:
+            break
+        left = run.max_iter - len(run.history)
+        if can_combine and left > 0 and basis.m >= max(30, HANDOVER_SHARE * problem.n):
+            # That solver finishes from the weights found, under one history.
+            last = Run(problem, ball, ball.normalise(weights), left, tol, run.callback)
+            result: Result = reduced.solve(last)
+            history = (*run.history, *result.history)
+            return replace(result, solver="subspace", history=history, n_iter=len(history))
+        residual = problem.target - problem.ridge * a - weights @ Ka
+        if basis.m >= limit:
+            basis.press(weights, y, int(KEEP_SHARE * limit))
+        direction = residual if preconditioner is None else preconditioner(weights, residual)
+        # With nothing to add, what is left of the gap is the reduced problem's own.
+        exhausted = not basis.append(direction)
+    return replace(run.result("subspace"), basis=basis)
+
+
+def _solve_coarse(run: Run) -> Result | None:
+    """The solution on a stack that is nearly the problem's own, if it has one."""
+    stack = run.problem.stack
+    near = stack.coarse() if hasattr(stack, "coarse") else None
+    if near is None:
+        return None
+    near.max_columns = getattr(stack, "max_columns", MAX_COLUMNS)
+    try:
+        with silenced(ConvergenceWarning):
+            tol = max(0.3 * run.tol, 1e-9)
+            return solve(Run(run.problem.on(near), run.ball, run.weights, COARSE_ITER, tol))
+    except InvalidKernelError:  # lost in the rounding of the coarser type
+        return None

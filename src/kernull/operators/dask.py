@@ -1,0 +1,191 @@
+"""The stack on a Dask cluster: pairs of row blocks are tasks (extra ``dask``).
+
+The rows are scattered to all workers once; a pass sends the vectors (n x k) to each of them and
+brings back J x n x k sums once for every block that a row meets. Tasks are pure, so the scheduler
+runs those of a lost worker again elsewhere; where all copies of the rows are lost, they are
+scattered anew and the pass is repeated.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import CancelledError
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array
+from kernull.errors import ClusterError, need
+from kernull.operators.base import SweptStack
+from kernull.operators.tiled import Side, TiledStack, Tiles, blocks_of, tile_pair, tile_products
+from kernull.views.kernel_set import KernelSet
+
+#: Tasks a thread of the cluster: enough to balance, few enough to keep the network idle.
+TASKS_A_THREAD = 16
+#: Rows below which a block is not worth a task.
+MIN_BLOCK = 256
+#: How often a pass is begun again after the cluster lost the rows.
+ATTEMPTS = 3
+#: Seconds after which a task that has not ended is looked after.
+POLL = 3.0
+
+
+class DistributedStack(SweptStack):
+    """J kernels over n rows, evaluated by the workers of a Dask cluster.
+
+    The cluster is that of ``client``, the active one by default; ``timeout`` is in seconds, for a
+    first worker to come.
+    """
+
+    def __init__(
+        self,
+        bank: KernelSet,
+        *,
+        client: Any = None,
+        scale: Array | None = None,
+        dtype: Any = np.float64,
+        timeout: float = 30.0,
+    ) -> None:
+        self.bank = bank
+        self.client = _client(client)
+        self.scale = np.ones(bank.J) if scale is None else np.asarray(scale, dtype=float)
+        self.dtype = np.dtype(dtype)
+        self.timeout = timeout
+        self.shape = (bank.n, bank.n)
+        threads = self._wait_for_workers()
+        tasks = TASKS_A_THREAD * threads
+        blocks = math.ceil((math.sqrt(8 * tasks + 1) - 1) / 2)  # b (b + 1) / 2 >= tasks
+        self._blocks = blocks_of(bank.n, max(MIN_BLOCK, -(-bank.n // blocks)))
+        self._rows: Any = None
+
+    def __repr__(self) -> str:
+        return f"DistributedStack(J={self.J}, n={self.n}, client={self.client!r})"
+
+    def diagonal(self) -> Array:
+        """k_j(x_i, x_i), of shape (J, n)."""
+        return self._unscaled.diagonal() * self.scale[:, None]
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n); few, so evaluated here."""
+        return self._unscaled.rows(index) * self.scale[:, None, None]
+
+    def select(self, kernels: Any) -> DistributedStack:
+        """The stack of some of the kernels."""
+        mask = self._mask(kernels)
+        return DistributedStack(
+            self.bank.select(mask),
+            client=self.client,
+            scale=self.scale[mask],
+            dtype=self.dtype,
+            timeout=self.timeout,
+        )
+
+    @cached_property
+    def _unscaled(self) -> TiledStack:
+        return TiledStack(self.bank, dtype=self.dtype)
+
+    # -- passes ------------------------------------------------------------------------------
+
+    def _sweep(self, V: Array, weights: Array | None = None) -> Array:
+        from distributed import KilledWorker
+
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._one_sweep(V, weights)
+            except (CancelledError, KilledWorker, OSError) as error:
+                # The scheduler mends what it can; this is the loss of all copies of the rows.
+                self._rows = None
+                if attempt == ATTEMPTS - 1:
+                    raise ClusterError(
+                        f"the cluster lost its workers {ATTEMPTS} times during one pass over the "
+                        "kernels; look at the workers' logs (memory?), then fit again."
+                    ) from error
+        raise AssertionError("unreachable")
+
+    def _one_sweep(self, V: Array, weights: Array | None) -> Array:
+        client = self.client
+        self._wait_for_workers()
+        if self._rows is None:
+            tiles = Tiles(self.bank.take(slice(0)), self.dtype)  # kernels alone
+            everywhere = Tiles(self.bank, self.dtype)
+            payload = (tiles, everywhere.left(), everywhere.right())
+            self._rows = client.scatter(payload, broadcast=True, hash=False)
+        vectors = client.scatter(V, broadcast=True, hash=False)
+        # Pairs on the diagonal are half the work: last, they fill what the others leave idle.
+        pairs = [(a, b) for i, a in enumerate(self._blocks) for b in self._blocks[i + 1 :]]
+        pairs += [(a, a) for a in self._blocks]
+        tasks = [
+            client.submit(_pair, self._rows, vectors, weights, a, b, pure=False) for a, b in pairs
+        ]
+        out = np.zeros((self.J if weights is None else 1, self.n, V.shape[-1]))
+        try:
+            # In the order of submission: the sum does not depend on who was faster.
+            for i, (a, b) in enumerate(pairs):
+                left, right = self._result(tasks[i], vectors)
+                tasks[i] = None  # let the cluster forget it
+                out[:, a] += left
+                if right is not None:
+                    out[:, b] += right
+        finally:
+            client.cancel([task for task in tasks if task is not None])
+        return out if weights is None else out[0]
+
+    def _result(self, task: Any, vectors: Any) -> Any:
+        """The result of a task, unless what it works on is gone for good."""
+        from distributed import TimeoutError as DaskTimeoutError
+
+        while True:
+            try:
+                return task.result(timeout=POLL)
+            except (DaskTimeoutError, TimeoutError):
+                # A task whose scattered data died with their last worker would wait for ever.
+                holders = self.client.who_has([self._rows, vectors])
+                if len(holders) < 2 or not all(holders.values()):
+                    raise CancelledError from None
+
+    def _wait_for_workers(self) -> int:
+        """Number of threads of the cluster, once it has any."""
+        from distributed import TimeoutError as DaskTimeoutError
+
+        if self.client.status in ("closing", "closed"):
+            raise ClusterError(
+                f"storage='dask': the client {self.client!r} is closed. Create another, and pass "
+                "fit(..., client=client) or leave it to be found."
+            )
+        try:
+            self.client.wait_for_workers(1, timeout=self.timeout)
+        except (DaskTimeoutError, TimeoutError):
+            raise ClusterError(
+                f"storage='dask': the cluster {self.client!r} has no workers after "
+                f"{self.timeout:g} s. Start some (dask worker ADDRESS, or cluster.scale(2)), or "
+                "use storage='tiled' on this machine."
+            ) from None
+        return max(1, int(sum(self.client.nthreads().values())))
+
+
+def _pair(
+    payload: tuple[Tiles, Side, Side], V: Array, weights: Array | None, a: slice, b: slice
+) -> tuple[Array, Array | None]:
+    """The products of one pair of row blocks, on a worker."""
+    tiles, left, right = payload
+    rows, columns = left.part(a), right.part(b)
+    if a == b:
+        own = V[..., a, :]
+        out = tile_products(tiles, rows, columns, own, symmetric=True, weights=weights, n_jobs=1)
+        return (out if weights is None else out[None]), None
+    return tile_pair(tiles, rows, columns, V[..., a, :], V[..., b, :], weights)
+
+
+def _client(client: Any) -> Any:
+    wanted = "storage='dask' needs Dask distributed: pip install 'kernull[dask]'."
+    default_client = need("distributed", wanted).default_client
+    if client is not None:
+        return client
+    try:
+        return default_client()  # type: ignore[no-untyped-call,unused-ignore]
+    except ValueError:
+        raise ClusterError(
+            "storage='dask': there is no active Dask client. Create one "
+            "(dask.distributed.Client(...)), or pass fit(..., client=client)."
+        ) from None

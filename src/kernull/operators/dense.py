@@ -1,0 +1,354 @@
+"""The dense stack: one array of shape (J, m, n)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernull._runtime import in_threads
+from kernull._typing import Array
+from kernull.errors import InvalidKernelError
+from kernull.kernels import Custom, Rbf
+from kernull.operators.linalg import symmetric_product
+from kernull.views.kernel_set import KernelSet
+
+#: Up to so many rows one product of all kernels is quicker than one of a triangle for each.
+ONE_CALL = 300
+#: Steps of Lanczos spent on finding a negative eigenvalue of a kernel given by the user.
+LANCZOS_STEPS = 12
+#: Rows beyond which so many of them, drawn at random, stand for all.
+LANCZOS_ROWS = 512
+#: Differences of this relative size, for each root of the number of rows, are rounding.
+ROUNDING = 1e-13
+#: Rows and columns of a square that is compared with its mirror image at once.
+SQUARE_ROWS = 256
+#: Values from which a product is worth threads of our own: those of BLAS spin, and wait.
+MANY_CELLS = 2**22
+#: Values of a weighted sum that are worked out at a time.
+COMBINED_CELLS = 2**19
+
+
+class DenseStack:
+    r"""J kernel matrices in one array.
+
+    Parameters
+    ----------
+    kernels : array of shape (J, m, n)
+        Kernel values between m rows and n training rows; m = n for fitting.
+    scale : array of shape (J,), optional
+        One factor per kernel; 1 by default.
+    diagonal : array of shape (J, m), optional
+        k_j(x, x) of the m rows of a cross stack, before scaling. Methods that measure distances
+        (SVDD, the variance of a Gaussian process, kernel PCA) need it to score rows where the
+        kernels' diagonals are not constant; ``np.ix_`` slices of a stack of symmetric kernels carry
+        it along.
+    names : sequence of str, optional
+        One name per kernel, for ``kernel_names_``, explanations and ``missing_views`` of a model;
+        slices carry them along.
+
+    Notes
+    -----
+    A stack has ``shape`` (m, n) and takes ``stack[np.ix_(rows, columns)]``, so scikit-learn's
+    splitters and searches slice it like any pairwise matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stack = DenseStack(np.stack([np.eye(3), np.ones((3, 3))]))
+    >>> stack.shape, stack.J
+    ((3, 3), 2)
+    >>> stack.products(np.ones(3))
+    array([[1., 1., 1.],
+           [3., 3., 3.]])
+    >>> stack[np.ix_([0], [1, 2])].shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        kernels: Array,
+        scale: Array | None = None,
+        diagonal: Array | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        if np.ndim(kernels) != 3:
+            raise InvalidKernelError(
+                f"kernels: got an array of shape {np.shape(kernels)}; expected (J, n, n) to fit "
+                "or (J, m, n) to score: one matrix per kernel, stacked along the first axis."
+            )
+        kernels = np.asarray(kernels)
+        if kernels.dtype.kind == "c":  # the imaginary part would be lost
+            raise InvalidKernelError(
+                f"kernels: got values of type {kernels.dtype}; expected real numbers."
+            )
+        if kernels.dtype not in (np.float32, np.float64):
+            kernels = kernels.astype(float)
+        self.kernels = np.ascontiguousarray(kernels)
+        #: Number of kernels, number of training rows, type of the stored values.
+        self.J, self.n = int(self.kernels.shape[0]), int(self.kernels.shape[2])
+        self.dtype = self.kernels.dtype
+        self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
+        if self.scale.shape != (len(kernels),):
+            raise ValueError(
+                f"scale: got shape {self.scale.shape}; expected one factor for each of the "
+                f"{len(kernels)} kernels."
+            )
+        self.own_diagonal = None if diagonal is None else np.asarray(diagonal, dtype=float)
+        if self.own_diagonal is not None and self.own_diagonal.shape != self.kernels.shape[:2]:
+            raise InvalidKernelError(
+                f"diagonal: got shape {self.own_diagonal.shape}; expected "
+                f"{self.kernels.shape[:2]}, one k(x, x) a kernel and row."
+            )
+        self.names = None if names is None else _check_names(names, len(kernels))
+        #: Whether each kernel is known to equal its transpose, entry by entry.
+        self.symmetric = False
+        #: Rows of the solver's preconditioner.
+        self.preconditioner_rows = 0
+
+    @classmethod
+    def of(cls, kernel_set: KernelSet, dtype: Any = np.float64) -> DenseStack:
+        """The kernels of the training rows of a kernel set."""
+        out = np.empty((kernel_set.J, kernel_set.n, kernel_set.n), dtype=dtype)
+        for j, K in kernel_set.matrices():
+            out[j] = K
+        stack, kernels = cls(out), [k for view in kernel_set.views for k in view.kernels]
+        # The named kernels are positive semidefinite; a function of the user's need not be.
+        if any(isinstance(kernel, Custom) for kernel in kernels):
+            stack.validate()
+        # The halves of rbf kernels are copies of each other; other kernels may differ by rounding.
+        stack.symmetric = all(isinstance(kernel, Rbf) for kernel in kernels)
+        # Half of the passes, for the price of two.
+        stack.preconditioner_rows = min(200, kernel_set.n // 20)
+        return stack
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return self.kernels.shape[1], self.kernels.shape[2]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"DenseStack(J={self.J}, shape={self.shape}, dtype={self.dtype})"
+
+    def __getitem__(self, index: Any) -> DenseStack:
+        """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
+        pairwise = isinstance(index, tuple)
+        parts = index if pairwise else (index, slice(None))
+        diagonal = self.own_diagonal
+        # As many new rows as training rows make a cross stack square too; only a symmetric one
+        # holds kernels of rows with themselves.
+        if diagonal is None and pairwise and self._is_symmetric():
+            diagonal = np.einsum("jii->ji", self.kernels)
+        if diagonal is not None:
+            rows = parts[0]
+            diagonal = diagonal[:, rows if isinstance(rows, slice) else np.ravel(rows)]
+        return DenseStack(self.kernels[(slice(None), *parts)], self.scale, diagonal, self.names)
+
+    def columns(self, index: Any) -> DenseStack:
+        """The same rows against some of the columns.
+
+        k(x, x) comes along where it was given and is never read off the matrices: the rows may be
+        new ones.
+        """
+        return DenseStack(self.kernels[:, :, index], self.scale, self.own_diagonal, self.names)
+
+    def products(self, V: Array) -> Array:
+        """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
+        J, m, n = self.kernels.shape
+        V = np.asarray(V, dtype=self.dtype)
+        # One triangle tells all: half of the memory to read, but a call for each kernel.
+        if self.symmetric and V.size == n > ONE_CALL:
+            v = V.ravel()
+            one = np.stack(_each(lambda K: symmetric_product(K, v), self.kernels))
+            scaled = np.asarray(one * self.scale[:, None], dtype=float)
+            return scaled.reshape(J, *V.shape)
+        flat = self.kernels.reshape(J * m, n)
+        if V.ndim == 1:
+            return np.asarray((flat @ V).reshape(J, m) * self.scale[:, None], dtype=float)
+        # V'K' rather than KV: BLAS streams the large matrix twice as fast this way round.
+        out = (np.ascontiguousarray(V.T) @ flat.T).reshape(-1, J, m)
+        return np.asarray(out.transpose(1, 2, 0) * self.scale[:, None, None], dtype=float)
+
+    def combine(self, weights: Array) -> Array:
+        """Sum of b_j K_j, a new float64 array of shape (m, n)."""
+        J, m, n = self.kernels.shape
+        scaled = np.asarray(weights * self.scale, dtype=self.dtype)
+        used = np.flatnonzero(scaled)
+        if len(used) == 1:  # Algorithm 1 at p = 1: others need not be read
+            return np.asarray(scaled[used[0]] * self.kernels[used[0]], dtype=float)
+        flat = self.kernels.reshape(J, m * n)
+        if m * n <= COMBINED_CELLS:
+            return np.asarray((scaled @ flat).reshape(m, n), dtype=float)
+        out = np.empty(m * n, self.dtype)
+        parts = [slice(start, start + COMBINED_CELLS) for start in range(0, m * n, COMBINED_CELLS)]
+        in_threads(lambda part: np.matmul(scaled, flat[:, part], out=out[part]), parts)
+        return np.asarray(out.reshape(m, n), dtype=float)
+
+    def diagonal(self) -> Array:
+        """k_j(x_i, x_i), of shape (J, m); of a cross stack only where it was given."""
+        if self.own_diagonal is not None:
+            return np.asarray(self.own_diagonal * self.scale[:, None])
+        if self.shape[0] != self.shape[1]:
+            raise InvalidKernelError(
+                f"kernels: k(x, x) of the rows of a stack of shape {self.shape} is not known; "
+                "pass kernull.KernelStack(kernels, diagonal=...) with one value per kernel and row."
+            )
+        return np.asarray(np.einsum("jii->ji", self.kernels) * self.scale[:, None], dtype=float)
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n)."""
+        return np.asarray(self.kernels[:, index] * self.scale[:, None, None], dtype=float)
+
+    def select(self, kernels: Any) -> DenseStack:
+        """The stack of some of the kernels."""
+        diagonal = None if self.own_diagonal is None else self.own_diagonal[kernels]
+        names = None if self.names is None else np.array(self.names)[kernels].tolist()
+        out = DenseStack(self.kernels[kernels], self.scale[kernels], diagonal, names)
+        out.symmetric = self.symmetric
+        return out
+
+    def validate(self, n: int | None = None, J: int | None = None) -> DenseStack:
+        """Check a stack that a user gave: for fitting, or (given n and J) for scoring."""
+        if self.J == 0:
+            raise InvalidKernelError("kernels: the stack is empty; expected at least one kernel.")
+        if not (np.isfinite(self.scale).all() and (self.scale >= 0).all()):
+            raise InvalidKernelError(
+                f"scale: got {self.scale}; expected finite factors, none of them negative."
+            )
+        if n is not None:
+            if not np.isfinite(self.kernels).all():
+                raise InvalidKernelError("kernels: the stack contains NaN or infinity.")
+            if (self.J, self.n) != (J, n):
+                raise InvalidKernelError(
+                    f"kernels: got {self.J} kernels against {self.n} training rows; the model was "
+                    f"fitted on {J} kernels of {n} rows, so scoring needs shape ({J}, m, {n})."
+                )
+            return self
+        if self.shape[0] != self.shape[1]:
+            raise InvalidKernelError(
+                f"kernels: got shape {self.kernels.shape}; fitting needs square kernels (J, n, n)."
+            )
+        self._check_symmetric()
+        self._check_semidefinite()
+        return self
+
+    def _is_symmetric(self) -> bool:
+        square = self.shape[0] == self.shape[1]
+        return square and all(off <= slack for _, off, slack in self._asymmetries())
+
+    def _asymmetries(self) -> Iterator[tuple[int, float, float]]:
+        """Each kernel's largest difference from its transpose, and what rounding may do.
+
+        The latter is no number where the kernel has entries that are none.
+        """
+        relative = 1e-4 if self.dtype == np.float32 else 1e-8
+        for j, (off, largest) in enumerate(in_threads(_off_and_largest, list(self.kernels))):
+            yield j, off, relative * largest
+
+    def _check_symmetric(self) -> None:
+        self.symmetric = self.dtype == np.float64 and all(_each(_mirrors_itself, self.kernels))
+        if self.symmetric:
+            return
+        found = list(self._asymmetries())
+        if not all(np.isfinite(slack) for _, _, slack in found):
+            raise InvalidKernelError("kernels: the stack contains NaN or infinity.")
+        for j, off, slack in found:
+            if off > slack:
+                raise InvalidKernelError(
+                    f"kernels: kernel {j} is not symmetric (entries differ from their mirror "
+                    f"images by up to {off:.3g}); pass (K + K.T) / 2 if that is what you mean."
+                )
+
+    def _check_semidefinite(self) -> None:
+        rows: Any = None
+        if self.n > LANCZOS_ROWS:  # a part of a semidefinite matrix is semidefinite
+            rows = np.sort(np.random.default_rng(0).choice(self.n, LANCZOS_ROWS, replace=False))
+        lowest, largest = smallest_ritz_value(self.kernels, rows=rows)
+        slack = 1e-4 if self.dtype == np.float32 else 1e-8
+        for j in np.flatnonzero(lowest < -slack * largest):
+            raise InvalidKernelError(
+                f"kernels: kernel {j} is not positive semidefinite: it has an eigenvalue of "
+                f"{lowest[j]:.3g} or below (its largest is about {largest[j]:.3g}). "
+                "Clip its negative eigenvalues, or use a kernel that is positive semidefinite."
+            )
+
+
+def _each(work: Callable[[Array], Any], kernels: Array) -> list[Any]:
+    """What some work gives for each kernel, in threads where they are large."""
+    apply: Any = in_threads if kernels.size >= MANY_CELLS else map
+    return list(apply(work, [*kernels]))
+
+
+def _mirrors_itself(K: Array) -> bool:
+    """Whether a matrix is its own transpose up to rounding: its halves agree for a random v.
+
+    Each half is taken for the whole in a product with v, an eighth of the time that it takes to
+    compare entries; those that differ show in v, which no pattern of theirs can foresee.
+    """
+    v = np.random.default_rng(0).standard_normal(len(K))
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = symmetric_product(K, v) - symmetric_product(K, v, upper=True)
+    # What is no number is not below.
+    slack = ROUNDING * np.sqrt(len(K)) * np.diagonal(K).max(initial=0.0)
+    return bool(np.abs(off).max(initial=0.0) <= slack)
+
+
+def _off_and_largest(K: Array) -> tuple[float, float]:
+    """The largest difference of a matrix from its transpose, and its largest entry: one pass."""
+    off, largest, n = 0.0, 0.0, len(K)
+    with np.errstate(invalid="ignore"):
+        for a in range(0, n, SQUARE_ROWS):
+            for b in range(a, n, SQUARE_ROWS):
+                rows, columns = slice(a, a + SQUARE_ROWS), slice(b, b + SQUARE_ROWS)
+                one, other = K[rows, columns], K[columns, rows].T
+                difference = np.abs(one - other)
+                # max() would let a number win over what is none.
+                off = float(np.maximum(off, difference.max(initial=0.0)))
+                largest = float(np.maximum(largest, np.abs(one).max(initial=0.0)))
+    # An entry that is no number makes the difference none.
+    return off, largest if np.isfinite(off) else np.nan
+
+
+def smallest_ritz_value(
+    kernels: Array, steps: int = LANCZOS_STEPS, rows: Any = None
+) -> tuple[Array, Array]:
+    """Extreme eigenvalues of each matrix, or of some of its rows, as a few Lanczos steps see them.
+
+    The smallest Ritz value is an upper bound of the smallest eigenvalue: a negative one proves
+    the matrix indefinite. Costs ``steps`` products a matrix, no eigendecomposition.
+    """
+
+    def work(K: Array) -> tuple[float, float]:
+        K = np.asarray(K if rows is None else K[rows].take(rows, axis=1), dtype=float)
+        q, count = np.random.default_rng(0).standard_normal(len(K)), min(steps, len(K))
+        Q, KQ = np.zeros((count, len(K))), np.zeros((count, len(K)))
+        rounding = 0.0
+        for k in range(count):
+            norm = np.linalg.norm(q)
+            if not norm > rounding:  # the Krylov space is invariant: what is left is rounding
+                Q, KQ = Q[:k], KQ[:k]
+                break
+            Q[k] = q / norm
+            KQ[k] = symmetric_product(K, Q[k])
+            rounding = 1e-12 * float(np.linalg.norm(KQ[k]))
+            q = KQ[k].copy()
+            for _ in range(2):  # twice is enough
+                q -= Q[: k + 1].T @ (Q[: k + 1] @ q)
+        T = Q @ KQ.T
+        ritz = np.linalg.eigvalsh((T + T.T) / 2)
+        return ritz[0], np.abs(ritz).max()
+
+    found = np.array(_each(work, kernels))
+    return found[:, 0], found[:, 1]
+
+
+def _check_names(names: Any, J: int) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"names: got {names!r}; expected one text a kernel.")
+    if len(names) != J or len(set(names)) != J:
+        raise ValueError(f"names: got {list(names)}; expected {J} different names, one per kernel.")
+    return tuple(str(name) for name in names)

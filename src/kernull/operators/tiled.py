@@ -1,0 +1,344 @@
+"""Kernel values tile by tile, in buffers that stay in cache.
+
+For rbf kernels a tile is one matrix product and one exponential, both in place:
+
+    -|x - y|^2 / 2 = (x, -|x|^2/2, 1) . (y, 1, -|y|^2/2)
+
+Of what installs as a wheel, torch's vectorised exponential is twice as fast as NumPy's, and NumPy's
+about four times as fast as numexpr's and numba's, whose wheels carry no vector library
+(``python -m benchmarks.scale exponentials``). NumPy's needs nothing else installed, and releases
+the interpreter's lock, so threads serve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Event
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from kernull._runtime import in_threads, one_blas_thread
+from kernull._typing import Array
+from kernull.errors import MemoryLimitError
+from kernull.kernels import Rbf
+from kernull.operators.base import SweptStack
+from kernull.operators.planner import format_bytes
+from kernull.views.kernel_set import KernelSet
+
+#: Bytes of a tile: about what one core's second-level cache holds.
+TILE_BYTES = 2**20
+#: Below so many kernel values a second thread costs more than it saves.
+FEW_VALUES = 2_000_000
+
+
+@dataclass(frozen=True)
+class Side:
+    """Rows of every view, ready to meet other rows: scaled, and augmented for rbf kernels."""
+
+    rows: tuple[Array, ...]
+    augmented: tuple[Any, ...]  # None for views without rbf kernels
+
+    def __len__(self) -> int:
+        return len(self.rows[0])
+
+    def part(self, rows: slice) -> Side:
+        """Some of the rows."""
+        augmented = tuple(None if part is None else part[rows] for part in self.augmented)
+        return Side(tuple(part[rows] for part in self.rows), augmented)
+
+
+class Tiles:
+    """Evaluates tiles of all kernels of a bank in a type; products are summed in float64."""
+
+    def __init__(self, bank: KernelSet, dtype: Any = np.float64) -> None:
+        self.bank = bank
+        self.dtype = np.dtype(dtype)
+        self.size = math.isqrt(TILE_BYTES // self.dtype.itemsize)
+
+    def left(self, X: Array | None = None) -> Side:
+        """Rows on the left of a kernel: of X, or the training rows."""
+        return self._side(X, left=True)
+
+    def right(self) -> Side:
+        """The training rows on the right of a kernel."""
+        return self._side(None, left=False)
+
+    def _side(self, X: Array | None, *, left: bool) -> Side:
+        rows = tuple(v.train if X is None else v.transform(X) for v in self.bank.views)
+        augmented: list[Any] = []
+        for part, view in zip(rows, self.bank.views, strict=True):
+            centre = next((k.centre for k in view.kernels if isinstance(k, Rbf)), None)
+            if centre is None:
+                augmented.append(None)
+                continue
+            # Centred: distances do not feel it, and the expansion is accurate near the origin.
+            centred = part - centre
+            norms = -0.5 * np.einsum("ij,ij->i", centred, centred)
+            ends = (norms, np.ones(len(part))) if left else (np.ones(len(part)), norms)
+            both = np.column_stack([centred, *ends])
+            augmented.append(np.ascontiguousarray(both, dtype=self.dtype))
+        return Side(rows, tuple(augmented))
+
+    def buffers(self) -> Array:
+        """Room for one tile's exponents and its kernel values; one such a thread."""
+        return np.empty((2, self.size * self.size), dtype=self.dtype)
+
+    def tile(
+        self, left: Side, rows: slice, right: Side, columns: slice, buffers: Array
+    ) -> Iterator[tuple[int, Array]]:
+        """Yield (j, K_j[rows, columns]); a value is valid until the next is asked for."""
+        j = 0
+        shape = (len(range(*rows.indices(len(left)))), len(range(*columns.indices(len(right)))))
+        exponents, values = (b[: shape[0] * shape[1]].reshape(shape) for b in buffers)
+        for v, view in enumerate(self.bank.views):
+            known = False
+            for kernel in view.kernels:
+                if isinstance(kernel, Rbf):
+                    if not known:
+                        x, y = left.augmented[v][rows], right.augmented[v][columns]
+                        np.matmul(x, y.T, out=exponents)
+                        known = True
+                    width: Any = kernel.width
+                    np.multiply(exponents, self.dtype.type(width**-2.0), out=values)
+                    yield j, np.exp(values, out=values)
+                else:
+                    part = kernel(left.rows[v][rows], right.rows[v][columns])
+                    yield j, part.astype(self.dtype, copy=False)
+                j += 1
+
+
+def blocks_of(n: int, size: int) -> list[slice]:
+    """Slices of at most ``size`` that cover range(n)."""
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
+def tile_products(
+    tiles: Tiles,
+    left: Side,
+    right: Side,
+    V: Array,
+    *,
+    symmetric: bool = False,
+    weights: Array | None = None,
+    n_jobs: int | None = -1,
+) -> Array:
+    """K_j V for every j, (J, m, k), or sum_j b_j K_j V, in one sweep over the tiles by all cores.
+
+    V has shape (n, k), or (J, n, k) where each kernel has its own. Where it is ``symmetric``, left
+    and right are the same rows and every tile above the diagonal serves twice. With ``weights``
+    kernels are summed tile by tile before they meet V, which costs a J-th of the multiplications
+    when k is large.
+    """
+    height = min(tiles.size, len(left))
+    width = height if symmetric else tiles.size**2 // height  # few rows: long tiles
+    down, across = blocks_of(len(left), height), blocks_of(len(right), width)
+    todo = [(r, c) for a, r in enumerate(down) for c in (across[a:] if symmetric else across)]
+    few = len(left) * len(right) * tiles.bank.J < FEW_VALUES
+    workers = 1 if few else max(1, min(effective_n_jobs(n_jobs), len(todo)))
+    V = np.ascontiguousarray(V, dtype=tiles.dtype)
+    J = tiles.bank.J if weights is None else 1
+
+    stopped = Event()
+
+    def work(share: Sequence[tuple[slice, slice]]) -> Array:
+        out, buffers = np.zeros((J, len(left), V.shape[-1])), tiles.buffers()
+        for rows, columns in share:
+            if stopped.is_set():
+                break
+            values = tiles.tile(left, rows, right, columns, buffers)
+            for j, K in values if weights is None else _combined(values, weights):
+                mine = V if V.ndim == 2 else V[j]
+                out[j, rows] += K @ mine[columns]
+                if symmetric and rows != columns:
+                    out[j, columns] += K.T @ mine[rows]
+        return out
+
+    if workers == 1:
+        total = work(todo)
+    else:
+        # Fixed shares, summed in order: the result depends on the number of threads alone.
+        shares = [todo[w::workers] for w in range(workers)]
+        with one_blas_thread() as limit, limit, ThreadPoolExecutor(workers) as pool:
+            try:
+                parts = list(pool.map(work, shares))  # BLAS gets one thread: the others are ours
+            except BaseException:  # an interrupt, say: nobody waits for the rest of the pass
+                stopped.set()
+                raise
+        total = parts[0]
+        for part in parts[1:]:
+            total += part
+    return total if weights is None else total[0]
+
+
+def tile_pair(
+    tiles: Tiles,
+    left: Side,
+    right: Side,
+    V_left: Array,
+    V_right: Array,
+    weights: Array | None = None,
+) -> tuple[Array, Array]:
+    """K_j V_right and K_j' V_left for every j, evaluating each tile once, in this thread.
+
+    With weights, the sums over j of b_j times these, as kernels of their own (J = 1).
+    """
+    J, k = (tiles.bank.J if weights is None else 1), V_left.shape[-1]
+    V_left, V_right = (np.ascontiguousarray(V, dtype=tiles.dtype) for V in (V_left, V_right))
+    out_left, out_right = np.zeros((J, len(left), k)), np.zeros((J, len(right), k))
+    buffers = tiles.buffers()
+    for rows in blocks_of(len(left), tiles.size):
+        for columns in blocks_of(len(right), tiles.size):
+            values = tiles.tile(left, rows, right, columns, buffers)
+            for j, K in values if weights is None else _combined(values, weights):
+                x, y = (V if V.ndim == 2 else V[j] for V in (V_left, V_right))
+                out_left[j, rows] += K @ y[columns]
+                out_right[j, columns] += K.T @ x[rows]
+    return out_left, out_right
+
+
+def _combined(values: Iterator[tuple[int, Array]], weights: Array) -> Iterator[tuple[int, Array]]:
+    total: Array | None = None
+    for j, K in values:
+        total = weights[j] * K if total is None else np.add(total, weights[j] * K, out=total)
+    assert total is not None
+    yield 0, total
+
+
+# -- The tiled stack: kernels are evaluated on the fly, tile by tile, and never stored. --
+
+
+#: Parts that the rows of kernels are evaluated in, by threads.
+PARTS = 16
+
+
+class TiledStack(SweptStack):
+    r"""J kernels between the rows of a bank, none of them ever formed.
+
+    A pass over all kernels evaluates :math:`J n (n + 1) / 2` values (tiles above the diagonal
+    serve twice) on all cores and multiplies a whole block of vectors by them.
+
+    The rows on the left are those of ``left``, or of the bank itself. Tiles are evaluated in
+    ``dtype``, products summed in float64. A pass may take ``memory_limit`` bytes beyond its result;
+    more vectors than fit are multiplied in several passes.
+    """
+
+    def __init__(
+        self,
+        bank: KernelSet,
+        *,
+        left: KernelSet | None = None,
+        scale: Array | None = None,
+        dtype: Any = np.float64,
+        memory_limit: int | None = None,
+        n_jobs: int | None = -1,
+    ) -> None:
+        self.bank = bank
+        self.left = left
+        self.scale = np.ones(bank.J) if scale is None else np.asarray(scale, dtype=float)
+        self.dtype = np.dtype(dtype)
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        #: Rows that a preconditioner of the solver may keep; none unless a plan allows for them.
+        self.preconditioner_rows = 0
+        self._tiles = Tiles(bank, dtype)
+        self._right = self._tiles.right()
+        self._left = (Tiles(left, dtype) if left is not None else self._tiles).left()
+        self.shape = (len(self._left), bank.n)
+
+    def __repr__(self) -> str:
+        return f"TiledStack(J={self.J}, shape={self.shape}, dtype={self.dtype})"
+
+    def __getitem__(self, index: Any) -> TiledStack:
+        """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
+        rows, columns = self._positions(index)
+        bank = self.bank.take(columns)
+        same = self.left is None and np.array_equal(rows, columns)
+        left = None if same else (self.left or self.bank).take(rows)
+        return self._like(bank, left, self.scale)
+
+    def select(self, kernels: Any) -> TiledStack:
+        """The stack of some of the kernels."""
+        mask = self._mask(kernels)
+        left = None if self.left is None else self.left.select(mask)
+        return self._like(self.bank.select(mask), left, self.scale[mask])
+
+    def _like(self, bank: KernelSet, left: KernelSet | None, scale: Array) -> TiledStack:
+        return TiledStack(
+            bank,
+            left=left,
+            scale=scale,
+            dtype=self.dtype,
+            memory_limit=self.memory_limit,
+            n_jobs=self.n_jobs,
+        )
+
+    def _sweep(self, V: Array, weights: Array | None = None) -> Array:
+        alike = weights is None and V.shape == (self.n, 1) and (V[0] == V).all()
+        return self._row_sums * V[0, 0] if alike else self._passes(V, weights)
+
+    @cached_property
+    def _row_sums(self) -> Array:
+        """Of every kernel: normalisation asks for them, then the solver's first step."""
+        return self._passes(np.ones((self.n, 1)), None)
+
+    def _passes(self, V: Array, weights: Array | None) -> Array:
+        J, m, k = (self.J if weights is None else 1), len(self), V.shape[-1]
+        width = self._columns_at_once(J * m * 8)
+        parts = [
+            tile_products(
+                self._tiles,
+                self._left,
+                self._right,
+                V[..., start : start + width],
+                symmetric=self.left is None,
+                weights=weights,
+                n_jobs=self.n_jobs,
+            )
+            for start in range(0, k, width)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+    def _columns_at_once(self, bytes_a_column: int) -> int:
+        if self.memory_limit is None:
+            return 2**31
+        needed = bytes_a_column * (1 + effective_n_jobs(self.n_jobs))
+        if needed > self.memory_limit:
+            raise MemoryLimitError(
+                f"memory_limit: a pass over {self.J} kernels of {self.n} rows needs "
+                f"{format_bytes(needed)}, the limit is {format_bytes(self.memory_limit)}. Raise "
+                "memory_limit, or use storage='nystroem'."
+            )
+        return int(self.memory_limit // needed)
+
+    def diagonal(self) -> Array:
+        """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""
+        views = (self.left or self.bank).views
+        values = [k.diagonal(view.train) for view in views for k in view.kernels]
+        return np.stack(values) * self.scale[:, None]
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n)."""
+        picked = (self.left or self.bank).take(np.atleast_1d(np.arange(len(self))[index]))
+        tiles = Tiles(self.bank, self.dtype)
+        left = Tiles(picked, self.dtype).left()
+        out = np.empty((self.J, len(left), self.n))
+        height = max(1, min(tiles.size, len(left)))
+        down, across = blocks_of(len(left), height), blocks_of(self.n, tiles.size**2 // height)
+        todo = [(r, c) for r in down for c in across]
+
+        def work(share: list[tuple[slice, slice]]) -> None:
+            buffers = tiles.buffers()
+            for rows, columns in share:
+                for j, K in tiles.tile(left, rows, self._right, columns, buffers):
+                    np.multiply(K, self.scale[j], out=out[j, rows, columns])
+
+        few = out.size < FEW_VALUES
+        parts = 1 if few else min(len(todo), PARTS)
+        in_threads(work, [todo[part::parts] for part in range(parts)])
+        return out

@@ -1,0 +1,293 @@
+"""The kernel bank: views, their scaling and their kernels, fitted to the training rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernull._text import visible
+from kernull._typing import Array, Indices, Mask
+from kernull.errors import ConstantViewWarning, warn
+from kernull.kernels import DistanceKernel, Kernel, parse_kernels
+from kernull.views.scaling import (
+    LARGEST,
+    Scaling,
+    constant_columns,
+    fit_scaling,
+    knows_unseen,
+    read_scalings,
+    scaling_name,
+)
+
+
+@dataclass(frozen=True)
+class ScaledView:
+    """One view of the training rows in one scaling, with the kernels built on it."""
+
+    name: str
+    columns: Indices
+    scaler: Any
+    """A fitted transformer."""
+    train: Array
+    """The training rows as it maps them: of as many columns as it gives."""
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def scaling(self) -> str:
+        """Name of the scaling."""
+        return scaling_name(self.scaler)
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether the scaling gives the rows back."""
+        return isinstance(self.scaler, Scaling)
+
+    def transform(self, X: Array) -> Array:
+        """New rows of this view, scaled; what is too far to be squared is brought nearer."""
+        near = np.clip(X[:, self.columns], -LARGEST, LARGEST)
+        Z = np.asarray(self.scaler.transform(near), dtype=float)
+        return np.asarray(np.clip(Z, -LARGEST, LARGEST))
+
+
+@dataclass(frozen=True)
+class KernelSet:
+    """All kernels of a model: J functions on named, scaled views of the training rows.
+
+    Kernels are numbered view by view, and scaling by scaling within a view. Kernels of one view
+    and scaling that are functions of the same distance share its computation.
+    """
+
+    views: tuple[ScaledView, ...]
+    kernel_names: tuple[str, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        X: Array,
+        views: Mapping[str, Indices],
+        *,
+        kernels: Any = "rbf",
+        widths: Any = 1.0,
+        scaling: Any = "standard",
+        sample_weight: Array | None = None,
+        drop_constant: bool = True,
+    ) -> KernelSet:
+        """Fit scaling and widths of every view; those that are constant are `joined` to others."""
+        specs = parse_kernels(kernels)
+        factors = parse_widths(widths)
+        if sample_weight is not None:  # rows of weight zero take no part, here or later
+            X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
+        kept: list[ScaledView] = []
+        if drop_constant:
+            hosts = [name for name in views if knows_unseen(scaling, name)]
+            found = joined(views, constant_columns(X), hosts)
+        else:
+            found = views
+        for name, columns in found.items():
+            maps = read_scalings(scaling, name)
+            kept += fit_view(name, columns, X, specs, factors, maps, sample_weight)
+        return cls(tuple(kept), names_by_view(kept))
+
+    def __repr__(self) -> str:
+        names = visible(", ".join(view.name for view in self.views[:6]))
+        names += ", ..." if len(self.views) > 6 else ""
+        return f"KernelSet(J={self.J}, n={self.n}; views: {names})"
+
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        return len(self.kernel_names)
+
+    @property
+    def n(self) -> int:
+        """Number of training rows."""
+        return len(self.views[0].train)
+
+    @property
+    def kernel_views(self) -> tuple[str, ...]:
+        """Name of the view that each kernel is built on, of length J."""
+        return tuple(view.name for view in self.views for _ in view.kernels)
+
+    def matrices(self, X: Array | None = None) -> Iterator[tuple[int, Array]]:
+        """Yield (j, K_j) between the rows of X (training rows if None) and the training rows."""
+        j = 0
+        for view in self.views:
+            left, right = (view.train, None) if X is None else (view.transform(X), view.train)
+            metric, distances = "", np.empty(0)
+            for kernel in view.kernels:
+                if isinstance(kernel, DistanceKernel):
+                    if kernel.metric != metric:
+                        metric, distances = kernel.metric, kernel.distances(left, right)
+                    yield j, kernel.of_distances(distances)
+                else:
+                    yield j, kernel(left, right)
+                j += 1
+
+    def diagonal(self, X: Array) -> Array:
+        """k_j(x, x), of shape (J, m)."""
+        blocks = [(view.transform(X), view.kernels) for view in self.views]
+        return np.stack([kernel.diagonal(rows) for rows, kernels in blocks for kernel in kernels])
+
+    def take(self, index: Any) -> KernelSet:
+        """The bank with some of its training rows; scaling and widths stay as fitted."""
+        return self._holding([view.train[index] for view in self.views])
+
+    def combine(self, weights: Array, X: Array | None = None) -> Array:
+        """Sum of b_j K_j between the rows of X (training rows if None) and the training rows.
+
+        Kernels are added up as they are evaluated; those without weight are left out.
+        """
+        weights = np.asarray(weights, dtype=float)
+        used = weights > 0
+        bank, b = self.select(used), weights[used]
+        total, part = np.zeros((2, self.n if X is None else len(X), self.n))
+        for j, K in bank.matrices(X):
+            total += np.multiply(K, b[j], out=part)  # K may belong to the user's function
+        return np.asarray(total)
+
+    def with_rows(self, X: Array) -> KernelSet:
+        """The same scaling, kernels and widths with other training rows."""
+        return self._holding([view.transform(X) for view in self.views])
+
+    def _holding(self, rows: list[Array]) -> KernelSet:
+        pairs = zip(self.views, rows, strict=True)
+        return replace(self, views=tuple(replace(view, train=part) for view, part in pairs))
+
+    def select(self, mask: Mask) -> KernelSet:
+        """The bank of some of the kernels, in the same order."""
+        kept, start = [], 0
+        for view in self.views:
+            picked = mask[start : start + len(view.kernels)]
+            start += len(view.kernels)
+            kernels = tuple(k for k, keep in zip(view.kernels, picked, strict=True) if keep)
+            if kernels:
+                kept.append(replace(view, kernels=kernels))
+        names = tuple(n for n, keep in zip(self.kernel_names, mask, strict=True) if keep)
+        return KernelSet(tuple(kept), names)
+
+
+def fit_view(
+    name: str,
+    columns: Indices,
+    X: Array,
+    kernels: Sequence[Kernel],
+    widths: Sequence[float | str],
+    scalings: Sequence[Any],
+    sample_weight: Array | None = None,
+    width_rows: int | None = None,
+) -> list[ScaledView]:
+    """Fit one view of the rows of a table, in each of its scalings.
+
+    Parameters
+    ----------
+    name : str
+        Name of the view.
+    columns : integer array
+        Its columns.
+    X : array of shape (n, d)
+        Training rows, all columns.
+    kernels, widths, scalings
+        What `parse_kernels`, `parse_widths` and `read_scalings` return.
+    sample_weight : array of shape (n,), optional
+        Weights of the rows, all positive.
+    width_rows : int, optional
+        Widths come from so many of the first rows; from all by default.
+    """
+    part = X[:, columns]
+    largest = float(np.abs(part).max(initial=0.0))
+    if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
+        raise no_squares(name, part, columns)
+    some = slice(width_rows)
+    weight = None if sample_weight is None else sample_weight[some]
+    out = []
+    for scaling in scalings:
+        scaler, train = fit_scaling(scaling, part, sample_weight, name)
+        fitted = tuple(k for spec in kernels for k in spec.fit(train[some], widths, weight))
+        out.append(ScaledView(name, columns, scaler, train, fitted))
+    return out
+
+
+def joined(
+    views: Mapping[str, Indices],
+    constant: Mask,
+    hosts: Collection[str],
+    where: str = "on the training rows",
+) -> Mapping[str, Indices]:
+    """Views without the constant ones, whose columns join one of the hosts, a wide one if any.
+
+    A kernel of its own would say nothing of normal rows and take much of the weight. Beside others
+    a constant column leaves all distances of training rows as they are, and a value that was never
+    seen is far from all of them. ``hosts`` are views whose scaling knows such values; without one
+    that varies, the columns are left out.
+    """
+    still = [name for name, columns in views.items() if constant[columns].all()]
+    if len(still) == len(views):
+        raise ValueError(f"X: every view is constant {where}; there is nothing to learn from.")
+    if not still:
+        return views
+    kept = {name: columns for name, columns in views.items() if name not in still}
+    names = ", ".join(map(repr, still))
+    said = (
+        f"dropped constant view(s) {names}: a kernel that is constant {where} says nothing about "
+        "normality and would attract weight."
+    )
+    able = [name for name in kept if name in hosts]
+    if able:
+        host = next((name for name in able if len(kept[name]) > 1), able[0])
+        more = np.concatenate([views[name] for name in still])
+        kept[host] = np.append(kept[host], np.setdiff1d(more, kept[host]))
+        said += f" View {host!r} reads the columns, so that a value never seen there is evidence."
+    warn(said, ConstantViewWarning, stacklevel=4)
+    return kept
+
+
+def no_squares(name: str, X: Array, columns: Indices) -> ValueError:
+    """Squares of values would be no numbers, or all zero: distances could not be told."""
+    i, j = np.unravel_index(int(np.argmax(np.abs(X))), X.shape)
+    return ValueError(
+        f"X: the largest value of the view {name!r} is {X[i, j]:.3g} (row {i}, column "
+        f"{columns[j]}); expected between {1 / LARGEST:g} and {LARGEST:g}, so that it can be "
+        "squared. Use another unit, or leave out that row."
+    )
+
+
+def parse_widths(widths: Any) -> tuple[float | str, ...]:
+    """Factors of the mean distance from one number or several; ``"auto"`` stays for the views."""
+    if isinstance(widths, str) and widths == "auto":
+        return ("auto",)
+    try:
+        factors = tuple(np.asarray(widths, dtype=float).ravel().tolist())
+    except (TypeError, ValueError):
+        factors = ()
+    if not factors or not all(np.isfinite(f) and f > 0 for f in factors):
+        raise ValueError(
+            f"widths: got {widths!r}; expected a positive factor of the mean pairwise distance, "
+            "several of them, or 'auto'."
+        )
+    return factors
+
+
+def names_by_view(views: Sequence[ScaledView]) -> tuple[str, ...]:
+    """Name kernels by their view, adding function and width only where needed to tell apart."""
+    first = views[0].kernels  # all views have the same
+    several_functions = len(first) > 1 and len({kernel.label for kernel in first}) > 1
+    scalings = Counter(view.name for view in views)
+    labels = Counter((view.name, view.scaling) for view in views)
+    names = []
+    for view in views:
+        several_widths = len({k.factor for k in view.kernels if k.factor is not None}) > 1
+        for kernel in view.kernels:
+            parts = [view.name]
+            if scalings[view.name] > 1:
+                twice = labels[view.name, view.scaling] > 1  # two PCA, say
+                parts.append(repr(view.scaler) if twice else view.scaling)
+            if several_functions:
+                parts.append(kernel.label)
+            if several_widths and kernel.factor is not None:
+                parts.append(f"{kernel.factor:g}D")
+            names.append(" ".join(parts))
+    return tuple(names)

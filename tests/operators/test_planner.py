@@ -1,0 +1,122 @@
+"""What is planned, before anything is allocated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernull.errors import ApproximationWarning, MemoryLimitError
+from kernull.operators import DenseStack, LowRankStack, TiledStack, build_stack, planner
+from kernull.operators.planner import plan_storage
+from kernull.views import KernelSet
+from tests.plain import plain_fisher
+
+GB = 10**9
+
+
+@pytest.mark.parametrize(
+    ("J", "n", "limit", "storage"),
+    [
+        (4, 4_000, 2 * GB, "dense"),
+        (4, 20_000, 2 * GB, "tiled"),
+        (4, 20_000, 23 * GB, "tiled"),  # dense fits, but would take longer
+        (60, 6_000, 23 * GB, "tiled"),
+        (3, 100_000, 23 * GB, "nystroem"),
+        (4, 1_000_000, 20 * GB, "nystroem"),  # fits, but takes too long
+        (100, 100_000, GB, "nystroem"),  # the basis does not fit
+    ],
+)
+def test_auto(J, n, limit, storage):
+    assert plan_storage("auto", J, n, 8, limit).storage == storage
+
+
+def test_auto_is_dense_where_values_are_dear():
+    assert plan_storage("auto", 60, 6_000, 8, 23 * GB, columns=100).storage == "dense"
+
+
+@pytest.mark.parametrize("more", [{"there": True}, {"columns": 1000}], ids=["on a device", "wide"])
+def test_dense_where_tiles_are_no_quicker(more):
+    assert plan_storage("auto", 3, 10_000, 8, 23 * GB).storage == "tiled"
+    assert plan_storage("auto", 3, 10_000, 8, 23 * GB, **more).storage == "dense"
+
+
+def test_the_quicker_is_taken_and_both_are_named(monkeypatch):
+    monkeypatch.setattr(planner, "effective_n_jobs", lambda n_jobs: 2)
+    for n in (6_000, 16_000, 30_000):
+        tiled, dense = (planner.predicted_seconds(kind, 3, n, 30) for kind in ("tiled", "dense"))
+        plan = plan_storage("auto", 3, n, 8, 100 * GB, columns=30)
+        assert plan.storage == ("tiled" if tiled < dense else "dense")
+    assert plan.note.startswith("tiled, about ")
+    assert "; dense " in plan.note
+
+
+def test_a_long_fit_says_what_was_planned(rng, capsys):
+    plain_fisher(verbose=1).fit(rng.normal(size=(50, 3)))
+    assert "50 rows, 1 kernels (dense): " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", [GB // 10, GB, 10 * GB])
+def test_what_is_planned_fits(limit):
+    for n in (1000, 10_000, 100_000):
+        for J in (1, 10, 100):
+            if 1.5 * 2 * 8 * n * (J + 1) > limit:  # not even two columns of a basis
+                with pytest.raises(MemoryLimitError, match=r"^memory_limit: .* is too little"):
+                    plan_storage("auto", J, n, 8, limit)
+                continue
+            plan = plan_storage("auto", J, n, 8, limit)
+            need = J * n * n * 8 if plan.storage == "dense" else plan.max_columns * J * n * 8
+            assert need <= limit or plan.storage == "nystroem"
+
+
+def test_dense_beyond_the_limit_names_size_limit_and_alternative():
+    with pytest.raises(MemoryLimitError, match=r"need 22.4 GB, the memory limit is 2 GB.*'tiled'"):
+        plan_storage("dense", 4, 20_000, 8, 2 * GB)
+
+
+def test_methods_that_need_matrices_get_dense_or_an_error():
+    assert plan_storage("auto", 4, 1000, 8, GB, matrix_free=False).storage == "dense"
+    with pytest.raises(MemoryLimitError):
+        plan_storage("auto", 4, 20_000, 8, GB, matrix_free=False)
+
+
+def test_a_basis_that_does_not_fit_is_refused():
+    with pytest.raises(MemoryLimitError, match="a basis of 24 columns"):
+        plan_storage("tiled", 10, 100_000, 8, GB // 10)
+
+
+@pytest.mark.parametrize("storage", ["auto", "tiled", "nystroem", "dask"])
+@pytest.mark.parametrize("limit", [10, 3000])
+def test_a_tiny_limit_is_refused_by_its_name(storage, limit, rng):
+    named = rf"^memory_limit: {limit if limit < 1000 else 3} k?B is too little for 1 kernels of 200"
+    with pytest.raises(MemoryLimitError, match=named) as caught:
+        plain_fisher(memory_limit=limit, storage=storage).fit(rng.normal(size=(200, 3)))
+    # The advice is something other than what was asked for.
+    assert ("use storage='nystroem'" in str(caught.value)) == (storage in ("tiled", "dask"))
+
+
+def test_why_landmarks_are_taken():
+    assert "neither does a basis of 24" in plan_storage("auto", 100, 100_000, 8, GB).reason
+    assert "hours" in plan_storage("auto", 4, 1_000_000, 8, 20 * GB).reason
+
+
+def test_unknown_storage():
+    with pytest.raises(ValueError, match="storage: got 'disk'"):
+        plan_storage("disk", 1, 10, 8, GB)
+
+
+def test_the_stack_is_the_plan(rng, monkeypatch):
+    bank = KernelSet.fit(rng.normal(size=(100, 3)), {"a": np.arange(3)})
+    assert isinstance(build_stack(bank, limit=GB), DenseStack)
+    tiled = build_stack(bank, limit=100_000)
+    assert isinstance(tiled, TiledStack)
+    assert tiled.max_columns == 100_000 // (1.5 * 8 * 100 * 2)
+    monkeypatch.setattr(planner, "PATIENCE", 0.0)
+    with pytest.warns(ApproximationWarning, match="Using 20 landmark rows"):
+        assert isinstance(build_stack(bank, limit=100_000, landmarks=20), LowRankStack)
+
+
+def test_a_fit_that_is_not_dense_warns_only_where_it_approximates(rng, recwarn):
+    X = rng.normal(size=(300, 4))
+    model = plain_fisher(memory_limit="400kB").fit(X)
+    assert model.solver_ == "subspace"
+    assert not [w for w in recwarn if issubclass(w.category, ApproximationWarning)]
