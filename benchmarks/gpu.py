@@ -24,10 +24,8 @@ try:
     from kernull.mkl.balls import LpBall
     from kernull.mkl.problems import FisherProblem
     from kernull.mkl.solvers import solve
-    from kernull.mkl.solvers.nystroem import NystroemPreconditioner
-    from kernull.operators.nystroem import LowRankStack
-    from kernull.operators.torch_kernel_set import TorchKernelSet
-    from kernull.operators.torch_tiled import TorchTiledStack
+    from kernull.operators import Budget, DenseStack, LowRankStack
+    from kernull.operators.torch import TorchKernelSet, TorchTiledStack
 except ImportError as error:  # a machine without one of the dependencies
     sys.exit(f"benchmarks.gpu cannot run here: {error}")
 
@@ -101,31 +99,30 @@ def pass_floor(entries: float, rates: dict[str, float]) -> float:
 
 
 def fit(stack: Any, delta: float = 1e-2, tol: float = 1e-6, landmarks: int = 0) -> Any:
-    problem = FisherProblem(stack, delta * stack.n)
-    near = NystroemPreconditioner(problem, landmarks) if landmarks else None
-    return solve(problem, LpBall(2), "subspace", tol=tol, preconditioner=near)
+    problem, budget = FisherProblem(stack, delta * stack.n), Budget(preconditioner_rows=landmarks)
+    return solve(problem, LpBall(2), "subspace", tol=tol, budget=budget)
 
 
 def check(_: dict[str, float]) -> None:
     for n in (1000, 3001):
         X = rows_like_the_papers(n, seed=n)
-        bank = TorchKernelSet.fit(X, VIEWS, widths=(0.5, 1.0))
+        kernel_set = TorchKernelSet.fit(X, VIEWS, widths=(0.5, 1.0))
         exact = TorchKernelSet.fit(X.double(), VIEWS, widths=(0.5, 1.0)).stack().dense()
         for k in (1, 3):
             V = torch.randn(n, k, device="cuda")
             truth = exact.products(V)
             for fused in (True, False):
-                stack = bank.stack()
+                stack = kernel_set.stack()
                 stack.fused = fused
                 out = stack.products(V)
                 error = np.linalg.norm(out - truth) / np.linalg.norm(truth)
                 report("check products", n=n, k=k, fused=fused, error=float(error))
                 assert error < 3e-6, error
-            some = bank.stack()[: n // 3]
-            error = np.linalg.norm(some.products(V) - truth[:, : n // 3]) / np.linalg.norm(truth)
+            part = kernel_set.stack()[: n // 3]
+            error = np.linalg.norm(part.products(V) - truth[:, : n // 3]) / np.linalg.norm(truth)
             assert error < 3e-6, error
-    host = bank.to_bank().stack()
-    a, b = fit(bank.stack()), fit(host)
+    host = DenseStack.of(kernel_set.to_kernel_set())
+    a, b = fit(kernel_set.stack()), fit(host)
     report(
         "check fit against the host",
         value=abs(a.value / b.value - 1),
@@ -276,11 +273,13 @@ def auc(_: dict[str, float]) -> None:
     truth = np.repeat([1, 0], 2000)
     values = {}
     for dtype in (torch.float32, torch.float64):
-        bank = TorchKernelSet.fit(X, VIEWS, widths=(0.5,), dtype=dtype)
-        result = fit(bank.stack(), 1e-3)
-        host = bank.to_bank()
+        kernel_set = TorchKernelSet.fit(X, VIEWS, widths=(0.5,), dtype=dtype)
+        result = fit(kernel_set.stack(), 1e-3)
+        host = kernel_set.to_kernel_set()
         left = [torch.as_tensor(v.transform(both.double().cpu().numpy())) for v in host.views]
-        cross = TorchTiledStack(bank.rows, bank.kernels, left=[x.to("cuda", dtype) for x in left])
+        cross = TorchTiledStack(
+            kernel_set.rows, kernel_set.kernels, left=[x.to("cuda", dtype) for x in left]
+        )
         values[dtype] = roc_auc_score(truth, result.weights @ cross.products(result.coef))
     a, b = values.values()
     report(
@@ -290,14 +289,14 @@ def auc(_: dict[str, float]) -> None:
 
 def tune(rates: dict[str, float]) -> None:
     """Launch parameters of the fused kernel."""
-    from kernull.operators import triton_rbf
+    from kernull.operators import triton
 
     n = 65_536
     X = rows_like_the_papers(n)
     floor = pass_floor(J * n * n / 2, rates)
-    usual = dict(triton_rbf.LAUNCH)
+    usual = dict(triton.LAUNCH)
     for rows, warps, stages in ((64, 4, 2), (64, 4, 3), (128, 8, 2), (128, 4, 2), (32, 4, 2)):
-        triton_rbf.LAUNCH.update(BM=rows, num_warps=warps, num_stages=stages)
+        triton.LAUNCH.update(BM=rows, num_warps=warps, num_stages=stages)
         try:
             stack = TorchKernelSet.fit(X, VIEWS, widths=(0.5,)).stack()
             V = torch.ones(n, 1, device="cuda")
@@ -305,7 +304,7 @@ def tune(rates: dict[str, float]) -> None:
             report("tune", rows=rows, warps=warps, stages=stages, s=t, ratio=t / floor)
         except Exception as error:
             report("tune", rows=rows, warps=warps, stages=stages, failed=str(error)[:80])
-    triton_rbf.LAUNCH.update(usual)
+    triton.LAUNCH.update(usual)
 
 
 def main() -> None:

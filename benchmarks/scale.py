@@ -95,18 +95,18 @@ def exponentials() -> None:
 
 
 def one_pass(n: int) -> None:
-    bank = KernelSet.fit(some_rows(n), VIEWS)
+    kernel_set = KernelSet.fit(some_rows(n), VIEWS)
     threads = effective_n_jobs(-1)
 
     def sklearn_tiles() -> None:
         """The same tiles (those on and above the diagonal) by rbf_kernel, on the same cores."""
-        size = TiledStack(bank)._tiles.size
+        size = TiledStack(kernel_set)._tiles.size
         blocks = blocks_of(n, size)
         todo = [(a, b) for i, a in enumerate(blocks) for b in blocks[i:]]
 
         def work(share: Any) -> None:
             for a, b in share:
-                for view in bank.views:
+                for view in kernel_set.views:
                     gamma = 0.5 / view.kernels[0].width ** 2
                     rbf_kernel(view.train[a], view.train[b], gamma=gamma)
 
@@ -114,7 +114,7 @@ def one_pass(n: int) -> None:
             list(pool.map(work, [todo[w::threads] for w in range(threads)]))
 
     for dtype in (np.float64, np.float32):
-        stack = TiledStack(bank, dtype=dtype)
+        stack = TiledStack(kernel_set, dtype=dtype)
         V = np.ones((n, 1))
         t = best_of(3, sklearn=sklearn_tiles, ours=lambda s=stack, V=V: s.products(V))
         print(

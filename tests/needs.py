@@ -87,11 +87,8 @@ FIXTURES = {"delft_home": "data"}
 #: Modules that import what they need at their top, so that even their doctests need it.
 #: No other module may: see tests/test_needs.py.
 MODULES = {
-    "src/kernull/operators/torch_cross.py": "torch",
-    "src/kernull/operators/torch_kernel_set.py": "torch",
-    "src/kernull/operators/torch_packed.py": "torch",
-    "src/kernull/operators/torch_tiled.py": "torch",
-    "src/kernull/operators/triton_rbf.py": "cuda",
+    "src/kernull/operators/torch.py": "torch",
+    "src/kernull/operators/triton.py": "cuda",
 }
 
 #: For pytest.importorskip in modules that also set ``pytestmark = pytest.mark.torch``.

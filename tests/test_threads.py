@@ -23,7 +23,7 @@ from kernull._runtime import one_blas_thread
 from kernull.mkl import path
 from kernull.mkl.problems import FisherProblem, JointFisherProblem, SVDDProblem, machines
 from kernull.operators import DenseStack, linalg, tiled
-from kernull.operators.linalg import lower_factor
+from kernull.operators.linalg import cholesky
 from kernull.views import KernelSet
 
 
@@ -86,7 +86,7 @@ def under_one_limit():
 
 
 def under_nested_limits():
-    with _runtime.threads_for(10) as limit, limit, _runtime.instead_of_blas() as inner, inner:
+    with _runtime.threads_for(10) as limit, limit, one_blas_thread() as inner, inner:
         pass
 
 
@@ -124,7 +124,7 @@ def test_an_interrupt_at_any_line_restores(call, two_blas_threads):
         finally:
             sys.settrace(before)
         assert blas_threads() == two_blas_threads, line
-        assert (_runtime._inside, _runtime._local.threads) == (set(), 0), line
+        assert (_runtime._inside, _runtime._local.limit) == (set(), None), line
         line += 1
     assert line > 20
 
@@ -174,7 +174,7 @@ def test_interrupts_by_signal_restore(two_blas_threads):
 
 def test_limits_are_named_twice():
     """So that an interrupt of one exit leaves another; see the text of the module."""
-    makers, found = {"Limit", "one_blas_thread", "instead_of_blas", "threads_for"}, 0
+    makers, found = {"Limit", "one_blas_thread", "threads_for"}, 0
     for file in Path(kernull.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             for i, item in enumerate(node.items if isinstance(node, ast.With) else ()):
@@ -189,8 +189,8 @@ def test_limits_are_named_twice():
 def test_tiles_from_several_threads_leave_blas_as_it_was(rng, monkeypatch, two_blas_threads):
     monkeypatch.setattr(tiled, "FEW_VALUES", 0)
     monkeypatch.setattr(tiled, "TILE_BYTES", 2**13)
-    bank = KernelSet.fit(rng.normal(size=(100, 2)), {"a": np.array([0]), "b": np.array([1])})
-    made = tiled.Tiles(bank)
+    kernel_set = KernelSet.fit(rng.normal(size=(100, 2)), {"a": np.array([0]), "b": np.array([1])})
+    made = tiled.Tiles(kernel_set)
     left, right, v = made.left(), made.right(), np.ones((100, 1))
 
     def work(_):
@@ -301,6 +301,7 @@ def test_a_model_that_is_killed_and_restarted_loses_nothing():
 @pytest.mark.parametrize("rows", [20, 40])
 def test_large_matrices_are_factorised_by_one_thread(rows, monkeypatch, two_blas_threads):
     """OpenBLAS's threads end the process there; 30 rows stand for the many it takes."""
+    monkeypatch.setattr(linalg, "FEW_ROWS", 10)
     monkeypatch.setattr(linalg, "MANY_ROWS", 30)
     seen, plain = [], linalg.dpotrf
 
@@ -373,14 +374,16 @@ def test_beside_a_gpu_many_rows_have_one_blas_thread_and_few_of_our_own(
     assert blas_threads() == two_blas_threads
 
 
-@pytest.mark.parametrize("n", [601, 960, 1000])
-def test_a_factor_is_that_of_lapack(n, rng, two_blas_threads):
+@pytest.mark.parametrize("few_rows", [0, 2000], ids=["scipy", "numpy"])
+@pytest.mark.parametrize("n", [601, 1000])
+def test_a_factor_is_that_of_lapack(n, few_rows, rng, monkeypatch, two_blas_threads):
+    monkeypatch.setattr(linalg, "FEW_ROWS", few_rows)
     A = rng.normal(size=(n, n))
     A = A @ A.T + n * np.eye(n)
     with _runtime.threads_for(n):
-        found = lower_factor(np.triu(A))  # what is below the diagonal is not read
-    np.testing.assert_allclose(np.tril(found), np.linalg.cholesky(A), rtol=0, atol=1e-11)
-    assert found.flags.f_contiguous
+        factor = cholesky(np.triu(A))  # what is below the diagonal is not read
+    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(A), rtol=0, atol=1e-11)
+    assert factor.flags.f_contiguous
     A[700 % n, 700 % n] = -1.0
-    with _runtime.threads_for(n), pytest.raises(np.linalg.LinAlgError, match="leading minor"):
-        lower_factor(A)
+    with _runtime.threads_for(n), pytest.raises(np.linalg.LinAlgError, match=r"not pos"):
+        cholesky(A)

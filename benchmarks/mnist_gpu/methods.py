@@ -16,7 +16,7 @@ from benchmarks.peers.registry import DELTAS, PS, WIDTHS
 from kernull.detector.calibration import Cross
 from kernull.mkl import path
 from kernull.operators import DenseStack
-from kernull.operators.torch_tiled import TorchDenseStack
+from kernull.operators.torch import TorchDenseStack
 
 NOISES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SHARES = (0.5, 0.7, 0.9, 0.95, 0.99)

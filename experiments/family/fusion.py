@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import expit
 
 from kernull._typing import Array
-from kernull.mkl.problems.base import Evaluation
+from kernull.mkl.problems.base import Evaluation, Problem
 from kernull.operators import DenseStack
 
 __all__ = ["ScoreFusionProblem", "left_out_responses"]
@@ -42,7 +42,7 @@ def left_out_responses(stack: DenseStack, ridge: float) -> tuple[Array, Array]:
     return (1.0 - coef / np.diagonal(inverse, axis1=1, axis2=2)).T, coef
 
 
-class ScoreFusionProblem:
+class ScoreFusionProblem(Problem):
     r"""Weights of J scores by the logistic loss of targets.
 
     Parameters
@@ -70,12 +70,7 @@ class ScoreFusionProblem:
     def __init__(self, scores: Array, steepness: float) -> None:
         self.scores = np.maximum(np.asarray(scores, dtype=float), 0.0)
         self.steepness = float(steepness)
-        self.n_evaluations = 0
-
-    @property
-    def J(self) -> int:
-        """Number of scores."""
-        return int(self.scores.shape[1])
+        self.J = int(self.scores.shape[1])
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Value, gradient and curvature at b; ``coef`` are the slopes of the rows' losses."""

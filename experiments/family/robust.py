@@ -28,7 +28,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernull._typing import Array, Mask
-from kernull.mkl.problems.base import Evaluation
+from kernull.mkl.problems.base import Evaluation, Problem
 from kernull.operators import DenseStack
 
 __all__ = ["RobustFisherProblem"]
@@ -36,7 +36,7 @@ __all__ = ["RobustFisherProblem"]
 _STEPS = 100
 
 
-class RobustFisherProblem:
+class RobustFisherProblem(Problem):
     r"""One-class Fisher null-space with Huber's loss, over a stack of kernels.
 
     Parameters
@@ -74,19 +74,15 @@ class RobustFisherProblem:
     array([0.196, 0.196, 0.196, 0.196, 0.2  ])
     """
 
+    stack: DenseStack
+
     def __init__(self, stack: DenseStack, ridge: float, threshold: float) -> None:
         for name, value in (("ridge", ridge), ("threshold", threshold)):
             if isinstance(value, bool) or not 0 < float(value) < np.inf:
                 raise ValueError(f"{name}: got {value!r}; expected a positive number.")
-        self.stack = stack
+        self.stack, self.J = stack, stack.J
         self.ridge, self.threshold = float(ridge), float(threshold)
         self.cap = self.threshold / self.ridge
-        self.n_evaluations = 0
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self.stack.J
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Value, gradient and curvature at b."""

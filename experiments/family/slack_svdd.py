@@ -25,7 +25,7 @@ import numpy as np
 
 from experiments.family.interior import minimise_on_the_simplex
 from kernull._typing import Array
-from kernull.mkl.problems.base import Evaluation
+from kernull.mkl.problems.base import Evaluation, Problem
 from kernull.mkl.problems.machines import curvature
 from kernull.operators import DenseStack
 
@@ -35,7 +35,7 @@ __all__ = ["SlackSVDDProblem"]
 _INSIDE = 1e-7
 
 
-class SlackSVDDProblem:
+class SlackSVDDProblem(Problem):
     r"""Data description with slacks to the power s, over a stack of kernels.
 
     Parameters
@@ -72,6 +72,8 @@ class SlackSVDDProblem:
     array([0., 1.])
     """
 
+    stack: DenseStack
+
     def __init__(
         self, stack: DenseStack, cost: float, power: float = 2.0, diagonal: bool = True
     ) -> None:
@@ -81,7 +83,7 @@ class SlackSVDDProblem:
             raise ValueError(
                 f"power: got {power!r}; expected a number above 1 (SVDDProblem has power 1)."
             )
-        self.stack = stack
+        self.stack, self.J = stack, stack.J
         self.cost, self.power = float(cost), float(power)
         self.q = self.power / (self.power - 1.0)
         # In logarithms: for powers near 1 the exponent is large.
@@ -93,13 +95,7 @@ class SlackSVDDProblem:
                 f"power: {power!r} is too near 1 for cost = {cost!r}; use SVDDProblem."
             )
         self.self_similarity = stack.diagonal() if diagonal else np.zeros((stack.J, stack.n))
-        self.n_evaluations = 0
         self.precision = 1e-10
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self.stack.J
 
     def inner(self, weights: Array) -> Array:
         """The coefficients a at d."""

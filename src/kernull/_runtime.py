@@ -1,7 +1,5 @@
 """What the process is asked for: threads of BLAS and of our own, and files written whole.
 
-One BLAS thread while threads of our own do the work.
-
 The number of BLAS threads belongs to the process. It is one while any thread is inside a `Limit`,
 and what it was once the last one is out. An interrupt may come at any instruction, so a limit is
 named twice where it is used::
@@ -32,18 +30,18 @@ from threadpoolctl import ThreadpoolController
 # -- One BLAS thread while threads of our own do the work. --
 
 
-#: Up to so many rows, threads take longer to meet than to work: on a busy machine, far longer.
+#: Rows up to which threads take longer to meet than to work: on a busy machine, far longer.
 FEW_ROWS = 600
-#: Up to so many rows, this holds for those of BLAS, not for our own, which meet less often.
-SOME_ROWS = 5000
-#: Threads of our own beside a GPU.
+#: Rows up to which this holds for threads of BLAS, not for our own, which meet less often.
+MANY_ROWS = 5000
+#: Threads of our own where a GPU does the rest.
 BESIDE_GPU = 8
 
 Part = TypeVar("Part")
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 _lock = threading.Lock()
-#: Limits that some thread is inside.
+#: Limits that threads are inside.
 _inside: set[Limit] = set()
 #: What restores the number of BLAS threads, while it is limited.
 _restorer: Any = None
@@ -52,8 +50,6 @@ _changer: threading.Thread | None = None
 
 
 class _Local(threading.local):
-    threads = 0
-    """Threads of our own that this thread shares work among; 0: as many as BLAS would take."""
     limit: Limit | None = None
     """The innermost limit that this thread is inside."""
 
@@ -67,14 +63,15 @@ class Limit:
     Parameters
     ----------
     threads : int, optional
-        Threads of our own that this thread shares work among inside.
+        Threads of our own that `in_threads` takes inside; by default those of the limit around.
     active : bool, default=True
         Whether to limit anything.
     """
 
     def __init__(self, threads: int | None = None, *, active: bool = True) -> None:
-        self.outer, self.before = _local.limit, _local.threads
-        self.threads = self.before if threads is None else threads
+        self.outer = _local.limit
+        inherited = self.outer.threads if self.outer else None
+        self.threads: int | None = threads or inherited
         self.active, self.left = active, True
 
     def __enter__(self) -> Self:
@@ -82,7 +79,7 @@ class Limit:
             if self.active and self.left:
                 self.left = False
                 _inside.add(self)
-                _local.limit, _local.threads = self, self.threads
+                _local.limit = self
                 if self.outer is None:  # inside another, the number is one already
                     _change_in_passing()
             return self
@@ -97,7 +94,7 @@ class Limit:
         """Restore all; may be interrupted anywhere, and called again."""
         if self.left:
             return
-        _local.limit, _local.threads = self.outer, self.before
+        _local.limit = self.outer
         _inside.discard(self)
         if self.outer is None:
             _change_in_passing()
@@ -125,17 +122,9 @@ def _change() -> None:
             _restorer = None
 
 
-def one_blas_thread() -> Limit:
-    """Limit BLAS to one thread: the first one in limits it, the last one out restores."""
-    return Limit()
-
-
-def instead_of_blas(active: bool = True) -> Limit:
-    """One BLAS thread, and as many of our own as BLAS would have had: ``threads`` of the limit.
-
-    Where not ``active``, BLAS keeps its threads and ``threads`` is 1.
-    """
-    return Limit((_local.threads or blas_threads()) if active else 1, active=active)
+def one_blas_thread(active: bool = True) -> Limit:
+    """Limit BLAS to one thread, where ``active``: the first in limits, the last out restores."""
+    return Limit(active=active)
 
 
 def threads_for(rows: float, *, beside_gpu: bool = False) -> Limit:
@@ -145,41 +134,51 @@ def threads_for(rows: float, *, beside_gpu: bool = False) -> Limit:
     spin for a while when their work is done, in the way of whoever is next. Beside a GPU, BLAS has
     little to work on whatever the number of rows, and few threads of our own serve best.
     """
-    if rows > SOME_ROWS and not beside_gpu:
+    if rows > MANY_ROWS and not beside_gpu:
         return Limit(active=False)
-    usual = _local.threads or blas_threads()
+    usual = _our_threads()
     return Limit(1 if rows <= FEW_ROWS else min(usual, BESIDE_GPU) if beside_gpu else usual)
 
 
 def in_threads(
-    work: Callable[[Part], Found], parts: Sequence[Part], threads: int | None = None
-) -> list[Found]:
-    """Do each part of some work, in as many threads as BLAS would take, this one among them.
+    work: Callable[[Part], Answer], parts: Sequence[Part], threads: int | None = None
+) -> list[Answer]:
+    """Results of a function for each part, in order, by threads of which this one is one.
 
-    ``threads`` is another number of them.
+    Parameters
+    ----------
+    work : callable
+        What it shares out in turn is done in its thread.
+    parts : sequence
+    threads : int, optional
+        As many as BLAS would take by default.
 
-    Work that is shared out again within a part is done in its thread. An exception, an interrupt
-    among them, leaves out the parts that were not begun.
+    Notes
+    -----
+    An exception, an interrupt among them, leaves out the parts that were not begun.
     """
-    threads = min(threads or _local.threads or blas_threads(), len(parts))
+    threads = min(threads or _our_threads(), len(parts))
     if threads <= 1:
         return [work(part) for part in parts]
-    todo, found, failed = iter(enumerate(parts)), dict[int, Found](), list[BaseException]()
+    todo, answers, failed = iter(enumerate(parts)), dict[int, Answer](), list[BaseException]()
 
     def take_turns() -> None:
-        _local.threads = 1
         try:
             for number, part in todo:
-                found[number] = work(part)
+                answers[number] = work(part)
                 if failed:
                     return
         except BaseException as error:
             failed.append(error)
 
-    # A pool would start one thread more, and take longer to hand out parts than some of them take.
-    others = [threading.Thread(target=take_turns) for _ in range(threads - 1)]
+    def help_out() -> None:
+        _local.limit = limit
+        take_turns()
 
-    def together() -> None:
+    # A pool would start one thread more, and take longer to hand out parts than some of them take.
+    others = [threading.Thread(target=help_out) for _ in range(threads - 1)]
+
+    def together() -> None:  # the body of a `with` that ends in `except` is not covered to its end
         try:
             for thread in others:
                 thread.start()
@@ -189,17 +188,23 @@ def in_threads(
         except BaseException as error:  # an interrupt of the waiting
             failed.append(error)
 
-    with Limit() as limit, limit:
+    with Limit(1) as limit, limit:
         together()
     if failed:
         raise failed[0]
-    return [found[number] for number in range(len(parts))]
+    return [answers[number] for number in range(len(parts))]
+
+
+def _our_threads() -> int:
+    """Threads that this thread shares work among."""
+    limit = _local.limit
+    return (limit.threads if limit else None) or blas_threads()
 
 
 def blas_threads() -> int:
     """Threads that BLAS would take now."""
-    found = [lib.num_threads for lib in _libraries().lib_controllers if lib.user_api == "blas"]
-    return max(found, default=1)
+    numbers = [lib.num_threads for lib in _libraries().lib_controllers if lib.user_api == "blas"]
+    return max(numbers, default=1)
 
 
 @cache  # looking for libraries takes a millisecond
@@ -233,7 +238,7 @@ def errors_name(path: str | Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic_write(path: str | Path) -> Iterator[Path]:
-    """Give a temporary file beside ``path`` that takes its name when all went well.
+    """A temporary file next to ``path``, which takes its name when all went well.
 
     On any error, Ctrl-C included, the temporary file goes and ``path`` stays as it was. A link
     stays a link to what is written; a pipe or a device gets the content.
@@ -241,7 +246,7 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     final = Path(path).resolve()
     special = final.exists() and not final.is_file() and not final.is_dir()
     mode = None if special else _permissions(final)
-    part = _private_file() if special else _name_beside(final)
+    part = _private_file() if special else _temporary_name(final)
     try:  # from here on: a signal may come just when the file is there
         if not special:
             # The system itself takes the umask off the mode of new files; asking for the umask
@@ -265,21 +270,21 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
 
 
 def _private_file() -> Path:
-    """An empty file in the system's folder for temporary files, for nobody else to read."""
+    """An empty file in the system's folder for temporary files, readable by this user alone."""
     handle, name = tempfile.mkstemp(suffix=".part")
     os.close(handle)
     return Path(name)
 
 
 def _permissions(path: Path) -> int | None:
-    """Those of a file that is there."""
+    """Those of a file that exists; None of any other."""
     with contextlib.suppress(OSError):
         return path.stat().st_mode & 0o777
     return None
 
 
-def _name_beside(final: Path) -> Path:
-    """The name of a file in the same folder that nobody else has thought of."""
+def _temporary_name(final: Path) -> Path:
+    """A name in the same folder that no other process takes."""
     # Names may have 255 bytes, and the final one may take them all.
     stem = os.fsencode(final.name)[:LONGEST_STEM].decode("utf-8", "ignore")
     return final.with_name(f".{stem}.{secrets.token_hex(8)}.part")

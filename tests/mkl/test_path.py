@@ -15,7 +15,7 @@ from kernull.mkl import PAPER_DELTAS, PAPER_PS, path
 from kernull.mkl.balls import LpBall, MixedBall
 from kernull.mkl.problems import FisherProblem
 from kernull.mkl.solvers import solve
-from kernull.operators import CrossKernels, DenseStack
+from kernull.operators import Budget, CrossKernels, DenseStack
 from kernull.operators.nystroem import LowRankStack
 from kernull.operators.tiled import TiledStack
 from kernull.views import KernelSet
@@ -23,7 +23,7 @@ from kernull.views import KernelSet
 module = import_module("kernull.mkl.path")  # the package has the function by this name
 
 
-def bank_of(X, size, width):
+def kernel_set_of(X, size, width):
     views = {f"{i}": np.arange(i, min(i + size, X.shape[1])) for i in range(0, X.shape[1], size)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -52,8 +52,8 @@ SETS = {"wine": wine, "cancer": cancer, "digits": digits}
 def solved(request):
     """A path at gap 1e-4 and one fit a model, to a gap that is as good as zero."""
     X, new, size, width = SETS[request.param]()
-    bank = bank_of(X, size, width)
-    stack = DenseStack.of(bank)
+    kernel_set = kernel_set_of(X, size, width)
+    stack = DenseStack.of(kernel_set)
     found = path(stack, PAPER_PS, PAPER_DELTAS, tol=1e-4)
     fits = {}
     for k, delta in enumerate(PAPER_DELTAS):
@@ -66,7 +66,7 @@ def solved(request):
             assert fit.gap < 1e-7
             fits[i, k] = fit
             weights = fit.weights
-    return bank, stack, new, found, fits
+    return kernel_set, stack, new, found, fits
 
 
 def test_the_whole_grid_is_certified(solved):
@@ -92,9 +92,9 @@ def test_every_model_is_within_its_gap_of_its_own_fit(solved):
 
 
 def test_scores_agree_with_fits_for_p_above_one(solved):
-    bank, stack, new, _, fits = solved
+    kernel_set, stack, new, _, fits = solved
     tight = path(stack, PAPER_PS[1:], PAPER_DELTAS, tol=1e-9)
-    cross = CrossKernels(bank, new)
+    cross = CrossKernels(kernel_set, new)
     scores = tight.scores(cross)
     for (i, k), fit in fits.items():
         if i == 0:
@@ -106,8 +106,8 @@ def test_scores_agree_with_fits_for_p_above_one(solved):
 
 
 def test_coarse_scores_stay_near_those_of_fits(solved):
-    bank, _, new, found, fits = solved
-    cross = CrossKernels(bank, new)
+    kernel_set, _, new, found, fits = solved
+    cross = CrossKernels(kernel_set, new)
     scores = found.scores(cross)
     for (i, k), fit in fits.items():
         if i > 0:
@@ -117,7 +117,7 @@ def test_coarse_scores_stay_near_those_of_fits(solved):
 
 def test_infinite_p_is_kernel_ridge_on_the_sum():
     X, _, size, width = digits()
-    stack = DenseStack.of(bank_of(X, size, width))
+    stack = DenseStack.of(kernel_set_of(X, size, width))
     assert stack.n > module.DIRECT_ROWS  # so the subspace is at work
     found = path(stack, ps=[np.inf], deltas=[1e-4, 1e-2, 1.0], tol=1e-10)
     for k, delta in enumerate(found.deltas):
@@ -132,7 +132,7 @@ def test_infinite_p_is_kernel_ridge_on_the_sum():
 def test_cvxpy_agrees(p):
     pytest.importorskip("cvxpy")
     X, _, _, _ = wine()
-    stack = DenseStack.of(bank_of(X[:40], 3, 0.5))
+    stack = DenseStack.of(kernel_set_of(X[:40], 3, 0.5))
     found = path(stack, ps=[p], deltas=[1e-2, 1e-1], tol=1e-8)
     for k, delta in enumerate(found.deltas):
         with warnings.catch_warnings():
@@ -143,38 +143,40 @@ def test_cvxpy_agrees(p):
 
 def test_a_stack_that_never_forms_a_matrix_gives_the_same_models():
     X, new, size, width = digits()
-    bank = bank_of(X, size, width)
-    tiles = TiledStack(bank)
-    assert not hasattr(tiles, "combine")
-    dense = path(DenseStack.of(bank), ps=[1, 2, 8], deltas=[1e-3, 1e-1], tol=1e-6)
+    kernel_set = kernel_set_of(X, size, width)
+    tiles = TiledStack(kernel_set)
+    assert not tiles.can_combine
+    dense = path(DenseStack.of(kernel_set), ps=[1, 2, 8], deltas=[1e-3, 1e-1], tol=1e-6)
     tiled = path(tiles, ps=[1, 2, 8], deltas=[1e-3, 1e-1], tol=1e-6)
     assert tiled.gaps.max() <= 1e-6
     np.testing.assert_allclose(tiled.values, dense.values, rtol=2e-6)
-    cross = CrossKernels(bank, new)
+    cross = CrossKernels(kernel_set, new)
     np.testing.assert_allclose(tiled.scores(cross)[1:], dense.scores(cross)[1:], atol=2e-3)
 
 
 @pytest.mark.torch
 def test_a_torch_stack_gives_the_same_models():
-    from kernull.operators.torch_tiled import TorchTiledStack
+    from kernull.operators.torch import TorchTiledStack
 
     X, _, size, width = digits()
-    bank = bank_of(X, size, width)
-    dense = path(DenseStack.of(bank), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
-    torch = path(TorchTiledStack.from_kernel_set(bank), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
+    kernel_set = kernel_set_of(X, size, width)
+    dense = path(DenseStack.of(kernel_set), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
+    torch = path(
+        TorchTiledStack.from_kernel_set(kernel_set), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6
+    )
     assert torch.gaps.max() <= 1e-6
     np.testing.assert_allclose(torch.values, dense.values, rtol=2e-6)
 
 
 def test_landmarks_score_as_their_own_stack_does():
     X, _, size, width = digits()
-    bank = bank_of(X, size, width)
+    kernel_set = kernel_set_of(X, size, width)
     landmarks = np.arange(0, len(X), 8)
-    stack = LowRankStack.from_kernel_set(bank, landmarks)
+    stack = LowRankStack.from_kernel_set(kernel_set, landmarks)
     found = path(stack, ps=[1, 2], deltas=[1e-2, 1.0], tol=1e-6)
     assert found.gaps.max() <= 1e-6
     projections = np.einsum("pdj,jnpd->pdn", found.weights, _each(stack, found.coef))
-    scores = found.scores(CrossKernels(bank.take(landmarks), X))
+    scores = found.scores(CrossKernels(kernel_set.take(landmarks), X))
     np.testing.assert_allclose(scores, projections, atol=1e-8)
 
 
@@ -185,7 +187,7 @@ def _each(stack, coef):
 
 def test_other_families_of_balls():
     X, _, size, width = wine()
-    stack = DenseStack.of(bank_of(X, size, width))
+    stack = DenseStack.of(kernel_set_of(X, size, width))
     groups = [f"{j % 3}" for j in range(stack.J)]
     found = path(stack, [1.0, 2.0], [1e-2, 1.0], tol=1e-6, ball=lambda p: MixedBall(p, 2.0, groups))
     assert found.gaps.max() <= 1e-6
@@ -197,7 +199,7 @@ def test_other_families_of_balls():
 
 def test_a_full_basis_is_no_dead_end():
     X, _, size, width = wine()
-    stack = TiledStack(bank_of(X[:30], size, width))
+    stack = TiledStack(kernel_set_of(X[:30], size, width))
     found = path(stack, ps=[1, 2, 8], deltas=[1e-4, 1e-1], tol=1e-8)
     assert found.n_columns <= 30
     assert found.gaps.max() <= 1e-8
@@ -205,10 +207,10 @@ def test_a_full_basis_is_no_dead_end():
 
 def test_what_the_subspace_leaves_is_finished_one_by_one(monkeypatch):
     X, _, size, width = digits()
-    bank = bank_of(X, size, width)
+    kernel_set = kernel_set_of(X, size, width)
     monkeypatch.setattr(module, "HANDOVER_SHARE", 0.02)
     monkeypatch.setattr(module, "MAX_COLUMNS", 6)
-    for stack in (DenseStack.of(bank), TiledStack(bank)):
+    for stack in (DenseStack.of(kernel_set), TiledStack(kernel_set)):
         found = path(stack, [2.0], [1e-3, 1.0], tol=1e-6)
         assert found.n_finished >= 1
         assert found.gaps.max() <= 1e-6
@@ -216,7 +218,7 @@ def test_what_the_subspace_leaves_is_finished_one_by_one(monkeypatch):
 
 def test_passes_are_few():
     rng = np.random.default_rng(0)
-    stack = DenseStack.of(bank_of(rng.standard_normal((400, 12)), 4, 1.0))
+    stack = DenseStack.of(kernel_set_of(rng.standard_normal((400, 12)), 4, 1.0))
     calls, combined = [], []
 
     class Counting(DenseStack):
@@ -238,7 +240,7 @@ def test_passes_are_few():
 
 def test_one_factorisation_cuts_the_passes(monkeypatch):
     rng = np.random.default_rng(0)
-    stack = DenseStack.of(bank_of(rng.standard_normal((400, 12)), 4, 1.0))
+    stack = DenseStack.of(kernel_set_of(rng.standard_normal((400, 12)), 4, 1.0))
     preconditioned = path(stack, PAPER_PS, PAPER_DELTAS)
     monkeypatch.setattr(module, "PLAIN_PASSES", 10**6)
     plain = path(stack, PAPER_PS, PAPER_DELTAS)
@@ -256,32 +258,37 @@ def test_a_ridge_lost_in_rounding_leaves_the_path_without_preconditioner(monkeyp
         def combine(self, weights, **half):
             return super().combine(weights, **half) - 1e3 * np.eye(self.n)
 
-    found = path(Unsound(DenseStack.of(bank_of(X, size, width)).kernels), [2.0], [1e-2], tol=1e-4)
+    found = path(
+        Unsound(DenseStack.of(kernel_set_of(X, size, width)).kernels), [2.0], [1e-2], tol=1e-4
+    )
     assert found.gaps.max() <= 1e-4
     assert found.n_finished == 0
 
 
-def test_the_memory_plan_bounds_the_basis():
+def test_the_memory_plan_bounds_the_basis(monkeypatch):
     X, _, size, width = digits()
-    stack = TiledStack(bank_of(X, size, width), memory_limit=10**9)
+    stack = TiledStack(kernel_set_of(X, size, width), memory_limit=10**9)
     assert module.column_limit(stack) == module.MAX_COLUMNS
-    stack.max_columns = 20  # what the plan found room for
-    assert module.column_limit(stack) == 20
-    del stack.max_columns
+    assert module.column_limit(stack, Budget()) == module.MAX_COLUMNS
+    assert module.column_limit(stack, Budget(20)) == 20
     column = 1.5 * 8 * stack.n * (stack.J + 1)
-    stack.memory_limit = int(column * (40 + module.CHUNK)) + 1
-    assert module.column_limit(stack) == 40
+    free = int(column * (40 + module.CHUNK)) + 1
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "parse_memory_limit", lambda limit: free)
+        assert module.column_limit(stack) == 40
     columns = []
-    found = path(
-        stack, [1.0, 2.0], [1e-4], tol=1e-6, callback=lambda at: columns.append(at.n_columns)
-    )
+
+    def callback(at):
+        columns.append(at.n_columns)
+
+    found = path(stack, [1.0, 2.0], [1e-4], tol=1e-6, callback=callback, budget=Budget(40))
     assert max(columns) <= 40
     assert found.gaps.max() <= 1e-6
 
 
 def test_row_weights_are_those_of_a_fit():
     X, _, size, width = wine()
-    stack = DenseStack.of(bank_of(X, size, width))
+    stack = DenseStack.of(kernel_set_of(X, size, width))
     weight = np.random.default_rng(0).uniform(0.5, 2.0, stack.n)
     found = path(stack, ps=[2], deltas=[0.01], tol=1e-9, sample_weight=weight)
     problem = FisherProblem(stack, 0.01 * weight.sum(), row_weight=weight)
@@ -291,7 +298,7 @@ def test_row_weights_are_those_of_a_fit():
 
 def test_progress_is_reported():
     X, _, size, width = digits()
-    stack = DenseStack.of(bank_of(X, size, width))
+    stack = DenseStack.of(kernel_set_of(X, size, width))
     seen = []
     path(stack, ps=[1, 2], deltas=[0.01, 1.0], callback=seen.append)
     assert seen[-1].n_done == seen[-1].n_models == 4

@@ -14,12 +14,8 @@ pytest runs everything here on it::
         def stack(self, truth):
             return MyStack(truth)
 
-        def rescale(self, stack, scale):  # only where setting ``stack.scale`` is not enough
-            return MyStack(stack.values, scale=scale)
-
-Abilities that a stack may lack (``combine``, slicing, ...) are tested
-where they are offered: set ``offers`` to what the stack must have, so that one that loses an
-ability by accident fails.
+Abilities that a stack may lack (``combine``, slicing, ...) are tested where they are offered: set
+``offers`` to what the stack must have, so that one that loses an ability by accident fails.
 """
 
 from __future__ import annotations
@@ -29,6 +25,7 @@ import pickle
 import numpy as np
 import pytest
 
+from kernull.errors import MissingCapabilityError
 from kernull.operators import Stack
 
 ABILITIES = frozenset({"combine", "slicing", "select", "pickle", "diagonal"})
@@ -52,11 +49,6 @@ class StackContract:
         """The stack under test, of scale one."""
         raise NotImplementedError
 
-    def rescale(self, stack, scale):
-        """The same stack with other factors."""
-        stack.scale = np.asarray(scale, dtype=float)
-        return stack
-
     # -- helpers -------------------------------------------------------------------------------
 
     def needs(self, ability):
@@ -77,8 +69,12 @@ class StackContract:
 
     # -- the protocol --------------------------------------------------------------------------
 
-    def test_it_answers_to_the_protocol(self, stack):
+    def test_it_answers_to_the_protocol(self, stack, truth):
         assert isinstance(stack, Stack)
+        assert 0.0 < stack.eps < 1e-6
+        parts = list(stack.pieces())
+        covered = np.concatenate([np.arange(truth.shape[1])[rows] for rows, _ in parts])
+        np.testing.assert_array_equal(covered, np.arange(truth.shape[1]))
 
     def test_shape_n_and_j(self, stack, truth):
         J, m, n = truth.shape
@@ -127,7 +123,9 @@ class StackContract:
     def test_scale_applies_wherever_values_leave(self, stack, truth, vectors):
         scale = np.linspace(0.5, 3.0, len(truth))
         diagonal = np.array(stack.diagonal()) if "diagonal" in self.offers else None
-        stack = self.rescale(stack, scale)
+        plain, stack = stack, stack.rescaled(scale)
+        np.testing.assert_array_equal(plain.scale, np.ones(len(truth)))
+        np.testing.assert_allclose(stack.rescaled(1 / scale).scale, np.ones(len(truth)))
         scaled = scale[:, None, None] * truth
         self.close(stack.products(vectors), scaled @ vectors)
         self.close(stack.products(vectors[:, 0]), scaled @ vectors[:, 0])
@@ -191,6 +189,20 @@ class StackContract:
         again = pickle.loads(pickle.dumps(stack))
         np.testing.assert_array_equal(again.products(vectors), stack.products(vectors))
 
-    def test_what_it_lacks_is_really_absent(self, stack):
-        """Solvers ask by hasattr: a method that is there must work."""
-        assert hasattr(stack, "combine") == ("combine" in self.offers)
+    def test_it_declares_whether_it_combines(self, stack, truth):
+        assert stack.can_combine == ("combine" in self.offers)
+        if not stack.can_combine:
+            with pytest.raises(MissingCapabilityError, match="never forms a matrix"):
+                stack.combine(np.ones(len(truth)))
+
+    def test_landmarks_invert_the_kernels_that_they_approximate(self, stack, truth):
+        """All rows as landmarks: rho (rho I + K_b)^-1 r itself."""
+        J, m, n = truth.shape
+        if m != n:
+            pytest.skip("kernels between other rows have no inverse")
+        b, r = np.linspace(0.5, 1.0, J), np.linspace(-1.0, 2.0, n)
+        K = np.tensordot(b, truth, axes=1)
+        ridge = float(np.trace(K)) / n
+        direction = stack.landmark_inverse(np.arange(n), ridge)(b, r)
+        exact = ridge * np.linalg.solve(ridge * np.eye(n) + K, r)
+        np.testing.assert_allclose(direction, exact, atol=1e-6 + 30 * self.rtol)

@@ -27,10 +27,10 @@ def test_combine_is_the_weighted_sum(kernels, widths, scaling, weighted, monkeyp
     rng = np.random.default_rng(0)
     X = 50 + rng.normal(size=(45, 6))
     weight = rng.integers(1, 4, 45).astype(float) if weighted else None
-    bank = KernelSet.fit(
+    kernel_set = KernelSet.fit(
         X, VIEWS, kernels=kernels, widths=widths, scaling=scaling, sample_weight=weight
     )
-    b = rng.uniform(size=bank.J)
+    b = rng.uniform(size=kernel_set.J)
     b[1] = 0.0
-    expected = np.tensordot(b, DenseStack.of(bank).kernels, 1)
-    np.testing.assert_allclose(bank.combine(b), expected, rtol=1e-12, atol=1e-12)
+    expected = np.tensordot(b, DenseStack.of(kernel_set).kernels, 1)
+    np.testing.assert_allclose(kernel_set.combine(b), expected, rtol=1e-12, atol=1e-12)

@@ -1,4 +1,4 @@
-"""The bank: which kernels a model has, and what they are called."""
+"""The kernel_set: which kernels a model has, and what they are called."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def X(rng):
     ],
 )
 def test_names_say_as_much_as_needed(X, options, names):
-    bank = fit(X, **options)
-    assert list(bank.kernel_names) == names
-    assert len(names) == bank.J
-    assert [name.split()[0] for name in names] == list(bank.kernel_views)
+    kernel_set = fit(X, **options)
+    assert list(kernel_set.kernel_names) == names
+    assert len(names) == kernel_set.J
+    assert [name.split()[0] for name in names] == list(kernel_set.kernel_views)
 
 
 def test_each_view_is_scaled_and_measured_by_itself(X):
-    bank = fit(X * [1, 1, 1000] + 5, widths=0.5, scaling="standard")
+    kernel_set = fit(X * [1, 1, 1000] + 5, widths=0.5, scaling="standard")
     for view, columns, K in zip(
-        bank.views, VIEWS.values(), DenseStack.of(bank).kernels, strict=True
+        kernel_set.views, VIEWS.values(), DenseStack.of(kernel_set).kernels, strict=True
     ):
         Z = (X[:, columns] - X[:, columns].mean(0)) / X[:, columns].std(0)
         np.testing.assert_allclose(view.train, Z, rtol=1e-9, atol=1e-9)
@@ -59,9 +59,11 @@ def test_constant_views_are_dropped_with_a_warning_that_names_them(X):
     views = {**VIEWS, "flat": np.array([3]), "flat too": np.array([3, 4])}
     table = np.column_stack([X, np.full(12, 7.0), np.full(12, -1e9)])
     with pytest.warns(ConstantViewWarning, match="'flat', 'flat too'"):
-        bank = fit(table, views)
-    assert list(bank.kernel_names) == ["a", "b"]
-    np.testing.assert_array_equal(DenseStack.of(bank).kernels, DenseStack.of(fit(X, VIEWS)).kernels)
+        kernel_set = fit(table, views)
+    assert list(kernel_set.kernel_names) == ["a", "b"]
+    np.testing.assert_array_equal(
+        DenseStack.of(kernel_set).kernels, DenseStack.of(fit(X, VIEWS)).kernels
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kept = fit(table, views, drop_constant=False)
@@ -79,8 +81,8 @@ def test_a_view_that_is_constant_up_to_rounding_is_constant(X, size):
 def test_small_variation_on_a_large_offset_is_no_constant(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        bank = fit(1e6 + 1e-6 * X, scaling="standard")
-    assert bank.J == 2
+        kernel_set = fit(1e6 + 1e-6 * X, scaling="standard")
+    assert kernel_set.J == 2
 
 
 def test_a_constant_column_inside_a_view_does_no_harm(X):
@@ -104,12 +106,14 @@ def test_everything_constant():
 
 
 def test_select_keeps_order_and_values(X):
-    bank = fit(X, kernels=["rbf", "linear"], widths=(0.5, 1))
+    kernel_set = fit(X, kernels=["rbf", "linear"], widths=(0.5, 1))
     mask = np.array([False, True, False, False, False, True])
-    part = bank.select(mask)
+    part = kernel_set.select(mask)
     assert part.kernel_names == ("a rbf 1D", "b linear")
-    np.testing.assert_array_equal(DenseStack.of(part).kernels, DenseStack.of(bank).kernels[mask])
-    only_b = bank.select(np.array([False] * 3 + [True] * 3))
+    np.testing.assert_array_equal(
+        DenseStack.of(part).kernels, DenseStack.of(kernel_set).kernels[mask]
+    )
+    only_b = kernel_set.select(np.array([False] * 3 + [True] * 3))
     assert [view.name for view in only_b.views] == ["b"]
 
 
@@ -144,8 +148,8 @@ def test_a_callable_that_is_no_kernel_is_found_out(X):
 
 def test_new_rows_are_scaled_by_training_statistics(X, rng):
     new = rng.normal(size=(4, 3)) * 3 + 1
-    bank = fit(X, scaling="whiten", widths=0.5)
-    for (_, K), view in zip(bank.matrices(new), bank.views, strict=True):
+    kernel_set = fit(X, scaling="whiten", widths=0.5)
+    for (_, K), view in zip(kernel_set.matrices(new), kernel_set.views, strict=True):
         scaler = Whiten().fit(X[:, view.columns])
         rows = scaler.transform(new[:, view.columns])
         gamma = 1 / (2 * view.kernels[0].width ** 2)

@@ -1,4 +1,4 @@
-"""A bank's weighted sums and its changes of training rows; widths by blocks."""
+"""A kernel_set's weighted sums and its changes of training rows; widths by blocks."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ NEW = RNG.normal(size=(9, 7)) + 3.0
 VIEWS = resolve_views({"a": slice(0, 3), "b": slice(3, 7)}, 7)
 
 
-def bank(**options):
+def kernel_set(**options):
     kernels = ["rbf", "laplacian", "linear", "polynomial", "cosine"]
     return KernelSet.fit(X, VIEWS, kernels=kernels, widths=[0.5, 1.0], **options)
 
 
 def test_weighted_sum_of_training_kernels():
-    fitted = bank()
+    fitted = kernel_set()
     b = np.random.default_rng(1).random(fitted.J)
     b[::3] = 0.0
     combined = fitted.combine(b)
@@ -29,7 +29,7 @@ def test_weighted_sum_of_training_kernels():
 
 
 def test_weighted_sum_against_new_rows():
-    fitted = bank()
+    fitted = kernel_set()
     b, scale = np.random.default_rng(1).random((2, fitted.J))
     dense = DenseStack(np.stack([K for _, K in fitted.matrices(NEW)]), scale)
     cross = CrossKernels(fitted, NEW, scale)
@@ -45,7 +45,7 @@ def test_a_callable_kernels_own_array_is_left_alone():
 
 
 def test_other_training_rows_under_the_same_scaling_and_widths():
-    fitted = bank(scaling="whiten")
+    fitted = kernel_set(scaling="whiten")
     both = np.vstack([X, NEW])
     cross = np.stack([K for _, K in fitted.matrices(both)])  # between all rows and the first 60
     moved = fitted.with_rows(both)
@@ -54,7 +54,7 @@ def test_other_training_rows_under_the_same_scaling_and_widths():
     rows = np.array([3, 61, 0])
     taken = np.stack([K for _, K in moved.take(rows).matrices()])
     np.testing.assert_allclose(taken, square[:, rows][:, :, rows], rtol=1e-9, atol=1e-9)
-    assert fitted.n == 60  # and the bank itself is as it was
+    assert fitted.n == 60  # and the kernel_set itself is as it was
 
 
 @pytest.mark.parametrize("n", [2, 5, BLOCK_ROWS, BLOCK_ROWS + 1, 3 * BLOCK_ROWS - 20])

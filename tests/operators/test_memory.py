@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from kernull.errors import MemoryLimitError
-from kernull.operators import check_memory, parse_memory_limit, planner
-from kernull.operators.planner import available_memory, format_bytes
+from kernull.operators import check_memory, memory, parse_memory_limit
+from kernull.operators.memory import available_memory, format_bytes
 from kernull.views import KernelSet
 from tests.plain import plain_fisher
 
@@ -50,8 +50,8 @@ class TestWhatIsFree:
     def one_gigabyte_free(self, monkeypatch, tmp_path):
         """A machine with a gigabyte free, and no control group yet."""
         free = SimpleNamespace(available=10**9)
-        monkeypatch.setattr(planner.psutil, "virtual_memory", lambda: free)
-        monkeypatch.setattr(planner, "CONTROL_GROUP", tmp_path)
+        monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: free)
+        monkeypatch.setattr(memory, "CONTROL_GROUP", tmp_path)
 
     def test_without_a_control_group_as_on_macos_and_windows(self):
         assert available_memory() == 10**9
@@ -84,7 +84,7 @@ def test_the_plan_counts_kernels_and_working_matrices():
 
 
 def test_an_estimator_refuses_before_it_allocates(monkeypatch):
-    """A million rows by a stub of the bank: refused at once, with nothing of that size made."""
+    """A million rows by a stub of the kernels: refused at once, with nothing of that size made."""
     stub = SimpleNamespace(J=10, n=1_000_000, kernel_names=tuple("abcdefghij"))
 
     def stack(dtype):

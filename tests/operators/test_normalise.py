@@ -15,7 +15,7 @@ from kernull.views import KernelSet
 N = 14
 
 
-def some_bank():
+def some_kernel_set():
     X = np.random.default_rng(3).normal(size=(N, 4))
     views = {"a": np.array([0, 1]), "b": np.array([2, 3])}
     return KernelSet.fit(X, views, widths=(0.3, 1.0))
@@ -28,38 +28,38 @@ def naive(K):
     )
 
 
-def torch_stack(bank):
-    from kernull.operators.torch_tiled import TorchTiledStack
+def torch_stack(kernel_set):
+    from kernull.operators.torch import TorchTiledStack
 
-    return TorchTiledStack.from_kernel_set(bank, "cpu")
+    return TorchTiledStack.from_kernel_set(kernel_set, "cpu")
 
 
 @pytest.mark.parametrize(
     "build",
     [
-        lambda bank: DenseStack.of(bank),
+        lambda kernel_set: DenseStack.of(kernel_set),
         TiledStack,
-        lambda bank: LowRankStack.from_kernel_set(bank, np.arange(N)),
+        lambda kernel_set: LowRankStack.from_kernel_set(kernel_set, np.arange(N)),
         pytest.param(torch_stack, marks=pytest.mark.torch),
-        pytest.param(lambda bank: torch_stack(bank).dense(), marks=pytest.mark.torch),
+        pytest.param(lambda kernel_set: torch_stack(kernel_set).dense(), marks=pytest.mark.torch),
     ],
     ids=["dense", "tiled", "lowrank", "torch", "torch dense"],
 )
 def test_means_of_every_stack_are_those_of_its_matrices(build):
-    bank = some_bank()
-    truth = naive(DenseStack.of(bank).kernels)
-    np.testing.assert_allclose(off_diagonal_means(build(bank)), truth, rtol=1e-6)
-    np.testing.assert_allclose(normalising_factors(build(bank), 1.0), 1 / truth, rtol=1e-6)
+    kernel_set = some_kernel_set()
+    truth = naive(DenseStack.of(kernel_set).kernels)
+    np.testing.assert_allclose(off_diagonal_means(build(kernel_set)), truth, rtol=1e-6)
+    np.testing.assert_allclose(normalising_factors(build(kernel_set), 1.0), 1 / truth, rtol=1e-6)
 
 
 def test_a_normalised_stack_has_off_diagonal_mean_one():
-    stack = DenseStack.of(some_bank())
-    stack.scale = stack.scale * normalising_factors(stack, 1.0)
+    stack = DenseStack.of(some_kernel_set())
+    stack = stack.rescaled(normalising_factors(stack, 1.0))
     np.testing.assert_allclose(naive(stack.rows(slice(None))), 1.0, rtol=1e-12)
 
 
 def test_a_weight_counts_as_copies():
-    K = DenseStack.of(some_bank()).kernels
+    K = DenseStack.of(some_kernel_set()).kernels
     copies = np.array([1, 3, 2] + [1] * (N - 3))
     index = np.repeat(np.arange(N), copies)
     repeated = K[:, index][:, :, index]
@@ -68,14 +68,14 @@ def test_a_weight_counts_as_copies():
 
 
 def test_rows_of_weight_zero_take_no_part():
-    K = DenseStack.of(some_bank()).kernels
+    K = DenseStack.of(some_kernel_set()).kernels
     weight = np.r_[np.ones(N - 4), np.zeros(4)]
     part = naive(K[:, : N - 4, : N - 4])
     np.testing.assert_allclose(off_diagonal_means(DenseStack(K), weight), part, rtol=1e-12)
 
 
 def test_the_exponent_lies_between():
-    stack = DenseStack.of(some_bank())
+    stack = DenseStack.of(some_kernel_set())
     half = normalising_factors(stack, 0.5)
     np.testing.assert_allclose(half**2, normalising_factors(stack, 1.0), rtol=1e-12)
     assert (normalising_factors(stack, 0.0) == 1.0).all()

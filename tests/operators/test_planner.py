@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernull.errors import ApproximationWarning, MemoryLimitError
-from kernull.operators import DenseStack, LowRankStack, TiledStack, build_stack, planner
+from kernull import FisherProblem, LpBall, solve
+from kernull.errors import ApproximationWarning, InvalidKernelError, MemoryLimitError
+from kernull.operators import Budget, DenseStack, LowRankStack, TiledStack, plan, planner
 from kernull.operators.planner import plan_storage
 from kernull.views import KernelSet
+from tests.operators.contract import StackContract
 from tests.plain import plain_fisher
 
 GB = 10**9
@@ -44,10 +46,10 @@ def test_the_quicker_is_taken_and_both_are_named(monkeypatch):
     monkeypatch.setattr(planner, "effective_n_jobs", lambda n_jobs: 2)
     for n in (6_000, 16_000, 30_000):
         tiled, dense = (planner.predicted_seconds(kind, 3, n, 30) for kind in ("tiled", "dense"))
-        plan = plan_storage("auto", 3, n, 8, 100 * GB, columns=30)
-        assert plan.storage == ("tiled" if tiled < dense else "dense")
-    assert plan.note.startswith("tiled, about ")
-    assert "; dense " in plan.note
+        chosen = plan_storage("auto", 3, n, 8, 100 * GB, columns=30)
+        assert chosen.storage == ("tiled" if tiled < dense else "dense")
+    assert chosen.note.startswith("tiled, about ")
+    assert "; dense " in chosen.note
 
 
 def test_a_long_fit_says_what_was_planned(rng, capsys):
@@ -63,9 +65,9 @@ def test_what_is_planned_fits(limit):
                 with pytest.raises(MemoryLimitError, match=r"^memory_limit: .* is too little"):
                     plan_storage("auto", J, n, 8, limit)
                 continue
-            plan = plan_storage("auto", J, n, 8, limit)
-            need = J * n * n * 8 if plan.storage == "dense" else plan.max_columns * J * n * 8
-            assert need <= limit or plan.storage == "nystroem"
+            chosen = plan_storage("auto", J, n, 8, limit)
+            need = J * n * n * 8 if chosen.storage == "dense" else chosen.max_columns * J * n * 8
+            assert need <= limit or chosen.storage == "nystroem"
 
 
 def test_dense_beyond_the_limit_names_size_limit_and_alternative():
@@ -105,14 +107,81 @@ def test_unknown_storage():
 
 
 def test_the_stack_is_the_plan(rng, monkeypatch):
-    bank = KernelSet.fit(rng.normal(size=(100, 3)), {"a": np.arange(3)})
-    assert isinstance(build_stack(bank, limit=GB), DenseStack)
-    tiled = build_stack(bank, limit=100_000)
-    assert isinstance(tiled, TiledStack)
-    assert tiled.max_columns == 100_000 // (1.5 * 8 * 100 * 2)
+    kernel_set = KernelSet.fit(rng.normal(size=(100, 3)), {"a": np.arange(3)})
+    dense = plan(kernel_set, limit=GB)
+    assert isinstance(dense.stack, DenseStack)
+    assert dense.budget == Budget(planner.MAX_COLUMNS, 5)
+    tiled = plan(kernel_set, limit=100_000)
+    assert isinstance(tiled.stack, TiledStack)
+    assert tiled.budget == Budget(int(100_000 // (1.5 * 8 * 100 * 2)))
+    assert tiled.note.startswith("tiled, about ")
     monkeypatch.setattr(planner, "PATIENCE", 0.0)
     with pytest.warns(ApproximationWarning, match="Using 20 landmark rows"):
-        assert isinstance(build_stack(bank, limit=100_000, landmarks=20), LowRankStack)
+        low = plan(kernel_set, limit=100_000, landmarks=20)
+    assert isinstance(low.stack, LowRankStack)
+    assert len(low.stack.landmark_rows) == 20
+
+
+class Stored:
+    """A user's operator: kernels in a list."""
+
+    def __init__(self, kernel_set):
+        self.kernels = [K for _, K in kernel_set.matrices()]
+
+    def products(self, V):
+        return [K @ V for K in self.kernels]
+
+    def diagonal(self):
+        return [np.diag(K) for K in self.kernels]
+
+    def rows(self, index):
+        return [K[index] for K in self.kernels]
+
+
+class TestOperatorOfTheUser(StackContract):
+    """Three methods, and what is derived of them."""
+
+    offers = frozenset({"diagonal", "pickle"})
+
+    @pytest.fixture
+    def kernel_set(self):
+        rows = np.random.default_rng(0).normal(size=(9, 3))
+        return KernelSet.fit(rows, {"a": np.arange(2), "b": np.arange(2, 3)}, widths=(0.5, 1.0))
+
+    @pytest.fixture
+    def truth(self, kernel_set):
+        return DenseStack.of(kernel_set).kernels
+
+    @pytest.fixture
+    def stack(self, kernel_set):
+        planned = plan(kernel_set, Stored, limit=GB)
+        assert planned.budget == Budget(planner.MAX_COLUMNS)
+        return planned.stack
+
+    def test_its_weights_are_those_of_dense_kernels(self, stack, truth):
+        here = solve(FisherProblem(DenseStack(truth), 0.1), LpBall(2), tol=1e-10)
+        there = solve(FisherProblem(stack, 0.1), LpBall(2), tol=1e-10)
+        assert there.solver == "subspace"
+        assert there.value == pytest.approx(here.value, rel=2e-10)
+        np.testing.assert_allclose(there.weights, here.weights, atol=1e-5)  # the root of the gap
+
+    def test_a_stack_is_taken_as_it_is(self, kernel_set):
+        stack = TiledStack(kernel_set)
+        assert plan(kernel_set, lambda _: stack, limit=GB).stack is stack
+
+    def test_missing_methods_are_named(self, kernel_set):
+        with pytest.raises(TypeError, match=r"storage: .* without products, diagonal, rows"):
+            plan(kernel_set, lambda _: object(), limit=GB)
+
+    def test_a_wrong_shape_is_named(self, kernel_set):
+        class Short(Stored):
+            def products(self, V):
+                return super().products(V)[1:]
+
+        with pytest.raises(
+            InvalidKernelError, match=r"products.*\(3, 9, 1\); expected \(4, 9, 1\)"
+        ):
+            plan(kernel_set, Short, limit=GB)
 
 
 def test_a_fit_that_is_not_dense_warns_only_where_it_approximates(rng, recwarn):

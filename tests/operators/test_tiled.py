@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_kernel
 
 from kernull.errors import MemoryLimitError
-from kernull.operators import DenseStack, TiledStack, tiled
+from kernull.operators import CrossKernels, DenseStack, TiledStack, tiled
 from kernull.views import KernelSet
 from tests.operators.contract import StackContract
 
@@ -24,7 +24,7 @@ def some_rows(n=9, seed=3):
 
 
 def naive_kernels(X, Y, train):
-    """All kernels of the bank by scikit-learn, with widths by loops over pairs of rows."""
+    """All kernels of the kernel_set by scikit-learn, with widths by loops over pairs of rows."""
     out = []
     pairs = [(i, k) for i in range(len(train)) for k in range(len(train)) if i != k]
     for columns in VIEWS.values():
@@ -37,7 +37,7 @@ def naive_kernels(X, Y, train):
     return np.stack(out)
 
 
-def some_bank(train):
+def some_kernel_set(train):
     return KernelSet.fit(train, VIEWS, kernels=KERNELS, widths=(0.5, 2.0), scaling="none")
 
 
@@ -59,7 +59,7 @@ class TestTiled(StackContract):
 
     @pytest.fixture
     def stack(self):
-        return TiledStack(some_bank(some_rows()), dtype=self.dtype, n_jobs=2)
+        return TiledStack(some_kernel_set(some_rows()), dtype=self.dtype, n_jobs=2)
 
     def test_products_of_each_kernel_with_its_own_vectors(self, stack, truth):
         V = np.random.default_rng(0).normal(size=(len(truth), truth.shape[2], 2))
@@ -89,12 +89,62 @@ class TestTiledCross(TestTiled):
 
     @pytest.fixture
     def stack(self):
-        return TiledStack(some_bank(some_rows()), n_jobs=2)[[8, 1, 4, 0, 5, 5]]
+        return TiledStack(some_kernel_set(some_rows()), n_jobs=2)[[8, 1, 4, 0, 5, 5]]
 
     def test_diagonal(self, stack):
         X = some_rows()
         everything = np.stack([np.diag(K) for K in naive_kernels(X, X, X)])
         self.close(stack.diagonal(), everything[:, [8, 1, 4, 0, 5, 5]])
+
+
+class TestLazyCross(StackContract):
+    rtol = 1e-10  # distances are expanded: |x|^2 + |y|^2 - 2x'y
+    offers = frozenset({"combine", "select", "diagonal", "pickle"})
+
+    @pytest.fixture
+    def data(self, rng):
+        return rng.normal(size=(9, 5)), rng.normal(size=(6, 5)), {"a": [0, 1], "b": [2, 3, 4]}
+
+    @pytest.fixture
+    def truth(self, data):
+        """Two views x (rbf at two widths, laplacian at two widths, linear), by scikit-learn."""
+        train, new, views = data
+        out = []
+        for columns in views.values():
+            X, Y = new[:, columns], train[:, columns]
+            d = np.sqrt(((Y[:, None] - Y[None]) ** 2).sum(-1))
+            D = d.sum() / (9 * 8)
+            d1 = np.abs(Y[:, None] - Y[None]).sum(-1)
+            D1 = d1.sum() / (9 * 8)
+            out += [rbf_kernel(X, Y, gamma=1 / (2 * (f * D) ** 2)) for f in (0.5, 2.0)]
+            out += [laplacian_kernel(X, Y, gamma=1 / (f * D1)) for f in (0.5, 2.0)]
+            out.append(X @ Y.T)
+        return np.stack(out)
+
+    @pytest.fixture
+    def stack(self, data):
+        train, new, views = data
+        views = {name: np.array(columns) for name, columns in views.items()}
+        kernels = ["rbf", "laplacian", "linear"]
+        kernel_set = KernelSet.fit(train, views, kernels=kernels, widths=(0.5, 2.0), scaling="none")
+        return CrossKernels(kernel_set, new)
+
+    def test_diagonal(self, stack, data):
+        """That of the new rows."""
+        _, new, views = data
+        squares = [(new[:, columns] ** 2).sum(axis=1) for columns in views.values()]
+        expected = [row for s in squares for row in (*np.ones((4, len(new))), s)]
+        self.close(stack.diagonal(), expected)
+
+    def test_pieces_cover_all_rows_once(self, stack, truth, monkeypatch):
+        monkeypatch.setattr(tiled, "CHUNK_BYTES", 8 * stack.n * stack.J * 2)  # two rows at a time
+        pieces = list(stack.pieces())
+        assert [rows for rows, _ in pieces] == [slice(0, 2), slice(2, 4), slice(4, 6)]
+        self.close(np.concatenate([part.kernels for _, part in pieces], axis=1), truth)
+
+    def test_chunks_do_not_change_products(self, stack, truth, vectors, monkeypatch):
+        monkeypatch.setattr(tiled, "CHUNK_BYTES", 8 * stack.n)  # one row at a time
+        self.close(stack.products(vectors), truth @ vectors)
 
 
 @pytest.mark.parametrize("n", [1, 361, 362, 363, 1000])
@@ -103,16 +153,16 @@ def test_tiled_equals_dense(n):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(max(n, 2), 7)) * 3 + 100
     views = {"a": np.arange(4), "b": np.arange(4, 7)}
-    bank = KernelSet.fit(X, views, widths=(0.25, 1.0))
+    kernel_set = KernelSet.fit(X, views, widths=(0.25, 1.0))
     V = rng.normal(size=(len(X), 3))
-    dense = DenseStack.of(bank).products(V)
-    tiled = TiledStack(bank).products(V)
+    dense = DenseStack.of(kernel_set).products(V)
+    tiled = TiledStack(kernel_set).products(V)
     np.testing.assert_allclose(tiled, dense, rtol=0, atol=1e-10 * np.abs(dense).max())
 
 
 def test_the_sum_does_not_depend_on_timing():
-    bank = KernelSet.fit(np.random.default_rng(0).normal(size=(1500, 4)), {"a": np.arange(4)})
-    stack = TiledStack(bank, n_jobs=2)
+    kernel_set = KernelSet.fit(np.random.default_rng(0).normal(size=(1500, 4)), {"a": np.arange(4)})
+    stack = TiledStack(kernel_set, n_jobs=2)
     v = np.random.default_rng(1).normal(size=1500)
     first = stack.products(v)
     for _ in range(3):

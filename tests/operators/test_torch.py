@@ -10,13 +10,12 @@ from kernull.operators import DenseStack, LowRankStack
 from kernull.views import KernelSet
 from tests.needs import NO_TORCH
 from tests.operators.contract import StackContract
-from tests.operators.test_tiled import VIEWS, naive_kernels, some_bank, some_rows
+from tests.operators.test_tiled import VIEWS, naive_kernels, some_kernel_set, some_rows
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
-from kernull.operators import torch_tiled  # noqa: E402
-from kernull.operators.torch_kernel_set import TorchKernelSet  # noqa: E402
-from kernull.operators.torch_tiled import TorchTiledStack  # noqa: E402
+from kernull.operators import torch as torch_stacks  # noqa: E402
+from kernull.operators.torch import TorchKernelSet, TorchTiledStack  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -28,7 +27,7 @@ class TestTorchTiled(StackContract):
 
     @pytest.fixture(autouse=True)
     def small_bands(self, monkeypatch):
-        monkeypatch.setattr(torch_tiled, "BAND_BYTES", {"cpu": 9 * 4 * 8, "cuda": 9 * 4 * 8})
+        monkeypatch.setattr(torch_stacks, "BAND_BYTES", {"cpu": 9 * 4 * 8, "cuda": 9 * 4 * 8})
 
     @pytest.fixture
     def truth(self):
@@ -37,7 +36,9 @@ class TestTorchTiled(StackContract):
 
     @pytest.fixture
     def stack(self):
-        return TorchTiledStack.from_kernel_set(some_bank(some_rows()), self.device, self.dtype)
+        return TorchTiledStack.from_kernel_set(
+            some_kernel_set(some_rows()), self.device, self.dtype
+        )
 
     def test_products_of_each_kernel_with_its_own_vectors(self, stack, truth):
         V = np.random.default_rng(0).normal(size=(len(truth), truth.shape[2], 2))
@@ -56,7 +57,7 @@ class TestTorchDense(TestTorchTiled):
     @pytest.fixture
     def stack(self):
         return TorchTiledStack.from_kernel_set(
-            some_bank(some_rows()), self.device, self.dtype
+            some_kernel_set(some_rows()), self.device, self.dtype
         ).dense()
 
 
@@ -73,17 +74,17 @@ class TestFused(StackContract):
     offers = frozenset({"slicing", "select", "diagonal"})
 
     @pytest.fixture
-    def bank(self):
+    def kernel_set(self):
         X = np.random.default_rng(0).normal(size=(301, 5))
         return KernelSet.fit(X, VIEWS, widths=(0.5, 2.0), scaling="none")
 
     @pytest.fixture
-    def truth(self, bank):
-        return DenseStack.of(bank).kernels
+    def truth(self, kernel_set):
+        return DenseStack.of(kernel_set).kernels
 
     @pytest.fixture
-    def stack(self, bank):
-        stack = TorchTiledStack.from_kernel_set(bank, "cuda", torch.float32)
+    def stack(self, kernel_set):
+        stack = TorchTiledStack.from_kernel_set(kernel_set, "cuda", torch.float32)
         assert stack.fused
         return stack
 
@@ -93,10 +94,10 @@ class TestFused(StackContract):
 
 
 def test_a_low_rank_stack_on_torch_equals_that_on_numpy():
-    bank, index = some_bank(some_rows(30)), np.array([2, 7, 11, 20])
+    kernel_set, index = some_kernel_set(some_rows(30)), np.array([2, 7, 11, 20])
     V = np.random.default_rng(0).normal(size=(30, 2))
-    here = LowRankStack.from_kernel_set(bank, index)
-    there = LowRankStack.from_torch(TorchTiledStack.from_kernel_set(bank), index)
+    here = LowRankStack.from_kernel_set(kernel_set, index)
+    there = LowRankStack.from_torch(TorchTiledStack.from_kernel_set(kernel_set), index)
     np.testing.assert_allclose(there.products(V), here.products(V), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(there.rows([3, 4]), here.rows([3, 4]), rtol=1e-6, atol=1e-8)
 
@@ -113,7 +114,7 @@ def test_a_bank_fitted_on_the_device_is_that_of_the_host(n, scaling, widths, con
         X[:, 1] = 7.0
     options = {"widths": widths, "scaling": scaling}
     here = KernelSet.fit(X, VIEWS, **options)
-    there = TorchKernelSet.fit(torch.as_tensor(X), VIEWS, **options).to_bank()
+    there = TorchKernelSet.fit(torch.as_tensor(X), VIEWS, **options).to_kernel_set()
     assert there.kernel_names == here.kernel_names
     new = X[:3] + np.eye(3, 5)  # off the constant column too
     for a, b in zip(there.views, here.views, strict=True):
@@ -144,6 +145,6 @@ def test_values_that_cannot_be_squared_are_refused_on_the_device_too():
 
 
 def test_functions_cannot_run_on_torch():
-    bank = KernelSet.fit(some_rows(), VIEWS, kernels=lambda X, Y: X @ Y.T)
+    kernel_set = KernelSet.fit(some_rows(), VIEWS, kernels=lambda X, Y: X @ Y.T)
     with pytest.raises(MissingCapabilityError, match="cannot run on torch"):
-        TorchTiledStack.from_kernel_set(bank)
+        TorchTiledStack.from_kernel_set(kernel_set)

@@ -10,15 +10,20 @@ from hypothesis import strategies as st
 from kernull.mkl.balls import LpBall
 from kernull.mkl.problems import FisherProblem
 from kernull.mkl.solvers import solve
-from kernull.operators import DenseStack
+from kernull.operators import Budget, DenseStack
 from kernull.views import KernelSet
 from tests.needs import NO_TORCH
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
-from kernull.operators import torch_tiled  # noqa: E402
-from kernull.operators.torch_packed import WHOLE_ROWS, Packed, Pieces, unit_of  # noqa: E402
-from kernull.operators.torch_tiled import TorchTiledStack  # noqa: E402
+from kernull.operators import torch as torch_stacks  # noqa: E402
+from kernull.operators.torch import (  # noqa: E402
+    WHOLE_ROWS,
+    Packed,
+    Pieces,
+    TorchTiledStack,
+    unit_of,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -67,8 +72,7 @@ def problem():
     X = rng.normal(size=(500, 6)) + 3.0
     views = {"a": np.arange(2), "b": np.arange(2, 4), "c": np.arange(4, 6)}
     kernels = KernelSet.fit(X, views, widths=(0.5,), scaling="none")
-    stack = TorchTiledStack.from_kernel_set(kernels)
-    stack.scale = np.array([1.0, 3.0, 0.5])
+    stack = TorchTiledStack.from_kernel_set(kernels).rescaled(np.array([1.0, 3.0, 0.5]))
     return FisherProblem(stack, 1e-3 * 500, row_weight=rng.uniform(0.5, 2.0, 500))
 
 
@@ -98,11 +102,12 @@ def test_landmarks_invert_the_kernels_that_they_approximate(problem, dtype):
 
 def test_many_rows_have_a_preconditioner_and_need_fewer_passes(problem, monkeypatch):
     plain = solve(problem, LpBall(2), "subspace", tol=1e-8)
-    assert problem.stack.preconditioner_rows == 0
-    monkeypatch.setattr(torch_tiled, "MANY_ROWS", 400)
-    monkeypatch.setattr(torch_tiled, "LANDMARKS", 200)
-    assert problem.stack.preconditioner_rows == 200
-    quick = solve(problem, LpBall(2), "subspace", tol=1e-8)
+    assert torch_stacks.preconditioner_rows(problem.n) == 0
+    monkeypatch.setattr(torch_stacks, "MANY_ROWS", 400)
+    monkeypatch.setattr(torch_stacks, "LANDMARKS", 200)
+    budget = Budget(preconditioner_rows=torch_stacks.preconditioner_rows(problem.n))
+    assert budget.preconditioner_rows == 200
+    quick = solve(problem, LpBall(2), "subspace", tol=1e-8, budget=budget)
     assert quick.converged
     assert quick.n_iter <= plain.n_iter // 2
     assert quick.value == pytest.approx(plain.value, rel=1e-7)

@@ -15,7 +15,7 @@ from kernull.detector.sum import FisherRule
 from kernull.errors import OneKernelWarning, ZeroProjectionWarning
 from kernull.mkl.balls import Ball, LpBall, MixedBall
 from kernull.mkl.problems import FisherProblem
-from kernull.mkl.solvers import Result, solve
+from kernull.mkl.solvers import solve
 from kernull.mkl.solvers.base import iterations_shown
 
 #: Solvers that are Algorithm 1.
@@ -90,15 +90,15 @@ class FisherMethod:
 
     def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn weights and coefficients from kernels."""
-        kernels, stack, _ = training
+        kernels, stack = training.kernels, training.stack
         ball = self.ball(kernels)
         if stack.J == 1 and self.solver in PRINTED:
             warn_of_one_kernel(self.solver)
         # Weights have mean one, so their sum is the number of rows.
         n = stack.n if row_weight is None else float(row_weight.sum())
         problem = FisherProblem(stack, self.delta * n, row_weight=row_weight)
-        plan = getattr(stack, "plan_note", "")
-        shown = f"{stack.n} rows, {stack.J} kernels{f' ({plan})' * bool(plan)}"
+        note = f" ({training.note})" if training.note else ""
+        shown = f"{stack.n} rows, {stack.J} kernels{note}"
         with iterations_shown(self.verbose, shown, self.tol) as callback:
             result = solve(
                 problem,
@@ -107,23 +107,19 @@ class FisherMethod:
                 tol=self.tol,
                 max_iter=self.max_iter,
                 callback=callback,
+                budget=training.budget,
             )
         # Without any kernel F would be 1'1 / rho: a model that is no better has learned nothing.
         if result.value >= (1.0 - 1e-10) * float(problem.target @ problem.target) / problem.ridge:
             _warn_of_nothing()
-        rule = FisherRule(result.weights, _coefficients(problem, result), self.score_type)
+        # Exact ones where an n x n matrix can be had, those of landmarks where these stand for all.
+        exact = stack.can_combine
+        coef = problem.solution(result.weights) if exact else stack.project(result.coef)
+        rule = FisherRule(result.weights, coef, self.score_type)
         system = RidgeSystem(
             float(getattr(ball, "p", np.nan)), self.delta, problem.ridge, row_weight
         )
         return RuleFit(rule, Certificate.of(result), system)
-
-
-def _coefficients(problem: FisherProblem, result: Result) -> Array:
-    """Exact ones where an n x n matrix can be had; of landmarks where the stack keeps these."""
-    stack: Any = problem.stack
-    if hasattr(stack, "combine"):
-        return problem.solution(result.weights)
-    return np.asarray(stack.project(result.coef)) if hasattr(stack, "project") else result.coef
 
 
 def warn_of_one_kernel(solver: str) -> None:

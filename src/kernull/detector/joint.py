@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,8 +64,7 @@ class TaskKernels:
         if self.system is None and exponent > 0:
             factors = normalising_factors(stack, exponent, self.row_weight)
         if factors is not None:
-            stack = copy(stack)  # given kernels are kept as they are
-            stack.scale = stack.scale * factors
+            stack = stack.rescaled(factors)
         return replace(self, kernels=replace(self.kernels, factors=factors)), stack
 
 

@@ -200,7 +200,7 @@ def learn_evidence(
     folds: int,
 ) -> EvidenceRule:
     """Evidence of each view under learned weights."""
-    kernels, stack, table = training
+    kernels, stack, table = training.kernels, training.stack, training.table
     fit: Callable[..., EvidenceRule]
     if isinstance(kernels, TableKernels):
         assert table is not None
@@ -227,7 +227,7 @@ def sum_contributions(
 ) -> Array:
     """Contributions (n, J) of kernels to the paper's sum for rows left out, at its weights b."""
     assert system is not None
-    kernels, stack, table = training
+    kernels, stack, table = training.kernels, training.stack, training.table
     per_row = system.ridge / len(fold)
     if isinstance(kernels, GivenKernels) or table is None:
         return given_contributions(stack, rule.weights, per_row, row_weight, fold)

@@ -8,7 +8,6 @@ their ``training`` makes the kernels, and the stack to learn from.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,17 +18,15 @@ from kernull.detector.calibration import Cross, Split
 from kernull.detector.cross_fit import dense_ranks, row_keys
 from kernull.detector.evidence import Evidence, kernel_keys
 from kernull.kernels import Rbf, parse_kernels
-from kernull.operators import CrossKernels, DenseStack, build_stack
-from kernull.operators.cross import device_cross
-from kernull.operators.normalise import normalising_factors, read_normalisation
-from kernull.operators.precomputed import (
+from kernull.operators import Budget, CrossKernels, DenseStack, plan
+from kernull.operators.dense import (
     check_names,
     names_of_kernels,
-    normalised,
     read_precomputed,
     with_diagonal,
     with_scale,
 )
+from kernull.operators.normalise import normalising_factors, read_normalisation
 from kernull.views import KernelSet
 from kernull.views.recipe import Recipe, columns_read
 
@@ -66,7 +63,9 @@ class TableKernels:
         """Kernels between new rows, a checked table, and the rows of the model."""
         if device is None:
             return CrossKernels(self.set, X, self.factors)
-        return device_cross(self.set, X, device, dtype, scale=self.factors)
+        from kernull.operators.torch import DeviceCross
+
+        return DeviceCross(self.set, X, self.factors, device, dtype)
 
     @property
     def columns(self) -> dict[str, Indices]:
@@ -118,7 +117,8 @@ class GivenKernels:
         J = len(self.names)
         stack = read_precomputed(self._columns(X), n=self.n, J=J, dtype=dtype)
         check_names(stack, self.names)
-        return normalised(with_scale(stack, self.given_scale), self.factors)
+        stack = with_scale(stack, self.given_scale)
+        return stack if self.factors is None else stack.rescaled(self.factors)
 
     def _columns(self, X: Any) -> Any:
         """Kernels against all rows given to fit, cut to those it learned from."""
@@ -177,6 +177,10 @@ class Training(NamedTuple):
     """The kernels of all rows."""
     table: Array | None = None
     """The rows learned from, as they were given; None for given kernels."""
+    budget: Budget = Budget()
+    """What a solver may keep in memory beside the stack."""
+    note: str = ""
+    """How the stack is kept, in one line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,11 +203,11 @@ class TableRows:
         if self.X_on_device is not None:
             on_device = self._fitted_on_device(weight, rows, settings)
         if on_device is not None:
-            kernels = on_device.to_bank()
+            kernels = on_device.to_kernel_set()
         else:
             drop = settings.drop_constant
             kernels = self.fit_kernels(self.table, weight, settings, drop=drop)
-        stack = build_stack(
+        planned = plan(
             kernels,
             settings.storage,
             dtype=settings.dtype,
@@ -214,12 +218,12 @@ class TableRows:
             device=None if self.X_on_device is None else self.X_on_device.device,
             on_device=on_device,
         )
-        factors = None
-        if settings.normalize != "none":
-            factors = normalise(stack, settings.normalize, None if weight is None else weight[rows])
-        if hasattr(stack, "project"):  # new rows will meet the landmarks alone
+        counts = None if weight is None else weight[rows]
+        stack, factors = normalise(planned.stack, settings.normalize, counts)
+        if stack.landmark_rows is not None:  # new rows will meet the landmarks alone
             kernels = kernels.take(stack.landmark_rows)
-        return Training(TableKernels(kernels, factors), stack, self.table[rows])
+        fitted = TableKernels(kernels, factors)
+        return Training(fitted, stack, self.table[rows], planned.budget, planned.note)
 
     def _fitted_on_device(self, weight: Array | None, rows: Any, settings: Settings) -> Any:
         """The `TorchKernelSet` of the rows that have weight; None where it cannot be had.
@@ -229,7 +233,7 @@ class TableRows:
         """
         import torch
 
-        from kernull.operators.torch_kernel_set import TorchKernelSet
+        from kernull.operators.torch import TorchKernelSet
 
         # Rows held out have weight zero, and the others one: that is a choice of rows.
         even = weight is None or bool((weight[rows] == 1.0).all())
@@ -291,16 +295,12 @@ class GivenRows:
 
     def training(self, weight: Array | None, rows: Any, settings: Settings) -> Training:
         """The kernels of the rows that have weight."""
-        # A copy, which shares the kernels: factors of the normalisation are the model's alone.
-        stack = copy(self.stack) if weight is None else self.stack[np.ix_(rows, rows)]
-        given_scale = stack.scale
+        given = self.stack if weight is None else self.stack[np.ix_(rows, rows)]
         counts = None if weight is None else weight[rows]
-        factors = None
-        if settings.normalize != "none":
-            factors = normalise(stack, settings.normalize, counts)
+        stack, factors = normalise(given, settings.normalize, counts)
         kernels = GivenKernels(
             names=tuple(names_of_kernels(stack)),
-            given_scale=given_scale,
+            given_scale=given.scale,
             n=stack.n,
             n_given=self.stack.n,
             learned=None if weight is None or weight.all() else rows,
@@ -324,11 +324,10 @@ class GivenRows:
 Rows = TableRows | GivenRows
 
 
-def normalise(stack: Any, normalize: Any, weight: Array | None = None) -> Array | None:
-    """Put the kernels of a stack on a common scale; the factors, or None where there are none."""
+def normalise(stack: Any, normalize: Any, weight: Array | None = None) -> tuple[Any, Array | None]:
+    """A stack with its kernels on a common scale, and the factors; None where there are none."""
     exponent = read_normalisation(normalize)
     if exponent == 0.0:
-        return None
+        return stack, None
     factors = normalising_factors(stack, exponent, weight)
-    stack.scale = stack.scale * factors
-    return factors
+    return stack.rescaled(factors), factors

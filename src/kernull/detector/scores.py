@@ -20,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from kernull._typing import Array, Mask
 from kernull.kernels import Rbf
+from kernull.operators.linalg import cholesky
 from kernull.views.kernel_set import ScaledView
 
 #: Rows of a smaller share of the mean weight are nobody's nearest row: being near a row that is
@@ -101,7 +102,7 @@ def projection_coef(K: Array, ridge: float, weight: Array | None = None) -> Arra
     spread = np.ones(m) if weight is None else weight.mean() / weight
     K.flat[:: m + 1] += ridge * m * spread
     try:
-        root = np.linalg.cholesky(K)
+        root = cholesky(K)
         half = solve_triangular(root, np.ones(m), lower=True)
         return np.asarray(solve_triangular(root, half, lower=True, trans=1))
     except LinAlgError:  # of a kernel that is not positive semidefinite

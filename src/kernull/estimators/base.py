@@ -48,7 +48,7 @@ from kernull.estimators.inputs import (
 )
 from kernull.estimators.parameters import Learned, parameters
 from kernull.operators import parse_memory_limit
-from kernull.operators.precomputed import read_precomputed
+from kernull.operators.dense import read_precomputed
 from kernull.views import check_scaling, resolve_views
 
 #: Parameters that settings take as they are, from estimators that have them.

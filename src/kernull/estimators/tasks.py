@@ -23,7 +23,7 @@ from kernull.detector.joint import (
 from kernull.errors import InvalidKernelError
 from kernull.estimators.inputs import read_dtype, read_table, read_weights
 from kernull.operators import DenseStack, check_memory, parse_memory_limit
-from kernull.operators.precomputed import check_names, names_of_kernels, read_precomputed
+from kernull.operators.dense import check_names, names_of_kernels, read_precomputed
 from kernull.views import check_scaling, knows_unseen, resolve_views
 
 

@@ -2,7 +2,9 @@
 
 from kernull.mkl.path import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS, Path, Progress, path
 from kernull.mkl.ridge_inverse import RidgeInverse
+from kernull.mkl.solvers import Solver
 
 __all__ = [
-    "PAPER_DELTAS", "PAPER_PS", "PAPER_WIDTHS", "Path", "Progress", "RidgeInverse", "path",
+    "PAPER_DELTAS", "PAPER_PS", "PAPER_WIDTHS", "Path", "Progress", "RidgeInverse", "Solver",
+    "path",
 ]  # fmt: skip

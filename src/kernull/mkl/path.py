@@ -23,8 +23,8 @@ from kernull.mkl.problems import FisherProblem
 from kernull.mkl.solvers import newton, solve
 from kernull.mkl.solvers.base import Run, relative_gap
 from kernull.mkl.solvers.subspace import Basis
-from kernull.operators import DenseStack
-from kernull.operators.planner import FEWEST_COLUMNS, basis_columns, parse_memory_limit
+from kernull.operators import Budget, DenseStack, Stack, parse_memory_limit
+from kernull.operators.planner import FEWEST_COLUMNS, basis_columns
 from kernull.operators.planner import MAX_COLUMNS as PLANNED_COLUMNS
 
 #: The paper's norms; 10^6 stands for infinity there.
@@ -121,16 +121,14 @@ class Path:
         ``cross`` has the kernels between m rows and the n training rows: a Stack, or an array of
         shape (J, m, n).
         """
-        if isinstance(cross, np.ndarray):
-            cross = DenseStack(cross)
+        cross = cross if isinstance(cross, Stack) else DenseStack(np.asarray(cross))
         P, D = self.shape
         J = self.weights.shape[2]
         weights = self.weights.reshape(P * D, J)
         columns = np.ascontiguousarray(self.coef.reshape(P * D, -1).T)
         out = np.empty((P * D, cross.shape[0]))
-        # Stacks that come in pieces are scored piece by piece: J m models numbers would not fit.
-        pieces = cross.blocks() if hasattr(cross, "chunks") else [(slice(None), cross)]
-        for rows, piece in pieces:
+        # J m models numbers would not always fit.
+        for rows, piece in cross.pieces():
             if self.projected is None:
                 products = piece.products(columns)
             else:  # every kernel has coefficients of its own
@@ -148,6 +146,7 @@ def path(
     sample_weight: Any = None,
     ball: Callable[[float], Any] = LpBall,
     callback: Callable[[Progress], None] | None = None,
+    budget: Budget | None = None,
 ) -> Path:
     r"""All models of a (p, delta) grid, for about the price of a few.
 
@@ -162,7 +161,7 @@ def path(
     Parameters
     ----------
     stack : Stack or array of shape (J, n, n)
-        Kernels of the training rows. Any stack will do: without ``combine`` no n x n matrix is
+        Kernels of the training rows. Of a stack that does not combine them, no n x n matrix is
         ever formed.
     ps : sequence of float in [1, inf]
         Norms of the weights.
@@ -177,6 +176,9 @@ def path(
         balls at a fixed r.
     callback : callable, optional
         Called with a `Progress` after every pass.
+    budget : Budget, optional
+        Columns of the shared basis, as `kernull.operators.plan` found them; by default those that
+        fit in half of the free memory.
 
     Returns
     -------
@@ -194,7 +196,7 @@ def path(
     >>> models.scores(kernels[:, :5]).shape
     (3, 2, 5)
     """
-    if isinstance(stack, np.ndarray) or not hasattr(stack, "products"):
+    if not isinstance(stack, Stack):
         stack = DenseStack(np.asarray(stack, dtype=float)).validate()
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if weight is not None and (weight.shape != (stack.n,) or not (weight > 0).all()):
@@ -208,12 +210,13 @@ def path(
     n = stack.n if weight is None else float(weight.sum())
     problems = [FisherProblem(stack, delta * n, row_weight=weight) for delta in ridges]
     grid = _Grid(problems, [ball(p) for p in norms], tol, callback)
-    can_combine = hasattr(stack, "combine")
+    can_combine = stack.can_combine
     if not can_combine or stack.n > DIRECT_ROWS:
         share = HANDOVER_SHARE if can_combine else 1.0
-        grid.grow(min(int(share * stack.n), column_limit(stack)), precondition=can_combine)
+        limit = min(int(share * stack.n), column_limit(stack, budget))
+        grid.grow(limit, precondition=can_combine)
     columns = grid.n_columns or stack.n
-    finished = grid.finish("newton" if can_combine else "subspace")
+    finished = grid.finish("newton" if can_combine else "subspace", budget)
     models = (grid.weights, grid.coef, grid.values, grid.gaps)
     counts = (columns, grid.n_passes, finished if grid.n_passes else 0)
     return Path(norms, ridges, *models, *counts, projected=_project(stack, grid.coef))
@@ -252,22 +255,21 @@ def _numbers(name: str, values: Any, expected: str) -> tuple[float, ...]:
     return tuple(sorted({float(item) for item in items}))
 
 
-def column_limit(stack: Any) -> int:
-    """Columns of a shared basis that the stack's memory plan, or the memory there is, allows."""
-    limit = parse_memory_limit(getattr(stack, "memory_limit", None))
+def column_limit(stack: Stack, budget: Budget | None = None) -> int:
+    """Columns of a shared basis that a budget, or the memory there is, allows."""
     # Certification holds the products of CHUNK models beside the basis.
-    fitting = min(MAX_COLUMNS, basis_columns(stack.J, stack.n, limit) - CHUNK)
-    planned = getattr(stack, "max_columns", PLANNED_COLUMNS)
-    if planned < PLANNED_COLUMNS:  # the plan ran short of memory, not of use for columns
-        fitting = min(fitting, planned)
-    return max(fitting, FEWEST_COLUMNS)
+    fitting = basis_columns(stack.J, stack.n, parse_memory_limit(None)) - CHUNK
+    # A plan of fewer columns than it ever gives ran short of memory, not of use for them.
+    if budget is not None and budget.max_columns < PLANNED_COLUMNS:
+        fitting = min(fitting, budget.max_columns)
+    return max(min(MAX_COLUMNS, fitting), FEWEST_COLUMNS)
 
 
-def _project(stack: Any, coef: Array) -> Array | None:
-    """Coefficients of the landmarks of an approximated stack."""
-    if not hasattr(stack, "project"):
+def _project(stack: Stack, coef: Array) -> Array | None:
+    """Coefficients of the landmarks of an approximated stack, (J, landmarks, models)."""
+    if stack.landmark_rows is None:
         return None
-    return np.asarray(stack.project(np.ascontiguousarray(coef.reshape(-1, stack.n).T)))
+    return stack.project(np.ascontiguousarray(coef.reshape(-1, stack.n).T))
 
 
 class _Grid:
@@ -299,7 +301,7 @@ class _Grid:
             self.callback(Progress(self.n_columns, done, self.gaps.size, float(self.gaps.max())))
 
     def start(self, p: int, d: int) -> Array | None:
-        """Starting weights: the model's own, or those of a neighbour that has some."""
+        """Starting weights: those of the model so far, or of a neighbour that has been solved."""
         for i, k in ((p, d), (p + 1, d), (p, d - 1)):
             if i < len(self.balls) and k >= 0 and self.weights[i, k].any():
                 return np.asarray(self.weights[i, k])
@@ -307,8 +309,7 @@ class _Grid:
 
     def grow(self, limit: int, *, precondition: bool = False) -> None:
         """Extend the shared subspace until every model is certified or it is too large."""
-        basis = Basis(self.problems[0], self.problems[0].target)
-        basis.max_columns = limit
+        basis = Basis(self.problems[0], self.problems[0].target, limit)
         self.n_passes = 1
         exact = False
         factor: Array | None = None
@@ -338,9 +339,9 @@ class _Grid:
             problem = FisherProblem(small, self.problems[d].ridge, target)
             share = 0.0 if exact else INNER_SHARE * float(self.gaps[p, d])
             tol = max(share, 0.1 * self.tol)
-            # The certificate in the full space speaks for the whole.
-            ball, known = self.balls[p], self.start(p, d)
-            weights = ball.uniform(problem.J) if known is None else ball.normalise(known)
+            # The certificate in the full space covers the whole.
+            ball, start = self.balls[p], self.start(p, d)
+            weights = ball.uniform(problem.J) if start is None else ball.normalise(start)
             result = newton.solve(Run(problem, ball, weights, 50, tol, inner=True))
             self.weights[p, d] = result.weights
             solutions.append((result.weights, result.coef))
@@ -374,13 +375,12 @@ class _Grid:
         self.weights[p, d], self.coef[p, d] = weights, coef
         self.values[p, d], self.gaps[p, d] = value, gap
 
-    def finish(self, solver: str) -> int:
-        """Solve what is left one by one from the weights found; returns how many that were."""
+    def finish(self, solver: str, budget: Budget | None) -> int:
+        """Solve the open models one by one from their weights so far; returns their number."""
         models = self.open
         for p, d in models:
-            result = solve(
-                self.problems[d], self.balls[p], solver, tol=self.tol, init=self.start(p, d)
-            )
+            problem, start = self.problems[d], self.start(p, d)
+            result = solve(problem, self.balls[p], solver, tol=self.tol, init=start, budget=budget)
             self._keep(p, d, result.weights, result.coef, result.value, result.gap)
             self.report()
         return len(models)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_solve
 from scipy.linalg.blas import dgemm
 
 from kernull._typing import Array, Indices
 from kernull.errors import InvalidKernelError
-from kernull.operators.linalg import lower_factor
+from kernull.operators.linalg import cholesky
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class RidgeInverse:
         w = np.ones(len(kernel)) if row_weight is None else np.asarray(row_weight, dtype=float)
         kernel.flat[:: len(kernel) + 1] += ridge / w
         try:
-            factor = lower_factor(kernel)
+            factor = cholesky(kernel)
         except LinAlgError:
             raise InvalidKernelError(
                 "kernels: the weighted sum of the kernels plus the ridge is not positive definite; "
@@ -145,7 +145,7 @@ class RidgeInverse:
         S = (S + S.T) / 2
         S.flat[:: k + 1] += self.ridge / w
         try:
-            factor = cho_factor(S, lower=True, check_finite=False)
+            factor = cholesky(S)
         except LinAlgError:
             raise InvalidKernelError(
                 "kernels: with the new rows the weighted sum of the kernels is not positive "
@@ -155,7 +155,7 @@ class RidgeInverse:
         out = np.zeros((n + k, n + k))
         out[:n, :n] = self.inverse
         P = np.concatenate([GB, -np.eye(k)])
-        half = cho_solve(factor, P.T, check_finite=False)
+        half = cho_solve((factor, True), P.T, check_finite=False)
         dgemm(1.0, P, half, beta=1.0, c=out.T, overwrite_c=1)
         return RidgeInverse(out, self.ridge, np.concatenate([self.row_weight, w]))
 
@@ -176,7 +176,7 @@ class RidgeInverse:
         gone[rows] = True
         keep, drop = np.flatnonzero(~gone), np.flatnonzero(gone)
         side = self.inverse[np.ix_(drop, keep)]
-        factor = cho_factor(self.inverse[np.ix_(drop, drop)], lower=True, check_finite=False)
+        factor = cholesky(self.inverse[np.ix_(drop, drop)])
         out = self.inverse[np.ix_(keep, keep)]
-        out -= side.T @ cho_solve(factor, side, check_finite=False)
+        out -= side.T @ cho_solve((factor, True), side, check_finite=False)
         return RidgeInverse(out, self.ridge, self.row_weight[keep])

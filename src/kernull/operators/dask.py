@@ -40,23 +40,23 @@ class DistributedStack(SweptStack):
 
     def __init__(
         self,
-        bank: KernelSet,
+        kernel_set: KernelSet,
         *,
         client: Any = None,
         scale: Array | None = None,
         dtype: Any = np.float64,
         timeout: float = 30.0,
     ) -> None:
-        self.bank = bank
+        self.kernel_set = kernel_set
         self.client = _client(client)
-        self.scale = np.ones(bank.J) if scale is None else np.asarray(scale, dtype=float)
+        self.scale = np.ones(kernel_set.J) if scale is None else np.asarray(scale, dtype=float)
         self.dtype = np.dtype(dtype)
         self.timeout = timeout
-        self.shape = (bank.n, bank.n)
+        self.shape = (kernel_set.n, kernel_set.n)
         threads = self._wait_for_workers()
         tasks = TASKS_A_THREAD * threads
         blocks = math.ceil((math.sqrt(8 * tasks + 1) - 1) / 2)  # b (b + 1) / 2 >= tasks
-        self._blocks = blocks_of(bank.n, max(MIN_BLOCK, -(-bank.n // blocks)))
+        self._blocks = blocks_of(kernel_set.n, max(MIN_BLOCK, -(-kernel_set.n // blocks)))
         self._rows: Any = None
 
     def __repr__(self) -> str:
@@ -71,10 +71,10 @@ class DistributedStack(SweptStack):
         return self._unscaled.rows(index) * self.scale[:, None, None]
 
     def select(self, kernels: Any) -> DistributedStack:
-        """The stack of some of the kernels."""
+        """The stack of the kernels that an index or a mask picks."""
         mask = self._mask(kernels)
         return DistributedStack(
-            self.bank.select(mask),
+            self.kernel_set.select(mask),
             client=self.client,
             scale=self.scale[mask],
             dtype=self.dtype,
@@ -83,16 +83,16 @@ class DistributedStack(SweptStack):
 
     @cached_property
     def _unscaled(self) -> TiledStack:
-        return TiledStack(self.bank, dtype=self.dtype)
+        return TiledStack(self.kernel_set, dtype=self.dtype)
 
     # -- passes ------------------------------------------------------------------------------
 
-    def _sweep(self, V: Array, weights: Array | None = None) -> Array:
+    def _sweep(self, V: Array) -> Array:
         from distributed import KilledWorker
 
         for attempt in range(ATTEMPTS):
             try:
-                return self._one_sweep(V, weights)
+                return self._one_sweep(V)
             except (CancelledError, KilledWorker, OSError) as error:
                 # The scheduler mends what it can; this is the loss of all copies of the rows.
                 self._rows = None
@@ -103,22 +103,20 @@ class DistributedStack(SweptStack):
                     ) from error
         raise AssertionError("unreachable")
 
-    def _one_sweep(self, V: Array, weights: Array | None) -> Array:
+    def _one_sweep(self, V: Array) -> Array:
         client = self.client
         self._wait_for_workers()
         if self._rows is None:
-            tiles = Tiles(self.bank.take(slice(0)), self.dtype)  # kernels alone
-            everywhere = Tiles(self.bank, self.dtype)
+            tiles = Tiles(self.kernel_set.take(slice(0)), self.dtype)  # kernels alone
+            everywhere = Tiles(self.kernel_set, self.dtype)
             payload = (tiles, everywhere.left(), everywhere.right())
             self._rows = client.scatter(payload, broadcast=True, hash=False)
         vectors = client.scatter(V, broadcast=True, hash=False)
         # Pairs on the diagonal are half the work: last, they fill what the others leave idle.
         pairs = [(a, b) for i, a in enumerate(self._blocks) for b in self._blocks[i + 1 :]]
         pairs += [(a, a) for a in self._blocks]
-        tasks = [
-            client.submit(_pair, self._rows, vectors, weights, a, b, pure=False) for a, b in pairs
-        ]
-        out = np.zeros((self.J if weights is None else 1, self.n, V.shape[-1]))
+        tasks = [client.submit(_pair, self._rows, vectors, a, b, pure=False) for a, b in pairs]
+        out = np.zeros((self.J, self.n, V.shape[-1]))
         try:
             # In the order of submission: the sum does not depend on who was faster.
             for i, (a, b) in enumerate(pairs):
@@ -129,7 +127,7 @@ class DistributedStack(SweptStack):
                     out[:, b] += right
         finally:
             client.cancel([task for task in tasks if task is not None])
-        return out if weights is None else out[0]
+        return out
 
     def _result(self, task: Any, vectors: Any) -> Any:
         """The result of a task, unless what it works on is gone for good."""
@@ -165,16 +163,14 @@ class DistributedStack(SweptStack):
 
 
 def _pair(
-    payload: tuple[Tiles, Side, Side], V: Array, weights: Array | None, a: slice, b: slice
+    payload: tuple[Tiles, Side, Side], V: Array, a: slice, b: slice
 ) -> tuple[Array, Array | None]:
     """The products of one pair of row blocks, on a worker."""
     tiles, left, right = payload
     rows, columns = left.part(a), right.part(b)
     if a == b:
-        own = V[..., a, :]
-        out = tile_products(tiles, rows, columns, own, symmetric=True, weights=weights, n_jobs=1)
-        return (out if weights is None else out[None]), None
-    return tile_pair(tiles, rows, columns, V[..., a, :], V[..., b, :], weights)
+        return tile_products(tiles, rows, columns, V[..., a, :], symmetric=True, n_jobs=1), None
+    return tile_pair(tiles, rows, columns, V[..., a, :], V[..., b, :])
 
 
 def _client(client: Any) -> Any:

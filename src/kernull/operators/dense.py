@@ -1,4 +1,4 @@
-"""The dense stack: one array of shape (J, m, n)."""
+"""The dense stack, one array of shape (J, m, n), and kernels that users give as such."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from kernull._runtime import in_threads
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 from kernull.kernels import Custom, Rbf
+from kernull.operators.base import Stack
 from kernull.operators.linalg import symmetric_product
 from kernull.views.kernel_set import KernelSet
 
@@ -30,7 +32,7 @@ MANY_CELLS = 2**22
 COMBINED_CELLS = 2**19
 
 
-class DenseStack:
+class DenseStack(Stack):
     r"""J kernel matrices in one array.
 
     Parameters
@@ -66,6 +68,8 @@ class DenseStack:
     (1, 2)
     """
 
+    can_combine = True
+
     def __init__(
         self,
         kernels: Array,
@@ -86,8 +90,7 @@ class DenseStack:
         if kernels.dtype not in (np.float32, np.float64):
             kernels = kernels.astype(float)
         self.kernels = np.ascontiguousarray(kernels)
-        #: Number of kernels, number of training rows, type of the stored values.
-        self.J, self.n = int(self.kernels.shape[0]), int(self.kernels.shape[2])
+        self.shape = (int(self.kernels.shape[1]), int(self.kernels.shape[2]))
         self.dtype = self.kernels.dtype
         self.scale = np.ones(len(kernels)) if scale is None else np.asarray(scale, dtype=float)
         if self.scale.shape != (len(kernels),):
@@ -104,8 +107,6 @@ class DenseStack:
         self.names = None if names is None else _check_names(names, len(kernels))
         #: Whether each kernel is known to equal its transpose, entry by entry.
         self.symmetric = False
-        #: Rows of the solver's preconditioner.
-        self.preconditioner_rows = 0
 
     @classmethod
     def of(cls, kernel_set: KernelSet, dtype: Any = np.float64) -> DenseStack:
@@ -119,17 +120,7 @@ class DenseStack:
             stack.validate()
         # The halves of rbf kernels are copies of each other; other kernels may differ by rounding.
         stack.symmetric = all(isinstance(kernel, Rbf) for kernel in kernels)
-        # Half of the passes, for the price of two.
-        stack.preconditioner_rows = min(200, kernel_set.n // 20)
         return stack
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(m, n)."""
-        return self.kernels.shape[1], self.kernels.shape[2]
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __repr__(self) -> str:
         return f"DenseStack(J={self.J}, shape={self.shape}, dtype={self.dtype})"
@@ -149,10 +140,10 @@ class DenseStack:
         return DenseStack(self.kernels[(slice(None), *parts)], self.scale, diagonal, self.names)
 
     def columns(self, index: Any) -> DenseStack:
-        """The same rows against some of the columns.
+        """The same rows against the columns that an index picks.
 
-        k(x, x) comes along where it was given and is never read off the matrices: the rows may be
-        new ones.
+        k(x, x) comes along where it was passed, and is never read off the matrices: the rows may
+        be new ones.
         """
         return DenseStack(self.kernels[:, :, index], self.scale, self.own_diagonal, self.names)
 
@@ -163,8 +154,8 @@ class DenseStack:
         # One triangle tells all: half of the memory to read, but a call for each kernel.
         if self.symmetric and V.size == n > ONE_CALL:
             v = V.ravel()
-            one = np.stack(_each(lambda K: symmetric_product(K, v), self.kernels))
-            scaled = np.asarray(one * self.scale[:, None], dtype=float)
+            products = np.stack(_each(lambda K: symmetric_product(K, v), self.kernels))
+            scaled = np.asarray(products * self.scale[:, None], dtype=float)
             return scaled.reshape(J, *V.shape)
         flat = self.kernels.reshape(J * m, n)
         if V.ndim == 1:
@@ -204,7 +195,7 @@ class DenseStack:
         return np.asarray(self.kernels[:, index] * self.scale[:, None, None], dtype=float)
 
     def select(self, kernels: Any) -> DenseStack:
-        """The stack of some of the kernels."""
+        """The stack of the kernels that an index or a mask picks."""
         diagonal = None if self.own_diagonal is None else self.own_diagonal[kernels]
         names = None if self.names is None else np.array(self.names)[kernels].tolist()
         out = DenseStack(self.kernels[kernels], self.scale[kernels], diagonal, names)
@@ -253,10 +244,10 @@ class DenseStack:
         self.symmetric = self.dtype == np.float64 and all(_each(_mirrors_itself, self.kernels))
         if self.symmetric:
             return
-        found = list(self._asymmetries())
-        if not all(np.isfinite(slack) for _, _, slack in found):
+        asymmetries = list(self._asymmetries())
+        if not all(np.isfinite(slack) for _, _, slack in asymmetries):
             raise InvalidKernelError("kernels: the stack contains NaN or infinity.")
-        for j, off, slack in found:
+        for j, off, slack in asymmetries:
             if off > slack:
                 raise InvalidKernelError(
                     f"kernels: kernel {j} is not symmetric (entries differ from their mirror "
@@ -278,7 +269,7 @@ class DenseStack:
 
 
 def _each(work: Callable[[Array], Any], kernels: Array) -> list[Any]:
-    """What some work gives for each kernel, in threads where they are large."""
+    """Results of a function for each kernel, in threads where the kernels are large."""
     apply: Any = in_threads if kernels.size >= MANY_CELLS else map
     return list(apply(work, [*kernels]))
 
@@ -342,8 +333,8 @@ def smallest_ritz_value(
         ritz = np.linalg.eigvalsh((T + T.T) / 2)
         return ritz[0], np.abs(ritz).max()
 
-    found = np.array(_each(work, kernels))
-    return found[:, 0], found[:, 1]
+    extremes = np.array(_each(work, kernels))
+    return extremes[:, 0], extremes[:, 1]
 
 
 def _check_names(names: Any, J: int) -> tuple[str, ...]:
@@ -352,3 +343,70 @@ def _check_names(names: Any, J: int) -> tuple[str, ...]:
     if len(names) != J or len(set(names)) != J:
         raise ValueError(f"names: got {list(names)}; expected {J} different names, one per kernel.")
     return tuple(str(name) for name in names)
+
+
+# -- Kernels that users give as matrices. --
+
+
+def read_precomputed(
+    X: Any, *, n: int | None = None, J: int | None = None, dtype: Any = np.float64
+) -> DenseStack:
+    """A validated stack from an array (J, n, n), an (n, n) matrix, or a stack."""
+    if issparse(X):
+        raise TypeError("X: sparse kernels are not supported; pass X.toarray().")
+    stack = _stack_of(X)
+    if stack.dtype != dtype:
+        values = stack.kernels.astype(dtype)
+        stack = DenseStack(values, stack.scale, stack.own_diagonal, stack.names)
+    stack.validate(n, J)
+    if n is None and stack.n < 2:
+        raise InvalidKernelError(f"kernels: got {stack.n} training row(s); expected at least 2.")
+    return stack
+
+
+def with_diagonal(X: Any) -> DenseStack:
+    """Square kernels of the training rows as a stack that keeps k(x, x) when it is sliced."""
+    stack = _stack_of(X)
+    if stack.own_diagonal is not None:
+        return stack
+    own = np.einsum("jii->ji", stack.kernels)
+    return DenseStack(stack.kernels, stack.scale, own, stack.names)
+
+
+def _stack_of(X: Any) -> DenseStack:
+    if isinstance(X, DenseStack):
+        return X
+    values = np.asarray(X)
+    return DenseStack(values[None] if values.ndim == 2 else values)
+
+
+def with_scale(stack: DenseStack, scale: Array | None) -> DenseStack:
+    """Kernels of new rows under the factors of the kernels given to fit.
+
+    Arrays, and stacks without factors of their own, take them; other factors than those of the fit
+    would make other kernels of them.
+    """
+    if scale is None or np.array_equal(stack.scale, scale):
+        return stack
+    if (stack.scale != 1.0).any():
+        raise InvalidKernelError(
+            f"scale: got {stack.scale}; the model was fitted on kernels with scale {scale}. Pass "
+            "the same scale, or none: the fitted one is then applied."
+        )
+    return DenseStack(stack.kernels, scale, stack.own_diagonal, stack.names)
+
+
+def names_of_kernels(stack: DenseStack) -> Any:
+    """The names that a stack's kernels were given, or their numbers."""
+    names = stack.names or [f"kernel {j}" for j in range(stack.J)]
+    return np.array(names, dtype=object)
+
+
+def check_names(stack: DenseStack, fitted: Any) -> DenseStack:
+    """Refuse kernels whose names say that they are others, or in another order."""
+    if stack.names is not None and list(stack.names) != list(fitted):
+        raise InvalidKernelError(
+            f"names: got {list(stack.names)}; the model was fitted on {list(fitted)}, in that "
+            "order."
+        )
+    return stack

@@ -1,25 +1,20 @@
-"""Which stack to build: planned from sizes alone, before anything is allocated.
-
-Other modules of stacks import this one, so it imports the kinds of stacks where it makes one.
-"""
+"""Which stack to build: planned from sizes alone, before anything is allocated."""
 
 from __future__ import annotations
 
-import contextlib
-import math
-import re
 import warnings
-from dataclasses import dataclass, replace
-from numbers import Real
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import psutil
 from joblib import effective_n_jobs
 
 from kernull.errors import ApproximationWarning, MemoryLimitError
+from kernull.operators.base import Stack, of_user
 from kernull.operators.dense import DenseStack
+from kernull.operators.memory import format_bytes
+from kernull.operators.nystroem import LowRankStack, choose_landmarks
+from kernull.operators.tiled import TiledStack
 from kernull.views.kernel_set import KernelSet
 
 STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
@@ -33,8 +28,10 @@ SECONDS_A_READ, SECONDS_A_FLOP = 1.0e-9, 4.0e-11
 #: preconditioner, and the seconds that it may take under "auto" before landmark rows stand for all.
 PLANNED_PASSES, PRECONDITIONED_PASSES = 16, 8
 PATIENCE = 90.0
-#: Rows of the preconditioner: at most, at least, and the share of the memory that they may take.
+#: Rows of the preconditioner of tiles: at most, at least, and the share of the memory that they may
+#: take; and those of dense kernels at most.
 PRECONDITIONER_ROWS, FEWEST_PRECONDITIONER_ROWS, PRECONDITIONER_SHARE = 500, 50, 0.25
+DENSE_PRECONDITIONER_ROWS = 200
 #: How much faster one GPU evaluates kernels than two cores do.
 GPU_SPEED = 500.0
 #: Rows up to which dense kernels are always the choice: rows can be left out of everything.
@@ -47,6 +44,26 @@ FEWEST_COLUMNS, MIN_COLUMNS, MAX_COLUMNS = 8, 24, 300
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What a solver may keep in memory beside the kernels."""
+
+    max_columns: int = MAX_COLUMNS
+    """Columns of a subspace basis."""
+    preconditioner_rows: int = 0
+    """Rows of every kernel, for a preconditioner; 0 where it would not pay."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A stack, and the budget of a solver that works with it."""
+
+    stack: Stack
+    budget: Budget = Budget()
+    note: str = ""
+    """What was chosen and what it is expected to take, in one line."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """How kernels will be kept, and what the solver's basis may take."""
 
@@ -55,7 +72,7 @@ class Plan:
     reason: str = ""
     """Why kernels are approximated, where they are."""
     note: str = ""
-    """What was chosen and what it is thought to take, in one line."""
+    """What was chosen and what it is expected to take, in one line."""
 
 
 def basis_columns(J: int, n: int, limit: int) -> int:
@@ -112,7 +129,10 @@ def plan_storage(
     ``columns`` are those of the widest view.
     """
     if storage not in STORAGES:
-        raise ValueError(f"storage: got {storage!r}; expected one of {STORAGES}.")
+        raise ValueError(
+            f"storage: got {storage!r}; expected one of {STORAGES}, or a function of the kernel "
+            "set that returns an operator."
+        )
     if storage == "dense" or not matrix_free:
         check_memory(J, n, itemsize, limit)
         return Plan("dense", note="dense")
@@ -163,9 +183,9 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.2g} hours"
 
 
-def build_stack(
-    bank: KernelSet,
-    storage: str = "auto",
+def plan(
+    kernel_set: KernelSet,
+    storage: Any = "auto",
     *,
     dtype: Any = np.float64,
     limit: int,
@@ -174,112 +194,93 @@ def build_stack(
     client: Any = None,
     device: Any = None,
     on_device: Any = None,
-) -> Any:
-    """The stack that the plan asks for; its ``max_columns`` bounds the solver's basis.
+) -> Planned:
+    """The stack of a kernel set's training rows, and what a solver may keep beside it.
 
-    Its ``plan_note`` says in one line what was chosen. With ``device``, a stack there;
-    ``on_device`` is the `TorchKernelSet` of the kernels, where their rows are there already.
+    Parameters
+    ----------
+    kernel_set : KernelSet
+        J kernels and their n training rows.
+    storage : str or callable
+        A name of `STORAGES`, or a function of the kernel set that returns an operator of the
+        user's: a `Stack`, or any object with the methods ``products(V)``, (n, k) -> (J, n, k),
+        ``diagonal()``, (J, n), and ``rows(index)``, (J, len(index), n).
+    dtype : dtype
+        Type of kernel values.
+    limit : int
+        Bytes that kernels and solver may take.
+    landmarks : int
+        Rows that stand for all under "nystroem".
+    matrix_free : bool
+        Whether the method can work without n x n matrices.
+    client : distributed.Client, optional
+        The cluster of "dask".
+    device : torch.device, optional
+        Where kernels are evaluated, if not on the host.
+    on_device : TorchKernelSet, optional
+        The same kernels, where their rows are on the device already.
+
+    Returns
+    -------
+    Planned
     """
+    if callable(storage):
+        columns = min(MAX_COLUMNS, basis_columns(kernel_set.J, kernel_set.n, limit))
+        stack = of_user(storage(kernel_set), kernel_set)
+        return Planned(stack, Budget(max(columns, FEWEST_COLUMNS)), type(stack).__name__)
     itemsize = np.dtype(dtype).itemsize
-    columns = max(view.train.shape[1] for view in bank.views) if storage == "auto" else 20
-    plan = plan_storage(
-        storage, bank.J, bank.n, itemsize, limit,
+    columns = max(view.train.shape[1] for view in kernel_set.views) if storage == "auto" else 20
+    chosen = plan_storage(
+        storage, kernel_set.J, kernel_set.n, itemsize, limit,
         matrix_free=matrix_free, columns=columns, there=device is not None,
     )  # fmt: skip
-    if plan.reason:
+    if chosen.reason:
         warnings.warn(
-            f"storage='auto': {plan.reason}. Using {min(landmarks, bank.n)} landmark rows "
+            f"storage='auto': {chosen.reason}. Using {min(landmarks, kernel_set.n)} landmark rows "
             "(storage='nystroem') instead of all; ask for storage='tiled', or raise memory_limit, "
             "if that will not do.",
             ApproximationWarning,
             stacklevel=3,
         )
     if device is not None:
-        return _torch_stack(bank, plan, dtype, landmarks, device, on_device)
-    stack: Any
-    if plan.storage == "dense":
-        stack = DenseStack.of(bank, dtype)
-    elif plan.storage == "dask":
+        return _on_device(kernel_set, chosen, dtype, landmarks, device, on_device)
+    J, n, budget = kernel_set.J, kernel_set.n, Budget(chosen.max_columns)
+    if chosen.storage == "dense":
+        # Half of the passes, for the price of two.
+        budget = Budget(chosen.max_columns, min(DENSE_PRECONDITIONER_ROWS, n // 20))
+        return Planned(DenseStack.of(kernel_set, dtype), budget, chosen.note)
+    if chosen.storage == "dask":
         from kernull.operators.dask import DistributedStack
 
-        stack = DistributedStack(bank, dtype=dtype, client=client)
-    elif plan.storage == "tiled":
-        from kernull.operators.tiled import TiledStack
-
-        stack = TiledStack(bank, dtype=dtype, memory_limit=limit)
-        rows = preconditioner_rows(bank.J, bank.n, limit)
-        left = basis_columns(bank.J, bank.n, int(limit - 8 * rows * bank.n * (bank.J + 1)))
+        return Planned(
+            DistributedStack(kernel_set, dtype=dtype, client=client), budget, chosen.note
+        )
+    if chosen.storage == "tiled":
+        rows = preconditioner_rows(J, n, limit)
+        left = basis_columns(J, n, int(limit - 8 * rows * n * (J + 1)))
         if left >= MIN_COLUMNS:
-            stack.preconditioner_rows = rows
-            plan = replace(plan, max_columns=min(plan.max_columns, left))
-    else:
-        from kernull.operators.nystroem import LowRankStack, choose_landmarks
-
-        room = int(limit - basis_bytes(bank.J, bank.n, plan.max_columns))
-        index = choose_landmarks(bank, landmarks)
-        stack = LowRankStack.from_kernel_set(bank, index, keep_bytes=room, dtype=dtype)
-    stack.max_columns, stack.plan_note = plan.max_columns, plan.note
-    return stack
+            budget = Budget(min(chosen.max_columns, left), rows)
+        return Planned(TiledStack(kernel_set, dtype=dtype, memory_limit=limit), budget, chosen.note)
+    room = int(limit - basis_bytes(J, n, chosen.max_columns))
+    index = choose_landmarks(kernel_set, landmarks)
+    low = LowRankStack.from_kernel_set(kernel_set, index, keep_bytes=room, dtype=dtype)
+    return Planned(low, budget, chosen.note)
 
 
-def _torch_stack(
-    bank: KernelSet, plan: Plan, dtype: Any, landmarks: int, device: Any, on_device: Any
-) -> Any:
-    import torch
+def _on_device(
+    kernel_set: KernelSet, chosen: Plan, dtype: Any, landmarks: int, device: Any, on_device: Any
+) -> Planned:
+    from kernull.operators.torch import TorchTiledStack, preconditioner_rows, torch_dtype
 
-    from kernull.operators.nystroem import LowRankStack, choose_landmarks
-    from kernull.operators.torch_tiled import TorchTiledStack
-
-    kind = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
-    stack: Any = on_device.stack() if on_device else None
+    stack = on_device.stack() if on_device else None
     if stack is None:
-        stack = TorchTiledStack.from_kernel_set(bank, device, kind)
-    if plan.storage == "dense":
-        stack = stack.dense()
-    elif plan.storage == "nystroem":
-        stack = LowRankStack.from_torch(stack, choose_landmarks(bank, landmarks))
-    stack.max_columns = plan.max_columns
-    return stack
-
-
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_UNITS |= {f"{unit}I": 1024**power for power, unit in enumerate("KMGT", start=1)}
-
-#: Where Linux keeps the limits of a container; psutil looks at the whole machine.
-CONTROL_GROUP = Path("/sys/fs/cgroup")
-
-
-def available_memory() -> int:
-    """Bytes this process may still take: free memory, or the control group's limit if lower."""
-    free = int(psutil.virtual_memory().available)
-    limit, used = (CONTROL_GROUP / name for name in ("memory.max", "memory.current"))
-    with contextlib.suppress(OSError, ValueError):  # no control group, or "max"
-        free = min(free, int(limit.read_text()) - int(used.read_text()))
-    return max(free, 0)
-
-
-def parse_memory_limit(limit: Any) -> int:
-    """Bytes from None (half of what is available), a number of bytes, or text such as "2GB"."""
-    if limit is None:
-        return available_memory() // 2
-    if isinstance(limit, str):
-        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*((?:[KMGT]I?)?)B?\s*", limit.upper())
-        if found and float(found.group(1)) > 0:
-            return int(float(found.group(1)) * _UNITS[found.group(2)])
-    elif isinstance(limit, Real) and not isinstance(limit, bool) and 0 < float(limit) < math.inf:
-        return int(float(limit))
-    raise ValueError(
-        f'memory_limit: got {limit!r}; expected None, a number of bytes, or text such as "2GB".'
-    )
-
-
-def format_bytes(count: float) -> str:
-    """Bytes for people: 12.8 GB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
+        stack = TorchTiledStack.from_kernel_set(kernel_set, device, torch_dtype(dtype))
+    if chosen.storage == "dense":
+        return Planned(stack.dense(), Budget(chosen.max_columns))
+    if chosen.storage == "nystroem":
+        low = LowRankStack.from_torch(stack, choose_landmarks(kernel_set, landmarks))
+        return Planned(low, Budget(chosen.max_columns))
+    return Planned(stack, Budget(chosen.max_columns, preconditioner_rows(stack.n)))
 
 
 def dense_bytes(J: int, n: int, itemsize: int) -> int:

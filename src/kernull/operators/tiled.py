@@ -1,4 +1,4 @@
-"""Kernel values tile by tile, in buffers that stay in cache.
+"""Stacks that store no kernel: values are evaluated tile by tile, in buffers that stay in cache.
 
 For rbf kernels a tile is one matrix product and one exponential, both in place:
 
@@ -24,17 +24,23 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from kernull._runtime import in_threads, one_blas_thread
-from kernull._typing import Array
+from kernull._typing import Array, Mask
 from kernull.errors import MemoryLimitError
 from kernull.kernels import Rbf
-from kernull.operators.base import SweptStack
-from kernull.operators.planner import format_bytes
+from kernull.operators.base import Stack, SweptStack
+from kernull.operators.dense import DenseStack
+from kernull.operators.memory import format_bytes
 from kernull.views.kernel_set import KernelSet
 
 #: Bytes of a tile: about what one core's second-level cache holds.
 TILE_BYTES = 2**20
-#: Below so many kernel values a second thread costs more than it saves.
+#: Kernel values below which a second thread costs more than it saves.
 FEW_VALUES = 2_000_000
+#: Parts that the rows of kernels are evaluated in, by threads.
+PARTS = 16
+#: Bytes of one kernel's chunk of new rows; a few times the cache, so that BLAS is efficient and
+#: memory stays flat.
+CHUNK_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True)
@@ -48,16 +54,16 @@ class Side:
         return len(self.rows[0])
 
     def part(self, rows: slice) -> Side:
-        """Some of the rows."""
+        """The rows of a slice."""
         augmented = tuple(None if part is None else part[rows] for part in self.augmented)
         return Side(tuple(part[rows] for part in self.rows), augmented)
 
 
 class Tiles:
-    """Evaluates tiles of all kernels of a bank in a type; products are summed in float64."""
+    """Evaluates tiles of all kernels of a set in a type; products are summed in float64."""
 
-    def __init__(self, bank: KernelSet, dtype: Any = np.float64) -> None:
-        self.bank = bank
+    def __init__(self, kernel_set: KernelSet, dtype: Any = np.float64) -> None:
+        self.kernel_set = kernel_set
         self.dtype = np.dtype(dtype)
         self.size = math.isqrt(TILE_BYTES // self.dtype.itemsize)
 
@@ -70,9 +76,10 @@ class Tiles:
         return self._side(None, left=False)
 
     def _side(self, X: Array | None, *, left: bool) -> Side:
-        rows = tuple(v.train if X is None else v.transform(X) for v in self.bank.views)
+        views = self.kernel_set.views
+        rows = tuple(v.train if X is None else v.transform(X) for v in views)
         augmented: list[Any] = []
-        for part, view in zip(rows, self.bank.views, strict=True):
+        for part, view in zip(rows, views, strict=True):
             centre = next((k.centre for k in view.kernels if isinstance(k, Rbf)), None)
             if centre is None:
                 augmented.append(None)
@@ -96,7 +103,7 @@ class Tiles:
         j = 0
         shape = (len(range(*rows.indices(len(left)))), len(range(*columns.indices(len(right)))))
         exponents, values = (b[: shape[0] * shape[1]].reshape(shape) for b in buffers)
-        for v, view in enumerate(self.bank.views):
+        for v, view in enumerate(self.kernel_set.views):
             known = False
             for kernel in view.kernels:
                 if isinstance(kernel, Rbf):
@@ -125,25 +132,35 @@ def tile_products(
     V: Array,
     *,
     symmetric: bool = False,
-    weights: Array | None = None,
     n_jobs: int | None = -1,
 ) -> Array:
-    """K_j V for every j, (J, m, k), or sum_j b_j K_j V, in one sweep over the tiles by all cores.
+    """K_j V for every j in one sweep over the tiles by all cores.
 
-    V has shape (n, k), or (J, n, k) where each kernel has its own. Where it is ``symmetric``, left
-    and right are the same rows and every tile above the diagonal serves twice. With ``weights``
-    kernels are summed tile by tile before they meet V, which costs a J-th of the multiplications
-    when k is large.
+    Parameters
+    ----------
+    tiles : Tiles
+        Evaluates J kernels.
+    left, right : Side
+        The m rows and the n rows that meet.
+    V : array of shape (n, k), or (J, n, k)
+        Vectors, of all kernels or one block a kernel.
+    symmetric : bool
+        Whether left and right are the same rows: tiles above the diagonal serve twice then.
+    n_jobs : int, optional
+        Threads, as in joblib.
+
+    Returns
+    -------
+    array of shape (J, m, k)
     """
     height = min(tiles.size, len(left))
     width = height if symmetric else tiles.size**2 // height  # few rows: long tiles
     down, across = blocks_of(len(left), height), blocks_of(len(right), width)
     todo = [(r, c) for a, r in enumerate(down) for c in (across[a:] if symmetric else across)]
-    few = len(left) * len(right) * tiles.bank.J < FEW_VALUES
+    J = tiles.kernel_set.J
+    few = len(left) * len(right) * J < FEW_VALUES
     workers = 1 if few else max(1, min(effective_n_jobs(n_jobs), len(todo)))
     V = np.ascontiguousarray(V, dtype=tiles.dtype)
-    J = tiles.bank.J if weights is None else 1
-
     stopped = Event()
 
     def work(share: Sequence[tuple[slice, slice]]) -> Array:
@@ -151,86 +168,71 @@ def tile_products(
         for rows, columns in share:
             if stopped.is_set():
                 break
-            values = tiles.tile(left, rows, right, columns, buffers)
-            for j, K in values if weights is None else _combined(values, weights):
-                mine = V if V.ndim == 2 else V[j]
-                out[j, rows] += K @ mine[columns]
+            for j, K in tiles.tile(left, rows, right, columns, buffers):
+                vectors = V if V.ndim == 2 else V[j]
+                out[j, rows] += K @ vectors[columns]
                 if symmetric and rows != columns:
-                    out[j, columns] += K.T @ mine[rows]
+                    out[j, columns] += K.T @ vectors[rows]
         return out
 
     if workers == 1:
-        total = work(todo)
-    else:
-        # Fixed shares, summed in order: the result depends on the number of threads alone.
-        shares = [todo[w::workers] for w in range(workers)]
-        with one_blas_thread() as limit, limit, ThreadPoolExecutor(workers) as pool:
-            try:
-                parts = list(pool.map(work, shares))  # BLAS gets one thread: the others are ours
-            except BaseException:  # an interrupt, say: nobody waits for the rest of the pass
-                stopped.set()
-                raise
-        total = parts[0]
-        for part in parts[1:]:
-            total += part
-    return total if weights is None else total[0]
+        return work(todo)
+    # Fixed shares, summed in order: the result depends on the number of threads alone.
+    shares = [todo[w::workers] for w in range(workers)]
+    with one_blas_thread() as limit, limit, ThreadPoolExecutor(workers) as pool:
+        try:
+            total, *parts = pool.map(work, shares)  # BLAS gets one thread: the others are ours
+        except BaseException:  # an interrupt, say: nobody waits for the rest of the pass
+            stopped.set()
+            raise
+    for part in parts:
+        total += part
+    return total
 
 
 def tile_pair(
-    tiles: Tiles,
-    left: Side,
-    right: Side,
-    V_left: Array,
-    V_right: Array,
-    weights: Array | None = None,
+    tiles: Tiles, left: Side, right: Side, V_left: Array, V_right: Array
 ) -> tuple[Array, Array]:
-    """K_j V_right and K_j' V_left for every j, evaluating each tile once, in this thread.
-
-    With weights, the sums over j of b_j times these, as kernels of their own (J = 1).
-    """
-    J, k = (tiles.bank.J if weights is None else 1), V_left.shape[-1]
+    """K_j V_right and K_j' V_left for every j, evaluating each tile once, in this thread."""
+    J, k = tiles.kernel_set.J, V_left.shape[-1]
     V_left, V_right = (np.ascontiguousarray(V, dtype=tiles.dtype) for V in (V_left, V_right))
     out_left, out_right = np.zeros((J, len(left), k)), np.zeros((J, len(right), k))
     buffers = tiles.buffers()
     for rows in blocks_of(len(left), tiles.size):
         for columns in blocks_of(len(right), tiles.size):
-            values = tiles.tile(left, rows, right, columns, buffers)
-            for j, K in values if weights is None else _combined(values, weights):
+            for j, K in tiles.tile(left, rows, right, columns, buffers):
                 x, y = (V if V.ndim == 2 else V[j] for V in (V_left, V_right))
                 out_left[j, rows] += K @ y[columns]
                 out_right[j, columns] += K.T @ x[rows]
     return out_left, out_right
 
 
-def _combined(values: Iterator[tuple[int, Array]], weights: Array) -> Iterator[tuple[int, Array]]:
-    total: Array | None = None
-    for j, K in values:
-        total = weights[j] * K if total is None else np.add(total, weights[j] * K, out=total)
-    assert total is not None
-    yield 0, total
-
-
-# -- The tiled stack: kernels are evaluated on the fly, tile by tile, and never stored. --
-
-
-#: Parts that the rows of kernels are evaluated in, by threads.
-PARTS = 16
-
-
 class TiledStack(SweptStack):
-    r"""J kernels between the rows of a bank, none of them ever formed.
+    r"""J kernels between the rows of a kernel set, none of them ever formed.
 
     A pass over all kernels evaluates :math:`J n (n + 1) / 2` values (tiles above the diagonal
     serve twice) on all cores and multiplies a whole block of vectors by them.
 
-    The rows on the left are those of ``left``, or of the bank itself. Tiles are evaluated in
-    ``dtype``, products summed in float64. A pass may take ``memory_limit`` bytes beyond its result;
-    more vectors than fit are multiplied in several passes.
+    Parameters
+    ----------
+    kernel_set : KernelSet
+        Kernels and their n training rows.
+    left : KernelSet, optional
+        The rows on the left, where these are others.
+    scale : array of shape (J,), optional
+        One factor per kernel.
+    dtype : dtype
+        Type in which tiles are evaluated; products are summed in float64.
+    memory_limit : int, optional
+        Bytes that a pass may take beyond its result; more vectors than fit are multiplied in
+        several passes.
+    n_jobs : int, optional
+        Threads, as in joblib.
     """
 
     def __init__(
         self,
-        bank: KernelSet,
+        kernel_set: KernelSet,
         *,
         left: KernelSet | None = None,
         scale: Array | None = None,
@@ -238,18 +240,16 @@ class TiledStack(SweptStack):
         memory_limit: int | None = None,
         n_jobs: int | None = -1,
     ) -> None:
-        self.bank = bank
+        self.kernel_set = kernel_set
         self.left = left
-        self.scale = np.ones(bank.J) if scale is None else np.asarray(scale, dtype=float)
+        self.scale = np.ones(kernel_set.J) if scale is None else np.asarray(scale, dtype=float)
         self.dtype = np.dtype(dtype)
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
-        #: Rows that a preconditioner of the solver may keep; none unless a plan allows for them.
-        self.preconditioner_rows = 0
-        self._tiles = Tiles(bank, dtype)
+        self._tiles = Tiles(kernel_set, dtype)
         self._right = self._tiles.right()
         self._left = (Tiles(left, dtype) if left is not None else self._tiles).left()
-        self.shape = (len(self._left), bank.n)
+        self.shape = (len(self._left), kernel_set.n)
 
     def __repr__(self) -> str:
         return f"TiledStack(J={self.J}, shape={self.shape}, dtype={self.dtype})"
@@ -257,20 +257,19 @@ class TiledStack(SweptStack):
     def __getitem__(self, index: Any) -> TiledStack:
         """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
         rows, columns = self._positions(index)
-        bank = self.bank.take(columns)
         same = self.left is None and np.array_equal(rows, columns)
-        left = None if same else (self.left or self.bank).take(rows)
-        return self._like(bank, left, self.scale)
+        left = None if same else (self.left or self.kernel_set).take(rows)
+        return self._like(self.kernel_set.take(columns), left, self.scale)
 
     def select(self, kernels: Any) -> TiledStack:
-        """The stack of some of the kernels."""
+        """The stack of the kernels that an index or a mask picks."""
         mask = self._mask(kernels)
         left = None if self.left is None else self.left.select(mask)
-        return self._like(self.bank.select(mask), left, self.scale[mask])
+        return self._like(self.kernel_set.select(mask), left, self.scale[mask])
 
-    def _like(self, bank: KernelSet, left: KernelSet | None, scale: Array) -> TiledStack:
+    def _like(self, kernel_set: KernelSet, left: KernelSet | None, scale: Array) -> TiledStack:
         return TiledStack(
-            bank,
+            kernel_set,
             left=left,
             scale=scale,
             dtype=self.dtype,
@@ -278,18 +277,17 @@ class TiledStack(SweptStack):
             n_jobs=self.n_jobs,
         )
 
-    def _sweep(self, V: Array, weights: Array | None = None) -> Array:
-        alike = weights is None and V.shape == (self.n, 1) and (V[0] == V).all()
-        return self._row_sums * V[0, 0] if alike else self._passes(V, weights)
+    def _sweep(self, V: Array) -> Array:
+        alike = V.shape == (self.n, 1) and (V[0] == V).all()
+        return self._row_sums * V[0, 0] if alike else self._passes(V)
 
     @cached_property
     def _row_sums(self) -> Array:
         """Of every kernel: normalisation asks for them, then the solver's first step."""
-        return self._passes(np.ones((self.n, 1)), None)
+        return self._passes(np.ones((self.n, 1)))
 
-    def _passes(self, V: Array, weights: Array | None) -> Array:
-        J, m, k = (self.J if weights is None else 1), len(self), V.shape[-1]
-        width = self._columns_at_once(J * m * 8)
+    def _passes(self, V: Array) -> Array:
+        width = self._columns_at_once(self.J * len(self) * 8)
         parts = [
             tile_products(
                 self._tiles,
@@ -297,10 +295,9 @@ class TiledStack(SweptStack):
                 self._right,
                 V[..., start : start + width],
                 symmetric=self.left is None,
-                weights=weights,
                 n_jobs=self.n_jobs,
             )
-            for start in range(0, k, width)
+            for start in range(0, V.shape[-1], width)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
@@ -318,14 +315,14 @@ class TiledStack(SweptStack):
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""
-        views = (self.left or self.bank).views
+        views = (self.left or self.kernel_set).views
         values = [k.diagonal(view.train) for view in views for k in view.kernels]
         return np.stack(values) * self.scale[:, None]
 
     def rows(self, index: Any) -> Array:
         """Rows of every kernel, of shape (J, len(index), n)."""
-        picked = (self.left or self.bank).take(np.atleast_1d(np.arange(len(self))[index]))
-        tiles = Tiles(self.bank, self.dtype)
+        picked = (self.left or self.kernel_set).take(np.atleast_1d(np.arange(len(self))[index]))
+        tiles = self._tiles
         left = Tiles(picked, self.dtype).left()
         out = np.empty((self.J, len(left), self.n))
         height = max(1, min(tiles.size, len(left)))
@@ -342,3 +339,56 @@ class TiledStack(SweptStack):
         parts = 1 if few else min(len(todo), PARTS)
         in_threads(work, [todo[part::parts] for part in range(parts)])
         return out
+
+
+class CrossKernels(SweptStack):
+    """The stack between m new rows and the n training rows of a kernel set.
+
+    New rows are scaled, and kernels evaluated, in chunks: memory does not grow with m.
+    """
+
+    can_combine = True
+
+    def __init__(self, kernel_set: KernelSet, X: Array, scale: Array | None = None) -> None:
+        self.kernel_set = kernel_set
+        self.X = X
+        self.scale = np.ones(kernel_set.J) if scale is None else np.asarray(scale, dtype=float)
+        self.shape = (len(X), kernel_set.n)
+
+    def chunks(self, kernels_at_once: int = 1) -> Iterator[slice]:
+        """Slices of rows such that so many kernels' chunks fit `CHUNK_BYTES`."""
+        step = max(1, CHUNK_BYTES // (8 * self.n * kernels_at_once))
+        return (slice(i, i + step) for i in range(0, len(self.X), step))
+
+    def _sweep(self, V: Array) -> Array:
+        tiles = Tiles(self.kernel_set)
+        right = tiles.right()
+        out = np.empty((self.J, len(self), V.shape[-1]))
+        for rows in self.chunks():
+            out[:, rows] = tile_products(tiles, tiles.left(self.X[rows]), right, V)
+        return out
+
+    def combine(self, weights: Array) -> Array:
+        """Sum of b_j K_j, of shape (m, n): meant for few new rows."""
+        out = np.empty(self.shape)
+        for rows in self.chunks():
+            out[rows] = self.kernel_set.combine(weights * self.scale, self.X[rows])
+        return out
+
+    def rows(self, index: Any) -> Array:
+        """Rows of every kernel, of shape (J, len(index), n)."""
+        values = np.stack([K for _, K in self.kernel_set.matrices(self.X[index])])
+        return np.asarray(values * self.scale[:, None, None])
+
+    def pieces(self) -> Iterator[tuple[slice, Stack]]:
+        """The stack in dense pieces of a few rows each."""
+        for rows in self.chunks(self.J):
+            yield rows, DenseStack(self.rows(rows))  # scaled already
+
+    def diagonal(self) -> Array:
+        """k_j(x, x) of the new rows, of shape (J, m)."""
+        return self.kernel_set.diagonal(self.X) * self.scale[:, None]
+
+    def select(self, mask: Mask) -> CrossKernels:
+        """The stack of the kernels that a mask picks."""
+        return CrossKernels(self.kernel_set.select(mask), self.X, self.scale[mask])

@@ -23,7 +23,7 @@ from kernull.mkl.balls import LpBall
 from kernull.mkl.problems import FisherProblem, JointFisherProblem
 from kernull.mkl.solvers import Record, Result, solve
 from kernull.mkl.solvers.paper import PrintedResult, Visited
-from kernull.operators.precomputed import read_precomputed
+from kernull.operators.dense import read_precomputed
 
 __all__ = ["Learned", "algorithm1", "algorithm2", "cvx", "gradient", "kloft"]
 

@@ -31,7 +31,7 @@ def fused_blocks(cross: DenseStack | CrossKernels, fusion: str) -> Iterator[tupl
     """The fused kernel between new rows and training rows, in pieces of rows."""
     if isinstance(cross, CrossKernels):
         for rows in cross.chunks():
-            matrices = cross.bank.matrices(cross.X[rows])
+            matrices = cross.kernel_set.matrices(cross.X[rows])
             yield rows, _mean((cross.scale[j] * K for j, K in matrices), fusion)
     else:
         parts = (scale * K for scale, K in zip(cross.scale, cross.kernels, strict=True))

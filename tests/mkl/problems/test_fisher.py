@@ -11,7 +11,7 @@ from kernull.errors import InvalidKernelError, MissingCapabilityError
 from kernull.mkl.balls import LpBall
 from kernull.mkl.problems import Evaluation, FisherProblem
 from kernull.mkl.solvers.base import relative_gap
-from kernull.operators import DenseStack
+from kernull.operators import DenseStack, Stack
 from tests.oracles import dual_norm, fisher_coef, fisher_value, random_kernels, random_problem
 
 
@@ -214,7 +214,8 @@ def test_rounding_below_zero_is_no_indefinite_kernel():
 
 def test_a_stack_without_combine_is_told_to_use_the_subspace():
     class Passes(DenseStack):
-        combine = None
+        can_combine = False
+        combine = Stack.combine
 
     with pytest.raises(MissingCapabilityError, match="solver='subspace'"):
         FisherProblem(Passes(np.eye(3)[None]), 1.0).evaluate(np.ones(1))

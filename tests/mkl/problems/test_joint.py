@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernull.errors import InvalidKernelError
+from kernull.errors import InvalidKernelError, MissingCapabilityError
 from kernull.mkl.balls import LpBall, MixedBall
 from kernull.mkl.problems import FisherProblem, JointFisherProblem
 from kernull.mkl.solvers import solve
@@ -150,8 +150,9 @@ class TestBlockDiagonalStack:
         np.testing.assert_allclose(stack.combine(b), dense.combine(b))
 
     def test_no_combine_where_a_block_has_none(self):
-        class Bare:
-            J, n = 3, 2
+        class Bare(DenseStack):
+            can_combine = False
 
-        stack = BlockDiagonalStack([*self.stack().blocks, Bare()])
-        assert not hasattr(stack, "combine")
+        stack = BlockDiagonalStack([*self.stack().blocks, Bare(np.ones((3, 2, 2)))])
+        with pytest.raises(MissingCapabilityError, match="never forms a matrix"):
+            stack.combine(np.ones(3))

@@ -8,7 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernull.errors import MissingCapabilityError
 from kernull.mkl.balls import LpBall, Simplex
-from kernull.mkl.solvers import Record, solve
+from kernull.mkl.problems import Problem
+from kernull.mkl.solvers import Record, Solver, solve
 from tests.mkl.solvers.fisher_problems import FOR_FISHER, problem_of
 from tests.oracles import random_kernels
 
@@ -76,8 +77,8 @@ def test_a_missing_ability_of_the_ball_is_named(solver, missing):
 
 
 def test_a_missing_ability_of_the_problem_is_named():
-    class Bare:
-        J, n_evaluations = 2, 0
+    class Bare(Problem):
+        J = 2
 
         def evaluate(self, weights):
             raise AssertionError("must not be reached")
@@ -124,3 +125,39 @@ def test_newton_at_its_limit_warns_with_the_gap(rng):
     with pytest.warns(ConvergenceWarning, match=r"'newton' stopped after 1 iterations.*tol=1e-12"):
         result = solve(problem_of(kernels, 0.01), LpBall(1), "newton", tol=1e-12, max_iter=1)
     assert not result.converged
+
+
+def test_a_solver_brings_its_tolerance(rng):
+    kernels = random_kernels(rng, 12, 6)
+    fine = solve(problem_of(kernels, 0.01), LpBall(2), Solver("newton", tol=1e-12))
+    rough = solve(problem_of(kernels, 0.01), LpBall(2), Solver("frank-wolfe", tol=1e-2), tol=1e-12)
+    assert fine.gap <= 1e-12 < rough.gap <= 1e-2
+    assert fine.solver == "newton"
+    with pytest.warns(ConvergenceWarning, match="after 1 iterations"):
+        solve(problem_of(kernels, 0.01), LpBall(1), Solver("newton", tol=1e-12, max_iter=1))
+
+
+class Kloft:
+    """A user's solver: Kloft's update, by what a `Run` offers."""
+
+    def solve(self, run):
+        weights = run.weights
+        for _ in range(run.max_iter):
+            point = run.problem.evaluate(weights)
+            if run.see(point) <= run.tol:
+                break
+            weights = run.ball.kloft(point.u, weights)
+        return run.result("mine", advice="Raise max_iter.")
+
+
+def test_a_users_solver_is_certified_like_any(rng):
+    kernels = random_kernels(rng, 12, 4)
+    best = solve(problem_of(kernels, 0.1), LpBall(2), "newton", tol=1e-10)
+    result = solve(problem_of(kernels, 0.1), LpBall(2), Kloft(), tol=1e-7)
+    assert result.solver == "mine"
+    assert result.converged
+    assert result.gap <= 1e-7
+    assert result.n_evaluations == result.n_iter > 1
+    assert result.value == pytest.approx(best.value, rel=1e-7)
+    with pytest.warns(ConvergenceWarning, match="'mine' stopped after 2 iterations"):
+        solve(problem_of(kernels, 0.1), LpBall(2), Kloft(), tol=1e-12, max_iter=2)

@@ -304,19 +304,16 @@ def test_paper_stops_at_a_dominant_kernel_and_takes_the_first_of_equal_ones(rng)
 
 @pytest.mark.parametrize("p", [1.0, 8 / 7, 2.0, np.inf])
 def test_the_subspace_solver_needs_no_matrix(p, rng):
-    """Without combine(), only products: auto takes the subspace and certifies the same value."""
+    """A stack that forms no matrix is only multiplied with: auto certifies the same value."""
 
-    class OnlyProducts:
-        def __init__(self, stack):
-            self.n, self.J, self.products, self.scale = (
-                stack.n,
-                stack.J,
-                stack.products,
-                stack.scale,
-            )
+    class OnlyProducts(DenseStack):
+        can_combine = False
+
+        def combine(self, weights):
+            raise AssertionError("must not be called")
 
     kernels = random_kernels(rng, 80, 5)
-    problem = FisherProblem(OnlyProducts(DenseStack(kernels)), 8.0)
+    problem = FisherProblem(OnlyProducts(kernels), 8.0)
     result = solve(problem, LpBall(p), tol=1e-8)
     assert result.solver == "subspace"
     assert certificate_gap(kernels, result.weights, result.coef, 8.0, p) <= 1.01e-8

@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kernull import FisherProblem, LpBall, solve
 from kernull.errors import MemoryLimitError
 from kernull.mkl.solvers import subspace
-from kernull.mkl.solvers.nystroem import NystroemPreconditioner
-from kernull.operators import DenseStack, TiledStack, planner
+from kernull.operators import Budget, DenseStack, Stack, TiledStack, planner
 from kernull.views import KernelSet
 
 DELTAS = (1e-1, 3e-2, 1e-2, 1e-3, 1e-4)
@@ -31,20 +30,24 @@ class Watched(FisherProblem):
         return super().certify(weights, a, Ka, curvature)
 
 
-class Counted:
-    """A stack without combine that counts its passes."""
+class Counted(Stack):
+    """A stack that forms no matrix and counts its passes."""
 
     def __init__(self, stack):
-        self.stack, self.scale, self.passes = stack, stack.scale, 0
-        self.n, self.J, self.shape = stack.n, stack.J, stack.shape
-        self.rows, self.diagonal = stack.rows, stack.diagonal
+        self.stack, self.scale, self.shape, self.passes = stack, stack.scale, stack.shape, 0
 
     def products(self, V):
         self.passes += 1
         return self.stack.products(V)
 
+    def diagonal(self):
+        return self.stack.diagonal()
 
-def random_bank(seed):
+    def rows(self, index):
+        return self.stack.rows(index)
+
+
+def random_kernel_set(seed):
     rng = np.random.default_rng(seed)
     n, J, d = int(rng.integers(60, 300)), int(rng.integers(1, 7)), int(rng.integers(1, 6))
     latent = rng.normal(size=(n, 3))
@@ -66,11 +69,11 @@ def dense_gap(K, ridge, b, a, p):
 @pytest.mark.parametrize("seed", range(50))
 def test_the_certificate_is_never_below_the_true_gap(seed):
     rng = np.random.default_rng(1000 + seed)
-    bank, delta = random_bank(seed), DELTAS[seed % len(DELTAS)]
+    kernel_set, delta = random_kernel_set(seed), DELTAS[seed % len(DELTAS)]
     p = float(rng.choice([1.0, 8 / 7, 2.0, 10.0, np.inf]))
-    problem = Watched(TiledStack(bank, n_jobs=1), delta * bank.n)
+    problem = Watched(TiledStack(kernel_set, n_jobs=1), delta * kernel_set.n)
     result = solve(problem, LpBall(p), "subspace", tol=1e-6)
-    K = DenseStack.of(bank).kernels
+    K = DenseStack.of(kernel_set).kernels
     assert len(problem.seen) == len(result.history)
     for (b, a), record in zip(problem.seen, result.history, strict=True):
         F, true = dense_gap(K, problem.ridge, b, a, p)
@@ -84,10 +87,16 @@ def test_the_certificate_is_never_below_the_true_gap(seed):
 
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_restarts_change_passes_but_not_the_answer(p):
-    bank = random_bank(3)
-    free, tight = Counted(DenseStack.of(bank)), Counted(DenseStack.of(bank))
-    a = solve(FisherProblem(free, 1e-3 * bank.n), LpBall(p), "subspace", tol=1e-8)
-    b = solve(FisherProblem(tight, 1e-3 * bank.n), LpBall(p), "subspace", tol=1e-8, max_columns=10)
+    kernel_set = random_kernel_set(3)
+    free, tight = Counted(DenseStack.of(kernel_set)), Counted(DenseStack.of(kernel_set))
+    a = solve(FisherProblem(free, 1e-3 * kernel_set.n), LpBall(p), "subspace", tol=1e-8)
+    b = solve(
+        FisherProblem(tight, 1e-3 * kernel_set.n),
+        LpBall(p),
+        "subspace",
+        tol=1e-8,
+        budget=Budget(10),
+    )
     assert a.basis.m > 10 >= b.basis.m
     assert b.gap <= 1e-8
     assert tight.passes > free.passes
@@ -95,39 +104,53 @@ def test_restarts_change_passes_but_not_the_answer(p):
 
 
 def test_pressing_keeps_products_exact():
-    bank = random_bank(5)
-    problem = FisherProblem(DenseStack.of(bank), 0.01 * bank.n)
+    kernel_set = random_kernel_set(5)
+    problem = FisherProblem(DenseStack.of(kernel_set), 0.01 * kernel_set.n)
     basis = solve(
-        FisherProblem(Counted(DenseStack.of(bank)), 0.01 * bank.n), LpBall(2), "subspace", tol=1e-10
+        FisherProblem(Counted(DenseStack.of(kernel_set)), 0.01 * kernel_set.n),
+        LpBall(2),
+        "subspace",
+        tol=1e-10,
     ).basis
     y = np.linspace(1, 2, basis.m)
     before = y @ basis.Q
-    basis.press(np.ones(bank.J), y, 4)
+    basis.press(np.ones(kernel_set.J), y, 4)
     assert basis.m == 4
     np.testing.assert_allclose(basis.Q @ basis.Q.T, np.eye(4), atol=1e-12)
     np.testing.assert_allclose(basis.KQ, problem.products(basis.Q.T).transpose(0, 2, 1), atol=1e-9)
     np.testing.assert_allclose(basis.T, basis.KQ @ basis.Q.T, atol=1e-9)
-    for kept in (before, np.ones(bank.n)):  # the solution and the target
+    for kept in (before, np.ones(kernel_set.n)):  # the solution and the target
         np.testing.assert_allclose((basis.Q @ kept) @ basis.Q, kept, atol=1e-9)
 
 
 def test_a_warm_start_saves_passes():
-    bank = random_bank(7)
-    stack = Counted(DenseStack.of(bank))
-    first = solve(FisherProblem(stack, 1e-2 * bank.n), LpBall(2), "subspace", tol=1e-8)
+    kernel_set = random_kernel_set(7)
+    stack = Counted(DenseStack.of(kernel_set))
+    first = solve(FisherProblem(stack, 1e-2 * kernel_set.n), LpBall(2), "subspace", tol=1e-8)
     used, stack.passes = stack.passes, 0
     again = solve(
-        FisherProblem(stack, 1e-2 * bank.n), LpBall(2), "subspace", tol=1e-8, basis=first.basis
+        FisherProblem(stack, 1e-2 * kernel_set.n),
+        LpBall(2),
+        "subspace",
+        tol=1e-8,
+        basis=first.basis,
     )
     assert stack.passes == 0
     assert again.value == pytest.approx(first.value, rel=1e-8)
     other = solve(
-        FisherProblem(stack, 2e-2 * bank.n), LpBall(4 / 3), "subspace", tol=1e-8, basis=first.basis
+        FisherProblem(stack, 2e-2 * kernel_set.n),
+        LpBall(4 / 3),
+        "subspace",
+        tol=1e-8,
+        basis=first.basis,
     )
     assert other.gap <= 1e-8
     assert stack.passes < used
     direct = solve(
-        FisherProblem(DenseStack.of(bank), 2e-2 * bank.n), LpBall(4 / 3), "newton", tol=1e-8
+        FisherProblem(DenseStack.of(kernel_set), 2e-2 * kernel_set.n),
+        LpBall(4 / 3),
+        "newton",
+        tol=1e-8,
     )
     assert other.value == pytest.approx(direct.value, rel=2e-8)
 
@@ -136,25 +159,25 @@ def test_a_warm_start_saves_passes():
 def test_the_preconditioner_saves_passes(weighted):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 6))
-    bank = KernelSet.fit(X, {"a": np.arange(3), "b": np.arange(3, 6)}, widths=1.0)
+    kernel_set = KernelSet.fit(X, {"a": np.arange(3), "b": np.arange(3, 6)}, widths=1.0)
     w = rng.uniform(0.5, 2, size=600) if weighted else None
-    plain, helped = Counted(DenseStack.of(bank)), Counted(DenseStack.of(bank))
+    plain, helped = Counted(DenseStack.of(kernel_set)), Counted(DenseStack.of(kernel_set))
     a = solve(FisherProblem(plain, 0.06, row_weight=w), LpBall(2), "subspace")
     problem = FisherProblem(helped, 0.06, row_weight=w)
-    b = solve(problem, LpBall(2), "subspace", preconditioner=NystroemPreconditioner(problem, 150))
+    b = solve(problem, LpBall(2), "subspace", budget=Budget(preconditioner_rows=150))
     assert b.gap <= 1e-6
     assert b.value == pytest.approx(a.value, rel=3e-6)
     assert 2 * helped.passes <= plain.passes
 
 
 def test_too_few_columns_still_certify_what_they_have():
-    bank = random_bank(11)
-    problem = FisherProblem(Counted(DenseStack.of(bank)), 1e-5 * bank.n)
+    kernel_set = random_kernel_set(11)
+    problem = FisherProblem(Counted(DenseStack.of(kernel_set)), 1e-5 * kernel_set.n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = solve(problem, LpBall(2), "subspace", max_columns=8, max_iter=20)
+        result = solve(problem, LpBall(2), "subspace", budget=Budget(8), max_iter=20)
     F, true = dense_gap(
-        DenseStack.of(bank).kernels, problem.ridge, result.weights, result.coef, 2.0
+        DenseStack.of(kernel_set).kernels, problem.ridge, result.weights, result.coef, 2.0
     )
     assert result.gap * result.value >= true - 1e-12 * F
 
@@ -172,7 +195,7 @@ def test_newton_takes_over_within_the_steps_asked_for(max_iter):
 
 def test_the_problem_restricts_itself():
     """What a problem declares is what the solver calls, without another pass."""
-    bank = random_bank(3)
+    kernel_set = random_kernel_set(3)
 
     class Noting(FisherProblem):
         calls = 0
@@ -187,7 +210,7 @@ def test_the_problem_restricts_itself():
             np.testing.assert_allclose(small.target, own.target)
             return small
 
-    problem = Noting(Counted(DenseStack.of(bank)), 1e-2 * bank.n)
+    problem = Noting(Counted(DenseStack.of(kernel_set)), 1e-2 * kernel_set.n)
     result = solve(problem, LpBall(2), "subspace", tol=1e-6)
     assert result.converged
     assert problem.calls == result.n_iter
@@ -197,9 +220,7 @@ def test_the_problem_restricts_itself():
 @pytest.mark.parametrize("planned", [8, 20, 24, 40, 50])
 def test_a_planned_number_of_columns_is_kept(planned, monkeypatch):
     """Neither more columns nor more room than was planned, half as much again while it grows."""
-    bank = random_bank(4)
-    stack = TiledStack(bank)
-    stack.max_columns = planned
+    kernel_set = random_kernel_set(4)
     rooms, reserve = [8], subspace.Basis._reserve
 
     def watch(basis, m):
@@ -208,16 +229,15 @@ def test_a_planned_number_of_columns_is_kept(planned, monkeypatch):
             rooms.append(len(basis._Q))
 
     monkeypatch.setattr(subspace.Basis, "_reserve", watch)
-    problem = FisherProblem(stack, 1e-5 * bank.n)
-    result = solve(problem, LpBall(2), "subspace", tol=1e-13, max_iter=70)
+    problem = FisherProblem(TiledStack(kernel_set), 1e-5 * kernel_set.n)
+    result = solve(problem, LpBall(2), "subspace", tol=1e-13, max_iter=70, budget=Budget(planned))
     assert result.n_iter > planned
     assert max(rooms) == planned
     assert all(old + new <= 1.5 * planned or new <= 16 for old, new in pairwise(rooms))
 
 
 def test_the_planner_alone_says_how_many_columns():
-    assert subspace.MAX_COLUMNS is planner.MAX_COLUMNS
-    assert not hasattr(subspace, "MIN_COLUMNS")
+    assert Budget().max_columns == planner.MAX_COLUMNS
     for storage in ("auto", "tiled", "nystroem", "dask"):
         for limit in np.geomspace(1e6, 1e9, 30):
             try:

@@ -15,7 +15,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dpotrs
 
 from kernull._typing import Array, Indices
-from kernull.operators.linalg import lower_factor
+from kernull.operators.linalg import cholesky
 
 #: Below this distance from 1, or above this p, weights are those of the limit to double precision.
 P_ONE = 1.0 + 1e-8
@@ -141,10 +141,10 @@ def _newton(
         scaled = H * c[:, None] * c + sphere.bend(normal, multiplier)
         scaled.flat[:: len(c) + 1] += tau + 1e-14 * float(np.trace(H * c[:, None] * c)) + _TINY
         try:
-            factor = lower_factor(scaled.copy())
+            factor = cholesky(scaled.copy())
         except LinAlgError:  # rounding in a singular H: a better-conditioned step
             scaled.flat[:: len(c) + 1] += 1e-8 * float(np.trace(scaled))
-            factor = lower_factor(scaled)
+            factor = cholesky(scaled)
         N = sphere.columns(normal)
         both, _ = dpotrs(factor, np.column_stack([slope, N]), lower=1)
         free, across = both[:, 0], both[:, 1:]

@@ -10,9 +10,10 @@ from kernull._typing import Array
 class Ball(Protocol):
     """A convex set of weights b >= 0.
 
-    Some can do more, which the solvers that need it ask for: minimise the quadratic model
-    -u'(c - b) + (c - b)'H(c - b)/2 of Newton's method over the boundary (``minimise_model``),
-    Kloft's update (``kloft``), and tell cvxpy of themselves (``cvxpy_constraints``).
+    Some can do more, which the solvers that need it ask for by name, in the table of solvers:
+    minimise the quadratic model -u'(c - b) + (c - b)'H(c - b)/2 of Newton's method over the
+    boundary (``minimise_model``; with it goes ``exponent``, the smallest norm of the ball, 1 where
+    it has corners), Kloft's update (``kloft``), and constraints for cvxpy (``cvxpy_constraints``).
     """
 
     @property
@@ -38,6 +39,6 @@ class Ball(Protocol):
 
 
 def is_ball(value: Any) -> bool:
-    """Whether an object answers what every set of weights answers."""
+    """Whether an object, which may come from outside, answers what every set of weights answers."""
     asked = ("polyhedral", "oracle", "support", "uniform", "normalise")
     return not isinstance(value, type) and all(hasattr(value, name) for name in asked)

@@ -37,7 +37,7 @@ class LpBall:
     def __init__(self, p: float) -> None:
         if isinstance(p, bool) or not isinstance(p, int | float | np.number) or not p >= 1:
             raise ValueError(f"p: got {p!r}; expected a number in [1, inf].")
-        self.p = float(p)
+        self.p = self.exponent = float(p)
         #: True at p = 1, where optima are sparse.
         self.polyhedral = self.p < P_ONE
         self._uniform_only = self.p > P_INF

@@ -47,6 +47,8 @@ class MixedBall:
     def __init__(self, p: float, r: float, groups: Sequence[Any]) -> None:
         self._between, self._within = LpBall(p), _within_ball(r)
         self.p, self.r = self._between.p, self._within.p
+        #: A mixed ball is as round as the less round of its two norms.
+        self.exponent = min(self.p, self.r)
         names: dict[Any, int] = {}
         labels = [names.setdefault(name, len(names)) for name in groups]
         if not labels:

@@ -13,6 +13,7 @@ class Simplex:
     """Weights that are non-negative and sum to one (an average of kernels)."""
 
     polyhedral = True
+    exponent = 1.0
 
     def __repr__(self) -> str:
         return "Simplex()"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from kernull._typing import Array
+from kernull.operators import Stack
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,25 @@ class Evaluation:
     """
 
 
-class Problem(Protocol):
-    """A convex problem in kernel weights."""
+class Problem(ABC):
+    """A convex problem in J kernel weights.
 
-    @property
-    def J(self) -> int:
-        """Number of weights."""
-        ...
+    Solvers ask for more than `evaluate` by name, in the table of solvers: ``products(V)`` and
+    ``certify(weights, a, Ka)`` to work without factorisations, ``restrict(Q)`` to work in a
+    subspace, ``plane(a)`` where F has kinks. `FisherProblem` and the machines show what these are.
+    """
 
-    @property
-    def n_evaluations(self) -> int:
-        """How often F was evaluated from scratch (for Fisher: factorisations)."""
-        ...
+    J: int
+    """Number of weights."""
+    stack: Stack | None = None
+    """The kernels, where a solver may work with them."""
+    factor_rows: int = 0
+    """Rows of the largest matrix that an evaluation factorises, where solvers may avoid that."""
+    precision: float = 1e-14
+    """Relative accuracy of F; a line search that took its rounding for a rise would never end."""
+    n_evaluations: int = 0
+    """Evaluations of F from scratch (for Fisher: factorisations)."""
 
+    @abstractmethod
     def evaluate(self, weights: Array) -> Evaluation:
         """Value, gradient, curvature and inner solution at b."""
-        ...

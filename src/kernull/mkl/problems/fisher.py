@@ -19,17 +19,17 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dpotrs, dtrtrs
 
 from kernull._typing import Array
-from kernull.errors import InvalidKernelError, MissingCapabilityError
-from kernull.mkl.problems.base import Evaluation
+from kernull.errors import InvalidKernelError
+from kernull.mkl.problems.base import Evaluation, Problem
 from kernull.operators import DenseStack, Stack
 from kernull.operators.dense import smallest_ritz_value
-from kernull.operators.linalg import lower_factor
+from kernull.operators.linalg import cholesky
 
 #: Squares of the coefficients, which are about 1 / ridge, must be numbers above 0.
 MAX_RIDGE = 1e140
 
 
-class FisherProblem:
+class FisherProblem(Problem):
     r"""Fisher null-space with an absolute ridge, a general right-hand side and row weights.
 
     Parameters
@@ -62,6 +62,8 @@ class FisherProblem:
     where h is the support function of the set of weights.
     """
 
+    stack: Stack
+
     def __init__(
         self,
         stack: Stack,
@@ -77,6 +79,7 @@ class FisherProblem:
         self.stack = stack
         #: Number of kernels, and of rows.
         self.J, self.n = stack.J, stack.n
+        self.factor_rows = stack.n
         self.ridge = float(ridge)
         self.row_scale = None if row_weight is None else np.sqrt(np.asarray(row_weight, float))
         target = np.ones(stack.n) if target is None else np.asarray(target, dtype=float)
@@ -126,20 +129,14 @@ class FisherProblem:
         last, self._last = self._last, None  # whoever gets a factor may use it up
         if last is not None and np.array_equal(last[0], weights):
             return last[1]
-        stack: Any = self.stack
-        if getattr(stack, "combine", None) is None:
-            raise MissingCapabilityError(
-                f"{type(self.stack).__name__} has no combine(): it never forms an n x n matrix. "
-                "Use solver='subspace'."
-            )
-        A = stack.combine(weights)
+        A = self.stack.combine(weights)
         if self.row_scale is not None:
             A *= self.row_scale[:, None]
             A *= self.row_scale
         A.flat[:: self.n + 1] += self.ridge
         self.n_evaluations += 1
         try:
-            return lower_factor(A)
+            return cholesky(A)
         except LinAlgError:
             raise self._indefinite(weights) from None
 
@@ -180,11 +177,7 @@ class FisherProblem:
 
     def solution(self, weights: Array) -> Array:
         """The exact a(b), from one factorisation."""
-        return self.coefficients(self.factorise(weights))
-
-    def coefficients(self, factor: Array) -> Array:
-        """The exact a(b), from what `factorise` gave."""
-        a = np.asarray(dpotrs(factor, self.target, lower=1)[0])
+        a = np.asarray(dpotrs(self.factorise(weights), self.target, lower=1)[0])
         return a if self.row_scale is None else self._scale(a)
 
     def _check_sign(self, u: Array, quadratic: float, a: Array) -> None:
@@ -208,13 +201,10 @@ class FisherProblem:
         """
         root = np.sqrt(np.maximum(self.stack.diagonal()[j], 0.0))
         spread = np.abs(a if self.row_scale is None else self.row_scale * a) @ root
-        single = "32" in str(getattr(self.stack, "dtype", ""))
-        eps = np.finfo(np.float32 if single else np.float64).eps
-        return float(2.0 * self.n * eps * spread * spread)
+        return float(2.0 * self.n * self.stack.eps * spread * spread)
 
     def _indefinite(self, weights: Array) -> InvalidKernelError:
-        stack: Any = self.stack
-        K = stack.combine(weights)
+        K = self.stack.combine(weights)
         lowest, largest = smallest_ritz_value(K[None], steps=60)
         if -lowest[0] <= 1e-8 * largest[0]:  # the kernels may be fine, the ridge is not
             return InvalidKernelError(

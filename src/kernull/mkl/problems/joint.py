@@ -87,16 +87,16 @@ class JointFisherProblem(FisherProblem):
             target=np.concatenate([t.target / s for t, s in zip(tasks, scales, strict=True)]),
             row_weight=np.concatenate([s**2 / t.ridge for t, s in zip(tasks, scales, strict=True)]),
         )
+        self.factor_rows = max(task.n for task in tasks)  # they are factorised one by one
 
     def evaluate(self, weights: Array) -> Evaluation:
         """Value, gradient and curvature at b: one factorisation per task, side by side."""
         weights = np.asarray(weights, dtype=float)
         points = self.each(lambda task: task.evaluate(weights))
         shares = [_share(task, point) for task, point in zip(self.tasks, points, strict=True)]
-        value, linear, quadratic = (
-            sum(getattr(share, name) for share in shares)
-            for name in ("value", "linear", "quadratic")
-        )
+        value = sum(share.value for share in shares)
+        linear = sum(share.linear for share in shares)
+        quadratic = sum(share.quadratic for share in shares)
         u = np.sum([share.u for share in shares], axis=0)
 
         def lower_bound(support: float) -> float:
@@ -121,14 +121,14 @@ class JointFisherProblem(FisherProblem):
         """Results of a call for every task, in order; in threads when ``n_jobs`` says so."""
         before = sum(task.n_evaluations for task in self.tasks)
         if min(self._workers, len(self.tasks)) == 1:
-            found = [call(task) for task in self.tasks]
+            results = [call(task) for task in self.tasks]
         else:
             # LAPACK lets go of the interpreter, so threads do; its own threads would only compete.
             with one_blas_thread() as limit, limit:
                 run = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")
-                found = list(run(joblib.delayed(call)(task) for task in self.tasks))
+                results = list(run(joblib.delayed(call)(task) for task in self.tasks))
         self.n_evaluations += sum(task.n_evaluations for task in self.tasks) - before
-        return found
+        return results
 
 
 def _row_scale(task: FisherProblem) -> Array:

@@ -13,12 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_solve
 from sklearn.svm import OneClassSVM
 
 from kernull._typing import Array, Mask
-from kernull.mkl.problems.base import Evaluation
+from kernull.mkl.problems.base import Evaluation, Problem
 from kernull.operators import DenseStack
+from kernull.operators.linalg import cholesky
 
 try:  # what OneClassSVM calls; below a few hundred rows its own checks take most of the time
     from sklearn.svm import _libsvm
@@ -44,7 +45,7 @@ def check_nu(nu: Any) -> float:
     return float(nu)
 
 
-class CappedProblem:
+class CappedProblem(Problem):
     r"""The problem :math:`F(b) = \max_a \sum_j b_j [a'd_j - \tfrac c2 a'K_j a]` over such a.
 
     c = 1 and d = 0 are the one-class SVM, c = 2 and the kernels' diagonals SVDD.
@@ -52,19 +53,15 @@ class CappedProblem:
 
     quadratic: float
     """c"""
+    stack: DenseStack
 
     def __init__(self, stack: DenseStack, nu: Any) -> None:
         self.stack = stack
         self.nu = check_nu(nu)
         self.diagonal = np.zeros((stack.J, stack.n))
-        self.n_evaluations = 0
+        self.J = stack.J
         # That of libsvm's answers, or of the kernels if that is worse.
         self.precision = 1e-8 if stack.dtype == np.float64 else 3e-7
-
-    @property
-    def J(self) -> int:
-        """Number of kernels."""
-        return self.stack.J
 
     def _solve(self, K: Array, d: Array) -> Array:
         """The coefficients a of a combined kernel."""
@@ -210,7 +207,7 @@ class SVDDProblem(CappedProblem):
 
 
 class _QuietSVM(OneClassSVM):
-    """Says nothing when it runs out of steps: the certificate speaks for what is left.
+    """Silent when it runs out of steps: the certificate tells what is left.
 
     A warning filter would not do: filters belong to the process, and threads that set and restore
     them at the same time leave ConvergenceWarning silenced for good.
@@ -247,8 +244,8 @@ def _run_libsvm(Q: Array, options: dict[str, Any]) -> tuple[Array, Array]:
     if _libsvm is not None:
         try:
             _libsvm.set_verbosity_wrap(0)
-            found = _libsvm.fit(Q, np.ones(len(Q)), svm_type=2, **options)
-            return np.asarray(found[0]), np.asarray(found[3])[0]
+            support, _, _, coef, *_ = _libsvm.fit(Q, np.ones(len(Q)), svm_type=2, **options)
+            return np.asarray(support), np.asarray(coef)[0]
         except (TypeError, AttributeError):  # another interface than the one we know
             pass
     machine = _QuietSVM(**options).fit(Q)
@@ -296,13 +293,13 @@ def curvature(K: Array, V: Array) -> Array:
     base = np.trace(K) / f
     for jitter in (1e-12, 1e-8, 1e-4):
         try:
-            factor = cho_factor(K + jitter * base * np.eye(f), check_finite=False)
+            factor = cholesky(K + jitter * base * np.eye(f))
             break
         except LinAlgError:
             continue
     else:  # an indefinite kernel: first-order information only
         return np.zeros((J, J))
-    both = cho_solve(factor, np.column_stack([V, np.ones(f)]), check_finite=False)
+    both = cho_solve((factor, True), np.column_stack([V, np.ones(f)]), check_finite=False)
     ones = both[:, -1]
     pull = V.T @ ones
     H = V.T @ both[:, :-1] - np.outer(pull, pull) / ones.sum()

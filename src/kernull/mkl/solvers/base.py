@@ -1,13 +1,13 @@
 """The front door `solve`, what solvers share, and what a long fit shows while it runs.
 
-A solver is the function ``solve(run)`` of the module of this package that has its name, imported
-when it is first used.
+A solver is a function of a `Run`, named in `SOLVERS` with what it needs and imported when it is
+first used, or an object of the user's with a method ``solve(run)``.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -23,6 +23,7 @@ from kernull._typing import Array
 from kernull.errors import MissingCapabilityError
 from kernull.mkl.balls import Ball
 from kernull.mkl.problems import Evaluation, Problem
+from kernull.operators import Budget
 
 #: What ``"auto"`` may stand for; see `pick`.
 AUTOMATIC = ("newton", "subspace", "cutting-plane", "frank-wolfe")
@@ -66,10 +67,11 @@ class Result:
 
 @dataclass
 class Run:
-    """What a solver is given, its history, and the best point it saw.
+    """One run of a solver: problem, ball, start and limits; then its history and its best point.
 
-    "Best" is the point with the lowest certified upper bound, the result of a solver that may
-    climb. (Algorithm 1 returns its last point, as printed, and keeps the best one beside it.)
+    A solver evaluates points, hands each to `see`, stops once the gap that comes back is at most
+    ``tol``, and returns `result`. "Best" is the point with the lowest certified upper bound.
+    (Algorithm 1 returns its last point, as printed, and its result has the best one too.)
     """
 
     problem: Any
@@ -80,11 +82,13 @@ class Run:
     tol: float
     callback: Callable[[Record], None] | None = None
     inner: bool = False
-    """Whether it is part of another run, whose certificate speaks for the whole.
+    """Whether it is part of another run, whose certificate covers the whole.
 
     It does not warn then. (Filters would not do: they belong to the process, and threads would
     undo each other's.)
     """
+    budget: Budget = field(default_factory=Budget)
+    """What it may keep in memory beside the kernels."""
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
     best_gap: float = np.inf
@@ -159,74 +163,128 @@ def starting_weights(ball: Ball, J: int, init: Any) -> Array:
     return ball.normalise(init)
 
 
-def not_higher(problem: Problem, trial: Evaluation, point: Evaluation) -> bool:
-    """Whether F at the trial is no higher than at the point, as far as the problem can tell.
-
-    A problem may say how exactly it knows F by an attribute ``precision``; a line search that
-    took its rounding for a rise would never end.
-    """
-    precision: float = getattr(problem, "precision", 1e-14)
-    return trial.value <= point.value + precision * abs(point.value)
-
-
 @dataclass(frozen=True)
-class Solver:
-    """A solver: what it does, how long it may run by default, and what it needs."""
+class Algorithm:
+    """A solver by name: what it does, where it is, how long it may run, and what it needs."""
 
     summary: str
+    home: str
+    """Module of this package and its function of a `Run`."""
     max_iter: int
     ball_needs: tuple[str, ...] = ()
     problem_needs: tuple[str, ...] = ("evaluate",)
 
     def lacks(self, problem: Problem, ball: Ball) -> list[str]:
-        """Names of what this solver needs and does not find."""
+        """Names of what this solver needs and problem and ball, which may be a user's, lack."""
         needs: list[tuple[Any, str]] = [(ball, f"ball.{name}") for name in self.ball_needs]
         needs += [(problem, f"problem.{name}") for name in self.problem_needs]
         return [name for owner, name in needs if not hasattr(owner, name.partition(".")[2])]
 
 
+#: Newton's method needs of a ball that it minimises quadratic models.
+_MODELS = ("minimise_model", "exponent")
+
 #: Every solver by name.
-SOLVERS: dict[str, Solver] = {
-    "newton": Solver("second order; certified for every p", 100, ("minimise_model",)),
-    "subspace": Solver(
-        "one pass over the kernels per iteration; no n x n matrix", 500,
+SOLVERS: dict[str, Algorithm] = {
+    "newton": Algorithm("second order; certified for every p", "newton.solve", 100, _MODELS),
+    "subspace": Algorithm(
+        "one pass over the kernels per iteration; no n x n matrix", "subspace.solve", 500,
         problem_needs=("restrict", "products", "certify"),
     ),
-    "paper": Solver("Algorithm 1 as printed, its last iterate; may cycle for ever", 200),
-    "paper-cvx": Solver(
-        "Algorithm 1 with its weight step solved by cvxpy (the paper's MK-FN-CVX)", 200,
-        ("cvxpy_constraints",),
+    "paper": Algorithm(
+        "Algorithm 1 as printed, its last iterate; may cycle for ever", "paper.solve", 200,
     ),
-    "slim": Solver(
-        "Newton with a line search that favours many support vectors", 50,
-        ("minimise_model",), ("evaluate", "nu"),
+    "paper-cvx": Algorithm(
+        "Algorithm 1 with its weight step solved by cvxpy (the paper's MK-FN-CVX)",
+        "paper.solve_by_cvxpy", 200, ("cvxpy_constraints",),
     ),
-    "cutting-plane": Solver(
-        "Newton, then cutting planes where F has kinks (support vectors, p = 1)", 300,
-        ("minimise_model",), ("evaluate", "plane"),
+    "slim": Algorithm(
+        "Newton with a line search that favours many support vectors", "slim.solve", 50,
+        _MODELS, ("evaluate", "nu"),
     ),
-    "kloft": Solver("Kloft's closed-form update; monotone, slow near p = 1", 2000, ("kloft",)),
-    "frank-wolfe": Solver("line search, away steps on polyhedral sets", 5000),
-    "gradient": Solver(
-        "gradient ascent on the dual (the paper's supplement V)", 50_000,
+    "cutting-plane": Algorithm(
+        "Newton, then cutting planes where F has kinks (support vectors, p = 1)",
+        "cutting_plane.solve", 300, _MODELS, ("evaluate", "plane"),
+    ),
+    "kloft": Algorithm(
+        "Kloft's closed-form update; monotone, slow near p = 1", "paper.solve_by_kloft", 2000,
+        ("kloft",),
+    ),
+    "frank-wolfe": Algorithm(
+        "line search, away steps on polyhedral sets", "first_order.frank_wolfe", 5000,
+    ),
+    "gradient": Algorithm(
+        "gradient ascent on the dual (the paper's supplement V)", "first_order.gradient", 50_000,
         problem_needs=("products", "certify"),
     ),
-    "cvxpy": Solver(
-        "the whole programme at once by a conic solver; small n only", 100,
-        ("cvxpy_constraints",), ("stack", "certify"),
+    "cvxpy": Algorithm(
+        "the whole programme at once by a conic solver; small n only", "conic.solve", 100,
+        ("cvxpy_constraints",), ("products", "ridge", "target"),
     ),
 }  # fmt: skip
 
+
+@dataclass(frozen=True)
+class Solver:
+    """A solver with its tolerance, to pass in place of a name.
+
+    An object of another class serves as well: ``solve(run)`` is all that is asked of it, and its
+    ``tol`` and ``max_iter`` are those of the call.
+
+    Parameters
+    ----------
+    name : str, default="auto"
+        A name of `SOLVERS`, or "auto".
+    tol : float, default=1e-6
+        Certified relative duality gap to stop at.
+    max_iter : int, optional
+        Limit of iterations; by default each solver's own.
+    options : mapping, optional
+        Options of that solver, by name.
+
+    Examples
+    --------
+    >>> from kernull import FisherProblem, KernelStack, LpBall, solve
+    >>> stack = KernelStack(np.stack([np.eye(4), np.full((4, 4), 0.5) + np.eye(4) / 2]))
+    >>> result = solve(FisherProblem(stack, 0.1), LpBall(2), Solver("newton", tol=1e-10))
+    >>> result.gap <= 1e-10
+    True
+    """
+
+    name: str = "auto"
+    tol: float = 1e-6
+    max_iter: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def prepare(self, problem: Problem, ball: Ball) -> tuple[Callable[..., Result], int]:
+        """The function of a `Run` for a problem on a ball, and how long it may run by default."""
+        is_auto = isinstance(self.name, str) and self.name == "auto"
+        name = pick(problem, ball) if is_auto else self.name
+        if not isinstance(name, str) or name not in SOLVERS:
+            raise ValueError(
+                f"solver: got {self.name!r}; expected 'auto' or one of {sorted(SOLVERS)}, or an "
+                "object with a method solve(run)."
+            )
+        missing = SOLVERS[name].lacks(problem, ball)
+        if missing:
+            raise MissingCapabilityError(
+                f"solver={name!r} needs {', '.join(missing)}, which {type(problem).__name__} on "
+                f"{ball!r} does not offer; try solver='auto'."
+            )
+        module, _, function = SOLVERS[name].home.partition(".")
+        return getattr(import_module(f"{__package__}.{module}"), function), SOLVERS[name].max_iter
+
+
 #: From this many rows on, passes over the kernels are cheaper than factorisations.
 SUBSPACE_ROWS = 600
+#: Iterations of a user's solver where none are asked for: those of "frank-wolfe".
+USER_MAX_ITER = 5000
 
 
 def pick(problem: Problem, ball: Ball) -> str:
     """The solver that ``"auto"`` stands for."""
-    stack = getattr(problem, "stack", None)
-    # Tasks side by side are factorised one by one: what counts is the largest.
-    rows = 0 if stack is None else max(block.n for block in getattr(stack, "blocks", [stack]))
-    long = stack is not None and (not hasattr(stack, "combine") or rows >= SUBSPACE_ROWS)
+    stack = problem.stack
+    long = stack is not None and (not stack.can_combine or problem.factor_rows >= SUBSPACE_ROWS)
     if long and not SOLVERS["subspace"].lacks(problem, ball):
         return "subspace"
     if ball.polyhedral and not SOLVERS["cutting-plane"].lacks(problem, ball):
@@ -237,12 +295,13 @@ def pick(problem: Problem, ball: Ball) -> str:
 def solve(
     problem: Problem,
     ball: Ball,
-    solver: str = "auto",
+    solver: Any = "auto",
     *,
     tol: float = 1e-6,
     max_iter: int | None = None,
     init: Array | None = None,
     callback: Callable[[Record], None] | None = None,
+    budget: Budget | None = None,
     **options: Any,
 ) -> Result:
     """Minimise a problem over a ball: weights and coefficients with their certificate.
@@ -253,8 +312,10 @@ def solve(
         For example `FisherProblem`.
     ball : Ball
         For example `LpBall`.
-    solver : str
-        A name of `SOLVERS`, or ``"auto"``.
+    solver : str, Solver, or object with a method ``solve(run)``
+        A name of `SOLVERS`, or ``"auto"``; a `Solver`, whose tolerance, limit and options then
+        take the place of those here; or a solver of the user's, which gets a `Run` and returns
+        what `Run.result` makes of it: the certificate is ours whoever found the weights.
     tol : float
         Certified relative duality gap to stop at. ``"paper"`` stops at its own rule instead, a
         relative change of the coefficients of at most ``tol``.
@@ -264,31 +325,28 @@ def solve(
         Starting weights.
     callback : callable, optional
         Called with each `Record` as it is made.
+    budget : Budget, optional
+        What the solver may keep in memory, as `kernull.operators.plan` found it.
     **options
         Options of the solver.
     """
-    name = pick(problem, ball) if isinstance(solver, str) and solver == "auto" else solver
-    if not isinstance(name, str) or name not in SOLVERS:
-        raise ValueError(f"solver: got {solver!r}; expected 'auto' or one of {sorted(SOLVERS)}.")
-    entry = SOLVERS[name]
-    missing = entry.lacks(problem, ball)
-    if missing:
-        raise MissingCapabilityError(
-            f"solver={name!r} needs {', '.join(missing)}, which {type(problem).__name__} on "
-            f"{ball!r} does not offer; try solver='auto'."
-        )
-    limit = entry.max_iter if max_iter is None else max_iter
+    if isinstance(solver, str) or not callable(getattr(solver, "solve", None)):
+        chosen = solver if isinstance(solver, Solver) else Solver(solver, tol, max_iter, options)
+        tol, max_iter, options = chosen.tol, chosen.max_iter, dict(chosen.options)
+        function, default = chosen.prepare(problem, ball)
+    else:
+        function, default = solver.solve, USER_MAX_ITER
+    limit = default if max_iter is None else max_iter
     if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
         raise ValueError(f"max_iter: got {max_iter!r}; expected a whole number, at least 1.")
-    module = import_module(f"{__package__}.{name.replace('-', '_')}")
-    known, before = init is not None, problem.n_evaluations
-    weights = starting_weights(ball, problem.J, init) if known else ball.uniform(problem.J)
-    run = Run(problem, ball, weights, int(limit), tol, callback)
-    result: Result = module.solve(run, **options)
+    before = problem.n_evaluations
+    weights = ball.uniform(problem.J) if init is None else starting_weights(ball, problem.J, init)
+    run = Run(problem, ball, weights, int(limit), tol, callback, budget=budget or Budget())
+    result = function(run, **options)
     return replace(result, n_evaluations=problem.n_evaluations - before)
 
 
-#: Every iteration of every fit is told to this logger, at level INFO.
+#: Logger of every iteration of every fit, at level INFO.
 LOGGER = logging.getLogger("kernull")
 
 
@@ -296,9 +354,9 @@ LOGGER = logging.getLogger("kernull")
 def iterations_shown(
     verbose: Any, what: str, tol: float
 ) -> Iterator[Callable[[Record], None] | None]:
-    """A callback for `solve` that tells how far the gap is, and None where nobody listens.
+    """A callback for `solve` that shows the gap of each iteration; None where nothing listens.
 
-    With ``verbose=0`` only the logger ``kernull`` hears of it; with 1 there is a line on stderr,
+    With ``verbose=0`` it writes to the logger ``kernull`` alone; with 1 there is a line on stderr,
     renewed with each iteration on a terminal, and a line per iteration elsewhere.
     """
     if not isinstance(verbose, bool | int) or verbose < 0:
@@ -321,7 +379,7 @@ def iterations_shown(
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
     with console.status(f"{what}: first iteration") as status:
 
-        def tell(record: Record) -> None:
+        def show(record: Record) -> None:
             text = line(record)
             LOGGER.info("%s", text)
             if console.is_terminal:
@@ -329,5 +387,5 @@ def iterations_shown(
             else:
                 console.print(text)
 
-        yield tell
+        yield show
     console.print(f"{what}: {count} iterations in {monotonic() - start:.1f} s")

@@ -23,7 +23,7 @@ from scipy.optimize import linprog
 
 from kernull._typing import Array
 from kernull.errors import MissingCapabilityError
-from kernull.mkl.problems import Evaluation
+from kernull.mkl.problems import Evaluation, Problem
 from kernull.mkl.solvers import newton
 from kernull.mkl.solvers.base import Result, Run
 
@@ -65,15 +65,14 @@ def solve(run: Run) -> Result:
     return run.result("cutting-plane")
 
 
-class _Planes:
+class _Planes(Problem):
     """The problem, with all planes below F seen so far, its best point and lower bound."""
 
     best: Evaluation
 
     def __init__(self, problem: Any, ball: Any) -> None:
         self.problem, self.ball = problem, ball
-        self.J, self.precision = problem.J, getattr(problem, "precision", 1e-14)
-        self.n_evaluations = 0
+        self.J, self.precision = problem.J, problem.precision
         self.planes: list[Array] = []
         self.solutions: list[Array] = []
         self.lower = -np.inf

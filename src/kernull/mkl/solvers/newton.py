@@ -19,11 +19,11 @@ import numpy as np
 from kernull._typing import Array
 from kernull.errors import MissingCapabilityError
 from kernull.mkl.problems import Evaluation, Problem
-from kernull.mkl.solvers.base import Result, Run, not_higher
+from kernull.mkl.solvers.base import Result, Run
 
 #: An oracle step must cut the gap by this factor to be followed by another.
 ORACLE_CUT = 0.1
-#: From this p on the oracle's step is a contraction more often than not (always for p >= 3).
+#: From this exponent on the oracle's step is a contraction more often than not (always for p >= 3).
 ORACLE_P = 2.0
 
 
@@ -31,8 +31,7 @@ def solve(run: Run) -> Result:
     """Minimise F over the ball; see the module's text."""
     problem, ball = run.problem, run.ball
     point = problem.evaluate(run.weights)
-    # A mixed ball is as round as the less round of its two norms.
-    use_oracle = min(getattr(ball, "p", 1.0), getattr(ball, "r", np.inf)) >= ORACLE_P
+    use_oracle = ball.exponent >= ORACLE_P
     last_gap = np.inf
     for _ in range(run.max_iter):
         gap = run.see(point)
@@ -71,7 +70,7 @@ def _line_search(
         if step != 1.0:  # F falls in every weight: chords of the sphere are pushed out to it
             weights = ball.normalise(weights)
         trial = problem.evaluate(weights)
-        if not_higher(problem, trial, point):
+        if trial.value <= point.value + problem.precision * abs(point.value):
             return trial
         step *= 0.5
     return None

@@ -1,4 +1,6 @@
-r"""Algorithm 1 as printed: Frank-Wolfe with step 1.
+r"""Updates of the weights in closed form: Algorithm 1 as printed, with cvxpy, and Kloft's.
+
+Algorithm 1 is Frank-Wolfe with step 1:
 
 .. math::
 
@@ -11,8 +13,8 @@ updates of the weights, and returns the **last** iterate. At p = 1 the update gi
 the weight: the largest :math:`u_j`, the first of equal ones.
 
 It converges for p >= 3. For p near 1 it ends in a cycle on much of the paper's own grid, and which
-member of the cycle is returned is then a matter of ``max_iter``. Beside the last iterate the result
-holds the visited point of lowest objective, the period of the cycle and all iterates.
+member of the cycle is returned is then a matter of ``max_iter``. Its result has the visited point
+of lowest objective, the period of the cycle and all iterates too.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernull._typing import Array
+from kernull.errors import need
 from kernull.mkl.problems import Evaluation
 from kernull.mkl.solvers.base import Result, Run
 
@@ -60,25 +63,59 @@ class PrintedResult(Result):
 
 
 def solve(run: Run, stop_at_gap: bool = False) -> PrintedResult:
-    """Iterate the ball's oracle; see the module's text.
+    """Algorithm 1: iterate the ball's oracle.
 
     With ``stop_at_gap`` it also ends at the first iterate whose certified gap is at most ``tol``,
     to be timed against solvers that do.
     """
-    return iterate(run, run.ball.oracle, "paper", stop_at_gap=stop_at_gap)
+    return _iterate(run, run.ball.oracle, "paper", stop_at_gap=stop_at_gap)
 
 
-def iterate(
+def solve_by_cvxpy(run: Run) -> PrintedResult:
+    """Algorithm 1 with its weight step, max b'u over the ball, solved by cvxpy: lp MK-FN-CVX.
+
+    The step has a closed form, the ball's oracle, so this is only slower; it is here because the
+    paper times it. A conic solver gives b to about 1e-4, so that a may never settle to ``tol``: it
+    also ends at a certified gap of ``tol``.
+    """
+    cvxpy = need("cvxpy", "solver='paper-cvx' needs cvxpy: pip install 'kernull[cvxpy]'.")
+    b, direction = cvxpy.Variable(run.problem.J), cvxpy.Parameter(run.problem.J)
+    programme = cvxpy.Problem(cvxpy.Maximize(direction @ b), run.ball.cvxpy_constraints(b))
+
+    def step(u: Array) -> Array:
+        direction.value = u / np.abs(u).max()  # only the direction matters
+        programme.solve(solver=cvxpy.CLARABEL)
+        return np.asarray(run.ball.normalise(np.maximum(np.asarray(b.value, dtype=float), 0.0)))
+
+    return _iterate(run, step, "paper-cvx", stop_at_gap=True)
+
+
+def solve_by_kloft(run: Run) -> Result:
+    """Kloft's update: b_j proportional to (b_j^2 u_j)^(1/(p+1)).
+
+    In logarithms it is Algorithm 1 damped by (p - 1)/(p + 1). It minimises a majoriser of F, so F
+    never rises; near p = 1 it needs hundreds of iterations.
+    """
+    weights = run.weights
+    for _ in range(run.max_iter):
+        point = run.problem.evaluate(weights)
+        if run.see(point) <= run.tol:
+            break
+        weights = run.ball.kloft(point.u, weights)
+    return run.result("kloft")
+
+
+def _iterate(
     run: Run, step: Callable[[Array], Array], name: str, *, stop_at_gap: bool
 ) -> PrintedResult:
-    """Algorithm 1 with a given weight step u -> b."""
-    known: dict[bytes, Evaluation] = {}  # a cycle visits the same points again and again
+    """Algorithm 1 with the weight step u -> b."""
+    visited: dict[bytes, Evaluation] = {}  # a cycle visits the same points again and again
 
     def visit(weights: Array) -> Evaluation:
         key = weights.tobytes()
-        if key not in known:  # without the curvature, which keeps a factor of n x n
-            known[key] = replace(run.problem.evaluate(weights), curvature=None)
-        return known[key]
+        if key not in visited:  # without the curvature, which keeps a factor of n x n
+            visited[key] = replace(run.problem.evaluate(weights), curvature=None)
+        return visited[key]
 
     point = visit(run.weights)
     gap, iterates = run.see(point), [run.weights]
@@ -92,13 +129,13 @@ def iterate(
             break
     best = run.best
     assert best is not None
-    visited = Visited(best.weights, best.coef, float(best.value), float(run.best_gap))
+    lowest = Visited(best.weights, best.coef, float(best.value), float(run.best_gap))
     run.best, run.best_gap = point, gap  # the last one is the result
     B = np.array(iterates)
     cycle = period(B)
-    advice = _advice([record.gap for record in run.history], cycle, visited.gap)
+    advice = _advice([record.gap for record in run.history], cycle, lowest.gap)
     result = run.result(name, advice=advice, n_iter=len(B) - 1)
-    return PrintedResult(**vars(result), best=visited, cycle=cycle, iterates=B)
+    return PrintedResult(**vars(result), best=lowest, cycle=cycle, iterates=B)
 
 
 def period(iterates: Array) -> int:

@@ -24,10 +24,10 @@ from sklearn.exceptions import ConvergenceWarning
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError, silenced
 from kernull.mkl.problems import FisherProblem
-from kernull.mkl.solvers import frank_wolfe, newton
-from kernull.mkl.solvers.base import Result, Run
-from kernull.mkl.solvers.nystroem import NystroemPreconditioner
-from kernull.operators.planner import FEWEST_COLUMNS, MAX_COLUMNS
+from kernull.mkl.solvers import newton
+from kernull.mkl.solvers.base import SOLVERS, Result, Run
+from kernull.mkl.solvers.first_order import frank_wolfe
+from kernull.operators.planner import FEWEST_COLUMNS
 
 #: On stacks that can be combined, a basis of more columns than this share of n costs more than
 #: a few factorisations: Newton takes over from the weights found.
@@ -43,12 +43,16 @@ COARSE_COLUMNS = 64
 
 
 class Basis:
-    """Orthonormal columns Q, their products K_jQ, and the small matrices T_j = Q'K_jQ."""
+    """Orthonormal columns Q, their products K_jQ, and the small matrices T_j = Q'K_jQ.
 
-    def __init__(self, problem: FisherProblem, columns: Array) -> None:
+    Room beyond ``max_columns`` is made only for columns that come.
+    """
+
+    def __init__(
+        self, problem: FisherProblem, columns: Array, max_columns: int | None = None
+    ) -> None:
         self.problem = problem
-        #: Columns that it is meant for; room beyond them is made only for columns that come.
-        self.max_columns: int | None = None
+        self.max_columns = max_columns
         J, n = problem.J, problem.n
         # Rows of these arrays are the basis vectors: appending and all products are contiguous.
         self._Q = np.empty((8, n))
@@ -88,13 +92,13 @@ class Basis:
         self._T[:, : m + k, m : m + k] = corner.transpose(0, 2, 1)
         return True
 
-    def for_problem(self, problem: FisherProblem) -> Basis:
+    def for_problem(self, problem: FisherProblem, max_columns: int) -> Basis:
         """The same columns and products for a problem that differs in ridge or right-hand side.
 
         Its right-hand side joins the columns, at the price of a pass, where it is not in the span.
         """
         other = copy.copy(self)
-        other.problem = problem
+        other.problem, other.max_columns = problem, max_columns
         other._Q, other._KQ, other._T = self._Q.copy(), self._KQ.copy(), self._T.copy()
         other.append(problem.target)
         return other
@@ -143,26 +147,31 @@ class Basis:
 def solve(
     run: Run,
     basis: Basis | None = None,
-    max_columns: int | None = None,
     preconditioner: Callable[[Array, Array], Array] | None = None,
 ) -> Result:
     """Minimise F over the ball; see the module's text.
 
-    Beyond what every solver is given: ``basis``, of an earlier result, to start from;
-    ``max_columns``, a limit of the basis; ``preconditioner``, a function of weights and residual
-    that gives a better direction than the residual (`NystroemPreconditioner`, and by default one of
-    ``preconditioner_rows`` rows of a stack that was built with so many). A stack that knows a
-    cheaper one that is nearly the same (``coarse()``) has the problem solved there first.
+    Parameters
+    ----------
+    run : Run
+        Its budget limits the columns of the basis, and the rows of the preconditioner.
+    basis : Basis, optional
+        That of an earlier result, to start from.
+    preconditioner : callable, optional
+        A function of weights and residual that gives a better direction than the residual; by
+        default `landmark_preconditioner` of as many rows as the budget has.
+
+    Notes
+    -----
+    A stack with a cheaper one that is nearly the same (`Stack.coarse`) has the problem solved there
+    first.
     """
     problem, ball, weights, tol = run.problem, run.ball, run.weights, run.tol
-    # A stack that was built under a memory limit says how many columns fit.
-    planned: int = getattr(problem.stack, "max_columns", MAX_COLUMNS)
-    limit = max(planned if max_columns is None else max_columns, FEWEST_COLUMNS)
+    limit = max(run.budget.max_columns, FEWEST_COLUMNS)
+    if preconditioner is None and run.budget.preconditioner_rows:
+        preconditioner = landmark_preconditioner(problem, run.budget.preconditioner_rows)
     # A new subspace is poor, so its problem is solved roughly; one handed on may be good enough.
     gap = 1.0 if basis is None else 0.0
-    landmarks: int = getattr(problem.stack, "preconditioner_rows", 0)
-    if preconditioner is None and landmarks:
-        preconditioner = NystroemPreconditioner(problem, landmarks)
     if basis is None:
         columns = [problem.target]
         coarse = _solve_coarse(run)
@@ -170,22 +179,22 @@ def solve(
             weights, gap = coarse.weights, coarse.gap
             scale = 1.0 if problem.row_scale is None else problem.row_scale
             columns.append(coarse.coef / scale)
-            # All of its columns cost one pass as well, and leaving rows out needs them.
+            # All of its columns cost one pass as well.
             if coarse.basis is not None and coarse.basis.m <= min(limit, COARSE_COLUMNS):
                 columns = [*coarse.basis.Q]
         elif preconditioner is not None:
             columns.append(preconditioner(weights, problem.target))
-        basis = Basis(problem, np.array(columns))
+        basis = Basis(problem, np.array(columns), limit)
     else:
-        basis = basis.for_problem(problem)
-    basis.max_columns = limit
-    can_combine = hasattr(problem.stack, "combine")
-    reduced, steps = (newton, 50) if hasattr(ball, "minimise_model") else (frank_wolfe, 1000)
+        basis = basis.for_problem(problem, limit)
+    can_combine = problem.stack.can_combine
+    by_models = not SOLVERS["newton"].lacks(problem, ball)
+    reduced, steps = (newton.solve, 50) if by_models else (frank_wolfe, 1000)
     exhausted = False
     for _ in range(run.max_iter):
         inner_tol = 0.1 * tol if exhausted else max(INNER_SHARE * gap, 0.1 * tol)
         first, small = ball.normalise(weights), problem.restrict(basis.Q.T, matrices=basis.T)
-        inner = reduced.solve(Run(small, ball, first, steps, inner_tol, inner=True))
+        inner = reduced(Run(small, ball, first, steps, inner_tol, inner=True))
         weights, y = inner.weights, inner.coef
         a, Ka = y @ basis.Q, y @ basis.KQ
         gap = run.see(problem.certify(weights, a, Ka))
@@ -195,7 +204,7 @@ def solve(
         if can_combine and left > 0 and basis.m >= max(30, HANDOVER_SHARE * problem.n):
             # That solver finishes from the weights found, under one history.
             last = Run(problem, ball, ball.normalise(weights), left, tol, run.callback)
-            result: Result = reduced.solve(last)
+            result: Result = reduced(last)
             history = (*run.history, *result.history)
             return replace(result, solver="subspace", history=history, n_iter=len(history))
         residual = problem.target - problem.ridge * a - weights @ Ka
@@ -207,16 +216,24 @@ def solve(
     return replace(run.result("subspace"), basis=basis)
 
 
+def landmark_preconditioner(
+    problem: FisherProblem, landmarks: int
+) -> Callable[[Array, Array], Array]:
+    """Nystroem's inverse from a few rows, drawn at random: fewer passes at small ridges."""
+    rng = np.random.default_rng(0)
+    index = np.sort(rng.choice(problem.n, min(landmarks, problem.n), replace=False))
+    return problem.stack.landmark_inverse(index, problem.ridge, problem.row_scale)
+
+
 def _solve_coarse(run: Run) -> Result | None:
     """The solution on a stack that is nearly the problem's own, if it has one."""
-    stack = run.problem.stack
-    near = stack.coarse() if hasattr(stack, "coarse") else None
+    near = run.problem.stack.coarse()
     if near is None:
         return None
-    near.max_columns = getattr(stack, "max_columns", MAX_COLUMNS)
     try:
         with silenced(ConvergenceWarning):
             tol = max(0.3 * run.tol, 1e-9)
-            return solve(Run(run.problem.on(near), run.ball, run.weights, COARSE_ITER, tol))
+            coarse = run.problem.on(near)
+            return solve(Run(coarse, run.ball, run.weights, COARSE_ITER, tol, budget=run.budget))
     except InvalidKernelError:  # lost in the rounding of the coarser type
         return None

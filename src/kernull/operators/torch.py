@@ -1,32 +1,57 @@
-"""Stacks on torch, CPU or CUDA: kernels that are stored, and tiled ones, of which nothing is.
+"""Stacks on torch, CPU or CUDA: stored kernels, tiled ones, and kernel sets fitted on a device.
 
 The device is that of the rows. Products come back as NumPy arrays in float64: the solvers work on
 n x m blocks that cost nothing next to a pass. On CUDA in float32, rbf products with a few vectors
-run in one fused kernel (`kernull.operators.triton_rbf`); everything else is plain torch.
+run in one fused kernel (`kernull.operators.triton`), which takes rows `Packed` in two float16
+parts; everything else is plain torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
 
-from kernull._typing import Array, Indices
+from kernull._typing import Array, Indices, Mask
 from kernull.errors import MissingCapabilityError
-from kernull.kernels import Cosine, DistanceKernel, Kernel, Laplacian, Linear, Polynomial, Rbf
+from kernull.kernels import (
+    AUTO_RANGE,
+    EXACT_ROWS,
+    NEIGHBOUR_ROWS,
+    Cosine,
+    Custom,
+    DistanceKernel,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Rbf,
+    spread_sample,
+)
 from kernull.operators.base import SweptStack
-from kernull.operators.torch_packed import Packed, unit_of
-from kernull.views.kernel_set import KernelSet
+from kernull.operators.nystroem import LandmarkFactors
+from kernull.operators.tiled import CrossKernels
+from kernull.views import Standard, Unscaled, fit_scaling, knows_unseen, read_scalings
+from kernull.views.kernel_set import (
+    KernelSet,
+    ScaledView,
+    joined,
+    names_by_view,
+    no_squares,
+    parse_widths,
+)
+from kernull.views.scaling import LARGEST
 
-try:
-    from kernull.operators import triton_rbf
-except ImportError:  # no Triton (a CPU build of torch): the plain path serves
-    triton_rbf = None  # type: ignore[assignment]
-
-__all__ = ["TorchDenseStack", "TorchTiledStack"]
-
+#: Whether the fused kernel can be compiled: builds of torch for the CPU bring no Triton.
+HAS_TRITON = find_spec("triton") is not None
+#: Vectors times widths up to which the fused kernel is the faster way.
+MAX_FUSED_VECTORS = 64
 #: Bytes of a band of kernel values in the plain path, by device.
 BAND_BYTES = {"cuda": 2**29, "cpu": 2**24}
 #: Rows from which the solver has a preconditioner, its landmarks, and numbers that it may keep.
@@ -34,8 +59,30 @@ MANY_ROWS, LANDMARKS, LANDMARK_NUMBERS = 50_000, 1000, 2 * 10**9
 #: Added to the small matrix, relative to its trace: what rounding may take from it.
 JITTER = {torch.float64: 1e-13, torch.float32: 1e-9}
 
+#: Scalings that are fitted on the device, where no column is constant; others on the host.
+SCALINGS_ON_DEVICE = (Standard, Unscaled)
+#: Rows that neighbours are looked for among at a time.
+BLOCK_ROWS = 2**16
+#: Rows are padded to a multiple of this.
+WHOLE_ROWS = 128
+#: Features beyond which a tile's exponents are summed chunk by chunk.
+MAX_FEATURES_AT_ONCE = 128
+_CHUNK = 64
+#: Largest feature after division by the unit: float16 ends at 65504 and is coarse below 2^-14.
+_LARGEST = 2.0**15
+
 Rows = Sequence[Any]
 """One tensor of scaled rows per view."""
+
+
+def preconditioner_rows(n: int) -> int:
+    """Landmarks that a solver's preconditioner should have: 0 where passes are short."""
+    return 0 if n < MANY_ROWS else min(LANDMARKS, LANDMARK_NUMBERS // n)
+
+
+def torch_dtype(dtype: Any) -> Any:
+    """The type of tensors for a type of NumPy's."""
+    return torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
 
 
 class TorchStack(SweptStack):
@@ -48,15 +95,17 @@ class TorchStack(SweptStack):
         name, where = type(self).__name__, self.device
         return f"{name}(J={self.J}, shape={self.shape}, dtype={self.dtype}, device={where})"
 
-    def _sweep(self, V: Any, weights: Array | None = None) -> Array:
-        V = self._tensor(V)
-        return self._numpy(self._products(V) if weights is None else self._combined(weights, V))
+    @property
+    def eps(self) -> float:
+        """Relative rounding of a kernel value."""
+        return float(torch.finfo(self.dtype).eps)
 
+    def _sweep(self, V: Any) -> Array:
+        return self._numpy(self._products(self._tensor(V)))
+
+    @abstractmethod
     def _products(self, V: Any) -> Any:
-        raise NotImplementedError
-
-    def _combined(self, weights: Array, V: Any) -> Any:
-        raise NotImplementedError
+        """K_j V without factors, a tensor (J, m, k); V of shape (n, k), or (J, n, k)."""
 
     def _tensor(self, V: Any) -> Any:
         return torch.as_tensor(V).to(self.device).to(self.dtype)  # converted on the device
@@ -80,7 +129,7 @@ class TorchDenseStack(TorchStack):
         return TorchDenseStack(self.kernels[:, i][:, :, j], self.scale)
 
     def select(self, kernels: Any) -> TorchDenseStack:
-        """The stack of some of the kernels."""
+        """The stack of the kernels that an index or a mask picks."""
         mask = self._mask(kernels)
         return TorchDenseStack(self.kernels[torch.as_tensor(mask)], self.scale[mask])
 
@@ -94,10 +143,6 @@ class TorchDenseStack(TorchStack):
 
     def _products(self, V: Any) -> Any:
         return torch.matmul(self.kernels, V)
-
-    def _combined(self, weights: Array, V: Any) -> Any:
-        images = torch.matmul(self.kernels, V).double()
-        return torch.einsum("j,jmk->mk", torch.as_tensor(weights, device=self.device), images)
 
 
 class TorchTiledStack(TorchStack):
@@ -130,14 +175,14 @@ class TorchTiledStack(TorchStack):
         self.shape = (len(self._lefts[0]), len(self.rows_[0]))
         #: Whether the fused kernel serves for rbf products, as it does wherever it can run.
         self.fused = self.device.type == "cuda" and self.dtype == torch.float32
-        self.fused = self.fused and triton_rbf is not None
+        self.fused = self.fused and HAS_TRITON
         self._packed: dict[int, tuple[Any, Any]] = {}
         self._centres: dict[int, Any] = {}
 
     @classmethod
     def from_kernel_set(
         cls,
-        bank: KernelSet,
+        kernel_set: KernelSet,
         device: Any = "cpu",
         dtype: Any = torch.float64,
         left: KernelSet | None = None,
@@ -147,15 +192,8 @@ class TorchTiledStack(TorchStack):
         def tensors(source: KernelSet) -> list[Any]:  # converted there
             return [torch.as_tensor(view.train).to(device).to(dtype) for view in source.views]
 
-        kernels = [view.kernels for view in bank.views]
-        return cls(tensors(bank), kernels, left=None if left is None else tensors(left))
-
-    @property
-    def preconditioner_rows(self) -> int:
-        """Landmarks that the solver's preconditioner should have: 0 where passes are short."""
-        if self.left_ is not None or self.n < MANY_ROWS:
-            return 0
-        return min(LANDMARKS, LANDMARK_NUMBERS // self.n)
+        kernels = [view.kernels for view in kernel_set.views]
+        return cls(tensors(kernel_set), kernels, left=None if left is None else tensors(left))
 
     @property
     def _lefts(self) -> Rows:
@@ -171,7 +209,7 @@ class TorchTiledStack(TorchStack):
         return TorchTiledStack(right, self.kernels, left=left, scale=self.scale)
 
     def select(self, kernels: Any) -> TorchTiledStack:
-        """The stack of some of the kernels."""
+        """The stack of the kernels that an index or a mask picks."""
         mask = self._mask(kernels)
         picked, rows, lefts, j = [], [], [], 0
         for v, ks in enumerate(self.kernels):
@@ -219,33 +257,22 @@ class TorchTiledStack(TorchStack):
         out = torch.zeros(shape, dtype=torch.float64, device=self.device)
         j = 0
         for v, ks in enumerate(self.kernels):
-            mine = slice(j, j + len(ks))
+            of_view = slice(j, j + len(ks))
             j += len(ks)
+            vectors = V if V.ndim == 2 else V[of_view]
             if self._can_fuse(ks, V.shape[-1]):
-                self._fused(v, ks, V if V.ndim == 2 else V[mine], out[mine])
-                continue
-            self._plain(v, V if V.ndim == 2 else V[mine], out[mine])
+                self._fused(v, ks, vectors, out[of_view])
+            else:
+                self._plain(v, vectors, out[of_view])
         return out
 
-    def _combined(self, weights: Array, V: Any) -> Any:
-        out = torch.zeros((len(self), V.shape[1]), dtype=torch.float64, device=self.device)
-        symmetric = self.left_ is None
-        for band, K in self.combined_bands(weights, half=symmetric):
-            out[band] += (K @ V[: K.shape[1]]).double()
-            if symmetric and band.start:
-                out[: band.start] += (K[:, : band.start].T @ V[band]).double()
-        return out
-
-    def combined_bands(self, weights: Array, *, half: bool = False) -> Iterator[tuple[slice, Any]]:
-        """The sum of b_j K_j, without the factors of the kernels, in bands of rows.
-
-        ``half`` of a symmetric stack: of each band, the columns up to its own last row.
-        """
+    def combined_bands(self, weights: Array) -> Iterator[tuple[slice, Any]]:
+        """The sum of b_j K_j, without the factors of the kernels, in bands of rows."""
         rights = [self._right(v) for v in range(len(self.kernels))]
         for band in self._band_slices():
             total, j = None, 0
             for v, ks in enumerate(self.kernels):
-                for i, K in self._values(v, band, rights[v], band.stop if half else None):
+                for i, K in self._values(v, band, rights[v]):
                     b = weights[j + i]
                     total = K.mul_(b) if total is None else total.add_(K, alpha=b)
                 j += len(ks)
@@ -256,7 +283,7 @@ class TorchTiledStack(TorchStack):
         rbf = all(isinstance(kernel, Rbf) for ks in self.kernels for kernel in ks)
         if self.left_ is not None or self.dtype != torch.float64 or not rbf:
             return None
-        if triton_rbf is None or self.device.type != "cuda":
+        if self.device.type != "cuda" or not HAS_TRITON:
             return None
         # Rows far from the origin are centred before they lose digits.
         rows = [(part - self._centre(v)).float() for v, part in enumerate(self.rows_)]
@@ -273,18 +300,20 @@ class TorchTiledStack(TorchStack):
         return TorchLandmarks(columns, index, ridge, row_scale)
 
     def _can_fuse(self, kernels: Sequence[Kernel], k: int) -> bool:
-        few = k * len(kernels) <= triton_rbf.MAX_VECTORS if self.fused else False
+        few = self.fused and k * len(kernels) <= MAX_FUSED_VECTORS
         return few and all(isinstance(kernel, Rbf) for kernel in kernels)
 
     def _fused(self, v: int, kernels: Sequence[Kernel], V: Any, out: Any) -> None:
+        from kernull.operators.triton import rbf_products
+
         left, right = self._pack(v, kernels)
         symmetric = self.left_ is None
         inverse = [_inverse_square(kernel) for kernel in kernels]
         if V.ndim == 2:
-            out.copy_(triton_rbf.rbf_products(left, right, inverse, V, symmetric=symmetric))
+            out.copy_(rbf_products(left, right, inverse, V, symmetric=symmetric))
             return
         for i, c in enumerate(inverse):
-            out[i] = triton_rbf.rbf_products(left, right, [c], V[i], symmetric=symmetric)[0]
+            out[i] = rbf_products(left, right, [c], V[i], symmetric=symmetric)[0]
 
     def _pack(self, v: int, kernels: Sequence[Kernel]) -> tuple[Any, Any]:
         """Rows on the left and on the right of one view, as the fused kernel takes them."""
@@ -308,10 +337,10 @@ class TorchTiledStack(TorchStack):
         for band in self._band_slices():
             end = band.stop if symmetric else None
             for i, K in self._values(v, band, right, end):
-                own = V if V.ndim == 2 else V[i]
-                out[i, band] += (K @ own[:end]).double()
+                vectors = V if V.ndim == 2 else V[i]
+                out[i, band] += (K @ vectors[:end]).double()
                 if symmetric and band.start:
-                    out[i, : band.start] += (K[:, : band.start].T @ own[band]).double()
+                    out[i, : band.start] += (K[:, : band.start].T @ vectors[band]).double()
 
     def _band_slices(self) -> Iterator[slice]:
         room = BAND_BYTES.get(self.device.type, BAND_BYTES["cpu"])
@@ -323,8 +352,8 @@ class TorchTiledStack(TorchStack):
     ) -> Iterator[tuple[int, Any]]:
         """Kernels of one view between a band of rows and the first ones; ``right`` is `_right`."""
         left, rows = self._lefts[v][band], self.rows_[v][:end]
-        known = right if right is None else right[:end]
-        return _evaluate(self.kernels[v], left, rows, self._centre(v), known)
+        right = right if right is None else right[:end]
+        return _evaluate(self.kernels[v], left, rows, self._centre(v), right)
 
     def _right(self, v: int) -> Any:
         """The training rows of a view as rbf kernels take them, once for all bands; or None."""
@@ -336,10 +365,10 @@ class TorchTiledStack(TorchStack):
     def _centre(self, v: int) -> Any:
         """Where rbf kernels of one view see its rows from, so that distances keep their digits."""
         if v not in self._centres:
-            found = (
+            centres = (
                 k.centre for k in self.kernels[v] if isinstance(k, Rbf) and k.centre is not None
             )
-            self._centres[v] = torch.as_tensor(next(found, 0.0)).to(self.device, self.dtype)
+            self._centres[v] = torch.as_tensor(next(centres, 0.0)).to(self.device, self.dtype)
         return self._centres[v]
 
 
@@ -441,3 +470,273 @@ class TorchLandmarks:
             if not failed or not torch.isfinite(core).all():
                 return C, factor
             jitter = 100 * jitter
+
+
+class DeviceFactors(LandmarkFactors):
+    """`LandmarkFactors` on the device of a `TorchTiledStack`."""
+
+    def _factorise(self) -> Any:
+        W = self.landmarks.dense().kernels.double()
+        diagonal = W.diagonal(dim1=1, dim2=2)
+        diagonal.add_(self.jitter * diagonal.mean(dim=1, keepdim=True))
+        return torch.linalg.cholesky(W)
+
+    def solve(self, V: Array) -> Array:
+        """W_j^-1 V_j for every j: (J, l) -> (J, l), (J, l, k) -> (J, l, k)."""
+        flat = torch.as_tensor(np.ascontiguousarray(V).reshape(*V.shape[:2], -1))
+        out = torch.cholesky_solve(flat.to(self.lower.device), self.lower)
+        return np.asarray(out.cpu().numpy()).reshape(V.shape)
+
+
+class DeviceCross(CrossKernels):
+    """`CrossKernels` whose products come from a device, in ``dtype``; the rest from the host."""
+
+    def __init__(
+        self, kernel_set: KernelSet, X: Array, scale: Array | None, device: Any, dtype: Any
+    ) -> None:
+        super().__init__(kernel_set, X, scale)
+        self.device, self.dtype = device, dtype
+
+    @cached_property
+    def _stack(self) -> TorchTiledStack:
+        left, dtype = self.kernel_set.with_rows(self.X), torch_dtype(self.dtype)
+        return TorchTiledStack.from_kernel_set(self.kernel_set, self.device, dtype, left)
+
+    def _sweep(self, V: Array) -> Array:
+        if any(isinstance(k, Custom) for v in self.kernel_set.views for k in v.kernels):
+            return super()._sweep(V)
+        return self._stack._sweep(V)
+
+    def select(self, mask: Mask) -> DeviceCross:
+        """The stack of the kernels that a mask picks."""
+        kernel_set, scale = self.kernel_set.select(mask), self.scale[mask]
+        return DeviceCross(kernel_set, self.X, scale, self.device, self.dtype)
+
+
+# -- Rows as the fused kernel takes them: float32 in two float16 parts, in whole blocks. --
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """How the features of a row are cut into blocks that the matrix units take.
+
+    ``sizes`` are blocks of three products; of what is left over, all three products make one
+    block of size ``rest``. ``chunks`` counts equal blocks of rows too long to be kept.
+    """
+
+    sizes: tuple[int, int, int] = (0, 0, 0)
+    rest: int = 0
+    left_over: int = 0
+    chunks: int = 0
+
+    @classmethod
+    def of(cls, d: int) -> Pieces:
+        """The cut with the fewest products."""
+        if d > MAX_FEATURES_AT_ONCE:
+            return cls((_CHUNK, 0, 0), chunks=-(-d // _CHUNK))
+        whole, over = d - d % 16, d % 16
+        if whole == 0 or over > 10:  # three products of 16 are no longer than one of 3 x 11
+            whole, over = -(-d // 16) * 16, 0
+        sizes = [size for size in (128, 64, 32, 16) if whole & size]
+        sizes += [0] * (3 - len(sizes))
+        rest = 0 if over == 0 else 16 if over <= 5 else 32
+        return cls((sizes[0], sizes[1], sizes[2]), rest, over)
+
+    @property
+    def width(self) -> int:
+        """Numbers stored for each row."""
+        return 2 * _CHUNK * self.chunks if self.chunks else 2 * (sum(self.sizes) + self.rest)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Rows of one view, split in two float16 parts, padded to whole tiles."""
+
+    parts: Any  # (rows padded, width): of each piece h and l; of the rest (h, l, h) and (l, h, h)
+    norms: Any  # |x|^2/2 in units, float64; infinite in the padding, so its kernel values vanish
+    n: int
+    unit: float  # what features were divided by, so that float16 holds them
+    largest: float  # of the norms
+    pieces: Pieces
+
+    @classmethod
+    def of(cls, rows: Any, unit: float | None = None) -> Packed:
+        """Pack the centred rows of a view; ``unit`` is that of the rows they will meet."""
+        n, d = rows.shape
+        pieces = Pieces.of(d)
+        if unit is None:
+            unit = unit_of(rows)
+        padded = -(-n // WHOLE_ROWS) * WHOLE_ROWS
+        x = (rows / unit).to(torch.float32)
+        high = x.half()
+        low = (x - high.float()).half()
+        parts = torch.zeros((padded, pieces.width), dtype=torch.float16, device=rows.device)
+        start = at = 0
+        for size in (_CHUNK,) * pieces.chunks or pieces.sizes:
+            end = min(start + size, d)
+            parts[:n, at : at + end - start] = high[:, start:end]
+            parts[:n, at + size : at + size + end - start] = low[:, start:end]
+            start, at = end, at + 2 * size
+        if pieces.rest:
+            h, m, over = high[:, start:], low[:, start:], pieces.left_over
+            parts[:n, at : at + 3 * over] = torch.cat([h, m, h], dim=1)
+            parts[:n, at + pieces.rest :][:, : 3 * over] = torch.cat([m, h, h], dim=1)
+        norms = torch.full((padded,), torch.inf, dtype=torch.float64, device=rows.device)
+        norms[:n] = 0.5 * x.double().square().sum(1)
+        return cls(parts, norms, n, unit, float(norms[:n].max()), pieces)
+
+
+def unit_of(*rows: Any) -> float:
+    """What features are divided by, so that float16 holds those of all these rows."""
+    return max(max(float(part.abs().max()) for part in rows), 1e-30) / _LARGEST
+
+
+# -- Kernel sets fitted on a device: scaling, widths and rows never leave it. --
+
+
+@dataclass(frozen=True)
+class TorchKernelSet:
+    """Rbf kernels on scaled views of rows that live on a device.
+
+    The same scaling, widths and subsample as `KernelSet.fit`, computed where the rows are; of
+    whitened views and normal scores, the scaling alone comes from the host.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Indices, ...]
+    scalers: tuple[Any, ...]
+    rows: tuple[Any, ...]
+    kernels: tuple[tuple[Rbf, ...], ...]
+    at_host: tuple[Array | None, ...]
+    """The rows of views that the host scaled; None of others."""
+
+    @classmethod
+    def fit(
+        cls,
+        X: Any,
+        views: Mapping[str, Indices],
+        *,
+        widths: Any = 1.0,
+        scaling: Any = "standard",
+        drop_constant: bool = True,
+        dtype: Any = None,
+    ) -> TorchKernelSet:
+        """Fit scaling and widths of every view; columns of constant views join another."""
+        factors = parse_widths(widths)
+        parts: list[Any] = []
+        # Up to the rounding of their values.
+        spread = (X.amax(dim=0) - X.amin(dim=0)).double()
+        constant = spread <= 10 * np.finfo(float).eps * X.abs().amax(dim=0).double()
+        constant = constant.cpu().numpy()
+        read = views
+        if drop_constant:
+            read = joined(views, constant, [v for v in views if knows_unseen(scaling, v)])
+        for name, columns in read.items():
+            part = X[:, torch.as_tensor(columns, device=X.device)]
+            if not part.is_floating_point() or part.dtype.itemsize < 4:
+                part = part.to(dtype or torch.float64)
+            if dtype is not None and dtype.itemsize > part.dtype.itemsize:
+                part = part.to(dtype)  # scaled in the better of the two types
+            largest = float(part.abs().max())
+            if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
+                raise no_squares(name, part.double().cpu().numpy(), columns)
+            scalings = read_scalings(scaling, name)
+            for scaler, scaled, at_host in _scaled(name, part, scalings, constant[columns].any()):
+                rows = scaled.to(dtype or scaled.dtype)
+                parts.append((name, columns, scaler, rows, _fitted(scaled, factors), at_host))
+        return cls(*zip(*parts, strict=True))
+
+    def stack(self) -> TorchTiledStack:
+        """The tiled stack of the training rows."""
+        return TorchTiledStack(self.rows, self.kernels)
+
+    def to_kernel_set(self) -> KernelSet:
+        """The same set with its rows on the host, for scoring there and for files."""
+        at_host = (
+            rows.double().cpu().numpy() if host_rows is None else host_rows
+            for rows, host_rows in zip(self.rows, self.at_host, strict=True)
+        )
+        parts = zip(self.names, self.columns, self.scalers, at_host, self.kernels, strict=True)
+        views = tuple(ScaledView(*part) for part in parts)
+        return KernelSet(views, names_by_view(views))
+
+
+def _scaled(
+    view: str, part: Any, scalings: tuple[Any, ...], has_constant: Any
+) -> Iterator[tuple[Any, Any, Array | None]]:
+    """Each scaling of a view, its rows on the device, and at the host where they were scaled."""
+    if has_constant or not all(type(scaling) in SCALINGS_ON_DEVICE for scaling in scalings):
+        at_host = part.double().cpu().numpy()
+        for scaling in scalings:
+            scaler, scaled = fit_scaling(scaling, at_host, None, view)
+            yield scaler, torch.as_tensor(scaled, device=part.device), scaled
+        return
+    for scaling in scalings:
+        if isinstance(scaling, Unscaled):
+            yield Unscaled(), part, None
+            continue
+        mean, scale = _mean_and_scale(part)
+        scaler = Standard()
+        scaler.mean_, scaler.scale_ = mean.cpu().numpy(), scale.cpu().numpy()
+        scaler.constant_ = np.zeros(part.shape[1], dtype=bool)
+        yield scaler, (part - mean.to(part.dtype)) / scale.to(part.dtype), None
+
+
+def _fitted(rows: Any, factors: tuple[float | str, ...]) -> tuple[Rbf, ...]:
+    """Kernels with the widths that `Rbf.fit` would give them on the host."""
+    mean = _mean_distance(rows) or 1.0
+    centre = rows.mean(dim=0, dtype=torch.float64).cpu().numpy()
+    numbers = [
+        float(np.clip(_neighbour_distance(rows) / mean, *AUTO_RANGE)) if isinstance(f, str) else f
+        for f in factors
+    ]
+    return tuple(Rbf(width=f * mean, factor=f, centre=centre) for f in numbers)
+
+
+def _mean_and_scale(part: Any) -> tuple[Any, Any]:
+    """Mean and population deviation of each column in float64."""
+    mean = part.mean(dim=0, dtype=torch.float64)
+    step = max(1, 2**26 // part.shape[1])
+    squares = sum(
+        ((part[i : i + step].double() - mean) ** 2).sum(dim=0) for i in range(0, len(part), step)
+    )
+    scale = (squares / len(part)).sqrt()
+    scale[scale == 0.0] = 1.0  # of values too small to be squared
+    return mean, scale
+
+
+def _picked(rows: Any, most: int) -> Any:
+    """The rows that the host would draw where there are more than ``most``."""
+    if len(rows) <= most:
+        return rows
+    wide = rows.double()
+    size = (wide - wide.mean(dim=0)).norm(dim=1).cpu().numpy()
+    pick = spread_sample(size, most)
+    return rows[torch.as_tensor(pick, device=rows.device)]
+
+
+def _mean_distance(rows: Any) -> float:
+    """That of `kernull.kernels.mean_distance`."""
+    picked = _picked(rows, EXACT_ROWS).double()
+    picked = picked - picked.mean(dim=0)
+    distances = torch.cdist(picked, picked).fill_diagonal_(0.0)  # rounding leaves about 1e-8 there
+    return float(distances.sum()) / (len(picked) * (len(picked) - 1))
+
+
+def _neighbour_distance(rows: Any) -> float:
+    """That of `kernull.kernels.neighbour_distance`."""
+    mean = rows.mean(dim=0, dtype=torch.float64)
+    blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, len(rows), BLOCK_ROWS)]
+    squares = torch.cat([(rows[i].double() - mean).square().sum(1) for i in blocks])
+    floor = 1e-14 * squares.max()  # copies come out at the rounding of |x|^2 + |y|^2 - 2x'y
+    picked = _picked(rows, NEIGHBOUR_ROWS).double() - mean
+    norms = picked.square().sum(1, keepdim=True)
+    nearest = torch.full_like(norms[:, 0], torch.inf)
+    for i in blocks:
+        apart = torch.addmm(squares[i], picked, (rows[i].double() - mean).T, alpha=-2.0)
+        apart.add_(norms)
+        apart.masked_fill_(apart <= floor, torch.inf)
+        nearest = torch.minimum(nearest, apart.amin(dim=1))
+    if not bool(torch.isfinite(nearest).all()):  # all rows are copies of one
+        return 0.0
+    return float(np.median(nearest.sqrt().cpu().numpy()))

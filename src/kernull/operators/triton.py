@@ -19,10 +19,8 @@ import torch
 import triton
 import triton.language as tl
 
-from kernull.operators.torch_packed import WHOLE_ROWS, Packed
+from kernull.operators.torch import WHOLE_ROWS, Packed
 
-#: Vectors times widths for which the fused kernel is the faster way.
-MAX_VECTORS = 64
 #: Vectors times widths that one launch serves: two vectors, or two widths of one vector.
 SLOTS = 2
 #: Rows of a tile, its columns, warps and pipeline stages.
@@ -46,12 +44,12 @@ def rbf_products(
     vectors = SLOTS // widths
     for w in range(0, W, widths):
         for v in range(0, k, vectors):
-            some = out[w : w + widths, v : v + vectors]
-            part = some if some.is_contiguous() else torch.zeros(some.shape).to(some)
+            target = out[w : w + widths, v : v + vectors]
+            part = target if target.is_contiguous() else torch.zeros(target.shape).to(target)
             _launch(left, right, inverse_squares[w : w + widths], V[:, v : v + vectors], part,
                     symmetric)  # fmt: skip
-            if part is not some:
-                some.copy_(part)
+            if part is not target:
+                target.copy_(part)
     return out[:, :, : left.n].transpose(1, 2)
 
 
@@ -68,11 +66,11 @@ def _launch(
     vectors[:, :n] = V.T
     # What the kept rows hold for their partners: 2^norm times their vectors, where that is safe.
     gains = torch.stack([torch.exp2(kept * (c / scales[0])) for c in scales])
-    own = vectors
+    kept_vectors = vectors
     if symmetric and folded:
-        own = (gains[:, None] * vectors).reshape(W * k, -1).float()
+        kept_vectors = (gains[:, None] * vectors).reshape(W * k, -1).float()
     elif symmetric:
-        own = vectors.repeat(W, 1)
+        kept_vectors = vectors.repeat(W, 1)
     coefficients = torch.tensor([scales[0], scales[-1] / scales[0]], device=device).float()
     across, down = len(left.parts) // LAUNCH["BN"], len(right.parts) // LAUNCH["BM"]
     tiles = across * down // (2 if symmetric else 1)
@@ -85,7 +83,7 @@ def _launch(
         kept.clamp_min(-1e30).float(),
         coefficients,
         vectors,
-        own,
+        kept_vectors,
         gains.float(),
         out,
         len(left.parts),
@@ -127,7 +125,7 @@ def _down(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
 def _along(kernel, V, columns, OUT, rows):  # type: ignore[no-untyped-def]
-    """Sums along the rows, added to what other programs found."""
+    """Sums along the rows, added to those of other programs."""
     v = tl.load(V + columns)
     total = tl.sum(kernel * v[None, :], axis=1)
     tl.atomic_add(OUT + rows, total.to(tl.float64), sem="relaxed")
@@ -149,7 +147,7 @@ def _walk(  # type: ignore[no-untyped-def]
     YN,
     C,
     V,
-    OWN,
+    KEPT,
     G,
     OUT,
     columns_padded,
@@ -248,13 +246,13 @@ def _walk(  # type: ignore[no-untyped-def]
         kernel = tl.exp2(e)
         acc0 += _down(kernel, V, rows, below, WARPS)
         if SYMMETRIC:
-            _along(kernel, OWN, columns, OUT, rows)
+            _along(kernel, KEPT, columns, OUT, rows)
         if W * K > 1:
             if W > 1:  # another width; else another vector
                 kernel = tl.exp2(e * tl.load(C + 1))
             acc1 += _down(kernel, V + (K - 1) * rows_padded, rows, below, WARPS)
             if SYMMETRIC:
-                _along(kernel, OWN + columns_padded, columns, OUT + columns_padded, rows)
+                _along(kernel, KEPT + columns_padded, columns, OUT + columns_padded, rows)
     if first < last:
         _finish(acc0, G, OUT, columns, FOLDED)
         if W * K > 1:

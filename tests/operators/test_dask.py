@@ -10,7 +10,7 @@ import pytest
 
 from kernull.errors import ClusterError
 from tests.operators.contract import StackContract
-from tests.operators.test_tiled import naive_kernels, some_bank, some_rows
+from tests.operators.test_tiled import naive_kernels, some_kernel_set, some_rows
 from tests.plain import plain_fisher
 
 distributed = pytest.importorskip("distributed")
@@ -45,7 +45,7 @@ class TestDistributed(StackContract):
 
     @pytest.fixture
     def stack(self, client):
-        return DistributedStack(some_bank(some_rows()), client=client)
+        return DistributedStack(some_kernel_set(some_rows()), client=client)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_a_cluster_without_workers_is_an_error_after_a_while(rows):
         distributed.Client(cluster, set_as_default=False) as client,
         pytest.raises(ClusterError, match=r"no workers after 0.5 s.*dask worker"),
     ):
-        DistributedStack(some_bank(some_rows()), client=client, timeout=0.5)
+        DistributedStack(some_kernel_set(some_rows()), client=client, timeout=0.5)
 
 
 def test_no_client_is_an_error(monkeypatch):
@@ -123,16 +123,16 @@ def test_no_client_is_an_error(monkeypatch):
 
     monkeypatch.setattr(distributed, "default_client", none)
     with pytest.raises(ClusterError, match="no active Dask client"):
-        DistributedStack(some_bank(some_rows()))
+        DistributedStack(some_kernel_set(some_rows()))
 
 
 def test_a_closed_client_is_an_error_that_says_so():
     with distributed.Client(
         n_workers=1, processes=False, dashboard_address=":0", set_as_default=False
     ) as client:
-        stack = DistributedStack(some_bank(some_rows()), client=client)
+        stack = DistributedStack(some_kernel_set(some_rows()), client=client)
     for use in (
-        lambda: DistributedStack(some_bank(some_rows()), client=client),
+        lambda: DistributedStack(some_kernel_set(some_rows()), client=client),
         lambda: stack.products(np.ones(stack.n)),
     ):
         with pytest.raises(ClusterError, match=r"client .* is closed\. Create another"):
