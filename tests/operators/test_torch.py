@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from kernull.errors import MissingCapabilityError
-from kernull.operators import DenseStack, LowRankStack
+from kernull.mkl.balls import LpBall
+from kernull.mkl.problems import FisherProblem
+from kernull.mkl.solvers import solve
+from kernull.operators import Budget, LowRankStack
 from kernull.views import KernelSet
 from tests.needs import NO_TORCH
 from tests.operators.contract import StackContract
@@ -66,33 +69,6 @@ class TestTorchTiledOnCuda(TestTorchTiled):
     device = "cuda"
 
 
-@pytest.mark.cuda
-class TestFused(StackContract):
-    """The fused kernel, for rbf kernels in float32."""
-
-    rtol = 3e-6
-    offers = frozenset({"slicing", "select", "diagonal"})
-
-    @pytest.fixture
-    def kernel_set(self):
-        X = np.random.default_rng(0).normal(size=(301, 5))
-        return KernelSet.fit(X, VIEWS, widths=(0.5, 2.0), scaling="none")
-
-    @pytest.fixture
-    def truth(self, kernel_set):
-        return DenseStack.of(kernel_set).kernels
-
-    @pytest.fixture
-    def stack(self, kernel_set):
-        stack = TorchTiledStack.from_kernel_set(kernel_set, "cuda", torch.float32)
-        assert stack.fused
-        return stack
-
-    # Sums over tiles are added in no fixed order, in float64.
-    def test_products_change_nothing(self, stack, vectors):
-        np.testing.assert_allclose(stack.products(vectors), stack.products(vectors), rtol=1e-9)
-
-
 def test_a_low_rank_stack_on_torch_equals_that_on_numpy():
     kernel_set, index = some_kernel_set(some_rows(30)), np.array([2, 7, 11, 20])
     V = np.random.default_rng(0).normal(size=(30, 2))
@@ -148,3 +124,83 @@ def test_functions_cannot_run_on_torch():
     kernel_set = KernelSet.fit(some_rows(), VIEWS, kernels=lambda X, Y: X @ Y.T)
     with pytest.raises(MissingCapabilityError, match="cannot run on torch"):
         TorchTiledStack.from_kernel_set(kernel_set)
+
+
+# -- What makes many rows quick on a device: coarse stacks, landmarks. --
+
+
+@pytest.fixture
+def problem():
+    """Five hundred rows, three views with scales far apart, rows that count differently."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 6)) + 3.0
+    views = {"a": np.arange(2), "b": np.arange(2, 4), "c": np.arange(4, 6)}
+    kernels = KernelSet.fit(X, views, widths=(0.5,), scaling="none")
+    stack = TorchTiledStack.from_kernel_set(kernels).rescaled(np.array([1.0, 3.0, 0.5]))
+    return FisherProblem(stack, 1e-3 * 500, row_weight=rng.uniform(0.5, 2.0, 500))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_landmarks_invert_the_kernels_that_they_approximate(problem, dtype):
+    """Against the inverse of rho I + C W^-1 C' itself; all rows as landmarks: of rho I + K_b."""
+    weights, n = np.array([0.2, 0.5, 0.8]), problem.n
+    K = np.tensordot(weights, problem.products(np.eye(n)), axes=1)
+    r = np.random.default_rng(1).normal(size=n)
+    stack = TorchTiledStack(
+        [part.to(dtype) for part in problem.stack.rows_],
+        problem.stack.kernels,
+        scale=problem.stack.scale,
+    )
+    some = np.sort(np.random.default_rng(2).choice(n, 60, replace=False))
+    for index, approximate in (
+        (some, K[:, some] @ np.linalg.lstsq(K[np.ix_(some, some)], K[some], rcond=1e-12)[0]),
+        (np.arange(n), K),
+    ):
+        found = stack.landmark_inverse(index, problem.ridge, problem.row_scale)(weights, r)
+        exact = problem.ridge * np.linalg.solve(problem.ridge * np.eye(n) + approximate, r)
+        error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
+        # C'C squares the condition: float32 keeps half of its digits, fewer with every landmark.
+        bounds = {torch.float64: 1e-6, torch.float32: 2e-3 if index is some else 3e-2}
+        assert error <= bounds[dtype]
+
+
+def test_many_rows_have_a_preconditioner_and_need_fewer_passes(problem, monkeypatch):
+    plain = solve(problem, LpBall(2), "subspace", tol=1e-8)
+    assert torch_stacks.preconditioner_rows(problem.n) == 0
+    monkeypatch.setattr(torch_stacks, "MANY_ROWS", 400)
+    monkeypatch.setattr(torch_stacks, "LANDMARKS", 200)
+    budget = Budget(preconditioner_rows=torch_stacks.preconditioner_rows(problem.n))
+    assert budget.preconditioner_rows == 200
+    quick = solve(problem, LpBall(2), "subspace", tol=1e-8, budget=budget)
+    assert quick.converged
+    assert quick.n_iter <= plain.n_iter // 2
+    assert quick.value == pytest.approx(plain.value, rel=1e-7)
+    np.testing.assert_allclose(quick.weights, plain.weights, atol=1e-3)
+
+
+def test_a_coarse_stack_leaves_one_exact_pass(problem, monkeypatch):
+    plain = solve(problem, LpBall(2), "subspace", tol=1e-6)
+    assert problem.stack.coarse() is None  # of the CPU
+    rows = [part.float() for part in problem.stack.rows_]
+    near = TorchTiledStack(rows, problem.stack.kernels, scale=problem.stack.scale)
+    monkeypatch.setattr(problem.stack, "coarse", lambda: near, raising=False)
+    passes = []
+    original = problem.stack.products
+    monkeypatch.setattr(
+        problem.stack, "products", lambda V: (passes.append(V.shape), original(V))[1]
+    )
+    quick = solve(problem, LpBall(2), "subspace", tol=1e-6)
+    assert len(passes) == 1
+    assert quick.basis.m == passes[0][1] > 2  # the whole subspace: leaving rows out needs it
+    assert quick.gap <= 1e-6
+    assert quick.value == pytest.approx(plain.value, rel=2e-6)
+
+
+def test_a_coarse_stack_that_fails_does_no_harm(problem, monkeypatch):
+    class Broken(TorchTiledStack):
+        def products(self, V):
+            return -super().products(V)  # no kernel at all
+
+    near = Broken(problem.stack.rows_, problem.stack.kernels)
+    monkeypatch.setattr(problem.stack, "coarse", lambda: near, raising=False)
+    assert solve(problem, LpBall(2), "subspace", tol=1e-6).converged

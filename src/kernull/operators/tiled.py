@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Event
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
-from kernull._runtime import in_threads, one_blas_thread
+from kernull._runtime import in_threads
 from kernull._typing import Array, Mask
 from kernull.errors import MemoryLimitError
 from kernull.kernels import Rbf
@@ -165,26 +164,22 @@ def tile_products(
 
     def work(share: Sequence[tuple[slice, slice]]) -> Array:
         out, buffers = np.zeros((J, len(left), V.shape[-1])), tiles.buffers()
-        for rows, columns in share:
-            if stopped.is_set():
-                break
-            for j, K in tiles.tile(left, rows, right, columns, buffers):
-                vectors = V if V.ndim == 2 else V[j]
-                out[j, rows] += K @ vectors[columns]
-                if symmetric and rows != columns:
-                    out[j, columns] += K.T @ vectors[rows]
-        return out
-
-    if workers == 1:
-        return work(todo)
-    # Fixed shares, summed in order: the result depends on the number of threads alone.
-    shares = [todo[w::workers] for w in range(workers)]
-    with one_blas_thread() as limit, limit, ThreadPoolExecutor(workers) as pool:
         try:
-            total, *parts = pool.map(work, shares)  # BLAS gets one thread: the others are ours
+            for rows, columns in share:
+                if stopped.is_set():
+                    break
+                for j, K in tiles.tile(left, rows, right, columns, buffers):
+                    vectors = V if V.ndim == 2 else V[j]
+                    out[j, rows] += K @ vectors[columns]
+                    if symmetric and rows != columns:
+                        out[j, columns] += K.T @ vectors[rows]
         except BaseException:  # an interrupt, say: nobody waits for the rest of the pass
             stopped.set()
             raise
+        return out
+
+    # Fixed shares, summed in order: the result depends on the number of threads alone.
+    total, *parts = in_threads(work, [todo[w::workers] for w in range(workers)], workers)
     for part in parts:
         total += part
     return total

@@ -12,7 +12,7 @@ from typing import TypeVar
 import joblib
 import numpy as np
 
-from kernull._runtime import one_blas_thread
+from kernull._runtime import in_threads
 from kernull._typing import Array
 from kernull.mkl.problems.base import Evaluation
 from kernull.mkl.problems.fisher import FisherProblem
@@ -76,7 +76,6 @@ class JointFisherProblem(FisherProblem):
         if not tasks:
             raise ValueError("tasks: got none; expected at least one FisherProblem.")
         self.tasks = tuple(tasks)
-        self.n_jobs = n_jobs
         self._workers = joblib.effective_n_jobs(n_jobs)
         self.blocks = BlockDiagonalStack([task.stack for task in tasks])
         # With block-diagonal kernels, row i has the ridge 1 / weight i.
@@ -120,13 +119,8 @@ class JointFisherProblem(FisherProblem):
     def each(self, call: Callable[[FisherProblem], T]) -> list[T]:
         """Results of a call for every task, in order; in threads when ``n_jobs`` says so."""
         before = sum(task.n_evaluations for task in self.tasks)
-        if min(self._workers, len(self.tasks)) == 1:
-            results = [call(task) for task in self.tasks]
-        else:
-            # LAPACK lets go of the interpreter, so threads do; its own threads would only compete.
-            with one_blas_thread() as limit, limit:
-                run = joblib.Parallel(n_jobs=self.n_jobs, prefer="threads")
-                results = list(run(joblib.delayed(call)(task) for task in self.tasks))
+        # NumPy's factorisations release the interpreter lock, so threads serve.
+        results = in_threads(call, self.tasks, self._workers)
         self.n_evaluations += sum(task.n_evaluations for task in self.tasks) - before
         return results
 

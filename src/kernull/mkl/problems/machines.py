@@ -21,11 +21,6 @@ from kernull.mkl.problems.base import Evaluation, Problem
 from kernull.operators import DenseStack
 from kernull.operators.linalg import cholesky
 
-try:  # what OneClassSVM calls; below a few hundred rows its own checks take most of the time
-    from sklearn.svm import _libsvm
-except ImportError:  # scikit-learn promises it to nobody
-    _libsvm = None
-
 #: libsvm's tolerance on gradients of about one; its single precision allows no less.
 _TOLERANCE = 1e-9
 #: libsvm's steps: on kernels of low rank its rounding keeps it from ever reaching the tolerance.
@@ -233,23 +228,10 @@ def solve_capped(Q: Array, nu: float) -> Array:
         "cache_size": 500,
         "max_iter": max(_STEPS, _STEPS_A_ROW * len(Q)),
     }
-    support, coef = _run_libsvm(np.ascontiguousarray(Q / scale, dtype=float), options)
+    machine = _QuietSVM(**options).fit(Q / scale)
     a = np.zeros(len(Q))
-    a[support] = coef / total
+    a[machine.support_] = machine.dual_coef_[0] / total
     return a
-
-
-def _run_libsvm(Q: Array, options: dict[str, Any]) -> tuple[Array, Array]:
-    """Indices and coefficients of the support vectors."""
-    if _libsvm is not None:
-        try:
-            _libsvm.set_verbosity_wrap(0)
-            support, _, _, coef, *_ = _libsvm.fit(Q, np.ones(len(Q)), svm_type=2, **options)
-            return np.asarray(support), np.asarray(coef)[0]
-        except (TypeError, AttributeError):  # another interface than the one we know
-            pass
-    machine = _QuietSVM(**options).fit(Q)
-    return machine.support_, machine.dual_coef_[0]
 
 
 def slack(gradient: Array, a: Array, nu: float) -> float:
