@@ -301,7 +301,6 @@ def test_a_model_that_is_killed_and_restarted_loses_nothing():
 @pytest.mark.parametrize("rows", [20, 40])
 def test_large_matrices_are_factorised_by_one_thread(rows, monkeypatch, two_blas_threads):
     """OpenBLAS's threads end the process there; 30 rows stand for the many it takes."""
-    monkeypatch.setattr(linalg, "FEW_ROWS", 10)
     monkeypatch.setattr(linalg, "MANY_ROWS", 30)
     seen, plain = [], linalg.dpotrf
 
@@ -374,16 +373,17 @@ def test_beside_a_gpu_many_rows_have_one_blas_thread_and_few_of_our_own(
     assert blas_threads() == two_blas_threads
 
 
-@pytest.mark.parametrize("few_rows", [0, 2000], ids=["scipy", "numpy"])
+@pytest.mark.parametrize("side_by_side", [False, True])
 @pytest.mark.parametrize("n", [601, 1000])
-def test_a_factor_is_that_of_lapack(n, few_rows, rng, monkeypatch, two_blas_threads):
-    monkeypatch.setattr(linalg, "FEW_ROWS", few_rows)
+def test_a_factor_is_that_of_lapack(n, side_by_side, rng, two_blas_threads):
     A = rng.normal(size=(n, n))
     A = A @ A.T + n * np.eye(n)
     with _runtime.threads_for(n):
-        factor = cholesky(np.triu(A))  # what is below the diagonal is not read
+        factor = cholesky(
+            np.triu(A), side_by_side=side_by_side
+        )  # what is below the diagonal is not read
     np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(A), rtol=0, atol=1e-11)
     assert factor.flags.f_contiguous
     A[700 % n, 700 % n] = -1.0
-    with _runtime.threads_for(n), pytest.raises(np.linalg.LinAlgError, match=r"not pos"):
-        cholesky(A)
+    with _runtime.threads_for(n), pytest.raises(np.linalg.LinAlgError, match="not pos"):
+        cholesky(A, side_by_side=side_by_side)

@@ -102,7 +102,7 @@ def projection_coef(K: Array, ridge: float, weight: Array | None = None) -> Arra
     spread = np.ones(m) if weight is None else weight.mean() / weight
     K.flat[:: m + 1] += ridge * m * spread
     try:
-        root = cholesky(K)
+        root = cholesky(K, side_by_side=True)
         half = solve_triangular(root, np.ones(m), lower=True)
         return np.asarray(solve_triangular(root, half, lower=True, trans=1))
     except LinAlgError:  # of a kernel that is not positive semidefinite

@@ -3,7 +3,7 @@
 Restricting to a = Qy leaves the small matrices Q'K_jQ, which depend neither on p nor on delta:
 Newton solves every model in them. What a model leaves outside the span is its residual; one block
 of directions that matter to the models not yet done is appended at a time, in one pass over the
-kernels, until each model's own certified gap is below the tolerance. Where kernels can be combined
+kernels, until the certified gap of each model is below the tolerance. Where kernels can be combined
 and a few passes did not do, one factorisation preconditions the directions of all models.
 """
 
@@ -89,7 +89,7 @@ class Path:
     n_finished : int
         Models that the subspace alone did not certify, finished one by one.
     projected : array of shape (J, l, P D), optional
-        Coefficients of the landmarks, where the stack was approximated by some.
+        Coefficients of the landmarks, where these stand for all rows.
     """
 
     ps: tuple[float, ...]
@@ -131,7 +131,7 @@ class Path:
         for rows, piece in cross.pieces():
             if self.projected is None:
                 products = piece.products(columns)
-            else:  # every kernel has coefficients of its own
+            else:  # one set of coefficients per kernel
                 products = piece.rows(slice(None)) @ self.projected
             out[:, rows] = np.einsum("kj,jmk->km", weights, products, optimize=True)
         return out.reshape(P, D, -1)
@@ -156,7 +156,7 @@ def path(
        \qquad \text{for every } p, \delta
 
     One subspace serves every p and delta, so the kernels are passed over a few times in all, not
-    a few times per model. Each model has its own certified gap.
+    a few times per model. Each model has a certified gap.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ class _Grid:
                 exact = False
             elif exact:  # neither the subspace nor the reduced problems have more to give
                 return
-            else:  # what is left of the gaps is the reduced problems' own
+            else:  # what is left of the gaps is that of the reduced problems
                 exact = True
 
     def _solve_reduced(self, basis: Basis, exact: bool) -> Array:
@@ -389,7 +389,7 @@ class _Grid:
 def _directions(residuals: Array, factor: Array | None = None) -> Array:
     """A few orthogonal directions that carry most of every residual, and of every error.
 
-    What a model lacks is its error, its own inverse times the residual; the factor of one model
+    What a model lacks is its error, its inverse times the residual; the factor of one model
     gives nearly that for all of them.
     """
     if factor is None:

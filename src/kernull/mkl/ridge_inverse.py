@@ -3,7 +3,7 @@ r"""The inverse of a ridge system, kept up to date while rows come and go.
 .. math:: G = (\rho W^{-1} + K_b)^{-1}, \qquad a = G t
 
 Adding or removing k rows costs n^2 k instead of n^3. The diagonal of G, which closed-form
-scores of rows left out one by one need, is at hand after every step.
+scores of rows left out one by one need, is available after each step.
 """
 
 from __future__ import annotations

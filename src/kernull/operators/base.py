@@ -242,7 +242,7 @@ class LandmarkInverse:
 class UserStack(Stack):
     """Kernels by an object of the user's, with methods ``products``, ``diagonal`` and ``rows``.
 
-    The object knows of its kernels alone: factors, and what is derived, are here.
+    Factors of the kernels are applied here.
     """
 
     def __init__(self, operator: Any, J: int, n: int) -> None:
@@ -250,7 +250,7 @@ class UserStack(Stack):
         self._checked(operator.products(np.ones((n, 1))), (J, n, 1), "products(V), V of one column")
 
     def __repr__(self) -> str:
-        return f"UserStack({self.operator!r})"
+        return f"UserStack({type(self.operator).__name__}, J={self.J}, n={self.n})"
 
     def products(self, V: Array) -> Array:
         """K_j V for every j: (n,) -> (J, n), (n, k) -> (J, n, k)."""

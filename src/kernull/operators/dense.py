@@ -151,7 +151,7 @@ class DenseStack(Stack):
         """K_j V for every j: (n,) -> (J, m), (n, k) -> (J, m, k)."""
         J, m, n = self.kernels.shape
         V = np.asarray(V, dtype=self.dtype)
-        # One triangle tells all: half of the memory to read, but a call for each kernel.
+        # One triangle is enough: half of the memory to read, but a call for each kernel.
         if self.symmetric and V.size == n > ONE_CALL:
             v = V.ravel()
             products = np.stack(_each(lambda K: symmetric_product(K, v), self.kernels))
@@ -203,7 +203,7 @@ class DenseStack(Stack):
         return out
 
     def validate(self, n: int | None = None, J: int | None = None) -> DenseStack:
-        """Check a stack that a user gave: for fitting, or (given n and J) for scoring."""
+        """Check a user's stack: for fitting, or (where n and J are passed) for scoring."""
         if self.J == 0:
             raise InvalidKernelError("kernels: the stack is empty; expected at least one kernel.")
         if not (np.isfinite(self.scale).all() and (self.scale >= 0).all()):
@@ -307,7 +307,7 @@ def _off_and_largest(K: Array) -> tuple[float, float]:
 def smallest_ritz_value(
     kernels: Array, steps: int = LANCZOS_STEPS, rows: Any = None
 ) -> tuple[Array, Array]:
-    """Extreme eigenvalues of each matrix, or of some of its rows, as a few Lanczos steps see them.
+    """Extreme Ritz values of each matrix, or of the part at ``rows``, after a few Lanczos steps.
 
     The smallest Ritz value is an upper bound of the smallest eigenvalue: a negative one proves
     the matrix indefinite. Costs ``steps`` products a matrix, no eigendecomposition.
@@ -369,8 +369,8 @@ def with_diagonal(X: Any) -> DenseStack:
     stack = _stack_of(X)
     if stack.own_diagonal is not None:
         return stack
-    own = np.einsum("jii->ji", stack.kernels)
-    return DenseStack(stack.kernels, stack.scale, own, stack.names)
+    diagonal = np.einsum("jii->ji", stack.kernels)
+    return DenseStack(stack.kernels, stack.scale, diagonal, stack.names)
 
 
 def _stack_of(X: Any) -> DenseStack:
@@ -397,13 +397,13 @@ def with_scale(stack: DenseStack, scale: Array | None) -> DenseStack:
 
 
 def names_of_kernels(stack: DenseStack) -> Any:
-    """The names that a stack's kernels were given, or their numbers."""
+    """The names of a stack's kernels, or their numbers."""
     names = stack.names or [f"kernel {j}" for j in range(stack.J)]
     return np.array(names, dtype=object)
 
 
 def check_names(stack: DenseStack, fitted: Any) -> DenseStack:
-    """Refuse kernels whose names say that they are others, or in another order."""
+    """Refuse kernels with other names than those of the fit, or in another order."""
     if stack.names is not None and list(stack.names) != list(fitted):
         raise InvalidKernelError(
             f"names: got {list(stack.names)}; the model was fitted on {list(fitted)}, in that "

@@ -32,9 +32,9 @@ def parse_memory_limit(limit: Any) -> int:
     if limit is None:
         return available_memory() // 2
     if isinstance(limit, str):
-        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*((?:[KMGT]I?)?)B?\s*", limit.upper())
-        if found and float(found.group(1)) > 0:
-            return int(float(found.group(1)) * _UNITS[found.group(2)])
+        match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*((?:[KMGT]I?)?)B?\s*", limit.upper())
+        if match and float(match.group(1)) > 0:
+            return int(float(match.group(1)) * _UNITS[match.group(2)])
     elif isinstance(limit, Real) and not isinstance(limit, bool) and 0 < float(limit) < math.inf:
         return int(float(limit))
     raise ValueError(
@@ -43,7 +43,7 @@ def parse_memory_limit(limit: Any) -> int:
 
 
 def format_bytes(count: float) -> str:
-    """Bytes for people: 12.8 GB."""
+    """Bytes as text: 12.8 GB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array
+from kernull.operators.base import Stack
 
 #: Exponents by name.
 NORMALISATIONS = {"none": 0.0, "offdiagonal": 1.0}
@@ -39,7 +40,7 @@ def read_normalisation(normalize: Any) -> float:
     )
 
 
-def off_diagonal_means(stack: Any, row_weight: Array | None = None) -> Array:
+def off_diagonal_means(stack: Stack, row_weight: Array | None = None) -> Array:
     r"""Mean kernel value of two different rows, for each kernel: one pass.
 
     .. math::
@@ -51,14 +52,14 @@ def off_diagonal_means(stack: Any, row_weight: Array | None = None) -> Array:
     distance; with unit weights this is the plain mean.
     """
     w = np.ones(stack.n) if row_weight is None else np.asarray(row_weight, dtype=float)
-    own = np.minimum(w, 1.0)
-    total = stack.products(w) @ w - stack.diagonal() @ (own * w)
-    pairs = float(w @ (w.sum() - own))
+    itself = np.minimum(w, 1.0)  # a copy of a row does not meet itself
+    total = stack.products(w) @ w - stack.diagonal() @ (itself * w)
+    pairs = float(w @ (w.sum() - itself))
     return np.asarray(total / pairs) if pairs > 0 else np.zeros(stack.J)  # of one row
 
 
-def normalising_factors(stack: Any, exponent: float, row_weight: Array | None = None) -> Array:
-    """What to multiply each kernel by, of shape (J,): its mean off-diagonal entry to minus a power.
+def normalising_factors(stack: Stack, exponent: float, row_weight: Array | None = None) -> Array:
+    """Factors of the kernels, of shape (J,): the mean off-diagonal entry to minus a power.
 
     The exponent is in [0, 1]; 0 leaves kernels as they are. Weights are numbers of copies.
     """
@@ -72,7 +73,7 @@ def normalising_factors(stack: Any, exponent: float, row_weight: Array | None = 
     return np.asarray(np.maximum(means, np.maximum(floor, np.finfo(float).tiny)) ** -exponent)
 
 
-def _mean_size(stack: Any, j: int, row_weight: Array | None) -> float:
+def _mean_size(stack: Stack, j: int, row_weight: Array | None) -> float:
     """Mean absolute entry of one kernel off its diagonal, by at most `SIZE_ROWS` of its rows."""
     w = np.ones(stack.n) if row_weight is None else np.asarray(row_weight, dtype=float)
     rows = np.linspace(0, stack.n - 1, min(stack.n, SIZE_ROWS)).astype(np.intp)

@@ -190,7 +190,7 @@ class LandmarkFactors:
         W = self.landmarks.rows(slice(None))
         for matrix in W:
             matrix.flat[:: len(matrix) + 1] += self.jitter * np.trace(matrix) / len(matrix)
-        return in_threads(cholesky, [*W])
+        return in_threads(lambda matrix: cholesky(matrix, side_by_side=True), [*W])
 
     def solve(self, V: Array) -> Array:
         """W_j^-1 V_j for every j: (J, l) -> (J, l), (J, l, k) -> (J, l, k)."""

@@ -45,7 +45,7 @@ FEWEST_COLUMNS, MIN_COLUMNS, MAX_COLUMNS = 8, 24, 300
 
 @dataclass(frozen=True)
 class Budget:
-    """What a solver may keep in memory beside the kernels."""
+    """What a solver may keep in memory, on top of the kernels."""
 
     max_columns: int = MAX_COLUMNS
     """Columns of a subspace basis."""
@@ -98,7 +98,7 @@ def preconditioner_rows(J: int, n: int, limit: int) -> int:
 
 
 def predicted_seconds(storage: str, J: int, n: int, columns: int = 20) -> float:
-    """What learning weights and coefficients is thought to take on all cores of this machine."""
+    """Seconds that learning weights and coefficients should take on all cores of this machine."""
     value = SECONDS_A_VALUE + SECONDS_A_COLUMN * columns
     half = 0.5 * J * n * n
     if storage == "dense":  # half of each kernel is evaluated, all is read; factor and inverse
@@ -177,7 +177,7 @@ def plan_storage(
 
 
 def _duration(seconds: float) -> str:
-    """Seconds for people: 45 seconds, 7 minutes, 2.5 hours."""
+    """Seconds as text: 45 seconds, 7 minutes, 2.5 hours."""
     if seconds < 100:
         return f"{seconds:.0f} seconds"
     return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.2g} hours"
@@ -195,7 +195,7 @@ def plan(
     device: Any = None,
     on_device: Any = None,
 ) -> Planned:
-    """The stack of a kernel set's training rows, and what a solver may keep beside it.
+    """The stack of a kernel set's training rows, and what a solver may keep in memory.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def plan(
     if callable(storage):
         columns = min(MAX_COLUMNS, basis_columns(kernel_set.J, kernel_set.n, limit))
         stack = of_user(storage(kernel_set), kernel_set)
-        return Planned(stack, Budget(max(columns, FEWEST_COLUMNS)), type(stack).__name__)
+        return Planned(stack, Budget(max(columns, FEWEST_COLUMNS)), repr(stack))
     itemsize = np.dtype(dtype).itemsize
     columns = max(view.train.shape[1] for view in kernel_set.views) if storage == "auto" else 20
     chosen = plan_storage(
