@@ -378,10 +378,9 @@ def test_beside_a_gpu_many_rows_have_one_blas_thread_and_few_of_our_own(
 def test_a_factor_is_that_of_lapack(n, side_by_side, rng, two_blas_threads):
     A = rng.normal(size=(n, n))
     A = A @ A.T + n * np.eye(n)
+    upper = np.triu(A)  # what is below the diagonal is not read
     with _runtime.threads_for(n):
-        factor = cholesky(
-            np.triu(A), side_by_side=side_by_side
-        )  # what is below the diagonal is not read
+        factor = cholesky(upper, side_by_side=side_by_side)
     np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(A), rtol=0, atol=1e-11)
     assert factor.flags.f_contiguous
     A[700 % n, 700 % n] = -1.0

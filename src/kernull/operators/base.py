@@ -82,9 +82,11 @@ class Stack(ABC):
         )
 
     def project(self, V: Array) -> Array:
-        """Coefficients by which new rows are scored, from those of all rows; V itself but for
-        a stack of ``landmark_rows``: (n,) -> (J, l), (n, k) -> (J, l, k).
-        """  # noqa: D205
+        """Coefficients by which new rows are scored, from those V of all rows.
+
+        V itself; of a stack with ``landmark_rows``, those of the landmarks for each kernel:
+        (n,) -> (J, l), (n, k) -> (J, l, k).
+        """
         return V
 
     def coarse(self) -> Stack | None:

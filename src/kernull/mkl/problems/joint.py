@@ -119,7 +119,7 @@ class JointFisherProblem(FisherProblem):
     def each(self, call: Callable[[FisherProblem], T]) -> list[T]:
         """Results of a call for every task, in order; in threads when ``n_jobs`` says so."""
         before = sum(task.n_evaluations for task in self.tasks)
-        # NumPy's factorisations release the interpreter lock, so threads serve.
+        # Products release the interpreter lock, so threads serve.
         results = in_threads(call, self.tasks, self._workers)
         self.n_evaluations += sum(task.n_evaluations for task in self.tasks) - before
         return results
