@@ -131,27 +131,6 @@ def test_a_view_may_be_constant_in_a_task():
     assert np.isfinite(joint.score_samples(X[:5], groups="new")).all()
 
 
-def test_readings_around_a_daily_cycle_are_warned_of():
-    """The same hour of another day is nearer than the next hour, until rows are decorrelated."""
-    rng, t = np.random.default_rng(0), np.arange(1440)
-    clock = [f(2 * np.pi * t / hours) for hours in (24, 168) for f in (np.sin, np.cos)]
-    slow = np.zeros((1440, 3))
-    for i in t[1:]:
-        slow[i] = 0.9 * slow[i - 1] + 0.44 * rng.normal(size=3)
-    load, heat = 10 * clock[0] + slow[:, 0], 5 * clock[1] + slow[:, 1]
-    rows = np.column_stack([*clock, load, heat, load / 2 + slow[:, 2]])
-    past, future = rows[:960], rows[960:]
-    with pytest.warns(NearCopiesWarning, match="as readings in time are"):
-        alone = MultiKernelFisherNull().fit(past)
-    assert (alone.predict(future) == -1).mean() > 0.15
-    together = MultiKernelFisherNull().fit(past, groups=np.arange(960) // 100)
-    assert (together.predict(future) == -1).mean() < 0.12
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NearCopiesWarning)
-        MultiKernelFisherNull().fit(past[rng.permutation(960)])
-        MultiKernelFisherNull().fit(rows[np.argsort(load)[::7]][:, 4:])
-
-
 def test_rows_written_twice_are_warned_of():
     """All of a hundred new rows were flagged, without a word."""
     rng = np.random.default_rng(0)

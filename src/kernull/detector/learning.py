@@ -279,7 +279,8 @@ def _warn(model: KernelModel, training: Training, groups: Indices | None) -> Non
     if model.calibration_weight is not None and groups is None:
         warn_of_few_that_count(model.calibration_weight, model.false_alarm_rate)
     if isinstance(kernels, TableKernels):
-        warn_of_copies(kernels.set, groups, model.false_alarm_rate)
+        if groups is None and training.table is not None:
+            warn_of_copies(training.table[:, columns_read(kernels.columns)])
         if isinstance(rule, EvidenceRule):
             warn_of_views(rule, kernels.views)
         elif isinstance(rule, FisherRule):
