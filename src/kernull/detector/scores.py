@@ -10,7 +10,6 @@ detector with ``fit`` and ``score_samples`` (or ``decision_function``) beside th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from kernull._typing import Array, Mask
+from kernull.detector.nearest import nearest_distances
 from kernull.kernels import Rbf
 from kernull.operators.linalg import cholesky
 from kernull.views.kernel_set import ScaledView
@@ -38,33 +38,13 @@ class NewRows:
     def __init__(self, view: ScaledView, X: Array) -> None:
         self.view, self.rows = view, view.transform(X)
 
-    @cached_property
-    def relative_squares(self) -> Array:
-        r"""Squared distances less :math:`\|x\|^2`, of shape (m, n)."""
-        train = self.view.train - self.centre
-        right = np.vstack([-2.0 * train.T, np.einsum("ij,ij->i", train, train)])
-        left = np.column_stack([self.rows - self.centre, np.ones(len(self.rows))])
-        return np.asarray(left @ right)
-
-    @cached_property
-    def centre(self) -> Array:
-        """Mean of the training rows, which is subtracted from all: fewer digits are lost."""
-        return np.asarray(self.view.train.mean(axis=0))
-
     def squared_distances(self, first: int) -> Array:
         """Squared distances to the first of the training rows, of shape (m, first)."""
-        centred = self.rows - self.centre
-        out = self.relative_squares[:, :first] + np.einsum("ij,ij->i", centred, centred)[:, None]
+        left, right = self.rows - self.view.centre, self.view.train[:first] - self.view.centre
+        out = (-2.0 * left) @ right.T
+        out += np.einsum("ij,ij->i", left, left)[:, None]
+        out += np.einsum("ij,ij->i", right, right)
         return np.asarray(np.maximum(out, 0.0, out=out))
-
-    def nearest(self, candidates: Any) -> Array:
-        """Distance of each row to the nearest of some training rows.
-
-        Computed again from differences, so that a distance of zero is zero.
-        """
-        place = self.relative_squares[:, candidates].argmin(axis=1)
-        off = self.rows - self.view.train[candidates][place]
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", off, off)))
 
 
 @dataclass(frozen=True)
@@ -163,8 +143,9 @@ class NearestFit:
 
     def score(self, new: NewRows) -> Array:
         """Scores, of shape (rows, 1)."""
-        candidates = slice(None) if self.neighbours is None else np.flatnonzero(self.neighbours)
-        return -np.log(new.nearest(candidates) + self.floor)[:, None]
+        view = new.view
+        distances = nearest_distances(new.rows, view.train, view.centre, self.neighbours)
+        return -np.log(distances + self.floor)[:, None]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,11 @@ class ScaledView:
     train: Array
     """The training rows as it maps them: of as many columns as it gives."""
     kernels: tuple[Kernel, ...]
+
+    @cached_property
+    def centre(self) -> Array:
+        """Mean of the training rows: with it subtracted from all, distances lose fewer digits."""
+        return np.asarray(self.train.mean(axis=0))
 
     @property
     def scaling(self) -> str:
