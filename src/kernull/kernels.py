@@ -1,30 +1,25 @@
 """Kernel functions of scaled rows, one class a family, and their widths.
 
 ``Rbf().fit(X, factors)`` gives a kernel for each width factor, with its width fixed by the rows.
-All evaluations are scikit-learn's.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import (
     cosine_similarity,
-    euclidean_distances,
     linear_kernel,
     manhattan_distances,
     polynomial_kernel,
 )
 from sklearn.utils.validation import has_fit_parameter
 
-from kernull._runtime import in_threads
 from kernull._typing import Array, Indices
 
 
@@ -44,6 +39,7 @@ class Kernel:
         X: Array,
         factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
+        pairs: Mapping[str, Array] | None = None,
     ) -> list[Kernel]:
         """Fit to one view of the training rows: one kernel per width factor, or just one.
 
@@ -55,6 +51,8 @@ class Kernel:
             Widths as factors of the mean distance; ``"auto"`` is that of `auto_factor`.
         sample_weight : array of shape (n,), optional
             Weights of the rows.
+        pairs : mapping of str to array of shape (n, n), optional
+            Distances between the rows, by metric, where they are known.
         """
         return [self]
 
@@ -99,18 +97,17 @@ class DistanceKernel(Kernel):
         X: Array,
         factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
+        pairs: Mapping[str, Array] | None = None,
     ) -> list[Kernel]:
         """One kernel for each factor of the mean distance, or that of the width given."""
         centre = X.mean(axis=0)
         if self.width is not None:
             return [replace(self, centre=centre)]
+        known = (pairs or {}).get(self.metric)
         # A constant view (kept on request) has mean distance 0; any width makes its kernel all 1.
-        factors, near = tuple(factors), None
-        if "auto" in factors and len(X) <= EXACT_ROWS:
-            near = np.full(len(X), np.inf)
-        mean = mean_distance(X, self.metric, sample_weight, near) or 1.0
+        mean = mean_distance(X, self.metric, sample_weight, known) or 1.0
         numbers = [
-            auto_factor(X, mean, self.metric, sample_weight, near) if isinstance(f, str) else f
+            auto_factor(X, mean, self.metric, sample_weight, known) if isinstance(f, str) else f
             for f in factors
         ]
         return [replace(self, width=f * mean, factor=f, centre=centre) for f in numbers]
@@ -120,7 +117,8 @@ class DistanceKernel(Kernel):
         assert self.centre is not None
         # Subtracting the training centre changes no distance and keeps the expansion accurate
         # for data far from the origin.
-        return self._distances(X - self.centre, None if Y is None else Y - self.centre)
+        Y = None if Y is None else Y - self.centre
+        return pair_distances(X - self.centre, Y, self.metric)
 
     def of_distances(self, distances: Array, out: Array | None = None) -> Array:
         """Kernel values from what `distances` returned, in a new array unless ``out`` is given."""
@@ -135,9 +133,6 @@ class DistanceKernel(Kernel):
         """Ones."""
         return np.ones(len(X))
 
-    def _distances(self, X: Array, Y: Array | None) -> Array:
-        raise NotImplementedError
-
     @property
     def _scale(self) -> float:
         raise NotImplementedError
@@ -148,9 +143,6 @@ class Rbf(DistanceKernel):
 
     metric = "euclidean"
     label = "rbf"
-
-    def _distances(self, X: Array, Y: Array | None) -> Array:
-        return np.asarray(euclidean_distances(X, Y, squared=True))
 
     @property
     def _scale(self) -> float:
@@ -163,9 +155,6 @@ class Laplacian(DistanceKernel):
 
     metric = "manhattan"
     label = "laplacian"
-
-    def _distances(self, X: Array, Y: Array | None) -> Array:
-        return np.asarray(manhattan_distances(X, Y))
 
     @property
     def _scale(self) -> float:
@@ -213,6 +202,7 @@ class Polynomial(Kernel):
         X: Array,
         factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
+        pairs: Mapping[str, Array] | None = None,
     ) -> list[Kernel]:
         """The kernel with its gamma."""
         return [self if self.gamma is not None else replace(self, gamma=1.0 / X.shape[1])]
@@ -266,6 +256,7 @@ class Custom(Kernel):
         X: Array,
         factors: Iterable[float | str] = (1.0,),
         sample_weight: Array | None = None,
+        pairs: Mapping[str, Array] | None = None,
     ) -> list[Kernel]:
         """A copy that is fitted, where the object has ``fit``."""
         if not hasattr(self.function, "fit"):
@@ -312,14 +303,20 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
 }
 
 
-def parse_kernels(kernels: Any) -> list[Kernel]:
+def parse_kernels(kernels: Any, view: str | None = None) -> list[Kernel]:
     """Kernels of names of `KERNELS`, kernel objects, functions f(X, Y), or a list that mixes them.
+
+    Of a mapping by view, those of one view; views that it does not name have ``"rbf"``.
 
     Examples
     --------
     >>> parse_kernels(["linear", Polynomial(degree=2)])
     [Linear(), Polynomial(degree=2, coef0=1.0, gamma=None)]
+    >>> parse_kernels({"camera": "cosine"}, "camera"), parse_kernels({"camera": "cosine"}, "heat")
+    ([Cosine()], [Rbf(width=None, factor=None)])
     """
+    if isinstance(kernels, Mapping) and view is not None:
+        kernels = kernels.get(view, "rbf")
     items = list(kernels) if isinstance(kernels, list | tuple) else [kernels]
     if not items:
         raise ValueError("kernels: got an empty list; expected at least one kernel.")
@@ -334,8 +331,8 @@ def parse_kernels(kernels: Any) -> list[Kernel]:
         else:
             raise ValueError(
                 f"kernels: got {item!r}; expected one of {sorted(KERNELS)}, a callable f(X, Y) "
-                "(which may have fit(X) and diagonal(X)), a list of these, or "
-                '"precomputed" (alone).'
+                "(which may have fit(X) and diagonal(X)), a list of these, a mapping of view name "
+                'to any of these, or "precomputed" (alone).'
             )
     return found
 
@@ -343,21 +340,38 @@ def parse_kernels(kernels: Any) -> list[Kernel]:
 #: Beyond this many rows the mean distance is taken over a `spread_sample`: its relative
 #: standard error is then well below one percent, and a width needs no more.
 EXACT_ROWS = 4000
-BLOCK_ROWS = 128
-#: Distances of a block that a thread works on, where rows are many.
-BLOCK_CELLS = 2**22
 #: Rows whose neighbours are looked for (among all rows) to learn how far they usually are.
 NEIGHBOUR_ROWS = 1000
+#: Distances computed at a time.
+BAND_CELLS = 2**20
 #: Factors of the mean distance that the automatic width keeps within. In one or two dimensions
 #: neighbours come as near as there are rows, long after a kernel has become too narrow.
 AUTO_RANGE = (0.25, 2.0)
+#: Rows this near, as a share of the longest of the centred rows, are copies: they come out of
+#: |x|^2 + |y|^2 - 2x'y at the square root of its rounding.
+COPY_SHARE = 1e-7
+
+
+def pair_distances(X: Array, Y: Array | None = None, metric: str = "euclidean") -> Array:
+    """Distances between the rows of X and of Y, of shape (n, m); squared where euclidean."""
+    if metric == "manhattan":
+        return np.asarray(manhattan_distances(X, Y))
+    squares = np.einsum("ij,ij->i", X, X)
+    D = X @ (X if Y is None else Y).T
+    D *= -2.0
+    D += squares[:, None]
+    D += squares if Y is None else np.einsum("ij,ij->i", Y, Y)
+    np.maximum(D, 0.0, out=D)
+    if Y is None:
+        np.fill_diagonal(D, 0.0)
+    return np.asarray(D)
 
 
 def mean_distance(
     X: Array,
     metric: str = "euclidean",
     sample_weight: Array | None = None,
-    near_out: Array | None = None,
+    pairs: Array | None = None,
 ) -> float:
     r"""Mean distance over pairs of different rows.
 
@@ -375,13 +389,11 @@ def mean_distance(
     ----------
     X : array of shape (n, d)
         One view of the training rows.
-    metric : str
-        Any metric of ``sklearn.metrics.pairwise_distances``.
+    metric : {"euclidean", "manhattan"}
     sample_weight : array of shape (n,), optional
         Number of copies that each row stands for.
-    near_out : array of shape (n,), optional
-        Infinities, lowered to the distance to the nearest other row, squared where the metric is
-        euclidean. For no more than ``EXACT_ROWS`` rows.
+    pairs : array of shape (n, n), optional
+        What `pair_distances` gives for these rows, where it is known.
 
     Returns
     -------
@@ -389,66 +401,65 @@ def mean_distance(
         The mean distance; 0.0 when all rows coincide, or there is one.
     """
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
-    if len(X) > EXACT_ROWS:
-        pick = spread_sample(np.linalg.norm(X - X.mean(axis=0), axis=1), EXACT_ROWS)
-        X, weights = X[pick], weights[pick]
-    pairs = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
     # Distances do not feel a shift; removing it keeps the expansion |x|^2 + |y|^2 - 2x'y accurate.
     X = X - X.mean(axis=0)
-    block_of = squared_blocks(X) if metric == "euclidean" else _blocks(X, metric)
-    copy, lock = _copy_distance(X, metric), Lock()
-
-    def work(start: int) -> float:
-        rows, rest = slice(start, start + BLOCK_ROWS), slice(start, None)
-        block = block_of(rows, rest)
-        if near_out is not None:
-            np.fill_diagonal(block, np.inf)
-            least = block.min(axis=0)
-            least[: len(block)] = np.minimum(least[: len(block)], block.min(axis=1))
-            with lock:
-                np.minimum(near_out[rest], least, out=near_out[rest])
-        np.fill_diagonal(block, 0.0)
+    if len(X) > EXACT_ROWS:
+        pick = spread_sample(np.linalg.norm(X, axis=1), EXACT_ROWS)
+        X, weights, pairs = X[pick], weights[pick], None
+    total, copy = 0.0, _copy_distance(X, metric)
+    for rows, D in _bands(X, X, metric, pairs):
+        apart = D * (D > copy)
         if metric == "euclidean":
-            block[block <= copy**2] = 0.0
-            np.sqrt(block, out=block)
-        counts = 2.0 * weights[rest]
-        counts[:BLOCK_ROWS] = weights[rows]  # both halves of the square on the diagonal are here
-        return float(weights[rows] @ (block @ counts))
-
-    # half of a symmetric matrix, in cached blocks
-    weighted_sum = sum(in_threads(work, range(0, len(X), BLOCK_ROWS)))
-    return weighted_sum / pairs if pairs > 0 else 0.0  # of one row
+            np.sqrt(apart, out=apart)
+        total += float(weights[rows] @ (apart @ weights))
+    count = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
+    return total / count if count > 0 else 0.0  # of one row
 
 
-def _blocks(X: Array, metric: str) -> Callable[[Any, slice], Array]:
-    """Distances between two ranges of rows."""
-    return lambda rows, rest: np.asarray(pairwise_distances(X[rows], X[rest], metric=metric))
+def neighbour_distance(
+    X: Array,
+    metric: str = "euclidean",
+    sample_weight: Array | None = None,
+    pairs: Array | None = None,
+) -> float:
+    r"""Median over rows of the distance to the nearest row that is not a copy of it.
 
+    Arguments as in `mean_distance`; beyond ``NEIGHBOUR_ROWS`` rows a `spread_sample` stands for
+    all, and its neighbours are looked for among all rows. 0 where all rows coincide.
 
-def squared_blocks(X: Array) -> Callable[..., Array]:
-    """Squared euclidean distances between two ranges of centred rows, in ``out`` if it is given.
-
-    |x|^2 + |y|^2 - 2x'y is one product of (-2x, |x|^2, 1) and (y, 1, |y|^2): adding the norms
-    afterwards would take longer than the product. With more columns than rows it would not, and
-    half of all products serve for the whole.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> neighbour_distance(np.array([[0.0], [1.0], [3.0], [3.0]]))
+    1.5
     """
-    if X.shape[1] > len(X):
-        whole = X @ X.T
-        squares = np.diagonal(whole).copy()
-        whole *= -2.0
-        whole += squares[:, None]
-        whole += squares
-        np.maximum(whole, 0.0, out=whole)
-        return lambda rows, rest: whole[rows, rest].copy()
-    squares, ones = np.einsum("ij,ij->i", X, X), np.ones(len(X))
-    left = np.column_stack([-2.0 * X, squares, ones])
-    right = np.column_stack([X, ones, squares])
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
+    X = X - X.mean(axis=0)
+    some, copy = X, _copy_distance(X, metric)
+    if len(X) > NEIGHBOUR_ROWS:
+        pick = spread_sample(np.linalg.norm(X, axis=1), NEIGHBOUR_ROWS)
+        some, weights, pairs = X[pick], weights[pick], None
+    bands = _bands(some, X, metric, pairs)
+    nearest = np.concatenate([np.where(D > copy, D, np.inf).min(axis=1) for _, D in bands])
+    nearest = np.sqrt(nearest) if metric == "euclidean" else nearest
+    if not np.isfinite(nearest).all():  # all rows are copies of one
+        return 0.0
+    return weighted_median(nearest, weights)
 
-    def block(rows: Any, rest: slice) -> Array:
-        out = left[rows] @ right[rest].T
-        return np.asarray(np.maximum(out, 0.0, out=out))
 
-    return block
+def _bands(X: Array, Y: Array, metric: str, pairs: Array | None) -> Iterator[tuple[slice, Array]]:
+    """Distances of some rows of X at a time to those of Y; all at once where they are known."""
+    step = max(1, len(X) if pairs is not None else BAND_CELLS // max(len(Y), 1))
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        yield rows, pair_distances(X[rows], Y, metric) if pairs is None else pairs
+
+
+def _copy_distance(X: Array, metric: str) -> float:
+    """Distance up to which centred rows are copies of each other; squared where euclidean."""
+    if metric == "euclidean":
+        return COPY_SHARE**2 * float(np.einsum("ij,ij->i", X, X).max(initial=0.0))
+    return COPY_SHARE * float(np.abs(X).sum(axis=1).max(initial=0.0))
 
 
 def spread_sample(size: Array, most: int) -> Indices:
@@ -462,60 +473,6 @@ def spread_sample(size: Array, most: int) -> Indices:
     """
     place = np.linspace(0, len(size) - 1, most).round().astype(int)
     return np.asarray(np.argsort(size, kind="stable")[place])
-
-
-def _copy_distance(X: Array, metric: str) -> float:
-    """Distance up to which two of these centred rows are copies of each other.
-
-    Copies come out of |x|^2 + |y|^2 - 2x'y at the square root of its rounding.
-    """
-    size = np.linalg.norm(X, axis=1) if metric == "euclidean" else np.abs(X).sum(axis=1)
-    return 1e-7 * float(size.max(initial=0.0))
-
-
-def neighbour_distance(
-    X: Array,
-    metric: str = "euclidean",
-    sample_weight: Array | None = None,
-    near: Array | None = None,
-) -> float:
-    r"""Median over rows of the distance to the nearest row that is not a copy of it.
-
-    Arguments as in `mean_distance`; beyond ``NEIGHBOUR_ROWS`` rows a `spread_sample` stands for
-    all, and its neighbours are looked for among all rows. 0 where all rows coincide. ``near``, of
-    shape (n,), is what `mean_distance` found, for rows that have no copies.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> neighbour_distance(np.array([[0.0], [1.0], [3.0], [3.0]]))
-    1.5
-    """
-    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
-    X = X - X.mean(axis=0)
-    euclidean, pick = metric == "euclidean", np.arange(len(X))
-    if len(X) > NEIGHBOUR_ROWS:
-        pick = spread_sample(np.linalg.norm(X, axis=1), NEIGHBOUR_ROWS)
-    copy = _copy_distance(X, metric)
-    floor = copy**2 if euclidean else copy
-    nearest = np.zeros(len(pick)) if near is None else near[pick]
-    copied = np.flatnonzero(nearest <= floor)
-
-    def work(some: Indices) -> None:
-        block = block_of(pick[some], slice(None))
-        block[block <= floor] = np.inf
-        nearest[some] = block.min(axis=1)
-
-    if len(copied):
-        block_of = squared_blocks(X) if euclidean else _blocks(X, metric)
-        step = max(1, min(BLOCK_ROWS, BLOCK_CELLS // len(X)))
-        in_threads(work, [copied[start : start + step] for start in range(0, len(copied), step)])
-    nearest = np.sqrt(nearest) if euclidean else nearest
-    if not np.isfinite(nearest).all():  # all rows are copies of one
-        return 0.0
-    if sample_weight is None:
-        return float(np.median(nearest))
-    return weighted_median(nearest, weights[pick])
 
 
 def weighted_median(values: Array, weights: Array) -> float:
@@ -533,7 +490,7 @@ def auto_factor(
     mean: float,
     metric: str = "euclidean",
     sample_weight: Array | None = None,
-    near: Array | None = None,
+    pairs: Array | None = None,
 ) -> float:
     r"""The width ``"auto"``, as a factor of the mean distance D.
 
@@ -544,6 +501,6 @@ def auto_factor(
     less), in many dimensions all rows are nearly equally far from each other (s is close to D): no
     one factor of D serves both. Gives s / D, from `AUTO_RANGE`, of the scaled rows X of one view.
     """
-    nearest = neighbour_distance(X, metric, sample_weight, near=near)
+    nearest = neighbour_distance(X, metric, sample_weight, pairs)
     low, high = AUTO_RANGE
     return float(np.clip(nearest / mean, low, high))
