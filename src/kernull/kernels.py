@@ -406,9 +406,9 @@ def mean_distance(
     if len(X) > EXACT_ROWS:
         pick = spread_sample(np.linalg.norm(X, axis=1), EXACT_ROWS)
         X, weights, pairs = X[pick], weights[pick], None
-    total, copy = 0.0, _copy_distance(X, metric)
-    for rows, D in _bands(X, X, metric, pairs):
-        apart = D * (D > copy)
+    total, floor = 0.0, _copy_distance(X, metric)
+    for rows, block in _bands(X, X, metric, pairs):
+        apart = block * (block > floor)
         if metric == "euclidean":
             np.sqrt(apart, out=apart)
         total += float(weights[rows] @ (apart @ weights))
@@ -435,12 +435,14 @@ def neighbour_distance(
     """
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, float)
     X = X - X.mean(axis=0)
-    some, copy = X, _copy_distance(X, metric)
+    some, floor = X, _copy_distance(X, metric)
     if len(X) > NEIGHBOUR_ROWS:
         pick = spread_sample(np.linalg.norm(X, axis=1), NEIGHBOUR_ROWS)
         some, weights, pairs = X[pick], weights[pick], None
     bands = _bands(some, X, metric, pairs)
-    nearest = np.concatenate([np.where(D > copy, D, np.inf).min(axis=1) for _, D in bands])
+    nearest = np.concatenate(
+        [np.where(block > floor, block, np.inf).min(axis=1) for _, block in bands]
+    )
     nearest = np.sqrt(nearest) if metric == "euclidean" else nearest
     if not np.isfinite(nearest).all():  # all rows are copies of one
         return 0.0

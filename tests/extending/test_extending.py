@@ -224,3 +224,17 @@ def test_a_file_holds_no_object_from_outside(fitted, tmp_path):
     assert not (tmp_path / "model").exists()
     fitted_to_names = clone(fitted).set_params(kernels="rbf", scaling="auto", p=2.0, decision="sum")
     assert save(fitted_to_names.fit(factors(np.random.default_rng(0), 50)), tmp_path / "m") is None
+
+
+def test_kernels_by_view():
+    """A mapping of view name to kernels; views that it does not name have rbf kernels."""
+    X = factors(np.random.default_rng(0), 80)
+    model = MultiKernelFisherNull(
+        views=VIEWS, kernels={"right": ["cosine", Matern()]}, scaling="standard"
+    ).fit(X)
+    assert list(model.kernel_names_) == ["left", "right cosine", "right Matern"]
+    same = MultiKernelFisherNull(views=VIEWS, kernels={"right": "rbf"}).fit(X)
+    plain = MultiKernelFisherNull(views=VIEWS).fit(X)
+    np.testing.assert_array_equal(same.score_samples(X), plain.score_samples(X))
+    with pytest.raises(ValueError, match="kernels: no view is called 'middle'"):
+        MultiKernelFisherNull(views=VIEWS, kernels={"middle": "rbf"}).fit(X)

@@ -23,7 +23,7 @@ VIEWS = {"a": np.arange(3), "b": np.arange(3, 5), "c": np.arange(5, 6)}
 )
 @pytest.mark.parametrize("scaling", ["standard", ("none", "whiten"), "auto"])
 def test_combine_is_the_weighted_sum(kernels, widths, scaling, weighted, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(module, "BAND_CELLS", 400)
     rng = np.random.default_rng(0)
     X = 50 + rng.normal(size=(45, 6))
     weight = rng.integers(1, 4, 45).astype(float) if weighted else None

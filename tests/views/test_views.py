@@ -18,7 +18,7 @@ from kernull.views import (
     Unscaled,
     Whiten,
     WhitenRaw,
-    check_scaling,
+    check_views,
     fit_scaling,
     join_views,
     read_scalings,
@@ -286,7 +286,7 @@ def test_names_objects_lists_and_mappings_are_read():
     assert [type(one) for one in read_scalings(by_view, "a")] == [Standard, PCA]
     assert [type(one) for one in read_scalings(by_view, "b")] == [RobustScaler]
     assert [type(one) for one in read_scalings(by_view, "c")] == [Whiten, Quantile]
-    check_scaling(by_view, ["a", "b", "c"])
+    check_views(["a", "b", "c"], by_view)
 
 
 @pytest.mark.parametrize(
@@ -307,12 +307,14 @@ def test_names_objects_lists_and_mappings_are_read():
 )
 def test_other_scalings_are_refused(bad):
     with pytest.raises(ValueError, match=r"^scaling: got"):
-        check_scaling(bad, ["a", "b"])
+        check_views(["a", "b"], bad)
 
 
 def test_a_view_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match=r"scaling: no view is called 'c'; the views are 'a', 'b'"):
-        check_scaling({"a": "none", "c": "none"}, ["a", "b"])
+        check_views(["a", "b"], {"a": "none", "c": "none"})
+    with pytest.raises(ValueError, match=r"kernels: no view is called 'c'; the views are 'a', 'b'"):
+        check_views(["a", "b"], kernels={"c": "linear"})
 
 
 def test_a_transformer_is_copied_and_takes_weights_where_it_can(X, rng):

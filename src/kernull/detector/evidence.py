@@ -47,8 +47,7 @@ from kernull.detector.sum import FisherRule
 from kernull.detector.tails import Tails, left_out_evidence
 from kernull.errors import MissingCapabilityError
 from kernull.operators import DenseStack
-from kernull.views.kernel_set import ScaledView
-from kernull.views.recipe import Recipe, columns_read
+from kernull.views.kernel_set import Recipe, ScaledView, columns_read
 
 #: Most rows learned from: of more, a random sample of so many.
 EVIDENCE_ROWS = 4000
@@ -92,7 +91,7 @@ class TableScores:
     @classmethod
     def fit(
         cls,
-        recipes: Sequence[Recipe],
+        recipe: Recipe,
         scores: Sequence[Any],
         X: Array,
         weight: Array | None,
@@ -101,9 +100,9 @@ class TableScores:
         """Fit every part to rows in sampling order; ``full``: to all, where X lacks a fold."""
         weight = None if weight is None else weight / weight.mean()
         parts = list[Part]()
-        for view in (view for recipe in recipes for view in recipe.fit(X, weight, WIDTH_ROWS)):
+        for view, pairs in recipe.fit_views(X, weight, WIDTH_ROWS):
             known = [None] * len(scores) if full is None else full.parts[len(parts)].scores
-            fitted = (score.fit(view, weight, k) for score, k in zip(scores, known, strict=True))
+            fitted = (s.fit(view, weight, k, pairs) for s, k in zip(scores, known, strict=True))
             parts.append(Part(view, tuple(fitted)))
         return cls(tuple(parts))
 
@@ -300,14 +299,14 @@ def fit_table_evidence(
     order, fold = sampling_order(keys), folds_of(keys, folds, groups)
     # In sampling order, the first m rows of any fold are a random sample.
     X, weight = X[order], None if row_weight is None else row_weight[order]
-    recipes = [recipe, recipe.whole()] if decision.whole else [recipe]
+    every = recipe.with_whole() if decision.whole else recipe
     scores = read_scores(decision.scores)
 
-    full = TableScores.fit(recipes, scores, X, weight)
+    full = TableScores.fit(every, scores, X, weight)
 
     def fit(rows: Indices) -> TableScores:
         own = None if weight is None else weight[rows]
-        return TableScores.fit(recipes, scores, X[rows], own, full)
+        return TableScores.fit(every, scores, X[rows], own, full)
 
     left_out = cross_fit(fit, lambda parts, rows: parts.of(X[rows]), fold[order])
     if groups is None:  # folds of few groups may well differ

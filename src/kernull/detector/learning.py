@@ -41,7 +41,7 @@ from kernull.detector.sum import (
 )
 from kernull.detector.tails import lowered
 from kernull.operators.normalise import read_normalisation
-from kernull.views.recipe import columns_read
+from kernull.views.kernel_set import columns_read
 
 
 class Method(Protocol):

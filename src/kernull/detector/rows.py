@@ -28,7 +28,7 @@ from kernull.operators.dense import (
 )
 from kernull.operators.normalise import normalising_factors, read_normalisation
 from kernull.views import KernelSet
-from kernull.views.recipe import Recipe, columns_read
+from kernull.views.kernel_set import Recipe, columns_read
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +237,7 @@ class TableRows:
 
         # Rows held out have weight zero, and the others one: that is a choice of rows.
         even = weight is None or bool((weight[rows] == 1.0).all())
-        if not even or parse_kernels(settings.kernels) != [Rbf()]:
+        if not even or any(parse_kernels(settings.kernels, v) != [Rbf()] for v in self.views):
             return None
         X = self.X_on_device.detach()
         return TorchKernelSet.fit(

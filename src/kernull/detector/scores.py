@@ -1,10 +1,11 @@
 """Scores of rows by the kernels of one view in one scaling; higher is more normal.
 
-`Projection` and `Nearest` have ``fit(view, weight, full)``, which returns an object with
+`Projection` and `Nearest` have ``fit(view, weight, full, pairs)``, which returns an object with
 ``score(new)``: of a view fitted to rows in sampling order, the weights of these rows (of mean one),
-and for the fit without a fold, the fit to all rows. ``per_kernel`` says whether there is one score
-a kernel or one for all, and ``extrapolates`` whether it goes on falling far away. Users pass any
-detector with ``fit`` and ``score_samples`` (or ``decision_function``) beside them: `RowScore`.
+for a fit without a fold the fit to all rows, and distances between its first rows, by metric.
+``per_kernel`` says whether there is one score a kernel or one for all, and ``extrapolates`` whether
+it goes on falling far away. Users pass any detector with ``fit`` and ``score_samples`` (or
+``decision_function``) as well: `RowScore`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve_triangular
+from scipy.linalg.lapack import dposv
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from kernull._typing import Array, Mask
 from kernull.detector.nearest import nearest_distances
-from kernull.kernels import Rbf
-from kernull.operators.linalg import cholesky
+from kernull.kernels import DistanceKernel, Rbf, pair_distances
 from kernull.views.kernel_set import ScaledView
 
 #: Rows of a smaller share of the mean weight are nobody's nearest row: being near a row that is
@@ -40,11 +40,8 @@ class NewRows:
 
     def squared_distances(self, first: int) -> Array:
         """Squared distances to the first of the training rows, of shape (m, first)."""
-        left, right = self.rows - self.view.centre, self.view.train[:first] - self.view.centre
-        out = (-2.0 * left) @ right.T
-        out += np.einsum("ij,ij->i", left, left)[:, None]
-        out += np.einsum("ij,ij->i", right, right)
-        return np.asarray(np.maximum(out, 0.0, out=out))
+        centre = self.view.centre
+        return pair_distances(self.rows - centre, self.view.train[:first] - centre)
 
 
 @dataclass(frozen=True)
@@ -68,25 +65,33 @@ class Projection:
     extrapolates = False
     per_kernel = True
 
-    def fit(self, view: ScaledView, weight: Array | None, full: Any = None) -> ProjectionFit:
+    def fit(
+        self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
+    ) -> ProjectionFit:
         """Coefficients of each kernel of the view."""
-        rows = view.train[: self.max_rows]
-        weight = None if weight is None else weight[: self.max_rows]
-        coef = [projection_coef(kernel(rows), self.ridge, weight) for kernel in view.kernels]
+        m = min(self.max_rows, len(view.train))
+        weight = None if weight is None else weight[:m]
+        coef = []
+        for kernel in view.kernels:
+            known = (pairs or {}).get(kernel.metric)
+            if isinstance(kernel, DistanceKernel) and known is not None and m <= len(known):
+                K = kernel.of_distances(known[:m, :m])
+            else:
+                K = kernel(view.train[:m])
+            coef.append(projection_coef(K, self.ridge, weight))
         return ProjectionFit(np.stack(coef))
 
 
 def projection_coef(K: Array, ridge: float, weight: Array | None = None) -> Array:
     """Coefficients of the projection from a kernel (m, m), which is used up."""
     m = len(K)
-    spread = np.ones(m) if weight is None else weight.mean() / weight
-    K.flat[:: m + 1] += ridge * m * spread
-    try:
-        root = cholesky(K, side_by_side=True)
-        half = solve_triangular(root, np.ones(m), lower=True)
-        return np.asarray(solve_triangular(root, half, lower=True, trans=1))
-    except LinAlgError:  # of a kernel that is not positive semidefinite
-        return np.asarray(np.linalg.lstsq(K, np.ones(m), rcond=None)[0])
+    K.flat[:: m + 1] += ridge * m * (1.0 if weight is None else weight.mean() / weight)
+    diagonal = K.diagonal().copy()
+    _, coef, info = dposv(K.T, np.ones(m), overwrite_a=True)  # works in its lower triangle
+    if info:  # of a kernel that is not positive semidefinite
+        K = np.triu(K, 1)
+        coef = np.linalg.lstsq(K + K.T + np.diag(diagonal), np.ones(m), rcond=None)[0]
+    return np.asarray(coef)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +123,9 @@ class Nearest:
     extrapolates = True
     per_kernel = False
 
-    def fit(self, view: ScaledView, weight: Array | None, full: Any = None) -> NearestFit:
+    def fit(
+        self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
+    ) -> NearestFit:
         """What is added to distances, by all rows, and the rows that may be nearest."""
         floor = full.floor if full is not None else _floor(view.train, weight)
         if weight is None or weight.min() >= LEAST_NEIGHBOUR_WEIGHT:
@@ -167,7 +174,9 @@ class RowScore:
         """Whether scores go on falling as rows lie farther off."""
         return bool(getattr(self.detector, "extrapolates", False))
 
-    def fit(self, view: ScaledView, weight: Array | None, full: Any = None) -> RowScoreFit:
+    def fit(
+        self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
+    ) -> RowScoreFit:
         """Fit a copy of the detector to the scaled rows, weighted where its ``fit`` can."""
         detector = clone(self.detector, safe=False)
         if weight is not None and has_fit_parameter(detector, "sample_weight"):

@@ -20,7 +20,7 @@ from kernull.detector.cross_fit import cross_fit
 from kernull.operators import DenseStack, TiledStack
 from kernull.operators.normalise import normalising_factors
 from kernull.views import KernelSet
-from kernull.views.recipe import Recipe
+from kernull.views.kernel_set import Recipe
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def fit_normalised(recipe: Recipe, exponent: float) -> Any:
 
     def fit(X: Array, weight: Array | None) -> tuple[KernelSet, Array]:
         weight = None if weight is None else weight / weight.mean()
-        kernels = recipe.fit_set(X, weight)
+        kernels = recipe.fit(X, weight)
         return kernels, normalising_factors(TiledStack(kernels), exponent, weight)
 
     return fit

@@ -49,7 +49,7 @@ from kernull.estimators.inputs import (
 from kernull.estimators.parameters import Learned, parameters
 from kernull.operators import parse_memory_limit
 from kernull.operators.dense import read_precomputed
-from kernull.views import check_scaling, resolve_views
+from kernull.views import check_views, resolve_views
 
 #: Parameters that settings take as they are, from estimators that have them.
 SHARED: tuple[str, ...] = ("kernels", "widths", "scaling", "drop_constant", "normalize")
@@ -103,7 +103,7 @@ class KernelEstimator(OutlierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         on_device = X if self._matrix_free and cuda_device_of(X) is not None else None
         views = resolve_views(self.views, table.shape[1], names)
-        check_scaling(self.scaling, views)
+        check_views(views, self.scaling, self.kernels)
         return TableRows(table, views, on_device)
 
     @property

@@ -24,7 +24,7 @@ from kernull.errors import InvalidKernelError
 from kernull.estimators.inputs import read_dtype, read_table, read_weights
 from kernull.operators import DenseStack, check_memory, parse_memory_limit
 from kernull.operators.dense import check_names, names_of_kernels, read_precomputed
-from kernull.views import check_scaling, knows_unseen, resolve_views
+from kernull.views import check_views, knows_unseen, resolve_views
 
 
 def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) -> Any:
@@ -38,7 +38,7 @@ def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
     views = resolve_views(
         estimator.views, table.shape[1], getattr(estimator, "feature_names_in_", None)
     )
-    check_scaling(estimator.scaling, views)
+    check_views(views, estimator.scaling, estimator.kernels)
     index = list(kept.values())
     if estimator.drop_constant:
         hosts = [view for view in views if knows_unseen(estimator.scaling, view)]

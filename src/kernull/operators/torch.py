@@ -41,9 +41,9 @@ from kernull.views import Standard, Unscaled, fit_scaling, knows_unseen, read_sc
 from kernull.views.kernel_set import (
     KernelSet,
     ScaledView,
+    check_size,
     joined,
     names_by_view,
-    no_squares,
     parse_widths,
 )
 from kernull.views.scaling import LARGEST
@@ -639,7 +639,7 @@ class TorchKernelSet:
                 part = part.to(dtype)  # scaled in the better of the two types
             largest = float(part.abs().max())
             if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
-                raise no_squares(name, part.double().cpu().numpy(), columns)
+                check_size(name, part.double().cpu().numpy(), columns)
             scalings = read_scalings(scaling, name)
             for scaler, scaled, at_host in _scaled(name, part, scalings, constant[columns].any()):
                 rows = scaled.to(dtype or scaled.dtype)

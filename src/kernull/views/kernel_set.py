@@ -1,4 +1,4 @@
-"""The kernel bank: views, their scaling and their kernels, fitted to the training rows."""
+"""The kernels of a model: views, their scaling and their kernels, fitted to rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ import numpy as np
 from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning, warn
-from kernull.kernels import DistanceKernel, Kernel, parse_kernels
+from kernull.kernels import (
+    NEIGHBOUR_ROWS,
+    DistanceKernel,
+    Kernel,
+    pair_distances,
+    parse_kernels,
+)
 from kernull.views.scaling import (
     LARGEST,
     Scaling,
@@ -83,20 +89,12 @@ class KernelSet:
         drop_constant: bool = True,
     ) -> KernelSet:
         """Fit scaling and widths of every view; those that are constant are `joined` to others."""
-        specs = parse_kernels(kernels)
-        factors = parse_widths(widths)
         if sample_weight is not None:  # rows of weight zero take no part, here or later
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-        kept: list[ScaledView] = []
         if drop_constant:
             hosts = [name for name in views if knows_unseen(scaling, name)]
-            found = joined(views, constant_columns(X), hosts)
-        else:
-            found = views
-        for name, columns in found.items():
-            maps = read_scalings(scaling, name)
-            kept += fit_view(name, columns, X, specs, factors, maps, sample_weight)
-        return cls(tuple(kept), names_by_view(kept))
+            views = joined(views, constant_columns(X), hosts)
+        return Recipe(views, kernels, widths, scaling).fit(X, sample_weight)
 
     def __repr__(self) -> str:
         names = visible(", ".join(view.name for view in self.views[:6]))
@@ -139,7 +137,7 @@ class KernelSet:
         return np.stack([kernel.diagonal(rows) for rows, kernels in blocks for kernel in kernels])
 
     def take(self, index: Any) -> KernelSet:
-        """The bank with some of its training rows; scaling and widths stay as fitted."""
+        """The set with some of its training rows; scaling and widths stay as fitted."""
         return self._holding([view.train[index] for view in self.views])
 
     def combine(self, weights: Array, X: Array | None = None) -> Array:
@@ -149,9 +147,9 @@ class KernelSet:
         """
         weights = np.asarray(weights, dtype=float)
         used = weights > 0
-        bank, b = self.select(used), weights[used]
+        kernels, b = self.select(used), weights[used]
         total, part = np.zeros((2, self.n if X is None else len(X), self.n))
-        for j, K in bank.matrices(X):
+        for j, K in kernels.matrices(X):
             total += np.multiply(K, b[j], out=part)  # K may belong to the user's function
         return np.asarray(total)
 
@@ -164,7 +162,7 @@ class KernelSet:
         return replace(self, views=tuple(replace(view, train=part) for view, part in pairs))
 
     def select(self, mask: Mask) -> KernelSet:
-        """The bank of some of the kernels, in the same order."""
+        """The set of some of the kernels, in the same order."""
         kept, start = [], 0
         for view in self.views:
             picked = mask[start : start + len(view.kernels)]
@@ -176,45 +174,69 @@ class KernelSet:
         return KernelSet(tuple(kept), names)
 
 
-def fit_view(
-    name: str,
-    columns: Indices,
-    X: Array,
-    kernels: Sequence[Kernel],
-    widths: Sequence[float | str],
-    scalings: Sequence[Any],
-    sample_weight: Array | None = None,
-    width_rows: int | None = None,
-) -> list[ScaledView]:
-    """Fit one view of the rows of a table, in each of its scalings.
+#: Name of all columns as one view.
+WHOLE = "all views together"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The columns of each view, and how their scaling and kernels are fitted.
 
     Parameters
     ----------
-    name : str
-        Name of the view.
-    columns : integer array
-        Its columns.
-    X : array of shape (n, d)
-        Training rows, all columns.
-    kernels, widths, scalings
-        What `parse_kernels`, `parse_widths` and `read_scalings` return.
-    sample_weight : array of shape (n,), optional
-        Weights of the rows, all positive.
-    width_rows : int, optional
-        Widths come from so many of the first rows; from all by default.
+    views : mapping of str to integer array
+        Columns of each view.
+    kernels, widths, scaling
+        As `kernull.MultiKernelFisherNull` takes them.
     """
-    part = X[:, columns]
-    largest = float(np.abs(part).max(initial=0.0))
-    if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
-        raise no_squares(name, part, columns)
-    some = slice(width_rows)
-    weight = None if sample_weight is None else sample_weight[some]
-    out = []
-    for scaling in scalings:
-        scaler, train = fit_scaling(scaling, part, sample_weight, name)
-        fitted = tuple(k for spec in kernels for k in spec.fit(train[some], widths, weight))
-        out.append(ScaledView(name, columns, scaler, train, fitted))
-    return out
+
+    views: Mapping[str, Indices]
+    kernels: Any = "rbf"
+    widths: Any = "auto"
+    scaling: Any = "auto"
+
+    def fit(self, X: Array, weight: Array | None = None) -> KernelSet:
+        """Scalings and kernels of every view, by these rows and their positive weights."""
+        views = tuple(view for view, _ in self.fit_views(X, weight))
+        return KernelSet(views, names_by_view(views))
+
+    def fit_views(
+        self, X: Array, weight: Array | None = None, width_rows: int | None = None
+    ) -> Iterator[tuple[ScaledView, Mapping[str, Array]]]:
+        """Each view in each of its scalings, and the distances between its first rows, by metric.
+
+        Widths come from the first ``width_rows`` rows, and from all by default.
+        """
+        factors = parse_widths(self.widths)
+        for name, columns in self.views.items():
+            part, kernels = X[:, columns], parse_kernels(self.kernels, name)
+            check_size(name, part, columns)
+            for scaling in read_scalings(self.scaling, name):
+                scaler, Z = fit_scaling(scaling, part, weight, name)
+                some, counts = Z[:width_rows], None if weight is None else weight[:width_rows]
+                pairs = _pairs(kernels, some)
+                fitted = (k for spec in kernels for k in spec.fit(some, factors, counts, pairs))
+                yield ScaledView(name, columns, scaler, Z, tuple(fitted)), pairs
+
+    def with_whole(self) -> Recipe:
+        """The same views and, where they are several, all columns that they read as one more."""
+        if len(self.views) < 2:
+            return self
+        whole = {WHOLE: columns_read(self.views)}
+        return replace(self, views={**self.views, **whole})
+
+
+def columns_read(views: Mapping[str, Indices]) -> Indices:
+    """Columns that are part of any view, in increasing order."""
+    return np.unique(np.concatenate(list(views.values())))
+
+
+def _pairs(kernels: Sequence[Kernel], Z: Array) -> dict[str, Array]:
+    """Distances between few rows by the metrics of kernels, for widths and matrices."""
+    if len(Z) > NEIGHBOUR_ROWS:
+        return {}
+    metrics = {kernel.metric for kernel in kernels if kernel.metric is not None}
+    return {metric: pair_distances(Z - Z.mean(axis=0), None, metric) for metric in metrics}
 
 
 def joined(
@@ -251,10 +273,13 @@ def joined(
     return kept
 
 
-def no_squares(name: str, X: Array, columns: Indices) -> ValueError:
-    """Squares of values would be no numbers, or all zero: distances could not be told."""
+def check_size(name: str, X: Array, columns: Indices) -> None:
+    """Refuse values whose squares are no numbers, or all zero: distances could not be told."""
+    largest = float(np.abs(X).max(initial=0.0))
+    if 1.0 / LARGEST <= largest <= LARGEST or not largest:
+        return
     i, j = np.unravel_index(int(np.argmax(np.abs(X))), X.shape)
-    return ValueError(
+    raise ValueError(
         f"X: the largest value of the view {name!r} is {X[i, j]:.3g} (row {i}, column "
         f"{columns[j]}); expected between {1 / LARGEST:g} and {LARGEST:g}, so that it can be "
         "squared. Use another unit, or leave out that row."
@@ -279,12 +304,11 @@ def parse_widths(widths: Any) -> tuple[float | str, ...]:
 
 def names_by_view(views: Sequence[ScaledView]) -> tuple[str, ...]:
     """Name kernels by their view, adding function and width only where needed to tell apart."""
-    first = views[0].kernels  # all views have the same
-    several_functions = len(first) > 1 and len({kernel.label for kernel in first}) > 1
     scalings = Counter(view.name for view in views)
     labels = Counter((view.name, view.scaling) for view in views)
     names = []
     for view in views:
+        several_functions = len({kernel.label for kernel in view.kernels}) > 1
         several_widths = len({k.factor for k in view.kernels if k.factor is not None}) > 1
         for kernel in view.kernels:
             parts = [view.name]

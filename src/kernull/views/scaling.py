@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import has_fit_parameter
 
 from kernull._typing import Array, Indices, Mask
+from kernull.kernels import parse_kernels
 from kernull.views.columns import columns_of_view
 from kernull.views.quantile import Knots, from_scores, scores_of_knots, to_scores
 
@@ -328,14 +329,19 @@ def _is_scaling(item: Any) -> bool:
     return not isinstance(item, type) and all(hasattr(item, method) for method in methods)
 
 
-def check_scaling(scaling: Any, views: Iterable[str]) -> None:
-    """Refuse a ``scaling`` that cannot be read, or names a view that is not there."""
+def check_views(views: Iterable[str], scaling: Any = "auto", kernels: Any = "rbf") -> None:
+    """Refuse scalings and kernels that cannot be read, or name a view that is not there."""
     names = list(views)
-    if isinstance(scaling, Mapping) and (unknown := [v for v in scaling if v not in names]):
-        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-        raise ValueError(f"scaling: no view is called {unknown[0]!r}; the views are {shown}.")
-    for view in names if isinstance(scaling, Mapping) else names[:1]:
-        read_scalings(scaling, view)
+    for name, value, read in (
+        ("scaling", scaling, read_scalings),
+        ("kernels", kernels, parse_kernels),
+    ):
+        by_view = isinstance(value, Mapping)
+        if by_view and (unknown := [v for v in value if v not in names]):
+            shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+            raise ValueError(f"{name}: no view is called {unknown[0]!r}; the views are {shown}.")
+        for view in names if by_view else names[:1]:
+            read(value, view)
 
 
 def knows_unseen(scaling: Any, view: str) -> bool:
