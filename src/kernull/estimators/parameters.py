@@ -6,8 +6,8 @@ kernels : str, kernel, callable, list of these, or "precomputed", default="rbf"
     ``"rbf"``, ``"laplacian"``, ``"linear"``, ``"polynomial"``, ``"cosine"``, a function
     f(X, Y) -> (len(X), len(Y)), or a list: each view gets each of them. A callable object with
     ``fit(X, sample_weight=None)`` is fitted to the scaled rows of each view; one may have
-    ``diagonal(X)``. A mapping has any of these by view. With ``"precomputed"``, ``fit`` takes kernels of shape (J, n, n) and scoring
-    (J, m, n).
+    ``diagonal(X)``. A mapping has any of these by view. With ``"precomputed"``, ``fit`` takes
+    kernels of shape (J, n, n) and scoring (J, m, n).
 views : None, "features" or mapping of name -> columns, default=None
     Groups of columns that describe one aspect each. None: one view of all columns;
     ``"features"``: one view per column; a mapping gives columns by position, name or slice.
