@@ -25,7 +25,7 @@ try:
     from kernull.mkl.problems import FisherProblem
     from kernull.mkl.solvers import solve
     from kernull.operators import Budget, DenseStack, LowRankStack
-    from kernull.operators.torch import TorchKernelSet, TorchTiledStack
+    from kernull.operators.torch import TorchTiledStack, fit_on_device, to_host
 except ImportError as error:  # a machine without one of the dependencies
     sys.exit(f"benchmarks.gpu cannot run here: {error}")
 
@@ -98,6 +98,13 @@ def pass_floor(entries: float, rates: dict[str, float]) -> float:
     )
 
 
+def stack_of(X: Any, widths: Any = (0.5,), dtype: Any = None) -> TorchTiledStack:
+    """Kernels fitted where the rows are, none of them formed."""
+    kernel_set = fit_on_device(X, VIEWS, widths=widths, dtype=dtype)
+    rows = kernel_set.views[0].train
+    return TorchTiledStack(kernel_set, rows.device, rows.dtype)
+
+
 def fit(stack: Any, delta: float = 1e-2, tol: float = 1e-6, landmarks: int = 0) -> Any:
     problem, budget = FisherProblem(stack, delta * stack.n), Budget(preconditioner_rows=landmarks)
     return solve(problem, LpBall(2), "subspace", tol=tol, budget=budget)
@@ -106,23 +113,22 @@ def fit(stack: Any, delta: float = 1e-2, tol: float = 1e-6, landmarks: int = 0) 
 def check(_: dict[str, float]) -> None:
     for n in (1000, 3001):
         X = rows_like_the_papers(n, seed=n)
-        kernel_set = TorchKernelSet.fit(X, VIEWS, widths=(0.5, 1.0))
-        exact = TorchKernelSet.fit(X.double(), VIEWS, widths=(0.5, 1.0)).stack().dense()
+        tiled = stack_of(X, (0.5, 1.0))
+        exact = stack_of(X.double(), (0.5, 1.0)).dense()
         for k in (1, 3):
             V = torch.randn(n, k, device="cuda")
             truth = exact.products(V)
             for fused in (True, False):
-                stack = kernel_set.stack()
+                stack = stack_of(X, (0.5, 1.0))
                 stack.fused = fused
                 out = stack.products(V)
                 error = np.linalg.norm(out - truth) / np.linalg.norm(truth)
                 report("check products", n=n, k=k, fused=fused, error=float(error))
                 assert error < 3e-6, error
-            part = kernel_set.stack()[: n // 3]
+            part = tiled[: n // 3]
             error = np.linalg.norm(part.products(V) - truth[:, : n // 3]) / np.linalg.norm(truth)
             assert error < 3e-6, error
-    host = DenseStack.of(kernel_set.to_kernel_set())
-    a, b = fit(kernel_set.stack()), fit(host)
+    a, b = fit(tiled), fit(DenseStack.of(to_host(tiled.kernel_set)))
     report(
         "check fit against the host",
         value=abs(a.value / b.value - 1),
@@ -136,7 +142,7 @@ def ten_thousand(rates: dict[str, float]) -> None:
     X = rows_like_the_papers(n)
     for dtype in (torch.float32, torch.float64):
         name = str(dtype)[6:]
-        tiled = TorchKernelSet.fit(X, VIEWS, widths=(0.5,), dtype=dtype).stack()
+        tiled = stack_of(X, dtype=dtype)
         stack = tiled.dense()
         solving, result = seconds(lambda stack=stack: fit(stack))
         one_pass, _ = seconds(lambda stack=stack: stack.products(np.ones(n)), 5)
@@ -154,16 +160,16 @@ def ten_thousand(rates: dict[str, float]) -> None:
         del stack
 
         def build_and_fit(dtype: Any = dtype) -> Any:
-            return fit(TorchKernelSet.fit(X, VIEWS, widths=(0.5,), dtype=dtype).stack().dense())
+            return fit(stack_of(X, dtype=dtype).dense())
 
         total, _ = seconds(build_and_fit)
         report(f"n=10,000 dense {name}: build+solve", s=total)
-    total, result = seconds(lambda: fit(TorchKernelSet.fit(X, VIEWS, widths=(0.5,)).stack()))
+    total, result = seconds(lambda: fit(stack_of(X)))
     report("n=10,000 tiled float32: all", s=total, passes=result.n_iter, gap=result.gap)
 
 
 def matrix_free(n: int, rates: dict[str, float], deltas: tuple[float, ...]) -> None:
-    warm = TorchKernelSet.fit(rows_like_the_papers(20_000), VIEWS, widths=(0.5,)).stack()
+    warm = stack_of(rows_like_the_papers(20_000))
     fit(warm, landmarks=1000)  # compiles
     X = rows_like_the_papers(n)
     torch.cuda.synchronize()
@@ -173,7 +179,7 @@ def matrix_free(n: int, rates: dict[str, float], deltas: tuple[float, ...]) -> N
     for delta in deltas:
         torch.cuda.synchronize()
         start = time.perf_counter()
-        stack = TorchKernelSet.fit(X, VIEWS, widths=(0.5,)).stack()
+        stack = stack_of(X)
         torch.cuda.synchronize()
         fitted = time.perf_counter()
         result = fit(stack, delta, landmarks=1000)  # what a million rows have by default
@@ -199,9 +205,9 @@ def a_million_by_landmarks(rates: dict[str, float]) -> None:
     X = rows_like_the_papers(n)
     torch.cuda.synchronize()
     start = time.perf_counter()
-    stack = TorchKernelSet.fit(X, VIEWS, widths=(0.5,)).stack()
+    stack = stack_of(X)
     index = np.sort(np.random.default_rng(0).choice(n, landmarks, replace=False))
-    low = LowRankStack.from_torch(stack, index)
+    low = LowRankStack(stack, index)
     built = time.perf_counter() - start
     result = fit(low)
     total = time.perf_counter() - start
@@ -273,13 +279,10 @@ def auc(_: dict[str, float]) -> None:
     truth = np.repeat([1, 0], 2000)
     values = {}
     for dtype in (torch.float32, torch.float64):
-        kernel_set = TorchKernelSet.fit(X, VIEWS, widths=(0.5,), dtype=dtype)
-        result = fit(kernel_set.stack(), 1e-3)
-        host = kernel_set.to_kernel_set()
-        left = [torch.as_tensor(v.transform(both.double().cpu().numpy())) for v in host.views]
-        cross = TorchTiledStack(
-            kernel_set.rows, kernel_set.kernels, left=[x.to("cuda", dtype) for x in left]
-        )
+        stack = stack_of(X, dtype=dtype)
+        result = fit(stack, 1e-3)
+        left = to_host(stack.kernel_set).with_rows(both.double().cpu().numpy())
+        cross = TorchTiledStack(stack.kernel_set, "cuda", dtype, left=left)
         values[dtype] = roc_auc_score(truth, result.weights @ cross.products(result.coef))
     a, b = values.values()
     report(
@@ -298,7 +301,7 @@ def tune(rates: dict[str, float]) -> None:
     for rows, warps, stages in ((64, 4, 2), (64, 4, 3), (128, 8, 2), (128, 4, 2), (32, 4, 2)):
         triton.LAUNCH.update(BM=rows, num_warps=warps, num_stages=stages)
         try:
-            stack = TorchKernelSet.fit(X, VIEWS, widths=(0.5,)).stack()
+            stack = stack_of(X)
             V = torch.ones(n, 1, device="cuda")
             t, _ = seconds(lambda stack=stack, V=V: stack._products(V), 2)
             report("tune", rows=rows, warps=warps, stages=stages, s=t, ratio=t / floor)

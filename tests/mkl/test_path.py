@@ -161,9 +161,7 @@ def test_a_torch_stack_gives_the_same_models():
     X, _, size, width = digits()
     kernel_set = kernel_set_of(X, size, width)
     dense = path(DenseStack.of(kernel_set), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
-    torch = path(
-        TorchTiledStack.from_kernel_set(kernel_set), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6
-    )
+    torch = path(TorchTiledStack(kernel_set), ps=[1, 2], deltas=[1e-3, 1e-1], tol=1e-6)
     assert torch.gaps.max() <= 1e-6
     np.testing.assert_allclose(torch.values, dense.values, rtol=2e-6)
 
@@ -172,7 +170,7 @@ def test_landmarks_score_as_their_own_stack_does():
     X, _, size, width = digits()
     kernel_set = kernel_set_of(X, size, width)
     landmarks = np.arange(0, len(X), 8)
-    stack = LowRankStack.from_kernel_set(kernel_set, landmarks)
+    stack = LowRankStack(TiledStack(kernel_set), landmarks)
     found = path(stack, ps=[1, 2], deltas=[1e-2, 1.0], tol=1e-6)
     assert found.gaps.max() <= 1e-6
     projections = np.einsum("pdj,jnpd->pdn", found.weights, _each(stack, found.coef))

@@ -31,7 +31,7 @@ def naive(K):
 def torch_stack(kernel_set):
     from kernull.operators.torch import TorchTiledStack
 
-    return TorchTiledStack.from_kernel_set(kernel_set, "cpu")
+    return TorchTiledStack(kernel_set, "cpu")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def torch_stack(kernel_set):
     [
         lambda kernel_set: DenseStack.of(kernel_set),
         TiledStack,
-        lambda kernel_set: LowRankStack.from_kernel_set(kernel_set, np.arange(N)),
+        lambda kernel_set: LowRankStack(TiledStack(kernel_set), np.arange(N)),
         pytest.param(torch_stack, marks=pytest.mark.torch),
         pytest.param(lambda kernel_set: torch_stack(kernel_set).dense(), marks=pytest.mark.torch),
     ],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernull.operators import DenseStack, LowRankStack, choose_landmarks, nystroem
-from kernull.operators.nystroem import JITTER
+from kernull.operators import DenseStack, LowRankStack, TiledStack, choose_landmarks
+from kernull.operators.landmarks import JITTER
 from kernull.views import KernelSet
 from tests.operators.contract import StackContract
 
@@ -33,46 +33,42 @@ class TestLowRank(StackContract):
 
     @pytest.fixture
     def stack(self):
-        return LowRankStack.from_kernel_set(some_kernel_set(), self.index)
+        return LowRankStack(TiledStack(some_kernel_set()), self.index)
 
 
 class TestKeptFeatures(TestLowRank):
     @pytest.fixture
     def stack(self):
-        return LowRankStack.from_kernel_set(some_kernel_set(), self.index, keep_bytes=10**9)
+        return LowRankStack(TiledStack(some_kernel_set()), self.index, keep_bytes=10**9)
 
 
 def test_kept_features_give_the_coefficients_of_the_landmarks():
     kernel_set, index = some_kernel_set(40), np.arange(0, 40, 3)
-    kept = LowRankStack.from_kernel_set(kernel_set, index, keep_bytes=10**9)
+    kept = LowRankStack(TiledStack(kernel_set), index, keep_bytes=10**9)
     V = np.random.default_rng(0).normal(size=(40, 3))
-    plain = LowRankStack.from_kernel_set(kernel_set, index)
+    plain = LowRankStack(TiledStack(kernel_set), index)
     for v in (V, V[:, 0]):
         np.testing.assert_allclose(kept.project(v), plain.project(v), rtol=1e-6, atol=1e-8)
-    too_little = LowRankStack.from_kernel_set(
-        kernel_set, index, keep_bytes=8 * 4 * 40 * len(index) - 1
-    )
+    too_little = LowRankStack(TiledStack(kernel_set), index, keep_bytes=8 * 4 * 40 * len(index) - 1)
     assert kept.keep_features
     assert not too_little.keep_features
 
 
 def test_every_row_a_landmark_is_exact():
     kernel_set = some_kernel_set(60)
-    low = LowRankStack.from_kernel_set(kernel_set, np.arange(60))
+    low = LowRankStack(TiledStack(kernel_set), np.arange(60))
     V = np.random.default_rng(0).normal(size=(60, 2))
     np.testing.assert_allclose(low.products(V), DenseStack.of(kernel_set).products(V), atol=1e-7)
 
 
-@pytest.mark.parametrize("few", [2000, 0])  # by k-means++, by leverage
-def test_more_landmarks_come_closer_and_never_overshoot(few, monkeypatch):
-    monkeypatch.setattr(nystroem, "FEW_LANDMARKS", few)
+def test_more_landmarks_come_closer_and_never_overshoot():
     kernel_set = some_kernel_set(300)
     K = DenseStack.of(kernel_set).kernels
     errors = []
     for count in (5, 20, 80):
         index = choose_landmarks(kernel_set, count)
         assert len(np.unique(index)) == count
-        low = LowRankStack.from_kernel_set(kernel_set, index).rows(slice(None))
+        low = LowRankStack(TiledStack(kernel_set), index).rows(slice(None))
         assert np.linalg.eigvalsh(K - low).min() > -1e-6  # the Nystroem kernel lies below
         errors.append(np.linalg.norm(K - low) / np.linalg.norm(K))
     assert errors[0] > errors[1] > errors[2]

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from joblib import effective_n_jobs
 from sklearn.metrics.pairwise import cosine_similarity, laplacian_kernel, rbf_kernel
 
 from kernull.errors import MemoryLimitError
@@ -59,7 +60,7 @@ class TestTiled(StackContract):
 
     @pytest.fixture
     def stack(self):
-        return TiledStack(some_kernel_set(some_rows()), dtype=self.dtype, n_jobs=2)
+        return TiledStack(some_kernel_set(some_rows()), dtype=self.dtype)
 
     def test_products_of_each_kernel_with_its_own_vectors(self, stack, truth):
         V = np.random.default_rng(0).normal(size=(len(truth), truth.shape[2], 2))
@@ -67,9 +68,10 @@ class TestTiled(StackContract):
         self.close(stack.products_each(V[:, :, 0]), np.einsum("jmn,jn->jm", truth, V[:, :, 0]))
 
     def test_a_limit_splits_the_vectors(self, stack, truth, vectors):
-        stack.memory_limit = len(truth) * truth.shape[1] * 8 * 3  # one vector, two threads
+        one_vector = len(truth) * truth.shape[1] * 8 * (1 + effective_n_jobs(-1))
+        stack.options["memory_limit"] = one_vector
         self.close(stack.products(vectors), truth @ vectors)
-        stack.memory_limit //= 2
+        stack.options["memory_limit"] = one_vector - 1
         with pytest.raises(MemoryLimitError, match="memory_limit: a pass over 14 kernels"):
             stack.products(vectors)
 
@@ -89,7 +91,7 @@ class TestTiledCross(TestTiled):
 
     @pytest.fixture
     def stack(self):
-        return TiledStack(some_kernel_set(some_rows()), n_jobs=2)[[8, 1, 4, 0, 5, 5]]
+        return TiledStack(some_kernel_set(some_rows()))[[8, 1, 4, 0, 5, 5]]
 
     def test_diagonal(self, stack):
         X = some_rows()
@@ -162,7 +164,7 @@ def test_tiled_equals_dense(n):
 
 def test_the_sum_does_not_depend_on_timing():
     kernel_set = KernelSet.fit(np.random.default_rng(0).normal(size=(1500, 4)), {"a": np.arange(4)})
-    stack = TiledStack(kernel_set, n_jobs=2)
+    stack = TiledStack(kernel_set)
     v = np.random.default_rng(1).normal(size=1500)
     first = stack.products(v)
     for _ in range(3):

@@ -9,7 +9,7 @@ from kernull.errors import MissingCapabilityError
 from kernull.mkl.balls import LpBall
 from kernull.mkl.problems import FisherProblem
 from kernull.mkl.solvers import solve
-from kernull.operators import Budget, LowRankStack
+from kernull.operators import Budget, LowRankStack, TiledStack
 from kernull.views import KernelSet
 from tests.needs import NO_TORCH
 from tests.operators.contract import StackContract
@@ -18,9 +18,17 @@ from tests.operators.test_tiled import VIEWS, naive_kernels, some_kernel_set, so
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from kernull.operators import torch as torch_stacks  # noqa: E402
-from kernull.operators.torch import TorchKernelSet, TorchTiledStack  # noqa: E402
+from kernull.operators.torch import TorchTiledStack, fit_on_device, to_host  # noqa: E402
 
 pytestmark = pytest.mark.torch
+
+#: The rbf kernels of the set that the tests of tiles share.
+RBF = [0, 1, 7, 8]
+
+
+def rbf_kernel_set(train):
+    mask = np.isin(np.arange(14), RBF)
+    return some_kernel_set(train).select(mask)
 
 
 class TestTorchTiled(StackContract):
@@ -35,13 +43,11 @@ class TestTorchTiled(StackContract):
     @pytest.fixture
     def truth(self):
         X = some_rows()
-        return naive_kernels(X, X, X)
+        return naive_kernels(X, X, X)[RBF]
 
     @pytest.fixture
     def stack(self):
-        return TorchTiledStack.from_kernel_set(
-            some_kernel_set(some_rows()), self.device, self.dtype
-        )
+        return TorchTiledStack(rbf_kernel_set(some_rows()), self.device, self.dtype)
 
     def test_products_of_each_kernel_with_its_own_vectors(self, stack, truth):
         V = np.random.default_rng(0).normal(size=(len(truth), truth.shape[2], 2))
@@ -59,9 +65,7 @@ class TestTorchTiled32(TestTorchTiled):
 class TestTorchDense(TestTorchTiled):
     @pytest.fixture
     def stack(self):
-        return TorchTiledStack.from_kernel_set(
-            some_kernel_set(some_rows()), self.device, self.dtype
-        ).dense()
+        return TorchTiledStack(rbf_kernel_set(some_rows()), self.device, self.dtype).dense()
 
 
 @pytest.mark.cuda
@@ -70,10 +74,10 @@ class TestTorchTiledOnCuda(TestTorchTiled):
 
 
 def test_a_low_rank_stack_on_torch_equals_that_on_numpy():
-    kernel_set, index = some_kernel_set(some_rows(30)), np.array([2, 7, 11, 20])
+    kernel_set, index = rbf_kernel_set(some_rows(30)), np.array([2, 7, 11, 20])
     V = np.random.default_rng(0).normal(size=(30, 2))
-    here = LowRankStack.from_kernel_set(kernel_set, index)
-    there = LowRankStack.from_torch(TorchTiledStack.from_kernel_set(kernel_set), index)
+    here = LowRankStack(TiledStack(kernel_set), index)
+    there = LowRankStack(TorchTiledStack(kernel_set), index)
     np.testing.assert_allclose(there.products(V), here.products(V), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(there.rows([3, 4]), here.rows([3, 4]), rtol=1e-6, atol=1e-8)
 
@@ -83,14 +87,14 @@ def test_a_low_rank_stack_on_torch_equals_that_on_numpy():
     ("n", "scaling", "widths"),  # beyond the exact mean distance, beyond all neighbours
     [(4200, "standard", (0.5, 1.0)), (1100, "none", "auto"), (1100, "auto", "auto")],
 )
-def test_a_bank_fitted_on_the_device_is_that_of_the_host(n, scaling, widths, constant):
+def test_kernels_fitted_on_the_device_are_those_of_the_host(n, scaling, widths, constant):
     X = np.random.default_rng(0).normal(size=(n, 5)) * 4 + 30
     X[:50] = X[50:100]  # copies are no neighbours
     if constant:
         X[:, 1] = 7.0
     options = {"widths": widths, "scaling": scaling}
     here = KernelSet.fit(X, VIEWS, **options)
-    there = TorchKernelSet.fit(torch.as_tensor(X), VIEWS, **options).to_kernel_set()
+    there = to_host(fit_on_device(torch.as_tensor(X), VIEWS, **options))
     assert there.kernel_names == here.kernel_names
     new = X[:3] + np.eye(3, 5)  # off the constant column too
     for a, b in zip(there.views, here.views, strict=True):
@@ -109,7 +113,7 @@ def test_rows_that_are_all_copies_have_a_width_on_the_device_too(value):
     options = {"widths": "auto", "scaling": "none", "drop_constant": False}
     views = {"all": np.arange(2)}
     here = KernelSet.fit(X, views, **options).views[0].kernels[0]
-    there = TorchKernelSet.fit(torch.as_tensor(X), views, **options).kernels[0][0]
+    there = fit_on_device(torch.as_tensor(X), views, **options).views[0].kernels[0]
     assert there.width == here.width
 
 
@@ -117,13 +121,13 @@ def test_values_that_cannot_be_squared_are_refused_on_the_device_too():
     X = np.ones((30, 2))
     X[3, 1] = 1e200
     with pytest.raises(ValueError, match=r"'all' is 1e\+200 \(row 3, column 1\)"):
-        TorchKernelSet.fit(torch.as_tensor(X), {"all": np.arange(2)})
+        fit_on_device(torch.as_tensor(X), {"all": np.arange(2)})
 
 
 def test_functions_cannot_run_on_torch():
     kernel_set = KernelSet.fit(some_rows(), VIEWS, kernels=lambda X, Y: X @ Y.T)
-    with pytest.raises(MissingCapabilityError, match="cannot run on torch"):
-        TorchTiledStack.from_kernel_set(kernel_set)
+    with pytest.raises(MissingCapabilityError, match="do not run on torch"):
+        TorchTiledStack(kernel_set)
 
 
 # -- What makes many rows quick on a device: coarse stacks, landmarks. --
@@ -136,7 +140,7 @@ def problem():
     X = rng.normal(size=(500, 6)) + 3.0
     views = {"a": np.arange(2), "b": np.arange(2, 4), "c": np.arange(4, 6)}
     kernels = KernelSet.fit(X, views, widths=(0.5,), scaling="none")
-    stack = TorchTiledStack.from_kernel_set(kernels).rescaled(np.array([1.0, 3.0, 0.5]))
+    stack = TorchTiledStack(kernels).rescaled(np.array([1.0, 3.0, 0.5]))
     return FisherProblem(stack, 1e-3 * 500, row_weight=rng.uniform(0.5, 2.0, 500))
 
 
@@ -146,11 +150,7 @@ def test_landmarks_invert_the_kernels_that_they_approximate(problem, dtype):
     weights, n = np.array([0.2, 0.5, 0.8]), problem.n
     K = np.tensordot(weights, problem.products(np.eye(n)), axes=1)
     r = np.random.default_rng(1).normal(size=n)
-    stack = TorchTiledStack(
-        [part.to(dtype) for part in problem.stack.rows_],
-        problem.stack.kernels,
-        scale=problem.stack.scale,
-    )
+    stack = TorchTiledStack(problem.stack.kernel_set, "cpu", dtype, scale=problem.stack.scale)
     some = np.sort(np.random.default_rng(2).choice(n, 60, replace=False))
     for index, approximate in (
         (some, K[:, some] @ np.linalg.lstsq(K[np.ix_(some, some)], K[some], rcond=1e-12)[0]),
@@ -166,10 +166,10 @@ def test_landmarks_invert_the_kernels_that_they_approximate(problem, dtype):
 
 def test_many_rows_have_a_preconditioner_and_need_fewer_passes(problem, monkeypatch):
     plain = solve(problem, LpBall(2), "subspace", tol=1e-8)
-    assert torch_stacks.preconditioner_rows(problem.n) == 0
+    assert torch_stacks.device_preconditioner_rows(problem.n) == 0
     monkeypatch.setattr(torch_stacks, "MANY_ROWS", 400)
     monkeypatch.setattr(torch_stacks, "LANDMARKS", 200)
-    budget = Budget(preconditioner_rows=torch_stacks.preconditioner_rows(problem.n))
+    budget = Budget(preconditioner_rows=torch_stacks.device_preconditioner_rows(problem.n))
     assert budget.preconditioner_rows == 200
     quick = solve(problem, LpBall(2), "subspace", tol=1e-8, budget=budget)
     assert quick.converged
@@ -181,8 +181,8 @@ def test_many_rows_have_a_preconditioner_and_need_fewer_passes(problem, monkeypa
 def test_a_coarse_stack_leaves_one_exact_pass(problem, monkeypatch):
     plain = solve(problem, LpBall(2), "subspace", tol=1e-6)
     assert problem.stack.coarse() is None  # of the CPU
-    rows = [part.float() for part in problem.stack.rows_]
-    near = TorchTiledStack(rows, problem.stack.kernels, scale=problem.stack.scale)
+    float32 = {"dtype": torch.float32, "scale": problem.stack.scale}
+    near = TorchTiledStack(problem.stack.kernel_set, **float32)
     monkeypatch.setattr(problem.stack, "coarse", lambda: near, raising=False)
     passes = []
     original = problem.stack.products
@@ -201,6 +201,6 @@ def test_a_coarse_stack_that_fails_does_no_harm(problem, monkeypatch):
         def products(self, V):
             return -super().products(V)  # no kernel at all
 
-    near = Broken(problem.stack.rows_, problem.stack.kernels)
+    near = Broken(problem.stack.kernel_set)
     monkeypatch.setattr(problem.stack, "coarse", lambda: near, raising=False)
     assert solve(problem, LpBall(2), "subspace", tol=1e-6).converged

@@ -84,7 +84,7 @@ class TestFused(StackContract):
 
     @pytest.fixture
     def stack(self, kernel_set):
-        stack = TorchTiledStack.from_kernel_set(kernel_set, "cuda", torch.float32)
+        stack = TorchTiledStack(kernel_set, "cuda", torch.float32)
         assert stack.fused
         return stack
 
@@ -100,7 +100,7 @@ def test_float64_on_a_gpu_is_solved_in_float32_first():
         rng.normal(size=(3000, 30)) + 1e3, {"all": np.arange(30)}, widths=(0.4,)
     )
     here = DenseStack.of(kernels)
-    there = TorchTiledStack.from_kernel_set(kernels, "cuda")
+    there = TorchTiledStack(kernels, "cuda")
     assert there.coarse().fused
     V = rng.normal(size=(3000, 3))
     truth = here.products(V)

@@ -61,11 +61,7 @@ class TableKernels:
 
     def cross(self, X: Any, dtype: Any = np.float64, device: Any = None) -> Any:
         """Kernels between new rows, a checked table, and the rows of the model."""
-        if device is None:
-            return CrossKernels(self.set, X, self.factors)
-        from kernull.operators.torch import DeviceCross
-
-        return DeviceCross(self.set, X, self.factors, device, dtype)
+        return CrossKernels(self.set, X, self.factors, device, dtype)
 
     @property
     def columns(self) -> dict[str, Indices]:
@@ -203,7 +199,9 @@ class TableRows:
         if self.X_on_device is not None:
             on_device = self._fitted_on_device(weight, rows, settings)
         if on_device is not None:
-            kernels = on_device.to_kernel_set()
+            from kernull.operators.torch import to_host
+
+            kernels = to_host(on_device)
         else:
             drop = settings.drop_constant
             kernels = self.fit_kernels(self.table, weight, settings, drop=drop)
@@ -226,21 +224,21 @@ class TableRows:
         return Training(fitted, stack, self.table[rows], planned.budget, planned.note)
 
     def _fitted_on_device(self, weight: Array | None, rows: Any, settings: Settings) -> Any:
-        """The `TorchKernelSet` of the rows that have weight; None where it cannot be had.
+        """A kernel set of the rows that have weight, on the device; None where it cannot be had.
 
         Kernels other than rbf, and those of rows that count differently, are fitted on the host and
         evaluated on the device all the same.
         """
         import torch
 
-        from kernull.operators.torch import TorchKernelSet
+        from kernull.operators.torch import fit_on_device
 
         # Rows held out have weight zero, and the others one: that is a choice of rows.
         even = weight is None or bool((weight[rows] == 1.0).all())
         if not even or any(parse_kernels(settings.kernels, v) != [Rbf()] for v in self.views):
             return None
         X = self.X_on_device.detach()
-        return TorchKernelSet.fit(
+        return fit_on_device(
             X if weight is None else X[torch.as_tensor(rows, device=X.device)],
             self.views,
             widths=settings.widths,

@@ -14,14 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import block_diag, cho_solve
+from scipy.linalg import block_diag
 
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import InvalidKernelError, MissingCapabilityError
-from kernull.operators.linalg import cholesky
-
-#: Change of the weights, relative to the largest, from which on `LandmarkInverse` factorises anew.
-MOVED = 0.1
+from kernull.operators.landmarks import LandmarkInverse
 
 
 class Stack(ABC):
@@ -208,37 +205,6 @@ class BlockDiagonalStack(Stack):
     def _factors(self, axes: int) -> Array:
         """The scale, with as many axes after it."""
         return self.scale.reshape(-1, *[1] * axes)
-
-
-class LandmarkInverse:
-    r"""Nystroem's inverse of rho I + K_b for any weights b, from l rows of the kernels.
-
-    .. math::
-
-       (\rho I + C W^{-1} C')^{-1} r = \frac1\rho \big(r - C (\rho W + C'C)^{-1} C' r\big),
-       \qquad C = \sum_j b_j k_j(X, L), \quad W = \sum_j b_j k_j(L, L)
-
-    Calls leave out the factor 1/rho. ``rows``, the kernels between landmarks and all rows, (J, l,
-    n), are kept and used up.
-    """
-
-    def __init__(self, rows: Array, index: Indices, ridge: float, row_scale: Array | None) -> None:
-        if row_scale is not None:
-            rows *= row_scale
-            rows *= row_scale[index][:, None]
-        self.kernel_rows, self.index, self.ridge = rows, index, ridge
-        self._last: tuple[Array, Array, Array] | None = None
-
-    def __call__(self, weights: Array, residual: Array) -> Array:
-        """A direction that nearly solves (rho I + K_b) x = residual."""
-        # Weights that are nearly those of the last call share its factor.
-        if self._last is None or np.abs(weights - self._last[0]).max() > MOVED * weights.max():
-            C = np.tensordot(weights, self.kernel_rows, axes=1)  # (l, n)
-            core = self.ridge * C[:, self.index] + C @ C.T
-            core.flat[:: len(core) + 1] += 1e-12 * np.trace(core)
-            self._last = weights.copy(), C, cholesky(core)
-        _, C, factor = self._last
-        return np.asarray(residual - cho_solve((factor, True), C @ residual) @ C)
 
 
 class UserStack(Stack):

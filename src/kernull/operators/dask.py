@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import CancelledError
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from kernull._typing import Array
 from kernull.errors import ClusterError, need
-from kernull.operators.base import SweptStack
 from kernull.operators.tiled import Side, TiledStack, Tiles, blocks_of, tile_pair, tile_products
 from kernull.views.kernel_set import KernelSet
 
@@ -31,11 +29,11 @@ ATTEMPTS = 3
 POLL = 3.0
 
 
-class DistributedStack(SweptStack):
+class DistributedStack(TiledStack):
     """J kernels over n rows, evaluated by the workers of a Dask cluster.
 
     The cluster is that of ``client``, the active one by default; ``timeout`` is in seconds, for a
-    first worker to come.
+    first worker to come. Rows and diagonals are few values, and evaluated here.
     """
 
     def __init__(
@@ -47,47 +45,20 @@ class DistributedStack(SweptStack):
         dtype: Any = np.float64,
         timeout: float = 30.0,
     ) -> None:
-        self.kernel_set = kernel_set
-        self.client = _client(client)
-        self.scale = np.ones(kernel_set.J) if scale is None else np.asarray(scale, dtype=float)
-        self.dtype = np.dtype(dtype)
-        self.timeout = timeout
-        self.shape = (kernel_set.n, kernel_set.n)
-        threads = self._wait_for_workers()
-        tasks = TASKS_A_THREAD * threads
+        super().__init__(kernel_set, scale=scale, dtype=dtype)
+        self.client, self.timeout = _client(client), timeout
+        tasks = TASKS_A_THREAD * self._wait_for_workers()
         blocks = math.ceil((math.sqrt(8 * tasks + 1) - 1) / 2)  # b (b + 1) / 2 >= tasks
         self._blocks = blocks_of(kernel_set.n, max(MIN_BLOCK, -(-kernel_set.n // blocks)))
         self._rows: Any = None
 
-    def __repr__(self) -> str:
-        return f"DistributedStack(J={self.J}, n={self.n}, client={self.client!r})"
+    def _like(self, kernel_set: KernelSet, left: KernelSet | None, scale: Array) -> Any:
+        if left is not None:  # kernels with other rows are few too
+            return TiledStack(kernel_set, left=left, scale=scale, dtype=self.dtype)
+        options = {"client": self.client, "dtype": self.dtype, "timeout": self.timeout}
+        return DistributedStack(kernel_set, scale=scale, **options)
 
-    def diagonal(self) -> Array:
-        """k_j(x_i, x_i), of shape (J, n)."""
-        return self._unscaled.diagonal() * self.scale[:, None]
-
-    def rows(self, index: Any) -> Array:
-        """Rows of every kernel, of shape (J, len(index), n); few, so evaluated here."""
-        return self._unscaled.rows(index) * self.scale[:, None, None]
-
-    def select(self, kernels: Any) -> DistributedStack:
-        """The stack of the kernels that an index or a mask picks."""
-        mask = self._mask(kernels)
-        return DistributedStack(
-            self.kernel_set.select(mask),
-            client=self.client,
-            scale=self.scale[mask],
-            dtype=self.dtype,
-            timeout=self.timeout,
-        )
-
-    @cached_property
-    def _unscaled(self) -> TiledStack:
-        return TiledStack(self.kernel_set, dtype=self.dtype)
-
-    # -- passes ------------------------------------------------------------------------------
-
-    def _sweep(self, V: Array) -> Array:
+    def _passes(self, V: Array) -> Array:
         from distributed import KilledWorker
 
         for attempt in range(ATTEMPTS):
@@ -169,7 +140,7 @@ def _pair(
     tiles, left, right = payload
     rows, columns = left.part(a), right.part(b)
     if a == b:
-        return tile_products(tiles, rows, columns, V[..., a, :], symmetric=True, n_jobs=1), None
+        return tile_products(tiles, rows, columns, V[..., a, :], symmetric=True, workers=1), None
     return tile_pair(tiles, rows, columns, V[..., a, :], V[..., b, :])
 
 

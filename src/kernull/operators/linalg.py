@@ -51,7 +51,7 @@ def cholesky(A: Array, *, side_by_side: bool = False) -> Array:
     return np.asarray(factor)
 
 
-def symmetric_product(K: Array, v: Array, *, upper: bool = False) -> Array:
-    """Kv of a symmetric K, of which the lower triangle is read, or the upper: half the memory."""
+def symmetric_product(K: Array, v: Array) -> Array:
+    """Kv of a symmetric K, of which the lower triangle is read: half the memory."""
     product = dsymv if K.dtype == np.float64 else ssymv
-    return np.asarray(product(1.0, K.T, np.asarray(v, dtype=K.dtype), lower=upper))
+    return np.asarray(product(1.0, K.T, np.asarray(v, dtype=K.dtype)))

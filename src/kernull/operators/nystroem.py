@@ -14,24 +14,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 from sklearn.cluster import kmeans_plusplus
 
-from kernull._runtime import in_threads
 from kernull._typing import Array, Indices
 from kernull.operators.base import Stack
-from kernull.operators.linalg import cholesky
-from kernull.operators.tiled import TiledStack
 from kernull.views.kernel_set import KernelSet
 
-#: Added to W_j relative to its mean diagonal entry: the rounding of its own evaluation.
-JITTER = {"float64": 1e-10, "float32": 1e-5}
-#: Candidates that k-means++ and leverage sampling look at, as a multiple of the landmarks.
+#: Candidates that k-means++ looks at, as a multiple of the landmarks.
 CANDIDATES = 10
 #: Rows whose features are made at a time.
 FEATURE_ROWS = 4096
-#: Landmarks up to which k-means++ picks them.
-FEW_LANDMARKS = 2000
 
 
 class LowRankStack(Stack):
@@ -39,62 +32,24 @@ class LowRankStack(Stack):
 
     Parameters
     ----------
-    forward, backward : SweptStack of shape (n, l), (l, n)
-        Kernels between rows and landmarks.
-    factors : LandmarkFactors
-        Of the kernels between the landmarks.
+    stack : TiledStack or TorchTiledStack
+        The kernels that are approximated.
     index : integer array of shape (l,)
         The landmarks among the rows.
-    scale : array of shape (J,), optional
-        One factor per kernel.
-    keep_features : bool
-        Whether the features, (J, n, l), are kept.
+    keep_bytes : int
+        Features, (J, n, l), are kept where they take no more, and are float64 on the CPU.
     """
 
     landmark_rows: Indices
 
-    def __init__(
-        self,
-        forward: Any,
-        backward: Any,
-        factors: LandmarkFactors,
-        index: Indices,
-        *,
-        scale: Array | None = None,
-        keep_features: bool = False,
-    ) -> None:
-        self.forward, self.backward, self.factors = forward, backward, factors
-        self.landmark_rows = index
-        self.shape = (len(forward), len(forward))
-        self.scale = np.ones(forward.J) if scale is None else np.asarray(scale, dtype=float)
-        self.dtype = forward.dtype
-        self.keep_features = keep_features
-
-    @classmethod
-    def from_kernel_set(
-        cls, kernel_set: KernelSet, index: Indices, *, keep_bytes: int = 0, dtype: Any = np.float64
-    ) -> LowRankStack:
-        """The stack of a set's rows with the landmarks at ``index``, on the CPU.
-
-        Features are kept where they take at most ``keep_bytes``.
-        """
-        few = kernel_set.take(index)
-        size = 8 * kernel_set.J * kernel_set.n * len(index)
-        return cls(
-            TiledStack(few, left=kernel_set, dtype=dtype),
-            TiledStack(kernel_set, left=few, dtype=dtype),
-            LandmarkFactors(TiledStack(few, dtype=dtype)),
-            index,
-            keep_features=np.dtype(dtype) == np.float64 and size <= keep_bytes,
-        )
-
-    @classmethod
-    def from_torch(cls, stack: Any, index: Indices) -> LowRankStack:
-        """The low-rank version of a `TorchTiledStack`, on its device."""
-        from kernull.operators.torch import DeviceFactors
-
-        factors = DeviceFactors(stack[np.ix_(index, index)])
-        return cls(stack[:, index], stack[index], factors, index)
+    def __init__(self, stack: Any, index: Indices, *, keep_bytes: int = 0) -> None:
+        self.stack, self.landmark_rows, self.keep_bytes = stack, index, keep_bytes
+        self.forward, self.backward = stack[:, index], stack[index]  # (n, l), (l, n)
+        self.factors = stack[np.ix_(index, index)].landmark_factors()
+        self.shape, self.dtype = stack.shape, stack.dtype
+        self.scale = np.ones(stack.J)  # on top of that of the stack
+        size = 8 * stack.J * stack.n * len(index)
+        self.keep_features = self.dtype == np.float64 and size <= keep_bytes
 
     @property
     def eps(self) -> float:
@@ -144,7 +99,7 @@ class LowRankStack(Stack):
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i), of shape (J, n)."""
-        return self._diagonal * self.scale[:, None]
+        return np.asarray(self._diagonal * self.scale[:, None])
 
     @cached_property
     def _diagonal(self) -> Array:
@@ -161,75 +116,22 @@ class LowRankStack(Stack):
 
     def select(self, kernels: Any) -> LowRankStack:
         """The stack of the kernels that an index or a mask picks."""
-        mask = self._mask(kernels)
-        return LowRankStack(
-            self.forward.select(mask),
-            self.backward.select(mask),
-            type(self.factors)(self.factors.landmarks.select(mask)),
-            self.landmark_rows,
-            scale=self.scale[mask],
-            keep_features=self.keep_features,
-        )
-
-
-class LandmarkFactors:
-    """Cholesky factors of the kernels W_j between l landmarks, with `JITTER` on their diagonals.
-
-    Parameters
-    ----------
-    landmarks : stack of shape (l, l)
-    """
-
-    def __init__(self, landmarks: Any) -> None:
-        self.landmarks = landmarks
-        self.jitter = JITTER["float32" if landmarks.eps > 1e-10 else "float64"]
-        self.lower = self._factorise()
-
-    def _factorise(self) -> Any:
-        """Lower Cholesky factors of W_j, J arrays of shape (l, l)."""
-        W = self.landmarks.rows(slice(None))
-        for matrix in W:
-            matrix.flat[:: len(matrix) + 1] += self.jitter * np.trace(matrix) / len(matrix)
-        return in_threads(lambda matrix: cholesky(matrix, side_by_side=True), [*W])
-
-    def solve(self, V: Array) -> Array:
-        """W_j^-1 V_j for every j: (J, l) -> (J, l), (J, l, k) -> (J, l, k)."""
-        pairs = zip(self.lower, V, strict=True)
-        return np.stack([cho_solve((f, True), v, check_finite=False) for f, v in pairs])
+        chosen = self.stack.select(kernels)
+        low = LowRankStack(chosen, self.landmark_rows, keep_bytes=self.keep_bytes)
+        return low.rescaled(self.scale[self._mask(kernels)])
 
 
 def choose_landmarks(kernel_set: KernelSet, count: int) -> Indices:
     """Rows to serve as landmarks, in increasing order, picked among a random subset of all.
 
-    Up to `FEW_LANDMARKS` are spread by squared distance in the joined views (k-means++, which is
-    sequential in the landmarks); more are drawn by how badly a uniform pilot sample explains them,
-    which is one matrix product.
+    They are spread by squared distance in the joined views (k-means++), in which each view counts
+    alike, however many columns it has.
     """
     if count >= kernel_set.n:
         return np.arange(kernel_set.n)
     rng = np.random.default_rng(0)
     candidates = rng.choice(kernel_set.n, min(kernel_set.n, CANDIDATES * count), replace=False)
-    if count <= FEW_LANDMARKS:
-        # Every view counts alike, however many columns it has.
-        views = [view.train[candidates] for view in kernel_set.views]
-        joined = np.hstack([part / np.sqrt(part.shape[1]) for part in views])
-        _, picked = kmeans_plusplus(joined, count, random_state=0)
-    else:
-        scores = _leverage(kernel_set.take(candidates), count, rng)
-        picked = rng.choice(len(candidates), count, replace=False, p=scores / scores.sum())
+    views = [view.train[candidates] for view in kernel_set.views]
+    joined = np.hstack([part / np.sqrt(part.shape[1]) for part in views])
+    _, picked = kmeans_plusplus(joined, count, random_state=0)
     return np.sort(candidates[np.asarray(picked)])
-
-
-def _leverage(kernel_set: KernelSet, count: int, rng: np.random.Generator) -> Array:
-    """Ridge leverage of each row given a uniform pilot, for the mean of the kernels.
-
-    With pilot S the residual k_ii - k_iS (K_SS + rho I)^-1 k_Si over rho bounds the leverage.
-    """
-    pilot = rng.choice(kernel_set.n, max(1, count // 2), replace=False)
-    cross = TiledStack(kernel_set, left=kernel_set.take(pilot)).rows(slice(None)).mean(axis=0)
-    K = cross[:, pilot].copy()
-    ridge = float(np.trace(K)) / len(pilot) * 1e-2
-    K.flat[:: len(K) + 1] += ridge
-    explained = np.einsum("si,si->i", cross, cho_solve((cholesky(K), True), cross))
-    diagonal = TiledStack(kernel_set).diagonal().mean(axis=0)
-    return np.asarray(np.maximum(diagonal - explained, 0.0) + 1e-12 * diagonal.max())

@@ -14,7 +14,7 @@ from kernull.operators.base import Stack, of_user
 from kernull.operators.dense import DenseStack
 from kernull.operators.memory import format_bytes
 from kernull.operators.nystroem import LowRankStack, choose_landmarks
-from kernull.operators.tiled import TiledStack
+from kernull.operators.tiled import TiledStack, is_rbf
 from kernull.views.kernel_set import KernelSet
 
 STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
@@ -54,16 +54,6 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A stack, and the budget of a solver that works with it."""
-
-    stack: Stack
-    budget: Budget = Budget()
-    note: str = ""
-    """What was chosen and what it is expected to take, in one line."""
-
-
-@dataclass(frozen=True)
 class Plan:
     """How kernels will be kept, and what the solver's basis may take."""
 
@@ -73,6 +63,15 @@ class Plan:
     """Why kernels are approximated, where they are."""
     note: str = ""
     """What was chosen and what it is expected to take, in one line."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A stack, the budget of a solver that works with it, and the note of its plan."""
+
+    stack: Stack
+    budget: Budget = Budget()
+    note: str = ""
 
 
 def basis_columns(J: int, n: int, limit: int) -> int:
@@ -89,7 +88,7 @@ def basis_bytes(J: int, n: int, columns: int) -> float:
 
 
 def preconditioner_rows(J: int, n: int, limit: int) -> int:
-    """Rows of a Nystroem preconditioner that are worth their memory; 0 where none are.
+    """Rows of the preconditioner of tiles that are worth their memory; 0 where none are.
 
     It keeps them for every kernel, and their weighted sum.
     """
@@ -216,9 +215,9 @@ def plan(
     client : distributed.Client, optional
         The cluster of "dask".
     device : torch.device, optional
-        Where kernels are evaluated, if not on the host.
-    on_device : TorchKernelSet, optional
-        The same kernels, where their rows are on the device already.
+        Where rbf kernels are evaluated, if not on the host.
+    on_device : KernelSet, optional
+        The same kernels with rows that are tensors on the device already.
 
     Returns
     -------
@@ -229,6 +228,8 @@ def plan(
         stack = of_user(storage(kernel_set), kernel_set)
         return Planned(stack, Budget(max(columns, FEWEST_COLUMNS)), repr(stack))
     itemsize = np.dtype(dtype).itemsize
+    if device is not None and not is_rbf(kernel_set):
+        device = None
     columns = max(view.train.shape[1] for view in kernel_set.views) if storage == "auto" else 20
     chosen = plan_storage(
         storage, kernel_set.J, kernel_set.n, itemsize, limit,
@@ -242,45 +243,47 @@ def plan(
             ApproximationWarning,
             stacklevel=3,
         )
-    if device is not None:
-        return _on_device(kernel_set, chosen, dtype, landmarks, device, on_device)
-    J, n, budget = kernel_set.J, kernel_set.n, Budget(chosen.max_columns)
-    if chosen.storage == "dense":
+    J, n, columns = kernel_set.J, kernel_set.n, chosen.max_columns
+    if chosen.storage == "dense" and device is None:
         # Half of the passes, for the price of two.
-        budget = Budget(chosen.max_columns, min(DENSE_PRECONDITIONER_ROWS, n // 20))
+        budget = Budget(columns, min(DENSE_PRECONDITIONER_ROWS, n // 20))
         return Planned(DenseStack.of(kernel_set, dtype), budget, chosen.note)
+    tiles, rows = _tiles(kernel_set, chosen, dtype, limit, client, device, on_device)
+    if chosen.storage == "dense":
+        return Planned(tiles.dense(), Budget(columns), chosen.note)
+    if chosen.storage == "nystroem":
+        room = int(limit - basis_bytes(J, n, columns))
+        low = LowRankStack(tiles, choose_landmarks(kernel_set, landmarks), keep_bytes=room)
+        return Planned(low, Budget(columns), chosen.note)
+    if device is None:  # the basis gets what the preconditioner leaves, or all
+        left = basis_columns(J, n, int(limit - 8 * rows * n * (J + 1)))
+        columns, rows = (min(columns, left), rows) if left >= MIN_COLUMNS else (columns, 0)
+    return Planned(tiles, Budget(columns, rows), chosen.note)
+
+
+def _tiles(
+    kernel_set: KernelSet,
+    chosen: Plan,
+    dtype: Any,
+    limit: int,
+    client: Any,
+    device: Any,
+    on_device: Any,
+) -> tuple[Any, int]:
+    """Kernels that are not stored, where they are evaluated, and rows of a preconditioner."""
+    if device is not None:
+        from kernull.operators import torch
+
+        stack = torch.TorchTiledStack(on_device or kernel_set, device, dtype)
+        return stack, torch.device_preconditioner_rows(stack.n)
     if chosen.storage == "dask":
         from kernull.operators.dask import DistributedStack
 
-        return Planned(
-            DistributedStack(kernel_set, dtype=dtype, client=client), budget, chosen.note
-        )
-    if chosen.storage == "tiled":
-        rows = preconditioner_rows(J, n, limit)
-        left = basis_columns(J, n, int(limit - 8 * rows * n * (J + 1)))
-        if left >= MIN_COLUMNS:
-            budget = Budget(min(chosen.max_columns, left), rows)
-        return Planned(TiledStack(kernel_set, dtype=dtype, memory_limit=limit), budget, chosen.note)
-    room = int(limit - basis_bytes(J, n, chosen.max_columns))
-    index = choose_landmarks(kernel_set, landmarks)
-    low = LowRankStack.from_kernel_set(kernel_set, index, keep_bytes=room, dtype=dtype)
-    return Planned(low, budget, chosen.note)
-
-
-def _on_device(
-    kernel_set: KernelSet, chosen: Plan, dtype: Any, landmarks: int, device: Any, on_device: Any
-) -> Planned:
-    from kernull.operators.torch import TorchTiledStack, preconditioner_rows, torch_dtype
-
-    stack = on_device.stack() if on_device else None
-    if stack is None:
-        stack = TorchTiledStack.from_kernel_set(kernel_set, device, torch_dtype(dtype))
-    if chosen.storage == "dense":
-        return Planned(stack.dense(), Budget(chosen.max_columns))
+        return DistributedStack(kernel_set, dtype=dtype, client=client), 0
     if chosen.storage == "nystroem":
-        low = LowRankStack.from_torch(stack, choose_landmarks(kernel_set, landmarks))
-        return Planned(low, Budget(chosen.max_columns))
-    return Planned(stack, Budget(chosen.max_columns, preconditioner_rows(stack.n)))
+        return TiledStack(kernel_set, dtype=dtype), 0
+    rows = preconditioner_rows(kernel_set.J, kernel_set.n, limit)
+    return TiledStack(kernel_set, dtype=dtype, memory_limit=limit), rows
 
 
 def dense_bytes(J: int, n: int, itemsize: int) -> int:

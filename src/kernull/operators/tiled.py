@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Event
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -28,6 +28,7 @@ from kernull.errors import MemoryLimitError
 from kernull.kernels import Rbf
 from kernull.operators.base import Stack, SweptStack
 from kernull.operators.dense import DenseStack
+from kernull.operators.landmarks import LandmarkFactors
 from kernull.operators.memory import format_bytes
 from kernull.views.kernel_set import KernelSet
 
@@ -40,6 +41,11 @@ PARTS = 16
 #: Bytes of one kernel's chunk of new rows; a few times the cache, so that BLAS is efficient and
 #: memory stays flat.
 CHUNK_BYTES = 32 * 2**20
+
+
+def is_rbf(kernel_set: KernelSet) -> bool:
+    """Whether all kernels are rbf: torch evaluates no others."""
+    return all(isinstance(kernel, Rbf) for view in kernel_set.views for kernel in view.kernels)
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,11 @@ class Tiles:
         """Room for one tile's exponents and its kernel values; one such a thread."""
         return np.empty((2, self.size * self.size), dtype=self.dtype)
 
+    def blocks(self, m: int, n: int, *, symmetric: bool = False) -> tuple[list[slice], list[slice]]:
+        """Rows and columns of tiles that cover m x n values; few rows have long tiles."""
+        height = max(1, min(self.size, m))
+        return blocks_of(m, height), blocks_of(n, height if symmetric else self.size**2 // height)
+
     def tile(
         self, left: Side, rows: slice, right: Side, columns: slice, buffers: Array
     ) -> Iterator[tuple[int, Array]]:
@@ -131,7 +142,7 @@ def tile_products(
     V: Array,
     *,
     symmetric: bool = False,
-    n_jobs: int | None = -1,
+    workers: int | None = None,
 ) -> Array:
     """K_j V for every j in one sweep over the tiles by all cores.
 
@@ -145,20 +156,18 @@ def tile_products(
         Vectors, of all kernels or one block a kernel.
     symmetric : bool
         Whether left and right are the same rows: tiles above the diagonal serve twice then.
-    n_jobs : int, optional
-        Threads, as in joblib.
+    workers : int, optional
+        Threads; as many as there are cores by default.
 
     Returns
     -------
     array of shape (J, m, k)
     """
-    height = min(tiles.size, len(left))
-    width = height if symmetric else tiles.size**2 // height  # few rows: long tiles
-    down, across = blocks_of(len(left), height), blocks_of(len(right), width)
+    down, across = tiles.blocks(len(left), len(right), symmetric=symmetric)
     todo = [(r, c) for a, r in enumerate(down) for c in (across[a:] if symmetric else across)]
     J = tiles.kernel_set.J
     few = len(left) * len(right) * J < FEW_VALUES
-    workers = 1 if few else max(1, min(effective_n_jobs(n_jobs), len(todo)))
+    workers = 1 if few else min(workers or effective_n_jobs(-1), len(todo))
     V = np.ascontiguousarray(V, dtype=tiles.dtype)
     stopped = Event()
 
@@ -221,8 +230,6 @@ class TiledStack(SweptStack):
     memory_limit : int, optional
         Bytes that a pass may take beyond its result; more vectors than fit are multiplied in
         several passes.
-    n_jobs : int, optional
-        Threads, as in joblib.
     """
 
     def __init__(
@@ -233,44 +240,41 @@ class TiledStack(SweptStack):
         scale: Array | None = None,
         dtype: Any = np.float64,
         memory_limit: int | None = None,
-        n_jobs: int | None = -1,
     ) -> None:
-        self.kernel_set = kernel_set
-        self.left = left
+        self.kernel_set, self.left = kernel_set, left
         self.scale = np.ones(kernel_set.J) if scale is None else np.asarray(scale, dtype=float)
         self.dtype = np.dtype(dtype)
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self._tiles = Tiles(kernel_set, dtype)
-        self._right = self._tiles.right()
-        self._left = (Tiles(left, dtype) if left is not None else self._tiles).left()
-        self.shape = (len(self._left), kernel_set.n)
+        self.options = {"dtype": dtype, "memory_limit": memory_limit}
+        self.shape = ((left or kernel_set).n, kernel_set.n)
 
     def __repr__(self) -> str:
-        return f"TiledStack(J={self.J}, shape={self.shape}, dtype={self.dtype})"
+        return f"{type(self).__name__}(J={self.J}, shape={self.shape}, dtype={self.dtype})"
 
-    def __getitem__(self, index: Any) -> TiledStack:
+    def __getitem__(self, index: Any) -> Self:
         """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
         rows, columns = self._positions(index)
         same = self.left is None and np.array_equal(rows, columns)
         left = None if same else (self.left or self.kernel_set).take(rows)
         return self._like(self.kernel_set.take(columns), left, self.scale)
 
-    def select(self, kernels: Any) -> TiledStack:
+    def select(self, kernels: Any) -> Self:
         """The stack of the kernels that an index or a mask picks."""
         mask = self._mask(kernels)
         left = None if self.left is None else self.left.select(mask)
         return self._like(self.kernel_set.select(mask), left, self.scale[mask])
 
-    def _like(self, kernel_set: KernelSet, left: KernelSet | None, scale: Array) -> TiledStack:
-        return TiledStack(
-            kernel_set,
-            left=left,
-            scale=scale,
-            dtype=self.dtype,
-            memory_limit=self.memory_limit,
-            n_jobs=self.n_jobs,
-        )
+    def _like(self, kernel_set: KernelSet, left: KernelSet | None, scale: Array) -> Self:
+        return type(self)(kernel_set, left=left, scale=scale, **self.options)
+
+    def landmark_factors(self) -> LandmarkFactors:
+        """Factors of the kernels, which are those between landmarks."""
+        return LandmarkFactors(self)
+
+    @cached_property
+    def _tiles(self) -> tuple[Tiles, Side, Side]:
+        """Tiles, and the rows on the left and on the right of them."""
+        tiles = Tiles(self.kernel_set, self.dtype)
+        return tiles, Tiles(self.left or self.kernel_set, self.dtype).left(), tiles.right()
 
     def _sweep(self, V: Array) -> Array:
         alike = V.shape == (self.n, 1) and (V[0] == V).all()
@@ -282,31 +286,25 @@ class TiledStack(SweptStack):
         return self._passes(np.ones((self.n, 1)))
 
     def _passes(self, V: Array) -> Array:
-        width = self._columns_at_once(self.J * len(self) * 8)
+        symmetric, width = self.left is None, self._columns_at_once()
         parts = [
-            tile_products(
-                self._tiles,
-                self._left,
-                self._right,
-                V[..., start : start + width],
-                symmetric=self.left is None,
-                n_jobs=self.n_jobs,
-            )
+            tile_products(*self._tiles, V[..., start : start + width], symmetric=symmetric)
             for start in range(0, V.shape[-1], width)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
-    def _columns_at_once(self, bytes_a_column: int) -> int:
-        if self.memory_limit is None:
-            return 2**31
-        needed = bytes_a_column * (1 + effective_n_jobs(self.n_jobs))
-        if needed > self.memory_limit:
+    def _columns_at_once(self) -> int:
+        limit, needed = (
+            self.options["memory_limit"],
+            self.J * len(self) * 8 * (1 + effective_n_jobs(-1)),
+        )
+        if limit is not None and needed > limit:
             raise MemoryLimitError(
                 f"memory_limit: a pass over {self.J} kernels of {self.n} rows needs "
-                f"{format_bytes(needed)}, the limit is {format_bytes(self.memory_limit)}. Raise "
+                f"{format_bytes(needed)}, the limit is {format_bytes(limit)}. Raise "
                 "memory_limit, or use storage='nystroem'."
             )
-        return int(self.memory_limit // needed)
+        return 2**31 if limit is None else int(limit // needed)
 
     def diagonal(self) -> Array:
         """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""
@@ -317,21 +315,19 @@ class TiledStack(SweptStack):
     def rows(self, index: Any) -> Array:
         """Rows of every kernel, of shape (J, len(index), n)."""
         picked = (self.left or self.kernel_set).take(np.atleast_1d(np.arange(len(self))[index]))
-        tiles = self._tiles
+        tiles, _, right = self._tiles
         left = Tiles(picked, self.dtype).left()
         out = np.empty((self.J, len(left), self.n))
-        height = max(1, min(tiles.size, len(left)))
-        down, across = blocks_of(len(left), height), blocks_of(self.n, tiles.size**2 // height)
+        down, across = tiles.blocks(len(left), self.n)
         todo = [(r, c) for r in down for c in across]
 
         def work(share: list[tuple[slice, slice]]) -> None:
             buffers = tiles.buffers()
             for rows, columns in share:
-                for j, K in tiles.tile(left, rows, self._right, columns, buffers):
+                for j, K in tiles.tile(left, rows, right, columns, buffers):
                     np.multiply(K, self.scale[j], out=out[j, rows, columns])
 
-        few = out.size < FEW_VALUES
-        parts = 1 if few else min(len(todo), PARTS)
+        parts = 1 if out.size < FEW_VALUES else min(len(todo), PARTS)
         in_threads(work, [todo[part::parts] for part in range(parts)])
         return out
 
@@ -339,15 +335,23 @@ class TiledStack(SweptStack):
 class CrossKernels(SweptStack):
     """The stack between m new rows and the n training rows of a kernel set.
 
-    New rows are scaled, and kernels evaluated, in chunks: memory does not grow with m.
+    New rows are scaled, and kernels evaluated, in chunks: memory does not grow with m. Products
+    of rbf kernels come from a ``device``, in ``dtype``, where there is one.
     """
 
     can_combine = True
 
-    def __init__(self, kernel_set: KernelSet, X: Array, scale: Array | None = None) -> None:
-        self.kernel_set = kernel_set
-        self.X = X
+    def __init__(
+        self,
+        kernel_set: KernelSet,
+        X: Array,
+        scale: Array | None = None,
+        device: Any = None,
+        dtype: Any = np.float64,
+    ) -> None:
+        self.kernel_set, self.X, self.device = kernel_set, X, device
         self.scale = np.ones(kernel_set.J) if scale is None else np.asarray(scale, dtype=float)
+        self.dtype = np.dtype(dtype)
         self.shape = (len(X), kernel_set.n)
 
     def chunks(self, kernels_at_once: int = 1) -> Iterator[slice]:
@@ -356,6 +360,11 @@ class CrossKernels(SweptStack):
         return (slice(i, i + step) for i in range(0, len(self.X), step))
 
     def _sweep(self, V: Array) -> Array:
+        if self.device is not None and is_rbf(self.kernel_set):
+            from kernull.operators.torch import TorchTiledStack
+
+            left, there = self.kernel_set.with_rows(self.X), (self.device, self.dtype)
+            return TorchTiledStack(self.kernel_set, *there, left=left)._sweep(V)
         tiles = Tiles(self.kernel_set)
         right = tiles.right()
         out = np.empty((self.J, len(self), V.shape[-1]))
@@ -386,4 +395,5 @@ class CrossKernels(SweptStack):
 
     def select(self, mask: Mask) -> CrossKernels:
         """The stack of the kernels that a mask picks."""
-        return CrossKernels(self.kernel_set.select(mask), self.X, self.scale[mask])
+        kernel_set, scale = self.kernel_set.select(mask), self.scale[mask]
+        return CrossKernels(kernel_set, self.X, scale, self.device, self.dtype)

@@ -1,42 +1,34 @@
-"""Stacks on torch, CPU or CUDA: stored kernels, tiled ones, and kernel sets fitted on a device.
+"""Rbf kernels on torch, CPU or CUDA: stored or tiled, and kernel sets fitted on a device.
 
-The device is that of the rows. Products come back as NumPy arrays in float64: the solvers work on
-n x m blocks that cost nothing next to a pass. On CUDA in float32, rbf products with a few vectors
-run in one fused kernel (`kernull.operators.triton`), which takes rows `Packed` in two float16
-parts; everything else is plain torch.
+Other kernels are evaluated on the host. The device is that of the rows. Products come back as NumPy
+arrays in float64: the solvers work on n x m blocks that cost nothing next to a pass. On CUDA in
+float32, products with a few vectors run in one fused kernel (`kernull.operators.triton`), which
+takes rows `Packed` in two float16 parts; everything else is plain torch.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
 
-from kernull._typing import Array, Indices, Mask
+from kernull._typing import Array, Indices
 from kernull.errors import MissingCapabilityError
 from kernull.kernels import (
     AUTO_RANGE,
     EXACT_ROWS,
     NEIGHBOUR_ROWS,
-    Cosine,
-    Custom,
-    DistanceKernel,
-    Kernel,
-    Laplacian,
-    Linear,
-    Polynomial,
     Rbf,
     spread_sample,
 )
 from kernull.operators.base import SweptStack
-from kernull.operators.nystroem import LandmarkFactors
-from kernull.operators.tiled import CrossKernels
+from kernull.operators.landmarks import LandmarkFactors
+from kernull.operators.tiled import TiledStack, is_rbf
 from kernull.views import Standard, Unscaled, fit_scaling, knows_unseen, read_scalings
 from kernull.views.kernel_set import (
     KernelSet,
@@ -58,9 +50,6 @@ BAND_BYTES = {"cuda": 2**29, "cpu": 2**24}
 MANY_ROWS, LANDMARKS, LANDMARK_NUMBERS = 50_000, 1000, 2 * 10**9
 #: Added to the small matrix, relative to its trace: what rounding may take from it.
 JITTER = {torch.float64: 1e-13, torch.float32: 1e-9}
-
-#: Scalings that are fitted on the device, where no column is constant; others on the host.
-SCALINGS_ON_DEVICE = (Standard, Unscaled)
 #: Rows that neighbours are looked for among at a time.
 BLOCK_ROWS = 2**16
 #: Rows are padded to a multiple of this.
@@ -71,11 +60,8 @@ _CHUNK = 64
 #: Largest feature after division by the unit: float16 ends at 65504 and is coarse below 2^-14.
 _LARGEST = 2.0**15
 
-Rows = Sequence[Any]
-"""One tensor of scaled rows per view."""
 
-
-def preconditioner_rows(n: int) -> int:
+def device_preconditioner_rows(n: int) -> int:
     """Landmarks that a solver's preconditioner should have: 0 where passes are short."""
     return 0 if n < MANY_ROWS else min(LANDMARKS, LANDMARK_NUMBERS // n)
 
@@ -145,103 +131,77 @@ class TorchDenseStack(TorchStack):
         return torch.matmul(self.kernels, V)
 
 
-class TorchTiledStack(TorchStack):
-    r"""J kernels between rows on a torch device, none of them ever formed.
+class TorchTiledStack(TorchStack, TiledStack):
+    """J kernels between rows on a torch device, none of them ever formed.
 
-    ``rows`` are scaled training rows, one tensor (n, d_v) per view, all on one device and of one
-    type; ``kernels`` those of each view; ``left`` the rows on the left, if others.
+    Parameters
+    ----------
+    kernel_set, left, scale
+        As in `TiledStack`; rows may be tensors, and go to the device where they are not.
+    device : torch.device or str
+    dtype : dtype
+        Type of kernel values, NumPy's or torch's.
     """
 
     def __init__(
         self,
-        rows: Rows,
-        kernels: Sequence[Sequence[Kernel]],
-        *,
-        left: Rows | None = None,
-        scale: Array | None = None,
-    ) -> None:
-        self.rows_ = tuple(rows)
-        self.left_ = None if left is None else tuple(left)
-        self.kernels = tuple(tuple(ks) for ks in kernels)
-        for kernel in (k for ks in self.kernels for k in ks):
-            if not isinstance(kernel, Rbf) and type(kernel) not in ON_DEVICE:
-                raise MissingCapabilityError(
-                    f"kernels: {kernel!r} cannot run on torch; use the "
-                    "kernels known by name, or storage='tiled' with NumPy input."
-                )
-        count = sum(map(len, self.kernels))
-        self.scale = np.ones(count) if scale is None else np.asarray(scale, dtype=float)
-        self.device, self.dtype = self.rows_[0].device, self.rows_[0].dtype
-        self.shape = (len(self._lefts[0]), len(self.rows_[0]))
-        #: Whether the fused kernel serves for rbf products, as it does wherever it can run.
-        self.fused = self.device.type == "cuda" and self.dtype == torch.float32
-        self.fused = self.fused and HAS_TRITON
-        self._packed: dict[int, tuple[Any, Any]] = {}
-        self._centres: dict[int, Any] = {}
-
-    @classmethod
-    def from_kernel_set(
-        cls,
         kernel_set: KernelSet,
         device: Any = "cpu",
         dtype: Any = torch.float64,
+        *,
         left: KernelSet | None = None,
-    ) -> TorchTiledStack:
-        """The stack of a set's training rows on a device."""
+        scale: Array | None = None,
+    ) -> None:
+        self.dtype = dtype if isinstance(dtype, torch.dtype) else torch_dtype(dtype)
+        self.options = {"device": device, "dtype": self.dtype}
+        if not is_rbf(kernel_set):
+            raise MissingCapabilityError(
+                f"kernels: {kernel_set!r} has kernels other than rbf, which do not run on torch; "
+                "use storage='tiled' with NumPy input."
+            )
+        self.kernel_set = _placed(kernel_set, device, self.dtype)
+        self.left = None if left is None else _placed(left, device, self.dtype)
+        self.scale = np.ones(kernel_set.J) if scale is None else np.asarray(scale, dtype=float)
+        self.device = self.kernel_set.views[0].train.device
+        self.shape = ((left or kernel_set).n, kernel_set.n)
+        #: Whether the fused kernel serves for rbf products, as it does wherever it can run.
+        self.fused = self.device.type == "cuda" and self.dtype == torch.float32 and HAS_TRITON
+        self._packed: dict[int, tuple[Any, Any]] = {}
+        self._centres: dict[int, Any] = {}
 
-        def tensors(source: KernelSet) -> list[Any]:  # converted there
-            return [torch.as_tensor(view.train).to(device).to(dtype) for view in source.views]
+    def landmark_factors(self) -> DeviceFactors:
+        """Factors of the kernels, which are those between landmarks."""
+        return DeviceFactors(self)
 
-        kernels = [view.kernels for view in kernel_set.views]
-        return cls(tensors(kernel_set), kernels, left=None if left is None else tensors(left))
+    def _lefts(self, v: int) -> Any:
+        return (self.left or self.kernel_set).views[v].train
+
+    def _inverse_squares(self, v: int) -> list[float]:
+        kernels: tuple[Any, ...] = self.kernel_set.views[v].kernels
+        return [float(kernel.width**-2.0) for kernel in kernels]
 
     @property
-    def _lefts(self) -> Rows:
-        return self.rows_ if self.left_ is None else self.left_
-
-    def __getitem__(self, index: Any) -> TorchTiledStack:
-        """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
-        rows, columns = self._positions(index)
-        same = self.left_ is None and np.array_equal(rows, columns)
-        i, j = (torch.as_tensor(places, device=self.device) for places in (rows, columns))
-        right = [part[j] for part in self.rows_]
-        left = None if same else [part[i] for part in self._lefts]
-        return TorchTiledStack(right, self.kernels, left=left, scale=self.scale)
-
-    def select(self, kernels: Any) -> TorchTiledStack:
-        """The stack of the kernels that an index or a mask picks."""
-        mask = self._mask(kernels)
-        picked, rows, lefts, j = [], [], [], 0
-        for v, ks in enumerate(self.kernels):
-            kept = [k for k, keep in zip(ks, mask[j : j + len(ks)], strict=True) if keep]
-            j += len(ks)
-            if kept:
-                picked.append(kept)
-                rows.append(self.rows_[v])
-                lefts.append(self._lefts[v])
-        left = None if self.left_ is None else lefts
-        return TorchTiledStack(rows, picked, left=left, scale=self.scale[mask])
+    def _views(self) -> Iterator[tuple[int, slice, list[float]]]:
+        """Number of each view, places of its kernels among the J, and their 1 / width^2."""
+        j = 0
+        for v in range(len(self.kernel_set.views)):
+            inverse_squares = self._inverse_squares(v)
+            yield v, slice(j, j + len(inverse_squares)), inverse_squares
+            j += len(inverse_squares)
 
     def dense(self) -> TorchDenseStack:
         """The same stack with its kernels stored on the device."""
         out = torch.empty((self.J, *self.shape), dtype=self.dtype, device=self.device)
-        j = 0
-        for v, ks in enumerate(self.kernels):
+        for v, places, inverse_squares in self._views:
             right = self._right(v)
-            for band in self._band_slices():
-                for i, K in self._values(v, band, right):
-                    out[j + i, band] = K
-            j += len(ks)
+            for band in self._bands():
+                for i, K in self._values(v, inverse_squares, band, right):
+                    out[places.start + i, band] = K
         return TorchDenseStack(out, self.scale)
 
     def diagonal(self) -> Array:
-        """k_j(x_i, x_i) of the rows on the left, of shape (J, m)."""
-        values = [
-            np.ones(len(part)) if isinstance(k, DistanceKernel) else k.diagonal(self._numpy(part))
-            for part, ks in zip(self._lefts, self.kernels, strict=True)
-            for k in ks
-        ]
-        return np.stack(values) * self.scale[:, None]
+        """k_j(x, x) = 1 times the factors, of shape (J, m)."""
+        return np.repeat(self.scale[:, None], len(self), axis=1)
 
     def rows(self, index: Any) -> Array:
         """Rows of every kernel, of shape (J, len(index), n)."""
@@ -249,181 +209,133 @@ class TorchTiledStack(TorchStack):
         # A slice of all rows may come back square; its values are the same.
         return picked.dense().rows(slice(None))
 
-    # -- passes ------------------------------------------------------------------------------
-
     def _products(self, V: Any) -> Any:
         """V of shape (n, k), or one such a kernel: (J, n, k)."""
         shape = (self.J, len(self), V.shape[-1])
         out = torch.zeros(shape, dtype=torch.float64, device=self.device)
-        j = 0
-        for v, ks in enumerate(self.kernels):
-            of_view = slice(j, j + len(ks))
-            j += len(ks)
-            vectors = V if V.ndim == 2 else V[of_view]
-            if self._can_fuse(ks, V.shape[-1]):
-                self._fused(v, ks, vectors, out[of_view])
-            else:
-                self._plain(v, vectors, out[of_view])
+        for v, places, inverse_squares in self._views:
+            work = self._plain
+            if self.fused and V.shape[-1] * len(inverse_squares) <= MAX_FUSED_VECTORS:
+                work = self._by_triton
+            work(v, inverse_squares, V if V.ndim == 2 else V[places], out[places])
         return out
 
     def combined_bands(self, weights: Array) -> Iterator[tuple[slice, Any]]:
         """The sum of b_j K_j, without the factors of the kernels, in bands of rows."""
-        rights = [self._right(v) for v in range(len(self.kernels))]
-        for band in self._band_slices():
-            total, j = None, 0
-            for v, ks in enumerate(self.kernels):
-                for i, K in self._values(v, band, rights[v]):
-                    b = weights[j + i]
+        rights = [self._right(v) for v, _, _ in self._views]
+        for band in self._bands():
+            total = None
+            for v, places, inverse_squares in self._views:
+                for i, K in self._values(v, inverse_squares, band, rights[v]):
+                    b = weights[places.start + i]
                     total = K.mul_(b) if total is None else total.add_(K, alpha=b)
-                j += len(ks)
             yield band, total
 
     def coarse(self) -> TorchTiledStack | None:
         """Nearly the same stack, for a first solution: in float32, where that is fused; or None."""
-        rbf = all(isinstance(kernel, Rbf) for ks in self.kernels for kernel in ks)
-        if self.left_ is not None or self.dtype != torch.float64 or not rbf:
-            return None
-        if self.device.type != "cuda" or not HAS_TRITON:
+        fused = self.device.type == "cuda" and HAS_TRITON and self.left is None
+        if not fused or self.dtype != torch.float64:
             return None
         # Rows far from the origin are centred before they lose digits.
-        rows = [(part - self._centre(v)).float() for v, part in enumerate(self.rows_)]
-        kernels = [[Rbf(k.width, k.factor) for k in ks] for ks in self.kernels]
-        return TorchTiledStack(rows, kernels, scale=self.scale)
+        views = []
+        for v, view in enumerate(self.kernel_set.views):
+            kernels = tuple(Rbf(k.width, k.factor) for k in view.kernels if isinstance(k, Rbf))
+            rows: Any = view.train - self._centre(v)
+            views.append(replace(view, train=rows.float(), kernels=kernels))
+        near = replace(self.kernel_set, views=tuple(views))
+        return TorchTiledStack(near, self.device, torch.float32, scale=self.scale)
 
     def landmark_inverse(
         self, index: Indices, ridge: float, row_scale: Array | None = None
     ) -> TorchLandmarks:
         """A function that nearly applies the inverse of rho I + K_b; see `TorchLandmarks`."""
-        at = torch.as_tensor(index, device=self.device)
-        few = [part[at] for part in self.rows_]
-        columns = TorchTiledStack(few, self.kernels, left=self.rows_, scale=self.scale)
+        columns = TorchTiledStack(
+            self.kernel_set.take(index), left=self.kernel_set, scale=self.scale, **self.options
+        )
         return TorchLandmarks(columns, index, ridge, row_scale)
 
-    def _can_fuse(self, kernels: Sequence[Kernel], k: int) -> bool:
-        few = self.fused and k * len(kernels) <= MAX_FUSED_VECTORS
-        return few and all(isinstance(kernel, Rbf) for kernel in kernels)
-
-    def _fused(self, v: int, kernels: Sequence[Kernel], V: Any, out: Any) -> None:
+    def _by_triton(self, v: int, inverse_squares: list[float], V: Any, out: Any) -> None:
         from kernull.operators.triton import rbf_products
 
-        left, right = self._pack(v, kernels)
-        symmetric = self.left_ is None
-        inverse = [_inverse_square(kernel) for kernel in kernels]
+        left, right = self._pack(v)
+        symmetric = self.left is None
         if V.ndim == 2:
-            out.copy_(rbf_products(left, right, inverse, V, symmetric=symmetric))
+            out.copy_(rbf_products(left, right, inverse_squares, V, symmetric=symmetric))
             return
-        for i, c in enumerate(inverse):
+        for i, c in enumerate(inverse_squares):
             out[i] = rbf_products(left, right, [c], V[i], symmetric=symmetric)[0]
 
-    def _pack(self, v: int, kernels: Sequence[Kernel]) -> tuple[Any, Any]:
+    def _pack(self, v: int) -> tuple[Packed, Packed]:
         """Rows on the left and on the right of one view, as the fused kernel takes them."""
         if v not in self._packed:
-            right, pack = self.rows_[v] - self._centre(v), Packed.of
-            if self.left_ is None:
+            right, pack = self.kernel_set.views[v].train - self._centre(v), Packed.of
+            if self.left is None:
                 self._packed[v] = (pack(right),) * 2
             else:
                 # What is farther from every row than fifteen widths has kernel values of nought.
-                far = float(right.abs().max()) + 15.0 * max(k.width or 0.0 for k in kernels)
-                left = (self.left_[v] - self._centre(v)).clamp(-far, far)
+                widths = [c**-0.5 for c in self._inverse_squares(v)]
+                far = float(right.abs().max()) + 15.0 * max(widths)
+                left = (self._lefts(v) - self._centre(v)).clamp(-far, far)
                 unit = unit_of(left, right)
                 self._packed[v] = pack(left, unit), pack(right, unit)
         return self._packed[v]
 
-    # -- plain torch -------------------------------------------------------------------------
-
-    def _plain(self, v: int, V: Any, out: Any) -> None:
+    def _plain(self, v: int, inverse_squares: list[float], V: Any, out: Any) -> None:
         """Products of one view's kernels, band by band: half of the values where symmetric."""
-        symmetric, right = self.left_ is None, self._right(v)
-        for band in self._band_slices():
+        symmetric, right = self.left is None, self._right(v)
+        for band in self._bands():
             end = band.stop if symmetric else None
-            for i, K in self._values(v, band, right, end):
+            for i, K in self._values(v, inverse_squares, band, right[:end]):
                 vectors = V if V.ndim == 2 else V[i]
                 out[i, band] += (K @ vectors[:end]).double()
                 if symmetric and band.start:
                     out[i, : band.start] += (K[:, : band.start].T @ vectors[band]).double()
 
-    def _band_slices(self) -> Iterator[slice]:
+    def _bands(self) -> Iterator[slice]:
         room = BAND_BYTES.get(self.device.type, BAND_BYTES["cpu"])
-        step = max(1, room // (self.n * self.rows_[0].element_size()))
+        step = max(1, room // (self.n * self.dtype.itemsize))
         return (slice(i, i + step) for i in range(0, len(self), step))
 
     def _values(
-        self, v: int, band: slice, right: Any, end: int | None = None
+        self, v: int, inverse_squares: list[float], band: slice, right: Any
     ) -> Iterator[tuple[int, Any]]:
-        """Kernels of one view between a band of rows and the first ones; ``right`` is `_right`."""
-        left, rows = self._lefts[v][band], self.rows_[v][:end]
-        right = right if right is None else right[:end]
-        return _evaluate(self.kernels[v], left, rows, self._centre(v), right)
+        """Kernels of one view between a band of rows and those on the right; new tensors."""
+        x = self._lefts(v)[band] - self._centre(v)
+        left = torch.cat([x, _half_norms(x), torch.ones_like(x[:, :1])], dim=1)
+        # One kernel alone has its width in the rows already: one sweep over the values less.
+        unit = inverse_squares[0] if len(inverse_squares) == 1 else 1.0
+        exponents = left.mul_(unit) @ right.T
+        for i, c in enumerate(inverse_squares):
+            last = i == len(inverse_squares) - 1
+            K = exponents if last else exponents.clone()
+            yield i, (K if c == unit else K.mul_(c / unit)).exp_()
 
     def _right(self, v: int) -> Any:
-        """The training rows of a view as rbf kernels take them, once for all bands; or None."""
-        if not any(isinstance(kernel, Rbf) for kernel in self.kernels[v]):
-            return None
-        b = self.rows_[v] - self._centre(v)
-        return torch.cat([b, torch.ones_like(b[:, :1]), _half_norms(b)], dim=1)
+        """The training rows of a view as `_values` takes them, once for all bands."""
+        y = self.kernel_set.views[v].train - self._centre(v)
+        return torch.cat([y, torch.ones_like(y[:, :1]), _half_norms(y)], dim=1)
 
     def _centre(self, v: int) -> Any:
-        """Where rbf kernels of one view see its rows from, so that distances keep their digits."""
+        """Where the kernels of one view see its rows from, so that distances keep their digits."""
         if v not in self._centres:
-            centres = (
-                k.centre for k in self.kernels[v] if isinstance(k, Rbf) and k.centre is not None
-            )
-            self._centres[v] = torch.as_tensor(next(centres, 0.0)).to(self.device, self.dtype)
+            kernel: Any = self.kernel_set.views[v].kernels[0]
+            centre = torch.as_tensor(0.0 if kernel.centre is None else kernel.centre)
+            self._centres[v] = centre.to(self.device, self.dtype)
         return self._centres[v]
 
 
-def _inverse_square(kernel: Any) -> float:
-    return float(kernel.width**-2.0)
-
-
-def _evaluate(
-    kernels: Sequence[Kernel], x: Any, y: Any, centre: Any, right: Any
-) -> Iterator[tuple[int, Any]]:
-    """Yield (i, K_i) between rows x and y of one view, each a tensor of its own."""
-    rbf = [i for i, kernel in enumerate(kernels) if isinstance(kernel, Rbf)]
-    # One kernel alone has its width in the rows already: one sweep over the values less.
-    factors = {i: _inverse_square(kernels[i]) for i in rbf}
-    unit = factors[rbf[0]] if len(rbf) == 1 else 1.0
-    exponents = None
-    for i, kernel in enumerate(kernels):
-        if i not in factors:
-            yield i, ON_DEVICE[type(kernel)](kernel, x, y)
-            continue
-        if exponents is None:  # -|a - b|^2 / 2 times a unit, by one product with `right`
-            a = x - centre
-            a = torch.cat([a, _half_norms(a), torch.ones_like(a[:, :1])], dim=1).mul_(unit)
-            exponents = a @ right.T
-        last = i == rbf[-1]
-        K = exponents if last else exponents.clone()
-        yield i, (K if factors[i] == unit else K.mul_(factors[i] / unit)).exp_()
+def _placed(kernel_set: KernelSet, device: Any, dtype: Any) -> KernelSet:
+    """A kernel set with its rows as tensors on a device; they are converted there."""
+    views = tuple(
+        replace(view, train=torch.as_tensor(view.train).to(device).to(dtype))
+        for view in kernel_set.views
+    )
+    return replace(kernel_set, views=views)
 
 
 def _half_norms(rows: Any) -> Any:
     """-|x|^2 / 2 of each row, of shape (n, 1)."""
     return -0.5 * rows.square().sum(1, keepdim=True)
-
-
-def _laplacian(kernel: Any, x: Any, y: Any) -> Any:
-    return torch.cdist(x, y, p=1.0).div_(-kernel.width).exp_()
-
-
-def _linear(kernel: Any, x: Any, y: Any) -> Any:
-    return x @ y.T
-
-
-def _polynomial(kernel: Any, x: Any, y: Any) -> Any:
-    return (kernel.gamma * (x @ y.T) + kernel.coef0) ** kernel.degree
-
-
-def _cosine(kernel: Any, x: Any, y: Any) -> Any:
-    unit = torch.nn.functional.normalize
-    return unit(x, eps=0.0).nan_to_num_() @ unit(y, eps=0.0).nan_to_num_().T
-
-
-#: How kernels other than rbf are evaluated here, by class.
-ON_DEVICE: dict[type[Kernel], Any] = {
-    Laplacian: _laplacian, Linear: _linear, Polynomial: _polynomial, Cosine: _cosine,
-}  # fmt: skip
 
 
 class TorchLandmarks:
@@ -486,31 +398,6 @@ class DeviceFactors(LandmarkFactors):
         flat = torch.as_tensor(np.ascontiguousarray(V).reshape(*V.shape[:2], -1))
         out = torch.cholesky_solve(flat.to(self.lower.device), self.lower)
         return np.asarray(out.cpu().numpy()).reshape(V.shape)
-
-
-class DeviceCross(CrossKernels):
-    """`CrossKernels` whose products come from a device, in ``dtype``; the rest from the host."""
-
-    def __init__(
-        self, kernel_set: KernelSet, X: Array, scale: Array | None, device: Any, dtype: Any
-    ) -> None:
-        super().__init__(kernel_set, X, scale)
-        self.device, self.dtype = device, dtype
-
-    @cached_property
-    def _stack(self) -> TorchTiledStack:
-        left, dtype = self.kernel_set.with_rows(self.X), torch_dtype(self.dtype)
-        return TorchTiledStack.from_kernel_set(self.kernel_set, self.device, dtype, left)
-
-    def _sweep(self, V: Array) -> Array:
-        if any(isinstance(k, Custom) for v in self.kernel_set.views for k in v.kernels):
-            return super()._sweep(V)
-        return self._stack._sweep(V)
-
-    def select(self, mask: Mask) -> DeviceCross:
-        """The stack of the kernels that a mask picks."""
-        kernel_set, scale = self.kernel_set.select(mask), self.scale[mask]
-        return DeviceCross(kernel_set, self.X, scale, self.device, self.dtype)
 
 
 # -- Rows as the fused kernel takes them: float32 in two float16 parts, in whole blocks. --
@@ -594,92 +481,63 @@ def unit_of(*rows: Any) -> float:
 # -- Kernel sets fitted on a device: scaling, widths and rows never leave it. --
 
 
-@dataclass(frozen=True)
-class TorchKernelSet:
-    """Rbf kernels on scaled views of rows that live on a device.
+def fit_on_device(
+    X: Any,
+    views: Mapping[str, Indices],
+    *,
+    widths: Any = 1.0,
+    scaling: Any = "standard",
+    drop_constant: bool = True,
+    dtype: Any = None,
+) -> KernelSet:
+    """`KernelSet.fit` for rbf kernels, with the same numbers, where a tensor of rows is.
 
-    The same scaling, widths and subsample as `KernelSet.fit`, computed where the rows are; of
-    whitened views and normal scores, the scaling alone comes from the host.
+    The rows of the set are tensors on that device, of type ``dtype``. Whitened views and normal
+    scores are scaled on the host.
     """
-
-    names: tuple[str, ...]
-    columns: tuple[Indices, ...]
-    scalers: tuple[Any, ...]
-    rows: tuple[Any, ...]
-    kernels: tuple[tuple[Rbf, ...], ...]
-    at_host: tuple[Array | None, ...]
-    """The rows of views that the host scaled; None of others."""
-
-    @classmethod
-    def fit(
-        cls,
-        X: Any,
-        views: Mapping[str, Indices],
-        *,
-        widths: Any = 1.0,
-        scaling: Any = "standard",
-        drop_constant: bool = True,
-        dtype: Any = None,
-    ) -> TorchKernelSet:
-        """Fit scaling and widths of every view; columns of constant views join another."""
-        factors = parse_widths(widths)
-        parts: list[Any] = []
-        # Up to the rounding of their values.
-        spread = (X.amax(dim=0) - X.amin(dim=0)).double()
-        constant = spread <= 10 * np.finfo(float).eps * X.abs().amax(dim=0).double()
-        constant = constant.cpu().numpy()
-        read = views
-        if drop_constant:
-            read = joined(views, constant, [v for v in views if knows_unseen(scaling, v)])
-        for name, columns in read.items():
-            part = X[:, torch.as_tensor(columns, device=X.device)]
-            if not part.is_floating_point() or part.dtype.itemsize < 4:
-                part = part.to(dtype or torch.float64)
-            if dtype is not None and dtype.itemsize > part.dtype.itemsize:
-                part = part.to(dtype)  # scaled in the better of the two types
-            largest = float(part.abs().max())
-            if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
-                check_size(name, part.double().cpu().numpy(), columns)
-            scalings = read_scalings(scaling, name)
-            for scaler, scaled, at_host in _scaled(name, part, scalings, constant[columns].any()):
-                rows = scaled.to(dtype or scaled.dtype)
-                parts.append((name, columns, scaler, rows, _fitted(scaled, factors), at_host))
-        return cls(*zip(*parts, strict=True))
-
-    def stack(self) -> TorchTiledStack:
-        """The tiled stack of the training rows."""
-        return TorchTiledStack(self.rows, self.kernels)
-
-    def to_kernel_set(self) -> KernelSet:
-        """The same set with its rows on the host, for scoring there and for files."""
-        at_host = (
-            rows.double().cpu().numpy() if host_rows is None else host_rows
-            for rows, host_rows in zip(self.rows, self.at_host, strict=True)
-        )
-        parts = zip(self.names, self.columns, self.scalers, at_host, self.kernels, strict=True)
-        views = tuple(ScaledView(*part) for part in parts)
-        return KernelSet(views, names_by_view(views))
+    factors, kept = parse_widths(widths), []
+    # Up to the rounding of their values.
+    spread = (X.amax(dim=0) - X.amin(dim=0)).double()
+    constant = spread <= 10 * np.finfo(float).eps * X.abs().amax(dim=0).double()
+    constant = constant.cpu().numpy()
+    if drop_constant:
+        views = joined(views, constant, [v for v in views if knows_unseen(scaling, v)])
+    for name, columns in views.items():
+        part = X[:, torch.as_tensor(columns, device=X.device)]
+        if not part.is_floating_point() or part.dtype.itemsize < 4:
+            part = part.to(dtype or torch.float64)
+        if dtype is not None and dtype.itemsize > part.dtype.itemsize:
+            part = part.to(dtype)  # scaled in the better of the two types
+        largest = float(part.abs().max())
+        if largest > LARGEST or 0.0 < largest < 1.0 / LARGEST:
+            check_size(name, part.double().cpu().numpy(), columns)
+        for scaling_of_view in read_scalings(scaling, name):
+            scaler, scaled = _scaled(scaling_of_view, part, constant[columns].any(), name)
+            rows, kernels = scaled.to(dtype or scaled.dtype), _fitted(scaled, factors)
+            kept.append(ScaledView(name, columns, scaler, rows, kernels))
+    return KernelSet(tuple(kept), names_by_view(kept))
 
 
-def _scaled(
-    view: str, part: Any, scalings: tuple[Any, ...], has_constant: Any
-) -> Iterator[tuple[Any, Any, Array | None]]:
-    """Each scaling of a view, its rows on the device, and at the host where they were scaled."""
-    if has_constant or not all(type(scaling) in SCALINGS_ON_DEVICE for scaling in scalings):
-        at_host = part.double().cpu().numpy()
-        for scaling in scalings:
-            scaler, scaled = fit_scaling(scaling, at_host, None, view)
-            yield scaler, torch.as_tensor(scaled, device=part.device), scaled
-        return
-    for scaling in scalings:
-        if isinstance(scaling, Unscaled):
-            yield Unscaled(), part, None
-            continue
-        mean, scale = _mean_and_scale(part)
-        scaler = Standard()
-        scaler.mean_, scaler.scale_ = mean.cpu().numpy(), scale.cpu().numpy()
-        scaler.constant_ = np.zeros(part.shape[1], dtype=bool)
-        yield scaler, (part - mean.to(part.dtype)) / scale.to(part.dtype), None
+def to_host(kernel_set: KernelSet) -> KernelSet:
+    """The same set with its rows on the host, for scoring there and for files."""
+    rows: list[Any] = [view.train for view in kernel_set.views]
+    pairs = zip(kernel_set.views, rows, strict=True)
+    views = tuple(replace(view, train=part.double().cpu().numpy()) for view, part in pairs)
+    return replace(kernel_set, views=views)
+
+
+def _scaled(scaling: Any, part: Any, has_constant: Any, view: str) -> tuple[Any, Any]:
+    """A fitted scaling, and the rows of a view as it maps them."""
+    if isinstance(scaling, Unscaled) and not has_constant:
+        return Unscaled(), part
+    if type(scaling) is not Standard or has_constant:
+        scaler, scaled = fit_scaling(scaling, part.double().cpu().numpy(), None, view)
+        return scaler, torch.as_tensor(scaled, device=part.device)
+    mean, scale = _mean_and_scale(part)
+    scaler = Standard()
+    scaler.mean_, scaler.scale_ = mean.cpu().numpy(), scale.cpu().numpy()
+    scaler.constant_ = np.zeros(part.shape[1], dtype=bool)
+    return scaler, (part - mean.to(part.dtype)) / scale.to(part.dtype)
 
 
 def _fitted(rows: Any, factors: tuple[float | str, ...]) -> tuple[Rbf, ...]:

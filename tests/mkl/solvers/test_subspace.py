@@ -71,7 +71,7 @@ def test_the_certificate_is_never_below_the_true_gap(seed):
     rng = np.random.default_rng(1000 + seed)
     kernel_set, delta = random_kernel_set(seed), DELTAS[seed % len(DELTAS)]
     p = float(rng.choice([1.0, 8 / 7, 2.0, 10.0, np.inf]))
-    problem = Watched(TiledStack(kernel_set, n_jobs=1), delta * kernel_set.n)
+    problem = Watched(TiledStack(kernel_set), delta * kernel_set.n)
     result = solve(problem, LpBall(p), "subspace", tol=1e-6)
     K = DenseStack.of(kernel_set).kernels
     assert len(problem.seen) == len(result.history)
