@@ -72,7 +72,7 @@ class LowRankStack(Stack):
     def project(self, V: Array) -> Array:
         """W_j^-1 C_j' V, the coefficients of the landmarks: (n,) -> (J, l), (n, k) -> (J, l, k)."""
         if not self.keep_features:
-            return self.factors.solve(self.backward.products(V))
+            return np.asarray(self.factors.solve(self.backward.products(V)))
         solved = [
             solve_triangular(factor, F.T @ V, lower=True, trans=1, check_finite=False)
             for factor, F in zip(self.factors.lower, self._features, strict=True)
