@@ -15,7 +15,7 @@ from kernull.mkl import PAPER_DELTAS, PAPER_PS, path
 from kernull.mkl.balls import LpBall, MixedBall
 from kernull.mkl.problems import FisherProblem
 from kernull.mkl.solvers import solve
-from kernull.operators import Budget, CrossKernels, DenseStack
+from kernull.operators import CrossKernels, DenseStack
 from kernull.operators.nystroem import LowRankStack
 from kernull.operators.tiled import TiledStack
 from kernull.views import KernelSet
@@ -263,24 +263,16 @@ def test_a_ridge_lost_in_rounding_leaves_the_path_without_preconditioner(monkeyp
     assert found.n_finished == 0
 
 
-def test_the_memory_plan_bounds_the_basis(monkeypatch):
+def test_the_memory_bounds_the_basis(monkeypatch):
     X, _, size, width = digits()
     stack = TiledStack(kernel_set_of(X, size, width), memory_limit=10**9)
     assert module.column_limit(stack) == module.MAX_COLUMNS
-    assert module.column_limit(stack, Budget()) == module.MAX_COLUMNS
-    assert module.column_limit(stack, Budget(20)) == 20
     column = 1.5 * 8 * stack.n * (stack.J + 1)
     free = int(column * (40 + module.CHUNK)) + 1
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "parse_memory_limit", lambda limit: free)
-        assert module.column_limit(stack) == 40
-    columns = []
-
-    def callback(at):
-        columns.append(at.n_columns)
-
-    found = path(stack, [1.0, 2.0], [1e-4], tol=1e-6, callback=callback, budget=Budget(40))
-    assert max(columns) <= 40
+    monkeypatch.setattr(module, "parse_memory_limit", lambda limit: free)
+    assert module.column_limit(stack) == 40
+    found = path(stack, [1.0, 2.0], [1e-4], tol=1e-6)
+    assert found.n_columns <= 40
     assert found.gaps.max() <= 1e-6
 
 
@@ -292,15 +284,6 @@ def test_row_weights_are_those_of_a_fit():
     problem = FisherProblem(stack, 0.01 * weight.sum(), row_weight=weight)
     fit = solve(problem, LpBall(2), tol=1e-9)
     np.testing.assert_allclose(found.coef[0, 0], fit.coef, atol=1e-4 * np.abs(fit.coef).max())
-
-
-def test_progress_is_reported():
-    X, _, size, width = digits()
-    stack = DenseStack.of(kernel_set_of(X, size, width))
-    seen = []
-    path(stack, ps=[1, 2], deltas=[0.01, 1.0], callback=seen.append)
-    assert seen[-1].n_done == seen[-1].n_models == 4
-    assert [s.n_columns for s in seen] == sorted(s.n_columns for s in seen)
 
 
 @pytest.mark.parametrize(

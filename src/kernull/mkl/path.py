@@ -9,9 +9,9 @@ and a few passes did not do, one factorisation preconditions the directions of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -23,9 +23,8 @@ from kernull.mkl.problems import FisherProblem
 from kernull.mkl.solvers import newton, solve
 from kernull.mkl.solvers.base import Run, relative_gap
 from kernull.mkl.solvers.subspace import Basis
-from kernull.operators import Budget, DenseStack, Stack, parse_memory_limit
+from kernull.operators import DenseStack, Stack, parse_memory_limit
 from kernull.operators.planner import FEWEST_COLUMNS, basis_columns
-from kernull.operators.planner import MAX_COLUMNS as PLANNED_COLUMNS
 
 #: The paper's norms; 10^6 stands for infinity there.
 PAPER_PS: tuple[float, ...] = (1.0, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2.0, 4.0, 8.0, 1e6)
@@ -51,19 +50,6 @@ WORTHWHILE = 3e-3
 INNER_SHARE = 0.1
 #: Models certified at once; bounds the memory of certification to CHUNK * J * n numbers.
 CHUNK = 16
-
-
-class Progress(NamedTuple):
-    """Where a path stands, given to its ``callback`` after every pass."""
-
-    n_columns: int
-    """Dimension of the shared subspace."""
-    n_done: int
-    """Models whose certified gap is below the tolerance."""
-    n_models: int
-    """Models in all."""
-    worst_gap: float
-    """Largest certified gap of all models."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +131,6 @@ def path(
     tol: float = 1e-4,
     sample_weight: Any = None,
     ball: Callable[[float], Any] = LpBall,
-    callback: Callable[[Progress], None] | None = None,
-    budget: Budget | None = None,
 ) -> Path:
     r"""All models of a (p, delta) grid, for about the price of a few.
 
@@ -174,11 +158,6 @@ def path(
     ball : callable, default=LpBall
         Makes the set of weights from p: the lp ball, or another family such as the mixed (r, p)
         balls at a fixed r.
-    callback : callable, optional
-        Called with a `Progress` after every pass.
-    budget : Budget, optional
-        Columns of the shared basis, as `kernull.operators.plan` found them; by default those that
-        fit in half of the free memory.
 
     Returns
     -------
@@ -209,25 +188,27 @@ def path(
         raise ValueError(f"tol: got {tol!r}; expected a positive number.")
     n = stack.n if weight is None else float(weight.sum())
     problems = [FisherProblem(stack, delta * n, row_weight=weight) for delta in ridges]
-    grid = _Grid(problems, [ball(p) for p in norms], tol, callback)
+    grid = _Grid(problems, [ball(p) for p in norms], tol)
     can_combine = stack.can_combine
     if not can_combine or stack.n > DIRECT_ROWS:
         share = HANDOVER_SHARE if can_combine else 1.0
-        limit = min(int(share * stack.n), column_limit(stack, budget))
+        limit = min(int(share * stack.n), column_limit(stack))
         grid.grow(limit, precondition=can_combine)
     columns = grid.n_columns or stack.n
-    finished = grid.finish("newton" if can_combine else "subspace", budget)
+    finished = grid.finish("newton" if can_combine else "subspace")
     models = (grid.weights, grid.coef, grid.values, grid.gaps)
     counts = (columns, grid.n_passes, finished if grid.n_passes else 0)
-    return Path(norms, ridges, *models, *counts, projected=_project(stack, grid.coef))
+    projected = None
+    if stack.landmark_rows is not None:
+        projected = stack.project(np.ascontiguousarray(grid.coef.reshape(-1, stack.n).T))
+    return Path(norms, ridges, *models, *counts, projected=projected)
 
 
 def _read_norms(ps: Any) -> tuple[float, ...]:
     """Norms p in [1, inf], in increasing order, each once."""
     values = _numbers("ps", ps, "numbers p in [1, inf], for example (1, 2, float('inf'))")
-    for p in values:
-        if not p >= 1:
-            raise ValueError(f"ps: got {p!r}; every p must be in [1, inf].")
+    if not min(values) >= 1:
+        raise ValueError(f"ps: got {min(values)!r}; every p must be in [1, inf].")
     return values
 
 
@@ -245,8 +226,7 @@ def _read_deltas(deltas: Any) -> tuple[float, ...]:
 
 
 def _numbers(name: str, values: Any, expected: str) -> tuple[float, ...]:
-    items = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else None
-    items = [values] if items is None else items
+    items = np.atleast_1d(np.asarray(values, dtype=object)).tolist()
     if not items:
         raise ValueError(f"{name}: got an empty grid; expected {expected}.")
     for item in items:
@@ -255,30 +235,18 @@ def _numbers(name: str, values: Any, expected: str) -> tuple[float, ...]:
     return tuple(sorted({float(item) for item in items}))
 
 
-def column_limit(stack: Stack, budget: Budget | None = None) -> int:
-    """Columns of a shared basis that a budget, or the memory there is, allows."""
+def column_limit(stack: Stack) -> int:
+    """Columns of a shared basis for which there is memory."""
     # Certification holds the products of CHUNK models beside the basis.
     fitting = basis_columns(stack.J, stack.n, parse_memory_limit(None)) - CHUNK
-    # A plan of fewer columns than it ever gives ran short of memory, not of use for them.
-    if budget is not None and budget.max_columns < PLANNED_COLUMNS:
-        fitting = min(fitting, budget.max_columns)
     return max(min(MAX_COLUMNS, fitting), FEWEST_COLUMNS)
-
-
-def _project(stack: Stack, coef: Array) -> Array | None:
-    """Coefficients of the landmarks of an approximated stack, (J, landmarks, models)."""
-    if stack.landmark_rows is None:
-        return None
-    return stack.project(np.ascontiguousarray(coef.reshape(-1, stack.n).T))
 
 
 class _Grid:
     """Weights, coefficients and certificates of all models while they are being solved."""
 
-    def __init__(
-        self, problems: list[FisherProblem], balls: list[Any], tol: float, callback: Any
-    ) -> None:
-        self.problems, self.balls, self.tol, self.callback = problems, balls, tol, callback
+    def __init__(self, problems: list[FisherProblem], balls: list[Any], tol: float) -> None:
+        self.problems, self.balls, self.tol = problems, balls, tol
         P, D = len(balls), len(problems)
         n, J = problems[0].n, problems[0].J
         self.weights = np.zeros((P, D, J))
@@ -294,11 +262,6 @@ class _Grid:
         rows, columns = np.nonzero(self.gaps.T[:, ::-1] > self.tol)
         last = len(self.balls) - 1
         return [(last - int(p), int(d)) for d, p in zip(rows, columns, strict=True)]
-
-    def report(self) -> None:
-        if self.callback is not None:
-            done = int((self.gaps <= self.tol).sum())
-            self.callback(Progress(self.n_columns, done, self.gaps.size, float(self.gaps.max())))
 
     def start(self, p: int, d: int) -> Array | None:
         """Starting weights: those of the model so far, or of a neighbour that has been solved."""
@@ -316,7 +279,6 @@ class _Grid:
         while True:
             residuals = self._solve_reduced(basis, exact)
             self.n_columns = basis.m
-            self.report()
             if not self.open or basis.m >= limit:
                 return
             if precondition and self.n_passes >= PLAIN_PASSES and len(residuals):
@@ -375,14 +337,13 @@ class _Grid:
         self.weights[p, d], self.coef[p, d] = weights, coef
         self.values[p, d], self.gaps[p, d] = value, gap
 
-    def finish(self, solver: str, budget: Budget | None) -> int:
+    def finish(self, solver: str) -> int:
         """Solve the open models one by one from their weights so far; returns their number."""
         models = self.open
         for p, d in models:
             problem, start = self.problems[d], self.start(p, d)
-            result = solve(problem, self.balls[p], solver, tol=self.tol, init=start, budget=budget)
+            result = solve(problem, self.balls[p], solver, tol=self.tol, init=start)
             self._keep(p, d, result.weights, result.coef, result.value, result.gap)
-            self.report()
         return len(models)
 
 

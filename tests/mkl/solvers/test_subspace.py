@@ -123,38 +123,6 @@ def test_pressing_keeps_products_exact():
         np.testing.assert_allclose((basis.Q @ kept) @ basis.Q, kept, atol=1e-9)
 
 
-def test_a_warm_start_saves_passes():
-    kernel_set = random_kernel_set(7)
-    stack = Counted(DenseStack.of(kernel_set))
-    first = solve(FisherProblem(stack, 1e-2 * kernel_set.n), LpBall(2), "subspace", tol=1e-8)
-    used, stack.passes = stack.passes, 0
-    again = solve(
-        FisherProblem(stack, 1e-2 * kernel_set.n),
-        LpBall(2),
-        "subspace",
-        tol=1e-8,
-        basis=first.basis,
-    )
-    assert stack.passes == 0
-    assert again.value == pytest.approx(first.value, rel=1e-8)
-    other = solve(
-        FisherProblem(stack, 2e-2 * kernel_set.n),
-        LpBall(4 / 3),
-        "subspace",
-        tol=1e-8,
-        basis=first.basis,
-    )
-    assert other.gap <= 1e-8
-    assert stack.passes < used
-    direct = solve(
-        FisherProblem(DenseStack.of(kernel_set), 2e-2 * kernel_set.n),
-        LpBall(4 / 3),
-        "newton",
-        tol=1e-8,
-    )
-    assert other.value == pytest.approx(direct.value, rel=2e-8)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_preconditioner_saves_passes(weighted):
     rng = np.random.default_rng(0)

@@ -6,7 +6,6 @@ r"""Several Fisher problems with one vector of weights (Algorithm 2).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import joblib
@@ -19,20 +18,6 @@ from kernull.mkl.problems.fisher import FisherProblem
 from kernull.operators import BlockDiagonalStack
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class Share:
-    """What one task adds to the joint problem at one point."""
-
-    value: float
-    linear: float
-    """a't"""
-    quadratic: float
-    """rho a'a"""
-    u: Array
-    second_order: Callable[[], Array]
-    """M, of shape (J, J)."""
 
 
 class JointFisherProblem(FisherProblem):
@@ -92,18 +77,22 @@ class JointFisherProblem(FisherProblem):
         """Value, gradient and curvature at b: one factorisation per task, side by side."""
         weights = np.asarray(weights, dtype=float)
         points = self.each(lambda task: task.evaluate(weights))
-        shares = [_share(task, point) for task, point in zip(self.tasks, points, strict=True)]
-        value = sum(share.value for share in shares)
-        linear = sum(share.linear for share in shares)
-        quadratic = sum(share.quadratic for share in shares)
-        u = np.sum([share.u for share in shares], axis=0)
-
-        def lower_bound(support: float) -> float:
-            return float(linear * linear / (quadratic + support))
+        pairs = [*zip(self.tasks, points, strict=True)]
+        scaled = [point.coef / _row_scale(task) for task, point in pairs]
+        linear = sum(float(t.target @ a) for t, a in zip(self.tasks, scaled, strict=True))
+        quadratic = sum(t.ridge * float(a @ a) for t, a in zip(self.tasks, scaled, strict=True))
+        value = sum(point.value for point in points)
+        u = np.sum([point.u for point in points], axis=0)
 
         def curvature() -> Array:
-            M = np.sum([share.second_order() for share in shares], axis=0)
-            return np.asarray(2.0 * (M - np.outer(u, u) / value))
+            M = -np.outer(u, u) / value
+            for point in points:  # a task's own is 2 (M - uu'/F): the M add up
+                assert point.curvature is not None
+                M += 0.5 * point.curvature() + np.outer(point.u, point.u) / point.value
+            return np.asarray(2.0 * M)
+
+        def lower_bound(support: float) -> float:
+            return linear * linear / (quadratic + support)
 
         coef = np.concatenate([point.coef for point in points])
         return Evaluation(weights, value, u, coef, lower_bound, curvature)
@@ -127,14 +116,3 @@ class JointFisherProblem(FisherProblem):
 
 def _row_scale(task: FisherProblem) -> Array:
     return np.ones(task.n) if task.row_scale is None else task.row_scale
-
-
-def _share(task: FisherProblem, point: Evaluation) -> Share:
-    a, u = point.coef / _row_scale(task), point.u
-
-    def second_order() -> Array:
-        # A task's own curvature is 2 (M - uu'/F); the tasks' M add up, not the second terms.
-        assert point.curvature is not None
-        return np.asarray(0.5 * point.curvature() + np.outer(u, u) / point.value)
-
-    return Share(point.value, float(task.target @ a), task.ridge * float(a @ a), u, second_order)

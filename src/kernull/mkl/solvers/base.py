@@ -364,23 +364,17 @@ def iterations_shown(
     if not verbose and not LOGGER.isEnabledFor(logging.INFO):
         yield None
         return
-    count, start = 0, monotonic()
-
-    def line(record: Record) -> str:
-        nonlocal count
-        count += 1
-        return f"{what}: iteration {count}, gap {record.gap:.1e} (until {tol:.0e})"
-
-    if not verbose:
-        yield lambda record: LOGGER.info("%s", line(record))
-        return
     from rich.console import Console
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+    console.quiet = not verbose
+    count, start = 0, monotonic()
     with console.status(f"{what}: first iteration") as status:
 
         def show(record: Record) -> None:
-            text = line(record)
+            nonlocal count
+            count += 1
+            text = f"{what}: iteration {count}, gap {record.gap:.1e} (until {tol:.0e})"
             LOGGER.info("%s", text)
             if console.is_terminal:
                 status.update(text)

@@ -7,14 +7,11 @@ certificate of the full problem follows from what is stored, and r is the next c
 J n m for m columns; nothing n x n is ever formed.
 
 When m reaches its limit, the basis is pressed into the part that matters (the solution, the
-right-hand side, the leading eigenvectors of the reduced kernel) without any pass. A basis may be
-handed on to a problem with another ridge, another ball, or the same one again: the products are
-the same.
+right-hand side, the leading eigenvectors of the reduced kernel) without any pass.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -92,17 +89,6 @@ class Basis:
         self._T[:, : m + k, m : m + k] = corner.transpose(0, 2, 1)
         return True
 
-    def for_problem(self, problem: FisherProblem, max_columns: int) -> Basis:
-        """The same columns and products for a problem that differs in ridge or right-hand side.
-
-        Its right-hand side joins the columns, at the price of a pass, where it is not in the span.
-        """
-        other = copy.copy(self)
-        other.problem, other.max_columns = problem, max_columns
-        other._Q, other._KQ, other._T = self._Q.copy(), self._KQ.copy(), self._T.copy()
-        other.append(problem.target)
-        return other
-
     def press(self, weights: Array, y: Array, keep: int) -> None:
         """Keep the span of Qy, the target and the leading eigenvectors of the reduced K_b."""
         _, vectors = np.linalg.eigh(np.tensordot(weights, self.T, axes=1))
@@ -144,49 +130,29 @@ class Basis:
         self._Q, self._KQ, self._T = Q, KQ, T
 
 
-def solve(
-    run: Run,
-    basis: Basis | None = None,
-    preconditioner: Callable[[Array, Array], Array] | None = None,
-) -> Result:
+def solve(run: Run) -> Result:
     """Minimise F over the ball; see the module's text.
 
-    Parameters
-    ----------
-    run : Run
-        Its budget limits the columns of the basis, and the rows of the preconditioner.
-    basis : Basis, optional
-        That of an earlier result, to start from.
-    preconditioner : callable, optional
-        A function of weights and residual that gives a better direction than the residual; by
-        default `landmark_preconditioner` of as many rows as the budget has.
-
-    Notes
-    -----
-    A stack with a cheaper one that is nearly the same (`Stack.coarse`) has the problem solved there
-    first.
+    The run's budget limits the columns of the basis, and the rows of a preconditioner, whose
+    directions are better than the residual. A stack with a cheaper one that is nearly the same
+    (`Stack.coarse`) has the problem solved there first.
     """
     problem, ball, weights, tol = run.problem, run.ball, run.weights, run.tol
     limit = max(run.budget.max_columns, FEWEST_COLUMNS)
-    if preconditioner is None and run.budget.preconditioner_rows:
+    preconditioner = None
+    if run.budget.preconditioner_rows:
         preconditioner = landmark_preconditioner(problem, run.budget.preconditioner_rows)
-    # A new subspace is poor, so its problem is solved roughly; one handed on may be good enough.
-    gap = 1.0 if basis is None else 0.0
-    if basis is None:
-        columns = [problem.target]
-        coarse = _solve_coarse(run)
-        if coarse is not None:
-            weights, gap = coarse.weights, coarse.gap
-            scale = 1.0 if problem.row_scale is None else problem.row_scale
-            columns.append(coarse.coef / scale)
-            # All of its columns cost one pass as well.
-            if coarse.basis is not None and coarse.basis.m <= min(limit, COARSE_COLUMNS):
-                columns = [*coarse.basis.Q]
-        elif preconditioner is not None:
-            columns.append(preconditioner(weights, problem.target))
-        basis = Basis(problem, np.array(columns), limit)
-    else:
-        basis = basis.for_problem(problem, limit)
+    gap, columns = 1.0, [problem.target]
+    coarse = _solve_coarse(run)
+    if coarse is not None:
+        weights, gap = coarse.weights, coarse.gap
+        columns.append(coarse.coef / (1.0 if problem.row_scale is None else problem.row_scale))
+        # All of its columns cost one pass as well.
+        if coarse.basis is not None and coarse.basis.m <= min(limit, COARSE_COLUMNS):
+            columns = [*coarse.basis.Q]
+    elif preconditioner is not None:
+        columns.append(preconditioner(weights, problem.target))
+    basis = Basis(problem, np.array(columns), limit)
     can_combine = problem.stack.can_combine
     by_models = not SOLVERS["newton"].lacks(problem, ball)
     reduced, steps = (newton.solve, 50) if by_models else (frank_wolfe, 1000)
