@@ -14,7 +14,7 @@ from kernull.mkl.balls import LpBall
 from kernull.mkl.problems import FisherProblem
 from kernull.mkl.solvers import solve
 from kernull.operators import DenseStack
-from kernull.paper.protocol import Split, aucs, split_rows
+from kernull.paper.protocol import SplitRows, aucs, split_rows
 from kernull.views import KernelSet, join_views, resolve_views
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "READINGS",
     "Member",
     "OneKernel",
-    "Split",
+    "SplitRows",
     "aucs",
     "cycle_at_p_1",
     "kernels_by_width",
@@ -39,7 +39,7 @@ __all__ = [
 def kernels_by_width(
     widths: Sequence[float],
     views: Mapping[str, Any],
-    split: Split,
+    split: SplitRows,
     dtype: Any = np.float64,
     scaling: str = "standard",
 ) -> Iterator[tuple[float, DenseStack, DenseStack]]:

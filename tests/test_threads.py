@@ -187,7 +187,7 @@ def test_limits_are_named_twice():
 
 
 def test_tiles_from_several_threads_leave_blas_as_it_was(rng, monkeypatch, two_blas_threads):
-    monkeypatch.setattr(tiled, "FEW_VALUES", 0)
+    monkeypatch.setattr(tiled, "ONE_THREAD_VALUES", 0)
     monkeypatch.setattr(tiled, "TILE_BYTES", 2**13)
     kernel_set = KernelSet.fit(rng.normal(size=(100, 2)), {"a": np.array([0]), "b": np.array([1])})
     made = tiled.Tiles(kernel_set)

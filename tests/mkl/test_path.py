@@ -206,8 +206,8 @@ def test_a_full_basis_is_no_dead_end():
 def test_what_the_subspace_leaves_is_finished_one_by_one(monkeypatch):
     X, _, size, width = digits()
     kernel_set = kernel_set_of(X, size, width)
-    monkeypatch.setattr(module, "HANDOVER_SHARE", 0.02)
-    monkeypatch.setattr(module, "MAX_COLUMNS", 6)
+    monkeypatch.setattr(module, "GRID_HANDOVER", 0.02)
+    monkeypatch.setattr(module, "SHARED_COLUMNS", 6)
     for stack in (DenseStack.of(kernel_set), TiledStack(kernel_set)):
         found = path(stack, [2.0], [1e-3, 1.0], tol=1e-6)
         assert found.n_finished >= 1
@@ -266,7 +266,7 @@ def test_a_ridge_lost_in_rounding_leaves_the_path_without_preconditioner(monkeyp
 def test_the_memory_bounds_the_basis(monkeypatch):
     X, _, size, width = digits()
     stack = TiledStack(kernel_set_of(X, size, width), memory_limit=10**9)
-    assert module.column_limit(stack) == module.MAX_COLUMNS
+    assert module.column_limit(stack) == module.SHARED_COLUMNS
     column = 1.5 * 8 * stack.n * (stack.J + 1)
     free = int(column * (40 + module.CHUNK)) + 1
     monkeypatch.setattr(module, "parse_memory_limit", lambda limit: free)

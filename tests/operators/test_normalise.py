@@ -5,7 +5,7 @@ import pytest
 
 from kernull.operators import DenseStack, LowRankStack, TiledStack
 from kernull.operators.normalise import (
-    FLOOR,
+    MEAN_FLOOR,
     normalising_factors,
     off_diagonal_means,
     read_normalisation,
@@ -83,7 +83,7 @@ def test_the_exponent_lies_between():
 
 def test_a_kernel_that_finds_no_rows_alike_is_not_blown_up():
     factors = normalising_factors(DenseStack(np.stack([np.eye(5), np.ones((5, 5))])), 1.0)
-    np.testing.assert_allclose(factors, [1 / FLOOR, 1.0], rtol=1e-12)
+    np.testing.assert_allclose(factors, [1 / MEAN_FLOOR, 1.0], rtol=1e-12)
 
 
 def test_kernels_of_centred_columns_are_divided_by_their_mean_size():

@@ -51,7 +51,7 @@ class TestTiled(StackContract):
     def small_tiles(self, monkeypatch):
         """Tiles of four rows, so that nine rows make several of them, and two threads."""
         monkeypatch.setattr(tiled, "TILE_BYTES", 4 * 4 * np.dtype(self.dtype).itemsize)
-        monkeypatch.setattr(tiled, "FEW_VALUES", 0)
+        monkeypatch.setattr(tiled, "ONE_THREAD_VALUES", 0)
 
     @pytest.fixture
     def truth(self):
@@ -139,13 +139,13 @@ class TestLazyCross(StackContract):
         self.close(stack.diagonal(), expected)
 
     def test_pieces_cover_all_rows_once(self, stack, truth, monkeypatch):
-        monkeypatch.setattr(tiled, "CHUNK_BYTES", 8 * stack.n * stack.J * 2)  # two rows at a time
+        monkeypatch.setattr(tiled, "CROSS_BYTES", 8 * stack.n * stack.J * 2)  # two rows at a time
         pieces = list(stack.pieces())
         assert [rows for rows, _ in pieces] == [slice(0, 2), slice(2, 4), slice(4, 6)]
         self.close(np.concatenate([part.kernels for _, part in pieces], axis=1), truth)
 
     def test_chunks_do_not_change_products(self, stack, truth, vectors, monkeypatch):
-        monkeypatch.setattr(tiled, "CHUNK_BYTES", 8 * stack.n)  # one row at a time
+        monkeypatch.setattr(tiled, "CROSS_BYTES", 8 * stack.n)  # one row at a time
         self.close(stack.products(vectors), truth @ vectors)
 
 

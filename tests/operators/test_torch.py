@@ -167,7 +167,7 @@ def test_landmarks_invert_the_kernels_that_they_approximate(problem, dtype):
 def test_many_rows_have_a_preconditioner_and_need_fewer_passes(problem, monkeypatch):
     plain = solve(problem, LpBall(2), "subspace", tol=1e-8)
     assert torch_stacks.device_preconditioner_rows(problem.n) == 0
-    monkeypatch.setattr(torch_stacks, "MANY_ROWS", 400)
+    monkeypatch.setattr(torch_stacks, "PRECONDITIONED_ROWS", 400)
     monkeypatch.setattr(torch_stacks, "LANDMARKS", 200)
     budget = Budget(preconditioner_rows=torch_stacks.device_preconditioner_rows(problem.n))
     assert budget.preconditioner_rows == 200

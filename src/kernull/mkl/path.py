@@ -36,18 +36,18 @@ PAPER_WIDTHS: tuple[float, ...] = (0.25, 0.5, 1.0)
 #: Below this many rows (on stacks that can be combined) the whole space is small enough.
 DIRECT_ROWS = 250
 #: On stacks that can be combined: beyond this share of n, finish what is left by factorisations.
-HANDOVER_SHARE = 0.4
+GRID_HANDOVER = 0.4
 #: Columns beyond which what is left is finished model by model, where memory allows so many.
-MAX_COLUMNS = 600
+SHARED_COLUMNS = 600
 #: On stacks that can be combined: passes after which one factorisation, worth about three of
 #: them, points the directions that follow straight at the errors.
 PLAIN_PASSES = 6
 #: Columns appended at once: on a dense pass, a block of these costs about twice a single vector.
-BLOCK = 32
+DIRECTIONS = 32
 #: Directions in which every model's (unit) residual has less than this are left out of a block.
 WORTHWHILE = 3e-3
 #: The reduced problems are solved to this share of the gap outside the subspace.
-INNER_SHARE = 0.1
+GRID_INNER_SHARE = 0.1
 #: Models certified at once; bounds the memory of certification to CHUNK * J * n numbers.
 CHUNK = 16
 
@@ -191,7 +191,7 @@ def path(
     grid = _Grid(problems, [ball(p) for p in norms], tol)
     can_combine = stack.can_combine
     if not can_combine or stack.n > DIRECT_ROWS:
-        share = HANDOVER_SHARE if can_combine else 1.0
+        share = GRID_HANDOVER if can_combine else 1.0
         limit = min(int(share * stack.n), column_limit(stack))
         grid.grow(limit, precondition=can_combine)
     columns = grid.n_columns or stack.n
@@ -206,7 +206,7 @@ def path(
 
 def _read_norms(ps: Any) -> tuple[float, ...]:
     """Norms p in [1, inf], in increasing order, each once."""
-    values = _numbers("ps", ps, "numbers p in [1, inf], for example (1, 2, float('inf'))")
+    values = _read_grid("ps", ps, "numbers p in [1, inf], for example (1, 2, float('inf'))")
     if not min(values) >= 1:
         raise ValueError(f"ps: got {min(values)!r}; every p must be in [1, inf].")
     return values
@@ -214,7 +214,7 @@ def _read_norms(ps: Any) -> tuple[float, ...]:
 
 def _read_deltas(deltas: Any) -> tuple[float, ...]:
     """Ridges delta > 0 relative to n, in increasing order, each once."""
-    values = _numbers("deltas", deltas, "positive numbers relative to n, for example (1e-3, 1e-2)")
+    values = _read_grid("deltas", deltas, "positive numbers relative to n, such as (1e-3, 1e-2)")
     for delta in values:
         if not (np.isfinite(delta) and delta > 0):
             raise ValueError(
@@ -225,7 +225,7 @@ def _read_deltas(deltas: Any) -> tuple[float, ...]:
     return values
 
 
-def _numbers(name: str, values: Any, expected: str) -> tuple[float, ...]:
+def _read_grid(name: str, values: Any, expected: str) -> tuple[float, ...]:
     items = np.atleast_1d(np.asarray(values, dtype=object)).tolist()
     if not items:
         raise ValueError(f"{name}: got an empty grid; expected {expected}.")
@@ -239,7 +239,7 @@ def column_limit(stack: Stack) -> int:
     """Columns of a shared basis for which there is memory."""
     # Certification holds the products of CHUNK models beside the basis.
     fitting = basis_columns(stack.J, stack.n, parse_memory_limit(None)) - CHUNK
-    return max(min(MAX_COLUMNS, fitting), FEWEST_COLUMNS)
+    return max(min(SHARED_COLUMNS, fitting), FEWEST_COLUMNS)
 
 
 class _Grid:
@@ -299,7 +299,7 @@ class _Grid:
         solutions: list[tuple[Array, Array]] = []
         for p, d in models:
             problem = FisherProblem(small, self.problems[d].ridge, target)
-            share = 0.0 if exact else INNER_SHARE * float(self.gaps[p, d])
+            share = 0.0 if exact else GRID_INNER_SHARE * float(self.gaps[p, d])
             tol = max(share, 0.1 * self.tol)
             # The certificate in the full space covers the whole.
             ball, start = self.balls[p], self.start(p, d)
@@ -362,6 +362,6 @@ def _directions(residuals: Array, factor: Array | None = None) -> Array:
 def _leading(rows: Array) -> Array:
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     energy, vectors = np.linalg.eigh(unit @ unit.T)
-    order = np.argsort(energy)[::-1][:BLOCK]
+    order = np.argsort(energy)[::-1][:DIRECTIONS]
     order = order[energy[order] > WORTHWHILE]
     return np.asarray(vectors[:, order].T @ unit)

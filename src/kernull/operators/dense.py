@@ -23,11 +23,11 @@ LANCZOS_STEPS = 12
 #: Rows beyond which so many of them, drawn at random, stand for all.
 LANCZOS_ROWS = 512
 #: Share of the differences allowed up to which one triangle of a kernel serves for the whole.
-ROUNDING = 1e-4
+TRIANGLE_SLACK = 1e-4
 #: Rows and columns of a square that is compared with its mirror image at once.
 SQUARE_ROWS = 256
 #: Values from which a product is worth threads of our own: those of BLAS spin, and wait.
-MANY_CELLS = 2**22
+THREADED_CELLS = 2**22
 #: Values of a weighted sum that are worked out at a time.
 COMBINED_CELLS = 2**19
 
@@ -104,7 +104,7 @@ class DenseStack(Stack):
                 f"diagonal: got shape {self.own_diagonal.shape}; expected "
                 f"{self.kernels.shape[:2]}, one k(x, x) a kernel and row."
             )
-        self.names = None if names is None else _check_names(names, len(kernels))
+        self.names = None if names is None else _kernel_names(names, len(kernels))
         #: Whether each kernel is known to equal its transpose, entry by entry.
         self.symmetric = False
 
@@ -248,7 +248,7 @@ class DenseStack(Stack):
                 f"kernels: kernel {j} is not symmetric (entries differ from their mirror images "
                 f"by up to {off[j]:.3g}); pass (K + K.T) / 2 if that is what you mean."
             )
-        self.symmetric = bool((off <= ROUNDING * slack).all())
+        self.symmetric = bool((off <= TRIANGLE_SLACK * slack).all())
 
     def _check_semidefinite(self) -> None:
         rows: Any = None
@@ -266,7 +266,7 @@ class DenseStack(Stack):
 
 def _each(work: Callable[[Array], Any], kernels: Array) -> list[Any]:
     """Results of a function for each kernel, in threads where the kernels are large."""
-    apply: Any = in_threads if kernels.size >= MANY_CELLS else map
+    apply: Any = in_threads if kernels.size >= THREADED_CELLS else map
     return list(apply(work, [*kernels]))
 
 
@@ -319,7 +319,7 @@ def smallest_ritz_value(
     return extremes[:, 0], extremes[:, 1]
 
 
-def _check_names(names: Any, J: int) -> tuple[str, ...]:
+def _kernel_names(names: Any, J: int) -> tuple[str, ...]:
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names: got {names!r}; expected one text a kernel.")
     if len(names) != J or len(set(names)) != J:

@@ -15,7 +15,7 @@ from kernull._typing import Array
 
 #: Rows from which a matrix is factorised by one BLAS thread: two of OpenBLAS's end the process at
 #: 16,000 rows (0.3.30, that of SciPy 1.17; a matrix of nothing but a diagonal will do).
-MANY_ROWS = 12_000
+ONE_THREAD_ROWS = 12_000
 
 
 def cholesky(A: Array, *, side_by_side: bool = False) -> Array:
@@ -44,7 +44,7 @@ def cholesky(A: Array, *, side_by_side: bool = False) -> Array:
     if side_by_side:
         return np.asarray(np.linalg.cholesky(A, upper=True).T, dtype=float)
     A = np.ascontiguousarray(A, dtype=float)
-    with one_blas_thread(len(A) > MANY_ROWS) as limit, limit:
+    with one_blas_thread(len(A) > ONE_THREAD_ROWS) as limit, limit:
         factor, info = dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
     if info:
         raise LinAlgError(f"The leading minor of order {info} is not positive.")

@@ -22,7 +22,7 @@ from kernull.operators.base import Stack
 NORMALISATIONS = {"none": 0.0, "offdiagonal": 1.0}
 #: Means below this share of the diagonal count as this much: a kernel so narrow that it finds no
 #: two rows alike would otherwise be blown up until it drowned ridge and rounding alike.
-FLOOR = 1e-6
+MEAN_FLOOR = 1e-6
 #: Rows that the mean absolute entry is taken over, where the mean itself is no measure.
 SIZE_ROWS = 500
 
@@ -66,7 +66,7 @@ def normalising_factors(stack: Stack, exponent: float, row_weight: Array | None 
     if exponent == 0.0:
         return np.ones(stack.J)
     means = off_diagonal_means(stack, row_weight)
-    floor = FLOOR * stack.diagonal().mean(axis=1)
+    floor = MEAN_FLOOR * stack.diagonal().mean(axis=1)
     # Kernels of centred columns, linear or cosine, have a mean of nought or below.
     for j in np.flatnonzero(means <= floor):
         means[j] = _mean_size(stack, int(j), row_weight)

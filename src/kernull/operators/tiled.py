@@ -35,12 +35,12 @@ from kernull.views.kernel_set import KernelSet
 #: Bytes of a tile: about what one core's second-level cache holds.
 TILE_BYTES = 2**20
 #: Kernel values below which a second thread costs more than it saves.
-FEW_VALUES = 2_000_000
+ONE_THREAD_VALUES = 2_000_000
 #: Parts that the rows of kernels are evaluated in, by threads.
-PARTS = 16
+ROW_PARTS = 16
 #: Bytes of one kernel's chunk of new rows; a few times the cache, so that BLAS is efficient and
 #: memory stays flat.
-CHUNK_BYTES = 32 * 2**20
+CROSS_BYTES = 32 * 2**20
 
 
 def is_rbf(kernel_set: KernelSet) -> bool:
@@ -166,7 +166,7 @@ def tile_products(
     down, across = tiles.blocks(len(left), len(right), symmetric=symmetric)
     todo = [(r, c) for a, r in enumerate(down) for c in (across[a:] if symmetric else across)]
     J = tiles.kernel_set.J
-    few = len(left) * len(right) * J < FEW_VALUES
+    few = len(left) * len(right) * J < ONE_THREAD_VALUES
     workers = 1 if few else min(workers or effective_n_jobs(-1), len(todo))
     V = np.ascontiguousarray(V, dtype=tiles.dtype)
     stopped = Event()
@@ -327,7 +327,7 @@ class TiledStack(SweptStack):
                 for j, K in tiles.tile(left, rows, right, columns, buffers):
                     np.multiply(K, self.scale[j], out=out[j, rows, columns])
 
-        parts = 1 if out.size < FEW_VALUES else min(len(todo), PARTS)
+        parts = 1 if out.size < ONE_THREAD_VALUES else min(len(todo), ROW_PARTS)
         in_threads(work, [todo[part::parts] for part in range(parts)])
         return out
 
@@ -355,8 +355,8 @@ class CrossKernels(SweptStack):
         self.shape = (len(X), kernel_set.n)
 
     def chunks(self, kernels_at_once: int = 1) -> Iterator[slice]:
-        """Slices of rows such that so many kernels' chunks fit `CHUNK_BYTES`."""
-        step = max(1, CHUNK_BYTES // (8 * self.n * kernels_at_once))
+        """Slices of rows such that so many kernels' chunks fit `CROSS_BYTES`."""
+        step = max(1, CROSS_BYTES // (8 * self.n * kernels_at_once))
         return (slice(i, i + step) for i in range(0, len(self.X), step))
 
     def _sweep(self, V: Array) -> Array:

@@ -47,11 +47,11 @@ MAX_FUSED_VECTORS = 64
 #: Bytes of a band of kernel values in the plain path, by device.
 BAND_BYTES = {"cuda": 2**29, "cpu": 2**24}
 #: Rows from which the solver has a preconditioner, its landmarks, and numbers that it may keep.
-MANY_ROWS, LANDMARKS, LANDMARK_NUMBERS = 50_000, 1000, 2 * 10**9
+PRECONDITIONED_ROWS, LANDMARKS, LANDMARK_NUMBERS = 50_000, 1000, 2 * 10**9
 #: Added to the small matrix, relative to its trace: what rounding may take from it.
-JITTER = {torch.float64: 1e-13, torch.float32: 1e-9}
+CORE_JITTER = {torch.float64: 1e-13, torch.float32: 1e-9}
 #: Rows that neighbours are looked for among at a time.
-BLOCK_ROWS = 2**16
+NEIGHBOUR_BLOCK = 2**16
 #: Rows are padded to a multiple of this.
 WHOLE_ROWS = 128
 #: Features beyond which a tile's exponents are summed chunk by chunk.
@@ -63,7 +63,7 @@ _LARGEST = 2.0**15
 
 def device_preconditioner_rows(n: int) -> int:
     """Landmarks that a solver's preconditioner should have: 0 where passes are short."""
-    return 0 if n < MANY_ROWS else min(LANDMARKS, LANDMARK_NUMBERS // n)
+    return 0 if n < PRECONDITIONED_ROWS else min(LANDMARKS, LANDMARK_NUMBERS // n)
 
 
 def torch_dtype(dtype: Any) -> Any:
@@ -375,7 +375,7 @@ class TorchLandmarks:
             C[band] = K
             core += (K.T @ K).double()
         core += self.ridge * C[self.index].double()
-        jitter = JITTER[stack.dtype] * core.diagonal().sum()
+        jitter = CORE_JITTER[stack.dtype] * core.diagonal().sum()
         while True:
             core.diagonal().add_(jitter)
             factor, failed = torch.linalg.cholesky_ex(core)
@@ -513,7 +513,7 @@ def fit_on_device(
             check_size(name, part.double().cpu().numpy(), columns)
         for scaling_of_view in read_scalings(scaling, name):
             scaler, scaled = _scaled(scaling_of_view, part, constant[columns].any(), name)
-            rows, kernels = scaled.to(dtype or scaled.dtype), _fitted(scaled, factors)
+            rows, kernels = scaled.to(dtype or scaled.dtype), _rbf_kernels(scaled, factors)
             kept.append(ScaledView(name, columns, scaler, rows, kernels))
     return KernelSet(tuple(kept), names_by_view(kept))
 
@@ -540,7 +540,7 @@ def _scaled(scaling: Any, part: Any, has_constant: Any, view: str) -> tuple[Any,
     return scaler, (part - mean.to(part.dtype)) / scale.to(part.dtype)
 
 
-def _fitted(rows: Any, factors: tuple[float | str, ...]) -> tuple[Rbf, ...]:
+def _rbf_kernels(rows: Any, factors: tuple[float | str, ...]) -> tuple[Rbf, ...]:
     """Kernels with the widths that `Rbf.fit` would give them on the host."""
     mean = _mean_distance(rows) or 1.0
     centre = rows.mean(dim=0, dtype=torch.float64).cpu().numpy()
@@ -584,7 +584,7 @@ def _mean_distance(rows: Any) -> float:
 def _neighbour_distance(rows: Any) -> float:
     """That of `kernull.kernels.neighbour_distance`."""
     mean = rows.mean(dim=0, dtype=torch.float64)
-    blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, len(rows), BLOCK_ROWS)]
+    blocks = [slice(i, i + NEIGHBOUR_BLOCK) for i in range(0, len(rows), NEIGHBOUR_BLOCK)]
     squares = torch.cat([(rows[i].double() - mean).square().sum(1) for i in blocks])
     floor = 1e-14 * squares.max()  # copies come out at the rounding of |x|^2 + |y|^2 - 2x'y
     picked = _picked(rows, NEIGHBOUR_ROWS).double() - mean

@@ -1,6 +1,6 @@
 r"""The algorithms of the paper on kernel matrices, each by its name there.
 
-Each takes kernels, p and delta and returns a `Learned`: weights (the paper's :math:`\beta`),
+Each takes kernels, p and delta and returns a `Solution`: weights (the paper's :math:`\beta`),
 coefficients (its :math:`\alpha`), the certified gap that these leave, and how it came there. They
 are the solvers of `kernull.mkl.solvers` on the problems of `kernull.mkl.problems`, with the paper's
 defaults.
@@ -25,11 +25,11 @@ from kernull.mkl.solvers import Record, Result, solve
 from kernull.mkl.solvers.paper import PrintedResult, Visited
 from kernull.operators.dense import read_precomputed
 
-__all__ = ["Learned", "algorithm1", "algorithm2", "cvx", "gradient", "kloft"]
+__all__ = ["Solution", "algorithm1", "algorithm2", "cvx", "gradient", "kloft"]
 
 
 @dataclass(frozen=True)
-class Learned:
+class Solution:
     """Kernel weights and coefficients, and how they were found.
 
     Attributes
@@ -71,7 +71,7 @@ class Learned:
 
 def algorithm1(
     K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 200
-) -> Learned:
+) -> Solution:
     r"""Algorithm 1, lp-norm multiple kernel one-class Fisher null-space, as printed.
 
     .. math::
@@ -99,7 +99,7 @@ def algorithm1(
 
     Returns
     -------
-    Learned
+    Solution
         With a `ConvergenceWarning` that says the gap, and the period if it cycles, where the gap is
         above ``tol``.
 
@@ -134,7 +134,7 @@ def algorithm2(
     *,
     tol: float = 1e-6,
     max_iter: int = 200,
-) -> Learned:
+) -> Solution:
     r"""Algorithm 2, joint learning of kernel weights that C related tasks share, as printed.
 
     .. math::
@@ -163,7 +163,7 @@ def algorithm2(
 
     Returns
     -------
-    Learned
+    Solution
         ``coef`` is a tuple of arrays of shape (n_c,), one a task, and so is ``best.coef``.
 
     Examples
@@ -181,12 +181,12 @@ def algorithm2(
     parts = [_problem(K, d) for K, d in zip(tasks, deltas, strict=True)]
     problem = JointFisherProblem(parts)
     result = solve(problem, LpBall(p), "paper", tol=tol, max_iter=max_iter)
-    return _learned(result, lambda coef: tuple(problem.split(coef)))
+    return _solution(result, lambda coef: tuple(problem.split(coef)))
 
 
 def gradient(
     K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 50_000
-) -> Learned:
+) -> Solution:
     r"""Lp MK-FN-Grad, gradient ascent on the dual (section V of the paper's supplement).
 
     .. math:: \max_\alpha \; 2 \alpha'1 - \delta n\, \alpha'\alpha - \|u\|_{p/(p-1)}
@@ -206,7 +206,7 @@ def gradient(
 
     Returns
     -------
-    Learned
+    Solution
 
     Examples
     --------
@@ -218,7 +218,7 @@ def gradient(
     return _solved(K, p, delta, "gradient", tol, max_iter)
 
 
-def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 2000) -> Learned:
+def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 2000) -> Solution:
     r"""The update of Kloft et al. (2011) in line 5 of Algorithm 1, the paper's remark.
 
     .. math:: \beta_j \propto (\beta_j^2 u_j)^{1/(p+1)}, \qquad \|\beta\|_p = 1
@@ -240,7 +240,7 @@ def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 
 
     Returns
     -------
-    Learned
+    Solution
 
     Examples
     --------
@@ -252,7 +252,7 @@ def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 
     return _solved(K, p, delta, "kloft", tol, max_iter)
 
 
-def cvx(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 200) -> Learned:
+def cvx(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 200) -> Solution:
     r"""Lp MK-FN-CVX, Algorithm 1 with its weight step by a conic solver (extra ``cvxpy``).
 
     .. math:: \max_\beta \; \beta'u \quad \text{subject to} \quad \beta \ge 0, \|\beta\|_p \le 1
@@ -274,7 +274,7 @@ def cvx(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 20
 
     Returns
     -------
-    Learned
+    Solution
     """
     return _solved(K, p, delta, "paper-cvx", tol, max_iter)
 
@@ -284,18 +284,18 @@ def _problem(K: Any, delta: float) -> FisherProblem:
     return FisherProblem(stack, delta * stack.n)
 
 
-def _solved(K: Any, p: float, delta: float, solver: str, tol: float, max_iter: int) -> Learned:
-    return _learned(solve(_problem(K, delta), LpBall(p), solver, tol=tol, max_iter=max_iter))
+def _solved(K: Any, p: float, delta: float, solver: str, tol: float, max_iter: int) -> Solution:
+    return _solution(solve(_problem(K, delta), LpBall(p), solver, tol=tol, max_iter=max_iter))
 
 
-def _learned(result: Result, coef: Callable[[Array], Any] = lambda coef: coef) -> Learned:
+def _solution(result: Result, coef: Callable[[Array], Any] = lambda coef: coef) -> Solution:
     """The record of a solver's result, its coefficients in the form that the user meets."""
     if isinstance(result, PrintedResult):
         best, cycle, iterates = result.best, result.cycle, result.iterates
     else:
         best = Visited(result.weights, result.coef, result.value, result.gap)
         cycle, iterates = 0, None
-    return Learned(
+    return Solution(
         weights=result.weights,
         coef=coef(result.coef),
         value=result.value,

@@ -20,10 +20,10 @@ from kernull.mkl import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS, path
 from kernull.operators import DenseStack
 from kernull.views import KernelSet, resolve_views
 
-__all__ = ["Choice", "Split", "aucs", "choose", "novelty_score", "split_rows"]
+__all__ = ["Choice", "SplitRows", "aucs", "choose", "novelty_score", "split_rows"]
 
 
-class Split(NamedTuple):
+class SplitRows(NamedTuple):
     """Rows of a one-class experiment."""
 
     train: Indices
@@ -32,7 +32,7 @@ class Split(NamedTuple):
     test: Indices
 
 
-def split_rows(labels: Any, rng: np.random.Generator | np.random.RandomState) -> Split:
+def split_rows(labels: Any, rng: np.random.Generator | np.random.RandomState) -> SplitRows:
     """Targets 60/20/20; outliers half to validation, half to test.
 
     The paper says "60% of the data ... for training while 20% is used for validation and the rest
@@ -46,7 +46,7 @@ def split_rows(labels: Any, rng: np.random.Generator | np.random.RandomState) ->
 
     Returns
     -------
-    Split
+    SplitRows
 
     Examples
     --------
@@ -59,7 +59,7 @@ def split_rows(labels: Any, rng: np.random.Generator | np.random.RandomState) ->
     first = round(0.6 * len(targets))
     second = first + round(0.2 * len(targets))
     half = len(outliers) // 2
-    return Split(
+    return SplitRows(
         targets[:first],
         np.concatenate([targets[first:second], outliers[:half]]),
         np.concatenate([targets[second:], outliers[half:]]),
@@ -124,7 +124,7 @@ class Choice:
         Kernel weights there.
     gap : float
         Their certified relative duality gap.
-    split : Split
+    split : SplitRows
         The rows that were learned from, that chose, and that judged.
     grid : dict of float to array of shape (P, D)
         Validation AUC of every (p, delta), by width.
@@ -137,7 +137,7 @@ class Choice:
     test_auc: float
     weights: Array = field(repr=False)
     gap: float = field(repr=False)
-    split: Split = field(repr=False)
+    split: SplitRows = field(repr=False)
     grid: dict[float, Array] = field(repr=False)
 
     @property

@@ -214,7 +214,7 @@ SOLVERS: dict[str, Algorithm] = {
         "line search, away steps on polyhedral sets", "first_order.frank_wolfe", 5000,
     ),
     "gradient": Algorithm(
-        "gradient ascent on the dual (the paper's supplement V)", "first_order.gradient", 50_000,
+        "gradient ascent on the dual (the paper's supplement V)", "first_order.dual_ascent", 50_000,
         problem_needs=("products", "certify"),
     ),
     "cvxpy": Algorithm(
@@ -364,17 +364,23 @@ def iterations_shown(
     if not verbose and not LOGGER.isEnabledFor(logging.INFO):
         yield None
         return
+    count, start = 0, monotonic()
+
+    def line(record: Record) -> str:
+        nonlocal count
+        count += 1
+        return f"{what}: iteration {count}, gap {record.gap:.1e} (until {tol:.0e})"
+
+    if not verbose:
+        yield lambda record: LOGGER.info("%s", line(record))
+        return
     from rich.console import Console
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
-    console.quiet = not verbose
-    count, start = 0, monotonic()
     with console.status(f"{what}: first iteration") as status:
 
         def show(record: Record) -> None:
-            nonlocal count
-            count += 1
-            text = f"{what}: iteration {count}, gap {record.gap:.1e} (until {tol:.0e})"
+            text = line(record)
             LOGGER.info("%s", text)
             if console.is_terminal:
                 status.update(text)

@@ -79,7 +79,7 @@ def _line_search(
     return best if not_higher else None
 
 
-def gradient(run: Run) -> Result:
+def dual_ascent(run: Run) -> Result:
     """Gradient ascent on the dual D(a) = 2a't - rho a'a - h(u(a)): the paper's lp MK-FN-Grad.
 
     Supplement V, with a backtracking step that doubles after every success, so that no step size

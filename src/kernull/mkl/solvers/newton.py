@@ -44,7 +44,7 @@ def solve(run: Run) -> Result:
         else:
             goal = _model_minimiser(point, ball)
             step = 1.0 - min(0.1, 0.3 * gap**0.5) if ball.polyhedral else 1.0
-        moved = _line_search(problem, ball, point, goal, step)
+        moved = _backtrack(problem, ball, point, goal, step)
         if moved is None:  # no descent to be had beyond rounding
             break
         point = moved
@@ -61,7 +61,7 @@ def _model_minimiser(point: Evaluation, ball: Any) -> Array:
     return goal
 
 
-def _line_search(
+def _backtrack(
     problem: Problem, ball: Any, point: Evaluation, goal: Array, step: float
 ) -> Evaluation | None:
     """First point from ``goal`` back towards ``point`` where F is not higher."""

@@ -34,7 +34,7 @@ from kernull.mkl.solvers.base import Result, Run
 #: paper's grid, after 200 steps, cycles return to within 2e-4 and other runs miss by 6e-3 or more.
 RETURN = 1e-3
 #: Moves of the weights below this are rounding (of weights of unit norm).
-ROUNDING = 1e-9
+STANDSTILL = 1e-9
 
 
 class Visited(NamedTuple):
@@ -154,7 +154,7 @@ def period(iterates: Array) -> int:
     for P in range(2, len(iterates) // 2 + 1):
         returns = np.abs(iterates[-P:] - iterates[-2 * P : -P]).max()
         moved = moves[-P:].max()
-        if moved > ROUNDING and returns <= RETURN * moved:
+        if moved > STANDSTILL and returns <= RETURN * moved:
             return P
     return 0
 

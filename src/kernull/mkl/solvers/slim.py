@@ -32,7 +32,7 @@ from kernull.mkl.solvers import newton
 from kernull.mkl.solvers.base import Result, Run
 
 #: Steps that the line search looks at, as shares of the way to the model's minimiser.
-STEPS = tuple(0.5**k for k in range(8))
+LINE_STEPS = tuple(0.5**k for k in range(8))
 
 
 def effective_share(a: Array) -> float:
@@ -78,4 +78,4 @@ def _candidates(point: Evaluation, ball: Any) -> list[Array]:
     if point.curvature is None:
         raise MissingCapabilityError("solver='slim' needs a problem that gives its curvature.")
     goal: Array = ball.minimise_model(point.u, point.curvature(), point.weights)
-    return [ball.normalise(point.weights + step * (goal - point.weights)) for step in STEPS]
+    return [ball.normalise(point.weights + step * (goal - point.weights)) for step in LINE_STEPS]
