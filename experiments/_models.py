@@ -14,7 +14,8 @@ from kernull.mkl.balls import LpBall
 from kernull.mkl.problems import FisherProblem
 from kernull.mkl.solvers import solve
 from kernull.operators import DenseStack
-from kernull.paper.protocol import SplitRows, aucs, split_rows
+from kernull.paper.protocol import SplitRows as Split
+from kernull.paper.protocol import aucs, split_rows
 from kernull.views import KernelSet, join_views, resolve_views
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
     "READINGS",
     "Member",
     "OneKernel",
-    "SplitRows",
+    "Split",
     "aucs",
     "cycle_at_p_1",
     "kernels_by_width",
@@ -39,7 +40,7 @@ __all__ = [
 def kernels_by_width(
     widths: Sequence[float],
     views: Mapping[str, Any],
-    split: SplitRows,
+    split: Split,
     dtype: Any = np.float64,
     scaling: str = "standard",
 ) -> Iterator[tuple[float, DenseStack, DenseStack]]:
