@@ -108,7 +108,7 @@ VARIANTS: dict[str, tuple[dict, list]] = {
     "a third scaling: standardised too": ({"scaling": ("standard", "whiten", "quantile")}, []),
     "no gate": (
         {},
-        [(evidence, "view_factors", lambda a, b, view, columns: np.ones(len(columns)))],
+        [(evidence, "factors_by_odds", lambda left_out, mixed, view: np.full(len(view), 2.0))],
     ),
     "ten folds of few rows, not twenty": ({"calibration": Cross(10)}, []),
     "five folds": ({"calibration": Cross(5)}, []),

@@ -30,15 +30,16 @@ above; cut at least 1 above; with a view of noise no lower; one sensor of 60 and
 99%; a broken view in 100%; outliers of no case of the alarm benchmark caught less by more than 2
 points.
 
-The factors of views and of the whole. Chosen on the choosing half (`benchmarks.arena.halves`; of the
-decision tables, seeds of even number) of arena, cut, swapped, deep, few and noise: min(sqrt(odds), 2)
-with the odds A / (1 - A) that there is more evidence against a row of mixed parts than against a
-left-out row. Mixed are the cells of a view, and the views of the whole; views of one column have 2,
-and the largest factor of the views times learned weight is brought to one. Candidates were a whole
-of weight 0 to 5, clip((2A - 1) / F, least, most), odds, their root with a limit of 2, 3, 4 and none.
-The judging half decides before anything is replaced: adopted if there swapped views gain 2 points
-at least, and no family, nor the mean with noise, loses more than 0.3 against a whole of weight one
-and views of clip((2A - 1) / 0.1, 0.5, 1).
+The factors of views and of the whole were chosen on the choosing half (`benchmarks.arena.halves`;
+of the decision tables, seeds of even number) of arena, cut, swapped, deep, few and noise: the root
+of the odds A / (1 - A) that there is more evidence against a row of mixed parts than against a
+left-out row, at most 2. Mixed are the cells of a view, and the views of the whole; views of one
+column have 2, and the largest factor of the views times learned weight is brought to one.
+Candidates were a whole of weight 0 to 5, clip((2A - 1) / F, least, most), odds, and their root with
+a limit of 2, 3, 4 and none. The judging half decided before anything was replaced: adopted if there
+swapped views gain 2 points at least, and no family, nor the mean with noise, loses more than 0.3
+against a whole of weight one and views of clip((2A - 1) / 0.1, 0.5, 1). After it a lower limit of
+1/2 was added: without one, views may end with no weight at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gate: views of noise count half, views whose columns belong together count in full."""
+"""The gate: views, and the whole, count by the odds that mixed rows are told from rows."""
 
 import warnings
 
@@ -9,7 +9,8 @@ from sklearn.metrics import roc_auc_score
 
 import kernull
 from kernull import MultiKernelFisherNull
-from kernull.detector.gate import LEAST, mixed_cells, separation, view_factors
+from kernull.detector.gate import areas, factors_by_odds, mixed_rows
+from kernull.views.kernel_set import WHOLE
 
 
 def line(rng, n, d=4):
@@ -23,22 +24,54 @@ def fitted(X, views):
         return MultiKernelFisherNull(views=views).fit(X)
 
 
-def test_separation_is_an_area_under_a_curve(rng):
+def factors_of(model):
+    """Factor of each view, the whole among them."""
+    rule = model.model_.rule
+    views = [part.view.name for part in rule.scores.parts for _ in range(2)]
+    return dict(zip(views, rule.factors, strict=True))
+
+
+def test_factors_are_roots_of_odds(rng):
     left_out, mixed = rng.exponential(size=(80, 4)), rng.exponential(size=(120, 4)).round(1)
-    mixed[:, [1, 3]] += 1.0
+    mixed[:, 1] += 0.3
+    mixed[:, 3] += 9.0
     labels = np.r_[np.zeros(80), np.ones(120)]
     area = [roc_auc_score(labels, np.r_[left_out[:, j], mixed[:, j]]) for j in range(4)]
-    np.testing.assert_allclose(separation(left_out, mixed), 2 * np.array(area) - 1)
-    factors = view_factors(left_out, mixed, np.array([0, 0, 1, 2]), [3, 2, 1])
-    expected = [1.0, np.clip((2 * area[2] - 1) / 0.1, LEAST, 1.0), 1.0]
-    np.testing.assert_allclose(factors, expected)
+    np.testing.assert_allclose(areas(left_out, mixed), area)
+    factors = factors_by_odds(left_out, mixed, np.array([0, 0, 1, 2]))
+    expected = [np.sqrt(a / (1 - a)) for a in (max(area[:2]), max(area[:2]), area[2])]
+    np.testing.assert_allclose(factors, [*expected, 2.0])
+    np.testing.assert_allclose(factors_by_odds(mixed, left_out, np.arange(4))[3], 0.5)
 
 
-def test_cells_are_mixed_among_rows(rng):
-    drawn = mixed_cells(60, 4)
-    assert drawn.shape == (500, 4)
-    assert set(drawn.ravel()) == set(range(60))
-    assert (drawn[:, 0] != drawn[:, 1]).mean() > 0.9
+def test_parts_come_from_different_rows():
+    X = np.arange(60)[:, None] * np.ones(4)
+    cells, pairs = mixed_rows(X, np.arange(4)), mixed_rows(X, np.array([0, 0, 2, 2]))
+    assert cells.shape == pairs.shape == (500, 4)
+    assert set(cells.ravel()) == set(range(60))
+    assert (cells[:, 0] != cells[:, 1]).mean() > 0.9
+    np.testing.assert_array_equal(pairs[:, 0], pairs[:, 1])
+    np.testing.assert_array_equal(pairs[:, 2], pairs[:, 3])
+    assert (pairs[:, 0] != pairs[:, 2]).mean() > 0.9
+
+
+def test_the_whole_counts_where_views_belong_together(rng):
+    views = {"a": [0, 1, 2], "b": [3, 4, 5]}
+    related, apart = line(rng, 200, 6), np.hstack([line(rng, 200, 3), line(rng, 200, 3)])
+    assert factors_of(fitted(related, views))[WHOLE] == 2.0
+    assert 0.7 < factors_of(fitted(apart, views))[WHOLE] < 1.3
+    deep = rng.normal(size=(20, 200))  # rows of equal views are neighbours, rows left out are not
+    assert factors_of(fitted(deep, {"a": range(100), "b": range(100, 200)}))[WHOLE] < 0.51
+
+
+def test_views_of_other_rows_stand_out(rng):
+    """Two views of one factor: rows whose second view is another row's."""
+    views, loads = {"a": range(6), "b": range(6, 12)}, rng.normal(size=(3, 12))
+    X = rng.normal(size=(700, 3)) @ loads + 0.3 * rng.normal(size=(700, 12))
+    train, new = X[:300], X[300:]
+    swapped = np.hstack([new[:, :6], np.roll(new, 1, axis=0)[:, 6:]])
+    scores = fitted(train, views).score_samples(np.vstack([new, swapped]))
+    assert roc_auc_score(np.arange(800) < 400, scores) > 0.93
 
 
 def test_noise_beside_few_rows_costs_little():
@@ -57,7 +90,7 @@ def test_noise_beside_few_rows_costs_little():
 
 
 @pytest.mark.parametrize("noise", ["Gaussian", "heavy", "one-hot", "constant"])
-def test_noise_counts_half(noise, rng):
+def test_noise_counts_less(noise, rng):
     n = 200
     extra = {
         "Gaussian": rng.normal(size=(n, 4)),
@@ -67,10 +100,9 @@ def test_noise_counts_half(noise, rng):
     }[noise]
     X = np.hstack([line(rng, n), line(rng, n), extra])
     views = {"a": [0, 1, 2, 3], "b": [4, 5, 6, 7], "noise": list(range(8, X.shape[1]))}
-    model = fitted(X, views)
-    factors = dict(zip(model.bank_.kernel_views, model.model_.rule.factors, strict=True))
-    assert factors["a"] == factors["b"] == 1.0
-    assert factors["noise"] < 1.0
+    factors = factors_of(fitted(X, views))
+    assert factors["a"] == factors["b"] == 2.0
+    assert 0.5 <= factors["noise"] < 1.5
 
 
 def test_one_view_alone_decides_by_its_weights(rng):

@@ -186,10 +186,10 @@ def test_tables(name):
 
 
 def test_weights_in_part_of_a_gate():
-    """A view between noise and signal counts in proportion, whatever the rounding of weights."""
+    """A view between noise and signal counts by the odds, whatever the rounding of weights."""
     table = TABLES["a gate half open"]
     factors = model_of(table).model_.rule.factors
-    assert ((factors > 0.5) & (factors < 1.0)).any()
+    assert ((factors > 1.0) & (factors < 2.0)).any()
 
 
 def test_evidence_of_equal_counts_is_equal(rng):

@@ -512,18 +512,23 @@ def judge_table(
         own = score(X)
         left_out[copies, start : start + own.shape[1]] = own[copies]
         start += own.shape[1]
-    mixed = np.empty((0, X.shape[1]))
-    if len(views) > 1:  # each cell from another row, rows in random order
-        size = (min(max(len(X), 500), 1000), X.shape[1])
-        drawn = np.random.default_rng(0).integers(len(X), size=size)
-        mixed = np.take_along_axis(X[order], drawn, axis=0)
+    cells = together = np.empty((0, X.shape[1]))
+    if len(views) > 1:  # each cell, or each view, from another row; rows in random order
+        m = min(max(len(X), 500), 1000)
+        drawn = np.random.default_rng(0).integers(len(X), size=(m, X.shape[1]))
+        cells = np.array([[X[order[i], c] for c, i in enumerate(row)] for row in drawn])
+        first = [min((min(own) for own in views if c in own), default=c) for c in range(X.shape[1])]
+        together = np.array([[X[order[row[f]], c] for c, f in enumerate(first)] for row in drawn])
 
     def of(rows):
         return np.hstack([score(rows) for score, _ in full])
 
     varying = [sum(len(set(X[:, c])) > 1 for c in own) for own in views]
     gated = [count > 1 and len(views) > 1 for count in varying]
-    return judge(left_out, of(new), columns, b, fold, rank_weights(w, groups), gated, of(mixed))
+    mixed = [
+        of(together if column.view is None else cells)[:, c] for c, column in enumerate(columns)
+    ]
+    return judge(left_out, of(new), columns, b, fold, rank_weights(w, groups), gated, mixed)
 
 
 def judge_kernels(K, new, b, *, whole=True, folds=None, seed=0, weight=None, groups=None):
@@ -540,7 +545,11 @@ def judge_kernels(K, new, b, *, whole=True, folds=None, seed=0, weight=None, gro
     columns = [Column(j, [j], far) for j in range(len(K)) for far in (False, True)]
     columns += [Column(None, [], far) for far in (False, True)][: left_out.shape[1] - len(columns)]
     full = fit_given(K, w, np.arange(n), whole)
-    return judge(left_out, full(new), columns, b, fold, rank_weights(w, groups), [False] * len(K))
+    order = random_order(keys_of_kernels(K, seed))
+    drawn = np.random.default_rng(0).integers(n, size=(min(max(n, 500), 1000), len(K)))
+    rows = [[K[j][order[i]] for i in drawn[:, j]] for j in range(len(K))]  # each view another row
+    mixed, gated = full(np.array(rows)).T, [False] * len(K)
+    return judge(left_out, full(new), columns, b, fold, rank_weights(w, groups), gated, mixed)
 
 
 def cross_fit(fit, fold):
@@ -562,8 +571,8 @@ def rank_weights(weight, groups=None):
     return np.array([w / groups.count(g) for w, g in zip(weight, groups, strict=True)])
 
 
-def judge(left_out, new, columns, b, fold, rank_weight, gated, mixed=None):
-    """From scores to a decision: left-out ones (n, C), those of new rows, and of mixed cells."""
+def judge(left_out, new, columns, b, fold, rank_weight, gated, mixed):
+    """From scores to a decision: left-out ones (n, C), those of new rows, and of mixed rows."""
 
     def by_column(call):
         return np.array([call(c, column) for c, column in enumerate(columns)]).T
@@ -577,22 +586,23 @@ def judge(left_out, new, columns, b, fold, rank_weight, gated, mixed=None):
     ]
     evidence = by_column(lambda c, _: [judges[c](s) for s in new[:, c]])
 
-    # Views whose rows cannot be told from rows of mixed cells count less.
-    factor = [1.0] * len(gated)
-    for view in range(len(gated)):
-        if gated[view]:
-            apart = [
-                separation(own[:, c], [judges[c](s) for s in mixed[:, c]])
+    # Views, and the whole, count by the odds that mixed rows are told from rows.
+    factor = dict.fromkeys(range(len(gated)), 2.0) | {None: 1.0}
+    for view in factor:
+        if len(gated) > 1 and (view is None or gated[view]):
+            each = [
+                area(own[:, c], [judges[c](s) for s in mixed[c]])
                 for c, column in enumerate(columns)
                 if column.view == view
             ]
-            factor[view] = min(max(max(apart) / 0.1, 0.5), 1.0)
+            odds = [a / (1 - a) if a < 1 else inf for a in each]
+            factor[view] = min(max(sqrt(max(odds, default=1.0)), 0.5), 2.0)
 
     # Weights of scores: of their largest kernel, the largest of all kernels being one.
     view_of = {j: column.view for column in columns for j in column.kernels}
     b = [bj * factor[view_of[j]] for j, bj in enumerate(b)]
     weight = [
-        1.0 if column.view is None else max(b[j] for j in column.kernels) / max(b)
+        factor[None] if column.view is None else max(b[j] for j in column.kernels) / max(b)
         for column in columns
     ]
     inside = [c for c, column in enumerate(columns) if column.view is not None]
@@ -600,7 +610,7 @@ def judge(left_out, new, columns, b, fold, rank_weight, gated, mixed=None):
 
     def score(e):
         views = sum((weight[c] * e[c]) ** 2 for c in inside)
-        return -sqrt(views + sum(e[c] ** 2 for c in together))
+        return -sqrt(views + sum((weight[c] * e[c]) ** 2 for c in together))
 
     return Judgement(
         left_out,
@@ -612,14 +622,14 @@ def judge(left_out, new, columns, b, fold, rank_weight, gated, mixed=None):
     )
 
 
-def separation(left_out, mixed):
-    """2A - 1 with the share A of pairs in which the mixed row has more evidence against it.
+def area(left_out, mixed):
+    """The share of pairs in which the mixed row has more evidence against it; half of the ties.
 
     Evidence that differs by rounding alone is equal.
     """
     n, m = len(left_out), len(mixed)
     ranks = rankdata(np.round([*left_out, *mixed], 9))
-    return 2 * (ranks[n:].sum() - m * (m + 1) / 2) / (n * m) - 1
+    return (ranks[n:].sum() - m * (m + 1) / 2) / (n * m)
 
 
 def p_value(left_out, weight, s):

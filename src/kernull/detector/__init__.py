@@ -16,7 +16,7 @@ evidence, and the length of its evidence among those of rows left out
 `tails`
     From scores to evidence: how small the p-value among left-out scores is.
 `gate`
-    Views whose rows look like rows of mixed cells count less.
+    Views, and the whole, count by the odds that mixed rows are told from rows.
 `evidence`
     The whole rule: evidence of each score, weights, the length of both.
 `sum`

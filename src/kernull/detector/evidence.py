@@ -10,7 +10,7 @@ whole: it alone sees rows whose views are each usual and do not belong together.
 The score of a row is minus the length of its weighted evidence, :math:`\sqrt{\sum_c (w_c e_c)^2}`.
 Kernel weights are those that the paper's method learns (lp MK-FN, see `sum`), times the factor that
 `gate` gives to the view. A score has the weight of its heaviest kernel, divided by the largest of
-all; scores of the whole have weight one.
+all; scores of the whole have the factor that `gate` gives to the whole.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kernull.detector.cross_fit import (
     row_keys,
     sampling_order,
 )
-from kernull.detector.gate import mixed_cells, view_factors
+from kernull.detector.gate import MOST, draw_parts, factors_by_odds, mixed_rows
 from kernull.detector.given import GivenScores
 from kernull.detector.scores import (
     LEAST_NEIGHBOUR_WEIGHT,
@@ -47,7 +47,7 @@ from kernull.detector.sum import FisherRule
 from kernull.detector.tails import Tails, left_out_evidence
 from kernull.errors import MissingCapabilityError
 from kernull.operators import DenseStack
-from kernull.views.kernel_set import Recipe, ScaledView, columns_read
+from kernull.views.kernel_set import WHOLE, Recipe, ScaledView, columns_read
 
 #: Most rows learned from: of more, a random sample of so many.
 EVIDENCE_ROWS = 4000
@@ -142,8 +142,8 @@ class EvidenceRule:
         none.
     extrapolates : boolean array of shape (C,)
         Scores that go on falling outside the rows.
-    factors : array of shape (J,)
-        What `gate` multiplies the weight of each kernel by.
+    factors : array of shape (C,)
+        What `gate` multiplies the weight of each score by.
     rows : integer array of shape (n,), optional
         Indices of the sample among the rows given; None: all.
     kept : boolean array of shape (J,), optional
@@ -199,12 +199,12 @@ class EvidenceRule:
         weights = np.where(self.member, b / max(b.max(), np.finfo(float).tiny), 0.0).max(axis=1)
         # The whole sees the views that are left out too, so it goes with them.
         complete = self.kept is None or bool(self.kept.all())
-        return np.where(self.is_whole, float(complete), weights)
+        return np.where(self.is_whole, self.factors * complete, weights)
 
     @property
     def by_kernel_weights(self) -> Array:
         """What the evidence of each kernel is multiplied by, of shape (J,)."""
-        b = self.weights * self.factors
+        b = self.weights * np.where(self.member, self.factors[:, None], 0.0).max(axis=0)
         return b if self.kept is None else np.where(self.kept, b, 0.0)
 
     @property
@@ -323,12 +323,12 @@ def fit_table_evidence(
         rank_weights(row_weight, groups, len(X)),
         member,
         extrapolates,
-        np.ones(len(projection.weights)),
+        np.ones(len(member)),
         rows,
     )
     if len(recipe.views) < 2:
         return rule
-    return replace(rule, factors=_gate(rule, recipe, X))
+    return replace(rule, factors=_gate(full, rule, recipe, X))
 
 
 def _score_copies(
@@ -364,24 +364,23 @@ def _columns(full: TableScores, scores: Sequence[Any], J: int) -> tuple[Mask, Ma
     return np.array(member).reshape(-1, J), np.array(extrapolates, dtype=bool)
 
 
-def _gate(rule: EvidenceRule, recipe: Recipe, X: Array) -> Array:
-    """What the weight of each kernel is multiplied by, from rows of mixed cells."""
-    assert isinstance(rule.scores, TableScores)
-    drawn = mixed_cells(*X.shape)  # the order of X is that of contents, so a fixed seed will do
-    mixed = np.take_along_axis(X, drawn, axis=0)
-    inside = ~rule.is_whole
-    names, views = list(recipe.views), [part.view for part in rule.scores.parts]
-    view_of_kernel = np.array(
-        [names.index(v.name) for v in views if v.name in names for _ in v.kernels]
-    )
-    view = view_of_kernel[rule.member[inside].argmax(axis=1)]
-    factors = view_factors(
-        rule.left_out_evidence[:, inside],
-        rule.tails.evidence(rule.scores.of(mixed))[:, inside],
-        view,
-        [int((np.ptp(X[:, columns], axis=0) > 0).sum()) for columns in recipe.views.values()],
-    )
-    return np.asarray(factors[view_of_kernel])
+def _gate(full: TableScores, rule: EvidenceRule, recipe: Recipe, X: Array) -> Array:
+    """Factor of each score: of views by mixed cells, of the whole by mixed views.
+
+    The order of X is that of contents, so a fixed seed will do.
+    """
+    single, first = np.arange(X.shape[1]), np.full(X.shape[1], X.shape[1] - 1)
+    for columns in recipe.views.values():  # a view by its first column, whatever the order of views
+        first[columns] = np.minimum(first[columns], columns.min())
+    cells, joined = mixed_rows(X, single), mixed_rows(X, first)
+    scores = [TableScores((p,)).of(joined if p.view.name == WHOLE else cells) for p in full.parts]
+    view = np.repeat([part.view.name for part in full.parts], [s.shape[1] for s in scores])
+    mixed = rule.tails.evidence(np.hstack(scores))
+    factors = factors_by_odds(rule.left_out_evidence, mixed, view)
+    for name, columns in recipe.views.items():
+        if (np.ptp(X[:, columns], axis=0) > 0).sum() < 2:  # of one column nothing can be mixed
+            factors[view == name] = MOST
+    return factors
 
 
 def fit_given_evidence(
@@ -397,7 +396,7 @@ def fit_given_evidence(
 ) -> EvidenceRule:
     """Evidence of given kernels, each a view by itself, under learned weights.
 
-    There are no cells that could be mixed, so there is no gate.
+    There are no cells that could be mixed: the whole alone has a factor, by mixed views.
     """
     scores = read_scores(decision.scores)
     if tuple(map(type, scores)) != (Projection, Nearest):
@@ -424,7 +423,7 @@ def fit_given_evidence(
     left_out = cross_fit(fit, lambda model, held: model.of(K[:, held]), fold)
     J = stack.J
     whole = np.zeros((2 * full.has_whole, J), dtype=bool)
-    return EvidenceRule(
+    rule = EvidenceRule(
         projection,
         full if n <= max_rows else full.among(rows),
         left_out,
@@ -432,9 +431,15 @@ def fit_given_evidence(
         rank_weights(weight, groups, len(rows)),
         np.vstack([np.repeat(np.eye(J, dtype=bool), 2, axis=0), whole]),
         np.tile([False, True], J + full.has_whole),
-        np.ones(J),
+        np.ones(2 * (J + full.has_whole)),
         None if n <= max_rows else rows,
     )
+    if not full.has_whole:
+        return rule
+    drawn = order[draw_parts(len(rows), J)]
+    mixed = full.of(np.stack([Kj[i] for Kj, i in zip(K, drawn.T, strict=True)]))
+    factors = factors_by_odds(rule.left_out_evidence, rule.tails.evidence(mixed), rule.is_whole)
+    return replace(rule, factors=np.where(rule.is_whole, factors, 1.0))
 
 
 def kernel_keys(K: Array, random_state: Any) -> Array:

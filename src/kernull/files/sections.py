@@ -301,7 +301,7 @@ SCHEMA: dict[str, Section] = {
         "scores": Sections(("table-scores", "given-scores")), "left_out": floats("_rows", "_kinds"),
         "fold": whole("_rows"), "rank_weight": floats("_rows", low=POSITIVE),
         "member": flags("_kinds", "J"), "extrapolates": flags("_kinds"),
-        "factors": floats("J", low=0.0), "rows": whole("_rows"),
+        "factors": floats("_kinds", low=0.0), "rows": whole("_rows"),
     }, _evidence),
     "table-scores": Section(TableScores, {"parts": Sections(("part",), several=True)}),
     "part": Section(Part, {
