@@ -11,6 +11,8 @@ view does; where rows are few beside columns, it sees less than they do.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.stats import rankdata
 
@@ -63,7 +65,7 @@ def areas(left_out: Array, mixed: Array) -> Array:
     return np.asarray((ranks[n:].sum(axis=0) - 0.5 * m * (m + 1)) / (n * m))
 
 
-def factors_by_odds(left_out: Array, mixed: Array, view: Indices) -> Array:
+def factors_by_odds(left_out: Array, mixed: Array, view: Any) -> Array:
     """What the weight of each score is multiplied by, of shape (C,), from 1/2 to 2.
 
     Parameters
