@@ -306,8 +306,11 @@ def drawn(found: Findings, k: int) -> Drawn:
 
 def typical_finding(found: Findings) -> int:
     """A true finding whose value is ordinary by itself, and odd for a part like this."""
+    drive = found.line.columns[found.line.slices["drive"]]
     for k, i in enumerate(found.order.tolist()):
         if not found.reasons[k] or found.line.verdict[i] != "slipping belt":
+            continue
+        if found.reasons[k][0].column not in drive:
             continue
         j = found.table.used_.index(found.reasons[k][0].column)
         low, high = found.table.filler_.quantiles[[5, 95], j]
