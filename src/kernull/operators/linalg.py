@@ -13,8 +13,9 @@ from scipy.linalg.lapack import dpotrf
 from kernull._runtime import one_blas_thread
 from kernull._typing import Array
 
-#: Rows from which a matrix is factorised by one BLAS thread: two of OpenBLAS's end the process at
-#: 16,000 rows (0.3.30, that of SciPy 1.17; a matrix of nothing but a diagonal will do).
+#: Rows from which a matrix is factorised by one BLAS thread: two of OpenBLAS's ended the process at
+#: 16,000 rows (0.3.30, that of SciPy 1.17; a matrix of nothing but a diagonal would do). On another
+#: machine the same matrix took two threads 70 s and did no harm: one, until it is clear why.
 ONE_THREAD_ROWS = 12_000
 
 

@@ -97,7 +97,7 @@ def test_copies_of_one_task_give_its_weights(copies, p):
     assert joint.value == pytest.approx(copies * alone.value, rel=1e-10)
 
 
-@pytest.mark.parametrize("solver", ["subspace", "kloft", "frank-wolfe", "gradient", "cvxpy"])
+@pytest.mark.parametrize("solver", ["subspace", "kloft", "frank-wolfe", "gradient"])
 def test_every_solver_serves_joint_problems(solver):
     problem = random_joint(4, sizes=(8, 5, 11), delta=0.1)
     exact = solve(problem, LpBall(2), tol=1e-10)

@@ -66,11 +66,9 @@ class CappedProblem(Problem):
         """The coefficients a at b."""
         return self._solve(self.stack.combine(weights), weights @ self.diagonal)
 
-    def plane(self, a: Array) -> Array:
+    def plane(self, a: Array, Ka: Array | None = None) -> Array:
         """u(a) for any feasible a: F(b) >= -b'u(a) for all b."""
-        return self._plane(a, self.stack.products(a))
-
-    def _plane(self, a: Array, Ka: Array) -> Array:
+        Ka = self.stack.products(a) if Ka is None else Ka
         return np.asarray(0.5 * self.quadratic * Ka @ a - self.diagonal @ a)
 
     def evaluate(self, weights: Array) -> Evaluation:
@@ -82,7 +80,7 @@ class CappedProblem(Problem):
         Ka = self.stack.products(a)
         # What each kernel pulls the rows with; the inner gradient is c times its sum.
         pull = Ka - self.diagonal / self.quadratic
-        u = self._plane(a, Ka)
+        u = self.plane(a, Ka)
         value = -float(weights @ u) + slack(self.quadratic * (weights @ pull), a, self.nu)
         floor = _ROUNDING * float(d.max())
 

@@ -217,10 +217,6 @@ SOLVERS: dict[str, Algorithm] = {
         "gradient ascent on the dual (the paper's supplement V)", "first_order.dual_ascent", 50_000,
         problem_needs=("products", "certify"),
     ),
-    "cvxpy": Algorithm(
-        "the whole programme at once by a conic solver; small n only", "conic.solve", 100,
-        ("cvxpy_constraints",), ("products", "ridge", "target"),
-    ),
 }  # fmt: skip
 
 
