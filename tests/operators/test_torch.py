@@ -63,6 +63,8 @@ class TestTorchTiled32(TestTorchTiled):
 
 
 class TestTorchDense(TestTorchTiled):
+    offers = frozenset({"diagonal", "pickle"})
+
     @pytest.fixture
     def stack(self):
         return TorchTiledStack(rbf_kernel_set(some_rows()), self.device, self.dtype).dense()

@@ -135,15 +135,12 @@ def plan_storage(
     if storage == "dense" or not matrix_free:
         check_memory(J, n, itemsize, limit)
         return Plan("dense", note="dense")
-    size = dense_bytes(J, n, itemsize)
-    always = there or n <= max(DENSE_ROWS, ROWS_A_COLUMN * columns)
-    if storage == "auto" and size <= limit and always:
-        return Plan("dense", note="dense")
-    speed = GPU_SPEED if there else 1.0
+    size, speed = dense_bytes(J, n, itemsize), GPU_SPEED if there else 1.0
     tiled, dense = (predicted_seconds(kind, J, n, columns) / speed for kind in ("tiled", "dense"))
+    always = there or n <= max(DENSE_ROWS, ROWS_A_COLUMN * columns)
+    if storage == "auto" and size <= limit and (always or dense <= tiled):
+        return Plan("dense", note="dense")
     both = f"about {tiled:.2g} s; dense {dense:.2g} s, {format_bytes(size)}"
-    if storage == "auto" and size <= limit and dense <= tiled:
-        return Plan("dense", note=f"dense, about {dense:.2g} s; tiled {tiled:.2g} s")
     columns = min(MAX_COLUMNS, basis_columns(J, n, limit))
     fewest = {"tiled": MIN_COLUMNS, "dask": FEWEST_COLUMNS}.get(storage, 2)
     if columns < fewest:  # under "auto", no storage fits
@@ -156,18 +153,13 @@ def plan_storage(
         )
     slow = min(tiled, dense if size <= limit else np.inf) > PATIENCE
     if storage == "auto" and (columns < MIN_COLUMNS or slow):
-        why = (
-            f"evaluating them on the fly would take about {_duration(tiled)} here"
-            if columns >= MIN_COLUMNS
-            else f"neither does a basis of {MIN_COLUMNS} columns for evaluating them on the fly "
-            f"({format_bytes(basis_bytes(J, n, MIN_COLUMNS))})"
-        )
-        text = (
-            f"{J} kernels of {n} x {n} do not fit {format_bytes(limit)}, and {why}"
-            if size > limit
-            else f"learning from {J} kernels of {n} x {n} would take about "
-            f"{_duration(min(tiled, dense))} here"
-        )
+        why = f"neither does a basis of {MIN_COLUMNS} columns for evaluating them on the fly"
+        if columns >= MIN_COLUMNS:
+            why = f"evaluating them on the fly would take about {_duration(tiled)} here"
+        text = f"{J} kernels of {n} x {n} do not fit {format_bytes(limit)}, and {why}"
+        if size <= limit:
+            quicker = _duration(min(tiled, dense))
+            text = f"learning from {J} kernels of {n} x {n} would take about {quicker} here"
         return Plan("nystroem", max(columns, FEWEST_COLUMNS), text, f"nystroem; tiled {both}")
     # The landmarks take more than the basis: it gets what it cannot do without.
     chosen = "tiled" if storage == "auto" else storage

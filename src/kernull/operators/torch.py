@@ -109,16 +109,6 @@ class TorchDenseStack(TorchStack):
         self.device, self.dtype = kernels.device, kernels.dtype
         self.shape = (int(kernels.shape[1]), int(kernels.shape[2]))
 
-    def __getitem__(self, index: Any) -> TorchDenseStack:
-        """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
-        i, j = (torch.as_tensor(part, device=self.device) for part in self._positions(index))
-        return TorchDenseStack(self.kernels[:, i][:, :, j], self.scale)
-
-    def select(self, kernels: Any) -> TorchDenseStack:
-        """The stack of the kernels that an index or a mask picks."""
-        mask = self._mask(kernels)
-        return TorchDenseStack(self.kernels[torch.as_tensor(mask)], self.scale[mask])
-
     def diagonal(self) -> Array:
         """k_j(x_i, x_i), of shape (J, n); for square stacks."""
         return self._numpy(self.kernels.diagonal(dim1=1, dim2=2)) * self.scale[:, None]
