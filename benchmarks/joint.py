@@ -62,11 +62,9 @@ def speed():
         learn=lambda: lambda: MultiKernelFisherNull(views=views, **PLAIN).fit(new),
         enroll=enroll,
     )
-    again = best_of(1, again=lambda: joint.refit_weights)["again"]
     print(
         f"  enrol {best['enroll']:.2f} s   learn it alone {best['learn']:.2f} s   "
         f"ratio {best['enroll'] / best['learn']:.2f} (goal: <= 0.5)"
-        f"   learn all tasks again {again:.2f} s"
     )
 
 

@@ -34,6 +34,11 @@ class Kernel:
     factor: float | None = None
     """Width as a factor of the mean distance; None where there is no such width."""
 
+    @property
+    def has_widths(self) -> bool:
+        """Whether `fit` gives one kernel for each width factor."""
+        return self.metric is not None and self.width is None
+
     def fit(
         self,
         X: Array,

@@ -1,7 +1,6 @@
 """The decision by evidence, against plain loops, and what it promises."""
 
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import kernull
 from kernull import KernelStack, MultiKernelFisherNull
-from kernull.detector import Evidence, Nearest, evidence, learning
+from kernull.detector import Evidence, Nearest, evidence
 from kernull.errors import MissingCapabilityError
 
 # Tables here are small, and some views empty, on purpose.
@@ -198,8 +197,7 @@ def test_the_sum_has_no_evidence():
 
 def test_a_sample_of_many_rows_keeps_the_rate_and_travels(monkeypatch, tmp_path):
     """Scaled by all rows, left-out rows of the sample looked more normal than new ones."""
-    fit = evidence.fit_table_evidence
-    monkeypatch.setattr(learning, "fit_table_evidence", partial(fit, max_rows=300))
+    monkeypatch.setattr(evidence, "EVIDENCE_ROWS", 300)
     rng = np.random.default_rng(0)
     mix = rng.normal(size=(5, 20))
 

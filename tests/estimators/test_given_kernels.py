@@ -195,7 +195,7 @@ class TestNames:
         assert model.kernel_names_.tolist() == list(self.NAMES)
         save(model, tmp_path / "model")
         again = load(tmp_path / "model")
-        assert again.model_.tasks["a"].kernels.square.names == self.NAMES
+        assert again.model_.tasks["a"].kernels.names == self.NAMES
         swapped = KernelStack(between(X[:9], X[:9]), names=self.NAMES[::-1])
         for wrong in (
             lambda: model.enroll(swapped, "c"),

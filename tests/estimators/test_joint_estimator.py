@@ -167,21 +167,6 @@ def test_enrolled_task_scores_like_the_same_task_in_the_fit():
     assert model.threshold_["again"] == pytest.approx(model.threshold_["one"], abs=1e-8)
 
 
-def test_refitting_weights_after_enrolment_solves_the_larger_problem(counted):
-    model = fitted(digits=(0, 1), tol=1e-10)
-    table, _ = some([2], 20)
-    model.enroll(table, "two")
-    before = model.weights_
-    model.refit_weights()
-    assert model.gap_ <= 1e-10
-    assert np.abs(model.weights_ - before).max() > 1e-6
-    whole = plain_joint(views=VIEWS, widths=0.5, tol=1e-10)
-    whole.kernels = "precomputed"
-    whole.fit({name: DenseStack.of(task.kernels.set) for name, task in model.model_.tasks.items()})
-    np.testing.assert_allclose(model.weights_, whole.weights_, atol=1e-5)
-    np.testing.assert_allclose(model.coef_["two"], whole.coef_["two"], atol=1e-5)
-
-
 def test_forgetting_a_task():
     model = fitted()
     weights = model.weights_.copy()

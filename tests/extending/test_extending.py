@@ -20,7 +20,6 @@ from kernull import (
     TableViews,
     save,
 )
-from kernull.errors import MissingCapabilityError
 from kernull.explain import explain_columns
 from tests.extending.objects import Ellipsoid, Matern
 
@@ -153,16 +152,6 @@ def test_tasks_take_objects(name, rows):
         flags = joint.predict(rows + shift, groups=task)
         assert (flags[:20] == -1).sum() <= 5
         assert (flags[20:30] == -1).all()
-
-
-def test_tasks_learn_weights_again_from_evidence_alone():
-    X, groups = factors(np.random.default_rng(0), 120), np.repeat(["a", "b"], 60)
-    joint = JointMultiKernelFisherNull(**OBJECTS["PCA"]).fit(X, groups=groups)
-    before = joint.weights_
-    np.testing.assert_allclose(joint.refit_weights().weights_, before, atol=1e-3)
-    joint = JointMultiKernelFisherNull(**OBJECTS["PCA"], decision="sum").fit(X, groups=groups)
-    with pytest.raises(MissingCapabilityError, match=r"PCA.* does not give the rows .* back"):
-        joint.refit_weights()
 
 
 def test_columns_of_a_table_are_named_in_front_of_a_transformer():

@@ -196,8 +196,6 @@ def _joint() -> dict[str, Any]:
     }
     enrolled = Joint(**JOINT).fit(rows[:55], groups=groups[:55]).enroll(rows[55:], "c")
     out["joint-enrolled"] = (enrolled, NEW, asked)
-    again = Joint(**JOINT).fit(rows[:55], groups=groups[:55]).enroll(rows[55:], "c")
-    out["joint-refit"] = (again.refit_weights(), NEW, asked)
     given = Joint(**(JOINT | {"kernels": "precomputed", "views": None}))
     out["joint-given"] = (
         given.fit(kernels_of(rows, rows), groups=groups),

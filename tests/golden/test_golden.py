@@ -71,6 +71,7 @@ CHANGED: dict[str, str] = {
     )
 } | {
     "FisherProblem.methods.inverse_diagonal": "of leaving rows out in closed form",
+    "JointMultiKernelFisherNull.methods.refit_weights": "fit learns the weights of all tasks",
     "JointMultiKernelFisherNull.methods.explain": "takes groups, gives one Explanation per task",
     "MultiKernelFisherNull.parameters.p": "'auto', which was 2, is 1.5: weights of evidence",
     "MultiKernelFisherNull.parameters.delta": "'auto', which was 0.01, says so",

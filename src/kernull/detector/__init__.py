@@ -25,10 +25,9 @@ evidence, and the length of its evidence among those of rows left out
 
 from kernull.detector.calibration import Calibration, Cross, Split
 from kernull.detector.cross_fit import assign_folds, cross_fit
-from kernull.detector.evidence import Evidence
 from kernull.detector.explanation import Explanation
-from kernull.detector.learning import learn
-from kernull.detector.model import Certificate, Fitted, KernelModel, RidgeSystem, view_names
+from kernull.detector.learning import Fitted, learn
+from kernull.detector.model import Certificate, KernelModel, RidgeSystem, view_names
 from kernull.detector.rows import (
     GivenKernels,
     GivenRows,
@@ -37,7 +36,7 @@ from kernull.detector.rows import (
     TableKernels,
     TableRows,
 )
-from kernull.detector.scores import Nearest, Projection
+from kernull.detector.scores import Evidence, Nearest, Projection
 from kernull.detector.sum import FisherRule, Sum
 
 __all__ = [

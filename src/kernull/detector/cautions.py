@@ -10,8 +10,9 @@ import numpy as np
 
 from kernull._typing import Array, Mask
 from kernull.detector.calibration import FEWEST_VALUES, Calibration
-from kernull.detector.evidence import EvidenceRule, TableScores
+from kernull.detector.evidence import EvidenceRule
 from kernull.detector.given import GivenScores
+from kernull.detector.scores import TableScores
 from kernull.errors import (
     CannotFlagWarning,
     DominantViewWarning,

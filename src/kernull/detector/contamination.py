@@ -25,8 +25,8 @@ from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import MOST_ROWS, LeftOut, Split
 from kernull.detector.cautions import warn_where_nothing_is_flagged
 from kernull.detector.cross_fit import sampling_order
-from kernull.detector.learning import Method, learn
-from kernull.detector.model import Fitted, calibrate
+from kernull.detector.learning import Fitted, Method, learn
+from kernull.detector.model import calibrate
 from kernull.detector.rows import Rows, Settings, TableKernels, TableRows
 from kernull.detector.sum import FisherRule
 from kernull.errors import CannotFlagWarning, MissingCapabilityError, silenced

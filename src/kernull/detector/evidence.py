@@ -15,110 +15,23 @@ all; scores of the whole have the factor that `gate` gives to the whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
-from kernull.detector.calibration import Calibration, rank_weights
-from kernull.detector.cross_fit import (
-    aligned,
-    cross_fit,
-    dense_ranks,
-    folds_of,
-    has_copies,
-    row_keys,
-    sampling_order,
-)
-from kernull.detector.gate import MOST, draw_parts, factors_by_odds, mixed_rows
+from kernull.detector.calibration import Calibration, rank_weights, read_groups
+from kernull.detector.cross_fit import aligned, cross_fit, folds_of, sampling_order
+from kernull.detector.gate import factors_by_odds
 from kernull.detector.given import GivenScores
-from kernull.detector.scores import (
-    LEAST_NEIGHBOUR_WEIGHT,
-    Nearest,
-    NewRows,
-    Projection,
-    read_scores,
-)
+from kernull.detector.scores import Evidence, TableScores
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import Tails, left_out_evidence
-from kernull.errors import MissingCapabilityError
-from kernull.operators import DenseStack
-from kernull.views.kernel_set import WHOLE, Recipe, ScaledView, columns_read
 
 #: Most rows learned from: of more, a random sample of so many.
 EVIDENCE_ROWS = 4000
-#: Widths of a part come from so many of its rows.
-WIDTH_ROWS = 1000
-#: Distances that a thread works on at a time: what its cache holds.
-DISTANCES_AT_ONCE = 2**18
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Decide by evidence; what ``decision="evidence"`` stands for.
-
-    Parameters
-    ----------
-    scores : sequence, default=(Projection(), Nearest())
-        Scores of each view in each scaling: these, or any detector with ``fit`` and
-        ``score_samples``, such as ``IsolationForest()``, which sees the scaled rows.
-    whole : bool, default=True
-        Whether all columns together are judged as one view more.
-    """
-
-    scores: Sequence[Any] = field(default_factory=lambda: (Projection(), Nearest()))
-    whole: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A view in one scaling, and its fitted scores."""
-
-    view: ScaledView
-    scores: tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class TableScores:
-    """Parts with their scores, fitted to rows of a table."""
-
-    parts: tuple[Part, ...]
-
-    @classmethod
-    def fit(
-        cls,
-        recipe: Recipe,
-        scores: Sequence[Any],
-        X: Array,
-        weight: Array | None,
-        full: TableScores | None = None,
-    ) -> TableScores:
-        """Fit every part to rows in sampling order; ``full``: to all, where X lacks a fold."""
-        weight = None if weight is None else weight / weight.mean()
-        parts = list[Part]()
-        for view, pairs in recipe.fit_views(X, weight, WIDTH_ROWS):
-            known = [None] * len(scores) if full is None else full.parts[len(parts)].scores
-            fitted = (s.fit(view, weight, k, pairs) for s, k in zip(scores, known, strict=True))
-            parts.append(Part(view, tuple(fitted)))
-        return cls(tuple(parts))
-
-    def of(self, X: Array) -> Array:
-        """All scores of rows, of shape (m, C)."""
-        step = max(1, DISTANCES_AT_ONCE // len(self.parts[0].view.train))
-        found = in_threads(self._of, [X[i : i + step] for i in range(0, len(X), step)])
-        return np.concatenate(found) if found else self._of(X)
-
-    def _of(self, X: Array) -> Array:
-        rows = ((part, NewRows(part.view, X)) for part in self.parts)
-        return np.hstack([score.score(new) for part, new in rows for score in part.scores])
-
-    def of_cross(self, cross: Any) -> Array:
-        """All scores of the rows of a cross stack."""
-        return self.of(cross.X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +127,8 @@ class EvidenceRule:
 
     def evidence(self, cross: Any) -> Array:
         """Evidence of each score against the rows of a cross stack, of shape (m, C)."""
-        return self.tails.evidence(self.scores.of_cross(cross))
+        values = cross.X if isinstance(self.scores, TableScores) else cross.kernels
+        return self.tails.evidence(self.scores.of(values))
 
     def by_kernel(self, evidence: Array) -> Array:
         """Squared weighted evidence of each kernel, of shape (m, J), from that of scores.
@@ -253,200 +167,90 @@ class EvidenceRule:
         """The rule over some kernels; what is ``typical`` of the others does not matter to it."""
         return replace(self, kept=kept)
 
-    def with_weights(self, projection: FisherRule) -> EvidenceRule:
-        """The same evidence under other weights."""
-        return replace(self, projection=projection)
+
+class Rows(Protocol):
+    """Rows of a table, or of given kernels."""
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        ...
+
+    def keys(self, seed: int, *, ranked: bool = True) -> Array:
+        """A key for each row, by its content; in any unit where values are ranked."""
+        ...
+
+    def take(self, index: Indices) -> Any:
+        """Some of the rows."""
+        ...
 
 
-def fit_table_evidence(
-    recipe: Recipe,
-    X: Array,
+def fit_evidence(
+    rows: Rows,
     projection: FisherRule,
     decision: Evidence,
     *,
-    row_weight: Array | None = None,
+    weight: Array | None = None,
     groups: Indices | None = None,
     folds: int = 10,
-    random_state: Any = 0,
-    max_rows: int = EVIDENCE_ROWS,
+    seed: int = 0,
 ) -> EvidenceRule:
-    """Evidence of the views of a table under learned weights.
+    """Evidence of the views under learned weights.
 
     Parameters
     ----------
-    recipe : Recipe
-        Views, scalings and kernels; the kernels in the order of the weights.
-    X : array of shape (n, d)
-        Rows to learn from; beyond ``max_rows`` of them a random sample.
+    rows : TableRows or GivenRows
+        Rows to learn from; beyond `EVIDENCE_ROWS` of them a random sample.
     projection : FisherRule
-        With the weights.
+        With the weights of the kernels of these rows.
     decision : Evidence
-    row_weight : array of shape (n,), optional
+    weight : array of shape (n,), optional
         Positive weights.
     groups : integer array of shape (n,), optional
         Rows of a group are left out together.
     folds : int
-    random_state : int
+    seed : int
         Seed of the hash that draws folds and samples.
     """
-    rows, read = None, columns_read(recipe.views)
-    if len(X) > max_rows:
-        rows = np.sort(sampling_order(row_keys(X[:, read], random_state))[:max_rows])
-        X = X[rows]
-        row_weight = None if row_weight is None else row_weight[rows]
-        groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1].ravel()
-    keys = row_keys(dense_ranks(X[:, read]), random_state)
-    order, fold = sampling_order(keys), folds_of(keys, folds, groups)
+    sample = None
+    if rows.n > EVIDENCE_ROWS:
+        sample = np.sort(sampling_order(rows.keys(seed, ranked=False))[:EVIDENCE_ROWS])
+        rows, weight = rows.take(sample), None if weight is None else weight[sample]
+        groups = None if groups is None else read_groups(groups[sample], len(sample))
+    keys = rows.keys(seed)
+    fold, order = folds_of(keys, folds, groups), sampling_order(keys)
     # In sampling order, the first m rows of any fold are a random sample.
-    X, weight = X[order], None if row_weight is None else row_weight[order]
-    every = recipe.with_whole() if decision.whole else recipe
-    scores = read_scores(decision.scores)
+    drawn, drawn_fold = rows.take(order), fold[order]
+    counts = None if weight is None else weight[order]
+    full = drawn.fit_scores(decision, counts)
 
-    full = TableScores.fit(every, scores, X, weight)
+    def fit(index: Indices) -> Any:
+        return drawn.take(index).fit_scores(
+            decision, None if counts is None else counts[index], full
+        )
 
-    def fit(rows: Indices) -> TableScores:
-        own = None if weight is None else weight[rows]
-        return TableScores.fit(every, scores, X[rows], own, full)
-
-    left_out = cross_fit(fit, lambda parts, rows: parts.of(X[rows]), fold[order])
+    scores = cross_fit(fit, lambda fitted, index: fitted.of(drawn.take(index).values), drawn_fold)
     if groups is None:  # folds of few groups may well differ
-        left_out = aligned(left_out, fold[order])
-    _score_copies(left_out, full, X, weight, fold[order])
-    member, extrapolates = _columns(full, scores, len(projection.weights))
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
+        scores = aligned(scores, drawn_fold)
+    if isinstance(full, TableScores):
+        full.score_copies(scores, drawn.values, counts, drawn_fold)
+    left_out = np.empty_like(scores)
+    left_out[order] = scores
+    member, extrapolates = full.columns(len(projection.weights))
     rule = EvidenceRule(
         projection,
         full,
-        left_out[place],
+        left_out,
         fold,
-        rank_weights(row_weight, groups, len(X)),
+        rank_weights(weight, groups, len(keys)),
         member,
         extrapolates,
         np.ones(len(member)),
-        rows,
+        sample,
     )
-    if len(recipe.views) < 2:
-        return rule
-    return replace(rule, factors=_gate(full, rule, recipe, X))
-
-
-def _score_copies(
-    left_out: Array, full: TableScores, X: Array, weight: Array | None, fold: Indices
-) -> None:
-    """Give rows that have copies in other folds the scores that new copies of them will have.
-
-    By the models of their folds, copies of one row would score a little differently from each other
-    and from new copies: one category of five is then flagged as a whole.
-    """
-    start, trusted = 0, None
-    if weight is not None:
-        trusted = weight >= LEAST_NEIGHBOUR_WEIGHT * weight.mean()
-    for part in full.parts:
-        alone = TableScores((part,))
-        copies = has_copies(row_keys(X[:, part.view.columns]), fold, trusted)
-        columns = slice(start, start + alone.of(X[:1]).shape[1])
-        if copies.any():
-            left_out[copies, columns] = alone.of(X[copies])
-        start = columns.stop
-
-
-def _columns(full: TableScores, scores: Sequence[Any], J: int) -> tuple[Mask, Mask]:
-    """Kernels of each score (C, J), and which scores extrapolate (C,)."""
-    member, extrapolates, start = [], [], 0
-    for view in (part.view for part in full.parts):
-        own = np.arange(start, start + len(view.kernels))  # from J on, those of the whole
-        start += len(view.kernels)
-        for score in scores:
-            for kernels in own[:, None] if score.per_kernel else own[None]:
-                member.append(np.isin(np.arange(J), kernels))
-                extrapolates.append(score.extrapolates)
-    return np.array(member).reshape(-1, J), np.array(extrapolates, dtype=bool)
-
-
-def _gate(full: TableScores, rule: EvidenceRule, recipe: Recipe, X: Array) -> Array:
-    """Factor of each score: of views by mixed cells, of the whole by mixed views.
-
-    The order of X is that of contents, so a fixed seed will do.
-    """
-    single, first = np.arange(X.shape[1]), np.full(X.shape[1], X.shape[1] - 1)
-    for columns in recipe.views.values():  # a view by its first column, whatever the order of views
-        first[columns] = np.minimum(first[columns], columns.min())
-    cells, joined = mixed_rows(X, single), mixed_rows(X, first)
-    scores = [TableScores((p,)).of(joined if p.view.name == WHOLE else cells) for p in full.parts]
-    view = np.repeat([part.view.name for part in full.parts], [s.shape[1] for s in scores])
-    mixed = rule.tails.evidence(np.hstack(scores))
-    factors = factors_by_odds(rule.left_out_evidence, mixed, view)
-    for name, columns in recipe.views.items():
-        if (np.ptp(X[:, columns], axis=0) > 0).sum() < 2:  # of one column nothing can be mixed
-            factors[view == name] = MOST
-    return factors
-
-
-def fit_given_evidence(
-    stack: DenseStack,
-    projection: FisherRule,
-    decision: Evidence,
-    *,
-    row_weight: Array | None = None,
-    groups: Indices | None = None,
-    folds: int = 10,
-    random_state: Any = 0,
-    max_rows: int = EVIDENCE_ROWS,
-) -> EvidenceRule:
-    """Evidence of given kernels, each a view by itself, under learned weights.
-
-    There are no cells that could be mixed: the whole alone has a factor, by mixed views.
-    """
-    scores = read_scores(decision.scores)
-    if tuple(map(type, scores)) != (Projection, Nearest):
-        raise MissingCapabilityError(
-            f"decision: got scores={decision.scores!r}; given kernels have no rows that other "
-            "scores could see, and are judged by scores=(Projection(...), Nearest())."
-        )
-    rows, n = np.arange(stack.n), stack.n
-    if n > max_rows:
-        rows = np.sort(sampling_order(kernel_keys(stack.kernels, random_state))[:max_rows])
-    K = stack.kernels if n <= max_rows else stack.kernels[:, rows[:, None], rows]
-    weight = None if row_weight is None else row_weight[rows]
-    groups = None if groups is None else np.unique(groups[rows], return_inverse=True)[1].ravel()
-    keys = kernel_keys(K, random_state)
-    order, fold = sampling_order(keys), folds_of(keys, folds, groups)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    full = GivenScores.fit(K, order, weight, decision.whole, scores[0])
-
-    def fit(seen: Indices) -> GivenScores:
-        seen = seen[np.argsort(place[seen])]
-        return GivenScores.fit(K, seen, weight, decision.whole, scores[0], full)
-
-    left_out = cross_fit(fit, lambda model, held: model.of(K[:, held]), fold)
-    J = stack.J
-    whole = np.zeros((2 * full.has_whole, J), dtype=bool)
-    rule = EvidenceRule(
-        projection,
-        full if n <= max_rows else full.among(rows),
-        left_out,
-        fold,
-        rank_weights(weight, groups, len(rows)),
-        np.vstack([np.repeat(np.eye(J, dtype=bool), 2, axis=0), whole]),
-        np.tile([False, True], J + full.has_whole),
-        np.ones(2 * (J + full.has_whole)),
-        None if n <= max_rows else rows,
-    )
-    if not full.has_whole:
-        return rule
-    drawn = order[draw_parts(len(rows), J)]
-    mixed = full.of(np.stack([Kj[i] for Kj, i in zip(K, drawn.T, strict=True)]))
-    factors = factors_by_odds(rule.left_out_evidence, rule.tails.evidence(mixed), rule.is_whole)
-    return replace(rule, factors=np.where(rule.is_whole, factors, 1.0))
-
-
-def kernel_keys(K: Array, random_state: Any) -> Array:
-    """A key for each row of given kernels, whatever the order of the rows and the scale."""
-    extremes = [K.min(axis=2).T]
-    for Kj in K:
-        off = np.array(Kj, dtype=float)
-        np.fill_diagonal(off, -np.inf)
-        extremes.append(off.max(axis=1)[:, None])
-    return row_keys(dense_ranks(np.hstack(extremes)), random_state)
+    mixed, view, factors = drawn.mixed_scores(full)
+    by_odds = np.isnan(factors)
+    if by_odds.any():
+        odds = factors_by_odds(rule.left_out_evidence, rule.tails.evidence(mixed), view)
+        factors = np.where(by_odds, odds, factors)
+    return replace(rule, factors=factors)

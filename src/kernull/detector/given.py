@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -60,23 +59,26 @@ class GivenScores:
         projection: Projection,
         full: GivenScores | None = None,
     ) -> GivenScores:
-        """From kernels (J, n, n) of all rows, learning from some; ``full`` is the fit to all."""
+        """From kernels (J, n, n) of all rows, learning from some with these weights.
+
+        ``full`` is the fit to all that are learned from, where ``rows`` lack a fold.
+        """
         if full is not None:
             size, constant = full.size, full.constant
         else:
-            diagonal = np.einsum("jii->ji", K).astype(float)
+            diagonal = np.einsum("jii->ji", K)[:, rows].astype(float)
             size = np.maximum(diagonal.mean(axis=1), np.finfo(float).tiny)
             constant = np.ptp(diagonal, axis=1) <= CONSTANT * size
         product = whole and bool(constant.all()) and len(K) > 1
         blank = np.zeros((len(K) + product, 0))
         fitted = cls(rows, size, constant, blank, np.ones(len(blank)))
         first = rows[: projection.max_rows]
-        own = None if weight is None else weight[first]
+        counts = None if weight is None else weight[: len(first)]
         square = fitted._kernels(K[:, first[:, None], first])
-        coef = np.stack([projection_coef(Kj, projection.ridge, own) for Kj in square])
+        coef = np.stack([projection_coef(Kj, projection.ridge, counts) for Kj in square])
         neighbours = None
         if weight is not None:
-            kept = weight[rows] >= LEAST_NEIGHBOUR_WEIGHT * weight[rows].mean()
+            kept = weight >= LEAST_NEIGHBOUR_WEIGHT * weight.mean()
             neighbours = None if kept.all() else rows[kept]
         fitted = replace(fitted, coef=coef, neighbours=neighbours)
         if full is not None:
@@ -91,10 +93,11 @@ class GivenScores:
         """Whether the product of the kernels is judged too."""
         return len(self.coef) > len(self.size)
 
-    def among(self, index: Indices) -> GivenScores:
-        """The same with indices among all rows given to fit, of which ``index`` are the sample."""
-        neighbours = None if self.neighbours is None else index[self.neighbours]
-        return replace(self, rows=index[self.rows], neighbours=neighbours)
+    def columns(self, J: int) -> tuple[Mask, Mask]:
+        """Kernels of each score (C, J), and which scores extrapolate (C,)."""
+        member = np.repeat(np.eye(J, dtype=bool), 2, axis=0)
+        whole = np.zeros((2 * self.has_whole, J), dtype=bool)
+        return np.vstack([member, whole]), np.tile([False, True], J + self.has_whole)
 
     def of(self, K: Array) -> Array:
         """Scores (m, C) of rows from their kernels (J, m, n) with the rows given to fit."""
@@ -111,10 +114,6 @@ class GivenScores:
             nearest = np.sqrt(np.maximum(2.0 - 2.0 * D.max(axis=1), 0.0))
             out += [projected, -np.log(nearest + self.floor[j])]
         return np.stack(out, axis=1)
-
-    def of_cross(self, cross: Any) -> Array:
-        """Scores of the rows of a cross stack."""
-        return self.of(cross.kernels)
 
     def _kernels(self, K: Array) -> Array:
         """Kernels divided by their sizes, and their product where it is judged."""

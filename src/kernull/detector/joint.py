@@ -9,63 +9,27 @@ from typing import Any
 import numpy as np
 
 from kernull._typing import Array, Indices
-from kernull.detector.calibration import Cross, LeftOut, is_no_label, rank_weights
+from kernull.detector.calibration import is_no_label
 from kernull.detector.cautions import warn_of_views
-from kernull.detector.cross_fit import folds_of
 from kernull.detector.evidence import EvidenceRule
 from kernull.detector.fisher import PRINTED, FisherMethod, warn_of_one_kernel
-from kernull.detector.learning import learn_evidence, sum_contributions
-from kernull.detector.model import Certificate, KernelModel, RidgeSystem, calibrate
-from kernull.detector.rows import (
-    GivenRows,
-    ModelKernels,
-    Settings,
-    TableKernels,
-    TableRows,
-    Training,
-)
+from kernull.detector.learning import Fitted, Learned
+from kernull.detector.model import Certificate, KernelModel, RidgeSystem, RuleFit
+from kernull.detector.rows import ModelKernels, Rows, Settings, TableKernels, Training
 from kernull.detector.sum import FisherRule
-from kernull.detector.tails import lowered
-from kernull.errors import MissingCapabilityError
 from kernull.mkl.problems import FisherProblem, JointFisherProblem
 from kernull.mkl.solvers import solve
-from kernull.operators.dense import DenseStack
-from kernull.operators.normalise import normalising_factors, read_normalisation
-from kernull.views import KernelSet
 from kernull.views.kernel_set import joined
 from kernull.views.scaling import constant_columns
 
 
 @dataclass(frozen=True, eq=False)
-class TaskKernels:
-    """A task before it is learned, or before its weights are learned again."""
+class Task:
+    """A task before it is learned."""
 
-    kernels: ModelKernels
-    row_weight: Array | None = None
-    """Trust in its rows, of mean one; None where all are one."""
-    table: Array | None = None
-    """Its rows as they were given."""
-    system: RidgeSystem | None = None
-    """That of an earlier learning: its ridge stays."""
-    rule: EvidenceRule | None = None
-    """That of an earlier learning: each kernel's own evidence stays."""
-
-    @classmethod
-    def of(cls, model: KernelModel) -> TaskKernels:
-        """A task that was learned, and is to be again."""
-        assert model.system is not None
-        rule = model.rule if isinstance(model.rule, EvidenceRule) else None
-        table = None if rule is not None else _given_rows(model)
-        return cls(model.kernels, model.system.row_weight, table, model.system, rule)
-
-    def normalised(self, stack: Any, exponent: float) -> tuple[TaskKernels, Any]:
-        """The task and its stack, with kernels on the scale that ``normalize`` asks for."""
-        factors = self.kernels.factors
-        if self.system is None and exponent > 0:
-            factors = normalising_factors(stack, exponent, self.row_weight)
-        if factors is not None:
-            stack = stack.rescaled(factors)
-        return replace(self, kernels=replace(self.kernels, factors=factors)), stack
+    rows: Rows
+    weight: Array | None = None
+    """Of its rows, of mean one; None where all are one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,20 +64,18 @@ class JointModel:
 
 
 def learn_tasks(
-    tasks: Mapping[Hashable, TaskKernels],
+    tasks: Mapping[Hashable, Task],
     method: FisherMethod,
     settings: Settings,
     *,
     views: Mapping[str, Indices] | None = None,
     n_jobs: int | None = None,
-    init: Array | None = None,
 ) -> tuple[JointModel, dict[Hashable, Array]]:
-    """Learn the shared weights and every task.
+    """Learn the shared weights and each task.
 
     Parameters
     ----------
-    tasks : mapping
-        Kernels of each task.
+    tasks : mapping of label to Task
     method : FisherMethod
         How weights are learned.
     settings : Settings
@@ -121,116 +83,65 @@ def learn_tasks(
         Columns of the views, kept for tasks that enrol.
     n_jobs : int, optional
         Threads that solve tasks side by side.
-    init : array of shape (J,), optional
-        Weights to start from.
 
     Returns
     -------
     model : JointModel
     scores : dict
-        Left-out scores of each task's rows; NaN for rows beyond those that its evidence was learned
-        from, which are as good as new.
+        Scores of each task's rows by models without their fold.
     """
     ready = {name: _ready(task, method, settings) for name, task in tasks.items()}
-    problem = JointFisherProblem([problem for _, _, problem in ready.values()], n_jobs)
+    problem = JointFisherProblem([problem for _, problem in ready.values()], n_jobs)
     ball = method.ball(next(iter(ready.values()))[0].kernels)
     if problem.J == 1 and method.solver in PRINTED:
         warn_of_one_kernel(method.solver)
-    result = solve(
-        problem, ball, method.solver, tol=method.tol, max_iter=method.max_iter, init=init
-    )
-    certificate = Certificate.of(result)
-    found, scores = {}, {}
+    result = solve(problem, ball, method.solver, tol=method.tol, max_iter=method.max_iter)
+    certificate, fitted = Certificate.of(result), dict[Hashable, Fitted]()
     # Exact coefficients: the solver's are as good as its certificate asks.
     exact = problem.solutions(result.weights)
-    for (name, (task, system, own)), coef in zip(ready.items(), exact, strict=True):
+    for (name, (training, own)), coef in zip(ready.items(), exact, strict=True):
         rule = FisherRule(result.weights, coef, method.score_type)
-        found[name], scores[name] = _model(task, own, rule, settings, certificate, system)
-    first = next(iter(found.values()))
+        weight = tasks[name].weight
+        fitted[name] = _fitted(training, own, rule, weight, method, settings, certificate)
+    models = {name: task.model for name, task in fitted.items()}
+    first = next(iter(models.values()))
     if isinstance(first.rule, EvidenceRule) and isinstance(first.kernels, TableKernels):
         warn_of_views(first.rule, first.kernels.views)
-    return JointModel(found, certificate, views), scores
+    scores = {name: task.row_scores() for name, task in fitted.items()}
+    return JointModel(models, certificate, views), scores
 
 
 def enrolled(
-    model: JointModel, task: TaskKernels, method: FisherMethod, settings: Settings
+    model: JointModel, task: Task, method: FisherMethod, settings: Settings
 ) -> KernelModel:
     """A new task with the shared weights: one linear solve."""
-    task, system, problem = _ready(task, method, settings)
+    training, problem = _ready(task, method, settings)
     rule = FisherRule(model.weights, problem.solution(model.weights), method.score_type)
-    return _model(task, problem, rule, settings, model.certificate, system)[0]
+    certificate = model.certificate
+    return _fitted(training, problem, rule, task.weight, method, settings, certificate).model
 
 
-def _ready(
-    task: TaskKernels, method: FisherMethod, settings: Settings
-) -> tuple[TaskKernels, RidgeSystem, FisherProblem]:
-    """The task with its factors, its ridge, and its own Fisher problem."""
-    kernels = task.kernels
-    stack: Any = None
-    if isinstance(kernels, TableKernels):
-        stack = DenseStack.of(kernels.set, settings.dtype)
-    else:
-        stack = kernels.square
-    task, stack = task.normalised(stack, read_normalisation(settings.normalize))
-    system = task.system
-    if system is None:
-        ridge, p = method.delta * kernels.n, float(getattr(method.ball(kernels), "p", np.nan))
-        system = RidgeSystem(p, method.delta, ridge, task.row_weight)
-    return task, system, FisherProblem(stack, system.ridge, row_weight=task.row_weight)
+def _ready(task: Task, method: FisherMethod, settings: Settings) -> tuple[Training, FisherProblem]:
+    """The kernels of a task, and its own Fisher problem."""
+    settings = replace(settings, storage="dense", drop_constant=False)
+    training = task.rows.training(task.weight, settings)
+    ridge = method.delta * training.rows.n
+    return training, FisherProblem(training.stack, ridge, row_weight=task.weight)
 
 
-def _model(
-    task: TaskKernels,
+def _fitted(
+    training: Training,
     problem: FisherProblem,
-    projection: FisherRule,
+    rule: FisherRule,
+    weight: Array | None,
+    method: FisherMethod,
     settings: Settings,
     certificate: Certificate,
-    system: RidgeSystem,
-) -> tuple[KernelModel, Array]:
-    """The task's model, and the left-out scores of its rows."""
-    kernels, weight, how = task.kernels, task.row_weight, settings.calibrator
-    assert isinstance(how, Cross)
-    training = Training(kernels, problem.stack, task.table)
-    rule: FisherRule | EvidenceRule = projection
-    if settings.decision is None:
-        stack: Any = problem.stack
-        if isinstance(kernels, TableKernels) and task.table is not None:
-            rows: GivenRows | TableRows = TableRows(task.table, kernels.columns)
-        else:
-            rows = GivenRows(stack)
-        fold = folds_of(rows.keys(settings.seed), how.count(kernels.n))
-        parts = sum_contributions(training, projection, system, weight, fold, settings)
-        scores = lowered(projection.of_contributions(parts))
-        left_out = LeftOut(scores, rank_weights(weight, None, kernels.n), parts)
-    else:
-        if task.rule is not None:
-            rule = task.rule.with_weights(projection)
-        else:
-            rule = learn_evidence(
-                training, projection, settings, row_weight=weight, folds=how.count(kernels.n)
-            )
-        left_out = LeftOut(rule.calibration_scores, rule.rank_weight)
-        scores = np.full(kernels.n, np.nan)
-        scores[slice(None) if rule.rows is None else rule.rows] = rule.calibration_scores
-    decided = calibrate(left_out, settings.false_alarm_rate)
-    more: dict[str, Any] = {"certificate": certificate, "system": system, "n_given": kernels.n}
-    return KernelModel(kernels, rule, **decided, **more), scores
-
-
-def _given_rows(task: KernelModel) -> Array | None:
-    """The rows of a task as they were given, from its scaling; None for given kernels."""
-    if not isinstance(task.kernels, TableKernels):
-        return None
-    views = task.kernels.set.views
-    table = np.zeros((task.kernels.n, 1 + max(int(view.columns.max()) for view in views)))
-    for view in views:
-        if not view.can_be_undone:
-            raise MissingCapabilityError(
-                f"scaling: {view.scaler!r} does not give the rows of the view {view.name!r} back, "
-                "which decision='sum' needs to learn weights again; fit all tasks anew."
-            )
-        table[:, view.columns] = view.scaler.inverse_transform(view.train)
-    return table
+) -> Fitted:
+    """The model of a task."""
+    p = float(getattr(method.ball(training.kernels), "p", np.nan))
+    system = RidgeSystem(p, method.delta, problem.ridge, weight)
+    return Learned(method, settings, training, RuleFit(rule, certificate, system), weight).fitted()
 
 
 # -- Related tasks: which rows belong to which, the views they share, and their kernels. --
@@ -327,27 +238,3 @@ def varying_views(
     """The views that vary within at least one task, see `joined`."""
     constant = np.logical_and.reduce([constant_columns(X[rows]) for rows in tasks])
     return joined(views, constant, hosts, "within every task")
-
-
-def table_tasks(
-    table: Array,
-    rows: Mapping[Hashable, Indices],
-    weight: Array | None,
-    views: Mapping[str, Indices],
-    **options: Any,
-) -> dict[Hashable, TaskKernels]:
-    """Tasks of the rows of a table, each with scaling and widths of its own.
-
-    ``rows`` has those of each task, all of positive weight; weights have mean one within a task;
-    ``options`` are ``kernels``, ``widths`` and ``scaling``.
-    """
-    weights = {name: None if weight is None else weight[index] for name, index in rows.items()}
-    options["drop_constant"] = False  # seen to for all tasks at once: they share their kernels
-    sets = {
-        name: KernelSet.fit(table[index], views, sample_weight=weights[name], **options)
-        for name, index in rows.items()
-    }
-    return {
-        name: TaskKernels(TableKernels(own), weights[name], table[rows[name]])
-        for name, own in sets.items()
-    }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,16 +28,11 @@ from kernull.detector.cautions import (
     warn_of_views,
     warn_where_nothing_is_flagged,
 )
-from kernull.detector.cross_fit import cross_fit, folds_of, has_copies, row_keys
-from kernull.detector.evidence import EvidenceRule, fit_given_evidence, fit_table_evidence
-from kernull.detector.model import Fitted, KernelModel, RidgeSystem, RuleFit, calibrate
-from kernull.detector.rows import GivenKernels, Rows, Settings, TableKernels, Training
-from kernull.detector.sum import (
-    FisherRule,
-    fit_normalised,
-    given_contributions,
-    table_contributions,
-)
+from kernull.detector.cross_fit import cross_fit, folds_of, has_copies
+from kernull.detector.evidence import EvidenceRule, fit_evidence
+from kernull.detector.model import KernelModel, RuleFit, calibrate
+from kernull.detector.rows import Rows, Settings, TableKernels, TableRows, Training
+from kernull.detector.sum import FisherRule, left_out_contributions
 from kernull.detector.tails import lowered
 from kernull.operators.normalise import read_normalisation
 from kernull.views.kernel_set import columns_read
@@ -66,7 +60,7 @@ def learn(
     method : Method
     rows : TableRows or GivenRows
     weight : array of shape (n,), optional
-        Trust in each row; rows of weight zero are as good as new. Only ratios matter.
+        Weight of each row; rows of weight zero are as good as new. Only ratios matter.
     settings : Settings
     groups : integer array of shape (n,), optional
         Group of each row: rows of a group are left out, or held out, together.
@@ -75,201 +69,175 @@ def learn(
     -------
     Fitted
     """
-    given, held = weight, None
-    split = _split(settings, rows.n if weight is None else int((weight > 0).sum()))
-    if split is not None:  # rows held out have weight zero in the fit
-        weight, held = hold_out(rows.n, split.fraction, settings.seed, weight, groups)
-    weight = None if weight is None else trusted(weight, [np.flatnonzero(weight > 0)])
-    index = np.arange(rows.n) if weight is None else np.flatnonzero(weight > 0)
-    kept = None if weight is None or (weight[index] == 1.0).all() else weight[index]
-    together = None if groups is None else read_groups(groups[index], len(index))
-    training = rows.training(weight, slice(None) if weight is None else index, settings)
-    fit = method.learn(training, kept)
-    learned = Learned(rows, settings, method, training, fit, index, kept, together)
-    left_out = learned.left_out if held is None else _held_out(learned, given, held, groups)
-    model = KernelModel(
-        training.kernels,
-        learned.rule,
-        **calibrate(left_out, settings.false_alarm_rate),
-        certificate=fit.certificate,
-        system=fit.system,
-        learned=None if weight is None or weight.all() else index,
-        n_given=rows.n,
-    )
-    _warn(model, training, together)
-    return Fitted(model, partial(_row_scores, learned))
+    count, held = rows.n if weight is None else int((weight > 0).sum()), None
+    split = settings.calibrator
+    if isinstance(split, Cross) and settings.decision is None and not _folds_pay(settings, count):
+        split = Split(HELD_OUT)
+    learned_weight = weight
+    if isinstance(split, Split):  # rows held out have weight zero in the fit
+        learned_weight, held = hold_out(rows.n, split.fraction, settings.seed, weight, groups)
+    index, together = np.arange(rows.n), groups
+    if learned_weight is not None:
+        index = np.flatnonzero(learned_weight > 0)
+        learned_weight = trusted(learned_weight[index], [np.arange(len(index))])
+    if together is not None:
+        together = read_groups(together[index], len(index))
+    some = rows if len(index) == rows.n else rows.take(index)
+    training = some.training(learned_weight, settings)
+    fit = method.learn(training, learned_weight)
+    learned = Learned(method, settings, training, fit, learned_weight, together)
+    left_out = None
+    if held is not None:
+        left_out = _held_out(learned, rows.take(held), weight, held, groups)
+    fitted = learned.fitted(left_out)
+    if len(index) < rows.n:
+        model = replace(fitted.model, learned=index, n_given=rows.n)
+        fitted = Fitted(model, learned, rows, index)
+    _warn(fitted.model, training, together)
+    return fitted
 
 
-def _split(settings: Settings, n: int) -> Split | None:
-    """The rows to hold out, if any: beyond many rows, folds of a sum would take long."""
-    if isinstance(settings.calibrator, Split):
-        return settings.calibrator
-    folds_pay = settings.decision is not None or n <= MOST_ROWS or settings.storage == "dense"
-    return None if folds_pay else Split(HELD_OUT)
+def _folds_pay(settings: Settings, n: int) -> bool:
+    """Whether a sum is solved once a fold: of many rows, that would take long."""
+    return n <= MOST_ROWS or settings.storage == "dense"
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A fit, and what its rule and left-out scores are made of."""
+    """What a method learned, with all that its rule and its left-out scores are made of."""
 
-    rows: Rows
-    settings: Settings
     method: Method
+    settings: Settings
     training: Training
     fit: RuleFit
-    index: Indices
-    """Which of the rows given were learned from."""
-    weight: Array | None
-    """Of these rows; None where all are one."""
-    groups: Indices | None
+    weight: Array | None = None
+    """Of the rows learned from, of mean one; None where all are one."""
+    groups: Indices | None = None
     """Of these rows: left out together."""
+
+    @property
+    def folds(self) -> int:
+        """Number of folds; the usual one where rows are held out."""
+        how = self.settings.calibrator
+        return (how if isinstance(how, Cross) else Cross()).count(self.training.rows.n)
 
     @cached_property
     def rule(self) -> Any:
         """What scores rows."""
         if self.settings.decision is None:
             return self.fit.rule
-        return learn_evidence(
-            self.training,
+        return fit_evidence(
+            self.training.rows,
             self.fit.rule,
-            self.settings,
-            row_weight=self.weight,
+            self.settings.decision,
+            weight=self.weight,
             groups=self.groups,
             folds=self.folds,
+            seed=self.settings.seed,
         )
-
-    @property
-    def folds(self) -> int:
-        """Number of folds; the usual one where rows are held out."""
-        how = self.settings.calibrator
-        return (how if isinstance(how, Cross) else Cross()).count(len(self.index))
 
     @cached_property
     def left_out(self) -> LeftOut:
         """Scores of the rows learned from, each by a model without its fold."""
         if isinstance(self.rule, EvidenceRule):
             return LeftOut(self.rule.calibration_scores, self.rule.rank_weight)
-        weight = rank_weights(self.weight, self.groups, len(self.index))
-        fold = folds_of(self.rows.keys(self.settings.seed, self.index), self.folds, self.groups)
-        if isinstance(self.rule, FisherRule) and (
-            len(self.index) <= MOST_ROWS or self.settings.storage == "dense"
-        ):
-            parts = sum_contributions(
-                self.training, self.rule, self.fit.system, self.weight, fold, self.settings
+        rows, rule, parts = self.training.rows, self.rule, None
+        keys = rows.keys(self.settings.seed)
+        fold = folds_of(keys, self.folds, self.groups)
+        if isinstance(rule, FisherRule) and _folds_pay(self.settings, rows.n):
+            assert self.fit.system is not None
+            exponent, ridge = read_normalisation(self.settings.normalize), self.fit.system.ridge
+            parts = left_out_contributions(
+                rows, rule.weights, ridge / rows.n, exponent, self.weight, fold
             )
-            return LeftOut(lowered(self.rule.of_contributions(parts)), weight, parts)
-        return LeftOut(lowered(self._refit(fold)), weight)
+            self._as_new(parts, keys, fold, rule.contributions)
+            scores = rule.of_contributions(parts)
+        else:
+            scores = self._refitted(fold)
+            self._as_new(scores, keys, fold, rule.score)
+        return LeftOut(lowered(scores), rank_weights(self.weight, self.groups, rows.n), parts)
 
-    def _refit(self, fold: Indices) -> Array:
-        """Scores by what the method learns anew from the other folds."""
+    def _refitted(self, fold: Indices) -> Array:
+        """Scores by what the method learns again from the other folds."""
         again: Method = self.fit.again or self.method
-        rows: Any = self.rows.of_kernels(self.training.kernels)  # type: ignore[arg-type]
-        settings = replace(self.settings, drop_constant=False)
+        rows, settings = self.training.rows, replace(self.settings, drop_constant=False)
 
-        def fit(seen: Indices) -> tuple[Any, Any]:
-            weight = np.zeros(rows.n)
-            own = None if self.weight is None else trust(self.weight[seen], len(seen))
-            weight[self.index[seen]] = 1.0 if own is None else own
-            training = rows.training(weight, self.index[seen], settings)
-            return training.kernels, again.learn(training, own).rule
+        def fit(index: Indices) -> tuple[Any, Any]:
+            weight = None if self.weight is None else trust(self.weight[index], len(index))
+            training = rows.take(index).training(weight, settings)
+            return training.kernels, again.learn(training, weight).rule
 
-        def score(model: tuple[Any, Any], held: Indices) -> Array:
+        def score(model: tuple[Any, Any], index: Indices) -> Array:
             kernels, rule = model
-            return np.asarray(rule.score(rows.cross(kernels, settings, self.index[held])))
+            return np.asarray(rule.score(rows.take(index).cross(kernels, settings)))
 
-        left_out = cross_fit(fit, score, fold)
-        if isinstance(self.training.kernels, TableKernels):
-            copies = has_copies(self.rows.keys(self.settings.seed, self.index), fold)
-            if copies.any():  # as new copies
-                left_out[copies] = self.rule.score(self.cross(self.index[copies]))
-        return left_out
+        return cross_fit(fit, score, fold)
 
-    def cross(self, rows: Any = slice(None)) -> Any:
-        """Kernels between rows given and those of the model."""
-        kernels: Any = self.training.kernels
-        return self.rows.cross(kernels, self.settings, rows)
+    def _as_new(self, left_out: Array, keys: Array, fold: Indices, score: Any) -> None:
+        """Score rows of a table that have copies in other folds as new copies of them."""
+        rows, kernels = self.training.rows, self.training.kernels
+        copies = has_copies(keys, fold)
+        if isinstance(rows, TableRows) and isinstance(kernels, TableKernels) and copies.any():
+            left_out[copies] = score(
+                rows.take(np.flatnonzero(copies)).cross(kernels, self.settings)
+            )
 
-
-def learn_evidence(
-    training: Training,
-    projection: FisherRule,
-    settings: Settings,
-    *,
-    row_weight: Array | None = None,
-    groups: Indices | None = None,
-    folds: int,
-) -> EvidenceRule:
-    """Evidence of each view under learned weights."""
-    kernels, stack, table = training.kernels, training.stack, training.table
-    fit: Callable[..., EvidenceRule]
-    if isinstance(kernels, TableKernels):
-        assert table is not None
-        fit = partial(fit_table_evidence, kernels.recipe(settings), table)
-    else:
-        fit = partial(fit_given_evidence, stack)
-    return fit(
-        projection,
-        settings.decision,
-        row_weight=row_weight,
-        groups=groups,
-        folds=folds,
-        random_state=settings.seed,
-    )
+    def fitted(self, left_out: LeftOut | None = None) -> Fitted:
+        """The model, calibrated by scores of rows left out, or held out."""
+        model = KernelModel(
+            self.training.kernels,
+            self.rule,
+            **calibrate(left_out or self.left_out, self.settings.false_alarm_rate),
+            certificate=self.fit.certificate,
+            system=self.fit.system,
+            n_given=self.training.rows.n,
+        )
+        return Fitted(model, self, self.training.rows, np.arange(self.training.rows.n))
 
 
-def sum_contributions(
-    training: Training,
-    rule: FisherRule,
-    system: RidgeSystem | None,
-    row_weight: Array | None,
-    fold: Indices,
-    settings: Settings,
-) -> Array:
-    """Contributions (n, J) of kernels to the paper's sum for rows left out, at its weights b."""
-    assert system is not None
-    kernels, stack, table = training.kernels, training.stack, training.table
-    per_row = system.ridge / len(fold)
-    if isinstance(kernels, GivenKernels) or table is None:
-        return given_contributions(stack, rule.weights, per_row, row_weight, fold)
-    fit = fit_normalised(kernels.recipe(settings), read_normalisation(settings.normalize))
-    parts = table_contributions(fit, table, rule.weights, per_row, row_weight, fold)
-    copies = has_copies(row_keys(table[:, columns_read(kernels.columns)]), fold)
-    if copies.any():  # as of new copies
-        parts[copies] = rule.contributions(kernels.cross(table[copies]))
-    return parts
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model fresh from learning, and what only its training rows can still tell."""
+
+    model: KernelModel
+    learned: Learned
+    rows: Rows
+    """The rows given."""
+    index: Indices
+    """Which of these were learned from."""
+
+    def row_scores(self) -> Array:
+        """Scores of the rows given, of those learned from by a model without their fold."""
+        rule, left_out, index = self.learned.rule, self.learned.left_out.scores, self.index
+        if isinstance(rule, EvidenceRule) and rule.rows is not None:
+            index = index[rule.rows]
+        if len(index) == self.rows.n:
+            return left_out
+        kernels: Any = self.model.kernels
+        out = np.asarray(rule.score(self.rows.cross(kernels, self.learned.settings)), dtype=float)
+        out[index] = left_out
+        return out
 
 
 def _held_out(
-    learned: Learned, given: Array | None, held: Indices, groups: Indices | None
+    learned: Learned, held_rows: Rows, weight: Array | None, held: Indices, groups: Indices | None
 ) -> LeftOut:
     """Scores of the rows held out; together with others, so that a row scores what it always does.
 
     A group counts as one row.
     """
-    rule, cross, parts = learned.rule, learned.cross(held), None
+    kernels: Any = learned.training.kernels
+    rule, cross, parts = learned.rule, held_rows.cross(kernels, learned.settings), None
     if isinstance(rule, FisherRule):
         parts = rule.contributions(cross)
         scores = rule.of_contributions(parts)
     else:
         scores = np.asarray(rule.score(cross))
-    weight = None if given is None else trust(given[held], len(held))
-    together = None if groups is None else np.unique(groups[held], return_inverse=True)[1].ravel()
-    if together is not None:
-        weight = rank_weights(weight, together, len(held))
-    return LeftOut(minus_rounding(scores), weight, parts, smooth=False)
-
-
-def _row_scores(learned: Learned) -> Array:
-    """Scores of all rows given, those that were learned from as if they had not been."""
-    rule, index = learned.rule, learned.index
-    if isinstance(rule, EvidenceRule) and rule.rows is not None:
-        index = index[rule.rows]
-    known = learned.left_out.scores
-    if len(index) == learned.rows.n:
-        return known
-    out = np.asarray(rule.score(learned.cross()), dtype=float)
-    out[index] = known
-    return out
+    counts = None if weight is None else trust(weight[held], len(held))
+    if groups is not None:
+        together = np.unique(groups[held], return_inverse=True)[1].ravel()
+        counts = rank_weights(counts, together, len(held))
+    return LeftOut(minus_rounding(scores), counts, parts, smooth=False)
 
 
 def _warn(model: KernelModel, training: Training, groups: Indices | None) -> None:
@@ -279,8 +247,8 @@ def _warn(model: KernelModel, training: Training, groups: Indices | None) -> Non
     if model.calibration_weight is not None and groups is None:
         warn_of_few_that_count(model.calibration_weight, model.false_alarm_rate)
     if isinstance(kernels, TableKernels):
-        if groups is None and training.table is not None:
-            warn_of_copies(training.table[:, columns_read(kernels.columns)])
+        if groups is None and isinstance(training.rows, TableRows):
+            warn_of_copies(training.rows.table[:, columns_read(kernels.columns)])
         if isinstance(rule, EvidenceRule):
             warn_of_views(rule, kernels.views)
         elif isinstance(rule, FisherRule):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -229,15 +229,6 @@ class RuleFit:
     certificate: Certificate | None = None
     system: RidgeSystem | None = None
     again: Any = None
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A model fresh from learning, and what only its training rows can still tell."""
-
-    model: KernelModel
-    row_scores: Callable[[], Array]
-    """Score of each row given, by a model that did not see it."""
 
 
 def calibrate(left_out: LeftOut, rate: float) -> dict[str, Any]:

@@ -1,13 +1,13 @@
-"""Kernels that a model keeps, and rows to learn from.
+"""Rows to learn from, and the kernels that a model keeps.
 
-`TableKernels` and `GivenKernels` are the two kinds of kernels a fitted model can have: functions of
-a table's rows, or matrices that users give. `TableRows` and `GivenRows` are what a fit starts from;
-their ``training`` makes the kernels, and the stack to learn from.
+There are two kinds: rows of a table, whose kernels are functions (`TableRows`, `TableKernels`), and
+rows of matrices that users give (`GivenRows`, `GivenKernels`). All else in this package asks rows
+for what it needs: their keys, some of them, the kernels and the scores that are learned from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,9 +16,12 @@ import numpy as np
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import Cross, Split
 from kernull.detector.cross_fit import dense_ranks, row_keys
-from kernull.detector.evidence import Evidence, kernel_keys
+from kernull.detector.gate import MOST, draw_parts, mixed_rows
+from kernull.detector.given import GivenScores
+from kernull.detector.scores import Evidence, Nearest, Projection, TableScores, read_scores
+from kernull.errors import MissingCapabilityError
 from kernull.kernels import Rbf, parse_kernels
-from kernull.operators import Budget, CrossKernels, DenseStack, plan
+from kernull.operators import Budget, CrossKernels, DenseStack, TiledStack, plan
 from kernull.operators.dense import (
     check_names,
     names_of_kernels,
@@ -28,7 +31,7 @@ from kernull.operators.dense import (
 )
 from kernull.operators.normalise import normalising_factors, read_normalisation
 from kernull.views import KernelSet
-from kernull.views.kernel_set import Recipe, columns_read
+from kernull.views.kernel_set import WHOLE, Recipe, columns_read
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +71,6 @@ class TableKernels:
         """Columns of each view."""
         return {view.name: view.columns for view in self.set.views}
 
-    def recipe(self, settings: Settings) -> Recipe:
-        """How these views are scaled and compared, to do the same with other rows."""
-        return Recipe(self.columns, settings.kernels, settings.widths, settings.scaling)
-
     def columns_of(self, views: Collection[str]) -> Indices:
         """Columns of the table that only these views read."""
         own = [view.columns for view in self.set.views if view.name in views]
@@ -95,8 +94,6 @@ class GivenKernels:
     """Positions of the rows learned from among those given; None: all."""
     factors: Array | None = None
     """Those of the normalisation, beyond ``given_scale``."""
-    square: DenseStack | None = None
-    """The kernels themselves, where the model needs them again (tasks of a joint model)."""
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -152,9 +149,6 @@ class Settings:
     decision: Evidence | None = None
     """How the views' evidence is combined; None: by the scores of the method."""
     seed: int = 0
-    kernels: Any = "rbf"
-    widths: Any = "auto"
-    scaling: Any = "auto"
     drop_constant: bool = True
     normalize: Any = "none"
     storage: str = "auto"
@@ -171,21 +165,21 @@ class Training(NamedTuple):
     """What the model will keep."""
     stack: Any
     """The kernels of all rows."""
-    table: Array | None = None
-    """The rows learned from, as they were given; None for given kernels."""
+    rows: Rows
+    """The rows, with the views and factors of the kernels: to learn again from some of them."""
     budget: Budget = Budget()
-    """What a solver may keep in memory beside the stack."""
+    """What a solver may keep in memory besides the stack."""
     note: str = ""
     """How the stack is kept, in one line."""
 
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """A table of numbers, and which columns make which view."""
+    """Rows of a table of numbers, and how views and kernels are made of them."""
 
     table: Array
-    views: Mapping[str, Indices]
-    X_on_device: Any = None
+    recipe: Recipe
+    on_device: Any = None
     """The table as a tensor on the GPU to work on, where that is one."""
 
     @property
@@ -193,18 +187,28 @@ class TableRows:
         """Number of rows."""
         return len(self.table)
 
-    def training(self, weight: Array | None, rows: Any, settings: Settings) -> Training:
-        """Kernels fitted to the rows that have weight, and their stack."""
-        on_device = None
-        if self.X_on_device is not None:
-            on_device = self._fitted_on_device(weight, rows, settings)
+    def take(self, index: Indices) -> TableRows:
+        """Some of the rows."""
+        there = self.on_device
+        return replace(
+            self, table=self.table[index], on_device=None if there is None else there[index]
+        )
+
+    def keys(self, seed: int, *, ranked: bool = True) -> Array:
+        """A key for each row, which draws its fold: by the columns that views read, in any unit."""
+        values = self.table[:, columns_read(self.recipe.views)]
+        return row_keys(dense_ranks(values) if ranked else values, seed)
+
+    def training(self, weight: Array | None, settings: Settings) -> Training:
+        """Kernels fitted to the rows, and their stack; positive weights, None where all are one."""
+        on_device = self._fitted_on_device(weight, settings)
         if on_device is not None:
             from kernull.operators.torch import to_host
 
             kernels = to_host(on_device)
         else:
-            drop = settings.drop_constant
-            kernels = self.fit_kernels(self.table, weight, settings, drop=drop)
+            drop, table = settings.drop_constant, self.table
+            kernels = (self.recipe.varying(table) if drop else self.recipe).fit(table, weight)
         planned = plan(
             kernels,
             settings.storage,
@@ -213,110 +217,194 @@ class TableRows:
             landmarks=settings.landmarks,
             matrix_free=settings.matrix_free,
             client=settings.client,
-            device=None if self.X_on_device is None else self.X_on_device.device,
+            device=None if self.on_device is None else self.on_device.device,
             on_device=on_device,
         )
-        counts = None if weight is None else weight[rows]
-        stack, factors = normalise(planned.stack, settings.normalize, counts)
+        stack, factors = normalise(planned.stack, settings.normalize, weight)
         if stack.landmark_rows is not None:  # new rows will meet the landmarks alone
             kernels = kernels.take(stack.landmark_rows)
         fitted = TableKernels(kernels, factors)
-        return Training(fitted, stack, self.table[rows], planned.budget, planned.note)
+        rows = TableRows(self.table, replace(self.recipe, views=fitted.columns))
+        return Training(fitted, stack, rows, planned.budget, planned.note)
 
-    def _fitted_on_device(self, weight: Array | None, rows: Any, settings: Settings) -> Any:
-        """A kernel set of the rows that have weight, on the device; None where it cannot be had.
+    def _fitted_on_device(self, weight: Array | None, settings: Settings) -> Any:
+        """A kernel set of the rows on the device; None where it cannot be had.
 
         Kernels other than rbf, and those of rows that count differently, are fitted on the host and
         evaluated on the device all the same.
         """
+        recipe = self.recipe
+        rbf = all(parse_kernels(recipe.kernels, view) == [Rbf()] for view in recipe.views)
+        if self.on_device is None or weight is not None or not rbf:
+            return None
         import torch
 
         from kernull.operators.torch import fit_on_device
 
-        # Rows held out have weight zero, and the others one: that is a choice of rows.
-        even = weight is None or bool((weight[rows] == 1.0).all())
-        if not even or any(parse_kernels(settings.kernels, v) != [Rbf()] for v in self.views):
-            return None
-        X = self.X_on_device.detach()
         return fit_on_device(
-            X if weight is None else X[torch.as_tensor(rows, device=X.device)],
-            self.views,
-            widths=settings.widths,
-            scaling=settings.scaling,
+            self.on_device,
+            recipe.views,
+            widths=recipe.widths,
+            scaling=recipe.scaling,
             drop_constant=settings.drop_constant,
             dtype=torch.float32 if np.dtype(settings.dtype) == np.float32 else torch.float64,
         )
 
-    def fit_kernels(
-        self,
-        table: Array,
-        weight: Array | None,
-        settings: Settings,
-        *,
-        drop: bool,
-    ) -> KernelSet:
-        """Scaling, widths and kernels of all views, by these rows."""
-        return KernelSet.fit(
-            table,
-            self.views,
-            kernels=settings.kernels,
-            widths=settings.widths,
-            scaling=settings.scaling,
-            sample_weight=weight,
-            drop_constant=drop,
-        )
+    def cross(self, kernels: TableKernels, settings: Settings) -> Any:
+        """Kernels between the rows and those of a model."""
+        there = None if self.on_device is None else self.on_device.device
+        return kernels.cross(self.table, settings.dtype, there)
 
-    def cross(self, kernels: TableKernels, settings: Settings, rows: Any = slice(None)) -> Any:
-        """Kernels between rows and those of a model."""
-        device = None if self.X_on_device is None else self.X_on_device.device
-        return kernels.cross(self.table[rows], settings.dtype, device)
+    # -- evidence, and the sum, of some rows ---------------------------------------------------
 
-    def keys(self, seed: int, rows: Any = slice(None)) -> Array:
-        """A key for each of these rows, which draws its fold; by the columns that views read."""
-        return row_keys(dense_ranks(self.table[rows][:, columns_read(self.views)]), seed)
+    @property
+    def values(self) -> Array:
+        """What fitted scores take, of shape (n, d)."""
+        return self.table
 
-    def of_kernels(self, kernels: TableKernels) -> TableRows:
-        """The rows with the views that these kernels kept."""
-        return replace(self, views=kernels.columns, X_on_device=None)
+    def fit_scores(
+        self, decision: Evidence, weight: Array | None, full: TableScores | None = None
+    ) -> TableScores:
+        """Scores of each view, learned from the rows; ``full``: those of the fit to all."""
+        recipe = self.recipe.with_whole() if decision.whole else self.recipe
+        return TableScores.fit(recipe, read_scores(decision.scores), self.table, weight, full)
+
+    def mixed_scores(self, full: TableScores) -> tuple[Array, Array, Array]:
+        """Scores of mixed rows (m, C), the view of each score, and factors; NaN: by `gate`.
+
+        Those of views are of rows of mixed cells, those of the whole of rows of mixed views. The
+        rows are in the order of their contents, so a fixed seed will do.
+        """
+        X, views = self.table, self.recipe.views
+        single, first = np.arange(X.shape[1]), np.full(X.shape[1], X.shape[1] - 1)
+        for columns in views.values():  # a view by its first column, whatever the order of views
+            first[columns] = np.minimum(first[columns], columns.min())
+        several = len(views) > 1
+        cells, joined = (mixed_rows(X, part) if several else X[:0] for part in (single, first))
+        parts = [
+            TableScores((p,)).of(joined if p.view.name == WHOLE else cells) for p in full.parts
+        ]
+        view = np.repeat([part.view.name for part in full.parts], [s.shape[1] for s in parts])
+        factors = np.full(len(view), np.nan if several else 1.0)
+        for name, columns in views.items() if several else ():
+            if (np.ptp(X[:, columns], axis=0) > 0).sum() < 2:  # of one column nothing can be mixed
+                factors[view == name] = MOST
+        return np.hstack(parts), view, factors
+
+    def weighted_sum(self, b: Array, exponent: float, weight: Array | None) -> tuple[Any, Array]:
+        """Kernels fitted to the rows with their factors, and their weighted sum (n, n)."""
+        weight = None if weight is None else weight / weight.mean()
+        kernels = self.recipe.fit(self.table, weight)
+        b = b * normalising_factors(TiledStack(kernels), exponent, weight)
+        return (kernels, b), kernels.combine(b)
+
+    def contributions(self, fitted: Any, coef: Array) -> Array:
+        """What each of the fitted kernels gives the rows, of shape (n, J)."""
+        kernels, b = fitted
+        out, used = np.zeros((self.n, len(b))), np.flatnonzero(b > 0)
+        for j, K in kernels.select(b > 0).matrices(self.table):
+            out[:, used[j]] = b[used[j]] * (K @ coef)
+        return out
 
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """Square kernels that the user computed."""
+    """Rows of square kernels that the user computed."""
 
     stack: DenseStack
+    """The kernels of all rows."""
+    index: Indices | None = None
+    """The rows; None: all."""
+    factors: Array | None = None
+    """Those of the normalisation, once it is known."""
 
     @property
     def n(self) -> int:
         """Number of rows."""
-        return self.stack.n
+        return len(self._index)
 
-    def training(self, weight: Array | None, rows: Any, settings: Settings) -> Training:
-        """The kernels of the rows that have weight."""
-        given = self.stack if weight is None else self.stack[np.ix_(rows, rows)]
-        counts = None if weight is None else weight[rows]
-        stack, factors = normalise(given, settings.normalize, counts)
+    @property
+    def _index(self) -> Indices:
+        return np.arange(self.stack.n) if self.index is None else self.index
+
+    def take(self, index: Indices) -> GivenRows:
+        """Some of the rows."""
+        return replace(self, index=self._index[index])
+
+    def keys(self, seed: int, *, ranked: bool = True) -> Array:
+        """A key for each row, which draws its fold, whatever the order of rows and the scale."""
+        extremes = []
+        for K in self.stack.kernels:
+            some = np.array(K[np.ix_(self._index, self._index)], dtype=float)
+            extremes.append(some.min(axis=1))
+            np.fill_diagonal(some, -np.inf)
+            extremes.append(some.max(axis=1))
+        return row_keys(dense_ranks(np.stack(extremes[::2] + extremes[1::2], axis=1)), seed)
+
+    def training(self, weight: Array | None, settings: Settings) -> Training:
+        """The kernels of the rows, with positive weights, None where all are one."""
+        given, every = self.stack, self.n == self.stack.n
+        given = given if every else given[np.ix_(self._index, self._index)]
+        stack, factors = normalise(given, settings.normalize, weight)
         kernels = GivenKernels(
             names=tuple(names_of_kernels(stack)),
             given_scale=given.scale,
             n=stack.n,
             n_given=self.stack.n,
-            learned=None if weight is None or weight.all() else rows,
+            learned=None if every else self._index,
             factors=factors,
         )
-        return Training(kernels, stack)
+        return Training(kernels, stack, GivenRows(given, factors=factors))
 
-    def cross(self, kernels: GivenKernels, settings: Settings, rows: Any = slice(None)) -> Any:
-        """Kernels between rows and those of a model."""
-        return kernels.cross(with_diagonal(self.stack)[rows], settings.dtype)
+    def cross(self, kernels: GivenKernels, settings: Settings) -> Any:
+        """Kernels between the rows and those of a model."""
+        return kernels.cross(with_diagonal(self.stack)[self._index], settings.dtype)
 
-    def keys(self, seed: int, rows: Any = slice(None)) -> Array:
-        """A key for each of these rows, which draws its fold."""
-        return kernel_keys(self.stack.kernels[:, rows][:, :, rows], seed)
+    # -- evidence, and the sum, of some rows ---------------------------------------------------
 
-    def of_kernels(self, kernels: GivenKernels) -> GivenRows:
-        """The same rows: no kernel is dropped."""
-        return self
+    @property
+    def values(self) -> Array:
+        """What fitted scores take: kernels with all rows, of shape (J, n, all)."""
+        return self.stack.kernels if self.index is None else self.stack.kernels[:, self.index]
+
+    def fit_scores(
+        self, decision: Evidence, weight: Array | None, full: GivenScores | None = None
+    ) -> GivenScores:
+        """Scores of each kernel, learned from the rows; ``full``: those of the fit to all."""
+        scores = read_scores(decision.scores)
+        if tuple(map(type, scores)) != (Projection, Nearest):
+            raise MissingCapabilityError(
+                f"decision: got scores={decision.scores!r}; given kernels have no rows that other "
+                "scores could see, and are judged by scores=(Projection(...), Nearest())."
+            )
+        K = self.stack.kernels
+        return GivenScores.fit(K, self._index, weight, decision.whole, scores[0], full)
+
+    def mixed_scores(self, full: GivenScores) -> tuple[Array, Array, Array]:
+        """Scores of mixed rows (m, C), the view of each score, and factors; NaN: by `gate`.
+
+        There are no cells that could be mixed: the whole alone has a factor, by mixed views.
+        """
+        kernels = self.stack.kernels
+        drawn = self._index[draw_parts(self.n, self.stack.J)]
+        mixed = full.of(np.stack([K[i] for K, i in zip(kernels, drawn.T, strict=True)]))
+        whole = np.arange(mixed.shape[1]) >= 2 * self.stack.J
+        return mixed, whole, np.where(whole, np.nan, 1.0)
+
+    def weighted_sum(self, b: Array, exponent: float, weight: Array | None) -> tuple[Any, Array]:
+        """The rows with the factors of their kernels, and the weighted sum of these (n, n)."""
+        b = b * self.stack.scale * (1.0 if self.factors is None else self.factors)
+        some = np.ix_(self._index, self._index)
+        total = sum(
+            bj * np.asarray(K[some], float) for bj, K in zip(b, self.stack.kernels, strict=True)
+        )
+        return (self._index, b), np.asarray(total)
+
+    def contributions(self, fitted: Any, coef: Array) -> Array:
+        """What each kernel gives the rows, of shape (n, J)."""
+        seen, b = fitted
+        some, pairs = np.ix_(self._index, seen), zip(b, self.stack.kernels, strict=True)
+        return np.stack([bj * (K[some] @ coef) for bj, K in pairs], axis=1)
 
 
 Rows = TableRows | GivenRows

@@ -1,16 +1,17 @@
-"""Scores of rows by the kernels of one view in one scaling; higher is more normal.
+"""Scores of rows by the kernels of each view in each scaling; higher is more normal.
 
-`Projection` and `Nearest` have ``fit(view, weight, full, pairs)``, which returns an object with
-``score(new)``: of a view fitted to rows in sampling order, the weights of these rows (of mean one),
-for a fit without a fold the fit to all rows, and distances between its first rows, by metric.
-``per_kernel`` says whether there is one score a kernel or one for all, and ``extrapolates`` whether
-it goes on falling far away. Users pass any detector with ``fit`` and ``score_samples`` (or
+`Projection` and `Nearest` have ``fit(view, weight, full, pairs)``, of a view fitted to rows in
+sampling order, the weights of these rows (of mean one), for a fit without a fold the fit to all
+rows, and distances between its first rows, by metric. It returns an object with ``score(new)``,
+``per_kernel`` (whether there is one score a kernel or one for all) and ``extrapolates`` (whether it
+goes on falling far away). Users pass any detector with ``fit`` and ``score_samples`` (or
 ``decision_function``) as well: `RowScore`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,22 @@ from scipy.linalg.lapack import dposv
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from kernull._typing import Array, Mask
+from kernull._runtime import in_threads
+from kernull._typing import Array, Indices, Mask
+from kernull.detector.cross_fit import has_copies, row_keys
 from kernull.detector.nearest import nearest_distances
 from kernull.kernels import DistanceKernel, Rbf, pair_distances
-from kernull.views.kernel_set import ScaledView
+from kernull.views.kernel_set import Recipe, ScaledView
 
 #: Rows of a smaller share of the mean weight are nobody's nearest row: being near a row that is
 #: suspected to be an outlier proves nothing.
 LEAST_NEIGHBOUR_WEIGHT = 0.1
 #: This share of the root mean square distance between rows is added to distances.
 NEAREST_SHARE = 1e-6
+#: Widths of a part come from so many of its rows.
+WIDTH_ROWS = 1000
+#: Distances that a thread works on at a time: what its cache holds.
+DISTANCES_AT_ONCE = 2**18
 #: How detectors score rows, the first that they have; higher is more normal.
 SCORING = ("score_samples", "decision_function")
 
@@ -62,8 +69,6 @@ class Projection:
 
     ridge: float = 1e-4
     max_rows: int = 500
-    extrapolates = False
-    per_kernel = True
 
     def fit(
         self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
@@ -98,6 +103,9 @@ def projection_coef(K: Array, ridge: float, weight: Array | None = None) -> Arra
 class ProjectionFit:
     """Projections of rows by the kernels of one view."""
 
+    extrapolates = False
+    per_kernel = True
+
     coef: Array
     """Of shape (kernels, m)."""
 
@@ -120,9 +128,6 @@ class ProjectionFit:
 class Nearest:
     """Minus the logarithm of the distance to the nearest row, which has no end: far is far."""
 
-    extrapolates = True
-    per_kernel = False
-
     def fit(
         self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
     ) -> NearestFit:
@@ -143,6 +148,9 @@ def _floor(rows: Array, weight: Array | None) -> float:
 @dataclass(frozen=True, eq=False)
 class NearestFit:
     """Minus log distances to the nearest of the training rows."""
+
+    extrapolates = True
+    per_kernel = False
 
     floor: float
     neighbours: Mask | None = None
@@ -167,12 +175,6 @@ class RowScore:
     """
 
     detector: Any
-    per_kernel = False
-
-    @property
-    def extrapolates(self) -> bool:
-        """Whether scores go on falling as rows lie farther off."""
-        return bool(getattr(self.detector, "extrapolates", False))
 
     def fit(
         self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
@@ -189,6 +191,12 @@ class RowScoreFit:
     """A fitted detector of scaled rows."""
 
     detector: Any
+    per_kernel = False
+
+    @property
+    def extrapolates(self) -> bool:
+        """Whether scores go on falling as rows lie farther off."""
+        return bool(getattr(self.detector, "extrapolates", False))
 
     def score(self, new: NewRows) -> Array:
         """Scores, of shape (rows, 1)."""
@@ -221,3 +229,101 @@ def read_scores(scores: Any) -> tuple[Any, ...]:
     if not out:
         raise ValueError("scores: got none; expected at least one.")
     return tuple(out)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Decide by evidence; what ``decision="evidence"`` stands for.
+
+    Parameters
+    ----------
+    scores : sequence, default=(Projection(), Nearest())
+        Scores of each view in each scaling: these, or any detector with ``fit`` and
+        ``score_samples``, such as ``IsolationForest()``, which sees the scaled rows.
+    whole : bool, default=True
+        Whether all columns together are judged as one view more.
+    """
+
+    scores: Sequence[Any] = field(default_factory=lambda: (Projection(), Nearest()))
+    whole: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A view in one scaling, and its fitted scores."""
+
+    view: ScaledView
+    scores: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TableScores:
+    """Parts with their scores, fitted to rows of a table."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        recipe: Recipe,
+        scores: Sequence[Any],
+        X: Array,
+        weight: Array | None,
+        full: TableScores | None = None,
+    ) -> TableScores:
+        """Fit every part to rows in sampling order; ``full``: to all, where X lacks a fold."""
+        weight = None if weight is None else weight / weight.mean()
+        parts = list[Part]()
+        for view, pairs in recipe.fit_views(X, weight, WIDTH_ROWS):
+            known = [None] * len(scores) if full is None else full.parts[len(parts)].scores
+            fitted = (s.fit(view, weight, k, pairs) for s, k in zip(scores, known, strict=True))
+            parts.append(Part(view, tuple(fitted)))
+        return cls(tuple(parts))
+
+    def of(self, X: Array) -> Array:
+        """All scores of rows, of shape (m, C)."""
+        step = max(1, DISTANCES_AT_ONCE // len(self.parts[0].view.train))
+        found = in_threads(self._of, [X[i : i + step] for i in range(0, len(X), step)])
+        return np.concatenate(found) if found else self._of(X)
+
+    def _of(self, X: Array) -> Array:
+        rows = ((part, NewRows(part.view, X)) for part in self.parts)
+        return np.hstack([score.score(new) for part, new in rows for score in part.scores])
+
+    def score_copies(self, left_out: Array, X: Array, weight: Array | None, fold: Indices) -> None:
+        """Give rows that have copies in other folds the scores that new copies of them will have.
+
+        By the models of their folds, copies of one row would score a little differently from each
+        other and from new copies: one category of five is then flagged as a whole.
+        """
+        start, near = 0, None
+        if weight is not None:
+            near = weight >= LEAST_NEIGHBOUR_WEIGHT * weight.mean()
+        for part in self.parts:
+            one = TableScores((part,))
+            cells = X[:, part.view.columns]
+            copies = has_copies(cells[:, 0] if cells.shape[1] == 1 else row_keys(cells), fold, near)
+            columns = slice(start, start + one.width)
+            if copies.any():
+                left_out[copies, columns] = one.of(X[copies])
+            start = columns.stop
+
+    @property
+    def width(self) -> int:
+        """Number C of scores."""
+        return sum(len(p.view.kernels) if s.per_kernel else 1 for p in self.parts for s in p.scores)
+
+    def columns(self, J: int) -> tuple[Mask, Mask]:
+        """Kernels of each score (C, J), and which scores extrapolate (C,).
+
+        Scores of the whole, whose kernels are not among the J, have none.
+        """
+        member, extrapolates, start = [], [], 0
+        for part in self.parts:
+            kernels = np.arange(start, start + len(part.view.kernels))
+            start += len(kernels)
+            for score in part.scores:
+                for of_score in kernels[:, None] if score.per_kernel else kernels[None]:
+                    member.append(np.isin(np.arange(J), of_score))
+                    extrapolates.append(score.extrapolates)
+        return np.array(member).reshape(-1, J), np.array(extrapolates, dtype=bool)

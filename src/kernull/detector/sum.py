@@ -8,19 +8,14 @@ their number. The weights b stay those of the fit to all rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.cross_fit import cross_fit
-from kernull.operators import DenseStack, TiledStack
-from kernull.operators.normalise import normalising_factors
-from kernull.views import KernelSet
-from kernull.views.kernel_set import Recipe
 
 
 @dataclass(frozen=True)
@@ -84,12 +79,20 @@ class FisherRule:
         return replace(self, kept=kept, centre=1.0 - float(typical[~kept].sum()))
 
 
-def table_contributions(
-    fit: Callable[[Array, Array | None], tuple[KernelSet, Array]],
-    X: Array,
-    weights: Array,
+class Rows(Protocol):
+    """Rows of a table, or of given kernels."""
+
+    def take(self, index: Indices) -> Any:
+        """Some of the rows."""
+        ...
+
+
+def left_out_contributions(
+    rows: Rows,
+    b: Array,
     ridge: float,
-    row_weight: Array | None,
+    exponent: float,
+    weight: Array | None,
     fold: Indices,
 ) -> Array:
     """Contributions (n, J) of the kernels to projections of rows by fits without their fold.
@@ -98,57 +101,23 @@ def table_contributions(
 
     Parameters
     ----------
-    fit : callable
-        From rows and their weights to the kernels fitted to them, and a factor for each.
-    X : array of shape (n, d)
-    weights : array of shape (J,)
-        Kernel weights b.
+    rows : TableRows or GivenRows
+    b : array of shape (J,)
+        Kernel weights.
     ridge : float
         Ridge for each row that is learned from.
-    row_weight : array of shape (n,), optional
+    exponent : float
+        That of the normalisation, of kernels that are fitted again.
+    weight : array of shape (n,), optional
     fold : integer array of shape (n,)
     """
 
-    def learn(rows: Indices) -> tuple[KernelSet, Array, Array]:
-        weight = None if row_weight is None else row_weight[rows]
-        kernels, factors = fit(X[rows], weight)
-        b = weights * factors
-        coef = coefficients(kernels.combine(b), ridge, weight)
-        return kernels, b, coef
+    def fit(index: Indices) -> tuple[Any, Array]:
+        counts = None if weight is None else weight[index]
+        fitted, K = rows.take(index).weighted_sum(b, exponent, counts)
+        return fitted, coefficients(K, ridge, counts)
 
-    def score(model: tuple[KernelSet, Array, Array], rows: Indices) -> Array:
-        kernels, b, coef = model
-        out, used = np.zeros((len(rows), len(b))), np.flatnonzero(b > 0)
-        for j, K in kernels.select(b > 0).matrices(X[rows]):
-            out[:, used[j]] = b[used[j]] * (K @ coef)
-        return out
-
-    return cross_fit(learn, score, fold)
-
-
-def given_contributions(
-    stack: DenseStack,
-    weights: Array,
-    ridge: float,
-    row_weight: Array | None,
-    fold: Indices,
-) -> Array:
-    """The same for given kernels: a fold is a sub-matrix."""
-    b = weights * stack.scale
-    K = DenseStack(stack.kernels).combine(b)
-
-    def learn(rows: Indices) -> tuple[Indices, Array]:
-        weight = None if row_weight is None else row_weight[rows]
-        return rows, coefficients(K[np.ix_(rows, rows)], ridge, weight)
-
-    def score(model: tuple[Indices, Array], rows: Indices) -> Array:
-        seen, coef = model
-        parts = [
-            bj * (Kj[np.ix_(rows, seen)] @ coef) for bj, Kj in zip(b, stack.kernels, strict=True)
-        ]
-        return np.stack(parts, axis=1)
-
-    return cross_fit(learn, score, fold)
+    return cross_fit(fit, lambda model, index: rows.take(index).contributions(*model), fold)
 
 
 def coefficients(K: Array, ridge: float, row_weight: Array | None) -> Array:
@@ -160,14 +129,3 @@ def coefficients(K: Array, ridge: float, row_weight: Array | None) -> Array:
         return np.asarray(cho_solve(cho_factor(K, overwrite_a=True), np.ones(n)))
     except LinAlgError:  # a kernel that is positive semidefinite but for rounding
         return np.asarray(np.linalg.lstsq(K, np.ones(n), rcond=None)[0])
-
-
-def fit_normalised(recipe: Recipe, exponent: float) -> Any:
-    """What `table_contributions` takes as ``fit``: kernels with their normalising factors."""
-
-    def fit(X: Array, weight: Array | None) -> tuple[KernelSet, Array]:
-        weight = None if weight is None else weight / weight.mean()
-        kernels = recipe.fit(X, weight)
-        return kernels, normalising_factors(TiledStack(kernels), exponent, weight)
-
-    return fit

@@ -50,10 +50,10 @@ from kernull.estimators.parameters import Learned, parameters
 from kernull.operators import parse_memory_limit
 from kernull.operators.dense import read_precomputed
 from kernull.views import check_views, resolve_views
+from kernull.views.kernel_set import Recipe
 
 #: Parameters that settings take as they are, from estimators that have them.
-SHARED: tuple[str, ...] = ("kernels", "widths", "scaling", "drop_constant", "normalize")
-SHARED += ("storage", "landmarks", "false_alarm_rate")
+SHARED = ("drop_constant", "normalize", "storage", "landmarks", "false_alarm_rate")
 
 
 @parameters
@@ -104,7 +104,8 @@ class KernelEstimator(OutlierMixin, BaseEstimator):
         on_device = X if self._matrix_free and cuda_device_of(X) is not None else None
         views = resolve_views(self.views, table.shape[1], names)
         check_views(views, self.scaling, self.kernels)
-        return TableRows(table, views, on_device)
+        recipe = Recipe(views, self.kernels, self.widths, self.scaling)
+        return TableRows(table, recipe, None if on_device is None else on_device.detach())
 
     @property
     def _pairwise(self) -> bool:
@@ -167,9 +168,12 @@ class OneClassKernelEstimator(KernelEstimator):
             rows = self._rows(X)
             together = None if groups is None else read_groups(as_numpy(groups), rows.n)
             # Landmarks leave much of the work to the host, in whichever place their kernels are.
-            there = getattr(rows, "X_on_device", None) is not None and self.storage != "nystroem"
+            there = getattr(rows, "on_device", None) is not None and self.storage != "nystroem"
             share = getattr(self, "contamination", None)
             own = self if share is None else self._for_unclean_rows(groups)
+            if isinstance(rows, TableRows):  # with what serves unclean rows
+                recipe = replace(rows.recipe, widths=own.widths, scaling=own.scaling)
+                rows = replace(rows, recipe=recipe)
             self.__dict__.pop("suspects_", None)  # of another fit
             with threads_for(rows.n, beside_gpu=there) as limit, limit:
                 settings, method = own.learning_settings(client), own.learning_method()

@@ -12,9 +12,8 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, validat
 
 from kernull._containers import as_numpy
 from kernull._typing import Array, Indices
-from kernull.detector.evidence import Evidence
 from kernull.detector.fisher import FisherMethod
-from kernull.detector.scores import read_scores
+from kernull.detector.scores import Evidence, read_scores
 from kernull.detector.sum import Sum
 from kernull.errors import LostViewsWarning, MissingCapabilityError, OutlierLabelsWarning, warn
 from kernull.mkl.balls import is_ball

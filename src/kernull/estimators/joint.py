@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, host, match_container
 from kernull._typing import Array, Indices
-from kernull.detector import Explanation, GivenKernels, Settings, TableKernels
+from kernull.detector import Explanation, Settings
 from kernull.detector.calibration import Cross, discoveries
 from kernull.detector.fisher import FisherMethod
-from kernull.detector.joint import TaskKernels, enrolled, learn_tasks, read_task_labels
+from kernull.detector.joint import enrolled, learn_tasks, read_task_labels
 from kernull.estimators.base import KernelEstimator
 from kernull.estimators.inputs import (
     by_evidence,
@@ -36,7 +36,6 @@ from kernull.estimators.parameters import (
     parameters,
 )
 from kernull.estimators.tasks import (
-    check_room,
     read_given_tasks,
     read_new_task,
     read_table_tasks,
@@ -174,13 +173,11 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
         weight = None if self._pairwise else read_weights(fit_params.get("sample_weight"), X)
         out = np.empty(sum(len(index) for index in rows.values()), dtype=int)
         for name, index in rows.items():
-            task, left_out = self.model_.tasks[name], scores[name]
+            task = self.model_.tasks[name]
             kept = index if weight is None else index[weight[index] > 0]
-            if isinstance(task.kernels, GivenKernels) and np.isnan(left_out).any():
-                left_out = np.where(np.isnan(left_out), task.score(task.kernels.square), left_out)
-            out[kept] = np.where(left_out >= task.threshold, 1, -1)
-            new = np.setdiff1d(index, kept[~np.isnan(left_out)])
-            if len(new):  # of weight zero, or beyond the sample that evidence is learned from
+            out[kept] = np.where(scores[name] >= task.threshold, 1, -1)
+            new = np.setdiff1d(index, kept)
+            if len(new):  # rows of weight zero
                 table = read_table(self, as_numpy(X), reset=False)
                 out[new] = self.predict(table[new], groups=name)
         return out
@@ -188,7 +185,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     def _fit_tasks(
         self, X: Any, sample_weight: Any = None, groups: Any = None
     ) -> tuple[dict[Hashable, Indices], dict[Hashable, Array]]:
-        """Fit; the rows of each task, and the left-out scores of those that were learned from."""
+        """Fit; the rows of each task, and the scores of those that were learned from."""
         with rollback_on_error(self):
             method, settings, views = self.learning_method(), self._settings(), None
             if self._pairwise:
@@ -210,9 +207,6 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
             false_alarm_rate=self.false_alarm_rate,
             memory_limit=parse_memory_limit(self.memory_limit),
             decision=read_decision(self),
-            kernels=self.kernels,
-            widths=self.widths,
-            scaling=self.scaling,
             normalize=self.normalize,
             dtype=read_dtype(self.dtype),
         )
@@ -260,22 +254,6 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
             raise ValueError(f"group: {name!r} is the only task; a model needs at least one.")
         rest = {other: task for other, task in self.model_.tasks.items() if other != name}
         self.model_ = replace(self.model_, tasks=rest)
-        return self
-
-    def refit_weights(self) -> Self:
-        """Learn the shared weights again on all present tasks, starting from the present ones.
-
-        Scaling, widths and ridges stay.
-        """
-        check_is_fitted(self)
-        model = self.model_
-        if isinstance(model.kernels, TableKernels):
-            sizes = [task.kernels.n for task in model.tasks.values()]
-            check_room(self, sizes, model.kernels.set.J)
-        tasks = {name: TaskKernels.of(task) for name, task in model.tasks.items()}
-        method, settings = self.learning_method(), self._settings()
-        start: dict[str, Any] = {"views": model.views, "init": model.weights}
-        self.model_ = learn_tasks(tasks, method, settings, n_jobs=self.n_jobs, **start)[0]
         return self
 
     # -- scoring -----------------------------------------------------------------------------

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._containers import as_numpy, host
-from kernull.detector import GivenKernels, TableKernels
+from kernull._typing import Indices
+from kernull.detector import GivenRows, TableKernels, TableRows
 from kernull.detector.calibration import trust, trusted
 from kernull.detector.joint import (
-    TaskKernels,
+    Task,
     check_sizes,
     group_rows,
     read_task_labels,
-    table_tasks,
     varying_views,
 )
 from kernull.errors import InvalidKernelError
 from kernull.estimators.inputs import read_dtype, read_table, read_weights
 from kernull.operators import DenseStack, check_memory, parse_memory_limit
-from kernull.operators.dense import check_names, names_of_kernels, read_precomputed
+from kernull.operators.dense import check_names, read_precomputed
 from kernull.views import check_views, knows_unseen, resolve_views
+from kernull.views.kernel_set import Recipe
 
 
 def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) -> Any:
@@ -43,60 +44,65 @@ def read_table_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) ->
     if estimator.drop_constant:
         hosts = [view for view in views if knows_unseen(estimator.scaling, view)]
         views = dict(varying_views(table, index, views, hosts))
-    tasks = table_tasks(table, kept, weight, views, **_kernel_options(estimator))
-    first = next(iter(tasks.values())).kernels
-    check_room(estimator, [len(rows) for rows in index], len(first.names))
+    recipe = recipe_of(estimator, views)
+    check_room(estimator, [len(rows) for rows in index], recipe)
+    tasks = {
+        name: Task(TableRows(table[some], recipe), None if weight is None else weight[some])
+        for name, some in kept.items()
+    }
     return tasks, rows, views
 
 
-def _kernel_options(estimator: Any) -> dict[str, Any]:
-    return {"kernels": estimator.kernels, "widths": estimator.widths, "scaling": estimator.scaling}
+def recipe_of(estimator: Any, views: Mapping[str, Indices]) -> Recipe:
+    """How views and kernels are made of rows."""
+    return Recipe(views, estimator.kernels, estimator.widths, estimator.scaling)
 
 
 def read_given_tasks(estimator: Any, X: Any, sample_weight: Any, groups: Any) -> Any:
     """Tasks of kernels that the user computed, and the rows of each."""
     _refuse_weights(sample_weight)
     dtype = read_dtype(estimator.dtype)
-    columns: dict[Hashable, Any]
+    places: dict[Hashable, Any]
     if isinstance(X, Mapping):
         if groups is not None:
             raise ValueError("groups: got groups next to a mapping, which names its tasks.")
         stacks = {name: _own_stack(name, K, dtype) for name, K in X.items()}
         if not stacks:
             raise ValueError("X: got an empty mapping; expected kernels of at least one task.")
-        columns, total = dict.fromkeys(stacks), sum(stack.n for stack in stacks.values())
+        places = dict.fromkeys(stacks)
         rows = group_rows([name for name, stack in stacks.items() for _ in range(stack.n)])
     else:
         whole = read_precomputed(X, dtype=dtype)
-        rows = group_rows(read_task_labels(groups, whole.n))
-        columns, total = dict(rows), whole.n
+        places = rows = group_rows(read_task_labels(groups, whole.n))
         check_sizes({name: len(index) for name, index in rows.items()})
-        stacks = {name: whole[np.ix_(index, index)] for name, index in rows.items()}
+        stacks = dict.fromkeys(rows, whole)
         estimator.n_features_in_ = whole.n
     counts = {stack.J for stack in stacks.values()}
     if len(counts) > 1:
         raise InvalidKernelError(
             f"kernels: tasks have {sorted(counts)} kernels; expected as many for each."
         )
-    named = [stack for stack in stacks.values() if stack.names is not None]
-    names = tuple(names_of_kernels(named[0] if named else next(iter(stacks.values()))))
-    for stack in named:
-        check_names(stack, names)
-    tasks = {
-        name: TaskKernels(_given_kernels(stack, names, columns[name], total))
-        for name, stack in stacks.items()
-    }
+    names = next((stack.names for stack in stacks.values() if stack.names is not None), None)
+    tasks = {name: Task(GivenRows(_named(K, names), places[name])) for name, K in stacks.items()}
     return tasks, rows
 
 
-def read_new_task(estimator: Any, name: Hashable, X: Any, sample_weight: Any) -> TaskKernels:
+def _named(stack: DenseStack, names: Sequence[str] | None) -> DenseStack:
+    """The stack with the names that some task has; an error where it has others."""
+    if names is None:
+        return stack
+    check_names(stack, names)
+    return DenseStack(stack.kernels, stack.scale, stack.own_diagonal, tuple(names))
+
+
+def read_new_task(estimator: Any, name: Hashable, X: Any, sample_weight: Any) -> Task:
     """The task to be."""
     shared, weights = estimator.model_.kernels, estimator.model_.weights
     if not isinstance(shared, TableKernels):
         _refuse_weights(sample_weight)
         stack = _own_stack(name, X, read_dtype(estimator.dtype))
         check_names(stack.validate(stack.n, len(weights)), shared.names)
-        return TaskKernels(_given_kernels(stack, shared.names, None, stack.n))
+        return Task(GivenRows(_named(stack, shared.names)))
     size = _num_samples(X)
     if size < 3:
         raise ValueError(f"X: got {size} row(s) for the task {name!r}; expected at least 3.")
@@ -104,11 +110,11 @@ def read_new_task(estimator: Any, name: Hashable, X: Any, sample_weight: Any) ->
     weight = read_weights(sample_weight, X)
     if weight is not None:
         table, weight = table[weight > 0], trust(weight[weight > 0], int((weight > 0).sum()))
-    check_room(estimator, [len(table)], len(weights))
     views = estimator.model_.views
     assert views is not None
-    rows = {name: np.arange(len(table))}
-    return table_tasks(table, rows, weight, views, **_kernel_options(estimator))[name]
+    recipe = recipe_of(estimator, views)
+    check_room(estimator, [len(table)], recipe)
+    return Task(TableRows(table, recipe), weight)
 
 
 def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:
@@ -141,20 +147,16 @@ def tasks_asked(estimator: Any, X: Any, groups: Any) -> dict[Hashable, Any]:
     }
 
 
-def check_room(estimator: Any, sizes: list[int], J: int) -> None:
+def check_room(estimator: Any, sizes: list[int], recipe: Recipe) -> None:
     """Refuse stacks of all tasks that do not fit, before they are allocated."""
     side = math.ceil(math.sqrt(sum(size * size for size in sizes)))
     limit = parse_memory_limit(estimator.memory_limit)
-    check_memory(J, side, np.dtype(read_dtype(estimator.dtype)).itemsize, limit)
+    check_memory(recipe.J, side, np.dtype(read_dtype(estimator.dtype)).itemsize, limit)
 
 
 def _refuse_weights(sample_weight: Any) -> None:
     if sample_weight is not None:
         raise ValueError("sample_weight: not supported with precomputed kernels of tasks.")
-
-
-def _given_kernels(stack: DenseStack, names: Any, columns: Any, total: int) -> GivenKernels:
-    return GivenKernels(names, stack.scale, stack.n, total, learned=columns, square=stack)
 
 
 def _own_stack(name: Hashable, X: Any, dtype: Any) -> DenseStack:

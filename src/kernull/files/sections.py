@@ -13,9 +13,17 @@ import numpy as np
 from kernull import detector
 from kernull.detector import KernelModel
 from kernull.detector.calibration import Calibration, Cross, Split
-from kernull.detector.evidence import Evidence, EvidenceRule, Part, TableScores
+from kernull.detector.evidence import EvidenceRule
 from kernull.detector.given import GivenScores
-from kernull.detector.scores import Nearest, NearestFit, Projection, ProjectionFit
+from kernull.detector.scores import (
+    Evidence,
+    Nearest,
+    NearestFit,
+    Part,
+    Projection,
+    ProjectionFit,
+    TableScores,
+)
 from kernull.detector.sum import Sum
 from kernull.errors import ModelFileError
 from kernull.files.schema import (
@@ -40,7 +48,6 @@ from kernull.kernels import (
 )
 from kernull.mkl.balls import LpBall
 from kernull.mkl.solvers import Record
-from kernull.operators import DenseStack
 from kernull.views import SCALINGS, KernelSet, Quantile, Standard, Unscaled, Whiten, WhitenRaw
 from kernull.views.kernel_set import ScaledView
 from kernull.views.quantile import Knots
@@ -258,12 +265,8 @@ SCHEMA: dict[str, Section] = {
     }),
     "given-kernels": Section(detector.GivenKernels, {
         "names": Names("J"), "given_scale": _FACTORS, "n": Count("n"), "n_given": Count(),
-        "learned": whole("_learned"), "factors": _FACTORS, "square": Sections(("stack",)),
+        "learned": whole("_learned"), "factors": _FACTORS,
     }),
-    "stack": Section(DenseStack, {
-        "kernels": floats("J", "n", "n"), "scale": _FACTORS, "diagonal": floats("J", "n"),
-        "names": Names("J"),
-    }, attributes={"diagonal": "own_diagonal"}),
     "kernel-set": Section(KernelSet, {
         "views": Sections(("view",), several=True), "kernel_names": Names("J"),
     }, _kernel_set),

@@ -91,10 +91,8 @@ class KernelSet:
         """Fit scaling and widths of every view; those that are constant are `joined` to others."""
         if sample_weight is not None:  # rows of weight zero take no part, here or later
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
-        if drop_constant:
-            hosts = [name for name in views if knows_unseen(scaling, name)]
-            views = joined(views, constant_columns(X), hosts)
-        return Recipe(views, kernels, widths, scaling).fit(X, sample_weight)
+        recipe = Recipe(views, kernels, widths, scaling)
+        return (recipe.varying(X) if drop_constant else recipe).fit(X, sample_weight)
 
     def __repr__(self) -> str:
         names = visible(", ".join(view.name for view in self.views[:6]))
@@ -195,6 +193,16 @@ class Recipe:
     widths: Any = "auto"
     scaling: Any = "auto"
 
+    @property
+    def J(self) -> int:
+        """Number of kernels."""
+        widths = len(parse_widths(self.widths))
+        return sum(
+            len(read_scalings(self.scaling, view)) * (widths if kernel.has_widths else 1)
+            for view in self.views
+            for kernel in parse_kernels(self.kernels, view)
+        )
+
     def fit(self, X: Array, weight: Array | None = None) -> KernelSet:
         """Scalings and kernels of every view, by these rows and their positive weights."""
         views = tuple(view for view, _ in self.fit_views(X, weight))
@@ -217,6 +225,11 @@ class Recipe:
                 pairs = _pairs(kernels, some)
                 fitted = (k for spec in kernels for k in spec.fit(some, factors, counts, pairs))
                 yield ScaledView(name, columns, scaler, Z, tuple(fitted)), pairs
+
+    def varying(self, X: Array) -> Recipe:
+        """The same without views that are constant on the rows, which are `joined` to others."""
+        hosts = [name for name in self.views if knows_unseen(self.scaling, name)]
+        return replace(self, views=joined(self.views, constant_columns(X), hosts))
 
     def with_whole(self) -> Recipe:
         """The same views and, where they are several, all columns that they read as one more."""
