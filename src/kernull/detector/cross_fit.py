@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -54,7 +55,9 @@ def assign_folds(X: Any, n_folds: int, groups: Any = None, random_state: Any = 0
 def row_keys(X: Any, random_state: Any = 0) -> Array:
     """A pseudo-random whole number for each row, from its content: copies have the same."""
     seed = int(check_random_state(random_state).randint(2**31 - 1)).to_bytes(8, "little")
-    return np.array([_digest(seed, row) for row in _contents(X)], dtype=np.uint64)
+    digest = partial(blake2b, digest_size=8, key=seed)
+    keys = b"".join(digest(content).digest() for content in _contents(X))
+    return np.frombuffer(keys, dtype="<u8").astype(np.uint64)
 
 
 def folds_of(keys: Array, n_folds: int, groups: Indices | None = None) -> Indices:
@@ -150,10 +153,6 @@ def _contents(X: Any) -> list[bytes]:
         rows = np.ascontiguousarray(rows, dtype=float) + 0.0  # one zero
         return [row.tobytes() for row in rows]
     return [repr(tuple(row) if np.ndim(row) else row).encode() for row in rows]
-
-
-def _digest(seed: bytes, content: bytes) -> int:
-    return int.from_bytes(blake2b(content, digest_size=8, key=seed).digest(), "little")
 
 
 def cross_fit(

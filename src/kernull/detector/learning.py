@@ -248,7 +248,7 @@ def _warn(model: KernelModel, training: Training, groups: Indices | None) -> Non
         warn_of_few_that_count(model.calibration_weight, model.false_alarm_rate)
     if isinstance(kernels, TableKernels):
         if groups is None and isinstance(training.rows, TableRows):
-            warn_of_copies(training.rows.table[:, columns_read(kernels.columns)])
+            warn_of_copies(training.rows.values[:, columns_read(kernels.columns)])
         if isinstance(rule, EvidenceRule):
             warn_of_views(rule, kernels.views)
         elif isinstance(rule, FisherRule):

@@ -177,7 +177,8 @@ class Training(NamedTuple):
 class TableRows:
     """Rows of a table of numbers, and how views and kernels are made of them."""
 
-    table: Array
+    values: Array
+    """Of shape (n, d)."""
     recipe: Recipe
     on_device: Any = None
     """The table as a tensor on the GPU to work on, where that is one."""
@@ -185,18 +186,18 @@ class TableRows:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return len(self.table)
+        return len(self.values)
 
     def take(self, index: Indices) -> TableRows:
         """Some of the rows."""
         there = self.on_device
         return replace(
-            self, table=self.table[index], on_device=None if there is None else there[index]
+            self, values=self.values[index], on_device=None if there is None else there[index]
         )
 
     def keys(self, seed: int, *, ranked: bool = True) -> Array:
         """A key for each row, which draws its fold: by the columns that views read, in any unit."""
-        values = self.table[:, columns_read(self.recipe.views)]
+        values = self.values[:, columns_read(self.recipe.views)]
         return row_keys(dense_ranks(values) if ranked else values, seed)
 
     def training(self, weight: Array | None, settings: Settings) -> Training:
@@ -207,7 +208,7 @@ class TableRows:
 
             kernels = to_host(on_device)
         else:
-            drop, table = settings.drop_constant, self.table
+            drop, table = settings.drop_constant, self.values
             kernels = (self.recipe.varying(table) if drop else self.recipe).fit(table, weight)
         planned = plan(
             kernels,
@@ -220,11 +221,14 @@ class TableRows:
             device=None if self.on_device is None else self.on_device.device,
             on_device=on_device,
         )
-        stack, factors = normalise(planned.stack, settings.normalize, weight)
+        stack, factors, exponent = planned.stack, None, read_normalisation(settings.normalize)
+        if exponent:
+            factors = normalising_factors(stack, exponent, weight)
+            stack = stack.rescaled(factors)
         if stack.landmark_rows is not None:  # new rows will meet the landmarks alone
             kernels = kernels.take(stack.landmark_rows)
         fitted = TableKernels(kernels, factors)
-        rows = TableRows(self.table, replace(self.recipe, views=fitted.columns))
+        rows = TableRows(self.values, replace(self.recipe, views=fitted.columns))
         return Training(fitted, stack, rows, planned.budget, planned.note)
 
     def _fitted_on_device(self, weight: Array | None, settings: Settings) -> Any:
@@ -253,40 +257,36 @@ class TableRows:
     def cross(self, kernels: TableKernels, settings: Settings) -> Any:
         """Kernels between the rows and those of a model."""
         there = None if self.on_device is None else self.on_device.device
-        return kernels.cross(self.table, settings.dtype, there)
+        return kernels.cross(self.values, settings.dtype, there)
 
     # -- evidence, and the sum, of some rows ---------------------------------------------------
-
-    @property
-    def values(self) -> Array:
-        """What fitted scores take, of shape (n, d)."""
-        return self.table
 
     def fit_scores(
         self, decision: Evidence, weight: Array | None, full: TableScores | None = None
     ) -> TableScores:
         """Scores of each view, learned from the rows; ``full``: those of the fit to all."""
         recipe = self.recipe.with_whole() if decision.whole else self.recipe
-        return TableScores.fit(recipe, read_scores(decision.scores), self.table, weight, full)
+        return TableScores.fit(recipe, read_scores(decision.scores), self.values, weight, full)
 
-    def mixed_scores(self, full: TableScores) -> tuple[Array, Array, Array]:
+    def mixed_scores(self, full: TableScores) -> tuple[Array, Any, Array]:
         """Scores of mixed rows (m, C), the view of each score, and factors; NaN: by `gate`.
 
         Those of views are of rows of mixed cells, those of the whole of rows of mixed views. The
         rows are in the order of their contents, so a fixed seed will do.
         """
-        X, views = self.table, self.recipe.views
+        X, views = self.values, self.recipe.views
+        if len(views) < 2:
+            return np.empty((0, full.width)), np.zeros(full.width), np.ones(full.width)
         single, first = np.arange(X.shape[1]), np.full(X.shape[1], X.shape[1] - 1)
         for columns in views.values():  # a view by its first column, whatever the order of views
             first[columns] = np.minimum(first[columns], columns.min())
-        several = len(views) > 1
-        cells, joined = (mixed_rows(X, part) if several else X[:0] for part in (single, first))
+        cells, joined = mixed_rows(X, single), mixed_rows(X, first)
         parts = [
             TableScores((p,)).of(joined if p.view.name == WHOLE else cells) for p in full.parts
         ]
         view = np.repeat([part.view.name for part in full.parts], [s.shape[1] for s in parts])
-        factors = np.full(len(view), np.nan if several else 1.0)
-        for name, columns in views.items() if several else ():
+        factors = np.full(len(view), np.nan)
+        for name, columns in views.items():
             if (np.ptp(X[:, columns], axis=0) > 0).sum() < 2:  # of one column nothing can be mixed
                 factors[view == name] = MOST
         return np.hstack(parts), view, factors
@@ -294,7 +294,7 @@ class TableRows:
     def weighted_sum(self, b: Array, exponent: float, weight: Array | None) -> tuple[Any, Array]:
         """Kernels fitted to the rows with their factors, and their weighted sum (n, n)."""
         weight = None if weight is None else weight / weight.mean()
-        kernels = self.recipe.fit(self.table, weight)
+        kernels = self.recipe.fit(self.values, weight)
         b = b * normalising_factors(TiledStack(kernels), exponent, weight)
         return (kernels, b), kernels.combine(b)
 
@@ -302,7 +302,7 @@ class TableRows:
         """What each of the fitted kernels gives the rows, of shape (n, J)."""
         kernels, b = fitted
         out, used = np.zeros((self.n, len(b))), np.flatnonzero(b > 0)
-        for j, K in kernels.select(b > 0).matrices(self.table):
+        for j, K in kernels.select(b > 0).matrices(self.values):
             out[:, used[j]] = b[used[j]] * (K @ coef)
         return out
 
@@ -345,7 +345,10 @@ class GivenRows:
         """The kernels of the rows, with positive weights, None where all are one."""
         given, every = self.stack, self.n == self.stack.n
         given = given if every else given[np.ix_(self._index, self._index)]
-        stack, factors = normalise(given, settings.normalize, weight)
+        stack, factors, exponent = given, None, read_normalisation(settings.normalize)
+        if exponent:
+            factors = normalising_factors(stack, exponent, weight)
+            stack = stack.rescaled(factors)
         kernels = GivenKernels(
             names=tuple(names_of_kernels(stack)),
             given_scale=given.scale,
@@ -380,15 +383,17 @@ class GivenRows:
         K = self.stack.kernels
         return GivenScores.fit(K, self._index, weight, decision.whole, scores[0], full)
 
-    def mixed_scores(self, full: GivenScores) -> tuple[Array, Array, Array]:
+    def mixed_scores(self, full: GivenScores) -> tuple[Array, Any, Array]:
         """Scores of mixed rows (m, C), the view of each score, and factors; NaN: by `gate`.
 
         There are no cells that could be mixed: the whole alone has a factor, by mixed views.
         """
-        kernels = self.stack.kernels
-        drawn = self._index[draw_parts(self.n, self.stack.J)]
-        mixed = full.of(np.stack([K[i] for K, i in zip(kernels, drawn.T, strict=True)]))
-        whole = np.arange(mixed.shape[1]) >= 2 * self.stack.J
+        kernels, J = self.stack.kernels, self.stack.J
+        whole = np.arange(2 * (J + full.has_whole)) >= 2 * J
+        mixed = np.empty((0, len(whole)))
+        if full.has_whole:
+            drawn = self._index[draw_parts(self.n, J)]
+            mixed = full.of(np.stack([K[i] for K, i in zip(kernels, drawn.T, strict=True)]))
         return mixed, whole, np.where(whole, np.nan, 1.0)
 
     def weighted_sum(self, b: Array, exponent: float, weight: Array | None) -> tuple[Any, Array]:
@@ -408,12 +413,3 @@ class GivenRows:
 
 
 Rows = TableRows | GivenRows
-
-
-def normalise(stack: Any, normalize: Any, weight: Array | None = None) -> tuple[Any, Array | None]:
-    """A stack with its kernels on a common scale, and the factors; None where there are none."""
-    exponent = read_normalisation(normalize)
-    if exponent == 0.0:
-        return stack, None
-    factors = normalising_factors(stack, exponent, weight)
-    return stack.rescaled(factors), factors

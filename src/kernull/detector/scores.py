@@ -132,17 +132,15 @@ class Nearest:
         self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
     ) -> NearestFit:
         """What is added to distances, by all rows, and the rows that may be nearest."""
-        floor = full.floor if full is not None else _floor(view.train, weight)
+        if full is not None:
+            floor = full.floor
+        else:  # a millionth of the root mean square distance between two rows
+            off = view.train - np.average(view.train, axis=0, weights=weight)
+            size = np.average(np.einsum("ij,ij->i", off, off), weights=weight)
+            floor = NEAREST_SHARE * (float(np.sqrt(2.0 * size)) or 1.0)
         if weight is None or weight.min() >= LEAST_NEIGHBOUR_WEIGHT:
             return NearestFit(floor)
         return NearestFit(floor, weight >= LEAST_NEIGHBOUR_WEIGHT)
-
-
-def _floor(rows: Array, weight: Array | None) -> float:
-    """A millionth of the root mean square distance between two rows."""
-    off = rows - np.average(rows, axis=0, weights=weight)
-    size = np.average(np.einsum("ij,ij->i", off, off), weights=weight)
-    return NEAREST_SHARE * (float(np.sqrt(2.0 * size)) or 1.0)
 
 
 @dataclass(frozen=True, eq=False)

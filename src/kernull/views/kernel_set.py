@@ -219,10 +219,14 @@ class Recipe:
         for name, columns in self.views.items():
             part, kernels = X[:, columns], parse_kernels(self.kernels, name)
             check_size(name, part, columns)
+            metrics = {kernel.metric for kernel in kernels if kernel.metric is not None}
             for scaling in read_scalings(self.scaling, name):
                 scaler, Z = fit_scaling(scaling, part, weight, name)
                 some, counts = Z[:width_rows], None if weight is None else weight[:width_rows]
-                pairs = _pairs(kernels, some)
+                pairs = {}
+                if len(some) <= NEIGHBOUR_ROWS:  # for widths and for matrices
+                    centred = some - some.mean(axis=0)
+                    pairs = {name: pair_distances(centred, None, name) for name in metrics}
                 fitted = (k for spec in kernels for k in spec.fit(some, factors, counts, pairs))
                 yield ScaledView(name, columns, scaler, Z, tuple(fitted)), pairs
 
@@ -242,14 +246,6 @@ class Recipe:
 def columns_read(views: Mapping[str, Indices]) -> Indices:
     """Columns that are part of any view, in increasing order."""
     return np.unique(np.concatenate(list(views.values())))
-
-
-def _pairs(kernels: Sequence[Kernel], Z: Array) -> dict[str, Array]:
-    """Distances between few rows by the metrics of kernels, for widths and matrices."""
-    if len(Z) > NEIGHBOUR_ROWS:
-        return {}
-    metrics = {kernel.metric for kernel in kernels if kernel.metric is not None}
-    return {metric: pair_distances(Z - Z.mean(axis=0), None, metric) for metric in metrics}
 
 
 def joined(
