@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from kernull.detector.given import GivenScores
 from kernull.detector.scores import Evidence, TableScores
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import Tails, left_out_evidence
+
+if TYPE_CHECKING:
+    from kernull.detector.rows import Rows
 
 #: Most rows learned from: of more, a random sample of so many.
 EVIDENCE_ROWS = 4000
@@ -166,23 +169,6 @@ class EvidenceRule:
     def only(self, kept: Mask, typical: Any = None) -> EvidenceRule:
         """The rule over some kernels; what is ``typical`` of the others does not matter to it."""
         return replace(self, kept=kept)
-
-
-class Rows(Protocol):
-    """Rows of a table, or of given kernels."""
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        ...
-
-    def keys(self, seed: int, *, ranked: bool = True) -> Array:
-        """A key for each row, by its content; in any unit where values are ranked."""
-        ...
-
-    def take(self, index: Indices) -> Any:
-        """Some of the rows."""
-        ...
 
 
 def fit_evidence(

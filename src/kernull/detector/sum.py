@@ -9,13 +9,16 @@ their number. The weights b stay those of the fit to all rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.cross_fit import cross_fit
+
+if TYPE_CHECKING:
+    from kernull.detector.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,6 @@ class FisherRule:
     def only(self, kept: Mask, typical: Array) -> FisherRule:
         """The rule over some kernels; normal rows project to 1 less what the others give."""
         return replace(self, kept=kept, centre=1.0 - float(typical[~kept].sum()))
-
-
-class Rows(Protocol):
-    """Rows of a table, or of given kernels."""
-
-    def take(self, index: Indices) -> Any:
-        """Some of the rows."""
-        ...
 
 
 def left_out_contributions(

@@ -168,7 +168,11 @@ class OneClassKernelEstimator(KernelEstimator):
             rows = self._rows(X)
             together = None if groups is None else read_groups(as_numpy(groups), rows.n)
             # Landmarks leave much of the work to the host, in whichever place their kernels are.
-            there = getattr(rows, "on_device", None) is not None and self.storage != "nystroem"
+            there = (
+                isinstance(rows, TableRows)
+                and rows.on_device is not None
+                and self.storage != "nystroem"
+            )
             share = getattr(self, "contamination", None)
             own = self if share is None else self._for_unclean_rows(groups)
             if isinstance(rows, TableRows):  # with what serves unclean rows
