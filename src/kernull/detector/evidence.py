@@ -208,7 +208,7 @@ def fit_evidence(
     # In sampling order, the first m rows of any fold are a random sample.
     drawn, drawn_fold = rows.take(order), fold[order]
     counts = None if weight is None else weight[order]
-    full = drawn.fit_scores(decision, counts)
+    full: Any = drawn.fit_scores(decision, counts)
 
     def fit(index: Indices) -> Any:
         return drawn.take(index).fit_scores(
