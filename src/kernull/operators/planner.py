@@ -136,9 +136,11 @@ def plan_storage(
         check_memory(J, n, itemsize, limit)
         return Plan("dense", note="dense")
     size, speed = dense_bytes(J, n, itemsize), GPU_SPEED if there else 1.0
+    fits = storage == "auto" and size <= limit
+    if fits and (there or n <= max(DENSE_ROWS, ROWS_A_COLUMN * columns)):
+        return Plan("dense", note="dense")
     tiled, dense = (predicted_seconds(kind, J, n, columns) / speed for kind in ("tiled", "dense"))
-    always = there or n <= max(DENSE_ROWS, ROWS_A_COLUMN * columns)
-    if storage == "auto" and size <= limit and (always or dense <= tiled):
+    if fits and dense <= tiled:
         return Plan("dense", note="dense")
     both = f"about {tiled:.2g} s; dense {dense:.2g} s, {format_bytes(size)}"
     columns = min(MAX_COLUMNS, basis_columns(J, n, limit))

@@ -11,7 +11,15 @@ Only `kernull.files` imports it, for files of its models.
 - `kernull.paper.metrics`: error rates of presentation attack detection, and the equal error rate.
 """
 
-from kernull.paper.algorithms import Solution, algorithm1, algorithm2, cvx, gradient, kloft
+from kernull.paper.algorithms import (
+    PrintedResult,
+    Result,
+    algorithm1,
+    algorithm2,
+    cvx,
+    gradient,
+    kloft,
+)
 from kernull.paper.fused import FisherNull, GaussianProcessOneClass, KernelPCANovelty
 from kernull.paper.machines import MultiKernelOneClassSVM, MultiKernelSVDD
 from kernull.paper.methods import METHODS, method
@@ -19,6 +27,7 @@ from kernull.paper.protocol import Choice, aucs, choose, novelty_score, split_ro
 
 __all__ = [
     "METHODS", "Choice", "FisherNull", "GaussianProcessOneClass", "KernelPCANovelty",
-    "MultiKernelOneClassSVM", "MultiKernelSVDD", "Solution", "algorithm1", "algorithm2", "aucs",
-    "choose", "cvx", "gradient", "kloft", "method", "novelty_score", "split_rows",
+    "MultiKernelOneClassSVM", "MultiKernelSVDD", "PrintedResult", "Result", "algorithm1",
+    "algorithm2", "aucs", "choose", "cvx", "gradient", "kloft", "method", "novelty_score",
+    "split_rows",
 ]  # fmt: skip

@@ -1,9 +1,10 @@
 r"""The algorithms of the paper on kernel matrices, each by its name there.
 
-Each takes kernels, p and delta and returns a `Solution`: weights (the paper's :math:`\beta`),
-coefficients (its :math:`\alpha`), the certified gap that these leave, and how it came there. They
-are the solvers of `kernull.mkl.solvers` on the problems of `kernull.mkl.problems`, with the paper's
-defaults.
+Each takes kernels, p and delta and returns a solver's `Result`: ``weights`` (the paper's
+:math:`\beta`), ``coef`` (its :math:`\alpha`), ``value`` of the objective, the certified ``gap``
+that these leave, and ``history``. That of Algorithm 1, a `PrintedResult`, has the ``best`` point
+visited, the period of the ``cycle`` in which it ends, and all ``iterates`` too. They are solvers of
+`kernull.mkl.solvers` on the problems of `kernull.mkl.problems`, with the paper's defaults.
 
 Delta is relative to the number of rows, as everywhere in kernull: the matrix that is inverted is
 :math:`\delta n I + K_b`. The paper's :math:`\delta` is the whole factor of :math:`I`, and its grid
@@ -12,66 +13,24 @@ Delta is relative to the number of rows, as everywhere in kernull: the matrix th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from kernull._typing import Array
 from kernull.mkl.balls import LpBall
 from kernull.mkl.problems import FisherProblem, JointFisherProblem
-from kernull.mkl.solvers import Record, Result, solve
-from kernull.mkl.solvers.paper import PrintedResult, Visited
+from kernull.mkl.solvers import Result, solve
+from kernull.mkl.solvers.paper import PrintedResult
 from kernull.operators.dense import read_precomputed
 
-__all__ = ["Solution", "algorithm1", "algorithm2", "cvx", "gradient", "kloft"]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Kernel weights and coefficients, and how they were found.
-
-    Attributes
-    ----------
-    weights : array of shape (J,)
-        Kernel weights b, the paper's beta.
-    coef : array of shape (n,)
-        Coefficients a, the paper's alpha; with several tasks a tuple of arrays of shape (n_c,).
-    value : float
-        F(b) = 1'a, the objective that weights minimise.
-    gap : float
-        Certified relative duality gap of ``weights``, in [0, 1]: 0 is optimal.
-    converged : bool
-        Whether the gap is at most the tolerance.
-    n_iter : int
-        Iterations: of Algorithms 1 and 2, updates of the weights.
-    history : tuple of Record
-        Value, gap and change of the coefficients at the start and after every iteration.
-    best : Visited
-        The visited point of lowest objective: its weights, coefficients, value and gap.
-    cycle : int
-        Period of the cycle in which the iterates end; 0 where there is none.
-    iterates : array of shape (n_iter + 1, J), optional
-        Weights at the start and after every update; None of methods that are not the fixed point
-        iteration.
-    """
-
-    weights: Array
-    coef: Any = field(repr=False)
-    value: float
-    gap: float
-    converged: bool
-    n_iter: int
-    history: tuple[Record, ...] = field(repr=False)
-    best: Visited = field(repr=False)
-    cycle: int = 0
-    iterates: Array | None = field(default=None, repr=False)
+__all__ = ["PrintedResult", "Result", "algorithm1", "algorithm2", "cvx", "gradient", "kloft"]
 
 
 def algorithm1(
     K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 200
-) -> Solution:
+) -> PrintedResult:
     r"""Algorithm 1, lp-norm multiple kernel one-class Fisher null-space, as printed.
 
     .. math::
@@ -99,7 +58,7 @@ def algorithm1(
 
     Returns
     -------
-    Solution
+    PrintedResult
         With a `ConvergenceWarning` that says the gap, and the period if it cycles, where the gap is
         above ``tol``.
 
@@ -124,7 +83,8 @@ def algorithm1(
     >>> last.weights, last.cycle, bool(last.gap > last.best.gap)
     (array([0., 0., 1.]), 2, True)
     """
-    return _solved(K, p, delta, "paper", tol, max_iter)
+    result: PrintedResult = _solved(K, p, delta, "paper", tol, max_iter)
+    return result
 
 
 def algorithm2(
@@ -134,7 +94,7 @@ def algorithm2(
     *,
     tol: float = 1e-6,
     max_iter: int = 200,
-) -> Solution:
+) -> PrintedResult:
     r"""Algorithm 2, joint learning of kernel weights that C related tasks share, as printed.
 
     .. math::
@@ -163,7 +123,7 @@ def algorithm2(
 
     Returns
     -------
-    Solution
+    PrintedResult
         ``coef`` is a tuple of arrays of shape (n_c,), one a task, and so is ``best.coef``.
 
     Examples
@@ -180,25 +140,23 @@ def algorithm2(
         raise ValueError(f"delta: got shape {deltas.shape} for {len(tasks)} tasks.")
     parts = [_problem(K, d) for K, d in zip(tasks, deltas, strict=True)]
     problem = JointFisherProblem(parts)
-    result = solve(problem, LpBall(p), "paper", tol=tol, max_iter=max_iter)
-    return _solution(result, lambda coef: tuple(problem.split(coef)))
+    last: Any = solve(problem, LpBall(p), "paper", tol=tol, max_iter=max_iter)
+    best = last.best._replace(coef=tuple(problem.split(last.best.coef)))
+    result: PrintedResult = replace(last, coef=tuple(problem.split(last.coef)), best=best)
+    return result
 
 
 def gradient(
     K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 50_000
-) -> Solution:
+) -> Result:
     r"""Lp MK-FN-Grad, gradient ascent on the dual (section V of the paper's supplement).
 
     .. math:: \max_\alpha \; 2 \alpha'1 - \delta n\, \alpha'\alpha - \|u\|_{p/(p-1)}
 
     Parameters
     ----------
-    K : array of shape (J, n, n) or KernelStack
-        Kernel matrices of the training rows.
-    p : float in [1, inf]
-        Norm of the weights.
-    delta : float > 0
-        Ridge relative to n.
+    K, p, delta
+        As in `algorithm1`.
     tol : float
         Certified relative gap to stop at.
     max_iter : int
@@ -206,7 +164,7 @@ def gradient(
 
     Returns
     -------
-    Solution
+    Result
 
     Examples
     --------
@@ -215,10 +173,11 @@ def gradient(
     >>> gradient(K, p=2, delta=0.01).weights.round(2)
     array([0.51, 0.61, 0.6 ])
     """
-    return _solved(K, p, delta, "gradient", tol, max_iter)
+    result: Result = _solved(K, p, delta, "gradient", tol, max_iter)
+    return result
 
 
-def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 2000) -> Solution:
+def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 2000) -> Result:
     r"""The update of Kloft et al. (2011) in line 5 of Algorithm 1, the paper's remark.
 
     .. math:: \beta_j \propto (\beta_j^2 u_j)^{1/(p+1)}, \qquad \|\beta\|_p = 1
@@ -227,12 +186,8 @@ def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 
 
     Parameters
     ----------
-    K : array of shape (J, n, n) or KernelStack
-        Kernel matrices of the training rows.
-    p : float in [1, inf]
-        Norm of the weights.
-    delta : float > 0
-        Ridge relative to n.
+    K, p, delta
+        As in `algorithm1`.
     tol : float
         Certified relative gap to stop at.
     max_iter : int
@@ -240,7 +195,7 @@ def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 
 
     Returns
     -------
-    Solution
+    Result
 
     Examples
     --------
@@ -249,10 +204,11 @@ def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 
     >>> kloft(K, p=2, delta=0.01).weights.round(2)
     array([0.51, 0.61, 0.6 ])
     """
-    return _solved(K, p, delta, "kloft", tol, max_iter)
+    result: Result = _solved(K, p, delta, "kloft", tol, max_iter)
+    return result
 
 
-def cvx(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 200) -> Solution:
+def cvx(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 200) -> PrintedResult:
     r"""Lp MK-FN-CVX, Algorithm 1 with its weight step by a conic solver (extra ``cvxpy``).
 
     .. math:: \max_\beta \; \beta'u \quad \text{subject to} \quad \beta \ge 0, \|\beta\|_p \le 1
@@ -261,12 +217,8 @@ def cvx(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 20
 
     Parameters
     ----------
-    K : array of shape (J, n, n) or KernelStack
-        Kernel matrices of the training rows.
-    p : float in [1, inf]
-        Norm of the weights.
-    delta : float > 0
-        Ridge relative to n.
+    K, p, delta
+        As in `algorithm1`.
     tol : float
         As in `algorithm1`; also stops at a certified relative gap of this.
     max_iter : int
@@ -274,9 +226,10 @@ def cvx(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 20
 
     Returns
     -------
-    Solution
+    PrintedResult
     """
-    return _solved(K, p, delta, "paper-cvx", tol, max_iter)
+    result: PrintedResult = _solved(K, p, delta, "paper-cvx", tol, max_iter)
+    return result
 
 
 def _problem(K: Any, delta: float) -> FisherProblem:
@@ -284,26 +237,5 @@ def _problem(K: Any, delta: float) -> FisherProblem:
     return FisherProblem(stack, delta * stack.n)
 
 
-def _solved(K: Any, p: float, delta: float, solver: str, tol: float, max_iter: int) -> Solution:
-    return _solution(solve(_problem(K, delta), LpBall(p), solver, tol=tol, max_iter=max_iter))
-
-
-def _solution(result: Result, coef: Callable[[Array], Any] = lambda coef: coef) -> Solution:
-    """The record of a solver's result, its coefficients in the form that the user meets."""
-    if isinstance(result, PrintedResult):
-        best, cycle, iterates = result.best, result.cycle, result.iterates
-    else:
-        best = Visited(result.weights, result.coef, result.value, result.gap)
-        cycle, iterates = 0, None
-    return Solution(
-        weights=result.weights,
-        coef=coef(result.coef),
-        value=result.value,
-        gap=result.gap,
-        converged=result.converged,
-        n_iter=result.n_iter,
-        history=result.history,
-        best=best._replace(coef=coef(best.coef)),
-        cycle=cycle,
-        iterates=iterates,
-    )
+def _solved(K: Any, p: float, delta: float, solver: str, tol: float, max_iter: int) -> Any:
+    return solve(_problem(K, delta), LpBall(p), solver, tol=tol, max_iter=max_iter)

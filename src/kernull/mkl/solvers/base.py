@@ -42,7 +42,29 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """Weights with their certificate."""
+    """Weights with their certificate.
+
+    Attributes
+    ----------
+    weights : array of shape (J,)
+        Kernel weights b.
+    coef : array of shape (n,)
+        The inner solution a at b.
+    value : float
+        F(b), or an upper bound of it: what weights minimise.
+    gap : float
+        Certified relative duality gap, in [0, 1]: 0 is optimal.
+    n_iter : int
+        Iterations.
+    converged : bool
+        Whether the gap is at most the tolerance.
+    solver : str
+        Its name.
+    history : tuple of Record
+        Value, gap and change of the coefficients of every point.
+    n_evaluations : int
+        Evaluations of F from scratch.
+    """
 
     weights: Array
     coef: Array

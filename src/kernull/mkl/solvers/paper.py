@@ -52,14 +52,21 @@ class Visited(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedResult(Result):
-    """The last iterate of Algorithm 1, and what it visited on the way."""
+    """The last iterate of Algorithm 1, as any `Result`, and what it visited on the way.
+
+    Attributes
+    ----------
+    best : Visited
+        The visited point of lowest objective: its weights, coefficients, value and gap.
+    cycle : int
+        Period of the cycle in which it ended; 0 where there is none.
+    iterates : array of shape (n_iter + 1, J)
+        Weights of all iterates, the start included.
+    """
 
     best: Visited = field(repr=False)
-    """The visited point of lowest objective."""
     cycle: int
-    """Period of the cycle in which it ended; 0 where there is none."""
     iterates: Array = field(repr=False)
-    """Weights of all iterates, the start included: (n_iter + 1, J)."""
 
 
 def solve(run: Run, stop_at_gap: bool = False) -> PrintedResult:
