@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg import LinAlgError
 
 from kernull._typing import Array
 from kernull.errors import InvalidKernelError
 from kernull.operators import CrossKernels, DenseStack
+from kernull.operators.linalg import cholesky
 
 
 def fuse(stack: DenseStack, fusion: Any) -> Array:
@@ -73,7 +74,7 @@ def _check_semidefinite(K: Array, slack: float) -> None:
     """
     n = len(K)
     try:
-        cholesky(K + slack * float(np.trace(K)) / n * np.eye(n), lower=True, check_finite=False)
+        cholesky(K + slack * float(np.trace(K)) / n * np.eye(n))
     except LinAlgError:
         lowest = float(np.linalg.eigvalsh(K)[0])
         raise InvalidKernelError(
