@@ -2,8 +2,7 @@ r"""The inverse of a ridge system, kept up to date while rows come and go.
 
 .. math:: G = (\rho W^{-1} + K_b)^{-1}, \qquad a = G t
 
-Adding or removing k rows costs n^2 k instead of n^3. The diagonal of G, which closed-form
-scores of rows left out one by one need, is available after each step.
+Adding or removing k rows costs n^2 k instead of n^3.
 """
 
 from __future__ import annotations
@@ -95,11 +94,6 @@ class RidgeInverse:
     def n(self) -> int:
         """Number of rows."""
         return len(self.inverse)
-
-    @property
-    def diagonal(self) -> Array:
-        """Diagonal of G, shape (n,)."""
-        return np.diagonal(self.inverse).copy()
 
     def coef(self, target: Array | None = None) -> Array:
         """Coefficients a = G t.
