@@ -42,7 +42,6 @@ from kernull.detector.calibration import MOST_TIMES
 from kernull.detector.explanation import one_in
 from kernull.explain import TableReason, table_reasons
 from kernull.explain.findings import plain_number
-from kernull.files import attach_views
 from kernull.report import save_report
 from kernull.tables import Table
 
@@ -135,8 +134,7 @@ def _table(path: Path) -> Table:
 def _write_report(found: Findings, folder: Path) -> Path:
     """The model and the report page on the new parts."""
     path = folder / "line.kernull"
-    save(found.model, path)
-    attach_views(found.table, path)
+    save(found.model, path, table=found.table)
     return save_report(
         found.model,
         found.rows,

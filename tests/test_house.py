@@ -245,7 +245,9 @@ FILLED_IN = {"_text.py"}
 #: Attributes that arrays, tables, estimators, kernels and solvers from outside may lack.
 FROM_OUTSIDE = {
     "__getitem__",
+    "__module__",
     "__name__",
+    "__qualname__",
     "__sklearn_tags__",
     "columns",
     "dask",

@@ -43,8 +43,8 @@ def kind_of(tree: Any, path: tuple[Any, ...]) -> str:
     """What a place is called, alike in all views, kernels and tasks of a file."""
     words, here = [], tree
     for key in path:
-        if isinstance(here, dict) and here.get("$") == "node" and key == "fields":
-            words = [*words[-1:], str(here["name"])]
+        if isinstance(here, dict) and str(here.get("$", "x"))[0].isupper():
+            words = [str(here["$"]), str(key)]
         elif not isinstance(here, list):
             words.append(str(key))
         elif key < len(here) and isinstance(here[key], list) and len(here[key]) == 2:
@@ -64,8 +64,8 @@ def changed_trees(data: bytes, whole: bool = False) -> Iterator[tuple[str, Any]]
     seen = set()
     for path in list(places(tree)):
         kind = kind_of(tree, path)
-        # What a reader of the header is told is not looked at; how trees are written is, once.
-        if kind in seen or "items/about" in kind or (path[-1] in ("$", 0) and not whole):
+        # How trees are written is looked at once.
+        if kind in seen or (path[-1] in ("$", 0) and not whole):
             continue
         seen.add(kind)
         for i in range(len(HOSTILE) + 1 + len(RENAMED)):
@@ -108,8 +108,8 @@ def changed_arrays(data: bytes) -> Iterator[tuple[str, Any]]:
         seen.add(kind)
         for label, change in array_changes().items():
 
-            def make(t: int = t, change: Any = change) -> bytes:
-                own = list(tensors)
+            def make(t: str = t, change: Any = change) -> bytes:
+                own = dict(tensors)
                 with np.errstate(all="ignore"):
                     own[t] = np.ascontiguousarray(change(tensors[t].copy()))
                 return pack(text, own, version)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +20,7 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.utils.validation import has_fit_parameter
 
+from kernull._fields import POSITIVE, Range, Shape, stored
 from kernull._typing import Array, Indices
 
 
@@ -33,6 +34,8 @@ class Kernel:
     width: float | None = None
     factor: float | None = None
     """Width as a factor of the mean distance; None where there is no such width."""
+    lacks: str | None = None
+    """What is still to be learned from rows."""
 
     @property
     def has_widths(self) -> bool:
@@ -80,12 +83,19 @@ class DistanceKernel(Kernel):
         By default a factor of the mean distance of the rows that it is fitted to.
     """
 
-    width: float | None = None
-    factor: float | None = None
-    centre: Array | None = field(default=None, repr=False, compare=False)
+    width: Annotated[float | None, Range(low=POSITIVE)] = None
+    factor: Annotated[float | None, Range(low=POSITIVE)] = None
+    centre: Annotated[Array | None, Shape("_d"), Range(-2e140, 2e140)] = field(
+        default=None, repr=False, compare=False
+    )
     """Mean of the rows that the kernel was fitted to."""
 
     metric: ClassVar[str]
+
+    @property
+    def lacks(self) -> str | None:  # type: ignore[override]
+        """What is still to be learned from rows."""
+        return "width" if self.width is None else "centre" if self.centre is None else None
 
     def __post_init__(self) -> None:
         width = self.width
@@ -143,6 +153,7 @@ class DistanceKernel(Kernel):
         raise NotImplementedError
 
 
+@stored
 class Rbf(DistanceKernel):
     r""":math:`\exp(-\|x-y\|_2^2 / (2 s^2))`, a function of squared distances."""
 
@@ -155,6 +166,7 @@ class Rbf(DistanceKernel):
         return 2.0 * self.width * self.width
 
 
+@stored
 class Laplacian(DistanceKernel):
     r""":math:`\exp(-\|x-y\|_1 / s)`."""
 
@@ -167,6 +179,7 @@ class Laplacian(DistanceKernel):
         return self.width
 
 
+@stored
 @dataclass(frozen=True)
 class Linear(Kernel):
     """:math:`x'y`."""
@@ -182,6 +195,7 @@ class Linear(Kernel):
         return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
+@stored
 @dataclass(frozen=True)
 class Polynomial(Kernel):
     r""":math:`(\gamma x'y + c)^p`.
@@ -201,6 +215,11 @@ class Polynomial(Kernel):
     gamma: float | None = None
 
     label = "polynomial"
+
+    @property
+    def lacks(self) -> str | None:  # type: ignore[override]
+        """What is still to be learned from rows."""
+        return "gamma" if self.gamma is None else None
 
     def fit(
         self,
@@ -223,6 +242,7 @@ class Polynomial(Kernel):
         return np.asarray((self.gamma * squared + self.coef0) ** self.degree)
 
 
+@stored
 @dataclass(frozen=True)
 class Cosine(Kernel):
     r""":math:`x'y / (\|x\| \|y\|)`."""
@@ -238,6 +258,7 @@ class Cosine(Kernel):
         return np.asarray(np.where(np.einsum("ij,ij->i", X, X) > 0, 1.0, 0.0))
 
 
+@stored
 @dataclass(frozen=True)
 class Custom(Kernel):
     """A function f(X, Y) of the user's, or an object that can be called so.

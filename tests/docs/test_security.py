@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernull.files import format as files
-from kernull.files import values
-from kernull.files.models import MAX_TASKS
+from kernull.files import codec
+from kernull.files import container as files
 from kernull.tables import excel_files
 
 TEXT = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
@@ -23,12 +22,11 @@ ROWS = {
 STATED = {
     "model file": [files.MAX_BYTES],
     "header of a model file": [files.MAX_HEADER],
-    "values in a model file, arrays as one each": [values.MAX_VALUES],
+    "values in a model file, arrays as one each": [files.MAX_VALUES],
     "arrays in a model file": [files.MAX_TENSORS],
-    "text in a model file, as padded in memory": [values.MAX_TEXT],
-    "depth of nested values": [values.MAX_DEPTH],
-    "tasks in a model file": [MAX_TASKS],
-    "names of objects and fields in a model file": [values.MAX_NAME],
+    "arrays of a model in memory": [codec.MAX_GROWTH, codec.SPARE],
+    "depth of nested values": [files.MAX_DEPTH],
+    "tasks in a model file": [codec.MAX_PAIRS],
     "what a spreadsheet unpacks to": [excel_files.MAX_CONTENT, excel_files.MAX_RATIO],
     "memory for reading a spreadsheet": [excel_files.MEMORY, excel_files.MEMORY_PER_BYTE],
     "processor for reading a spreadsheet": [excel_files.SECONDS, excel_files.BYTES_PER_SECOND],

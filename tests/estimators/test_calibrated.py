@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 
 import numpy as np
@@ -25,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernull import Calibrated, MultiKernelFisherNull, TableViews, save
+from kernull import Calibrated, MultiKernelFisherNull, TableViews
 from kernull.detector import assign_folds
 from kernull.errors import OutlierLabelsWarning, TooFewRowsWarning
 
@@ -408,13 +407,3 @@ def test_pyod_is_the_other_way_round(rng):
 
     for detector in (Turned(), make_pipeline(StandardScaler(), Turned())):
         assert (Calibrated(detector).fit(X).predict(far) == -1).all()
-
-
-def test_files_hold_no_code_of_others(rng, tmp_path):
-    model = Calibrated(FOREST).fit(rng.normal(size=(60, 3)))
-    with pytest.raises(TypeError, match=r"model: got kernull.*Calibrated; expected one of.*pickle"):
-        save(model, tmp_path / "model.kernull")
-    assert list(tmp_path.iterdir()) == []
-    new = rng.normal(size=(5, 3))
-    copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(copy.p_values(new), model.p_values(new))

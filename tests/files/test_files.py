@@ -23,14 +23,16 @@ import kernull
 import kernull.estimators
 import kernull.paper
 from benchmarks.fuzz import models as fuzz_files
+from benchmarks.fuzz.corpus import found
 from kernull import load, save
 from kernull.detector import Evidence, Nearest
 from kernull.detector.calibration import Cross, Split
 from kernull.errors import ModelFileError
 from kernull.estimators import JointMultiKernelFisherNull
-from kernull.files.format import read_tree, write_tree
+from kernull.files import read_about
+from kernull.files.codec import Packer, Unpacker
+from kernull.files.container import read_file, to_bytes
 from kernull.files.models import known_estimators
-from kernull.files.values import Node
 from kernull.kernels import KERNELS, Polynomial, Rbf
 from kernull.mkl.balls import LpBall
 from kernull.views import SCALINGS, Quantile, Whiten, WhitenRaw
@@ -56,13 +58,18 @@ OPTIONS = [
 ]
 
 
+def plain_numbers(model):
+    """Parameters that were numbers of NumPy, which come back as plain ones."""
+    return {name: getattr(model, name) for name in ("dtype", "p", "delta") if "p" in vars(model)}
+
+
 @pytest.mark.parametrize("options", OPTIONS)
 def test_scores_come_back_bit_by_bit(options, tmp_path):
     model = plain_fisher(**options).fit(TARGETS)
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     assert type(again) is type(model)
-    assert str(again.get_params()) == str({**model.get_params(), "dtype": again.dtype})
+    assert str(again.get_params()) == str({**model.get_params(), **plain_numbers(again)})
     for method in ("score_samples", "decision_function", "predict", "p_values", "contributions"):
         np.testing.assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
     np.testing.assert_array_equal(again.detect(X), model.detect(X))
@@ -73,7 +80,7 @@ def test_scores_come_back_bit_by_bit(options, tmp_path):
 
 
 # Those that have no folds warn of whitening by the rows that set the threshold.
-@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - {"Calibrated"}))
 def test_every_estimator_of_the_package_comes_back(name, tmp_path):
     """Grows with the package: whatever the table names is tried."""
     cls = ESTIMATORS[name]
@@ -88,7 +95,7 @@ def test_every_estimator_of_the_package_comes_back(name, tmp_path):
     assert not (tmp_path / "unfitted").exists()
 
 
-@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - {"Calibrated"}))
 def test_every_estimator_with_precomputed_kernels(name, tmp_path):
     full = plain_fisher(views=VIEWS).fit(TARGETS)
     square = np.stack([K for _, K in full.bank_.matrices()])
@@ -122,7 +129,7 @@ def test_every_exported_estimator_is_in_the_table():
         for name in module.__all__
         if hasattr(getattr(module, name), "fit")
     }
-    assert exported == set(ESTIMATORS) | {"Calibrated"}  # which holds any other estimator
+    assert exported == set(ESTIMATORS)
 
 
 MET = """
@@ -198,32 +205,32 @@ def test_kernels_and_scalings_come_back_as_objects_and_names(options, tmp_path):
 @pytest.mark.parametrize(
     ("name", "field", "value", "message"),
     [
-        ("standard", "scale_", -1.0, "not above zero"),
-        ("whiten", "directions_", 9.0, "above 2"),
-        ("quantile", "constant_", None, "lacks constant_"),
-        ("rbf", "width", None, "no width"),
-        ("polynomial", "gamma", None, "no gamma"),
+        ("Standard", "scale_", -1.0, r"scale_ holds values outside 4\.9"),
+        ("Whiten", "directions_", 9.0, "directions_ holds values outside -2 to 2"),
+        ("Standard", "constant_", None, "Standard lacks constant_"),
+        ("Rbf", "width", None, "no width"),
+        ("Polynomial", "gamma", None, "no gamma"),
     ],
 )
 def test_kernels_and_scalings_in_files_are_checked(name, field, value, message, tmp_path):
-    scaling = name if name in SCALINGS else "none"
+    scaling = name.lower() if name.lower() in SCALINGS else "none"
     model = plain_fisher(kernels=["rbf", "polynomial"], scaling=scaling).fit(TARGETS / 100)
     save(model, tmp_path / "model")
-    tree = read_tree(tmp_path / "model")
-    view = tree["estimator"].fields["model"].fields["kernels"].fields["set"].fields["views"][0]
-    parts = {part.name: part for part in [view.fields["scaler"], *view.fields["kernels"]]}
+    _, tree, tensors = fuzz_files.unpack((tmp_path / "model").read_bytes())
+    node = found(tree, name)[0]
     if value is None:
-        del parts[name].fields[field]
+        node.pop(field)
     else:
-        parts[name].fields[field][...] = value
-    write_tree(tree, tmp_path / "bad")
+        at = node[field]["tensor"]
+        tensors[at] = np.full_like(tensors[at], value)
+    (tmp_path / "bad").write_bytes(fuzz_files.pack(json.dumps(tree), tensors))
     with pytest.raises(ModelFileError, match=message):
         load(tmp_path / "bad")
 
 
-def test_callable_kernels_are_refused_by_name(tmp_path):
-    model = plain_fisher(kernels=["rbf", my_kernel]).fit(TARGETS)
-    with pytest.raises(TypeError, match=r"parameters\.kernels\[1\].*callable 'my_kernel'"):
+def test_what_cannot_be_imported_is_refused_by_its_place(tmp_path):
+    model = plain_fisher(kernels=["rbf", lambda A, B: my_kernel(A, B)]).fit(TARGETS)
+    with pytest.raises(TypeError, match=r"model\.parameters\.\d+\.1: cannot be stored: <function"):
         save(model, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(TypeError, match="RandomState"):
@@ -243,13 +250,20 @@ def test_the_header_can_be_read_without_us(tmp_path):
     from safetensors import safe_open
 
     model = plain_fisher(views=VIEWS).fit(TARGETS)
-    save(model, tmp_path / "model")
+    save(model, tmp_path / "model", note="line 3, before the repair")
     with safe_open(tmp_path / "model", framework="numpy") as file:
         metadata = file.metadata()
-    assert metadata["kernull-format"] == "3"
+    assert metadata["kernull-format"] == "4"
     assert len(metadata["sha256"]) == 64
-    about = json.dumps(json.loads(metadata["kernull"]))
-    for word in ("MultiKernelFisherNull", "phenols", "scikit-learn", kernull.__version__):
+    about = metadata["kernull-about"]
+    assert json.loads(about) == read_about(tmp_path / "model")
+    for word in (
+        "MultiKernelFisherNull",
+        "phenols",
+        "scikit-learn",
+        kernull.__version__,
+        "line 3, before",
+    ):
         assert word in about
 
 
@@ -285,16 +299,16 @@ def test_files_of_another_kind_are_named_so(tmp_path, content, message):
 
 def test_newer_formats_say_why_not(tmp_path):
     path = tmp_path / "model"
-    path.write_bytes(fuzz_files.pack("{}", [], version="4"))
-    with pytest.raises(ModelFileError, match=r"format version 4.*newer kernull"):
+    path.write_bytes(fuzz_files.pack("{}", {}, version="5"))
+    with pytest.raises(ModelFileError, match=r"format version 5.*newer kernull"):
         load(path)
 
 
-@pytest.mark.parametrize("version", ["1", "2"])
+@pytest.mark.parametrize("version", ["1", "2", "3"])
 def test_older_formats_say_who_wrote_them_and_what_to_do(tmp_path, version):
     path = tmp_path / "model"
-    path.write_bytes(fuzz_files.pack("{}", [], version=version))
-    with pytest.raises(ModelFileError, match=rf"kernull 0\.{version} .*fit the model again"):
+    path.write_bytes(fuzz_files.pack("{}", {}, version=version))
+    with pytest.raises(ModelFileError, match=rf"before 0\.3\.0 .*version {version}.*fit the model"):
         load(path)
 
 
@@ -341,9 +355,12 @@ def test_other_safetensors_files_and_pickles(tmp_path):
     save_file({"0": np.zeros(3)}, tmp_path / "a")
     (tmp_path / "b").write_bytes(pickle.dumps(plain_fisher()))
     (tmp_path / "c").write_bytes(b"")
-    write_tree([1, 2], tmp_path / "d")
-    write_tree({"model": Node("KernelSet", {"views": (), "kernel_names": ()})}, tmp_path / "e")
-    write_tree({"model": Node("os.system", {})}, tmp_path / "f")
+    for name, tree in {
+        "d": [1, 2],
+        "e": {"estimator": {"$": "KernelSet", "views": [], "kernel_names": []}},
+        "f": {"estimator": {"$": "os.system"}},
+    }.items():
+        (tmp_path / name).write_bytes(to_bytes(json.dumps(tree), {}))
     for name in "abcdef":
         with pytest.raises(ModelFileError):
             load(tmp_path / name)
@@ -351,10 +368,14 @@ def test_other_safetensors_files_and_pickles(tmp_path):
 
 @pytest.mark.parametrize("name", ["score_samples", "__class__", "fit", "a b"])
 def test_a_file_cannot_shadow_methods(name, tmp_path):
-    content = {"parameters": {**plain_fisher().get_params(), name: 1}}
-    write_tree({"estimator": Node("MultiKernelFisherNull", content)}, tmp_path / "model")
-    with pytest.raises(ModelFileError, match="does not have"):
-        load(tmp_path / "model")
+    save(small(), tmp_path / "model")
+    for place in ("parameters", "attributes"):
+        _, tree, tensors = fuzz_files.unpack((tmp_path / "model").read_bytes())
+        node = tree["estimator"]
+        (node["parameters"]["items"] if place == "parameters" else node)[name] = 1
+        (tmp_path / "bad").write_bytes(fuzz_files.pack(json.dumps(tree), tensors))
+        with pytest.raises(ModelFileError, match=r"does not have|has no field"):
+            load(tmp_path / "bad")
 
 
 @pytest.fixture(scope="module")
@@ -383,17 +404,31 @@ def test_fuzzed_files_load_or_say_so(originals, tmp_path, seed, maker, which):
     assert time.perf_counter() - start < 1.0
 
 
+WHOLE = st.integers(-(2**63) + 1, 2**63 - 1)
+SENSIBLE = st.characters(exclude_categories=("Cs",))  # lone surrogates are not text
+
+
+def come_back(value, path):
+    """A value by way of a file."""
+    encoder = Packer()
+    tree = encoder.encode(value)
+    path.write_bytes(to_bytes(json.dumps(tree), encoder.tensors))
+    tree, tensors = read_file(path)
+    return Unpacker(tensors).decode(tree)
+
+
 plain = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers()
+    | WHOLE
     | st.floats(allow_nan=False)
-    | st.text()
+    | st.text(SENSIBLE)
     | st.builds(slice, st.integers(), st.none() | st.integers()),
     lambda inner: (
         st.lists(inner)
         | st.lists(inner).map(tuple)
-        | st.dictionaries(st.text() | st.integers(), inner)
+        | st.dictionaries(st.text(SENSIBLE), inner)
+        | st.dictionaries(WHOLE, inner)
     ),
     max_leaves=20,
 )
@@ -404,11 +439,7 @@ plain = st.recursive(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_trees_come_back(tmp_path, tree):
-    try:
-        write_tree(tree, tmp_path / "tree")
-    except UnicodeEncodeError:  # lone surrogates are not text
-        return
-    again = read_tree(tmp_path / "tree")
+    again = come_back(tree, tmp_path / "tree")
     assert again == tree
     assert repr(again) == repr(tree)
 
@@ -421,17 +452,19 @@ def test_trees_come_back(tmp_path, tree):
         np.zeros((0, 3)),
         np.array(5, dtype=np.int8),
         np.array([True, False]),
-        np.array(["a", "bc"]),
         np.array(["a", "bc"], dtype=object),
-        np.float32(1.5),
         np.arange(10)[::2],
+        np.array([1.5, -0.0, np.nan, 1e300]),
+        np.array([0.0, 255.0]),
+        np.array([0.1, 0.2], dtype=np.float32),
+        np.array([-1, 2**40]),
     ],
 )
 def test_arrays_come_back(array, tmp_path):
-    write_tree(array, tmp_path / "tree")
-    again = read_tree(tmp_path / "tree")
+    again = come_back(array, tmp_path / "tree")
     np.testing.assert_array_equal(again, array, strict=True)
-    assert type(again) is type(array)
+    if array.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(again), np.signbit(array))
     if array.ndim > 1 and array.size:
         assert again.flags.f_contiguous == array.flags.f_contiguous
 

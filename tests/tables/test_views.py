@@ -15,9 +15,9 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from benchmarks.fuzz.models import pack, unpack
 from kernull import MultiKernelFisherNull, TableViews, load, load_views, save
 from kernull.errors import LostViewsWarning, ModelFileError, TableError
-from kernull.files import attach_views
 from kernull.paper import FisherNull
 from kernull.tables.encoder import FARTHEST, category_places
 
@@ -151,7 +151,7 @@ def test_many_columns_take_little_time_and_room(tmp_path):
     model = quick.fit(table.transform({f"c{i}": x for i, x in enumerate(X.T)}))
     save(model, tmp_path / "m.kernull")
     before = (tmp_path / "m.kernull").stat().st_size
-    attach_views(table, tmp_path / "m.kernull")
+    save(model, tmp_path / "m.kernull", table=table)
     assert (tmp_path / "m.kernull").stat().st_size - before < 800 * 3000
     again = load_views(tmp_path / "m.kernull")
     np.testing.assert_allclose(again.filler_.residuals, table.filler_.residuals, atol=1e-5)
@@ -232,7 +232,7 @@ def stored(tmp_path):
     path = tmp_path / "m.kernull"
     save(model, path)
     plain = path.read_bytes()
-    attach_views(table, path)
+    save(model, path, table=table)
     return table, model, path, plain
 
 
@@ -246,8 +246,6 @@ def test_a_table_comes_back_from_the_model_file(stored):
         same.score_samples(again.transform(new)), model.score_samples(table.transform(new))
     )
     assert (again.summary(), again.views_) == (table.summary(), table.views_)
-    attach_views(table, path)  # once more changes nothing
-    assert load_views(path).used_ == table.used_
     path.write_bytes(plain)
     assert load_views(path) is None
 
@@ -255,22 +253,30 @@ def test_a_table_comes_back_from_the_model_file(stored):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda s: s.update(version=2), lambda s: s.update(missing="run"),
-        lambda s: s["columns"].pop(3), lambda s: s.update(used=["site"]),
-        lambda s: s.update(mean=s["correlation"]), lambda s: s.update(mean="%%"),
-        lambda s: s["views"].update(b=[99]), lambda s: s["columns"][0].update(name=3),
-        lambda s: s["columns"][0].update(extra=1), lambda s: s.pop("places"),
-        lambda s: s.update(scale="AAAAAAAA+H8=" * 5), lambda s: s.update(columns=s["columns"] * 2),
+        lambda s: s["parameters"]["items"].update(missing="run"),
+        lambda s: s["parameters"]["items"].update(dates=3),
+        lambda s: s["parameters"]["items"].update(best=3),
+        lambda s: s["columns_"].pop(3), lambda s: s.update(used_=["site"]),
+        lambda s: s["filler_"].update(mean=s["filler_"]["correlation"]),
+        lambda s: s["filler_"].update(mean="%%"), lambda s: s["filler_"].pop("scale"),
+        lambda s: s["filler_"].update(scale=s["filler_"]["left_of_scores"]),
+        lambda s: s["filler_"].update(rows=-1), lambda s: s.pop("filler_"),
+        lambda s: s["views_"]["items"].update(b=[99]), lambda s: s["views_"]["items"].update(b=[]),
+        lambda s: s["views_"]["items"].update(b=[-1]),
+        lambda s: s["views_"]["items"].update(b=[1.5]),
+        lambda s: s["columns_"][0].update(name=3), lambda s: s["columns_"][0].update(kind="x"),
+        lambda s: s["columns_"][0].update(extra=1), lambda s: s["_encoder"].pop("places"),
+        lambda s: s["_encoder"]["places"]["items"].clear(),
+        lambda s: s["_encoder"]["columns"].pop(),
+        lambda s: s.update(columns_=s["columns_"] * 2), lambda s: s.update(n_features_in_=2),
+        lambda s: s.update(read=1), lambda s: s.update({"$": "Column"}),
     ],
 )  # fmt: skip
-def test_forged_tables_are_refused(stored, change, monkeypatch):
-    table, _, path, _ = stored
-    from kernull.files import tables as module
-
-    state = module._state(table)
-    change(state := json.loads(json.dumps(state)))
-    monkeypatch.setattr(module, "_state", lambda _: state)
-    attach_views(table, path)
+def test_forged_tables_are_refused(stored, change):
+    path = stored[2]
+    _, tree, tensors = unpack(path.read_bytes())
+    change(tree["table"])
+    path.write_bytes(pack(json.dumps(tree), tensors))
     with pytest.raises(ModelFileError, match="cannot be used"):
         load_views(path)
 

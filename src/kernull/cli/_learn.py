@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+import kernull
+from kernull._text import visible
 from kernull.cli import _options as o
 from kernull.cli._console import DataError, UsageError, note, print_json, stdout
 from kernull.cli._learning import cores, learning
@@ -76,7 +78,7 @@ def fit(
             raise by_option(error) from None
     # As scikit-learn does for tables with names; the file finds its columns by them.
     model.feature_names_in_ = np.array(table.names, dtype=object)
-    _save(model, table, out)
+    kernull.save(model, out, table=table.table)
     summary = _summary(model)
     if hasattr(model, "suspects_") and not given.get("sample"):  # as rows of the file, from 1
         summary["suspects"] = (table.places[model.suspects_] + 1).tolist()
@@ -94,17 +96,6 @@ def fit(
         if "contamination" in given and not hasattr(model, "rarity"):
             note("With --contamination, scores come without rarity and evidence.", quiet)
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)
-
-
-def _save(model: Any, table: TrainingTable, out: str) -> None:
-    """Write model and table to one file, whole or not at all."""
-    from kernull import save
-    from kernull._runtime import atomic_write, errors_name
-    from kernull.files import attach_views
-
-    with errors_name(out), atomic_write(out) as part:
-        save(model, part)
-        attach_views(table.table, part)
 
 
 def _fitted(table: TrainingTable, parameters: dict[str, Any], stretch: int | None) -> Any:
@@ -173,14 +164,18 @@ def _show(summary: dict[str, Any]) -> None:
 def info(model: o.ModelFile, json: o.Json = False, quiet: o.Quiet = False) -> None:
     """Say what a model file holds."""
     from kernull.cli._models import load_fitted
+    from kernull.files import read_about
 
     fitted = load_fitted(model, o.Gaps())
     loaded = fitted.model
-    summary = _summary(loaded)
+    summary = _summary(loaded) | {"file": read_about(model)}
     if json:
         print_json(summary)
         return
     _show(summary)
+    for name in ("date", "kernull", "data", "note"):
+        if text := visible(str(summary["file"].get(name, ""))[:1000]):
+            stdout().print(f"{name.capitalize()}: {text}", markup=False, soft_wrap=True)
     names = summary["features"]
     views = {view.name: view for view in loaded.bank_.views}  # one, in however many scalings
     for view in views.values():

@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.stats import false_discovery_control
 from sklearn.utils import check_random_state
 
+from kernull._fields import Checked, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import TooFewRowsWarning
 
@@ -108,8 +109,9 @@ MOST_TIMES = 100
 PARTS, NEARER = np.arange(1, 64) / 64, 0.5 ** np.arange(7, 40)
 
 
+@stored
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Checked):
     r"""Scores of calibration rows, ready to judge new ones.
 
     .. math:: p(x) = \frac{1 + \#\{i : s_i \le s(x)\}}{m + 1}
@@ -136,9 +138,16 @@ class Calibration:
         Whether p-values interpolate between the ranks.
     """
 
-    scores: Array
-    counts: Array
+    scores: Annotated[Array, Shape("m")]
+    counts: Annotated[Array, Shape("m")]
     smooth: bool = False
+
+    def contradiction(self) -> str | None:
+        """What does not fit together."""
+        if not len(self.scores) or (np.diff(self.scores) < 0).any():
+            return "scores that are not in order"
+        grows = (np.diff(self.counts, prepend=0.0) > 0).all()
+        return None if grows else "counts that do not grow"
 
     @classmethod
     def of(
@@ -240,16 +249,6 @@ class Calibration:
             likely = (limit - less) / (more - less)
             parts = np.sort(np.concatenate([PARTS, likely + NEARER, likely - NEARER]))
 
-    def is_threshold(self, threshold: float, rate: float) -> bool:
-        """Whether `threshold` gives this threshold for the rate: two p-values tell, mostly."""
-        if self.smooth and self.scores[0] < threshold <= self.scores[-1]:
-            before = np.nextafter(threshold, -np.inf)
-            p_before, p = self.p_values(np.array([before, threshold]))
-            limit = rate * (1 + SLACK)
-            if 1.0 / (self.total + 1.0) <= rate and p_before <= limit < p:
-                return True
-        return self.threshold(rate)[0] == threshold
-
 
 def mean_excess(ordered: Array, counts: Array) -> tuple[float, float]:
     """By how much the lowest tenth of scores lies below the next one on average; and its weight.
@@ -319,6 +318,7 @@ class LeftOut:
     smooth: bool = True
 
 
+@stored
 @dataclass(frozen=True)
 class Cross:
     """Every row is scored by a model fitted without its fold; all rows are learned from.
@@ -351,6 +351,7 @@ class Cross:
         return FOLDS_OF_FEW if n <= FEW else FOLDS
 
 
+@stored
 @dataclass(frozen=True)
 class Split:
     """Rows held out of learning set the threshold: it has a bound in any finite sample.

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from kernull._fields import POSITIVE, Checked, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import Calibration, rank_weights, read_groups
 from kernull.detector.cross_fit import aligned, cross_fit, folds_of, sampling_order
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 EVIDENCE_ROWS = 4000
 
 
+@stored
 @dataclass(frozen=True, eq=False)
-class EvidenceRule:
+class EvidenceRule(Checked):
     """What a model that decides by evidence has learned.
 
     Parameters
@@ -68,14 +70,27 @@ class EvidenceRule:
 
     projection: FisherRule
     scores: TableScores | GivenScores
-    left_out: Array
-    fold: Indices
-    rank_weight: Array
-    member: Mask
-    extrapolates: Mask
-    factors: Array
-    rows: Indices | None = None
-    kept: Mask | None = None
+    left_out: Annotated[Array, Shape("_rows", "_kinds")]
+    fold: Annotated[Indices, Shape("_rows"), Range(low=0)]
+    rank_weight: Annotated[Array, Shape("_rows"), Range(low=POSITIVE)]
+    member: Annotated[Mask, Shape("_kinds", "J")]
+    extrapolates: Annotated[Mask, Shape("_kinds")]
+    factors: Annotated[Array, Shape("_kinds"), Range(low=0.0)]
+    rows: Annotated[Indices | None, Shape("_rows"), Range(low=0)] = None
+    kept: Annotated[Mask | None, Shape("J")] = None
+
+    def contradiction(self) -> str | None:
+        """What does not fit together."""
+        if self.scores.width != len(self.member) or not self.member.any():
+            return "scores of other kernels"
+        one = len(np.unique(self.fold)) < 2 or self.fold.max() >= len(self.fold)
+        return "rows of one fold, or folds that no row has" if one else None
+
+    def restored(self) -> EvidenceRule:
+        """The rule of a file, with the scaled rows."""
+        if isinstance(self.scores, GivenScores):
+            return self
+        return replace(self, scores=self.scores.restored())
 
     @property
     def weights(self) -> Array:
@@ -220,6 +235,8 @@ def fit_evidence(
         scores = aligned(scores, drawn_fold)
     if isinstance(full, TableScores):
         full.score_copies(scores, drawn.values, counts, drawn_fold)
+        counts = None if counts is None else counts / counts.mean()
+        full = replace(full, table=rows.values, order=order, weight=counts)
     left_out = np.empty_like(scores)
     left_out[order] = scores
     member, extrapolates = full.columns(len(projection.weights))

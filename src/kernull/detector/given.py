@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
+from kernull._fields import POSITIVE, Checked, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.scores import (
     LEAST_NEIGHBOUR_WEIGHT,
@@ -18,8 +20,9 @@ from kernull.detector.scores import (
 CONSTANT = 1e-6
 
 
+@stored
 @dataclass(frozen=True, eq=False)
-class GivenScores:
+class GivenScores(Checked):
     r"""Projection and distance of each given kernel, and of their product.
 
     Kernels are divided by the mean of their diagonals. Where that is constant, kernels tell
@@ -42,12 +45,22 @@ class GivenScores:
         Rows that may be neighbours; None: all.
     """
 
-    rows: Indices
-    size: Array
-    constant: Mask
-    coef: Array
-    floor: Array
-    neighbours: Indices | None = None
+    rows: Annotated[Indices, Shape("_r"), Range(low=0)]
+    size: Annotated[Array, Shape("J"), Range(low=POSITIVE)]
+    constant: Annotated[Mask, Shape("J")]
+    coef: Annotated[Array, Shape("_k", "_first")]
+    floor: Annotated[Array, Shape("_k"), Range(low=POSITIVE)]
+    neighbours: Annotated[Indices | None, Shape("_near"), Range(low=0)] = None
+
+    def contradiction(self) -> str | None:
+        """What does not fit together."""
+        fits = len(self.coef) - len(self.size) in (0, 1) and self.coef.shape[1] > 0
+        return None if fits else "scores of other kernels"
+
+    @property
+    def width(self) -> int:
+        """Number of scores."""
+        return 2 * len(self.coef)
 
     @classmethod
     def fit(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from kernull._fields import DERIVED, Apart, Checked, Range, Shape, stored
 from kernull._typing import Array, Indices
 from kernull.detector.calibration import is_no_label
 from kernull.detector.cautions import warn_of_views
@@ -32,15 +33,32 @@ class Task:
     """Of its rows, of mean one; None where all are one."""
 
 
+@stored
 @dataclass(frozen=True, eq=False)
-class JointModel:
+class JointModel(Checked):
     """All that a joint fit has learned: one model for each task, with weights in common."""
 
-    tasks: Mapping[Hashable, KernelModel]
+    tasks: Annotated[Mapping[Hashable, KernelModel], Apart(("J", "d"))]
     certificate: Certificate
-    views: Mapping[str, Indices] | None = None
+    views: Mapping[str, Annotated[Indices, Shape("_"), Range(low=0)]] | None = None
     """Columns of the views, for tasks that enrol; None for given kernels."""
-    device: str | None = None
+    device: Annotated[str | None, DERIVED] = None
+
+    def contradiction(self) -> str | None:
+        """What does not fit together."""
+        if not self.tasks or not isinstance(self.first.rule, FisherRule | EvidenceRule):
+            return "no tasks, or rules of another method"
+        same = all(
+            np.array_equal(task.rule.weights, self.weights)
+            and task.decides_by_evidence == self.decides_by_evidence
+            and task.kernels.names == self.kernels.names
+            for task in self.tasks.values()
+        )
+        return None if same else "tasks that do not share their kernels and weights"
+
+    def restored(self) -> JointModel:
+        """The model of a file, with what is derived."""
+        return replace(self, tasks={name: task.restored() for name, task in self.tasks.items()})
 
     @property
     def first(self) -> KernelModel:

@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from kernull._fields import ANY, DERIVED, POSITIVE, Checked, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import MOST_TIMES, Calibration, LeftOut
 from kernull.detector.evidence import EvidenceRule
 from kernull.detector.explanation import Explanation
 from kernull.detector.misfit import ViewMisfit
-from kernull.detector.rows import ModelKernels
+from kernull.detector.rows import ModelKernels, TableKernels
+from kernull.detector.sum import FisherRule
 from kernull.detector.tails import lowered
 from kernull.mkl.solvers import Record, Result
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """How good the weights are, and how they were found."""
 
-    gap: float
-    n_iter: int
+    gap: Annotated[float, ANY]
+    n_iter: Annotated[int, Range(low=0)]
     solver: str
     history: tuple[Record, ...] = ()
 
@@ -34,21 +37,23 @@ class Certificate:
         return cls(result.gap, result.n_iter, result.solver, result.history)
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class RidgeSystem:
     r"""The system (rho W^-1 + K_b) a = t that the coefficients solve."""
 
-    p: float
-    delta: float
+    p: Annotated[float, Range(1.0, np.inf, nan=True)]
+    delta: Annotated[float, Range(low=0.0)]
     """The ridge relative to the number of rows."""
-    ridge: float
+    ridge: Annotated[float, Range(low=0.0)]
     """rho itself."""
-    row_weight: Array | None = None
+    row_weight: Annotated[Array | None, Shape("n"), Shape("_rows"), Range(low=0.0)] = None
     """Of the training rows; None where all are one."""
 
 
+@stored
 @dataclass(frozen=True, eq=False)
-class KernelModel:
+class KernelModel(Checked):
     """All that a fit has learned.
 
     Parameters
@@ -77,15 +82,35 @@ class KernelModel:
     kernels: ModelKernels
     rule: Any
     calibration: Calibration
-    threshold: float
-    false_alarm_rate: float
-    calibration_weight: Array | None = None
-    left_out: Array | None = None
+    threshold: Annotated[float, DERIVED]
+    false_alarm_rate: Annotated[float, Range(POSITIVE, 1.0)]
+    calibration_weight: Annotated[Array | None, Shape("m"), Range(low=0.0)] = None
+    left_out: Annotated[Array | None, Shape("m", "J")] = None
     certificate: Certificate | None = None
     system: RidgeSystem | None = None
-    learned: Indices | None = None
-    n_given: int = 0
-    device: str | None = None
+    learned: Annotated[Indices | None, Shape("_learned"), Range(low=0)] = None
+    n_given: Annotated[int, Range(low=0)] = 0
+    device: Annotated[str | None, DERIVED] = None
+
+    def contradiction(self) -> str | None:
+        """What does not fit together."""
+        weight, learned, n = self.calibration_weight, self.learned, self.kernels.n
+        if weight is not None and not weight.sum() > 0:
+            return "weights without a mean"
+        of_sum = isinstance(self.rule, FisherRule) and not self.can_explain
+        if weight is not None and len(weight) != n and of_sum:
+            return "weights of other rows, which explanations need"
+        there = learned is None or (n <= len(learned) and learned.max() < self.n_given)
+        return None if there else "rows that were not given"
+
+    def restored(self) -> KernelModel:
+        """The model of a file, with what is derived."""
+        rule = self.rule.restored() if isinstance(self.rule, EvidenceRule) else self.rule
+        kernels = self.kernels
+        if isinstance(kernels, TableKernels):
+            kernels = replace(kernels, set=kernels.set.restored())
+        threshold = self.calibration.threshold(self.false_alarm_rate)[0]
+        return replace(self, kernels=kernels, rule=rule, threshold=threshold)
 
     # -- scores ------------------------------------------------------------------------------
 

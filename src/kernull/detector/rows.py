@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from kernull._fields import Range, Shape, Size, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import Cross, Split
 from kernull.detector.cross_fit import dense_ranks, row_keys
@@ -34,12 +35,13 @@ from kernull.views import KernelSet
 from kernull.views.kernel_set import WHOLE, Recipe, columns_read
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class TableKernels:
     """Kernels on the scaled views of a table, with one factor each."""
 
     set: KernelSet
-    factors: Array | None = None
+    factors: Annotated[Array | None, Shape("J"), Range(low=0.0)] = None
     """Those of the normalisation, of shape (J,); None where there is none."""
 
     @property
@@ -79,20 +81,21 @@ class TableKernels:
         return np.setdiff1d(np.concatenate([*own, none]), np.concatenate([*others, none]))
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class GivenKernels:
     """Kernels that the user computed: new rows come as matrices too."""
 
-    names: tuple[str, ...]
-    given_scale: Array
+    names: Annotated[tuple[str, ...], Shape("J")]
+    given_scale: Annotated[Array, Shape("J"), Range(low=0.0)]
     """Factors of the kernels given to fit, of shape (J,)."""
-    n: int
+    n: Annotated[int, Size("n")]
     """Rows that the model learned from."""
-    n_given: int
+    n_given: Annotated[int, Range(low=0)]
     """Rows given to fit; more, where some had weight zero or were held out."""
-    learned: Indices | None = None
+    learned: Annotated[Indices | None, Shape("_learned"), Range(low=0)] = None
     """Positions of the rows learned from among those given; None: all."""
-    factors: Array | None = None
+    factors: Annotated[Array | None, Shape("J"), Range(low=0.0)] = None
     """Those of the normalisation, beyond ``given_scale``."""
 
     @property
@@ -206,7 +209,7 @@ class TableRows:
         if on_device is not None:
             from kernull.operators.torch import to_host
 
-            kernels = to_host(on_device)
+            kernels = replace(to_host(on_device), rows=self.values)
         else:
             drop, table = settings.drop_constant, self.values
             kernels = (self.recipe.varying(table) if drop else self.recipe).fit(table, weight)

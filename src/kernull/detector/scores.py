@@ -11,20 +11,21 @@ goes on falling far away). Users pass any detector with ``fit`` and ``score_samp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg.lapack import dposv
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from kernull._fields import POSITIVE, Checked, Range, Shape, stored
 from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.cross_fit import has_copies, row_keys
 from kernull.detector.nearest import nearest_distances
 from kernull.kernels import DistanceKernel, Rbf, pair_distances
-from kernull.views.kernel_set import Recipe, ScaledView
+from kernull.views.kernel_set import TABLE_RANGE, Recipe, ScaledView
 
 #: Rows of a smaller share of the mean weight are nobody's nearest row: being near a row that is
 #: suspected to be an outlier proves nothing.
@@ -51,6 +52,7 @@ class NewRows:
         return pair_distances(self.rows - centre, self.view.train[:first] - centre)
 
 
+@stored
 @dataclass(frozen=True)
 class Projection:
     r"""The Fisher null-space projection of each kernel, which sees how dense normal rows are.
@@ -67,8 +69,8 @@ class Projection:
         Rows m of the kernel: a random sample where there are more.
     """
 
-    ridge: float = 1e-4
-    max_rows: int = 500
+    ridge: Annotated[float, Range(low=POSITIVE)] = 1e-4
+    max_rows: Annotated[int, Range(low=1)] = 500
 
     def fit(
         self, view: ScaledView, weight: Array | None, full: Any = None, pairs: Any = None
@@ -99,6 +101,7 @@ def projection_coef(K: Array, ridge: float, weight: Array | None = None) -> Arra
     return np.asarray(coef)
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class ProjectionFit:
     """Projections of rows by the kernels of one view."""
@@ -106,8 +109,8 @@ class ProjectionFit:
     extrapolates = False
     per_kernel = True
 
-    coef: Array
-    """Of shape (kernels, m)."""
+    coef: Annotated[Array, Shape("_kernels", "_first")]
+    """Of the first rows of the view."""
 
     def score(self, new: NewRows) -> Array:
         """Projections, of shape (rows, kernels)."""
@@ -124,6 +127,7 @@ class ProjectionFit:
         return out
 
 
+@stored
 @dataclass(frozen=True)
 class Nearest:
     """Minus the logarithm of the distance to the nearest row, which has no end: far is far."""
@@ -143,6 +147,7 @@ class Nearest:
         return NearestFit(floor, weight >= LEAST_NEIGHBOUR_WEIGHT)
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class NearestFit:
     """Minus log distances to the nearest of the training rows."""
@@ -150,8 +155,8 @@ class NearestFit:
     extrapolates = True
     per_kernel = False
 
-    floor: float
-    neighbours: Mask | None = None
+    floor: Annotated[float, Range(low=POSITIVE)]
+    neighbours: Annotated[Mask | None, Shape("_rows")] = None
     """Which rows may be neighbours; None: all."""
 
     def score(self, new: NewRows) -> Array:
@@ -161,6 +166,7 @@ class NearestFit:
         return -np.log(distances + self.floor)[:, None]
 
 
+@stored
 @dataclass(frozen=True)
 class RowScore:
     """The scores that a detector gives to the scaled rows of a view.
@@ -184,6 +190,7 @@ class RowScore:
         return RowScoreFit(detector.fit(view.train))
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class RowScoreFit:
     """A fitted detector of scaled rows."""
@@ -229,6 +236,7 @@ def read_scores(scores: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
+@stored
 @dataclass(frozen=True)
 class Evidence:
     """Decide by evidence; what ``decision="evidence"`` stands for.
@@ -246,6 +254,7 @@ class Evidence:
     whole: bool = True
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class Part:
     """A view in one scaling, and its fitted scores."""
@@ -254,11 +263,41 @@ class Part:
     scores: tuple[Any, ...]
 
 
+@stored
 @dataclass(frozen=True, eq=False)
-class TableScores:
+class TableScores(Checked):
     """Parts with their scores, fitted to rows of a table."""
 
     parts: tuple[Part, ...]
+    table: Annotated[Array | None, Shape("_rows", "d"), TABLE_RANGE] = None
+    """The rows, in the order in which they were given; None of a fold."""
+    order: Annotated[Indices | None, Shape("_rows"), Range(low=0)] = None
+    """The same rows in sampling order, as parts and weights have them."""
+    weight: Annotated[Array | None, Shape("_rows"), Range(low=POSITIVE)] = None
+
+    def contradiction(self) -> str | None:
+        """What does not fit together."""
+        table, order = self.table, self.order
+        if table is None or order is None or order.max(initial=0) >= len(table):
+            return "no rows, or rows that are not there"
+        if not all(part.view.reads(table) for part in self.parts):
+            return "columns that are not there"
+        pairs = ((part.view.kernels, score) for part in self.parts for score in part.scores)
+        fits = all(len(s.coef) == len(k) for k, s in pairs if isinstance(s, ProjectionFit))
+        return None if fits else "coefficients of other kernels"
+
+    def restored(self) -> TableScores:
+        """The scores of a file, with the scaled rows, and objects from outside fitted again."""
+        assert self.table is not None
+        X, weight, parts = self.table[self.order], self.weight, list[Part]()
+        for part in self.parts:
+            view = part.view.restored(X, weight, WIDTH_ROWS)
+            again = (
+                RowScore(s.detector).fit(view, weight) if isinstance(s, RowScoreFit) else s
+                for s in part.scores
+            )
+            parts.append(Part(view, tuple(again)))
+        return replace(self, parts=tuple(parts))
 
     @classmethod
     def fit(

@@ -9,11 +9,12 @@ their number. The weights b stay those of the fit to all rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from kernull._fields import OneOf, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.cross_fit import cross_fit
 
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from kernull.detector.rows import Rows
 
 
+@stored
 @dataclass(frozen=True)
 class Sum:
     """Decide by the paper's sum over kernels; what ``decision="sum"`` stands for."""
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class FisherRule:
     r"""A projection that is a sum over kernels.
@@ -44,10 +47,10 @@ class FisherRule:
         Where normal rows lie: 1, or less where kernels are left out.
     """
 
-    weights: Array
-    coef: Array
-    score_type: str = "projection"
-    kept: Mask | None = None
+    weights: Annotated[Array, Shape("J"), Range(low=0.0)]
+    coef: Annotated[Array, Shape("n"), Shape("J", "n")]
+    score_type: Annotated[str, OneOf("projection", "distance")] = "projection"
+    kept: Annotated[Mask | None, Shape("J")] = None
     centre: float = 1.0
 
     def contributions(self, cross: Any) -> Array:

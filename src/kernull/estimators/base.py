@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -21,6 +22,7 @@ from kernull._containers import (
     match_container,
     row_names,
 )
+from kernull._fields import Checked, Shape, Size
 from kernull._runtime import threads_for
 from kernull._typing import Array, Mask
 from kernull.detector import (
@@ -57,7 +59,7 @@ SHARED = ("drop_constant", "normalize", "storage", "landmarks", "false_alarm_rat
 
 
 @parameters
-class KernelEstimator(OutlierMixin, BaseEstimator):
+class KernelEstimator(Checked, OutlierMixin, BaseEstimator):
     """An estimator over kernels, of one task or of several, as scikit-learn sees it."""
 
     kernels: Any = field(default="rbf", kw_only=False)
@@ -70,7 +72,16 @@ class KernelEstimator(OutlierMixin, BaseEstimator):
     dtype: Any = "float64"
     drop_constant: bool = True
 
+    model_: Any = field(init=False)
+    n_features_in_: Annotated[int | None, Size("d")] = field(init=False)
+    feature_names_in_: Annotated[NDArray[np.object_] | None, Shape("d")] = field(init=False)
+
     _matrix_free = False
+
+    def restored(self) -> Self:
+        """Compute what files leave out."""
+        self.model_ = self.model_.restored()
+        return self
 
     @property
     def kernel_names_(self) -> Any:
@@ -130,6 +141,15 @@ class OneClassKernelEstimator(KernelEstimator):
 
     calibration: Any = "cross"
     random_state: Any = 0
+
+    model_: KernelModel = field(init=False)
+    #: Names of the classes of rules that a fit learns.
+    rules: ClassVar[tuple[str, ...]] = ("FisherRule", "EvidenceRule")
+
+    def contradiction(self) -> str | None:
+        """What does not fit together in a file."""
+        known = type(self.model_.rule).__name__ in self.rules
+        return None if known else "a rule of another method"
 
     calibration_ = Learned("calibration")
     threshold_ = Learned("threshold")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -12,6 +12,7 @@ from sklearn.utils import Tags, _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from kernull._containers import as_numpy
+from kernull._fields import Checked, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.detector import assign_folds, cross_fit
 from kernull.detector.calibration import Calibration, discoveries, rank_weights, read_groups
@@ -22,7 +23,8 @@ from kernull.estimators.inputs import check_labels
 LARGEST = 0.25 * np.finfo(float).max
 
 
-class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
+@stored
+class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     r"""Any detector, with p-values, flags at a false-alarm rate that you choose, and rarities.
 
     The detector is fitted to all rows, and once without each fold of them. The score s(x) of a new
@@ -62,6 +64,8 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         Score below which rows are flagged.
     false_alarm_rate_ : float
         The rate that is kept: that asked for, or 1/(n + 1) where that is larger.
+    rows_, groups_ : array of shape (n, d), array of shape (n,) or None
+        What `fit` had: a file keeps them, to fit the estimator again.
     n_features_in_, feature_names_in_
         Those of ``estimator_``, where it has them.
 
@@ -84,6 +88,10 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     >>> bool(0.02 < rate < 0.08)
     True
     """
+
+    rows_: Annotated[Array, Shape("n", "_d")]
+    groups_: Annotated[Indices | None, Shape("n"), Range(low=0)]
+    left_out_scores_: Annotated[Array, Shape("n")]
 
     def __init__(
         self,
@@ -125,16 +133,9 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         if n < 2:
             raise ValueError(f"X: got n_samples = {n}; expected at least 2, to leave one out.")
         group = read_groups(groups, n)
-        weight = rank_weights(None, group, n)
-        prefix, detector = final_step(self.estimator)
-        pass_on = groups is not None and has_fit_parameter(detector, "groups")
-
-        def fit(rows: Indices) -> Any:
-            passed = {f"{prefix}groups": group[rows]} if pass_on else {}
-            return clone(self.estimator).fit(_safe_indexing(X, rows), **passed)
-
+        self.rows_, self.groups_ = X, None if groups is None else group
         left_out = cross_fit(
-            fit,
+            self._fit_to,
             lambda model, rows: detector_scores(model, _safe_indexing(X, rows)),
             assign_folds(X, int(self.folds), group, self.random_state),
             effective_n_jobs(self.n_jobs),
@@ -146,13 +147,31 @@ class Calibrated(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=2,
             )
-        calibration = Calibration.of(left_out, weight, smooth=True)
-        threshold, rate = calibration.threshold(self.false_alarm_rate)
-        self.estimator_ = fit(np.arange(n))
-        self.left_out_scores_, self.calibration_ = left_out, calibration
+        self.left_out_scores_ = left_out
+        return self.restored()
+
+    def restored(self) -> Self:
+        """Fit the estimator to all rows, and set the threshold: what files leave out."""
+        self.estimator_ = self._fit_to(np.arange(len(self.left_out_scores_)))
+        weight = rank_weights(None, self.groups_, len(self.left_out_scores_))
+        self.calibration_ = Calibration.of(self.left_out_scores_, weight, smooth=True)
+        threshold, rate = self.calibration_.threshold(self.false_alarm_rate)
         self.threshold_ = self.offset_ = threshold
         self.false_alarm_rate_ = rate
         return self
+
+    def contradiction(self) -> str | None:
+        """What does not fit together in a file."""
+        check_detector(self.estimator)
+        return None if len(self.left_out_scores_) > 1 else "fewer than two rows"
+
+    def _fit_to(self, rows: Indices) -> Any:
+        """A copy of the estimator, fitted to some of the rows."""
+        prefix, detector = final_step(self.estimator)
+        passed = {}
+        if self.groups_ is not None and has_fit_parameter(detector, "groups"):
+            passed[f"{prefix}groups"] = self.groups_[rows]
+        return clone(self.estimator).fit(_safe_indexing(self.rows_, rows), **passed)
 
     @property
     def n_features_in_(self) -> int:

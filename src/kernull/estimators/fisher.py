@@ -7,6 +7,7 @@ from typing import Any, Self
 from sklearn.utils.metaestimators import available_if
 
 from kernull._containers import match_container
+from kernull._fields import stored
 from kernull._typing import Array
 from kernull.detector import TableKernels, view_names
 from kernull.detector.contamination import WIDE
@@ -16,6 +17,7 @@ from kernull.estimators.inputs import by_evidence, check_labels, read_decision, 
 from kernull.estimators.parameters import FisherParameters, Learned, documented, parameters
 
 
+@stored
 @documented
 @parameters
 class MultiKernelFisherNull(FisherParameters, AdditiveEstimator):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,11 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._containers import as_numpy, host, match_container
+from kernull._fields import stored
 from kernull._typing import Array, Indices
 from kernull.detector import Explanation, Settings
 from kernull.detector.calibration import Cross, discoveries
 from kernull.detector.fisher import FisherMethod
-from kernull.detector.joint import enrolled, learn_tasks, read_task_labels
+from kernull.detector.joint import JointModel, enrolled, learn_tasks, read_task_labels
 from kernull.estimators.base import KernelEstimator
 from kernull.estimators.inputs import (
     by_evidence,
@@ -45,6 +46,7 @@ from kernull.operators import parse_memory_limit
 from kernull.operators.normalise import read_normalisation
 
 
+@stored
 @documented
 @parameters
 class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
@@ -128,6 +130,8 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     """
 
     n_jobs: int | None = None
+
+    model_: JointModel = field(init=False)
 
     weights_ = Learned("weights")
     coef_ = LearnedByTask("rule.coef")

@@ -1,6 +1,6 @@
 """Models and tables in files."""
 
-from kernull.files.models import load, save
-from kernull.files.tables import attach_views, load_views
+from kernull.files.container import read_about
+from kernull.files.models import load, load_views, save
 
-__all__ = ["attach_views", "load", "load_views", "save"]
+__all__ = ["load", "load_views", "read_about", "save"]

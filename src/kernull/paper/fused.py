@@ -7,12 +7,13 @@ learns, and the rule that scores.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
+from kernull._fields import OneOf, Range, Shape, stored
 from kernull._typing import Array
 from kernull.detector.model import RuleFit
 from kernull.detector.rows import Training
@@ -49,6 +50,7 @@ def project(cross: Any, fusion: str, V: Array) -> Array:
 # -- Fisher null-space ---------------------------------------------------------------------------
 
 
+@stored
 @documented
 @parameters
 class FisherNull(OneClassKernelEstimator):
@@ -88,6 +90,7 @@ class FisherNull(OneClassKernelEstimator):
     True
     """
 
+    rules = ("FusedFisherRule",)
     fusion: str = "average"
     delta: float = 1e-2
     score_type: str = "projection"
@@ -103,14 +106,15 @@ class FisherNull(OneClassKernelEstimator):
         return FusedFisher(self.fusion, delta, self.score_type)
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class FusedFisherRule:
     """y(x) = k(x)'a; -|1 - y(x)|; or that over the square root of 1'a."""
 
-    fusion: str
-    coef: Array
-    score_type: str
-    rank: int | None = None
+    fusion: Annotated[str, OneOf("average", "product")]
+    coef: Annotated[Array, Shape("n")]
+    score_type: Annotated[str, OneOf("projection", "distance", "null-space")]
+    rank: Annotated[int | None, Range(low=0)] = None
     """Of the kernel, where there is no ridge."""
 
     def score(self, cross: Any) -> Array:
@@ -177,6 +181,7 @@ def null_space(K: Array, weight: Array | None = None, *, single: bool = False) -
 # -- Gaussian process ----------------------------------------------------------------------------
 
 
+@stored
 @documented
 @parameters
 class GaussianProcessOneClass(OneClassKernelEstimator):
@@ -218,6 +223,7 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
     True
     """
 
+    rules = ("GaussianRule",)
     fusion: str = "average"
     noise: float = 0.01
     score_type: str = "mean"
@@ -236,19 +242,20 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
         return moments
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class GaussianRule:
     """Scores from the predictive mean and variance of the constant 1."""
 
-    fusion: str
-    coef: Array
-    root: Array
+    fusion: Annotated[str, OneOf("average", "product")]
+    coef: Annotated[Array, Shape("n")]
+    root: Annotated[Array, Shape("n")]
     """Square roots of the row weights: a row of weight w has noise / w."""
-    factor: Array
+    factor: Annotated[Array, Shape("n", "n")]
     """Lower Cholesky factor of the scaled K + s^2 I."""
-    noise: float
-    score_type: str
-    constant_diagonal: Array | None = None
+    noise: Annotated[float, Range(low=0.0)]
+    score_type: Annotated[str, OneOf("mean", "variance", "log_density", "ratio")]
+    constant_diagonal: Annotated[Array | None, Shape("J")] = None
     """k_j(x, x) where it is the same for all rows."""
 
     def score(self, cross: Any) -> Array:
@@ -310,6 +317,7 @@ class GaussianProcess:
 # -- kernel PCA ----------------------------------------------------------------------------------
 
 
+@stored
 @documented
 @parameters
 class KernelPCANovelty(UnweightedEstimator):
@@ -351,6 +359,7 @@ class KernelPCANovelty(UnweightedEstimator):
     True
     """
 
+    rules = ("PrincipalRule",)
     fusion: str = "average"
     components: float = 0.9
 
@@ -378,17 +387,18 @@ class KernelPCANovelty(UnweightedEstimator):
         )
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class PrincipalRule:
     """Minus the squared distance from the subspace of the leading principal directions."""
 
-    fusion: str
-    coef: Array
-    """Directions in terms of the centred training rows, of shape (n, m)."""
-    means: Array
+    fusion: Annotated[str, OneOf("average", "product")]
+    coef: Annotated[Array, Shape("n", "_m")]
+    """Directions in terms of the centred training rows."""
+    means: Annotated[Array, Shape("n")]
     """Column means of the training kernel."""
-    eigenvalues: Array
-    constant_diagonal: Array | None = None
+    eigenvalues: Annotated[Array, Shape("_m")]
+    constant_diagonal: Annotated[Array | None, Shape("J")] = None
     shift: float = 0.0
     """Added to scores."""
 

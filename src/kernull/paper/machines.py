@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from kernull._fields import Range, Shape, stored
 from kernull._typing import Array, Indices
 from kernull.detector.model import Certificate, RuleFit
 from kernull.detector.rows import Training
@@ -26,6 +27,7 @@ from kernull.paper.fusion import constant_diagonal, self_similarity
 _ONE = np.ones(1)
 
 
+@stored
 @dataclass(frozen=True, eq=False)
 class SupportRule:
     r"""Scores by what lies inside a hyperplane, or a ball.
@@ -36,11 +38,11 @@ class SupportRule:
        R^2 - k_b(x, x) + 2 \sum_i a_i k_b(x_i, x) - a'K_b a
     """
 
-    weights: Array
-    coef: Array
-    description: tuple[float, ...]
+    weights: Annotated[Array, Shape("J"), Range(low=0.0)]
+    coef: Annotated[Array, Shape("n")]
+    description: Annotated[tuple[float, ...], Shape(1), Shape(2)]
     """(rho,) of a hyperplane, or (R^2, a'K_b a) of a ball."""
-    constant_diagonal: Array | None = None
+    constant_diagonal: Annotated[Array | None, Shape("J")] = None
 
     def score(self, cross: Any) -> Array:
         """Scores of new rows."""
@@ -122,6 +124,7 @@ class KeptMachine:
 class _SupportVectorEstimator(Certified, UnweightedEstimator):
     """What the two share: learning weights, and calibration by cross-scores."""
 
+    rules = ("SupportRule",)
     nu: float = 0.1
     slim: bool = False
     slim_lambda: float = 0.3
@@ -156,6 +159,7 @@ class _SupportVectorEstimator(Certified, UnweightedEstimator):
         return SupportMethod(self.nu, p, solver, tol, self.max_iter, options)
 
 
+@stored
 @documented
 @parameters
 class MultiKernelOneClassSVM(_SupportVectorEstimator):
@@ -228,6 +232,7 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         return self._support_method(self.p)
 
 
+@stored
 @documented
 @parameters
 class MultiKernelSVDD(_SupportVectorEstimator):

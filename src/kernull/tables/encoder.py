@@ -18,13 +18,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
+from kernull._fields import Checked, Range, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.tables.cells import as_dates, as_text
 from kernull.tables.copies import Breach
-from kernull.tables.kinds import Column
+from kernull.tables.kinds import USED, Column
 from kernull.tables.table import Table
 
 #: No place is farther out than this, in standard deviations.
@@ -67,12 +69,27 @@ class Reading:
     breaches: tuple[Breach, ...] = ()
 
 
+@stored
 @dataclass(frozen=True, eq=False)
-class Encoder:
+class Encoder(Checked):
     """Columns that are learned from, and the places of the values of their categories."""
 
     columns: list[Column]
-    places: dict[str, Array]
+    places: dict[str, Annotated[Array, Range(-FARTHEST, FARTHEST)]]
+
+    def contradiction(self) -> str | None:
+        """What does not fit together in a file."""
+        if not self.columns or any(column.kind not in USED for column in self.columns):
+            return "columns that are not learned from"
+        if len({column.name for column in self.columns}) < len(self.columns):
+            return "two columns of one name"
+        for column in self.columns:
+            if column.kind == "category":
+                places = self.places.get(column.name)
+                count = len(column.values)
+                if places is None or places.shape != (count, 1 if count == 2 else 2):
+                    return "categories without places"
+        return None
 
     @classmethod
     def learn(cls, columns: list[Column], table: Table) -> Encoder:

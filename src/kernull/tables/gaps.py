@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 from sklearn.covariance import ledoit_wolf_shrinkage
 
+from kernull._fields import POSITIVE, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.tables.normal_scores import NormalScores
 
@@ -39,6 +41,7 @@ LARGEST = 3e38
 RIDGE = 1e-6
 
 
+@stored
 @dataclass(frozen=True)
 class GapFiller:
     """Mean, spread and correlation of training rows, to fill gaps with.
@@ -51,15 +54,19 @@ class GapFiller:
     array([[0.2, 1.5]])
     """
 
-    mean: Array
-    scale: Array
-    correlation: Array | None
-    residuals: Array  # (QUANTILES, d): what the other columns leave open, by quantile
-    quantiles: Array  # (QUANTILES, d): of the columns themselves
-    rows: int
-    around: Array  # (QUANTILES, d): quantiles less the mean, in seven digits, which a file keeps
-    of_scores: Array | None  # the correlation of normal scores
-    left_of_scores: Array  # (QUANTILES, d): what the other columns leave open of them; 0: normal
+    mean: Annotated[Array, Shape("d")]
+    scale: Annotated[Array, Shape("d"), Range(low=POSITIVE)]
+    correlation: Annotated[Array | None, Shape("d", "d")]
+    residuals: Annotated[Array, Shape(QUANTILES, "d")]  # what the other columns leave open
+    rows: Annotated[int, Range(low=0)]
+    around: Annotated[Array, Shape(QUANTILES, "d")]  # quantiles of the columns less the mean
+    of_scores: Annotated[Array | None, Shape("d", "d")]  # the correlation of normal scores
+    left_of_scores: Annotated[Array, Shape(QUANTILES, "d")]  # what others leave open; 0: normal
+
+    @property
+    def quantiles(self) -> Array:
+        """Quantiles of the columns, of shape (QUANTILES, d)."""
+        return self.mean + self.around
 
     @classmethod
     def fit(cls, X: Array) -> GapFiller:
@@ -73,15 +80,16 @@ class GapFiller:
         scale = unit * np.sqrt(((apart / unit) ** 2).sum(axis=0) / counts)
         scale = np.where(scale > 0, scale, 1.0)
         few = X.shape[1] <= MOST_COLUMNS
-        quantiles = _quantiles(X)
-        around = np.clip(quantiles - mean, -LARGEST, LARGEST).astype("<f4").astype(float)
+        around = _seven_digits(_quantiles(X) - mean)
         Z = np.where(observed, X - mean, np.nan)
         R = _learned(Z / scale) if few else None
-        left = _left_open(Z / scale, R) * scale
+        left = around if R is None else _seven_digits(_left_open(Z / scale, R) * scale)
         Z = NormalScores(around, len(X)).scores(Z)
         of_scores = _learned(Z, capped=True) if few else None
-        shape = _left_open(Z, of_scores).astype("<f4").astype(float)
-        return cls(mean, scale, R, left, quantiles, len(X), around, of_scores, shape)
+        shape = np.zeros_like(around)
+        if few:
+            shape = _seven_digits(_left_open(Z, of_scores))
+        return cls(mean, scale, R, left, len(X), around, of_scores, shape)
 
     def fill(self, X: Array, scatter: bool = False) -> Array:
         """Rows without gaps; rows that have none are returned as they are.
@@ -170,6 +178,11 @@ class GapFiller:
         log_share = np.log(np.maximum(np.linspace(1.0, 0.0, QUANTILES), 1.0 / max(self.rows, 1)))
         sides = (np.interp(far, x, log_share, right=-np.inf) for x in (found, -found[::-1]))
         return min(max(float(np.exp(list(sides)).sum()), 1.0 / (self.rows + 1.0)), 1.0)
+
+
+def _seven_digits(X: Array) -> Array:
+    """Numbers as single precision has them, which take half of the room in a file."""
+    return np.clip(X, -LARGEST, LARGEST).astype(np.float32).astype(float)
 
 
 def _quantiles(X: Array) -> Array:

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from typing import Annotated
 
 import numpy as np
 
+from kernull._fields import OneOf, Range, stored
 from kernull._typing import Array, Mask
 from kernull.errors import TableError
 from kernull.tables.cells import as_numbers, as_text, date_format, is_missing
@@ -49,14 +51,15 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[+-]?\d{1,3}(?:,\d{3
 _COMMA = re.compile(r"[+-]?\d*(?:,\d+)?")
 
 
+@stored
 @dataclass(frozen=True)
 class Column:
     """One column as it was decided at fit."""
 
     name: str
-    kind: str  #: One of `KINDS`.
+    kind: Annotated[str, OneOf(*KINDS)]
     why: str = ""  #: The reason, in words.
-    missing: int = 0  #: Empty cells among the training rows.
+    missing: Annotated[int, Range(low=0)] = 0  #: Empty cells among the training rows.
     values: tuple[str, ...] = ()  #: Of a category: the values that were seen.
     form: str | None = None  #: Of a date: how it is written; of numbers: "whole" if all are.
     counts: tuple[int, ...] = ()  #: Of a category: how many training rows have each value.

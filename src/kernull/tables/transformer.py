@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Annotated, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from kernull._fields import Checked, Range, Shape, Size, stored
 from kernull._typing import Array, Mask
 from kernull.errors import GapsWarning, TableError
 from kernull.tables.copies import breaches, mark_copies
@@ -45,8 +47,9 @@ class _ViewArray(np.ndarray):
     table_views: Mapping[str, list[int]] | None = None
 
 
+@stored
 @dataclass(eq=False, repr=False)
-class TableViews(TransformerMixin, BaseEstimator):
+class TableViews(Checked, TransformerMixin, BaseEstimator):
     """Turn a table of numbers, text, dates and gaps into numbers for an estimator.
 
     Each column gets a kind when it is fitted: numbers stay, categories become places in one or
@@ -116,6 +119,31 @@ class TableViews(TransformerMixin, BaseEstimator):
     missing: str = "impute"
     max_categories: int = MAX_CATEGORIES
     empty: Sequence[str] = ()
+
+    columns_: Annotated[list[Column], Shape("_columns")] = field(init=False)
+    used_: list[str] = field(init=False)
+    views_: dict[str, list[Annotated[int, Range(low=0)]]] | None = field(init=False)
+    filler_: GapFiller = field(init=False)
+    n_features_in_: Annotated[int, Size("_columns")] = field(init=False)
+    feature_names_in_: Annotated[NDArray[np.object_], Shape("_columns")] = field(init=False)
+    _encoder: Encoder = field(init=False)
+
+    def contradiction(self) -> str | None:
+        """What does not fit together in a file."""
+        self._check_parameters()
+        names = [column.name for column in self.columns_]
+        if len(set(names)) < len(names) or names != list(self.feature_names_in_):
+            return "two columns of one name"
+        used = [column.name for column in self._encoder.columns]
+        if used != self.used_ or not set(used) <= set(names):
+            return "columns that are not there"
+        d = len(self.filler_.mean)
+        if sum(map(len, self.blocks_)) != d:
+            return "columns of numbers that are not there"
+        views = (self.views_ or {"all": [0]}).values()
+        if not all(positions and max(positions) < d for positions in views):
+            return "a view of no columns"
+        return None
 
     # -- fitting -----------------------------------------------------------------------------
 

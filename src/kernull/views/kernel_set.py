@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from kernull._fields import DERIVED, POSITIVE, Checked, Range, Shape, stored
 from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
 from kernull.errors import ConstantViewWarning, warn
 from kernull.kernels import (
     NEIGHBOUR_ROWS,
+    Custom,
     DistanceKernel,
     Kernel,
     pair_distances,
@@ -23,6 +25,8 @@ from kernull.kernels import (
 from kernull.views.scaling import (
     LARGEST,
     Scaling,
+    Standard,
+    Unscaled,
     constant_columns,
     fit_scaling,
     knows_unseen,
@@ -30,18 +34,66 @@ from kernull.views.scaling import (
     scaling_name,
 )
 
+#: What a table may hold: its squares are numbers.
+TABLE_RANGE = Range(-LARGEST, LARGEST)
 
+
+@stored
 @dataclass(frozen=True)
-class ScaledView:
+class ScaledView(Checked):
     """One view of the training rows in one scaling, with the kernels built on it."""
 
     name: str
-    columns: Indices
+    columns: Annotated[Indices, Shape("_d"), Range(low=0)]
     scaler: Any
     """A fitted transformer."""
-    train: Array
+    train: Annotated[Array, DERIVED]
     """The training rows as it maps them: of as many columns as it gives."""
     kernels: tuple[Kernel, ...]
+
+    def contradiction(self) -> str | None:
+        """What does not fit together."""
+        if not self.kernels or not len(self.columns):
+            return f"the view {self.name[:40]!r} has no kernels or no columns"
+        if len(np.unique(self.columns)) < len(self.columns):
+            return "columns that cannot be"
+        if isinstance(self.scaler, Standard):
+            mean = vars(self.scaler).get("mean_")
+            if mean is None or mean.shape != self.columns.shape:
+                return "a scaling of other columns"
+        lacking = (kernel.lacks for kernel in self.kernels)
+        return next((f"no {name}" for name in lacking if name), None)
+
+    @property
+    def can_be_stored(self) -> bool:
+        """Whether files keep all that was learned; what else there is, is learned again."""
+        plain = isinstance(self.scaler, Standard | Unscaled)
+        return plain and not any(isinstance(kernel, Custom) for kernel in self.kernels)
+
+    def reads(self, table: Array) -> bool:
+        """Whether a table has the columns of the view."""
+        return bool(self.columns.max(initial=0) < table.shape[1])
+
+    def restored(self, X: Array, weight: Array | None, width_rows: int | None = None) -> ScaledView:
+        """The view of a file with its rows X, scaled.
+
+        A file keeps neither what a quantile scaling learns nor what objects from outside do: they
+        are fitted again.
+        """
+        part, first = X[:, self.columns], slice(width_rows)
+        if isinstance(self.scaler, Standard | Unscaled):
+            scaler, train = self.scaler, np.asarray(self.scaler.transform(part), dtype=float)
+        else:
+            scaler, train = fit_scaling(self.scaler, part, weight, self.name)
+        few = None if weight is None else weight[first]
+        kernels = tuple(
+            one
+            for kernel in self.kernels
+            for one in (
+                kernel.fit(train[first], (1.0,), few) if isinstance(kernel, Custom) else [kernel]
+            )
+        )
+        return replace(self, scaler=scaler, train=train, kernels=kernels)
 
     @cached_property
     def centre(self) -> Array:
@@ -65,8 +117,9 @@ class ScaledView:
         return np.asarray(np.clip(Z, -LARGEST, LARGEST))
 
 
+@stored
 @dataclass(frozen=True)
-class KernelSet:
+class KernelSet(Checked):
     """All kernels of a model: J functions on named, scaled views of the training rows.
 
     Kernels are numbered view by view, and scaling by scaling within a view. Kernels of one view
@@ -74,7 +127,39 @@ class KernelSet:
     """
 
     views: tuple[ScaledView, ...]
-    kernel_names: tuple[str, ...]
+    kernel_names: Annotated[tuple[str, ...], Shape("J")]
+    rows: Annotated[Array | None, Shape("_rows", "d"), TABLE_RANGE] = None
+    """The rows that the views were fitted to, all columns."""
+    weight: Annotated[Array | None, Shape("_rows"), Range(low=POSITIVE)] = None
+    """Their weights; None where all are one."""
+    taken: Annotated[Indices | None, Shape("n"), Range(low=0)] = None
+    """Which of these rows are the training rows; None: all."""
+
+    def sizes(self) -> dict[str, int]:
+        """Sizes that others in a model must have."""
+        return {"n": self.n}
+
+    def contradiction(self) -> str | None:
+        """What does not fit together."""
+        if not self.views or self.rows is None or not self.n:
+            return "no views, or no rows"
+        if self.taken is not None and self.taken.max() >= len(self.rows):
+            return "rows that are not there"
+        if not all(view.reads(self.rows) for view in self.views):
+            return "columns that are not there"
+        count = sum(len(view.kernels) for view in self.views)
+        if count != len(self.kernel_names):
+            return f"{count} kernels for {len(self.kernel_names)} names"
+        return None
+
+    def restored(self) -> KernelSet:
+        """The kernels of a file, with the scaled rows."""
+        assert self.rows is not None
+        views = tuple(view.restored(self.rows, self.weight) for view in self.views)
+        whole = replace(self, views=views)
+        if self.taken is None:
+            return whole
+        return whole._holding([view.train[self.taken] for view in views])
 
     @classmethod
     def fit(
@@ -107,7 +192,9 @@ class KernelSet:
     @property
     def n(self) -> int:
         """Number of training rows."""
-        return len(self.views[0].train)
+        held = self.rows if self.taken is None else self.taken  # before the rows are scaled
+        train = self.views[0].train
+        return len(held if train is None and held is not None else train)
 
     @property
     def kernel_views(self) -> tuple[str, ...]:
@@ -136,7 +223,12 @@ class KernelSet:
 
     def take(self, index: Any) -> KernelSet:
         """The set with some of its training rows; scaling and widths stay as fitted."""
-        return self._holding([view.train[index] for view in self.views])
+        out = self._holding([view.train[index] for view in self.views])
+        if self.rows is not None and all(view.can_be_stored for view in self.views):
+            weight = None if self.weight is None else self.weight[index]
+            return replace(out, rows=self.rows[index], weight=weight)
+        taken = np.arange(self.n) if self.taken is None else self.taken
+        return replace(out, taken=taken[index])
 
     def combine(self, weights: Array, X: Array | None = None) -> Array:
         """Sum of b_j K_j between the rows of X (training rows if None) and the training rows.
@@ -153,7 +245,12 @@ class KernelSet:
 
     def with_rows(self, X: Array) -> KernelSet:
         """The same scaling, kernels and widths with other training rows."""
-        return self._holding([view.transform(X) for view in self.views])
+        return replace(
+            self._holding([view.transform(X) for view in self.views]),
+            rows=None,
+            weight=None,
+            taken=None,
+        )
 
     def _holding(self, rows: list[Array]) -> KernelSet:
         pairs = zip(self.views, rows, strict=True)
@@ -169,7 +266,7 @@ class KernelSet:
             if kernels:
                 kept.append(replace(view, kernels=kernels))
         names = tuple(n for n, keep in zip(self.kernel_names, mask, strict=True) if keep)
-        return KernelSet(tuple(kept), names)
+        return replace(self, views=tuple(kept), kernel_names=names)
 
 
 #: Name of all columns as one view.
@@ -206,7 +303,7 @@ class Recipe:
     def fit(self, X: Array, weight: Array | None = None) -> KernelSet:
         """Scalings and kernels of every view, by these rows and their positive weights."""
         views = tuple(view for view, _ in self.fit_views(X, weight))
-        return KernelSet(views, names_by_view(views))
+        return KernelSet(views, names_by_view(views), X, weight)
 
     def fit_views(
         self, X: Array, weight: Array | None = None, width_rows: int | None = None

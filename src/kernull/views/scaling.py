@@ -7,12 +7,13 @@ its column, and can be undone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import has_fit_parameter
 
+from kernull._fields import DERIVED, POSITIVE, Checked, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.kernels import parse_kernels
 from kernull.views.columns import columns_of_view
@@ -27,6 +28,9 @@ LEAST_VARIANCE = 1e-13
 ROUNDING = 10 * np.finfo(float).eps
 #: Values of a view; their squares, and sums of these over all columns, must be numbers.
 LARGEST = 1e140
+#: Of values that a fit takes (up to 1e-140), in directions of a hundred-thousandth of them, the
+#: gain is 1e145; times the largest value, this is still a number.
+LARGEST_GAIN = 1e150
 
 
 def same_value(X: Array, values: Array) -> Mask:
@@ -77,6 +81,7 @@ def _weighted(X: Array, sample_weight: Array | None) -> tuple[Array, Array | Non
     return X[sample_weight > 0], sample_weight[sample_weight > 0]
 
 
+@stored
 class Unscaled(Scaling):
     """Values as they are, constant columns too."""
 
@@ -101,7 +106,9 @@ class UnseenScaling(Scaling):
     by: it becomes +-``unseen_step``, whatever its size.
     """
 
-    unseen_step: float
+    unseen_step: ClassVar[float]
+    constant_: Annotated[Mask, Shape("_d")]
+    mean_: Annotated[Array, Shape("_d"), Range(-LARGEST, LARGEST)]
 
     def unseen(self, X: Array) -> Mask:
         """Cells that differ from the only value ever seen in their column, of shape (m, d).
@@ -130,6 +137,7 @@ class UnseenScaling(Scaling):
         return Z
 
 
+@stored
 class Standard(UnseenScaling):
     r""":math:`z = (x - \mu) / \sigma`, column by column.
 
@@ -144,9 +152,7 @@ class Standard(UnseenScaling):
     name = "standard"
     unseen_step = 32.0  # no row of 1,000 can be more deviations off
 
-    mean_: Array
-    scale_: Array
-    constant_: Mask
+    scale_: Annotated[Array, Shape("_d"), Range(POSITIVE, 2 * LARGEST)]
 
     def transform(self, X: Array) -> Array:
         """Map rows; what is too far to be squared is brought nearer."""
@@ -172,7 +178,8 @@ class Standard(UnseenScaling):
         return self._varying((X - self.mean_) / self.scale_)
 
 
-class Whiten(Standard):
+@stored
+class Whiten(Checked, Standard):
     r""":math:`S^{-1/2} z` with the Ledoit-Wolf covariance of the standardised columns.
 
     .. math:: S = (1 - s)\,C + s\,m\,I
@@ -199,9 +206,14 @@ class Whiten(Standard):
 
     name = "whiten"
 
-    directions_: Array
-    gains_: Array
-    base_gain_: float
+    directions_: Annotated[Array, Shape("_d", "_r"), Range(-2.0, 2.0)]
+    gains_: Annotated[Array, Shape("_r"), Range(-LARGEST_GAIN, LARGEST_GAIN)]
+    base_gain_: Annotated[float, Range(POSITIVE, LARGEST_GAIN)]
+
+    def contradiction(self) -> str | None:
+        """What does not fit together."""
+        turned = not (self.base_gain_ + self.gains_ > 0).all()
+        return "gains that turn directions round" if turned else None
 
     def transform(self, X: Array) -> Array:
         """Map rows; what is too far to be squared is brought nearer."""
@@ -234,6 +246,7 @@ class Whiten(Standard):
         return Z
 
 
+@stored
 class WhitenRaw(Whiten):
     r""":math:`S^{-1/2} (x - \mu)` with the Ledoit-Wolf covariance of the columns as they are.
 
@@ -250,6 +263,7 @@ class WhitenRaw(Whiten):
         return self._rotate(self._varying(X - self.mean_), sample_weight, rows)
 
 
+@stored
 class Quantile(UnseenScaling):
     """Each column to normal scores by its training ranks, linear beyond the ends.
 
@@ -268,9 +282,9 @@ class Quantile(UnseenScaling):
     name = "quantile"
     unseen_step = 3.3  # score of the last of 1,000 rows
 
-    knots_: Knots
-    mean_: Array
-    constant_: Mask
+    knots_: Annotated[Knots, DERIVED]
+    mean_: Annotated[Array, DERIVED]
+    constant_: Annotated[Mask, DERIVED]
 
     def transform(self, X: Array) -> Array:
         """Normal scores of rows."""

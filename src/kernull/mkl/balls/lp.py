@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from kernull._fields import stored
 from kernull._typing import Array
 from kernull.mkl.balls._sphere import P_INF, P_ONE, Sphere, minimise_on_sphere
 from kernull.mkl.balls.simplex import minimise_on_simplex
 
 
+@stored
 class LpBall:
     r"""Weights with :math:`b \ge 0, \|b\|_p \le 1`.
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from kernull._fields import stored
 from kernull._typing import Array
 from kernull.mkl.balls._sphere import P_INF, P_ONE, Sphere, minimise_on_sphere
 from kernull.mkl.balls.lp import LpBall, convex_norm
 
 
+@stored
 class MixedBall:
     r"""Weights with :math:`b \ge 0, \|b\|_{r,p} \le 1`, in groups g.
 
@@ -49,8 +51,9 @@ class MixedBall:
         self.p, self.r = self._between.p, self._within.p
         #: A mixed ball is as round as the less round of its two norms.
         self.exponent = min(self.p, self.r)
+        self.groups = tuple(groups)
         names: dict[Any, int] = {}
-        labels = [names.setdefault(name, len(names)) for name in groups]
+        labels = [names.setdefault(name, len(names)) for name in self.groups]
         if not labels:
             raise ValueError("groups: got none; expected the name of a group for each kernel.")
         #: Names of the groups, in order of first appearance.

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from kernull._fields import stored
 from kernull._typing import Array
 
 
+@stored
 class Simplex:
     """Weights that are non-negative and sum to one (an average of kernels)."""
 

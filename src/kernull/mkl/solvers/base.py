@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from numbers import Integral
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull import errors
+from kernull._fields import ANY, stored
 from kernull._typing import Array
 from kernull.errors import MissingCapabilityError
 from kernull.mkl.balls import Ball
@@ -29,14 +30,15 @@ from kernull.operators import Budget
 AUTOMATIC = ("newton", "subspace", "cutting-plane", "frank-wolfe")
 
 
+@stored
 class Record(NamedTuple):
     """One line of a solver's history."""
 
-    value: float
+    value: Annotated[float, ANY]
     """F (or an upper bound of it) at this point."""
-    gap: float
+    gap: Annotated[float, ANY]
     """Certified relative gap at this point."""
-    change: float
+    change: Annotated[float, ANY]
     """Euclidean change of the coefficients since the point before (nan at the first)."""
 
 
