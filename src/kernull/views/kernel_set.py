@@ -24,6 +24,7 @@ from kernull.kernels import (
 )
 from kernull.views.scaling import (
     LARGEST,
+    Quantile,
     Scaling,
     Standard,
     Unscaled,
@@ -312,13 +313,19 @@ class Recipe:
 
         Widths come from the first ``width_rows`` rows, and from all by default.
         """
-        factors = parse_widths(self.widths)
+        factors, read = parse_widths(self.widths), columns_read(self.views)
+        ranks: tuple[Quantile, Array] | None = None  # of all columns: views and the whole share it
         for name, columns in self.views.items():
             part, kernels = X[:, columns], parse_kernels(self.kernels, name)
             check_size(name, part, columns)
             metrics = {kernel.metric for kernel in kernels if kernel.metric is not None}
             for scaling in read_scalings(self.scaling, name):
-                scaler, Z = fit_scaling(scaling, part, weight, name)
+                if type(scaling) is Quantile:
+                    ranks = ranks or fit_scaling(scaling, X[:, read], weight)
+                    at = np.searchsorted(read, columns)
+                    scaler, Z = ranks[0].of_columns(at), ranks[1][:, at]
+                else:
+                    scaler, Z = fit_scaling(scaling, part, weight, name)
                 some, counts = Z[:width_rows], None if weight is None else weight[:width_rows]
                 pairs = {}
                 if len(some) <= NEIGHBOUR_ROWS:  # for widths and for matrices

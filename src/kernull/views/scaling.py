@@ -294,6 +294,15 @@ class Quantile(UnseenScaling):
         """From scores back to values."""
         return from_scores(Z, self.knots_)
 
+    def of_columns(self, index: Indices) -> Quantile:
+        """The scaling of some of the columns, by themselves."""
+        out, (values, scores, starts, slopes) = Quantile(), self.knots_
+        knots = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in index])
+        ends = np.cumsum(np.diff(starts)[index])
+        out.knots_ = Knots(values[knots], scores[knots], np.append(0, ends), slopes[index])
+        out.constant_, out.mean_ = self.constant_[index], self.mean_[index]
+        return out
+
     def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
         self.constant_, self.mean_ = constant_columns(X), X[0].astype(float)
         self.knots_, scores = scores_of_knots(X, sample_weight)
