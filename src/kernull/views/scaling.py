@@ -297,8 +297,9 @@ class Quantile(UnseenScaling):
     def of_columns(self, index: Indices) -> Quantile:
         """The scaling of some of the columns, by themselves."""
         out, (values, scores, starts, slopes) = Quantile(), self.knots_
-        knots = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in index])
-        ends = np.cumsum(np.diff(starts)[index])
+        counts = np.diff(starts)[index]
+        ends = np.cumsum(counts)
+        knots = np.arange(ends[-1]) + np.repeat(starts[index] - (ends - counts), counts)
         out.knots_ = Knots(values[knots], scores[knots], np.append(0, ends), slopes[index])
         out.constant_, out.mean_ = self.constant_[index], self.mean_[index]
         return out
