@@ -36,7 +36,7 @@ SERIAL, FIFTH = 0.4, 0.6
 #: Rows follow time where this share of the columns does.
 COLUMNS = 0.25
 #: Fewest rows to look for copies, and for time.
-FEWEST, FEWEST_IN_TIME = 10, 100
+FEWEST_ROWS, FEWEST_IN_TIME = 10, 100
 #: New rows may equal training rows by chance where more of these equal each other.
 EQUAL = 0.01
 
@@ -89,7 +89,7 @@ def copied_share(X: Array) -> float:
         return 0.0
     rows, counts = np.unique(X, axis=0, return_counts=True)
     n, copied = len(rows), counts > 1
-    if n < FEWEST or np.count_nonzero(copied) < COPIED_SHARE * n:
+    if n < FEWEST_ROWS or np.count_nonzero(copied) < COPIED_SHARE * n:
         return 0.0
     often = np.bincount(counts[copied]).max() >= EQUALLY_OFTEN * np.count_nonzero(copied)
     measured = max(len(np.unique(column)) for column in rows.T) >= n / 2

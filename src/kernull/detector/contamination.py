@@ -45,7 +45,7 @@ LEAST = 0.01
 #: Share of suspects without a say in the threshold that may be normal rows.
 FALSE_SHARE = 0.001
 #: Rows of the others, at least, before those that their tail is known from.
-FEWEST = 10
+FEWEST_OUTSIDE = 10
 
 _logger = logging.getLogger("kernull")
 
@@ -93,7 +93,7 @@ def beyond_tail(scores: Array, found: Indices) -> Mask:
     array([ True,  True, False, False])
     """
     k, others, low = len(found), np.sort(np.delete(scores, found)), scores[found]
-    first = k + min(max(k, FEWEST), len(others) // 4)  # rows up to where the tail begins
+    first = k + min(max(k, FEWEST_OUTSIDE), len(others) // 4)  # rows up to where the tail begins
     last = first + min(first, len(others) // 2)
     if not k < first < last:
         return np.zeros(k, dtype=bool)

@@ -24,9 +24,9 @@ from kernull.detector.cross_fit import has_copies
 
 #: Left-out scores are lowered by this share of their interquartile range, and by this much: equal
 #: rows tie although the models of their folds differ a little.
-TIE_SHARE, ROUNDING = 0.01, 1e-9
+TIE_SHARE, TIE_ROUNDING = 0.01, 1e-9
 #: The scale of a tail is at least this share of the range of the scores.
-LEAST_SCALE = 1e-3
+LEAST_TAIL_SCALE = 1e-3
 #: Evidence beyond this is this much, so that squares of it can be added up.
 MOST_EVIDENCE = 1e12
 
@@ -76,10 +76,10 @@ class Tails:
         counts = np.cumsum(weight[order], axis=0)
         counts *= total / counts[-1:]
         scale, tail_weight = np.full(scores.shape[1], np.inf), np.ones(scores.shape[1])
-        different = 1 + (np.diff(ordered, axis=0) > ROUNDING).sum(axis=0)
+        different = 1 + (np.diff(ordered, axis=0) > TIE_ROUNDING).sum(axis=0)
         for c in np.flatnonzero(extrapolates & (different >= min(FEWEST_VALUES, n / 2))):
             if n > 1:
-                least = LEAST_SCALE * float(ordered[-1, c] - ordered[0, c])
+                least = LEAST_TAIL_SCALE * float(ordered[-1, c] - ordered[0, c])
                 excess, tail_weight[c] = mean_excess(ordered[:, c], counts[:, c])
                 scale[c] = max(excess, least, 1e-300)
         # Sums of the same weights in another order are the same, so that their evidence ties.
@@ -116,7 +116,7 @@ class Tails:
 def lowered(scores: Array) -> Array:
     """Left-out scores (n,) or (n, C) less the slack for ties."""
     low, high = np.quantile(scores, [0.25, 0.75], axis=0)
-    return np.asarray(scores - (TIE_SHARE * (high - low) + ROUNDING))
+    return np.asarray(scores - (TIE_SHARE * (high - low) + TIE_ROUNDING))
 
 
 def left_out_evidence(scores: Array, weight: Array, extrapolates: Mask, fold: Indices) -> Array:

@@ -20,7 +20,7 @@ from kernull.errors import warn
 from kernull.estimators.inputs import check_labels
 
 #: Largest score in absolute value, so that differences of scores are finite.
-LARGEST = 0.25 * np.finfo(float).max
+LARGEST_SCORE = 0.25 * np.finfo(float).max
 
 
 @stored
@@ -292,8 +292,10 @@ def detector_scores(model: Any, X: Any) -> Array:
             f"estimator: {type(model).__name__} gave scores of shape {scores.shape} for "
             f"{_num_samples(X)} rows; expected one a row."
         )
-    scores = np.nan_to_num(scores.ravel(), nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
-    return np.asarray(np.clip(scores, -LARGEST, LARGEST))
+    scores = np.nan_to_num(
+        scores.ravel(), nan=-LARGEST_SCORE, posinf=LARGEST_SCORE, neginf=-LARGEST_SCORE
+    )
+    return np.asarray(np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE))
 
 
 def _indexable(X: Any) -> Any:

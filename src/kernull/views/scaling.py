@@ -21,11 +21,11 @@ from kernull.views.quantile import Knots, from_scores, scores_of_knots, to_score
 
 #: Mean variance after shrinkage, as a share of what the largest may be, from which the rounding of
 #: products of the rows with themselves is below a billionth of it.
-LEAST_SHARE = 1e-4
+LEAST_SHRINKAGE = 1e-4
 #: Directions with a smaller share of the largest variance have none but rounding.
 LEAST_VARIANCE = 1e-13
 #: Values whose difference is below this share of their size are one value, written twice.
-ROUNDING = 10 * np.finfo(float).eps
+CONSTANT_ROUNDING = 10 * np.finfo(float).eps
 #: Values of a view; their squares, and sums of these over all columns, must be numbers.
 LARGEST = 1e140
 #: Of values that a fit takes (up to 1e-140), in directions of a hundred-thousandth of them, the
@@ -35,7 +35,7 @@ LARGEST_GAIN = 1e150
 
 def same_value(X: Array, values: Array) -> Mask:
     """Where entries equal the values of their columns, up to rounding."""
-    return np.asarray(np.abs(X - values) <= ROUNDING * np.abs(values))
+    return np.asarray(np.abs(X - values) <= CONSTANT_ROUNDING * np.abs(values))
 
 
 def constant_columns(X: Array) -> Mask:
@@ -43,7 +43,7 @@ def constant_columns(X: Array) -> Mask:
     if not len(X):
         return np.ones(X.shape[1], dtype=bool)
     low, high = X.min(axis=0), X.max(axis=0)
-    return np.asarray(high - low <= ROUNDING * np.maximum(high, -low))
+    return np.asarray(high - low <= CONSTANT_ROUNDING * np.maximum(high, -low))
 
 
 class Scaling(TransformerMixin, BaseEstimator):
@@ -461,7 +461,7 @@ def _whitening(Z: Array, sample_weight: Array | None, *, rows: bool) -> _Whiteni
     left = None
     # From that product, unless shrinkage leaves variances so small that their rounding, which is
     # that of the largest one, would be seen.
-    if shrinkage * min(n, d) <= LEAST_SHARE * d:
+    if shrinkage * min(n, d) <= LEAST_SHRINKAGE * d:
         _, singular, Vt = np.linalg.svd(rooted, full_matrices=False)
         variances, axes = singular**2 / n, Vt.T
     elif not wide:
