@@ -110,7 +110,7 @@ def test_the_stack_is_the_plan(rng, monkeypatch):
     kernel_set = KernelSet.fit(rng.normal(size=(100, 3)), {"a": np.arange(3)})
     dense = plan(kernel_set, limit=GB)
     assert isinstance(dense.stack, DenseStack)
-    assert dense.budget == Budget(planner.MOST_COLUMNS, 5)
+    assert dense.budget == Budget(planner.BASIS_COLUMNS, 5)
     tiled = plan(kernel_set, limit=100_000)
     assert isinstance(tiled.stack, TiledStack)
     assert tiled.budget == Budget(int(100_000 // (1.5 * 8 * 100 * 2)))
@@ -155,7 +155,7 @@ class TestOperatorOfTheUser(StackContract):
     @pytest.fixture
     def stack(self, kernel_set):
         planned = plan(kernel_set, Stored, limit=GB)
-        assert planned.budget == Budget(planner.MOST_COLUMNS)
+        assert planned.budget == Budget(planner.BASIS_COLUMNS)
         return planned.stack
 
     def test_its_weights_are_those_of_dense_kernels(self, stack, truth):

@@ -40,14 +40,14 @@ DENSE_ROWS = 4000
 ROWS_A_COLUMN = 10
 #: Columns of the solver's basis: those it cannot do without, those that must fit for it to work
 #: without matrices, and those that it is ever given.
-FEWEST_COLUMNS, MIN_COLUMNS, MOST_COLUMNS = 8, 24, 300
+FEWEST_COLUMNS, MIN_COLUMNS, BASIS_COLUMNS = 8, 24, 300
 
 
 @dataclass(frozen=True)
 class Budget:
     """What a solver may keep in memory, on top of the kernels."""
 
-    max_columns: int = MOST_COLUMNS
+    max_columns: int = BASIS_COLUMNS
     """Columns of a subspace basis."""
     preconditioner_rows: int = 0
     """Rows of every kernel, for a preconditioner; 0 where it would not pay."""
@@ -58,7 +58,7 @@ class Plan:
     """How kernels will be kept, and what the solver's basis may take."""
 
     storage: str
-    max_columns: int = MOST_COLUMNS
+    max_columns: int = BASIS_COLUMNS
     reason: str = ""
     """Why kernels are approximated, where they are."""
     note: str = ""
@@ -143,7 +143,7 @@ def plan_storage(
     if fits and dense <= tiled:
         return Plan("dense", note="dense")
     both = f"about {tiled:.2g} s; dense {dense:.2g} s, {format_bytes(size)}"
-    columns = min(MOST_COLUMNS, basis_columns(J, n, limit))
+    columns = min(BASIS_COLUMNS, basis_columns(J, n, limit))
     fewest = {"tiled": MIN_COLUMNS, "dask": FEWEST_COLUMNS}.get(storage, 2)
     if columns < fewest:  # under "auto", no storage fits
         instead = "use storage='nystroem', " if storage in ("tiled", "dask") else ""
@@ -218,7 +218,7 @@ def plan(
     Planned
     """
     if callable(storage):
-        columns = min(MOST_COLUMNS, basis_columns(kernel_set.J, kernel_set.n, limit))
+        columns = min(BASIS_COLUMNS, basis_columns(kernel_set.J, kernel_set.n, limit))
         stack = of_user(storage(kernel_set), kernel_set)
         return Planned(stack, Budget(max(columns, FEWEST_COLUMNS)), repr(stack))
     itemsize = np.dtype(dtype).itemsize
