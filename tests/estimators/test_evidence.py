@@ -198,21 +198,66 @@ def test_the_sum_has_no_evidence():
 def test_a_sample_of_many_rows_keeps_the_rate_and_travels(monkeypatch, tmp_path):
     """Scaled by all rows, left-out rows of the sample looked more normal than new ones."""
     monkeypatch.setattr(evidence, "EVIDENCE_ROWS", 300)
-    rng = np.random.default_rng(0)
-    mix = rng.normal(size=(5, 20))
-
-    def rows(n):
-        return rng.normal(size=(n, 5)) @ mix + 0.5 * rng.normal(size=(n, 20))
-
-    X, new = rows(600), rows(4000)
+    X, new = factors(600), factors(4000, seed=1)
     fitted = model(views=None).fit(X)
     assert len(fitted.model_.rule.left_out) == len(fitted.calibration_.scores) == 300
-    assert len(fitted.coef_) == 600
+    assert len(fitted.coef_) == 300
     assert abs((fitted.predict(new) == -1).mean() - 0.05) < 0.025
     kernull.save(fitted, tmp_path / "model")
     again = kernull.load(tmp_path / "model")
     np.testing.assert_array_equal(again.score_samples(new[:50]), fitted.score_samples(new[:50]))
     assert len(fitted.fit_predict(X)) == 600
+
+
+def factors(n, seed=0, d=20):
+    mix = np.random.default_rng(99).normal(size=(5, d))
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 5)) @ mix + 0.5 * rng.normal(size=(n, d))
+
+
+def test_each_row_may_be_the_nearest_where_few_are_ranked(monkeypatch):
+    """A copy of a training row is at distance zero, ranked or not."""
+    monkeypatch.setattr(evidence, "EVIDENCE_ROWS", 100)
+    X = factors(900)
+    fitted = model(views=None).fit(X)
+    parts, nearest = fitted.model_.rule.scores.parts, fitted.model_.rule.scores.of(X)[:, 1::2]
+    floors = np.array([part.scores[1].floor for part in parts])
+    np.testing.assert_allclose(nearest, np.broadcast_to(-np.log(floors), nearest.shape))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_that_are_not_ranked_do_not_vouch_for_themselves(monkeypatch, grouped):
+    """Nor do other rows of their group: 300 rows come three times, nearly the same."""
+    monkeypatch.setattr(evidence, "EVIDENCE_ROWS", 150)
+    X, groups = factors(900), None
+    if grouped:
+        X = np.repeat(factors(300), 3, axis=0)
+        X = X + 1e-3 * np.random.default_rng(2).normal(size=X.shape)
+        groups = np.repeat(np.arange(300), 3)
+    fitted = model(views=None, false_alarm_rate=0.2)
+    flags = fitted.fit_predict(X, groups=groups) == -1
+    others = np.setdiff1d(np.arange(900), fitted.fit(X, groups=groups).model_.learned)
+    assert len(others) == 750
+    assert abs(flags[others].mean() - (fitted.predict(factors(4000, 5)) == -1).mean()) < 0.04
+
+
+def test_ranking_few_rows_or_all_flags_nearly_the_same_rows(monkeypatch):
+    """Of 1,500 rows, 1,000 are ranked; weights are those of the same rows both times."""
+    X, new = factors(1500), factors(4000, seed=1)
+    flags = model(views=None).fit(X).predict(new)
+    monkeypatch.setattr(evidence, "EVIDENCE_ROWS", 1000)
+    few = model(views=None, storage="dense").fit(X).predict(new)
+    assert (few != flags).mean() < 0.015
+
+
+def test_a_storage_asks_for_weights_from_all_rows(monkeypatch):
+    monkeypatch.setattr(evidence, "EVIDENCE_ROWS", 100)
+    X = factors(300)
+    for storage, rows in (("auto", 100), ("dense", 300), ("tiled", 300)):
+        fitted = model(views=None, storage=storage).fit(X)
+        assert len(fitted.coef_) == rows
+        assert len(fitted.calibration_.scores) == 100
+        assert len(fitted.fit_predict(X)) == 300
 
 
 @pytest.mark.parametrize("far", [10.0, 1e4, 1e8, -1e4])

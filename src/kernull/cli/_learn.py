@@ -121,7 +121,7 @@ def _summary(model: Any) -> dict[str, Any]:
     given = model.get_params().items()
     return {
         "estimator": type(model).__name__,
-        "training_rows": int(model.bank_.n),
+        "training_rows": max(model.model_.learned_from.values()),
         "features": names or int(model.n_features_in_),
         "weights": {str(name): float(weight) for name, weight in weights},
         "gap": number("gap_"),

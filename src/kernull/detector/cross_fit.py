@@ -160,6 +160,7 @@ def cross_fit(
     score: Callable[[Model, Indices], Array],
     fold: Indices,
     threads: int | None = None,
+    judged: Mask | None = None,
 ) -> Array:
     """For each fold, fit a model to the rows of the other folds, and score the fold's rows with it.
 
@@ -170,15 +171,18 @@ def cross_fit(
     score : callable
         ``score(model, rows)`` gives the scores of rows, of shape (rows,) or (rows, k).
     fold : integer array of shape (n,)
-        Fold of each row, from 0.
+        Fold of each row, from 0; -1 of rows that every model is fitted to.
     threads : int, optional
         Number of folds worked on at the same time; as many as BLAS would take by default. With
         more than one, each has one BLAS thread.
+    judged : boolean array of shape (n,), optional
+        Rows that are scored; those with a fold by default.
 
     Returns
     -------
     left_out : array of shape (n,) or (n, k)
-        Score of each row by the model that was fitted without its fold.
+        Score of each row by the model that was fitted without its fold; of rows that are not
+        scored, NaN.
 
     Examples
     --------
@@ -188,13 +192,14 @@ def cross_fit(
     ... )
     array([-3. , -1.5, -4.5])
     """
+    judged = fold >= 0 if judged is None else judged
 
     def work(k: int) -> Array:
         model = fit(np.flatnonzero(fold != k))
-        return np.asarray(score(model, np.flatnonzero(fold == k)), dtype=float)
+        return np.asarray(score(model, np.flatnonzero((fold == k) & judged)), dtype=float)
 
     found = in_threads(work, range(fold.max() + 1), threads)
-    left_out = np.empty((len(fold), *found[0].shape[1:]))
+    left_out = np.full((len(fold), *found[0].shape[1:]), np.nan)
     for k, scores in enumerate(found):
-        left_out[fold == k] = scores
+        left_out[(fold == k) & judged] = scores
     return left_out

@@ -23,7 +23,7 @@ import numpy as np
 
 from kernull._fields import POSITIVE, Checked, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
-from kernull.detector.calibration import Calibration, rank_weights, read_groups
+from kernull.detector.calibration import Calibration, rank_weights
 from kernull.detector.cross_fit import aligned, cross_fit, folds_of, sampling_order
 from kernull.detector.gate import factors_by_odds
 from kernull.detector.given import GivenScores
@@ -34,7 +34,7 @@ from kernull.detector.tails import Tails, left_out_evidence
 if TYPE_CHECKING:
     from kernull.detector.rows import Rows
 
-#: Most rows learned from: of more, a random sample of so many.
+#: Rows that are left out and ranked, and that weights come from: of more, a random sample.
 EVIDENCE_ROWS = 4000
 
 
@@ -195,6 +195,7 @@ def fit_evidence(
     groups: Indices | None = None,
     folds: int = 10,
     seed: int = 0,
+    keys: Array | None = None,
 ) -> EvidenceRule:
     """Evidence of the views under learned weights.
 
@@ -213,47 +214,91 @@ def fit_evidence(
     seed : int
         Seed of the hash that draws folds and samples.
     """
-    sample = None
-    if rows.n > EVIDENCE_ROWS:
-        sample = np.sort(sampling_order(rows.keys(seed, ranked=False))[:EVIDENCE_ROWS])
-        rows, weight = rows.take(sample), None if weight is None else weight[sample]
-        groups = None if groups is None else read_groups(groups[sample], len(sample))
-    keys = rows.keys(seed)
-    fold, order = folds_of(keys, folds, groups), sampling_order(keys)
-    # In sampling order, the first m rows of any fold are a random sample.
-    drawn, drawn_fold = rows.take(order), fold[order]
-    counts = None if weight is None else weight[order]
-    full: Any = drawn.fit_scores(decision, counts)
-
-    def fit(index: Indices) -> Any:
-        return drawn.take(index).fit_scores(
-            decision, None if counts is None else counts[index], full
-        )
-
-    scores = cross_fit(fit, lambda fitted, index: fitted.of(drawn.take(index).values), drawn_fold)
-    if groups is None:  # folds of few groups may well differ
-        scores = aligned(scores, drawn_fold)
-    if isinstance(full, TableScores):
-        full.score_copies(scores, drawn.values, counts, drawn_fold)
-        counts = None if counts is None else counts / counts.mean()
-        full = replace(full, table=rows.values, order=order, weight=counts)
-    left_out = np.empty_like(scores)
-    left_out[order] = scores
+    keys = rows.keys(seed) if keys is None else keys
+    ranked = np.sort(sampling_order(keys)[:EVIDENCE_ROWS])
+    full, drawn, left_out, fold = left_out_scores(
+        rows, decision, weight, groups, folds, keys, ranked
+    )
     member, extrapolates = full.columns(len(projection.weights))
     rule = EvidenceRule(
         projection,
         full,
         left_out,
         fold,
-        rank_weights(weight, groups, len(keys)),
+        rank_weights(
+            None if weight is None else weight[ranked],
+            None if groups is None else groups[ranked],
+            len(ranked),
+        ),
         member,
         extrapolates,
         np.ones(len(member)),
-        sample,
+        None if len(ranked) == rows.n else ranked,
     )
-    mixed, view, factors = drawn.mixed_scores(full)
+    mixed, view, factors = drawn.take(np.arange(len(ranked))).mixed_scores(full)
     by_odds = np.isnan(factors)
     if by_odds.any():
         odds = factors_by_odds(rule.left_out_evidence, rule.tails.evidence(mixed), view)
         factors = np.where(by_odds, odds, factors)
     return replace(rule, factors=factors)
+
+
+def left_out_scores(
+    rows: Rows,
+    decision: Evidence,
+    weight: Array | None,
+    groups: Indices | None,
+    folds: int,
+    keys: Array,
+    judged: Indices,
+) -> tuple[Any, Rows, Array, Indices]:
+    """Scores learned from all rows, and scores of some of them by fits without them.
+
+    A fit leaves out a tenth of all rows at most (with ten folds): the more rows there are beyond
+    those that are judged, the more folds share a fit.
+
+    Parameters
+    ----------
+    rows, decision, weight, groups, folds, keys
+        As in `fit_evidence`.
+    judged : integer array of shape (m,)
+        Rows that are left out and scored, in increasing order.
+
+    Returns
+    -------
+    full : TableScores or GivenScores
+        Learned from all rows.
+    drawn : TableRows or GivenRows
+        The rows in sampling order: the first m of any fit are a random sample.
+    left_out : array of shape (m, C)
+        Scores of the rows that are judged, each by a fit without it.
+    fold : integer array of shape (m,)
+        Their folds.
+    """
+    order = sampling_order(keys)
+    fold = folds_of(keys[judged], folds, None if groups is None else groups[judged])
+    apart, is_judged = np.full(rows.n, -1), np.isin(order, judged)
+    if groups is None:
+        apart[judged] = fold % int(np.ceil((fold.max() + 1) * len(judged) / rows.n))
+    else:  # with all others of their groups
+        of_group = np.full(groups.max() + 1, -1)
+        of_group[groups[judged]] = fold
+        apart = of_group[groups]
+    drawn, apart = rows.take(order), apart[order]
+    counts = None if weight is None else weight[order]
+    full: Any = drawn.fit_scores(decision, counts)
+
+    def fit(index: Indices) -> Any:
+        some = None if counts is None else counts[index]
+        return drawn.take(index).fit_scores(decision, some, full)
+
+    scores = cross_fit(
+        fit, lambda fitted, i: fitted.of(drawn.take(i).values), apart, judged=is_judged
+    )[is_judged]
+    if groups is None and apart.max() > 0:  # folds of few groups may well differ
+        scores = aligned(scores, apart[is_judged])
+    if isinstance(full, TableScores):
+        full.score_copies(scores, drawn.values, counts, apart, is_judged)
+        counts = None if counts is None else counts / counts.mean()
+        full = replace(full, table=rows.values, order=order, weight=counts)
+    return full, drawn, scores[np.argsort(order[is_judged])], fold

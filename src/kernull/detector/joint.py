@@ -159,7 +159,9 @@ def _fitted(
     """The model of a task."""
     p = float(getattr(method.ball(training.kernels), "p", np.nan))
     system = RidgeSystem(p, method.delta, problem.ridge, weight)
-    return Learned(method, settings, training, RuleFit(rule, certificate, system), weight).fitted()
+    return Learned(
+        method, settings, training, RuleFit(rule, certificate, system), training.rows, weight
+    ).fitted()
 
 
 # -- Related tasks: which rows belong to which, the views they share, and their kernels. --

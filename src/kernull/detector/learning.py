@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from kernull._typing import Array, Indices
+from kernull.detector import evidence
 from kernull.detector.calibration import (
     HELD_OUT,
     MOST_ROWS,
@@ -28,8 +29,8 @@ from kernull.detector.cautions import (
     warn_of_views,
     warn_where_nothing_is_flagged,
 )
-from kernull.detector.cross_fit import cross_fit, folds_of, has_copies
-from kernull.detector.evidence import EvidenceRule, fit_evidence
+from kernull.detector.cross_fit import cross_fit, folds_of, has_copies, sampling_order
+from kernull.detector.evidence import EvidenceRule, fit_evidence, left_out_scores
 from kernull.detector.model import KernelModel, RuleFit, calibrate
 from kernull.detector.rows import Rows, Settings, TableKernels, TableRows, Training
 from kernull.detector.sum import FisherRule, left_out_contributions
@@ -83,17 +84,16 @@ def learn(
     if together is not None:
         together = read_groups(together[index], len(index))
     some = rows if len(index) == rows.n else rows.take(index)
-    training = some.training(learned_weight, settings)
-    fit = method.learn(training, learned_weight)
-    learned = Learned(method, settings, training, fit, learned_weight, together)
+    learned = Learned.of(method, some, settings, learned_weight, together)
     left_out = None
     if held is not None:
         left_out = _held_out(learned, rows.take(held), weight, held, groups)
     fitted = learned.fitted(left_out)
-    if len(index) < rows.n:
-        model = replace(fitted.model, learned=index, n_given=rows.n)
+    in_kernels = index if learned.sample is None else index[learned.sample]
+    if len(in_kernels) < rows.n:
+        model = replace(fitted.model, learned=in_kernels, n_given=rows.n)
         fitted = Fitted(model, learned, rows, index)
-    _warn(fitted.model, training, together)
+    _warn(fitted.model, learned.training, together)
     return fitted
 
 
@@ -110,38 +110,73 @@ class Learned:
     settings: Settings
     training: Training
     fit: RuleFit
+    rows: Rows
+    """The rows learned from."""
     weight: Array | None = None
-    """Of the rows learned from, of mean one; None where all are one."""
+    """Of these rows, of mean one; None where all are one."""
     groups: Indices | None = None
     """Of these rows: left out together."""
+    sample: Indices | None = None
+    """Which of these rows kernels and their weights come from; None: all."""
+    keys: Array | None = None
+    """Of these rows, where they are known."""
+
+    @classmethod
+    def of(
+        cls,
+        method: Method,
+        rows: Rows,
+        settings: Settings,
+        weight: Array | None,
+        groups: Indices | None,
+    ) -> Learned:
+        """Learn kernel weights from the rows, or from those of many that are ranked.
+
+        Distances see all rows whatever weights come from, and weights from more rows are no better:
+        a storage asks for them.
+        """
+        by_evidence = settings.decision is not None and isinstance(rows, TableRows)
+        if not by_evidence or settings.storage != "auto" or rows.n <= evidence.EVIDENCE_ROWS:
+            training = rows.training(weight, settings)
+            fit = method.learn(training, weight)
+            return cls(method, settings, training, fit, training.rows, weight, groups)
+        keys = rows.keys(settings.seed)
+        sample = np.sort(sampling_order(keys)[: evidence.EVIDENCE_ROWS])
+        counts = None if weight is None else trust(weight[sample], len(sample))
+        training = rows.take(sample).training(counts, settings)
+        every: Any = replace(training.rows, values=rows.values)  # type: ignore[arg-type]
+        fit = method.learn(training, counts)
+        return cls(method, settings, training, fit, every, weight, groups, sample, keys)
 
     @property
     def folds(self) -> int:
         """Number of folds; the usual one where rows are held out."""
         how = self.settings.calibrator
-        return (how if isinstance(how, Cross) else Cross()).count(self.training.rows.n)
+        return (how if isinstance(how, Cross) else Cross()).count(self.rows.n)
 
     @cached_property
     def rule(self) -> Any:
         """What scores rows."""
         if self.settings.decision is None:
             return self.fit.rule
-        return fit_evidence(
-            self.training.rows,
+        rule = fit_evidence(
+            self.rows,
             self.fit.rule,
             self.settings.decision,
             weight=self.weight,
             groups=self.groups,
             folds=self.folds,
             seed=self.settings.seed,
+            keys=self.keys,
         )
+        return rule if self.sample is None else replace(rule, rows=None)
 
     @cached_property
     def left_out(self) -> LeftOut:
         """Scores of the rows learned from, each by a model without its fold."""
         if isinstance(self.rule, EvidenceRule):
             return LeftOut(self.rule.calibration_scores, self.rule.rank_weight)
-        rows, rule, parts = self.training.rows, self.rule, None
+        rows, rule, parts = self.rows, self.rule, None
         keys = rows.keys(self.settings.seed)
         fold = folds_of(keys, self.folds, self.groups)
         if isinstance(rule, FisherRule) and _folds_pay(self.settings, rows.n):
@@ -160,7 +195,7 @@ class Learned:
     def _refitted(self, fold: Indices) -> Array:
         """Scores by what the method learns again from the other folds."""
         again: Method = self.fit.again or self.method
-        rows, settings = self.training.rows, replace(self.settings, drop_constant=False)
+        rows, settings = self.rows, replace(self.settings, drop_constant=False)
 
         def fit(index: Indices) -> tuple[Any, Any]:
             weight = None if self.weight is None else trust(self.weight[index], len(index))
@@ -175,12 +210,26 @@ class Learned:
 
     def _as_new(self, left_out: Array, keys: Array, fold: Indices, score: Any) -> None:
         """Score rows of a table that have copies in other folds as new copies of them."""
-        rows, kernels = self.training.rows, self.training.kernels
+        rows, kernels = self.rows, self.training.kernels
         copies = has_copies(keys, fold)
         if isinstance(rows, TableRows) and isinstance(kernels, TableKernels) and copies.any():
             left_out[copies] = score(
                 rows.take(np.flatnonzero(copies)).cross(kernels, self.settings)
             )
+
+    def scores_of(self, rows: Indices) -> Array:
+        """Scores by evidence of rows learned from, each by a fit without it."""
+        assert self.settings.decision is not None
+        _, _, left_out, _ = left_out_scores(
+            self.rows,
+            self.settings.decision,
+            self.weight,
+            self.groups,
+            self.folds,
+            self.rows.keys(self.settings.seed) if self.keys is None else self.keys,
+            rows,
+        )
+        return np.asarray(self.rule.of_evidence(self.rule.tails.evidence(left_out)))
 
     def fitted(self, left_out: LeftOut | None = None) -> Fitted:
         """The model, calibrated by scores of rows left out, or held out."""
@@ -190,9 +239,10 @@ class Learned:
             **calibrate(left_out or self.left_out, self.settings.false_alarm_rate),
             certificate=self.fit.certificate,
             system=self.fit.system,
-            n_given=self.training.rows.n,
+            learned=self.sample,
+            n_given=self.rows.n,
         )
-        return Fitted(model, self, self.training.rows, np.arange(self.training.rows.n))
+        return Fitted(model, self, self.rows, np.arange(self.rows.n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,15 +257,19 @@ class Fitted:
     """Which of these were learned from."""
 
     def row_scores(self) -> Array:
-        """Scores of the rows given, of those learned from by a model without their fold."""
-        rule, left_out, index = self.learned.rule, self.learned.left_out.scores, self.index
-        if isinstance(rule, EvidenceRule) and rule.rows is not None:
-            index = index[rule.rows]
-        if len(index) == self.rows.n:
-            return left_out
-        kernels: Any = self.model.kernels
-        out = np.asarray(rule.score(self.rows.cross(kernels, self.learned.settings)), dtype=float)
-        out[index] = left_out
+        """Scores of the rows given, of those learned from by models that did not see them."""
+        learned, rule, out = self.learned, self.learned.rule, np.full(self.rows.n, np.nan)
+        ranked = rule.rows if isinstance(rule, EvidenceRule) else None
+        ranked = learned.sample if learned.sample is not None else ranked
+        ranked = np.arange(len(self.index)) if ranked is None else ranked
+        out[self.index[ranked]] = learned.left_out.scores
+        others = np.setdiff1d(np.arange(len(self.index)), ranked)
+        if len(others):  # of evidence, beyond the rows that are ranked
+            out[self.index[others]] = learned.scores_of(others)
+        new = np.flatnonzero(np.isnan(out))
+        if len(new):
+            kernels: Any = self.model.kernels
+            out[new] = rule.score(self.rows.take(new).cross(kernels, learned.settings))
         return out
 
 

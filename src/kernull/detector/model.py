@@ -16,6 +16,7 @@ from kernull.detector.evidence import EvidenceRule
 from kernull.detector.explanation import Explanation
 from kernull.detector.misfit import ViewMisfit
 from kernull.detector.rows import ModelKernels, TableKernels
+from kernull.detector.scores import SCALING_ROWS, TableScores
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import lowered
 from kernull.mkl.solvers import Record, Result
@@ -133,6 +134,15 @@ class KernelModel(Checked):
     def decides_by_evidence(self) -> bool:
         """Whether each view is calibrated by itself."""
         return isinstance(self.rule, EvidenceRule)
+
+    @property
+    def learned_from(self) -> dict[str, int]:
+        """Number of rows that each part was learned from."""
+        out = {"weights": self.kernels.n, "threshold": len(self.calibration.scores)}
+        if isinstance(self.rule, EvidenceRule) and isinstance(self.rule.scores, TableScores):
+            n = len(self.rule.scores.parts[0].view.train)
+            out |= {"scalings": min(n, SCALING_ROWS), "distances": n}
+        return out
 
     @property
     def can_explain(self) -> bool:

@@ -198,10 +198,10 @@ class TableRows:
             self, values=self.values[index], on_device=None if there is None else there[index]
         )
 
-    def keys(self, seed: int, *, ranked: bool = True) -> Array:
+    def keys(self, seed: int) -> Array:
         """A key for each row, which draws its fold: by the columns that views read, in any unit."""
         values = self.values[:, columns_read(self.recipe.views)]
-        return row_keys(dense_ranks(values) if ranked else values, seed)
+        return row_keys(dense_ranks(values), seed)
 
     def training(self, weight: Array | None, settings: Settings) -> Training:
         """Kernels fitted to the rows, and their stack; positive weights, None where all are one."""
@@ -334,7 +334,7 @@ class GivenRows:
         """Some of the rows."""
         return replace(self, index=self._index[index])
 
-    def keys(self, seed: int, *, ranked: bool = True) -> Array:
+    def keys(self, seed: int) -> Array:
         """A key for each row, which draws its fold, whatever the order of rows and the scale."""
         extremes = []
         for K in self.stack.kernels:

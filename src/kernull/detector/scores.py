@@ -34,8 +34,10 @@ LEAST_NEIGHBOUR_WEIGHT = 0.1
 NEAREST_SHARE = 1e-6
 #: Widths of a part come from so many of its rows.
 WIDTH_ROWS = 1000
-#: Distances that a thread works on at a time: what its cache holds.
-DISTANCES_AT_ONCE = 2**18
+#: Scalings are learned from so many of the rows.
+SCALING_ROWS = 20_000
+#: New rows that a thread works on at a time.
+ROWS_AT_ONCE = 512
 #: How detectors score rows, the first that they have; higher is more normal.
 SCORING = ("score_samples", "decision_function")
 
@@ -291,7 +293,7 @@ class TableScores(Checked):
         assert self.table is not None
         X, weight, parts = self.table[self.order], self.weight, list[Part]()
         for part in self.parts:
-            view = part.view.restored(X, weight, WIDTH_ROWS)
+            view = part.view.restored(X, weight, WIDTH_ROWS, SCALING_ROWS)
             again = (
                 RowScore(s.detector).fit(view, weight) if isinstance(s, RowScoreFit) else s
                 for s in part.scores
@@ -311,7 +313,7 @@ class TableScores(Checked):
         """Fit every part to rows in sampling order; ``full``: to all, where X lacks a fold."""
         weight = None if weight is None else weight / weight.mean()
         parts = list[Part]()
-        for view, pairs in recipe.fit_views(X, weight, WIDTH_ROWS):
+        for view, pairs in recipe.fit_views(X, weight, WIDTH_ROWS, SCALING_ROWS):
             known = [None] * len(scores) if full is None else full.parts[len(parts)].scores
             fitted = (s.fit(view, weight, k, pairs) for s, k in zip(scores, known, strict=True))
             parts.append(Part(view, tuple(fitted)))
@@ -319,30 +321,34 @@ class TableScores(Checked):
 
     def of(self, X: Array) -> Array:
         """All scores of rows, of shape (m, C)."""
-        step = max(1, DISTANCES_AT_ONCE // len(self.parts[0].view.train))
-        found = in_threads(self._of, [X[i : i + step] for i in range(0, len(X), step)])
+        starts = range(0, len(X), ROWS_AT_ONCE)
+        found = in_threads(self._of, [X[i : i + ROWS_AT_ONCE] for i in starts])
         return np.concatenate(found) if found else self._of(X)
 
     def _of(self, X: Array) -> Array:
         rows = ((part, NewRows(part.view, X)) for part in self.parts)
         return np.hstack([score.score(new) for part, new in rows for score in part.scores])
 
-    def score_copies(self, left_out: Array, X: Array, weight: Array | None, fold: Indices) -> None:
-        """Give rows that have copies in other folds the scores that new copies of them will have.
+    def score_copies(
+        self, left_out: Array, X: Array, weight: Array | None, fold: Indices, judged: Mask
+    ) -> None:
+        """Give judged rows with copies in other folds the scores that new copies will have.
 
         By the models of their folds, copies of one row would score a little differently from each
         other and from new copies: one category of five is then flagged as a whole.
         """
-        start, near = 0, None
+        start, near, columns_keys = 0, None, dict[bytes, Array]()
         if weight is not None:
             near = weight >= LEAST_NEIGHBOUR_WEIGHT * weight.mean()
         for part in self.parts:
             one = TableScores((part,))
-            cells = X[:, part.view.columns]
-            copies = has_copies(cells[:, 0] if cells.shape[1] == 1 else row_keys(cells), fold, near)
+            cells, known = X[:, part.view.columns], part.view.columns.tobytes()
+            if known not in columns_keys:  # once for all scalings of a view
+                columns_keys[known] = cells[:, 0] if cells.shape[1] == 1 else row_keys(cells)
+            copies = has_copies(columns_keys[known], fold + 1, near)[judged]
             columns = slice(start, start + one.width)
             if copies.any():
-                left_out[copies, columns] = one.of(X[copies])
+                left_out[copies, columns] = one.of(X[judged][copies])
             start = columns.stop
 
     @property

@@ -60,8 +60,9 @@ random_state : int, RandomState or None, default=0
     not on its position.
 storage : {"auto", "dense", "tiled", "nystroem", "dask"}, default="auto"
     How kernels are kept: stored; evaluated on the fly, tile by tile; approximated from
-    ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` is the first
-    that fits memory and time; it warns before it approximates.
+    ``landmarks`` rows; or evaluated by the workers of a Dask cluster. ``"auto"`` learns weights
+    from at most 4,000 rows where it decides by evidence, and is the first that fits memory and
+    time elsewhere; it warns before it approximates.
 memory_limit : int or str, optional
     Bytes, or text such as ``"2GB"``; half of the available memory by default.
 dtype : {"float64", "float32"}, default="float64"

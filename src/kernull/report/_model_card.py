@@ -63,7 +63,7 @@ class ModelCard:
         gap = getattr(model, "gap_", None)
         return cls(
             estimator=type(model).__name__,
-            n_train=int(model.bank_.n),
+            n_train=max(model.model_.learned_from.values()),
             n_features=int(model.n_features_in_),
             rate=float(model.false_alarm_rate_),
             threshold=float(model.threshold_),

@@ -75,7 +75,13 @@ class ScaledView(Checked):
         """Whether a table has the columns of the view."""
         return bool(self.columns.max(initial=0) < table.shape[1])
 
-    def restored(self, X: Array, weight: Array | None, width_rows: int | None = None) -> ScaledView:
+    def restored(
+        self,
+        X: Array,
+        weight: Array | None,
+        width_rows: int | None = None,
+        scaling_rows: int | None = None,
+    ) -> ScaledView:
         """The view of a file with its rows X, scaled.
 
         A file keeps neither what a quantile scaling learns nor what objects from outside do: they
@@ -85,7 +91,7 @@ class ScaledView(Checked):
         if isinstance(self.scaler, Standard | Unscaled):
             scaler, train = self.scaler, np.asarray(self.scaler.transform(part), dtype=float)
         else:
-            scaler, train = fit_scaling(self.scaler, part, weight, self.name)
+            scaler, train = fit_scaling(self.scaler, part, weight, self.name, scaling_rows)
         few = None if weight is None else weight[first]
         kernels = tuple(
             one
@@ -307,11 +313,16 @@ class Recipe:
         return KernelSet(views, names_by_view(views), X, weight)
 
     def fit_views(
-        self, X: Array, weight: Array | None = None, width_rows: int | None = None
+        self,
+        X: Array,
+        weight: Array | None = None,
+        width_rows: int | None = None,
+        scaling_rows: int | None = None,
     ) -> Iterator[tuple[ScaledView, Mapping[str, Array]]]:
         """Each view in each of its scalings, and the distances between its first rows, by metric.
 
-        Widths come from the first ``width_rows`` rows, and from all by default.
+        Widths come from the first ``width_rows`` rows, scalings from the first ``scaling_rows``,
+        and from all by default.
         """
         factors, read = parse_widths(self.widths), columns_read(self.views)
         ranks: tuple[Quantile, Array] | None = None  # of all columns: views and the whole share it
@@ -321,11 +332,11 @@ class Recipe:
             metrics = {kernel.metric for kernel in kernels if kernel.metric is not None}
             for scaling in read_scalings(self.scaling, name):
                 if type(scaling) is Quantile:
-                    ranks = ranks or fit_scaling(scaling, X[:, read], weight)
+                    ranks = ranks or fit_scaling(scaling, X[:, read], weight, name, scaling_rows)
                     at = np.searchsorted(read, columns)
                     scaler, Z = ranks[0].of_columns(at), ranks[1][:, at]
                 else:
-                    scaler, Z = fit_scaling(scaling, part, weight, name)
+                    scaler, Z = fit_scaling(scaling, part, weight, name, scaling_rows)
                 some, counts = Z[:width_rows], None if weight is None else weight[:width_rows]
                 pairs = {}
                 if len(some) <= NEIGHBOUR_ROWS:  # for widths and for matrices

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import has_fit_parameter
 
 from kernull._fields import DERIVED, POSITIVE, Checked, Range, Shape, stored
+from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.kernels import parse_kernels
 from kernull.views.columns import columns_of_view
@@ -24,6 +25,8 @@ from kernull.views.quantile import Knots, from_scores, scores_of_knots, to_score
 LEAST_SHRINKAGE = 1e-4
 #: Directions with a smaller share of the largest variance have none but rounding.
 LEAST_VARIANCE = 1e-13
+#: Rows that a thread scales at a time.
+SCALED_AT_ONCE = 10_000
 #: Values whose difference is below this share of their size are one value, written twice.
 CONSTANT_ROUNDING = 10 * np.finfo(float).eps
 #: Values of a view; their squares, and sums of these over all columns, must be numbers.
@@ -379,7 +382,11 @@ def scaling_name(scaling: Any) -> str:
 
 
 def fit_scaling(
-    scaling: Any, X: Array, sample_weight: Array | None = None, view: str = ""
+    scaling: Any,
+    X: Array,
+    sample_weight: Array | None = None,
+    view: str = "",
+    first: int | None = None,
 ) -> tuple[Any, Array]:
     """A fitted copy of a transformer, and the rows as it maps them.
 
@@ -391,7 +398,13 @@ def fit_scaling(
         Given to transformers whose ``fit`` takes it.
     view : str
         Name of the view, for messages.
+    first : int, optional
+        Number of rows that it is fitted to, the first; all by default.
     """
+    if first is not None and len(X) > first:
+        weight = None if sample_weight is None else sample_weight[:first]
+        fitted, Z = fit_scaling(scaling, X[:first], weight, view)
+        return fitted, np.concatenate([Z, _transformed(fitted, X[first:])])
     if isinstance(scaling, Scaling):
         own = type(scaling)()  # they have no parameters
         return own, own.fit_transform(X, sample_weight=sample_weight)
@@ -411,6 +424,17 @@ def fit_scaling(
     if not (np.abs(Z) <= LARGEST).all():
         raise ValueError(f"scaling: {scaling!r} made NaN or values above {LARGEST:g} of {shape}.")
     return fitted, Z
+
+
+def _transformed(scaler: Any, X: Array) -> Array:
+    """Many rows by a fitted transformer; what is too far to be squared is brought nearer."""
+
+    def work(start: int) -> Array:
+        near = np.clip(X[start : start + SCALED_AT_ONCE], -LARGEST, LARGEST)
+        Z = np.asarray(scaler.transform(near), dtype=float)
+        return np.asarray(np.clip(Z, -LARGEST, LARGEST))
+
+    return np.concatenate(in_threads(work, range(0, len(X), SCALED_AT_ONCE)))
 
 
 def _moments(X: Array, sample_weight: Array | None, constant: Mask) -> tuple[Array, Array]:
