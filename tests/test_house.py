@@ -76,9 +76,9 @@ def test_two_modules_make_thresholds():
     assert makers - ASKING == MAKERS
 
 
-def entered(model, X):
-    """Code of the named functions of kernull that a fit enters, by file."""
-    model.fit(X)  # imports, and caches of other libraries
+def entered(call):
+    """Code of the named functions of kernull that a call enters, by file."""
+    call()  # imports, and caches of other libraries
     found = {}
 
     def note(frame, event, arg):
@@ -91,7 +91,7 @@ def entered(model, X):
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        model.fit(X)
+        call()
     finally:
         sys.setprofile(before)
     return found
@@ -101,7 +101,8 @@ def entered(model, X):
 #: sum of a plain kernel, and README's model.
 LIMITS = [
     ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 153, 28),
-    ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 223, 34),
+    ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 212, 34),
+    (kernull.PAPER | {"views": "features"}, 155, 30),
 ]
 
 
@@ -111,7 +112,7 @@ def test_a_fit_can_be_read(options, functions, files):
     X = np.random.default_rng(0).normal(size=(200, 8))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = entered(kernull.MultiKernelFisherNull(**options), X)
+        found = entered(lambda: kernull.MultiKernelFisherNull(**options).fit(X))
     names = sorted(code.co_qualname for codes in found.values() for code in codes)
     assert len(names) <= functions, names
     assert len(found) <= files, sorted(found)
@@ -125,6 +126,21 @@ def test_a_fit_can_be_read(options, functions, files):
                 text = node.body[0].end_lineno - node.body[0].lineno + 1 if has_text else 0
                 length = node.end_lineno - node.lineno + 1 - text
                 assert first not in starts or length <= 60, (name, node.name, length)
+
+
+#: The same of judging new rows.
+JUDGING = [(options, 51, 15) for options, *_ in LIMITS]
+
+
+@pytest.mark.parametrize(("options", "functions", "files"), JUDGING)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_judging_new_rows_can_be_read(options, functions, files):
+    X, new = np.split(np.random.default_rng(0).normal(size=(250, 8)), [200])
+    model = kernull.MultiKernelFisherNull(**options).fit(X)
+    found = entered(lambda: model.predict(new))
+    names = sorted(code.co_qualname for codes in found.values() for code in codes)
+    assert len(names) <= functions, names
+    assert len(found) <= files, sorted(found)
 
 
 def imports(path):

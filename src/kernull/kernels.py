@@ -91,6 +91,8 @@ class DistanceKernel(Kernel):
     """Mean of the rows that the kernel was fitted to."""
 
     metric: ClassVar[str]
+    power: ClassVar[int]
+    r"""q of :math:`\exp(-d^q / (q s^q))`, where d is what `distances` gives for q = 1."""
 
     @property
     def lacks(self) -> str | None:  # type: ignore[override]
@@ -137,7 +139,8 @@ class DistanceKernel(Kernel):
 
     def of_distances(self, distances: Array, out: Array | None = None) -> Array:
         """Kernel values from what `distances` returned, in a new array unless ``out`` is given."""
-        out = np.divide(distances, -self._scale, out=out)
+        assert self.width is not None
+        out = np.divide(distances, -self.power * self.width**self.power, out=out)
         return np.asarray(np.exp(out, out=out))
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
@@ -148,22 +151,14 @@ class DistanceKernel(Kernel):
         """Ones."""
         return np.ones(len(X))
 
-    @property
-    def _scale(self) -> float:
-        raise NotImplementedError
-
 
 @stored
 class Rbf(DistanceKernel):
     r""":math:`\exp(-\|x-y\|_2^2 / (2 s^2))`, a function of squared distances."""
 
     metric = "euclidean"
+    power = 2
     label = "rbf"
-
-    @property
-    def _scale(self) -> float:
-        assert self.width is not None
-        return 2.0 * self.width * self.width
 
 
 @stored
@@ -171,12 +166,8 @@ class Laplacian(DistanceKernel):
     r""":math:`\exp(-\|x-y\|_1 / s)`."""
 
     metric = "manhattan"
+    power = 1
     label = "laplacian"
-
-    @property
-    def _scale(self) -> float:
-        assert self.width is not None
-        return self.width
 
 
 @stored

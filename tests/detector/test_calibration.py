@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kernull
 from kernull.detector.calibration import Calibration
 from kernull.errors import TooFewRowsWarning
 from tests.oracles import interpolated
@@ -118,36 +119,18 @@ def test_bad_rate(rate):
         Calibration.of(np.arange(30.0)).threshold(rate)
 
 
-@settings(max_examples=50)
-@given(
-    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40),
-    st.floats(0.01, 0.99),
-    st.floats(-2e6, 2e6),
-)
-@pytest.mark.parametrize("smooth", [False, True])
-@pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarning")
-def test_a_threshold_is_known_again_and_no_other(smooth, scores, rate, other):
-    calibration = Calibration.of(np.array(scores), smooth=smooth)
-    threshold, used = calibration.threshold(rate)
-    assert calibration.is_threshold(threshold, used)
-    for wrong in (other, *np.nextafter(threshold, [-np.inf, np.inf]), np.nan):
-        assert calibration.is_threshold(wrong, used) == (wrong == threshold)
-
-
-def test_knowing_a_threshold_again_takes_two_p_values(rng, monkeypatch):
-    calibration = Calibration.of(rng.normal(size=200), smooth=True)
-    threshold, rate = calibration.threshold(0.0513)
-    asked = []
-    p_values = Calibration.p_values
-    monkeypatch.setattr(
-        Calibration, "p_values", lambda self, s: asked.append(len(s)) or p_values(self, s)
-    )
-    assert calibration.is_threshold(threshold, rate)
-    assert asked == [2]
-
-
 @pytest.mark.parametrize("smooth", [False, True])
 def test_scores_that_are_no_numbers_are_the_lowest(smooth):
     """Of values that overflow; `predict` flags them too."""
     judge = Calibration.of(np.arange(9.0), smooth=smooth)
     np.testing.assert_allclose(judge.p_values(np.array([np.nan, -np.inf, np.inf])), [0.1, 0.1, 1])
+
+
+def test_two_groups_whose_threshold_nothing_reaches_are_refused():
+    rows = np.random.default_rng(0).normal(size=(3, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TooFewRowsWarning)
+        with pytest.raises(ValueError, match=r"groups: 2 rows, .* no row whatever"):
+            kernull.MultiKernelFisherNull(decision="sum").fit(rows, groups=[0, 0, 1])
+        model = kernull.MultiKernelFisherNull().fit(rows, groups=[0, 0, 1])
+    assert (model.predict(np.full((2, 2), 1e6)) == -1).all()

@@ -37,6 +37,8 @@ SERIAL, FIFTH = 0.4, 0.6
 COLUMNS = 0.25
 #: Fewest rows to look for copies, and for time.
 FEWEST_ROWS, FEWEST_IN_TIME = 10, 100
+#: Rows, groups counted as one, of which a model that can flag nothing is refused.
+FEWEST_TO_FLAG = 3
 #: New rows may equal training rows by chance where more of these equal each other.
 EQUAL = 0.01
 
@@ -143,6 +145,8 @@ def warn_where_nothing_is_flagged(
 ) -> None:
     """Warn where even a row that no kernel finds alike any other would not be flagged.
 
+    Of fewer than three rows or groups, that is an error.
+
     Kernels of a distance are zero far away, so that the projection of such a row is zero. Given
     kernels are taken for such if they are never negative and every row is as much like itself.
     """
@@ -155,13 +159,19 @@ def warn_where_nothing_is_flagged(
         bounded = all(
             kernel.metric is not None for view in kernels.views for kernel in view.kernels
         )
-        far = np.asarray(rule.projection_to_score(np.zeros(1)))
+        far = np.asarray(rule.of_contributions(np.zeros((1, len(rule.weights)))))
         advice = (
             "Use decision='evidence', wider kernels (widths), or "
             "scaling='quantile' for columns with heavy tails; with contamination, which decides by "
             "the sum, fit a model without it to the rows that are not in suspects_."
         )
     if bounded and calibration.p_values(far)[0] > rate * (1 + 1e-9):
+        if calibration.total < FEWEST_TO_FLAG:
+            raise ValueError(
+                f"groups: {calibration.total:g} rows, groups counted as one, set the threshold, "
+                "and no row whatever would be flagged; expected at least 3 groups, better 19 and "
+                "more. Fit without groups, or collect rows of others."
+            )
         warn(
             "this model cannot flag any row: too many training rows, left out, score as low as a "
             f"row infinitely far away does. {advice}",

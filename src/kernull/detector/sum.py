@@ -72,12 +72,9 @@ class FisherRule:
         """From contributions (m, J) to scores (m,)."""
         if self.kept is not None:
             contributions = contributions[:, self.kept]
-        return self.projection_to_score(contributions.sum(axis=1))
-
-    def projection_to_score(self, projection: Array) -> Array:
-        """From the sum over kernels to the score."""
+        projection = contributions.sum(axis=1)
         if self.score_type == "projection":
-            return projection
+            return np.asarray(projection)
         return np.asarray(-np.abs(self.centre - projection))
 
     def only(self, kept: Mask, typical: Array) -> FisherRule:

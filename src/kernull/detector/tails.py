@@ -67,10 +67,11 @@ class Tails:
 
         ``total`` is what the weights are brought to sum to; their own sum by default.
         """
-        n = len(scores)
-        # Ties, which rounding may part, in the order of weights: not in that of the rows.
-        by_weight = np.argsort(weight, kind="stable")
-        order = by_weight[np.argsort(np.round(scores[by_weight], 9), axis=0, kind="stable")]
+        n, order = len(scores), np.broadcast_to(np.arange(len(scores))[:, None], scores.shape)
+        if np.ptp(weight) > 0:
+            # Ties, which rounding may part, in the order of weights: not in that of the rows.
+            by_weight = np.argsort(weight, kind="stable")
+            order = by_weight[np.argsort(np.round(scores[by_weight], 9), axis=0, kind="stable")]
         ordered = lowered(np.sort(scores, axis=0))
         total = float(weight.sum()) if total is None else total
         counts = np.cumsum(weight[order], axis=0)
@@ -87,11 +88,6 @@ class Tails:
         counts[-1] = total
         return cls(ordered, counts, scale, tail_weight)
 
-    @property
-    def total(self) -> float:
-        """Weight of the rows."""
-        return float(self.counts[-1, 0])
-
     def evidence(self, scores: Array, *, predictive: bool = False) -> Array:
         """Evidence in nats, of shape (m, C), against rows with these scores; never negative.
 
@@ -99,11 +95,11 @@ class Tails:
         tell comes to, k log(1 + x / (k tau)) in place of x / tau.
         """
         scores = np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-        out = np.empty(scores.shape)
+        out, total = np.empty(scores.shape), self.counts[-1, 0]
         for c, column in enumerate(scores.T):
             ordered = self.ordered[:, c]
             count = np.append(0.0, self.counts[:, c])[ordered.searchsorted(column, side="right")]
-            out[:, c] = -np.log(np.minimum((1.0 + count) / (self.total + 1.0), 1.0))
+            out[:, c] = -np.log(np.minimum((1.0 + count) / (total + 1.0), 1.0))
             below = column < ordered[0]
             with np.errstate(over="ignore", invalid="ignore"):  # no number is as far as can be
                 beyond = (ordered[0] - column[below]) / self.scale[c]

@@ -166,10 +166,10 @@ class Standard(UnseenScaling):
         return np.asarray(self._varying(Z) * self.scale_ + self.mean_)
 
     def _by_column(self, X: Array) -> Array:
+        """Scaled rows with zeros in the constant columns."""
         far = LARGEST * np.minimum(self.scale_, 1.0)
-        return np.asarray(
-            (np.clip(X, self.mean_ - far, self.mean_ + far) - self.mean_) / self.scale_
-        )
+        near = np.clip(X, self.mean_ - far, self.mean_ + far)
+        return np.where(self.constant_, 0.0, (near - self.mean_) / self.scale_)
 
     def _varying(self, Z: Array) -> Array:
         """Scaled rows with zeros in the constant columns."""
@@ -220,7 +220,7 @@ class Whiten(Checked, Standard):
 
     def transform(self, X: Array) -> Array:
         """Map rows; what is too far to be squared is brought nearer."""
-        Z = self._varying(self._by_column(X))
+        Z = self._by_column(X)
         along = Z @ self.directions_ * self.gains_
         return self._with_unseen(self.base_gain_ * Z + along @ self.directions_.T, X)
 
