@@ -231,7 +231,6 @@ PROBES_TO_BE_FREED = {
     "n_iter_",
     "names",
     "own_diagonal",
-    "p",
     "p_",
     "parts",
     "rarity",
@@ -247,7 +246,7 @@ PROBES_TO_BE_FREED = {
 }
 #: Modules that fill in docstrings.
 FILLED_IN = {"_text.py"}
-#: Attributes that arrays, tables, estimators, kernels and solvers from outside may lack.
+#: Attributes that arrays, tables, estimators, kernels, balls and solvers from outside may lack.
 FROM_OUTSIDE = {
     "__getitem__",
     "__module__",
@@ -271,6 +270,7 @@ FROM_OUTSIDE = {
     "map_partitions",
     "n_features_in_",
     "ndim",
+    "p",
     "peek",
     "score_samples",
     "set_axis",

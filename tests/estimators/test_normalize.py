@@ -11,6 +11,7 @@ from kernull import MultiKernelFisherNull
 from kernull.datasets import load_wine_views
 from kernull.operators import DenseStack
 from kernull.views import join_views
+from tests.oracles import conic
 from tests.plain import plain_fisher, row_scores
 
 DATA = load_wine_views()
@@ -65,7 +66,7 @@ def test_weights_are_those_of_the_scaled_kernels(options):
     fitted = model(**options, tol=1e-10).fit(TRAIN)
     kernels = DenseStack.of(fitted.bank_).kernels * fitted.scale_[:, None, None]
     problem = kernull.FisherProblem(DenseStack(kernels), fitted.ridge_)
-    result = kernull.solve(problem, kernull.LpBall(2.0), "cvxpy", tol=1e-6)
+    result = kernull.solve(problem, kernull.LpBall(2.0), conic, tol=1e-6)
     np.testing.assert_allclose(fitted.weights_, result.weights, atol=1e-4)
 
 

@@ -205,11 +205,11 @@ def test_a_planned_number_of_columns_is_kept(planned, monkeypatch):
 
 
 def test_the_planner_alone_says_how_many_columns():
-    assert Budget().max_columns == planner.MOST_COLUMNS
+    assert Budget().max_columns == planner.BASIS_COLUMNS
     for storage in ("auto", "tiled", "nystroem", "dask"):
         for limit in np.geomspace(1e6, 1e9, 30):
             try:
                 plan = planner.plan_storage(storage, 10, 20_000, 8, int(limit))
             except MemoryLimitError:
                 continue
-            assert planner.FEWEST_COLUMNS <= plan.max_columns <= planner.MOST_COLUMNS
+            assert planner.FEWEST_COLUMNS <= plan.max_columns <= planner.BASIS_COLUMNS
