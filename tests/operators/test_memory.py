@@ -11,7 +11,7 @@ import pytest
 from kernull.errors import MemoryLimitError
 from kernull.operators import check_memory, memory, parse_memory_limit
 from kernull.operators.memory import available_memory, format_bytes
-from kernull.views import KernelSet
+from kernull.views.kernel_set import Recipe
 from tests.plain import plain_fisher
 
 
@@ -91,11 +91,11 @@ def test_an_estimator_refuses_before_it_allocates(monkeypatch):
         raise AssertionError("allocated before it was planned")
 
     stub.stack = stack
-    monkeypatch.setattr(KernelSet, "fit", lambda *args, **kwargs: stub)
+    monkeypatch.setattr(Recipe, "fit", lambda *args, **kwargs: stub)
     tracemalloc.start()
     try:
         with pytest.raises(MemoryLimitError, match=r"need 104 TB, the memory limit is 8 GB"):
-            plain_fisher(memory_limit="8GB", storage="dense").fit(np.ones((5, 2)))
+            plain_fisher(memory_limit="8GB", storage="dense").fit(np.eye(5, 2))
         assert tracemalloc.get_traced_memory()[1] < 10**7
     finally:
         tracemalloc.stop()

@@ -34,10 +34,6 @@ class Sphere:
     labels: Indices
     """Group of each weight, numbered from 0."""
 
-    @property
-    def _apart(self) -> bool:
-        return self.p > P_INF
-
     def log_group_norms(self, logs: Array) -> Array:
         """Logarithms of N_g from log c; -inf for a group of zeros."""
         top = np.full(int(self.labels.max()) + 1, -np.inf)
@@ -53,39 +49,39 @@ class Sphere:
         """Logarithm of the mixed norm."""
         groups = logs if self.p == self.r else self.log_group_norms(logs)  # one norm of all
         top = float(groups.max())
-        if self._apart or not np.isfinite(top):
+        if self.p > P_INF or not np.isfinite(top):
             return top
         return top + float(np.log(np.exp(self.p * (groups - top)).sum())) / self.p
 
     def normalised_logs(self, logs: Array) -> Array:
         """Logarithms of the point of the sphere under c (at p = inf, of each group's sphere)."""
-        if self._apart:
+        if self.p > P_INF:
             return np.asarray(logs - self.log_group_norms(logs)[self.labels])
         return np.asarray(logs - self.log_norm(logs))
 
     def normal(self, z: Array) -> Array:
         """Gradient of the constraint(s) times c: n_j = N_g^(p-r) c_j^r; sums to 1 on each."""
-        if self._apart or self.p == self.r:
+        if self.p > P_INF or self.p == self.r:
             return np.asarray(np.exp(self.r * z))
         groups = self.log_group_norms(z)
         return np.asarray(np.exp((self.p - self.r) * groups[self.labels] + self.r * z))
 
     def sums(self, values: Array) -> Array:
         """Sum over the weights of each constraint, for each weight."""
-        if self._apart:
+        if self.p > P_INF:
             return np.asarray(np.bincount(self.labels, values)[self.labels])
         return np.full(len(values), values.sum())
 
     def columns(self, normal: Array) -> Array:
         """The normal as one column a constraint."""
-        if not self._apart:
+        if self.p <= P_INF:
             return normal[:, None]
         return np.asarray(normal[:, None] * (self.labels[:, None] == np.unique(self.labels)))
 
     def bend(self, normal: Array, multiplier: Array) -> Array:
         """Hessian of multiplier times constraint, scaled by c on both sides."""
         out = np.diag((self.r - 1.0) * multiplier * normal)
-        if not self._apart and self.p != self.r:
+        if self.p <= P_INF and self.p != self.r:
             same = self.labels[:, None] == self.labels
             totals = np.maximum(np.bincount(self.labels, normal), _TINY)[self.labels]  # N_g^p
             share = (self.p - self.r) * multiplier * normal / totals

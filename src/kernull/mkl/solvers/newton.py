@@ -42,23 +42,16 @@ def solve(run: Run) -> Result:
         if use_oracle:
             goal, step = ball.oracle(point.u), 1.0
         else:
-            goal = _model_minimiser(point, ball)
+            if point.curvature is None:
+                raise MissingCapabilityError("solver='newton' needs a problem's curvature.")
+            slack = 0.05 * (ball.support(point.u) - float(point.weights @ point.u))
+            goal = ball.minimise_model(point.u, point.curvature(), point.weights, slack)
             step = 1.0 - min(0.1, 0.3 * gap**0.5) if ball.polyhedral else 1.0
         moved = _backtrack(problem, ball, point, goal, step)
         if moved is None:  # no descent to be had beyond rounding
             break
         point = moved
     return run.result("newton")
-
-
-def _model_minimiser(point: Evaluation, ball: Any) -> Array:
-    if point.curvature is None:
-        raise MissingCapabilityError("solver='newton' needs a problem that gives its curvature.")
-    absolute_gap = ball.support(point.u) - float(point.weights @ point.u)
-    goal: Array = ball.minimise_model(
-        point.u, point.curvature(), point.weights, 0.05 * absolute_gap
-    )
-    return goal
 
 
 def _backtrack(
