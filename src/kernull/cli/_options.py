@@ -158,7 +158,7 @@ class Learning:
     solver: Annotated[
         Text,
         Option(
-            help="Of the weights: auto, newton, subspace, frank-wolfe, kloft, gradient, cvxpy, "
+            help="Of the weights: auto, newton, subspace, frank-wolfe, kloft, gradient, "
             "paper, paper-cvx, slim, cutting-plane."
         ),
     ] = None
