@@ -310,8 +310,9 @@ def _scaled_values(task: KernelModel) -> int:
         return 0
     count = len(task.kernels.set.rows) * sum(len(v.columns) for v in task.kernels.set.views)
     if isinstance(task.rule, EvidenceRule) and isinstance(task.rule.scores, TableScores):
-        columns = sum(len(part.view.columns) for part in task.rule.scores.parts)
-        count += len(task.rule.left_out) * columns
+        scores = task.rule.scores
+        columns = sum(len(part.view.columns) for part in scores.parts)
+        count += columns * (0 if scores.table is None else len(scores.table))
     return count
 
 
