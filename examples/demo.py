@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
-from kernull import Explanation, MultiKernelFisherNull, TableViews, join_views, read_table, save
+from kernull import Explanation, Judge, MultiKernelFisherNull, join_views, read_table
 from kernull.datasets import (
     load_breast_cancer_views,
     load_digits_views,
@@ -39,10 +39,9 @@ from kernull.datasets import (
     make_line,
 )
 from kernull.detector.calibration import MOST_TIMES
-from kernull.detector.explanation import one_in
-from kernull.explain import TableReason, table_reasons
-from kernull.explain.findings import plain_number
-from kernull.report import save_report
+from kernull.explain import ColumnReason
+from kernull.explain.columns import plain_number
+from kernull.explain.explanation import one_in
 from kernull.tables import Table
 
 OUT = Path("demo")
@@ -63,19 +62,15 @@ class Findings:
         self.line.write(folder)
         started = time.perf_counter()
         good, self.rows = _table(folder / "good.csv"), _table(folder / "new.csv")
-        self.table = TableViews(views=self.line.views).fit(good)
-        X = self.table.transform(good)
-        self.model = MultiKernelFisherNull(views=self.table.views_, false_alarm_rate=RATE).fit(X)
+        self.judge = Judge(views=self.line.views, false_alarm_rate=RATE, id="part").fit(good)
         self.seconds = time.perf_counter() - started
-        self.reading = self.table.read(self.rows)
-        scores = np.asarray(self.model.score_samples(self.reading.X))
-        self.flagged = scores < self.model.threshold_
-        order = np.argsort(scores, kind="stable")
+        verdicts = self.judge.verdicts(self.rows)
+        self.X = verdicts.reading.X
+        self.why: Explanation = verdicts.why
+        self.flagged = self.why.flagged
+        order = np.argsort(self.why.scores, kind="stable")
         self.order = order[self.flagged[order]]
-        self.why: Explanation = self.model.explain(self.reading.X[self.order])
-        self.reasons: list[list[TableReason]] = table_reasons(
-            self.model, self.table, self.reading, self.rows, self.order.tolist()
-        )
+        self.reasons: list[list[ColumnReason]] = self.why.columns_of_rows(self.order.tolist())
 
     @property
     def faulty(self) -> np.ndarray:
@@ -89,15 +84,14 @@ class Findings:
         for name in ("part", "1 good part in", "view", "column (usual for such)", "inspector"):
             grid.add_column(name)
         grid.columns[1].justify, grid.columns[1].no_wrap = "right", True
-        shares, rarity = self.why.shares, self.why.rarity
+        rarity = self.why.rarity
         assert rarity is not None
         limit = MOST_TIMES * len(self.line.good)
         for k, i in enumerate(self.order[:most].tolist()):
-            v = int(np.argmax(shares[k]))
             grid.add_row(
                 self.line.parts[i],
-                ("over " if rarity[k] >= limit else "") + one_in(rarity[k]),
-                self.why.view_names[v],
+                ("over " if rarity[i] >= limit else "") + one_in(rarity[i]),
+                self.why.top_view(i),
                 in_range(self.reasons[k][0]) if self.reasons[k] else "",
                 str(self.line.verdict[i]),
             )
@@ -116,12 +110,9 @@ class Findings:
         )
 
 
-def in_range(reason: TableReason) -> str:
+def in_range(reason: ColumnReason) -> str:
     """A reason in a cell of a table: column, value and usual range."""
-    if reason.low is None or reason.high is None:
-        return f"{reason.column} {reason.value}"
-    usual = f"{plain_number(reason.low)} to {plain_number(reason.high)}"
-    return f"{reason.column} {reason.value} ({usual})"
+    return f"{reason.column} {reason.value} ({reason.usual})"
 
 
 def _table(path: Path) -> Table:
@@ -134,14 +125,11 @@ def _table(path: Path) -> Table:
 def _write_report(found: Findings, folder: Path) -> Path:
     """The model and the report page on the new parts."""
     path = folder / "line.kernull"
-    save(found.model, path, table=found.table)
-    return save_report(
-        found.model,
+    found.judge.save(path)
+    return found.judge.report(
         found.rows,
         folder / "report.html",
-        y=np.where(found.faulty, -1, 1),
-        table=found.table,
-        row_names=found.line.parts,
+        np.where(found.faulty, -1, 1),
         title="One day of a production line",
         subtitle="400 good parts to learn from, 300 new ones to judge.",
         model_path=str(path),
@@ -273,25 +261,25 @@ def drawn(found: Findings, k: int) -> Drawn:
     reason = found.reasons[k][0]
     assert reason.low is not None
     assert reason.high is not None
-    row, filler = found.reading.X[i], found.table.filler_
-    names = found.table.used_
+    row, usual_values = found.X[i], found.judge.usual_values()
+    table = found.judge.table_
+    names = table.used_
     j = names.index(reason.column)
     # What is usual follows from the other columns, of which one is known to be wrong.
     mended = row.copy()
     mended[j] = float(reason.low + reason.high) / 2
-    expected = filler.expect_each(mended[None])[0]
+    expected = usual_values.predict(mended[None])[0]
     views: dict[str, list[Gauge]] = {}
-    for view, columns in (found.table.views_ or {}).items():
+    for view, columns in (table.views_ or {}).items():
         for c in columns:
-            near = filler.usual_range(c, expected[c]) or filler.own_range(c)
+            near = usual_values.usual_range(c, expected[c]) or usual_values.column_range(c)
             near = (reason.low, reason.high) if c == j else near
-            span = (float(filler.quantiles[0, c]), float(filler.quantiles[-1, c]))
+            span = tuple(usual_values.quantiles[[0, -1], c].tolist())
             views.setdefault(view, []).append(Gauge(names[c], float(row[c]), span, near, c == j))
-    evidence = found.model.evidence(row[None], by="view")[0]
-    good = found.model.evidence(found.reading.X[~found.faulty], by="view")
-    usual = np.quantile(good, 0.95, axis=0)
+    by_view = np.sqrt(-found.why.by_view)
+    evidence, usual = by_view[i], np.quantile(by_view[~found.faulty], 0.95, axis=0)
     order = list(found.why.view_names)
-    rare = found.why.how_rare(k, "good parts").removesuffix(" learned from")
+    rare = found.why.how_rare(i, "good parts").removesuffix(" learned from")
     return Drawn(
         f"Part {found.line.parts[i]} is flagged: {rare}",
         f"{reason.column} {reason.value}; {plain_number(reason.low)} to "
@@ -310,9 +298,9 @@ def typical_finding(found: Findings) -> int:
             continue
         if found.reasons[k][0].column not in drive:
             continue
-        j = found.table.used_.index(found.reasons[k][0].column)
-        low, high = found.table.filler_.quantiles[[5, 95], j]
-        if low < found.reading.X[i, j] < high:
+        j = found.judge.table_.used_.index(found.reasons[k][0].column)
+        low, high = found.judge.usual_values().column_range(j)
+        if low < found.X[i, j] < high:
             return k
     return 0
 

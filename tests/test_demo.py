@@ -56,7 +56,7 @@ def test_the_picture_shows_a_value_that_is_ordinary_by_itself(found):
     assert np.mean([g.like_this[0] <= g.value <= g.like_this[1] for g in others]) > 0.7
     assert max(what.evidence, key=what.evidence.get) == "drive"
     total = sum(e**2 for e in what.evidence.values())
-    assert total == pytest.approx(-found.why.contributions[k].sum())
+    assert total == pytest.approx(-found.why.contributions[found.order[k]].sum())
 
 
 @pytest.mark.parametrize("layout", [(), (draw_narrow, PHONE)])

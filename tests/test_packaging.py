@@ -22,8 +22,8 @@ X, y = load_wine(return_X_y=True)
 model = kernull.MultiKernelFisherNull(views="features").fit(X[y == 0])
 kernull.save(model, "wine.kernull")
 assert (kernull.load("wine.kernull").score_samples(X) == model.score_samples(X)).all()
-from kernull.report import save_report
-assert save_report(model, X, "report.html").stat().st_size < 10**6
+from kernull import Judge
+assert Judge().fit(X).report(X, "report.html").stat().st_size < 10**6
 import csv
 with open("wine.csv", "w", newline="") as file:
     csv.writer(file).writerows([[f"c{i}" for i in range(13)], *X[y == 0].tolist()])

@@ -25,6 +25,7 @@ BatchedJointFisherProblem torch_joint n_reference _reference_rows REFERENCE_ROWS
 plot_03_joint_tasks MultiKernelFisherNullCV SelectionDisplay BoundaryDisplay ContributionsDisplay
 to_monitor to_nonconform EdgeOfGridWarning make_pseudo_scorer draw_pseudo shared_path PAPER_GRID
 TARGETS_ONLY plot_06_explanations plot_07_displays plot_08_widths_and_weights
+explain_columns table_reasons TableReason LostViewsWarning Judgement
 """
 NAMES = WORDS.split()
 #: Modules, extras, commands, options and files, as regular expressions.

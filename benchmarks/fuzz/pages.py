@@ -92,15 +92,15 @@ class Pages:
         self, folder: Path, names: Any, views: Any, rows: Any, title: str, subtitle: str
     ) -> str:
         """Write a report, look at it, use its controls."""
-        from kernull import MultiKernelFisherNull
-        from kernull.report import save_report
+        from kernull import Judge
 
+        views = {view: [names[j] for j in columns] for view, columns in views.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of how the model was calibrated
-            model = MultiKernelFisherNull(views=views).fit(self.normal)
-        path = save_report(
-            model, self.rows, folder / "page.html", title=title, subtitle=subtitle, row_names=rows,
-            column_names=names, model_path=title,
+            judge = Judge(views=views).fit(dict(zip(names, self.normal.T, strict=True)))
+        path = judge.report(
+            dict(zip(names, self.rows.T, strict=True)), folder / "page.html", title=title,
+            subtitle=subtitle, row_names=rows, model_path=title,
         )  # fmt: skip
         noise: list[str] = []
         page = self.browser.new_page()

@@ -17,9 +17,10 @@ _HOMES = {
     "estimators": ("Calibrated", "JointMultiKernelFisherNull", "MultiKernelFisherNull"),
     "estimators.parameters": ("PAPER",),
     "explain": (
-        "ConvergenceDisplay", "Explanation", "ScoresDisplay", "WeightsDisplay", "explain_columns",
+        "ConvergenceDisplay", "Explanation", "ScoresDisplay", "WeightsDisplay",
     ),
     "files": ("load", "load_views", "save"),
+    "judge": ("Judge",),
     "mkl.balls": ("LpBall", "MixedBall", "Simplex"),
     "mkl.problems": ("FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "SVDDProblem"),
     "mkl.solvers": ("solve",),

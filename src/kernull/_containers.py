@@ -72,13 +72,18 @@ def row_names(X: Any) -> tuple[Any, ...] | None:
     return None if names == list(range(len(names))) else tuple(names)
 
 
-def as_frame(records: list[dict[str, Any]], library: str | None, names: Sequence[str]) -> Any:
-    """Records with these names as a data frame of a library; as they are without one."""
+def as_frame(values: Any, library: str | None, names: Sequence[str] = ()) -> Any:
+    """A mapping of columns, or records with these names, as a data frame of a library.
+
+    As they are without one.
+    """
     if library is None:
-        return records
+        return values
     import narwhals as nw
 
-    columns = {name: [record[name] for record in records] for name in names}
+    columns = values
+    if not isinstance(values, Mapping):
+        columns = {name: [record[name] for record in values] for name in names}
     return nw.from_dict(columns, backend=cast(Any, library)).to_native()
 
 

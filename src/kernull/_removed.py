@@ -5,7 +5,8 @@ from __future__ import annotations
 #: Attributes of `kernull`.
 NAMES = (
     "BackboneFeatures", "BoundaryDisplay", "ContributionsDisplay", "ImageViews",
-    "MultiKernelFisherNullCV", "SelectionDisplay", "fit_stream", "load_embeddings", "methods",
+    "MultiKernelFisherNullCV", "SelectionDisplay", "explain_columns",
+    "fit_stream", "load_embeddings", "methods",
     "metrics", "paths", "selection", "to_monitor", "to_nonconform", "to_onnx",
 )  # fmt: skip
 #: What the paper compares with, now in `kernull.paper`.

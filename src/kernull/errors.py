@@ -90,10 +90,6 @@ class OutlierLabelsWarning(UserWarning):
     """Rows that y marks as outliers are learned from like all others."""
 
 
-class LostViewsWarning(UserWarning):
-    """A table was read into views, and the estimator sees one view of all columns."""
-
-
 class GapsWarning(UserWarning):
     """Cells of a table were empty, and were filled in from the other columns."""
 

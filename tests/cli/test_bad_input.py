@@ -127,7 +127,7 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     "a report in PDF": (
         ["report", "model.kernull", "new.csv", "-o", "x.pdf"], 2, "ends in .html (a browser",
     ),
-    "unknown suffix": (score("new.csv", "-o", "s.xlsx"), 2, "ends in .csv"),
+    "unknown suffix": (score("new.csv", "-o", "s.pdf"), 2, "ends in .csv"),
     "output is the input": (["fit", "train.csv", "-o", "train.csv"], 2, "is an input"),
 }  # fmt: skip
 

@@ -26,17 +26,17 @@ def test_scores_are_those_of_the_library(tables):
     done = kernull("score", "model.kernull", "new.csv", "-o", "scores.csv", cwd=tables)
     assert done.returncode == 0, done.stderr
     rows = rows_of((tables / "scores.csv").read_text())
-    model = library.load(tables / "model.kernull")
+    model = library.Judge.load(tables / "model.kernull")
     X = pandas.read_csv(tables / "new.csv")
     # All digits are written; explain and score_samples add up in another order.
     np.testing.assert_allclose(
         [float(r["score"]) for r in rows], model.score_samples(X), rtol=1e-12, atol=1e-14
     )
-    found = [float(r["p_value"]) for r in rows]
+    found = [float(r["p"]) for r in rows]
     np.testing.assert_allclose(found, model.p_values(X), rtol=1e-9)
     np.testing.assert_array_equal([r["flag"] == "1" for r in rows], model.predict(X) == -1)
     assert [r["row"] for r in rows] == [str(i + 1) for i in range(40)]
-    assert {r["top_view"] for r in rows[30:]} == {"colour"}
+    assert {r["view"] for r in rows[30:]} == {"colour"}
     assert "of 40 rows flagged" in done.stderr
 
 
@@ -205,12 +205,14 @@ def test_a_missing_view(tables):
     assert (refused.returncode, "lacks 'width', 'height'" in refused.stderr) == (1, True)
     done = kernull("score", "model.kernull", "dead.csv", "--missing-view", "size", cwd=tables)
     X = pandas.read_csv(tables / "new.csv")
-    model = library.load(tables / "model.kernull")
+    model = library.Judge.load(tables / "model.kernull")
     found = rows_of(done.stdout)
     np.testing.assert_allclose(
-        [float(r["score"]) for r in found], model.score_samples(X, missing_views="size"), rtol=1e-9
+        [float(r["score"]) for r in found],
+        model.verdicts(X, missing_views=["size"]).why.scores,
+        rtol=1e-9,
     )
-    flags = model.predict(X, missing_views="size") == -1
+    flags = model.verdicts(X, missing_views=["size"]).why.flagged
     assert [r["flag"] == "1" for r in found] == flags.tolist()
     assert all(r["remarks"] == "without view size" for r in found)
 
@@ -232,10 +234,10 @@ def test_gaps_by_row(tables):
     np.testing.assert_allclose(
         [float(r["score"]) for r in found[3:]], [float(r["score"]) for r in whole[3:]], rtol=1e-12
     )
-    model = library.load(tables / "model.kernull")
+    model = library.Judge.load(tables / "model.kernull")
     X = pandas.read_csv(tables / "new.csv")
     assert float(found[1]["score"]) == pytest.approx(
-        model.score_samples(X[1:2], missing_views="size")[0]
+        model.verdicts(X[1:2], missing_views=["size"]).why.scores[0]
     )
     strict = kernull("score", "model.kernull", "holes.csv", "--missing", "error", cwd=tables)
     assert "8 cells cannot be used: column 'col_r', row 1 (line 2): the cell is" in strict.stderr
@@ -276,7 +278,9 @@ def test_a_closed_pipe_is_quiet(tables):
         [bash, "-c", f"set -o pipefail; {command}"],
         cwd=tables, capture_output=True, text=True, env=environment(), timeout=120, check=False,
     )  # fmt: skip
-    columns = "row,score,p_value,flag,rarity,evidence_colour,evidence_size,top_view,remarks"
+    reasons = [f"{what}_{k}" for k in (1, 2, 3) for what in ("reason", "value", "usual")]
+    evidence = "rarity,evidence_colour,evidence_size,view,reasons"
+    columns = ",".join(["row,score,p,flag", evidence, *reasons, "remarks"])
     assert done.stdout == f"{columns}\n"
     assert done.stderr == ""
     assert done.returncode == 0
@@ -366,20 +370,20 @@ def test_models_that_decide_by_evidence_say_more(tables):
     done = kernull(*fit, "--view", "size=width,height", "-q", cwd=tables)
     assert done.returncode == 0, done.stderr
     found = rows_of(kernull("score", "e.kernull", "new.csv", cwd=tables).stdout)
-    model = library.load(tables / "e.kernull")
+    model = library.Judge.load(tables / "e.kernull")
     X = pandas.read_csv(tables / "new.csv")
     np.testing.assert_allclose([float(r["rarity"]) for r in found], model.rarity(X), rtol=1e-6)
-    want = model.evidence(X, by="view")
+    want = model.model_.evidence(X.to_numpy(), by="view")
     for v, view in enumerate(("colour", "size")):
         np.testing.assert_allclose(
             [float(r[f"evidence_{view}"]) for r in found], want[:, v], rtol=1e-6, atol=1e-9
         )
-    assert {r["top_view"] for r in found[30:]} == {"colour"}
+    assert {r["view"] for r in found[30:]} == {"colour"}
     gone = kernull("score", "e.kernull", "new.csv", "--missing-view", "size", cwd=tables)
     assert rows_of(gone.stdout)[0]["evidence_size"] == "nan"
     gone = kernull("score", "e.kernull", "new.csv", "--missing-view", "colour", cwd=tables)
     gone = rows_of(gone.stdout)
-    want = model.evidence(X, by="view", missing_views=["colour"])[:, 1]
+    want = model.model_.evidence(X.to_numpy(), by="view", missing_views=["colour"])[:, 1]
     np.testing.assert_allclose([float(r["evidence_size"]) for r in gone], want, rtol=1e-6)
     assert gone[0]["evidence_colour"] == "nan"
     page = kernull("report", "e.kernull", "new.csv", "-o", "-", cwd=tables).stdout

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull, save
-from kernull.cli import _drift
+from kernull.explain import drift_check
 from tests.cli.conftest import COLUMNS, kernull, make_rows, write_csv
 
 
@@ -53,7 +51,7 @@ def test_chunks_and_a_sample_change_little(batches, monkeypatch):
     whole = found(batches, "moved.csv")
     parts = found(batches, "moved.csv", "--chunk-rows", "7")
     assert parts == {**whole, "p_value": pytest.approx(whole["p_value"])}
-    monkeypatch.setattr(_drift, "SAMPLE", 60)
+    monkeypatch.setattr(drift_check, "SAMPLE", 60)
     few = found(batches, "moved.csv", "--chunk-rows", "7")
     assert few["p_value"] == parts["p_value"]  # of all rows
     assert [column["column"] for column in few["columns"]] == ["width"]
@@ -94,14 +92,6 @@ def test_a_missing_view_has_ranks_of_its_own(batches):
     drift = found(batches, "moved.csv", "--missing-view", "size")
     assert drift["drifted"] is False
     assert drift["rows"] == 200
-
-
-def test_a_model_of_an_array_has_no_columns(batches):
-    X = np.loadtxt(batches / "train.csv", delimiter=",", skiprows=1)
-    save(MultiKernelFisherNull().fit(X), batches / "array.kernull")
-    done = kernull("score", "array.kernull", "moved.csv", "-o", "s.csv", "--drift", cwd=batches)
-    assert done.stdout.startswith("Drift: taken together")
-    assert done.stdout.endswith("No column moved by itself.\n")
 
 
 def emptied(lines, column, rows):

@@ -35,11 +35,11 @@ def test_a_rule_has_no_rarity(tables, gaps):
     done = kernull("score", "model.kernull", gaps.name, "--missing", "flag", cwd=tables)
     _, ruled, odd = csv.DictReader(io.StringIO(done.stdout))
     assert (ruled["flag"], odd["flag"]) == ("1", "1")
-    assert (ruled["rarity"], ruled["evidence_colour"], ruled["top_view"]) == ("nan", "nan", "")
+    assert (ruled["rarity"], ruled["evidence_colour"], ruled["view"]) == ("nan", "nan", "")
     assert ruled["remarks"] == "flagged by rule; empty: width"
-    assert float(ruled["p_value"]) == pytest.approx(1 / 81)
+    assert float(ruled["p"]) == pytest.approx(1 / 81)
     assert float(odd["rarity"]) > 80
-    assert odd["top_view"] == "colour"
+    assert odd["view"] == "colour"
     assert odd["remarks"] == ""
 
 

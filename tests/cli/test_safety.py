@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from kernull import load, save
+from kernull import Judge, load
 from kernull._text import visible
 from kernull.cli._output import RowWriter, plain_cell
 from kernull.errors import ModelFileError, TableError
@@ -24,8 +24,9 @@ def evil(tmp_path_factory):
     """A model whose views, columns and parameters are out for the terminal."""
     folder = tmp_path_factory.mktemp("evil")
     X = make_rows(60, 0)
-    model = plain_fisher(views={ATTACK: [0, 1, 2], "[red]:bomb: size": [3, 4]}).fit(X)
-    save(model, folder / "model.kernull")
+    views = {ATTACK: ["col_*"], "[red]:bomb: size": ["width", "height"]}
+    judge = Judge(plain_fisher(), views).fit(dict(zip(COLUMNS, X.T, strict=True)))
+    judge.save(folder / "model.kernull")
     write_csv(folder / "new.csv", COLUMNS, make_rows(20, 1, shift=3.0))
     return folder
 

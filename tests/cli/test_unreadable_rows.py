@@ -50,17 +50,15 @@ def test_messages_name_options_that_the_command_has(tables):
     assert "To do without, use --drop NAME." in less.stderr
 
 
-def test_a_model_without_a_table_goes_on_too(tables):
+def test_a_model_without_a_table_is_refused(tables):
     import pandas
 
     from kernull import MultiKernelFisherNull, save
 
     save(MultiKernelFisherNull().fit(pandas.read_csv(tables / "train.csv")), tables / "a.kernull")
-    (tables / "spoilt3.csv").write_text(",".join(COLUMNS) + "\n" + SPOILT + "0,0,,0,0\n")
-    done = kernull("score", "a.kernull", "spoilt3.csv", cwd=tables)
-    assert "5 of 5 rows flagged (100.0%), 3 of them not judged." in done.stderr
-    strict = kernull("score", "a.kernull", "spoilt3.csv", "--missing", "error", cwd=tables)
-    assert strict.returncode == 1
+    done = kernull("score", "a.kernull", "new.csv", cwd=tables)
+    assert done.returncode == 1
+    assert "the model was fitted on an array, without a table; fit a Judge" in done.stderr
 
 
 def test_a_stray_quote_is_an_error_of_the_file(tables):

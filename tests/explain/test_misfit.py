@@ -13,7 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from experiments.datasets import load_multiple_features
 from kernull import MultiKernelFisherNull, join_views
-from kernull.detector.misfit import FOLDS, RIDGE, WITNESSES, ViewPredictor
+from kernull.detector.misfit import FOLDS, MISFIT_ROWS, RIDGE, ViewPredictor
 from tests.plain import plain_fisher
 
 RNG = np.random.default_rng(0)
@@ -144,7 +144,7 @@ def test_a_view_of_another_normal_row_is_found():
     rows[:, views["b"]] = np.roll(X[200:230][:, views["b"]], 1, axis=0)
     why = model.explain(rows[apart])
     assert (why.surprise.argmin(axis=1) == 1).all()
-    alone = replace(why, misfit=None)
+    alone = replace(why, out_of_line=None)
     assert (alone.surprise.argmin(axis=1) == 1).mean() < 0.6
 
 
@@ -177,7 +177,7 @@ def test_few_witnesses_stand_for_many(monkeypatch):
     X = RNG.standard_normal((300, 4))
     model = plain_fisher(views={"a": [0, 1], "b": [2, 3]}).fit(X)
     why = model.explain(X[:7])
-    assert why.usual_misfit.shape == (WITNESSES, 2)
+    assert model.model_.view_misfit.predictor.usual.shape == (MISFIT_ROWS, 2)
     monkeypatch.setattr("kernull.detector.misfit.CHUNK_BYTES", 1)  # one row at a time
     np.testing.assert_allclose(model.explain(X[:7]).surprise, why.surprise, rtol=1e-10)
 
@@ -208,14 +208,14 @@ def test_one_view_is_judged_by_its_contribution():
     X = RNG.standard_normal((40, 3))
     model = plain_fisher(views={"a": [0, 1], "b": [2]}).fit(X)
     why = model.explain(X, missing_views="b")
-    assert why.misfit is None
+    assert why.out_of_line is None
     assert why.surprise.shape == (40, 1)
 
 
 def test_hardly_any_rows_are_judged_by_their_contributions():
     X = RNG.standard_normal((4, 3))
     why = plain_fisher(views={"a": [0, 1], "b": [2]}, false_alarm_rate=0.5).fit(X).explain(X)
-    assert why.misfit is None
+    assert why.out_of_line is None
     assert np.isfinite(why.surprise).all()
 
 

@@ -16,6 +16,7 @@ from kernull import (
     Calibrated,
     Evidence,
     JointMultiKernelFisherNull,
+    Judge,
     MixedBall,
     MultiKernelFisherNull,
     Nearest,
@@ -25,7 +26,6 @@ from kernull import (
     save,
 )
 from kernull.errors import ModelFileError
-from kernull.explain import explain_columns
 from tests.extending.objects import Ellipsoid, Matern
 
 # The weights of two views say nothing here.
@@ -163,10 +163,10 @@ def test_columns_of_a_table_are_named_in_front_of_a_transformer():
     rng = np.random.default_rng(0)
     names = [f"c{i}" for i in range(8)]
     table = pd.DataFrame(factors(rng, 120), columns=names)
-    model = make_pipeline(TableViews(), MultiKernelFisherNull(scaling=PCA(0.99))).fit(table)
+    model = Judge(MultiKernelFisherNull(scaling=PCA(0.99)), TableViews()).fit(table)
     new = pd.DataFrame(factors(rng, 3), columns=names)
     new.loc[1, "c4"] = 40.0
-    assert explain_columns(model, new.iloc[1:2])["column"].tolist() == ["c4"]
+    assert model.explain(new.iloc[1:2]).table(by="column")["column"].tolist() == ["c4"]
 
 
 def test_the_scalings_and_kernels_of_each_view_are_its_own():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from kernull.report import save_report
+from kernull import Judge
 from tests.needs import axe, chromium
 from tests.plain import plain_fisher
 
@@ -30,13 +30,13 @@ SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 def make_report(path: Path, max_rows: int) -> str:
     data = load_breast_cancer()
     normal = np.flatnonzero(data.target == 1)
-    views = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
-    model = plain_fisher(views=views).fit(data.data[normal[:200]])
+    names = data.feature_names.tolist()
+    views = {"mean": names[:10], "error": names[10:20], "worst": names[20:]}
+    table = [dict(zip(names, row, strict=True)) for row in data.data.tolist()]
+    judge = Judge(plain_fisher(), views).fit([table[i] for i in normal[:200]])
     test = np.r_[normal[200:], np.flatnonzero(data.target == 0)]
-    save_report(
-        model, data.data[test], path, y=np.where(data.target[test] == 1, 1, -1),
-        title="Breast cancer", column_names=data.feature_names, max_rows=max_rows,
-    )  # fmt: skip
+    y = np.where(data.target[test] == 1, 1, -1)
+    judge.report([table[i] for i in test], path, y, title="Breast cancer", max_rows=max_rows)
     return path.as_uri()
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernull import MultiKernelFisherNull, TableViews
+from kernull import Judge, MultiKernelFisherNull, TableViews
 from kernull.explain.drift import drifts
 from kernull.report import render_report
 from kernull.report._content import gather
@@ -25,24 +25,23 @@ MIX = np.random.default_rng(0).normal(size=(2, 6))
 
 def test_a_view_of_categories_alone_has_no_large_say():
     views = {"one": ["s0", "s1", "s2"], "two": ["s3", "s4", "s5"], "machine": ["machine"]}
-    table = TableViews(views).fit(parts(200, 1))
-    model = MultiKernelFisherNull(views=table.views_).fit(table.transform(parts(200, 1)))
-    content = gather(model, parts(80, 2), table=table)
-    say = {name: share for name, share, _ in content.views}
+    found = Judge(views=views).fit(parts(200, 1)).verdicts(parts(80, 2))
+    content = gather(found)
+    say = dict(content.views)
     assert sum(say.values()) == pytest.approx(1.0)
     assert say["machine"] < 0.5
     assert len(content.cautions) == 1
     assert "View 'machine'" in content.cautions[0]
-    page = render_report(model, parts(80, 2), table=table)
+    page = render_report(found)
     assert "counts less" in page
-    assert "load_views" in page
+    assert "Judge.load" in page
 
 
 def test_rows_that_were_set_aside_are_told():
     X = np.random.default_rng(3).normal(size=(100, 3))
     X[:4] += 8.0
-    model = MultiKernelFisherNull(contamination=0.04).fit(X)
-    said = gather(model, X[:20]).cautions
+    judge = Judge(MultiKernelFisherNull(contamination=0.04)).fit(X)
+    said = gather(judge.verdicts(X[:20])).cautions
     assert said == (
         "4 training rows stood out and hardly count (rows 1, 2, 3, 4): the model was told that "
         "not all of them are normal.",

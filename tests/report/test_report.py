@@ -8,24 +8,24 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
 
-from kernull import MultiKernelFisherNull, TableViews, explain_columns
+from kernull import Calibrated, Judge, MultiKernelFisherNull
 from kernull.explain.drift import _number_drift
-from kernull.report import Judgement, render_report, save_report
+from kernull.report import render_report
 from kernull.report._content import gather
 from kernull.report._svg import bar_chart, nice_ticks
 from kernull.tables import GapFiller
-from tests.plain import named, plain_fisher
+from tests.plain import plain_fisher
 
 
 @pytest.fixture(scope="module")
 def fitted():
     rng = np.random.default_rng(0)
-    views = {"colour": [0, 1, 2], "<b>size</b>": [3, 4]}
-    model = plain_fisher(views=views).fit(rng.normal(size=(80, 5)))
+    views = {"colour": ["x0", "x1", "x2"], "<b>size</b>": ["x3", "x4"]}
+    model = Judge(plain_fisher(), views).fit(rng.normal(size=(80, 5)))
     X = np.vstack([rng.normal(size=(60, 5)), rng.normal(size=(20, 5)) + np.r_[4, 4, 4, 0, 0]])
     return model, X, np.repeat([1, -1], [60, 20])
 
@@ -52,7 +52,7 @@ class Outline(HTMLParser):
 
 def test_numbers_are_the_models(fitted):
     model, X, y = fitted
-    content = gather(model, X, y)
+    content = gather(model.verdicts(X), y)
     scores, flags = model.score_samples(X), model.predict(X) == -1
     assert content.n_flagged == int(flags.sum())
     assert content.labels["auc"] == pytest.approx(roc_auc_score(y, scores))
@@ -69,14 +69,14 @@ def test_numbers_are_the_models(fitted):
     first = content.rows[0]
     best = why.ranking(first.position - 1)[0]
     away = abs(why.differences[first.position - 1, best])
-    assert first.reasons[0][0] == why.view_names[best]
-    assert first.reasons[0][1].startswith(f"{away:.3f} below normal (")
+    assert first.views[0][0] == why.view_names[best]
+    assert first.views[0][1].startswith(f"{away:.3f} below normal (")
     assert first.columns[0].number == X[first.position - 1, int(first.columns[0].column[1:])]
 
 
 def test_every_bar_is_on_its_side_of_the_threshold(fitted):
     model, X, _ = fitted
-    content = gather(model, X)
+    content = gather(model.verdicts(X))
     assert any(np.isclose(edge, content.threshold, rtol=0, atol=1e-12) for edge in content.edges)
     (_, _, flagged), (_, _, passed) = content.series
     middle = (np.array(content.edges[1:]) + np.array(content.edges[:-1])) / 2
@@ -90,9 +90,10 @@ def test_every_bar_is_on_its_side_of_the_threshold(fitted):
 def test_one_rarity_is_told_of_a_row(fitted):
     plain, X, _ = fitted
     rng = np.random.default_rng(0)
-    model = MultiKernelFisherNull().fit(rng.normal(size=(80, 5)))
+    model = Judge().fit(rng.normal(size=(80, 5)))
     heads = [
-        re.findall(r'<div class="head">.*?</div>', render_report(m, X)) for m in (model, plain)
+        re.findall(r'<div class="head">.*?</div>', render_report(m.verdicts(X)))
+        for m in (model, plain)
     ]
     assert [[" normal rows" in head for head in some] for some in heads] == [
         [True] * 5,
@@ -100,45 +101,35 @@ def test_one_rarity_is_told_of_a_row(fitted):
     ]
     why = model.explain(X)
     first = int(why.scores.argmin())
-    assert why.words(first).split("\n")[1].rstrip(".") in (
-        ", ".join(" ".join(reason) for reason in gather(model, X).rows[0].reasons)
-    )
+    assert gather(model.verdicts(X)).rows[0].columns[0].words == why.words(first).split("\n")[1]
     assert [["p = " in head for head in some] for some in heads] == [[False] * 5, [True] * 5]
 
 
-def test_a_pipeline_and_the_index_of_a_data_frame_are_taken(tmp_path):
+def test_rows_are_called_by_the_column_of_names(tmp_path):
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     rows = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"))
-    table = rows.assign(kind=rng.choice(["x", "y"], 120))
-    pipeline = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(table)
+    table = rows.assign(kind=rng.choice(["x", "y"], 120), part=[f"P{i}" for i in range(120)])
+    judge = Judge(id="part").fit(table)
     table.loc[7, "b"] = 9.0
-    table.index = [f"P{i}" for i in range(120)]
-    page = save_report(pipeline, table, tmp_path / "r.html").read_text(encoding="utf-8")
-    same = render_report(pipeline[1], table, table=pipeline[0], row_names=table.index)
-    assert page == same
+    page = judge.report(table, tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page == render_report(judge.verdicts(table), row_names=table["part"])
     assert "<strong>P7</strong>" in page
-    assert list(explain_columns(pipeline, table)["row"]) == ["P7"]
-    model = MultiKernelFisherNull().fit(rows)  # the warning on lost names would be an error
-    assert [row.name for row in gather(model, table[list("abc")]).rows] == ["P7"]
+    assert list(judge.explain(table).table(by="column")["row"]) == ["P7"]
+    model = MultiKernelFisherNull().fit(rows)
+    table.index = table["part"]
     assert list(model.explain(table.iloc[[7, 9], :3]).table()["row"]) == ["P7", "P9"]
-    assert hasattr(model, "feature_names_in_")
-    with pytest.raises(ValueError, match="feature names"):
-        gather(model, table[list("cba")])
-    with pytest.raises(TypeError, match="pipeline of StandardScaler, MultiKernelFisherNull"):
-        gather(make_pipeline(StandardScaler(), model), rows)
-    two = (
-        rows.set_index(["a", "b"]).rename(columns={"c": "a"}).assign(b=0.0, c=rng.normal(size=120))
-    )
-    assert isinstance(model.explain(two[list("abc")]).table()["row"][0], str)
 
 
 def test_nothing_of_the_data_becomes_markup(fitted):
-    model, X, y = fitted
+    _, X, y = fitted
     evil = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+    names = [f"{evil}{j}" for j in range(5)]
+    model = Judge(views={evil: names[:2], evil * 2: names[2:]})
+    model.fit(dict(zip(names, X[:60].T, strict=True)))
     page = render_report(
-        model, X, y, title=evil, subtitle=evil, row_names=[evil] * len(X),
-        column_names=[evil] * 5, model_path=evil,
+        model.verdicts(dict(zip(names, X.T, strict=True))), y, title=evil, subtitle=evil,
+        row_names=[evil] * len(X), model_path=evil,
     )  # fmt: skip
     assert "<script>alert" not in page
     assert "<img" not in page
@@ -148,7 +139,7 @@ def test_nothing_of_the_data_becomes_markup(fitted):
 
 def test_the_page_is_self_contained_and_small(fitted, tmp_path):
     model, X, y = fitted
-    path = save_report(model, X, tmp_path / "report.html", y=y)
+    path = model.report(X, tmp_path / "report.html", y)
     page = path.read_text(encoding="utf-8")
     outline = Outline(page)
     assert all(link.startswith("#") or link == "data:," for link in outline.links)
@@ -163,7 +154,7 @@ def test_the_page_is_self_contained_and_small(fitted, tmp_path):
 
 def test_headings_do_not_skip_a_level(fitted):
     model, X, _ = fitted
-    headings = Outline(render_report(model, X)).headings
+    headings = Outline(render_report(model.verdicts(X))).headings
     assert headings[0] == 1
     assert headings.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(headings))
@@ -172,7 +163,7 @@ def test_headings_do_not_skip_a_level(fitted):
 def test_long_tables_list_the_lowest_scores_and_stay_small(fitted):
     model, _, _ = fitted
     X = np.random.default_rng(1).normal(size=(20_000, 5)) * 1.5
-    page = render_report(model, X)
+    page = render_report(model.verdicts(X))
     flagged = int((model.predict(X) == -1).sum())
     assert flagged > 500
     assert len(page.encode()) < 10**6
@@ -189,18 +180,17 @@ def factory():
         "machine": rng.choice(["M1", "M2", "M3"], size=n),
         "force": rng.normal(size=n), "heat": rng.normal(size=n), "speed": rng.normal(size=n),
     }  # fmt: skip
-    table = TableViews().fit(rows)
-    return table, MultiKernelFisherNull().fit(table.transform(rows)), rows
+    return Judge().fit(rows), rows
 
 
 def test_findings_groups_times_and_drift(factory):
-    table, model, rows = factory
+    judge, rows = factory
     new = {name: np.array(cells) for name, cells in rows.items()}
     odd = np.flatnonzero(new["machine"] == "M2")[:30]
     new["force"] = new["force"].copy()
     new["force"][odd] += 8.0
     new["heat"] = new["heat"] + 1.0
-    content = gather(model, new, table=table)
+    content = gather(judge.verdicts(new))
     found = {row.position - 1 for row in content.rows}
     assert set(odd.tolist()) <= found
     assert np.mean([row.columns[0].column == "force" for row in content.rows[:20]]) > 0.9
@@ -212,7 +202,7 @@ def test_findings_groups_times_and_drift(factory):
     assert sum(content.times.flagged) == content.n_flagged
     assert content.drifts[0].column == "heat"
     assert "speed" not in {drift.column for drift in content.drifts}
-    page = render_report(model, new, table=table)
+    page = render_report(judge.verdicts(new))
     for text in ("stand out", "The five worst", "What drifted", "When and where", "By machine"):
         assert text in page
 
@@ -234,58 +224,73 @@ def test_bars_of_drift_say_how_far_they_reach():
 
 
 def test_rows_like_the_training_rows_do_not_drift(factory):
-    table, model, rows = factory
+    judge, rows = factory
     rng = np.random.default_rng(5)
     again = {name: np.array(cells)[rng.permutation(300)] for name, cells in rows.items()}
     again["time"] = np.array(rows["time"])
-    assert gather(model, again, table=table).drifts == ()
+    assert gather(judge.verdicts(again)).drifts == ()
 
 
 def test_no_row_flagged_and_rows_that_cannot_be_judged(factory):
-    table, model, rows = factory
-    few = {name: np.array(cells)[:10] for name, cells in rows.items()}
-    scores = np.full(10, 0.9)
-    quiet = Judgement(scores, np.full(10, 0.5), np.zeros(10, dtype=bool), [""] * 10)
-    page = render_report(model, few, table=table, judgement=quiet)
+    judge, rows = factory
+    normal = np.flatnonzero(judge.predict(rows) == 1)[:10]
+    few = {name: np.array(cells, dtype=object)[normal] for name, cells in rows.items()}
+    page = render_report(judge.verdicts(few))
     assert "No row is flagged." in page
     assert 'id="rows"' not in page
-    scores = np.where(np.arange(10) == 3, np.nan, scores)
-    gone = Judgement(scores, scores, np.isnan(scores), ["empty"] * 10)
-    page = render_report(model, few, table=table, judgement=gone)
+    for name in ("force", "heat", "speed", "machine"):
+        few[name][3] = None
+    page = render_report(judge.verdicts(few))
     assert "not judged" in page
     assert "1 of 10 rows stands out" in page
+    empty = {name: cells[3:4] for name, cells in few.items()}
+    assert "1 of 1 rows stands out" in render_report(judge.verdicts(empty))
 
 
 def test_the_same_input_gives_the_same_page(fitted):
     model, X, y = fitted
-    assert render_report(model, X, y) == render_report(model, X, y)
+    assert render_report(model.verdicts(X), y) == render_report(model.verdicts(X), y)
 
 
 def test_labels_of_one_kind_and_no_labels(fitted):
     model, X, _ = fitted
-    one_kind = render_report(model, X[:60], np.ones(60, dtype=int))
+    one_kind = render_report(model.verdicts(X[:60]), np.ones(60, dtype=int))
     assert "ROC" not in one_kind
-    assert "ROC" not in render_report(model, X)
+    assert "ROC" not in render_report(model.verdicts(X))
 
 
 def test_a_model_that_did_not_converge_says_so(fitted):
     _, X, _ = fitted
+    model = Judge(plain_fisher(p=1.05, delta=1e-4, solver="paper", max_iter=3), "features")
     with pytest.warns(Warning, match="gap"):
-        model = plain_fisher(views="features", p=1.05, delta=1e-4, solver="paper", max_iter=3).fit(
-            X[:60]
-        )
-    page = render_report(model, X)
+        model.fit(X[:60])
+    page = render_report(model.verdicts(X))
     assert "Other weights may fit the training rows better" in page
     assert 'badge odd">Not converged<' in page
 
 
-def test_estimators_without_reasons_have_a_report_too(fitted):
-    model, X, y = fitted
-    for name in ("KernelPCANovelty", "MultiKernelOneClassSVM"):
-        other = named(name)(views=model.views).fit(X[:60])
-        page = render_report(other, X, y)
+def test_detectors_from_outside_have_a_report_too(fitted):
+    _, X, y = fitted
+    for model, name in (
+        (IsolationForest(random_state=0), "IsolationForest"),
+        (Calibrated(OneClassSVM(nu=0.1)), "OneClassSVM"),
+    ):
+        page = render_report(Judge(model).fit(X[:60]).verdicts(X), y)
         assert name in page
         assert "Against the labels" in page
+        assert "is usual for rows like this" in page
+
+
+def test_counts_are_those_of_evaluate(fitted):
+    model, X, y = fitted
+    X = X.astype(object)
+    X[3, :] = None  # cannot be judged, and is flagged
+    counts = model.evaluate(X, y)
+    shown = gather(model.verdicts(X), y).labels
+    assert {name: shown[name] for name in counts if name != "not_judged"} == {
+        name: value for name, value in counts.items() if name != "not_judged"
+    }
+    assert counts["not_judged"] == 1
 
 
 @pytest.mark.parametrize(
@@ -295,7 +300,7 @@ def test_estimators_without_reasons_have_a_report_too(fitted):
 def test_bad_arguments(fitted, options, said):
     model, X, _ = fitted
     with pytest.raises(ValueError, match=said):
-        render_report(model, X, **options)
+        render_report(model.verdicts(X), **options)
 
 
 def test_ticks_are_round_and_inside():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from kernull import MultiKernelFisherNull, TableViews, explain_columns, load_views, save
+from kernull import Judge, MultiKernelFisherNull, TableViews, load_views, save
 from tests.cli.conftest import kernull, write_csv
 from tests.tables.test_views import factory
 
@@ -43,9 +43,9 @@ def test_a_constant_off_flags_its_row_in_tables_as_in_arrays():
     rows = np.array([X[0], X[1]])
     rows[1, 3] = 5.001
     plain = MultiKernelFisherNull().fit(X)
-    model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(X)
+    model = Judge().fit(X)
     assert plain.predict(rows).tolist() == model.predict(rows).tolist() == [1, -1]
-    (reason,) = explain_columns(model, rows)
+    (reason,) = model.explain(rows).table(by="column")
     assert reason["words"] == "x3 is 5.001; always 5 in training."
 
 
@@ -63,7 +63,7 @@ def test_a_value_where_all_was_empty_is_looked_at(tmp_path):
             (3, "x", "0.5", rule),
         ]
         assert found.by_rule.tolist() == [False, True, False, True]  # texts are told
-    words = {reason["words"] for reason in explain_columns(model, new)}
+    words = {reason["words"] for reason in Judge().fit(rows).explain(new).table(by="column")}
     assert {f"{said}; {rule}." for said in ("error is 17", "x is 0.5")} <= words
 
 

@@ -10,7 +10,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
-from kernull import MultiKernelFisherNull, TableViews, explain_columns, load_views, save
+from kernull import Judge, MultiKernelFisherNull, TableViews, load_views, save
+from kernull.detector.usual import UsualValues
 from kernull.errors import GapsWarning, TableError
 from kernull.tables import GapFiller
 from kernull.tables.cells import as_numbers
@@ -34,7 +35,7 @@ def test_gaps_are_filled_by_regression_on_the_rest(seed):
         alone = X[:20].copy()
         alone[:, j] = np.nan
         np.testing.assert_allclose(
-            filler.expect_each(X[:20])[:, j], filler.fill(alone)[:, j], rtol=1e-6, atol=1e-6
+            UsualValues.fit(X).predict(X[:20])[:, j], filler.fill(alone)[:, j], rtol=1e-6, atol=1e-6
         )
 
 
@@ -170,10 +171,10 @@ def test_new_categories_are_flagged_where_that_is_asked():
     new = factory(20, seed=1)
     new["machine"][4] = "Paris"
     for missing, flagged in (("flag", True), ("impute", False)):
-        model = make_pipeline(TableViews(missing=missing), MultiKernelFisherNull())
+        model = Judge(missing=missing)
         assert (model.fit(factory(100)).predict(new)[4] == -1) == flagged
-        said = [r["words"] for r in explain_columns(model, new) if r["row"] == 4]
-        assert said == ["machine is 'Paris', which no training row has."] * flagged
+        said = [r["words"] for r in model.explain(new).table(by="column") if r["row"] == 4]
+        assert said == ["machine is 'Paris', which no training row has."]
 
 
 def test_training_rows_with_gaps_are_not_put_far_away():
@@ -198,9 +199,10 @@ def test_rows_without_any_value_are_flagged_and_counted():
     new = {"a": [0.0, None, None], "b": [0.0, None, None], "k": ["u", None, "w"]}
     with pytest.warns(GapsWarning, match=r"2 of 3 rows have no value to judge by \(first: row 2\)"):
         assert model.predict(new).tolist() == [1, -1, -1]
-    words = [reason["words"] for reason in explain_columns(model, new)]
-    assert "a is empty; a row with such gaps is flagged." in words
-    assert words[-1] == "k is 'w', which no training row has."
+    judge = Judge().fit({"a": rng.normal(size=80), "b": rng.normal(size=80), "k": ["u", "v"] * 40})
+    why = judge.explain(new)
+    assert why.verdict(1).startswith("flagged, not judged: too many empty cells")
+    assert why.words(2).startswith("flagged, not judged")
 
 
 def test_a_view_of_which_most_is_missing_is_named():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from kernull import MultiKernelFisherNull, TableViews, explain_columns, read_table
+from kernull import Judge, MultiKernelFisherNull, TableViews, read_table
 from kernull.errors import TableError
 from kernull.tables import Table, as_table, open_table
 from kernull.tables.cells import as_numbers, date_format
@@ -408,8 +408,8 @@ def test_booleans_are_categories_whatever_the_file(tmp_path):
 def test_usual_ranges_of_whole_numbers_are_whole():
     rng = np.random.default_rng(0)
     rows = {"count": rng.poisson(40.0, 200), "a": rng.normal(size=200)}
-    model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(rows)
-    (reason, *_) = explain_columns(model, {"count": [400], "a": [0.1]})
+    model = Judge().fit(rows)
+    (reason, *_) = model.explain({"count": [400], "a": [0.1]}).table(by="column")
     assert reason["low"] == round(reason["low"]) > 25
     assert reason["high"] == round(reason["high"]) < 60
     assert float(reason["expected"]) == round(float(reason["expected"]))

@@ -99,6 +99,9 @@ class NewRows(FileForm, Gaps):
     missing_view: Annotated[
         Texts, Option(metavar="VIEW", help="A view to do without. Repeat it.")
     ] = None
+    false_alarm_rate: Annotated[
+        Real, Option(help="Share of normal rows that may be flagged: that of the fit.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,8 @@ class Columns:
         Text,
         Option(
             metavar="FILE",
-            help='TOML file with \\[views] and lines such as colour = \\["col_*"]; or the word '
-            "'features' for one view per column.",
+            help='TOML file with \\[views] and lines such as colour = \\["col_*"]; or a word: '
+            "'features' for one view per column, 'auto' for columns whose names begin alike.",
         ),
     ] = None
     view: Annotated[
@@ -130,6 +133,13 @@ class Columns:
     ] = None
     dates: Annotated[Text, Option(help="Dates: drop, or parts (hour of day, day of week).")] = None
     missing: Missing = None
+    id: RowNames = None
+    group: Annotated[
+        Text, Option(metavar="COLUMN", help="Rows of one value are left out together.")
+    ] = None
+    task: Annotated[
+        Text, Option(metavar="COLUMN", help="Rows of one value are judged by each other.")
+    ] = None
 
 
 @dataclass(frozen=True)

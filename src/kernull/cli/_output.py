@@ -6,6 +6,7 @@ import contextlib
 import csv
 import json
 import math
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -22,10 +23,15 @@ from kernull.errors import need
 #: What is written by the suffix of a file.
 KINDS = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet",
+    ".xlsx": "excel",
 }  # fmt: skip
 SUFFIXES = tuple(KINDS)
+#: Colour of flagged rows in Excel files, and rows that one may have.
+FLAGGED, MOST_EXCEL_ROWS = "FFD9D6", 1_048_575
 #: What a formula begins with, in spreadsheets of any language.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+#: Control characters, which Excel files cannot hold.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def check_writable(path: str, suffixes: Sequence[str] = (), inputs: Sequence[str] = ()) -> None:
@@ -122,6 +128,9 @@ class RowWriter:
             self.csv.writerows(zip(*map(self._cells, lists), strict=True))
         self.rows += len(lists[0])
 
+    def summary(self, facts: dict[str, Any]) -> None:
+        """Facts on all rows have no place here."""
+
     def _cells(self, cells: Sequence[Any]) -> Sequence[Any]:
         if not self.formulas:
             cells = [plain_cell(cell) for cell in cells]
@@ -130,28 +139,87 @@ class RowWriter:
         return cells
 
 
-class _ParquetWriter:
+class _Collector:
     """Rows that are kept and written at the end, by column."""
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.path, self.names = path, tuple(names)
         self.parts: list[list[Any]] = [[] for _ in names]
+        self.facts: dict[str, Any] = {}
 
     def write(self, columns: Sequence[Any]) -> None:
+        """Take some rows, by column."""
         for part, column in zip(self.parts, columns, strict=True):
             part.append(np.asarray(column))
 
+    def summary(self, facts: dict[str, Any]) -> None:
+        """Take facts on all rows, for a sheet of their own."""
+        self.facts = facts
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """All rows, by column."""
+        return {n: np.concatenate(p) for n, p in zip(self.names, self.parts, strict=True)}
+
     def close(self) -> None:
-        columns = {n: np.concatenate(p) for n, p in zip(self.names, self.parts, strict=True)}
+        """Write the file."""
+        raise NotImplementedError
+
+
+class _ParquetWriter(_Collector):
+    def close(self) -> None:
         wanted = "--out: Parquet files need pyarrow: pip install 'kernull[tables]'."
-        table = need("pyarrow", wanted).table(columns)
+        table = need("pyarrow", wanted).table(self.columns)
         need("pyarrow.parquet", wanted).write_table(table, self.path)
+
+
+class _ExcelWriter(_Collector):
+    """A sheet of rows, flagged ones coloured, and a sheet that sums them up."""
+
+    def close(self) -> None:
+        openpyxl = need("openpyxl", "--out: Excel files need openpyxl: pip install openpyxl.")
+        styles = need("openpyxl.styles", "")
+        columns = {name: cells.tolist() for name, cells in self.columns.items()}
+        if (n := len(next(iter(columns.values()), ()))) > MOST_EXCEL_ROWS:
+            raise DataError(
+                f"--out: {n:,} rows are more than a sheet holds; write .parquet or .csv."
+            )
+        book = openpyxl.Workbook()
+        sheet = book.active
+        sheet.title, bold = "rows", styles.Font(bold=True)
+        fill = styles.PatternFill("solid", fgColor=FLAGGED)
+        flags = columns.get("flag", [0] * n)
+        for c, (name, cells) in enumerate(columns.items(), start=1):
+            _set(sheet.cell(1, c), name).font = bold
+            width = max([len(name), *(len(str(cell)) for cell in cells[:200] if cell is not None)])
+            sheet.column_dimensions[sheet.cell(1, c).column_letter].width = min(width + 2, 60)
+            for r, cell in enumerate(cells):
+                written = _set(sheet.cell(r + 2, c), cell)
+                if flags[r]:
+                    written.fill = fill
+        sheet.freeze_panes, sheet.auto_filter.ref = "B2", sheet.dimensions
+        facts = book.create_sheet("summary")
+        for name, value in self.facts.items():
+            facts.append([None, None])
+            _set(facts.cell(facts.max_row, 1), name).font = bold
+            _set(facts.cell(facts.max_row, 2), value)
+        facts.column_dimensions["A"].width = facts.column_dimensions["B"].width = 24
+        book.save(self.path)
+
+
+def _set(cell: Any, value: Any) -> Any:
+    """Write a value into a cell of Excel; text stays text, whatever it begins with."""
+    if isinstance(value, str):
+        cell.set_explicit_value(_UNPRINTABLE.sub("", value)[:32_767], "s")
+    elif value is not None and not (isinstance(value, float) and not math.isfinite(value)):
+        cell.value = value
+    return cell
 
 
 @contextlib.contextmanager
 def row_writer(
     path: str, names: Sequence[str], as_json: bool = False, formulas: bool = False
-) -> Iterator[RowWriter | _ParquetWriter]:
+) -> Iterator[RowWriter | _Collector]:
     """A writer for rows, by the suffix of a file or for standard output (``-``)."""
     if path == "-":
         kind = "jsonl" if as_json else "csv"
@@ -168,8 +236,8 @@ def row_writer(
         return
     kind = KINDS.get(Path(path).suffix.lower(), "csv")
     with atomic_write(path) as part:
-        if kind == "parquet":
-            collected = _ParquetWriter(part, names)
+        if kind in ("parquet", "excel"):
+            collected = (_ParquetWriter if kind == "parquet" else _ExcelWriter)(part, names)
             yield collected
             collected.close()
         else:

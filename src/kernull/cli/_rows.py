@@ -1,10 +1,11 @@
-"""``kernull score``, ``explain``, ``report`` and ``evaluate``: what a model says of rows.
+"""``kernull score``, ``explain``, ``report`` and ``evaluate``: a judge and the rows of a table.
 
 What reads tables and judges is imported in the functions: `kernull --help` needs no NumPy.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from json import dumps
 from pathlib import Path
@@ -26,7 +27,11 @@ from kernull.cli._console import (
 )
 
 if TYPE_CHECKING:
-    from kernull._typing import Array, Mask
+    from kernull._typing import Array
+    from kernull.judge import Verdicts
+
+#: Rows that are explained where no other number is asked for.
+TOP = 5
 
 
 def score(
@@ -46,20 +51,20 @@ def score(
     ] = False,
     drift: Annotated[
         bool,
-        Option("--drift", help="Say whether all rows together rank as new normal rows would."),
+        Option("--drift", help="Whether all rows together rank as new normal rows would."),
     ] = False,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Score rows: score, p-value, flag (1 where flagged), top view and remarks of each.
+    """Score rows: score, p-value, flag (1 where flagged), reasons and remarks of each.
 
-    Models that decide by evidence add the rarity (one in so many normal rows has as much evidence
-    against it; at most 100 times the rows learned from) and the evidence of each view. Remarks say
-    which cells were empty and filled in, and which categories are new. The top view is the one
-    that fits the other views of its row least, or has most of the evidence. The table is read and
-    written in chunks, so it may be larger than memory. With --json, standard output gets JSON
-    lines, or a summary where the rows go to a file. In CSV and TSV, text that a spreadsheet would
-    run as a formula gets an apostrophe in front, unless --leave-formulas.
+    Rarity is one in so many normal rows with as much evidence against them, at most 100 times the
+    rows learned from; then comes the evidence of each view, and the view that has most of it.
+    Reasons of flagged rows are in words and by column: reason_1, value_1, usual_1 and so on.
+    Remarks name cells that were empty and filled in, and categories that are new. The table is read
+    and written in chunks, so it may be larger than memory (not to .xlsx). With --json, standard
+    output gets JSON lines, or a summary where the rows go to a file. In CSV and TSV, text that a
+    spreadsheet would run as a formula gets an apostrophe in front, unless --leave-formulas.
 
     --drift adds one line: whether these rows, taken together, rank lower among rows that were left
     out in training than new normal rows would, and which columns moved most. It goes to standard
@@ -69,54 +74,58 @@ def score(
     from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
 
     check_writable(out, () if out == "-" else SUFFIXES, inputs=[model, data])
-    from kernull.cli._drift import DriftCheck
-    from kernull.cli._judging import Judging, extra_names
     from kernull.cli._models import open_rows
     from kernull.cli._settings import matching
-    from kernull.report import can_explain
     from kernull.tables.reading import CHUNK_ROWS
 
-    fitted, source = open_rows(model, data, how, quiet, chunk_rows or CHUNK_ROWS)
+    judging, source = open_rows(model, data, how, quiet, chunk_rows or CHUNK_ROWS)
+    judge = judging.judge
     kept = matching(keep or [], source.names, "--keep")
-    explained = can_explain(fitted.model)
-    extra = extra_names(fitted)
-    own = ["score", "p_value", "flag", *extra, *(["top_view"] if explained else []), "remarks"]
-    taken = [name for name in kept if name in ("row", *own)]
+    names = ["row", *kept, *(n for n in judge.output_names if n not in kept and n != judge.id)]
+    taken = [name for name in kept if name in ("row", *judge.output_names) and name != judge.id]
     if taken:
         raise UsageError(
             f"--keep: the output has a column {taken[0]!r} of its own; rename that of the table."
         )
-    names = ["row", *kept, *own]
-    flagged = noted = unjudged = 0
-    judging = Judging(fitted, quiet)
-    check = DriftCheck(fitted) if drift else None
+    if judge.id is not None and judge.id in source.names and judge.id not in kept:
+        names.insert(1, judge.id)
+    flagged = noted = lost = 0
+    check = judge.drift_check(judging.absent, judging.missing_views) if drift else None
     with progress(quiet) as bar, row_writer(out, names, json, leave_formulas) as writer:
         task = bar.add_task("Scoring", total=source.size)
         for raw, done in source.chunks():
-            judged = judging.see(raw, explained)
+            found = judging.see(raw)
             if check is not None:
-                check.see(judged)
-            chunk = judged.rows
-            numbers = range(chunk.start + 1, chunk.start + len(chunk) + 1)
-            copied = [chunk.text(name) for name in kept]
-            top = [judged.top_view.tolist()] if explained else []
-            flags, found = judged.flagged.astype(int), [judged.extra[name] for name in extra]
-            judgement = [judged.scores, judged.p_values, flags, *found, *top, judged.notes]
-            writer.write([numbers, *copied, *judgement])
-            lost = int(judged.lost.sum())
-            flagged, unjudged = flagged + int(flags.sum()), unjudged + lost
-            noted += sum(map(bool, judged.notes)) - lost
+                check.see(found.rows, *found.ranks())
+            columns = found.columns_of_output()
+            numbers = range(raw.start + 1, raw.start + len(raw) + 1)
+            columns |= {"row": list(numbers), **{name: raw.text(name) for name in kept}}
+            columns["flag"] = columns["flag"].astype(int)
+            writer.write([columns[name] for name in names])
+            flagged, lost = flagged + int(columns["flag"].sum()), lost + int(found.lost.sum())
+            noted += sum(map(bool, found.notes)) - int(found.lost.sum())
             bar.update(task, completed=done, description=f"Scoring, {judging.rows:,} rows")
-    rows = judging.rows
-    changed = None if check is None else finite(check.found())
+        rows = judging.rows
+        writer.summary(
+            {
+                "rows": rows,
+                "flagged": flagged,
+                "not judged": lost,
+                "with remarks": noted,
+                "false-alarm rate": judging.rate,
+                "table": source.label,
+                "model": model,
+            }
+        )
+    changed = None if check is None else finite(check.result())
     if json and out != "-":
-        counts = {"rows": rows, "flagged": flagged, "not_judged": unjudged, "noted": noted}
+        counts = {"rows": rows, "flagged": flagged, "not_judged": lost, "noted": noted}
         print_json({**counts, "out": out} | ({} if changed is None else {"drift": changed}))
     else:
         place = "" if out == "-" else f" Saved {out}."
         has = "1 has" if noted == 1 else f"{noted:,} have"
         more = f" {has} remarks (empty cells, new values, missing views)." if noted else ""
-        not_judged = f", {unjudged:,} of them not judged" if unjudged else ""
+        not_judged = f", {lost:,} of them not judged" if lost else ""
         share = f"{flagged / rows:.1%}"
         note(f"{flagged:,} of {rows:,} rows flagged ({share}){not_judged}.{more}{place}", quiet)
     if changed is not None and json and out == "-":
@@ -124,7 +133,7 @@ def score(
     elif changed is not None and not json:
         console = stderr() if out == "-" else stdout()
         console.print(changed["words"], markup=False, soft_wrap=True)
-    judging.tell_at_end()
+    judging.end()
 
 
 def explain(
@@ -145,37 +154,84 @@ def explain(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Say why rows stand out: which columns and views, against normal rows.
+    """Explain why rows stand out: which columns and views, against normal rows.
 
     Columns are named by what their replacement does: each is replaced by what the other columns
-    of the row say, and the row is scored again.
+    of the row predict, and the row is scored again.
     """
-    from kernull.cli._judging import Explainer, Judging
+    import numpy as np
+
     from kernull.cli._models import open_rows
     from kernull.cli._output import finite
     from kernull.cli._settings import check_column
 
-    fitted, source = open_rows(model, data, how, quiet)
+    judging, source = open_rows(model, data, how, quiet)
     check_column(names, source.names, source.label, "--id")
-    judging = Judging(fitted, quiet)
-    explainer = Explainer(judging, row or [], names, flagged, top)
+    names = judging.judge.id if names is None else names
+    names = names if names in source.names else None
+    wanted = list(dict.fromkeys(row or []))
+    for text in wanted if names is None else ():
+        if not text.isdecimal() or int(text) < 1:
+            raise UsageError(f"--row: got {text!r}; expected a number from 1.")
+    top = top or (None if flagged or wanted else TOP)
+    records: list[dict[str, Any]] = []
     with progress(quiet) as bar:
         task = bar.add_task("Explaining", total=source.size)
         for chunk, done in source.chunks():
-            explainer.see(chunk)
+            found = judging.see(chunk)
+            order = np.argsort(found.why.scores, kind="stable")  # NaN last
+            order = np.concatenate([order[found.lost[order]], order[~found.lost[order]]])
+            numbers = [str(chunk.start + i + 1) for i in range(len(chunk))]
+            called = numbers if names is None else chunk.text(names)
+            if wanted:
+                order = np.array([i for i, name in enumerate(called) if name in wanted], dtype=int)
+            if flagged:
+                order = order[found.why.flagged[order]]
+            records += _records(found, order[:top].tolist(), called)
+            if not wanted:  # lowest scores first, and before them rows without
+                scores = [record["score"] for record in records]
+                lowest = np.argsort(np.nan_to_num(scores, nan=-np.inf), kind="stable")[:top]
+                records = [records[k] for k in lowest]
             bar.update(task, completed=done)
-    found = explainer.found(source.label)
-    judging.tell_at_end()
+    gone = [text for text in wanted if text not in {record["name"] for record in records}]
+    if gone and not flagged:
+        had = f"has {judging.rows} rows" if names is None else f"has no such {names}"
+        raise UsageError(f"--row: got {gone[0]}; {source.label} {had}.")
+    judging.end()
     if json:
-        print_json(finite(found))
+        print_json(finite(records))
         return
-    for record in found:
+    for record in records:
         lines = [f"row {record['name']}: {record['words']}"]
         lines += [f"  {column['words']}" for column in record["columns"]]
         lines += [f"  {remark}" for remark in [record["remarks"]] if remark]
         stdout().print("\n".join(lines), markup=False, soft_wrap=True)
-    if not found:
+    if not records:
         note("No row is flagged.", quiet)
+
+
+def _records(found: Verdicts, rows: list[int], names: list[str]) -> list[dict[str, Any]]:
+    """Rows for JSON: verdict, views, columns and remarks."""
+    why, out = found.why, []
+    for i, columns in zip(rows, why.columns_of_rows(rows), strict=True):
+        judged = not found.lost[i]
+        by_view = judged and not found.reading.by_rule[i]
+        lines = why.table(i) if by_view else []
+        words = [why.verdict(i), *why.words_of_views(i)]
+        out.append(
+            {
+                "row": found.rows.start + i + 1,
+                "name": names[i],
+                "remarks": found.note(i, reasons=False) if judged else "",
+                "score": float(why.scores[i]) if judged else math.nan,
+                "p_value": float(why.p_values[i]) if judged else math.nan,
+                "flagged": bool(why.flagged[i]),
+                "views": [{k: v for k, v in line.items() if k != "row"} for line in lines],
+                "words": " ".join(words),
+                "columns": [reason.record() for reason in columns],
+            }
+        )
+    return out
 
 
 def report(
@@ -194,9 +250,7 @@ def report(
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
-    """Write a report: one HTML page with the findings, their reasons, drift and the model."""
-    import numpy as np
-
+    """Write a report: one HTML page with the flagged rows, their reasons, drift and the model."""
     from kernull.cli._models import check_labels, labels, open_rows
     from kernull.cli._output import check_writable
     from kernull.cli._settings import check_column
@@ -208,40 +262,29 @@ def report(
         )
     check_writable(out, inputs=[model, data])
     check_labels(label, normal)
-    fitted, source = open_rows(model, data, how, quiet)
+    judging, source = open_rows(model, data, how, quiet)
     check_column(names, source.names, source.label, "--id")
     with progress(quiet) as bar:
         bar.add_task("Writing the report", total=None)
-        from kernull.cli._judging import Judging
-        from kernull.report import Judgement, render_report
+        from kernull.report import render_report
 
-        judging = Judging(fitted, quiet)
-        judged = judging.see(source.read())
-        judging.tell_at_end()
-        chunk = judged.rows
-        # A row without a score that could be judged: its values are too large, which is told.
-        overflow = (~np.isfinite(judged.scores) & ~judged.lost).any()
-        found = Judgement(
-            judged.scores, judged.p_values, judged.flagged, judged.notes, fitted.absent
-        )
+        found = judging.see(source.read())
+        judging.end()
         page = render_report(
-            fitted.model,
-            chunk if fitted.table is not None else fitted.read(chunk).X,
-            None if label is None else labels(chunk, label, normal),
+            found,
+            None if label is None else labels(found.rows, label, normal),
             title=title or f"kernull report: {Path(data).stem if data != '-' else 'rows'}",
             subtitle=f"Rows of {source.label}.",
-            row_names=None if names is None else chunk.text(names),
+            row_names=None if names is None else found.rows.text(names),
             model_path=model,
             max_rows=max_rows,
-            table=fitted.table,
-            judgement=None if overflow else found,
         )
     if out == "-":
         typer.echo(page)
         return
     write_whole(page.encode(), Path(out))
     if json:
-        print_json({"rows": len(chunk), "out": out, "bytes": len(page.encode())})
+        print_json({"rows": len(found.rows), "out": out, "bytes": len(page.encode())})
     note(f"Saved {out}.", quiet or json)
 
 
@@ -249,7 +292,7 @@ def evaluate(
     model: o.ModelFile,
     data: o.DataFile,
     *,
-    label: Annotated[str, Option(metavar="COLUMN", help="Column that says what is normal.")],
+    label: Annotated[str, Option(metavar="COLUMN", help="Column that tells what is normal.")],
     normal: o.Normal = None,
     curves: Annotated[
         o.Text, Option(metavar="FILE", help="Write the curves: false alarms, caught, precision.")
@@ -259,61 +302,38 @@ def evaluate(
     quiet: o.Quiet = False,
 ) -> None:
     """Judge a model by labelled rows: AUC, average precision, and what its threshold does."""
-    from kernull.cli._judging import Judging
     from kernull.cli._models import labels, open_rows
     from kernull.cli._output import check_writable
+    from kernull.explain.evaluation import evaluation
 
     if curves is not None:
         check_writable(curves, (".csv", ".tsv", ".jsonl", ".parquet"), inputs=[model, data])
-    fitted, source = open_rows(model, data, how, quiet)
+    judging, source = open_rows(model, data, how, quiet)
     with progress(quiet) as bar:
         task = bar.add_task("Judging", total=source.size)
-        rows, judging = source.read(), Judging(fitted, quiet)
-        y = labels(fitted.emptied(rows), label, normal)
-        judged = judging.see(rows)
-        judging.tell_at_end()
+        found = judging.see(source.read())
+        y = labels(found.rows, label, normal)
+        judging.end()
         bar.update(task, completed=source.size)
     if len(set(y.tolist())) < 2:
         raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")
-    result = evaluation(judged.scores, y, judged.flagged) | {"not_judged": int(judged.lost.sum())}
+    why = found.why
+    result = evaluation(why.scores, y, why.flagged) | {"not_judged": int(found.lost.sum())}
     if curves is not None:
-        _write_curves(judged.scores, y, curves)
+        _write_curves(why.scores, y, curves)
     if json:
         print_json(result)
         return
-    stdout().print(_in_words(result, fitted.model.false_alarm_rate_), markup=False, soft_wrap=True)
+    stdout().print(_in_words(result, judging.rate), markup=False, soft_wrap=True)
     if curves is not None:
         note(f"Saved {curves}.", quiet)
 
 
-def evaluation(scores: Array, y: Array, flagged: Mask) -> dict[str, Any]:
-    """AUC, average precision (of what is not normal) and the four counts.
-
-    ``y`` is +1 for normal rows and -1 for others; a score of NaN (not judged) is least normal.
-    """
-    import numpy as np
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
-    odd = y == -1
-    ranked = np.nan_to_num(scores, nan=np.finfo(float).min)  # and what is infinite as finite
-    return {
-        "rows": len(y),
-        "normal": int((~odd).sum()),
-        "odd": int(odd.sum()),
-        "auc": float(roc_auc_score(~odd, ranked)),
-        "average_precision": float(average_precision_score(odd, -ranked)),
-        "caught": int((odd & flagged).sum()),
-        "missed": int((odd & ~flagged).sum()),
-        "false_alarms": int((~odd & flagged).sum()),
-        "passed": int((~odd & ~flagged).sum()),
-    }
-
-
-def _in_words(found: dict[str, Any], asked: float) -> str:
-    odd, normal, caught, false = (found[k] for k in ("odd", "normal", "caught", "false_alarms"))
+def _in_words(counts: dict[str, Any], asked: float) -> str:
+    odd, normal, caught, false = (counts[k] for k in ("odd", "normal", "caught", "false_alarms"))
     return (
-        f"{found['rows']:,} rows: {normal:,} normal, {odd:,} not.\n"
-        f"AUC {found['auc']:.1%}, average precision {found['average_precision']:.1%}.\n"
+        f"{counts['rows']:,} rows: {normal:,} normal, {odd:,} not.\n"
+        f"AUC {counts['auc']:.1%}, average precision {counts['average_precision']:.1%}.\n"
         f"At the threshold: {caught:,} of {odd:,} caught ({caught / odd:.1%}), {false:,} of "
         f"{normal:,} normal rows flagged ({false / normal:.1%}; asked for: {asked:.1%})."
     )

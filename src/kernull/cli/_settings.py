@@ -1,4 +1,4 @@
-"""Options of ``fit`` from the command line and TOML files; columns of models without a table."""
+"""Options of ``fit`` from the command line and TOML files."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from typing import Any, get_type_hints
 from kernull import PAPER
 from kernull.cli._console import DataError, UsageError
 from kernull.cli._options import Columns, FileForm, Learning
-from kernull.tables.kinds import did_you_mean, listed, match_columns, resembling
+from kernull.tables.kinds import did_you_mean, listed, match_columns
 
 #: Options that a file may have, with their types; views and kinds are tables of their own.
 _TYPES: dict[str, Any] = {
     **get_type_hints(Learning), **get_type_hints(FileForm),
     "dates": str | None, "missing": str | None, "label": str | None, "normal": str | None,
     "drop": list[str] | None, "encode": list[str] | None, "empty": list[str] | None,
-    "views": dict, "kinds": dict,
+    "id": str | None, "group": str | None, "task": str | None, "views": dict, "kinds": dict,
 }  # fmt: skip
+#: Words that stand for views.
+WORDS = ("features", "auto")
 #: Options of a fit that are no parameters of the estimator.
 _OTHERS = ("paper", "sample", "stretch")
 #: Options that the estimator takes, by the name of its parameter.
@@ -28,7 +30,7 @@ PARAMETERS = {field.name: field.name for field in fields(Learning) if field.name
 PARAMETERS |= {"kernel": "kernels", "width": "widths"}
 #: Options by the parameters that they set, of the estimator and of its table.
 _OPTION_OF = {parameter: option for option, parameter in PARAMETERS.items()}
-_OPTION_OF |= {"kinds": "kind", "missing": "missing", "dates": "dates"}
+_OPTION_OF |= {"kinds": "kind"} | {n: n for n in ("missing", "dates", "id", "group", "task")}
 
 
 def by_option(error: ValueError) -> Exception:
@@ -40,6 +42,23 @@ def by_option(error: ValueError) -> Exception:
     if name in _OPTION_OF:
         return UsageError(f"--{_OPTION_OF[name].replace('_', '-')}:{rest}")
     return UsageError(text) if text.startswith("view ") else DataError(text)
+
+
+def new_judge(settings: dict[str, Any]) -> Any:
+    """The judge that the options ask for."""
+    from kernull import JointMultiKernelFisherNull, Judge, MultiKernelFisherNull, TableViews
+
+    names = ("views", "kinds", "dates", "missing", "empty")
+    table = TableViews(**{n: settings[n] for n in names if settings.get(n) is not None})
+    parameters, task = estimator_parameters(settings), settings.get("task")
+    family = MultiKernelFisherNull if task is None else JointMultiKernelFisherNull
+    unknown = [n for n in parameters if n not in family().get_params()]
+    if unknown:
+        option = _OPTION_OF[unknown[0]].replace("_", "-")
+        raise UsageError(f"--{option}: models of several tasks (--task) have no such option.")
+    rate = parameters["false_alarm_rate"]
+    columns = {name: settings.get(name) for name in ("id", "group", "task")}
+    return Judge(family(**parameters), table, rate, **columns)
 
 
 def estimator_parameters(given: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +121,7 @@ def _with_file(file: str, said: dict[str, Any]) -> dict[str, Any]:
 def _checked(name: str, value: Any, file: str) -> Any:
     place = f"--config: {file}"
     if name == "views":
-        return value if value == "features" else views_of(value, place)
+        return value if value in WORDS else views_of(value, place)
     if name == "kinds":
         if isinstance(value, dict) and all(isinstance(kind, str) for kind in value.values()):
             return value
@@ -145,46 +164,18 @@ def check_column(name: str | None, names: Sequence[str], where: str, option: str
         )
 
 
-# -- models that were fitted on an array -------------------------------------------------------
-
-
-def features_of_model(
-    wanted: Sequence[str] | None, count: int, names: Sequence[str], label: str, drop: Sequence[str]
-) -> list[str]:
-    """Columns that a fitted model asks for, found in a table by name."""
-    dropped = set(matching(drop, names, "--drop"))
-    there = [name for name in names if name not in dropped]
-    if wanted is None:  # fitted on an array without names: by position
-        if len(there) != count:
-            raise DataError(
-                f"{label}: has {len(there)} columns, the model was fitted on {count} without "
-                "names; leave the others out with --drop NAME."
-            )
-        return there
-    known = set(there)
-    missing = [name for name in wanted if name not in known]
-    if missing:
-        raise DataError(
-            f"{label}: lacks {listed(missing)}, which the model was fitted on"
-            f"{resembling(missing, there)}."
-        )
-    return list(wanted)
-
-
 # -- views, kinds and settings -----------------------------------------------------------------
 
 
 def read_views(file: str | None, options: Sequence[str]) -> dict[str, list[str]] | str | None:
     """Patterns of columns by view, from a TOML file and from ``name=pattern,pattern`` options.
 
-    Returns None where neither is given, and ``"features"`` where that word stands for the file.
+    Returns None where neither is there, and the word that stands for the file.
     """
-    if file == "features":
+    if file in WORDS:
         if options:
-            raise UsageError(
-                "--views features is one view per column; it takes no --view beside it."
-            )
-        return "features"
+            raise UsageError(f"--views {file} makes all views; it takes no --view with it.")
+        return file
     views: dict[str, list[str]] = {}
     if file is not None:
         content = read_toml(file, "--views")
@@ -204,10 +195,11 @@ def read_views(file: str | None, options: Sequence[str]) -> dict[str, list[str]]
 
 
 def read_columns(columns: Columns) -> dict[str, Any]:
-    """Parameters of `kernull.tables.TableViews`; None, or nothing, where nothing was said."""
+    """Parameters of `TableViews` and of `Judge`; None, or nothing, where nothing was asked."""
     kinds = read_kinds(columns.kind or [], columns.drop or [], columns.encode or [])
     views = read_views(columns.views, columns.view or [])
-    return {"views": views, "kinds": kinds, "dates": columns.dates, "missing": columns.missing}
+    plain = ("dates", "missing", "id", "group", "task")
+    return {"views": views, "kinds": kinds, **{name: getattr(columns, name) for name in plain}}
 
 
 def read_kinds(

@@ -25,7 +25,6 @@ evidence, and the length of its evidence among those of rows left out
 
 from kernull.detector.calibration import Calibration, Cross, Split
 from kernull.detector.cross_fit import assign_folds, cross_fit
-from kernull.detector.explanation import Explanation
 from kernull.detector.learning import Fitted, learn
 from kernull.detector.model import Certificate, KernelModel, RidgeSystem, view_names
 from kernull.detector.rows import (
@@ -40,7 +39,7 @@ from kernull.detector.scores import Evidence, Nearest, Projection
 from kernull.detector.sum import FisherRule, Sum
 
 __all__ = [
-    "Calibration", "Certificate", "Cross", "Evidence", "Explanation", "FisherRule", "Fitted",
+    "Calibration", "Certificate", "Cross", "Evidence", "FisherRule", "Fitted",
     "GivenKernels", "GivenRows", "KernelModel", "ModelKernels", "Nearest", "Projection",
     "RidgeSystem", "Settings", "Split", "Sum", "TableKernels", "TableRows", "assign_folds",
     "cross_fit", "learn", "view_names",

@@ -11,14 +11,14 @@ import numpy as np
 
 from kernull._fields import ANY, DERIVED, POSITIVE, Checked, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
-from kernull.detector.calibration import MOST_TIMES, Calibration, LeftOut
+from kernull.detector.calibration import Calibration, LeftOut
 from kernull.detector.evidence import EvidenceRule
-from kernull.detector.explanation import Explanation
 from kernull.detector.misfit import ViewMisfit
 from kernull.detector.rows import ModelKernels, TableKernels
 from kernull.detector.scores import SCALING_ROWS, TableScores
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import lowered
+from kernull.detector.usual import UsualValues
 from kernull.mkl.solvers import Record, Result
 
 
@@ -78,6 +78,10 @@ class KernelModel(Checked):
         Rows given to fit.
     device : str, optional
         Where the training rows were tensors: learned arrays are shown as tensors there.
+    usual : UsualValues, optional
+        Regressions of the columns that explanations compare with, once they are learned.
+    usual_misfit : array of shape (w, V), optional
+        Misfit of left-out rows by view, once it is learned.
     """
 
     kernels: ModelKernels
@@ -92,6 +96,8 @@ class KernelModel(Checked):
     learned: Annotated[Indices | None, Shape("_learned"), Range(low=0)] = None
     n_given: Annotated[int, Range(low=0)] = 0
     device: Annotated[str | None, DERIVED] = None
+    usual: UsualValues | None = None
+    usual_misfit: Annotated[Array | None, Shape("_w", "_v"), Range(low=0.0)] = None
 
     def contradiction(self) -> str | None:
         """What does not fit together."""
@@ -190,56 +196,38 @@ class KernelModel(Checked):
             scores, smooth = lowered(rule.of_contributions(parts)), self.calibration.smooth
             left_out = LeftOut(scores, self.calibration_weight, parts, smooth)
         decided = calibrate(left_out, rate)
-        return replace(self, rule=rule, **{**decided, "false_alarm_rate": rate})
+        left = {**decided, "false_alarm_rate": rate, "usual_misfit": None}
+        return replace(self, rule=rule, **left)
+
+    def at_rate(self, rate: float) -> KernelModel:
+        """The same model with the threshold of another false-alarm rate."""
+        threshold, kept = self.calibration.threshold(rate)
+        return replace(self, threshold=threshold, false_alarm_rate=kept)
 
     # -- reasons -----------------------------------------------------------------------------
 
     @cached_property
     def view_misfit(self) -> ViewMisfit | None:
-        """How far each view lies from what the others say it should be, once it is learned."""
+        """Distance of each view from what the others predict."""
         kept = getattr(self.rule, "kept", None)
-        return ViewMisfit.of(self, np.ones(len(self.kernels.names), bool) if kept is None else kept)
+        kept = np.ones(len(self.kernels.names), bool) if kept is None else kept
+        return ViewMisfit.of(self, kept, self.usual_misfit)
 
-    def explain(self, cross: Any, table: Array | None) -> Explanation:
-        """Scores of rows, taken apart; ``table`` holds them where kernels are on a table."""
-        kept = self.rule.kept if self.rule.kept is not None else slice(None)
-        evidence: dict[str, Any] = {}
-        if self.decides_by_evidence:
-            found = self.rule.evidence(cross)
-            contributions = -self.rule.by_kernel(found)
-            reference = -self.rule.by_kernel(self.rule.left_out_evidence)
-            typical = np.average(reference, axis=0, weights=self.rule.rank_weight)
-            scores = self.rule.of_evidence(found)
-            rarity = self.calibration.rarity(scores)
-            evidence = {
-                "rarity": rarity,
-                "extrapolated": scores < self.calibration.scores[0],
-                "beyond_all": rarity >= MOST_TIMES * self.calibration.total,
-                "together": (scores < self.threshold)
-                & self.rule.usual_by_views(found, self.false_alarm_rate),
-            }
-        else:
-            contributions = self.rule.contributions(cross)
-            scores = self.rule.of_contributions(contributions)
-            reference, typical = self.left_out, self.typical_contributions
-        misfit = None if table is None or self.view_misfit is None else self.view_misfit(table)
-        return Explanation(
-            contributions=contributions[:, kept],
-            typical=typical[kept],
-            reference=reference[:, kept],
-            kernel_names=tuple(np.array(self.kernels.names, dtype=object)[kept]),
-            kernel_views=tuple(np.array(self.kernels.views, dtype=object)[kept]),
-            scores=scores,
-            p_values=self.calibration.p_values(scores),
-            threshold=self.threshold,
-            misfit=None if misfit is None else misfit[0],
-            usual_misfit=None if misfit is None else misfit[1],
-            **evidence,
-        )
+    @cached_property
+    def usual_values(self) -> UsualValues | None:
+        """Regressions of each column on the others; None where the rows cannot be had."""
+        return self.usual if self.usual is not None else UsualValues.of(self)
+
+    def with_usual(self) -> KernelModel:
+        """The model with all that explanations learn from the training rows, for a file."""
+        misfit = self.view_misfit if self.can_explain else None
+        usual = None if misfit is None else misfit.predictor.usual
+        return replace(self, usual=self.usual_values, usual_misfit=usual)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
-        state.pop("view_misfit", None)  # quick to learn again
+        for name in ("view_misfit", "usual_values"):  # quick to learn again
+            state.pop(name, None)
         return state
 
 

@@ -26,7 +26,6 @@ from kernull._fields import Checked, Shape, Size
 from kernull._runtime import threads_for
 from kernull._typing import Array, Mask
 from kernull.detector import (
-    Explanation,
     Fitted,
     GivenRows,
     KernelModel,
@@ -49,6 +48,7 @@ from kernull.estimators.inputs import (
     rollback_on_error,
 )
 from kernull.estimators.parameters import Learned, parameters
+from kernull.explain.explanation import Explanation, explain_rows
 from kernull.operators import parse_memory_limit
 from kernull.operators.dense import read_precomputed
 from kernull.views import check_views, resolve_views
@@ -113,7 +113,9 @@ class KernelEstimator(Checked, OutlierMixin, BaseEstimator):
         table = read_table(self, as_numpy(X), reset=True)
         names = getattr(self, "feature_names_in_", None)
         on_device = X if self._matrix_free and cuda_device_of(X) is not None else None
-        views = resolve_views(self.views, table.shape[1], names)
+        # Those that `TableViews` hands on in a pipeline, where this estimator has none.
+        views = getattr(X, "table_views", None) if self.views is None else self.views
+        views = resolve_views(views, table.shape[1], names)
         check_views(views, self.scaling, self.kernels)
         recipe = Recipe(views, self.kernels, self.widths, self.scaling)
         return TableRows(table, recipe, None if on_device is None else on_device.detach())
@@ -396,15 +398,23 @@ class AdditiveEstimator(OneClassKernelEstimator):
 
     @available_if(_can_explain)  # type: ignore[untyped-decorator]
     def explain(self, X: Any, *, missing_views: Any = None) -> Explanation:
-        """Contributions of kernels and views to each score, in words, as a table or a plot.
+        """Which views and columns make each row stand out, in words, as a table or a plot.
+
+        Reasons by column take the columns as they were passed to `fit`; they are computed when
+        they are first asked for. `Judge` names the columns of a table of text, dates and gaps.
 
         Parameters
         ----------
         X, missing_views
             Rows, and views to do without, as in `score_samples`.
+
+        Returns
+        -------
+        Explanation
         """
         check_is_fitted(self)
         missing = view_names(missing_views)
-        cross, table = self._cross(self.model_, X, missing)
-        found = self._without(missing).explain(cross, table)
+        cross, rows = self._cross(self.model_, X, missing)
+        names = getattr(self, "feature_names_in_", None)
+        found = explain_rows(self._without(missing), cross, rows, names)
         return replace(found, frame=frame_library(X), row_names=row_names(X))

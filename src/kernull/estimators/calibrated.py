@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -182,6 +183,13 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     def feature_names_in_(self) -> Any:
         """Names of the columns, where the estimator keeps them."""
         return _of_fitted(self, "feature_names_in_")
+
+    def at_rate(self, rate: float) -> Calibrated:
+        """The same model with the threshold of another false-alarm rate."""
+        model = copy(self)
+        threshold, model.false_alarm_rate_ = self.calibration_.threshold(rate)
+        model.threshold_ = model.offset_ = threshold
+        return model
 
     def score_samples(self, X: Any) -> Array:
         """Scores of the estimator fitted to all rows, of shape (m,); higher is more normal."""

@@ -15,7 +15,7 @@ from kernull._typing import Array, Indices
 from kernull.detector.fisher import FisherMethod
 from kernull.detector.scores import Evidence, read_scores
 from kernull.detector.sum import Sum
-from kernull.errors import LostViewsWarning, MissingCapabilityError, OutlierLabelsWarning, warn
+from kernull.errors import MissingCapabilityError, OutlierLabelsWarning, warn
 from kernull.mkl.balls import is_ball
 from kernull.operators import DenseStack
 from kernull.views import resolve_views
@@ -39,17 +39,6 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Array:
     used = read_used_columns(estimator, X, reset=reset) if hasattr(X, "columns") else None
     if used is not None:
         return used
-    names = getattr(X, "table_views", None)
-    if reset and names and getattr(estimator, "views", names) is None:
-        warn(
-            f"views: the table was read into {', '.join(map(repr, names))}, and "
-            f"{type(estimator).__name__} sees one view of all columns. Pass the views on: table = "
-            "TableViews(views=...)"
-            f".fit(rows), then make_pipeline(table, {type(estimator).__name__}"
-            "(views=table.views_)).",
-            LostViewsWarning,
-            stacklevel=5,
-        )
     plain = isinstance(X, np.ndarray) and X.dtype.kind not in ("m", "M")
     if not plain and (dates := date_columns(X)):
         raise ValueError(not_numeric(dates))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._containers import as_numpy, host, match_container
 from kernull._fields import stored
 from kernull._typing import Array, Indices
-from kernull.detector import Explanation, Settings
+from kernull.detector import Settings
 from kernull.detector.calibration import Cross, discoveries
 from kernull.detector.fisher import FisherMethod
 from kernull.detector.joint import JointModel, enrolled, learn_tasks, read_task_labels
@@ -42,6 +42,7 @@ from kernull.estimators.tasks import (
     read_table_tasks,
     tasks_asked,
 )
+from kernull.explain.explanation import Explanation, explain_rows
 from kernull.operators import parse_memory_limit
 from kernull.operators.normalise import read_normalisation
 
@@ -318,7 +319,7 @@ class JointMultiKernelFisherNull(FisherParameters, KernelEstimator):
     def explain(self, X: Any, groups: Any = None) -> dict[Hashable, Explanation]:
         """Scores of rows, taken apart: the explanation of each task, its rows in their order."""
         return {
-            name: task.explain(cross, table)
+            name: explain_rows(task, cross, table, getattr(self, "feature_names_in_", None))
             for name, (task, cross, table, _) in tasks_asked(self, X, groups).items()
         }
 

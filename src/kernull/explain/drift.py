@@ -22,7 +22,7 @@ from scipy.stats import hypergeom, norm
 
 from kernull._typing import Array, Mask
 from kernull.detector.calibration import Calibration
-from kernull.explain.findings import plain_number
+from kernull.explain.columns import plain_number
 from kernull.tables import GapFiller, Table, TableViews
 from kernull.tables.cells import as_text
 

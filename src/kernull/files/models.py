@@ -36,7 +36,7 @@ from kernull.files.container import MAX_BYTES, Tensors, read_file, write_file
 from kernull.operators import DenseStack, parse_memory_limit
 from kernull.tables import TableViews
 
-__all__ = ["load", "load_views", "save"]
+__all__ = ["load", "load_parts", "load_views", "save"]
 
 #: Tasks of a joint model that score a row when it is loaded.
 TRIED = 20
@@ -45,7 +45,12 @@ PROBES, PROBE_ERROR = 10, 1e-8
 
 
 def save(
-    model: Any, path: str | os.PathLike[str], *, table: TableViews | None = None, note: str = ""
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    table: TableViews | None = None,
+    settings: dict[str, Any] | None = None,
+    note: str = "",
 ) -> None:
     """Write a model to a file that is safe to share.
 
@@ -63,6 +68,8 @@ def save(
         Where to write; an existing file is replaced.
     table : TableViews, optional
         The table that the model was fitted behind, where they are no pipeline; see `load_views`.
+    settings : dict of str -> text, number or None, optional
+        What else `load_parts` gives back, such as the parameters of a `Judge`.
     note : str, default=""
         A text for whoever reads the header; ``kernull info`` shows it.
 
@@ -88,6 +95,7 @@ def save(
         "estimator": encoder.encode(model, "model"),
         "table": None if table is None else encoder.encode(table, "table"),
         "steps": steps,
+        "settings": settings or {},
     }
     fitted_again = bool(encoder.outside) or isinstance(model, Calibrated)
     if fitted_again:
@@ -144,6 +152,26 @@ def load(
         raise ModelFileError(
             f"{os.fspath(path)!r} is not a model that kernull {__version__} can use: {why}"
         ) from error
+
+
+def load_parts(
+    path: str | os.PathLike[str], *, trusted: Iterable[Any] = ()
+) -> tuple[Any, TableViews | None, dict[str, Any]]:
+    """The estimator of a file, its table, and the settings that `save` took.
+
+    Parameters
+    ----------
+    path, trusted
+        As in `load`.
+    """
+    model, table = load(path, trusted=trusted), load_views(path)
+    model = model[-1] if isinstance(model, Pipeline) else model
+    settings = read_file(path)[0].get("settings", {})
+    if not isinstance(settings, dict) or not all(
+        isinstance(value, str | int | float | None) for value in settings.values()
+    ):
+        raise ModelFileError(f"{os.fspath(path)!r}: its settings make no sense.")
+    return model, table, settings
 
 
 def load_views(path: str | os.PathLike[str]) -> TableViews | None:

@@ -1,68 +1,48 @@
-"""What a report says, gathered from a fitted model and the rows it judges."""
+"""What a report shows, gathered from the rows that a `Judge` judged."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.metrics import roc_curve
 
-from kernull._containers import row_names as index_of
 from kernull._typing import Array, Mask
-from kernull.detector.explanation import Explanation
-from kernull.explain import TableReason
+from kernull.explain import ColumnReason
 from kernull.explain.drift import Drift, drifts
-from kernull.explain.findings import split_pipeline, without_suspects
-from kernull.report._findings import Group, TimeLine, groups_of, reasons_of, time_line
-from kernull.report._model_card import ModelCard, names_of_columns
-from kernull.tables import TableViews, as_table
+from kernull.explain.evaluation import evaluation
+from kernull.report._groups import Group, TimeLine, groups_of, time_line
+from kernull.report._model_card import ModelCard
+from kernull.tables.cells import Formula, as_text
 
 #: Bins of the histogram of scores, and rates of the calibration table.
 BINS = 32
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2)
 #: Points of a curve that are drawn; more cannot be told apart.
 CURVE_POINTS = 120
+#: Scores that may be evaluated for reasons by column; rows beyond have none.
+MAX_SCORES = 40_000
+#: Share of flagged rows from which on rows are of another kind, and columns that are then named.
+NEARLY_ALL, DIFFERING = 0.5, 3
 
 
 @dataclass(frozen=True)
 class Row:
-    """One judged row."""
+    """One flagged row."""
 
     position: int
     name: str
     score: float
     p_value: float
     label: str | None
-    reasons: list[tuple[str, str]]  #: Views, each with what it says.
-    columns: tuple[TableReason, ...] = ()
-    remarks: str = ""
-    rare: str = ""  #: How unusual it is in words, of models that know.
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """Scores and flags of rows that were judged elsewhere, with views left out where cells lack.
-
-    A score of NaN is a row that could not be judged.
-
-    Parameters
-    ----------
-    scores, p_values : array of shape (m,)
-    flagged : boolean array of shape (m,)
-    remarks : sequence of str
-        What was done about gaps, by row.
-    absent : sequence of str
-        Columns that the rows need not have.
-    """
-
-    scores: Array
-    p_values: Array
-    flagged: Mask
-    remarks: Sequence[str]
-    absent: Sequence[str] = ()
+    views: list[tuple[str, str]]  #: Views, each with its words.
+    columns: list[ColumnReason]
+    remarks: str
+    rare: str  #: How unusual it is in words, of models that know.
+    cells: list[tuple[str, str]]  #: The whole row, by column.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,78 +58,57 @@ class Content(ModelCard):
     p_curve: tuple[tuple[float, float], ...]
     rates: tuple[tuple[float, float, float], ...]
     labels: dict[str, Any] | None
-    reads_table: bool
+    alarms: tuple[tuple[str, str, int], ...]  #: Kind, name and flagged rows that it is first in.
+    date: str
     groups: tuple[Group, ...] = ()
     times: TimeLine | None = None
     drifts: tuple[Drift, ...] = ()
 
 
 def gather(
-    model: Any,
-    X: Any,
-    y: Any = None,
-    row_names: Sequence[str] | None = None,
-    column_names: Sequence[str] | None = None,
-    max_rows: int = 500,
-    table: TableViews | None = None,
-    judgement: Judgement | None = None,
+    found: Any, y: Any = None, row_names: Sequence[str] | None = None, max_rows: int = 500
 ) -> Content:
-    """Judge rows and collect what a report says about them; see `render_report`."""
-    model, table = split_pipeline(model, table)
-    rows = None if table is None else as_table(X)
-    absent = () if judgement is None else judgement.absent
-    strict = judgement is None  # else rows with unreadable cells were not judged
-    reading = None if table is None or rows is None else table.read(rows, absent, strict)
-    numbers = np.asarray(X if reading is None else reading.X, dtype=float)
-    names, labels = _names(X, row_names, len(numbers)), _labels(y, len(numbers))
-    if judgement is None:
-        named = table is None and hasattr(X, "columns")  # names are compared with the model's
-        judgement = _judged(model, X if named else numbers)
-    scores, flagged = judgement.scores, judgement.flagged
-    labelled = names_of_columns(model, column_names)
-    if hasattr(model, "feature_names_in_"):  # rows have no names from here on
-        model = copy(model)
-        del model.feature_names_in_
+    """Collect what a report says of rows; see `render_report`."""
+    judge, rows, why = found.judge, found.rows, found.why
+    names, labels = _names(found, row_names), _labels(y, len(rows))
+    scores, flagged, p_values = why.scores, why.flagged, why.p_values
     judged = np.isfinite(scores)
     order = np.argsort(scores, kind="stable")  # rows without a score come last
     order = order[flagged[order]][:max_rows]
-    shown = order[judged[order]]
-    why = model.explain(numbers[shown]) if can_explain(model) and len(shown) else None
-    if why is not None and reading is not None:
-        why = why.flagged_by_rule(reading.by_rule[shown])
-    columns = reasons_of(model, numbers, shown, flagged, labelled, table, reading, rows)
-    some = labels[judged] if labels is not None else None
-    edges, series, outline = _distribution(model, scores[judged], flagged[judged], some)
-    p_values = judgement.p_values[judged]
-    levels = np.unique(p_values)
-    shares = np.searchsorted(np.sort(p_values), levels, side="right") / len(p_values)
-    findings: dict[str, Any] = {}
-    if table is not None and rows is not None:
-        findings = {
-            "groups": groups_of(table, rows, flagged),
-            "times": time_line(table, rows, flagged),
-            "drifts": drifts(table, rows, absent, filler=without_suspects(model, table).filler_),
-        }
+    with_columns = order[: max(5, MAX_SCORES // (2 * len(judge.table_.used_)))].tolist()
+    columns = dict(zip(with_columns, why.columns_of_rows(with_columns), strict=True))
+    ranked = np.sort(p_values[judged])
+    levels = np.unique(ranked)
+    shares = np.searchsorted(ranked, levels, side="right") / max(len(ranked), 1)
+    some = None if labels is None else labels[judged]
+    edges, series, outline = _distribution(found, scores[judged], flagged[judged], some)
+    shown = [_row(found, i, names[i], labels, columns.get(i, [])) for i in order.tolist()]
+    filler = judge.usual_values() if hasattr(judge.model_, "suspects_") else None
     return Content(
-        **vars(ModelCard.of(model, why, labelled)),
-        n_rows=len(numbers),
+        **vars(ModelCard.of(found)),
+        n_rows=len(rows),
         n_flagged=int(flagged.sum()),
         edges=edges,
         series=series,
         outline=outline,
-        rows=_rows(order, names, judgement, labels, why, columns),
+        rows=tuple(shown),
         p_curve=_curve(levels, shares),
-        rates=_rates(model, p_values),
-        labels=None if some is None else _labelled(some, scores[judged], flagged[judged]),
-        reads_table=table is not None,
-        **findings,
+        rates=_rates(judge.model_, p_values[judged], found.rate),
+        labels=None if labels is None else _labelled(labels, scores, flagged),
+        alarms=_alarms(shown),
+        date=str(np.datetime64("today")),
+        groups=groups_of(judge.table_, rows, flagged),
+        times=time_line(judge.table_, rows, flagged),
+        drifts=drifts(judge.table_, rows, found.reading.absent, filler=filler),
     )
 
 
-def _names(X: Any, given: Sequence[str] | None, n: int) -> list[str]:
-    """Names of n rows: those given, those of a data frame's index, or their numbers from 1."""
-    index = index_of(X) if given is None else given
-    names = list(map(str, range(1, n + 1) if index is None else index))
+def _names(found: Any, given: Sequence[str] | None) -> list[str]:
+    """Names of the rows: those given, of the judge's column, or their numbers from 1."""
+    n, rows, column = len(found.rows), found.rows, found.judge.id
+    if given is None and column in rows.columns:
+        given = rows.text(column)
+    names = list(map(str, range(1, n + 1) if given is None else given))
     if len(names) != n:
         raise ValueError(f"row_names: got {len(names)} names for {n} rows.")
     return names
@@ -162,35 +121,49 @@ def _labels(y: Any, n: int) -> Array | None:
     return labels
 
 
-def _judged(model: Any, X: Any) -> Judgement:
-    scores = np.asarray(model.score_samples(X))
-    if not np.isfinite(scores).all():
-        row = int(np.flatnonzero(~np.isfinite(scores))[0])
-        raise ValueError(f"X: the values of row {row + 1} are so large that its score overflows.")
-    p_values = np.asarray(model.calibration_.p_values(scores))
-    return Judgement(scores, p_values, scores < model.threshold_, [""] * len(scores))
+def _row(found: Any, i: int, name: str, labels: Array | None, columns: list[ColumnReason]) -> Row:
+    why = found.why
+    judged = bool(np.isfinite(why.scores[i])) and not found.reading.by_rule[i]
+    cells = [(column, _text(values[i])) for column, values in found.rows.columns.items()]
+    return Row(
+        i + 1,
+        name,
+        float(why.scores[i]),
+        float(why.p_values[i]),
+        None if labels is None else ("normal" if labels[i] == 1 else "not normal"),
+        why.reasons([i])[0] if judged else [],
+        columns,
+        found.notes[i],
+        why.how_rare(i) if judged else "",
+        cells,
+    )
 
 
-def can_explain(model: Any) -> bool:
-    """Whether a model's scores can be taken apart by view.
+def _text(cell: Any) -> str:
+    return "" if isinstance(cell, Formula) else as_text([cell])[0] or ""
 
-    Parameters
-    ----------
-    model : fitted estimator
-    """
-    # Asked of the model, which knows it: what is usual may take a factorisation to compute.
-    return bool(getattr(getattr(model, "model_", None), "can_explain", False))
+
+def _alarms(rows: Sequence[Row]) -> tuple[tuple[str, str, int], ...]:
+    """Views and columns by the number of flagged rows that they are the first reason of."""
+    out = []
+    for kind, firsts in (
+        ("view", Counter(row.views[0][0] for row in rows if row.views)),
+        ("column", Counter(row.columns[0].column for row in rows if row.columns)),
+    ):
+        out += [(kind, name, count) for name, count in firsts.most_common()]
+    return tuple(out)
 
 
 def _distribution(
-    model: Any, scores: Array, flagged: Mask, labels: Array | None
+    found: Any, scores: Array, flagged: Mask, labels: Array | None
 ) -> tuple[Any, Any, Any]:
     """Shares by bin; the threshold is an edge, so that each bin is flagged or is not."""
-    calibration = model.calibration_.scores
-    low = float(min(scores.min(), calibration.min(), model.threshold_))
-    high = float(max(scores.max(), calibration.max(), model.threshold_))
+    model = found.judge.at_rate(found.rate)
+    calibration, threshold = model.calibration_.scores, float(model.threshold_)
+    low = float(min(scores.min(initial=threshold), calibration.min()))
+    high = float(max(scores.max(initial=threshold), calibration.max()))
     pad = 0.02 * (high - low or 1.0)
-    low, high, threshold = low - pad, high + pad, float(model.threshold_)
+    low, high = low - pad, high + pad
     below = max(1, min(BINS - 1, round(BINS * (threshold - low) / (high - low))))
     edges = np.concatenate(
         [np.linspace(low, threshold, below + 1), np.linspace(threshold, high, BINS - below + 1)[1:]]
@@ -210,33 +183,6 @@ def _distribution(
     return tuple(edges.tolist()), series, shares(calibration, len(calibration))
 
 
-def _rows(
-    order: Any,
-    names: Sequence[str],
-    judgement: Judgement,
-    labels: Array | None,
-    why: Explanation | None,
-    columns: dict[int, list[TableReason]],
-) -> tuple[Row, ...]:
-    reasons: list[list[tuple[str, str]]] = [[] for _ in order]
-    rare = [""] * len(order)
-    if why is not None:
-        for k, views in enumerate(why.reasons()):  # of rows that are judged, which come first
-            told = why.by_rule is not None and why.by_rule[k] and judgement.remarks[order[k]]
-            reasons[k], rare[k] = views, "" if told else why.how_rare(k)
-    rows = []
-    for k, i in enumerate(order.tolist()):
-        score, p_value = float(judgement.scores[i]), float(judgement.p_values[i])
-        label = None if labels is None else ("normal" if labels[i] == 1 else "not normal")
-        rows.append(
-            Row(
-                i + 1, names[i], score, p_value, label, reasons[k], tuple(columns.get(i, ())),
-                judgement.remarks[i], rare[k],
-            )
-        )  # fmt: skip
-    return tuple(rows)
-
-
 def _curve(xs: Array, ys: Array) -> tuple[tuple[float, float], ...]:
     """A curve thinned to what can be seen, from (0, 0) to (1, 1)."""
     if len(xs) > CURVE_POINTS:
@@ -248,31 +194,21 @@ def _curve(xs: Array, ys: Array) -> tuple[tuple[float, float], ...]:
     return (*start, *points, *end)
 
 
-def _rates(model: Any, p_values: Array) -> tuple[tuple[float, float, float], ...]:
-    """Nominal rate, threshold and share of the judged rows that it flags."""
+def _rates(model: Any, p_values: Array, rate: float) -> tuple[tuple[float, float, float], ...]:
+    """Rate, threshold and share of the judged rows that it flags."""
     lowest = 1.0 / (model.calibration_.total + 1.0)
-    rates = sorted({*RATES, float(model.false_alarm_rate_)})
     return tuple(
-        (rate, model.calibration_.threshold(rate)[0], float((p_values <= rate).mean()))
-        for rate in rates
-        if rate >= lowest
+        (r, model.calibration_.threshold(r)[0], float((p_values <= r).mean()))
+        for r in sorted({*RATES, float(rate)})
+        if r >= lowest and len(p_values)
     )
 
 
 def _labelled(labels: Array, scores: Array, flagged: Mask) -> dict[str, Any] | None:
-    """What labels add: AUC, ROC curve and the four counts."""
+    """AUC, ROC curve and the four counts, those of `Judge.evaluate`."""
     odd = labels == -1
     if odd.all() or not odd.any():
         return None
-    # Positive is "not normal", as an alarm is: false alarms against caught.
-    false_alarms, caught, _ = roc_curve(odd, -scores)
-    return {
-        "auc": float(roc_auc_score(labels, scores)),
-        "roc": _curve(false_alarms, caught),
-        "n_normal": int((~odd).sum()),
-        "n_odd": int(odd.sum()),
-        "caught": int((odd & flagged).sum()),
-        "missed": int((odd & ~flagged).sum()),
-        "false_alarms": int((~odd & flagged).sum()),
-        "passed": int((~odd & ~flagged).sum()),
-    }
+    ranked = np.nan_to_num(-scores, nan=np.finfo(float).max)
+    false_alarms, caught, _ = roc_curve(odd, ranked)
+    return {**evaluation(scores, labels, flagged), "roc": _curve(false_alarms, caught)}

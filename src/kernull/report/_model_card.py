@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ import sklearn
 from kernull._version import __version__
 from kernull.detector.cautions import warn_of_views
 from kernull.detector.evidence import EvidenceRule
-from kernull.detector.explanation import Explanation
 from kernull.errors import DominantViewWarning, collected
 
 #: What the page was made by.
@@ -25,7 +23,7 @@ VERSIONS = (
 #: Training rows that were set aside, of which so many are named.
 MAX_SUSPECTS = 10
 #: Views whose share in the decision a caution names.
-MAX_SAID = 4
+MAX_NAMED = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +35,7 @@ class ModelCard:
     n_features: int
     rate: float
     threshold: float
-    views: tuple[tuple[str, float, float], ...]
+    views: tuple[tuple[str, float], ...]
     kernels: tuple[tuple[str, str, float], ...]
     gap: float | None
     tol: float | None
@@ -58,50 +56,50 @@ class ModelCard:
         return None if self.gap is None or self.tol is None else self.gap <= self.tol
 
     @classmethod
-    def of(cls, model: Any, why: Explanation | None, labels: Sequence[str]) -> ModelCard:
-        """The card of a model whose columns have these names; ``why`` explains flagged rows."""
-        gap = getattr(model, "gap_", None)
+    def of(cls, found: Any) -> ModelCard:
+        """The card of the model that judged some rows (`kernull.judge.Verdicts`)."""
+        judge = found.judge
+        model, table = judge.at_rate(found.rate), judge.table_
+        gap, calibration = getattr(model, "gap_", None), model.calibration_
+        kernel_set = judge.kernel_set
         return cls(
-            estimator=type(model).__name__,
-            n_train=max(model.model_.learned_from.values()),
-            n_features=int(model.n_features_in_),
+            estimator=type(model.estimator if kernel_set is None else model).__name__,
+            n_train=round(calibration.total)
+            if kernel_set is None
+            else max(model.model_.learned_from.values()),
+            n_features=len(table.used_),
             rate=float(model.false_alarm_rate_),
             threshold=float(model.threshold_),
-            views=_views(model, why),
+            views=_views(model),
             kernels=_kernels(model),
             gap=None if gap is None else float(gap),
             tol=None if gap is None else float(getattr(model, "tol", 1e-6)),
             gaps=tuple(float(record.gap) for record in getattr(model, "history_", ())),
             n_iter=getattr(model, "n_iter_", None),
             solver=getattr(model, "solver_", None),
-            calibration_rows=round(model.calibration_.total),
-            held_out=not model.calibration_.smooth,
-            parameters=tuple((k, repr(v)) for k, v in sorted(model.get_params().items())),
+            calibration_rows=round(calibration.total),
+            held_out=not calibration.smooth,
+            parameters=tuple((k, repr(v)) for k, v in sorted(judge.get_params().items())),
             versions=VERSIONS,
-            # A view in several scalings is one view.
-            columns=tuple(
-                {
-                    v.name: tuple(str(labels[i]) for i in v.columns) for v in model.bank_.views
-                }.items()
-            ),
+            columns=tuple((view, tuple(names)) for view, names in table.view_columns().items()),
             cautions=_cautions(model),
-            by_evidence=bool(_say_by_view(model)),
+            by_evidence=bool(_shares_by_view(model)),
         )
 
 
 def _cautions(model: Any) -> tuple[str, ...]:
     """What a reader should know of the model before trusting it, in words."""
-    said = []
-    if shares_of_views := _say_by_view(model):
+    cautions = []
+    if shares_of_views := _shares_by_view(model):
         with collected(DominantViewWarning) as found:
-            warn_of_views(model.model_.rule, model.bank_.kernel_views)
-        most = sorted(shares_of_views.items(), key=lambda item: -item[1])[:MAX_SAID]
+            warn_of_views(model.model_.rule, model.model_.kernels.views)
+        most = sorted(shares_of_views.items(), key=lambda item: -item[1])[:MAX_NAMED]
         shares = ", ".join(f"{name} {share:.0%}" for name, share in most)
         for message in found:
             text = message.removeprefix("views: ")
-            said.append(
+            cautions.append(
                 f"{text[:1].upper()}{text[1:]} In the decision, a view whose rows look like mixed "
-                f"cells counts less; most say: {shares}."
+                f"cells counts less; most count: {shares}."
             )
     share = getattr(model, "contamination", None)
     if share is not None:
@@ -111,42 +109,38 @@ def _cautions(model: Any) -> tuple[str, ...]:
             shown = "rows " + ", ".join(f"{i + 1:,}" for i in suspects[:MAX_SUSPECTS])
             more = f" and {len(suspects) - MAX_SUSPECTS:,} more" * (len(suspects) > MAX_SUSPECTS)
             some = f"{len(suspects):,} training rows stood out and hardly count ({shown}{more})"
-        said.append(f"{some}: the model was told that not all of them are normal.")
-    return tuple(said)
+        cautions.append(f"{some}: the model was told that not all of them are normal.")
+    return tuple(cautions)
 
 
 def _kernels(model: Any) -> tuple[tuple[str, str, float], ...]:
     weights = getattr(model, "weights_", None)
     if weights is None:
         return ()
-    names, views = map(str, model.kernel_names_), map(str, model.bank_.kernel_views)
+    names, views = map(str, model.kernel_names_), map(str, model.model_.kernels.views)
     return tuple(zip(names, views, map(float, weights), strict=True))
 
 
-def _views(model: Any, why: Explanation | None) -> tuple[tuple[str, float, float], ...]:
-    """Name, weight (sum over kernels) and typical contribution of each view.
+def _views(model: Any) -> tuple[tuple[str, float], ...]:
+    """Name and weight (sum over kernels) of each view.
 
-    Of a model that decides by evidence, the weight is the share of its say in the decision.
+    Of a model that decides by evidence, the weight is its share in the decision.
     """
-    totals: dict[str, float] = _say_by_view(model)
+    totals: dict[str, float] = _shares_by_view(model)
     for _, view, weight in () if totals else _kernels(model):
         totals[view] = totals.get(view, 0.0) + weight
-    typical = {} if why is None else dict(zip(why.view_names, why.typical_by_view, strict=True))
-    return tuple((name, w, float(typical.get(name, 0.0))) for name, w in totals.items())
+    return tuple(totals.items())
 
 
-def _say_by_view(model: Any) -> dict[str, float]:
+def _shares_by_view(model: Any) -> dict[str, float]:
     """The share of each view in what evidence is multiplied by; empty for other decisions."""
     rule = getattr(getattr(model, "model_", None), "rule", None)
     if not isinstance(rule, EvidenceRule):
         return {}
-    say = rule.by_kernel_weights
+    weights = rule.by_kernel_weights
     totals: dict[str, float] = {}
-    for view, part in zip(map(str, model.bank_.kernel_views), say / say.sum(), strict=True):
+    for view, part in zip(
+        map(str, model.model_.kernels.views), weights / weights.sum(), strict=True
+    ):
         totals[view] = totals.get(view, 0.0) + float(part)
     return totals
-
-
-def names_of_columns(model: Any, names: Sequence[str] | None) -> list[str]:
-    known = getattr(model, "feature_names_in_", None) if names is None else names
-    return [f"x{i}" for i in range(model.n_features_in_)] if known is None else list(known)

@@ -14,10 +14,10 @@ from markupsafe import Markup
 
 from kernull._runtime import write_whole
 from kernull._text import visible
-from kernull.explain import TableReason
-from kernull.report._content import Content, Judgement, gather
+from kernull.errors import MissingCapabilityError
+from kernull.explain import ColumnReason
+from kernull.report._content import Content, gather
 from kernull.report._svg import Line, bar_chart, histogram, line_chart, mini_chart, time_chart
-from kernull.tables import TableViews
 
 #: Bars of the chart of weights; all are in the table beside it.
 MAX_BARS = 20
@@ -26,62 +26,52 @@ PAGE_ROWS = 25
 
 
 def render_report(
-    model: Any,
-    X: Any,
+    found: Any,
     y: Any = None,
     *,
     title: str = "kernull report",
     subtitle: str = "",
     row_names: Sequence[str] | None = None,
-    column_names: Sequence[str] | None = None,
     model_path: str = "model.kernull",
     max_rows: int = 500,
-    table: TableViews | None = None,
-    judgement: Judgement | None = None,
 ) -> str:
-    """A report on a fitted model and the rows it judges: HTML that needs no other file.
+    """A report on rows of a table and the model that judged them: HTML that needs no other file.
 
     Parameters
     ----------
-    model : fitted estimator
-        Any estimator of kernull that was fitted on a table, or a pipeline of TableViews and one.
-    X : table of shape (m, d)
-        Rows to judge.
+    found : Verdicts
+        Judged rows, `Judge.verdicts` of a table.
     y : array of shape (m,), optional
         Labels, +1 for normal rows and -1 for others; they add a ROC curve and counts.
     title, subtitle : str
         Heading of the page, and a line below it.
     row_names : sequence of str, optional
-        Names of the rows; by default the index of a pandas table that has one of its own, else
-        their numbers from 1.
-    column_names : sequence of str, optional
-        Names of the columns; the model's own by default.
+        Names of the rows; by default those of the judge's ``id``, else their numbers from 1.
     model_path : str
         Path to show in the lines on how to load the model.
     max_rows : int
         Flagged rows to list, those with the lowest scores.
-    table : TableViews, optional
-        What the model was fitted through: X is then a table as ``table`` reads it, and the report
-        has its columns' values and ranges, groups, time line and drift.
-    judgement : Judgement, optional
-        Scores and flags of these rows, where they were judged already.
 
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from kernull import MultiKernelFisherNull
-    >>> X, y = load_wine(return_X_y=True)
-    >>> model = MultiKernelFisherNull().fit(X[y == 0])
-    >>> page = render_report(model, X, title="Wine")
+    >>> from kernull import Judge
+    >>> wine = load_wine(as_frame=True)
+    >>> judge = Judge().fit(wine.data[wine.target == 0])
+    >>> page = render_report(judge.verdicts(wine.data), title="Wine")
     >>> "<h1>Wine</h1>" in page
     True
     """
-    content = gather(model, X, y, row_names, column_names, max_rows, table, judgement)
+    if found.judge.task is not None:
+        raise MissingCapabilityError(
+            "task: a report is about one model; use judge, explain or evaluate for several tasks."
+        )
+    content = gather(found, y, row_names, max_rows)
     environment = Environment(
         autoescape=True, loader=FunctionLoader(_asset), undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"thousands": lambda number: f"{number:,}", "pyrepr": repr}
+    environment.filters |= {"thousands": "{:,}".format, "pyrepr": repr}
     page = environment.get_template("report.html.jinja").render(
         c=content, title=title, subtitle=subtitle, model_path=model_path,
         charts=_charts(content), sections=_sections(content), versions=dict(content.versions),
@@ -92,21 +82,18 @@ def render_report(
     return visible(page, keep="\n\t")
 
 
-def save_report(model: Any, X: Any, path: str | os.PathLike[str], **options: Any) -> Path:
-    """Write a report to a file, and give its path; see `render_report`.
+def save_report(found: Any, path: str | os.PathLike[str], y: Any = None, **options: Any) -> Path:
+    """Write a report to a file, and give its path.
 
     Parameters
     ----------
-    model : fitted estimator, or pipeline of TableViews and one
-    X : table of shape (m, d)
-        Rows to judge.
+    found, y, **options
+        As in `render_report`.
     path : path-like
         The HTML file to write.
-    **options
-        Of `render_report`.
     """
     file = Path(path)
-    write_whole(render_report(model, X, **options).encode(), file)
+    write_whole(render_report(found, y, **options).encode(), file)
     return file
 
 
@@ -128,7 +115,7 @@ def _sections(content: Content) -> list[tuple[str, str]]:
     return [*sections, ("learned", "What was learned"), ("model", "The model")]
 
 
-def gauge(reason: TableReason) -> tuple[float, float, float] | None:
+def gauge(reason: ColumnReason) -> tuple[float, float, float] | None:
     """Where the usual range begins and ends and the value lies, in percent of a bar."""
     if reason.low is None or reason.high is None or reason.number is None:
         return None
@@ -149,11 +136,12 @@ def _data(content: Content) -> str:
             "p": None if row.p_value != row.p_value else row.p_value,
             "label": row.label,
             "remarks": row.remarks,
-            "view": row.reasons[0][0] if row.reasons else "",
+            "view": row.views[0][0] if row.views else "",
             "why": [
                 [c.column, c.value, c.low, c.high, c.words, *(gauge(c) or ())] for c in row.columns
             ],
-            "views": row.reasons,
+            "views": row.views,
+            "cells": row.cells,
         }
         for row in content.rows
     ]
@@ -165,12 +153,12 @@ def _charts(content: Content) -> dict[str, Markup]:
     charts: dict[str, Markup] = {"gap": Markup()}
     if content.views:
         largest = sorted(content.views, key=lambda view: -view[1])[:MAX_BARS]
-        listed = ", ".join(f"{name} {weight:.3g}" for name, weight, _ in largest[:8])
+        listed = ", ".join(f"{name} {weight:.3g}" for name, weight in largest[:8])
         charts["weights"] = bar_chart(
             "Share of each view in the decision" if content.by_evidence else "Weights by view",
             f"Bar chart, largest first: {listed}.",
-            [name for name, _, _ in largest],
-            [weight for _, weight, _ in largest],
+            [name for name, _ in largest],
+            [weight for _, weight in largest],
             "share" if content.by_evidence else "weight",
         )
     if len(content.gaps) > 1:

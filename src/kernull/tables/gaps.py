@@ -57,7 +57,6 @@ class GapFiller:
     mean: Annotated[Array, Shape("d")]
     scale: Annotated[Array, Shape("d"), Range(low=POSITIVE)]
     correlation: Annotated[Array | None, Shape("d", "d")]
-    residuals: Annotated[Array, Shape(QUANTILES, "d")]  # what the other columns leave open
     rows: Annotated[int, Range(low=0)]
     around: Annotated[Array, Shape(QUANTILES, "d")]  # quantiles of the columns less the mean
     of_scores: Annotated[Array | None, Shape("d", "d")]  # the correlation of normal scores
@@ -83,13 +82,12 @@ class GapFiller:
         around = _seven_digits(_quantiles(X) - mean)
         Z = np.where(observed, X - mean, np.nan)
         R = _learned(Z / scale) if few else None
-        left = around if R is None else _seven_digits(_left_open(Z / scale, R) * scale)
         Z = NormalScores(around, len(X)).scores(Z)
         of_scores = _learned(Z, capped=True) if few else None
         shape = np.zeros_like(around)
         if few:
             shape = _seven_digits(_left_open(Z, of_scores))
-        return cls(mean, scale, R, left, len(X), around, of_scores, shape)
+        return cls(mean, scale, R, len(X), around, of_scores, shape)
 
     def fill(self, X: Array, scatter: bool = False) -> Array:
         """Rows without gaps; rows that have none are returned as they are.
@@ -105,79 +103,13 @@ class GapFiller:
         if scatter:
             shapes = NormalScores(self.around, self.rows)
             normal = _normal_numbers(X[rows])
-            Z = _filled(shapes.scores(Z), self.of_scores, normal, self.left_of_scores)
+            Z = fill_standardised(shapes.scores(Z), self.of_scores, normal, self.left_of_scores)
             found = self.mean + shapes.values(Z)
         else:
-            found = self.mean + self.scale * _filled(Z / self.scale, self.correlation)
+            found = self.mean + self.scale * fill_standardised(Z / self.scale, self.correlation)
         out = X.copy()
         out[rows] = np.where(observed[rows], X[rows], found)
         return out
-
-    def expect_each(self, X: Array) -> Array:
-        r"""What the other columns of a row say each column should be, of shape (m, d).
-
-        With the inverse P of the correlation, column j is expected at
-        :math:`z_j - (P z)_j / P_{jj}`: the regression on all others, for all j at once.
-        """
-        Z = (X - self.mean) / self.scale
-        return np.asarray(self.mean + self.scale * (Z - _apart(Z, self.correlation)))
-
-    @property
-    def residual_spread(self) -> Array:
-        """Half of the range of the middle 68% of residuals, of shape (d,); never zero."""
-        low, high = self.residuals[16], self.residuals[84]
-        return np.asarray(np.maximum((high - low) / 2, 1e-9 * self.scale))
-
-    def widening(self, column: int, known: Mask) -> float:
-        """How much more some columns leave open of another than all others do: 1 or more."""
-        if self.correlation is None:
-            return 1.0
-        left = []
-        for others in (known, np.ones_like(known)):
-            some = np.flatnonzero(others & (np.arange(len(known)) != column))
-            S, s = self.correlation[np.ix_(some, some)], self.correlation[some, column]
-            left.append(self.correlation[column, column] - s @ np.linalg.solve(S, s))
-        # What all leave open is known from residuals; the shrunk correlation would exaggerate it.
-        open_by_all = (self.residual_spread[column] / self.scale[column]) ** 2
-        return float(np.sqrt(1.0 + max(left[0] - left[1], 0.0) / open_by_all))
-
-    def usual_range(
-        self, column: int, expected: float, widening: float = 1.0
-    ) -> tuple[float, float] | None:
-        """5% to 95% of what the other columns leave open, around what they say, as far as seen.
-
-        None where no training row had any of it: other columns of the row are off, or the relation
-        does not reach that far.
-        """
-        least, most = self.quantiles[[0, -1], column]
-        low, high = expected + widening * self.residuals[[5, 95], column]
-        inside = (low < most and high > least) or least <= low == high <= most
-        return (float(max(low, least)), float(min(high, most))) if inside else None
-
-    def own_range(self, column: int) -> tuple[float, float]:
-        """5% to 95% of one column by itself."""
-        return float(self.quantiles[5, column]), float(self.quantiles[95, column])
-
-    def beyond_seen(self, column: int, value: float) -> bool:
-        """Whether no training row had a value so low, or so high."""
-        least, most = self.quantiles[[0, -1], column]
-        slack = 1e-6 * max(abs(least), abs(most))  # files keep seven digits
-        return not least - slack <= value <= most + slack
-
-    def share_as_far(self, column: int, residual: float, *, alone: bool = False) -> float:
-        """Share of normal rows with a residual as far out, on either side: 1/(n + 1) where none is.
-
-        Between the quantiles that are kept it is estimated; no less than 1/n where a row is as far.
-        ``alone``: with a value as far from the mean of the column.
-        """
-        found = self.residuals[:, column]
-        if alone:
-            found = self.quantiles[:, column] - self.mean[column]
-        far = abs(residual) - 1e-6 * float(np.abs(found[[0, -1]]).max())  # files keep seven digits
-        # Tails are nearly straight in logarithms; the farthest row is known.
-        log_share = np.log(np.maximum(np.linspace(1.0, 0.0, QUANTILES), 1.0 / max(self.rows, 1)))
-        sides = (np.interp(far, x, log_share, right=-np.inf) for x in (found, -found[::-1]))
-        return min(max(float(np.exp(list(sides)).sum()), 1.0 / (self.rows + 1.0)), 1.0)
 
 
 def _seven_digits(X: Array) -> Array:
@@ -238,7 +170,7 @@ def _others_say(R: Array | None, there: Mask) -> tuple[Array, Array]:
     return slopes, np.asarray(R[np.ix_(~there, ~there)] - across.T @ slopes)
 
 
-def _filled(
+def fill_standardised(
     Z: Array,
     R: Array | None,
     normal: Array | None = None,
@@ -291,21 +223,21 @@ def _apart(Z: Array, R: Array | None) -> Array:
 
 def _left_open(Z: Array, R: Array | None) -> Array:
     """Quantiles of that, of rows with NaN, each filled in by the others: (QUANTILES, d)."""
-    return _quantiles(np.where(np.isfinite(Z), _apart(_filled(Z, R), R), np.nan))
+    return _quantiles(np.where(np.isfinite(Z), _apart(fill_standardised(Z, R), R), np.nan))
 
 
 def _learned(Z: Array, capped: bool = False) -> Array:
     """Correlation of standardised rows with NaN: filled in, learned anew, filled in again."""
     observed = np.isfinite(Z)
-    R = _correlation(np.where(observed, Z, 0.0), capped=capped)
+    R = correlation(np.where(observed, Z, 0.0), capped=capped)
     for _ in range(0 if observed.all() else ROUNDS):
         left_open = np.zeros((Z.shape[1], Z.shape[1]))
-        whole = _filled(Z, R, left_open=left_open)
-        R = _correlation(whole, left_open / len(Z), capped)
+        whole = fill_standardised(Z, R, left_open=left_open)
+        R = correlation(whole, left_open / len(Z), capped)
     return R
 
 
-def _correlation(Z: Array, left_open: Array | float = 0.0, capped: bool = False) -> Array:
+def correlation(Z: Array, left_open: Array | float = 0.0, capped: bool = False) -> Array:
     """Shrunk correlation; ``capped``: by no more than what the columns leave open of each other.
 
     Where they say nearly all of each other, the usual shrinkage is many times that, and so would

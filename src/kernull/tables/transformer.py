@@ -235,7 +235,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
     def _tell_views(self) -> None:
         """Warn of views of nothing but categories: their kernels take few values."""
         categories = {c.name for c in self._encoder.columns if c.kind == "category"}
-        alone = [v for v, names in self._view_columns().items() if categories.issuperset(names)]
+        alone = [v for v, names in self.view_columns().items() if categories.issuperset(names)]
         if alone and self.views_ is not None:
             warnings.warn(
                 f"views: nothing but categories in {listed(alone)}. They say little by themselves, "
@@ -283,7 +283,11 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, and the training rows as numbers: their gaps are filled in, none is put far away."""
-        return self._with_views(self.fit(X, y)._filled(as_table(X).emptied(self.empty)).X)
+        return self._with_views(self.fit(X, y).training_rows(X).X)
+
+    def training_rows(self, X: Any) -> Reading:
+        """The rows of the fit as numbers: their gaps are filled in, none is put far away."""
+        return self._filled(as_table(X).emptied(self.empty))
 
     def _with_views(self, X: Array) -> Array:
         if self.views_ is None:
@@ -328,14 +332,6 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         filled[np.isnan(found.X) & numbers] = np.nan  # others have no values in between
         return replace(found, X=self.filler_.fill(filled, scatter=True))
 
-    def fill(self, X: Array) -> Array:
-        """Rows of `transform` with NaN, filled in; categories, dates by values that there are."""
-        filled = self.filler_.fill(X)
-        if filled is X:
-            return filled
-        gaps = np.column_stack([np.isnan(X[:, block]).any(axis=1) for block in self.blocks_])
-        return self._encoder.snapped(filled, gaps)
-
     def lacking(self, names: Sequence[str], absent: Sequence[str] = ()) -> list[str]:
         """Columns that are learned from and neither among these nor ``absent``."""
         there = {*names, *absent}
@@ -344,7 +340,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
     def missing_views(self, missing: Mask) -> dict[str, Mask]:
         """Views of which more than half of the cells are empty, as masks over the rows."""
         places = {name: i for i, name in enumerate(self.used_)}
-        views = {view: [places[n] for n in names] for view, names in self._view_columns().items()}
+        views = {view: [places[n] for n in names] for view, names in self.view_columns().items()}
         return {view: missing[:, at].mean(axis=1) > MOST_MISSING for view, at in views.items()}
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
@@ -421,7 +417,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
                 raise ValueError(f"view {view!r}: none of its columns is learned from: {said}.")
         return views
 
-    def _view_columns(self) -> dict[str, list[str]]:
+    def view_columns(self) -> dict[str, list[str]]:
         """Columns of each view; the view of all columns is called "all", as the estimators do."""
         if self.views_ is None:
             return {"all": self.used_}

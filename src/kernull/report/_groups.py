@@ -1,24 +1,16 @@
-"""What a report says first: the rows that stand out, when and where."""
+"""When and where rows are flagged: by time, and by the values of categories."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import binom
 
-from kernull._typing import Array, Indices, Mask
-from kernull.explain import TableReason, column_reasons, table_reasons
-from kernull.explain.findings import plain_number
-from kernull.tables import GapFiller, Reading, Table, TableViews
+from kernull._typing import Mask
+from kernull.tables import Table, TableViews
 from kernull.tables.cells import as_dates
 
-#: Scores that may be evaluated for reasons by column; rows beyond have none.
-MAX_SCORES = 40_000
-#: Tables with more columns have no reasons by column.
-MAX_COLUMNS = 200
 #: Bars of the time line and values of a group, at most.
 TIME_BINS, GROUP_VALUES = 40, 8
 
@@ -45,42 +37,6 @@ class TimeLine:
     labels: tuple[str, ...]
     rows: tuple[int, ...]
     flagged: tuple[int, ...]
-
-
-def reasons_of(
-    model: Any,
-    X: Array,
-    order: Indices,
-    flagged: Mask,
-    names: Sequence[str],
-    table: TableViews | None,
-    reading: Reading | None,
-    rows: Table | None,
-) -> dict[int, list[TableReason]]:
-    """Reasons by column of as many rows, in their order, as can be had in reasonable time."""
-    width = X.shape[1] if table is None else len(table.used_)
-    if width > MAX_COLUMNS or width < 2:
-        return {}
-    picked = order[: max(5, MAX_SCORES // (2 * width))]
-    if table is not None and reading is not None and rows is not None:
-        found = table_reasons(model, table, reading, rows, picked.tolist())
-        return dict(zip(picked.tolist(), found, strict=True))
-    normal = X[~flagged] if (~flagged).sum() >= 10 else X
-    # Without training rows, rows that are not flagged say what is usual.
-    plain = column_reasons(
-        model.score_samples, X[picked], GapFiller.fit(normal), threshold=float(model.threshold_)
-    )
-    return {
-        i: [
-            TableReason(
-                str(names[r.column]), plain_number(r.value), plain_number(r.expected), r.low,
-                r.high, r.share, r.score, r.without, r.value, len(normal),
-                alike=r.alike, seen=r.seen,
-            )
-            for r in reasons
-        ]
-        for i, reasons in zip(picked.tolist(), plain, strict=True)
-    }  # fmt: skip
 
 
 def groups_of(table: TableViews, rows: Table, flagged: Mask) -> tuple[Group, ...]:

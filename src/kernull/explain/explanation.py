@@ -1,8 +1,11 @@
-"""What each kernel and view contributed to a score, against the typical normal row."""
+"""What is reported about rows: how rare each is, and which views and columns make it so."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -10,17 +13,25 @@ import numpy as np
 from kernull._containers import as_frame
 from kernull._text import visible
 from kernull._typing import Array, Indices, Mask
+from kernull.detector.calibration import MOST_TIMES
 from kernull.errors import need
+from kernull.explain.columns import ColumnReason, NumberColumns, column_reasons
 
 #: Contributions below this share of the typical one count as none.
 FLOOR = 1e-12
 TINY = np.finfo(float).tiny
 #: A view with a smaller part in the evidence is no reason.
 LEAST_SHARE = 0.05
-#: What is said of rows that were flagged before they were scored.
+#: Verdict on rows that were flagged before they were scored.
 BY_RULE = "flagged by rule: for its gaps or new values, not for how unusual it is"
 #: Of cube roots of misfits, which are about 1 to 10.
 LEAST_SPREAD = 1e-6
+#: Rows that a notebook shows.
+SHOWN = 10
+#: Names of what `Explanation.table` gives of a column.
+COLUMN_FIELDS = (
+    "column", "value", "usual", "expected", "low", "high", "share", "score", "without", "words",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +46,12 @@ class Explanation:
 
     Views are ranked by surprise: how many standard deviations of normal rows a view's misfit lies
     from the usual (in cube roots, which spread evenly). Misfit is the distance of the view from
-    what the other views of the row say it should be (`kernull.detector.misfit`): a view may
+    what the other views of the row predict (`kernull.detector.misfit`): a view may
     contribute as much as it should and yet be that of something else. With one view only, and for
     precomputed kernels, contributions take its place (in logarithms, where they are positive).
+
+    Reasons by column (`kernull.explain.columns`) are there where the model is on a table of numbers
+    or on one that `TableViews` reads. They are computed when they are first asked for.
 
     Attributes
     ----------
@@ -51,12 +65,10 @@ class Explanation:
         Name of each kernel, and of its view.
     scores, p_values : array of shape (m,)
         Score and p-value of each row.
-    threshold : float
+    threshold : float or array of shape (m,)
         Score below which rows are flagged.
-    misfit : array of shape (m, V), optional
-        Squared distance of each view from what the others say it should be.
-    usual_misfit : array of shape (rows, V), optional
-        The same for normal rows, each judged by others.
+    out_of_line : array of shape (m, V), optional
+        Standard deviations by which the misfit of each view exceeds the usual, as negative numbers.
     rarity : array of shape (m,), optional
         Of models that decide by evidence: one in so many normal rows has as much against it; at
         most 100 times the rows learned from.
@@ -69,8 +81,13 @@ class Explanation:
         Rows that a rule flags whatever their values, see `flagged_by_rule`; they have no rarity.
     frame : str, optional
         The library of the data frame that was explained, which `table` makes its answer in.
-    row_names : tuple, optional
-        The index of that data frame, where it has one of its own; `table` names rows by it.
+    row_names : sequence, optional
+        Names of the rows, such as the index of that data frame.
+    columns_of : callable, optional
+        Reasons by column of the rows at some positions, a list of `ColumnReason` for each.
+    remarks : sequence of str, optional
+        What was done to each row before it was judged: empty cells, views left out. The score of
+        a row that could not be judged is NaN, and its remark is the verdict.
 
     Examples
     --------
@@ -94,26 +111,43 @@ class Explanation:
     kernel_views: tuple[str, ...]
     scores: Array
     p_values: Array
-    threshold: float
-    misfit: Array | None = None
-    usual_misfit: Array | None = None
+    threshold: Any
+    out_of_line: Array | None = None
     rarity: Array | None = None
     extrapolated: Mask | None = None
     beyond_all: Mask | None = None
     together: Mask | None = None
     by_rule: Mask | None = None
     frame: str | None = None
-    row_names: tuple[Any, ...] | None = None
+    row_names: Sequence[Any] | None = None
+    columns_of: Callable[[Sequence[int]], list[list[ColumnReason]]] | None = None
+    remarks: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def __repr__(self) -> str:
-        flagged = int((self.scores < self.threshold).sum())
+        flagged = int(self.flagged.sum())
         views = visible(", ".join(self.view_names[:6])) + (
             ", ..." if len(self.view_names) > 6 else ""
         )
         return f"Explanation({len(self)} rows, {flagged} flagged; views: {views})"
+
+    @property
+    def flagged(self) -> Mask:
+        """Rows that are flagged, of shape (m,)."""
+        return np.asarray(~(self.scores >= self.threshold))
+
+    @cached_property
+    def columns(self) -> list[list[ColumnReason]]:
+        """Reasons by column of each row; those of rows not flagged are new values alone."""
+        return self.columns_of_rows(range(len(self)))
+
+    def columns_of_rows(self, rows: Sequence[int]) -> list[list[ColumnReason]]:
+        """Reasons by column of the rows at some positions, a list for each."""
+        if "columns" in vars(self):
+            return [self.columns[i] for i in rows]
+        return [[] for _ in rows] if self.columns_of is None else self.columns_of(rows)
 
     @property
     def view_names(self) -> tuple[str, ...]:
@@ -138,11 +172,8 @@ class Explanation:
     @property
     def surprise(self) -> Array:
         """How far out of line each view is, of shape (m, V); very negative is suspect."""
-        if self.misfit is not None and self.usual_misfit is not None:
-            usual = np.cbrt(self.usual_misfit)
-            # Where witnesses do not vary at all, any difference is out of line.
-            spread = np.maximum(usual.std(axis=0), LEAST_SPREAD)
-            return np.asarray((usual.mean(axis=0) - np.cbrt(self.misfit)) / spread)
+        if self.out_of_line is not None:
+            return self.out_of_line
         return _shortfall(self.by_view, self._sum_views(self.reference))
 
     @property
@@ -171,48 +202,66 @@ class Explanation:
         return np.argsort(self.surprise[row], kind="stable")
 
     def words(self, row: int = 0, most: int = 3) -> str:
-        """The row at a position in words: the verdict, and the views that say most against it.
+        """The row at a position in words: the verdict, its views, and a line for each column.
 
-        At most so many views are named: by evidence those with a share of 5% or more, the largest
-        first, otherwise those most out of line. Standard deviations are those of normal rows; "in
-        line with the others" is a view that fits them as well as it usually does, or better.
+        At most so many views and columns are named. Views by evidence are those with a share of 5%
+        or more, the largest first, otherwise those most out of line. Standard deviations are those
+        of normal rows; "in line with the others" is a view that fits them as well as it usually
+        does, or better. A single view is not named.
         """
+        columns = [reason.words for reason in self.columns_of_rows([row])[0][:most]]
+        return "\n".join([self.verdict(row), *self.words_of_views(row, most), *columns])
+
+    def verdict(self, row: int = 0) -> str:
+        """Whether a row is flagged, and how rare it is, in a sentence."""
         if self._is_by_rule(row):
             return f"{BY_RULE}."
-        flagged = self.scores[row] < self.threshold
-        said = self.how_rare(row)
+        if not self._is_judged(row):
+            return f"flagged, {self.remarks[row] if self.remarks else 'not judged'}."
+        flagged, rare = self.flagged[row], self.how_rare(row)
         if self.rarity is None:
             score, p = self.scores[row], self.p_values[row]
-            apart = f"{abs(score - self.threshold):.3f} {'below' if flagged else 'above'}"
+            apart = score - np.broadcast_to(self.threshold, len(self))[row]
             share = f"{p:.0%} of" if p >= 0.1 else f"1 in {one_in(1 / p)}"
-            said = f"score {score:.3f} is {apart} the threshold, as low as {share} normal rows"
-        parts = ", ".join(f"{visible(view)} {how}" for view, how in self.reasons([row], most)[0])
+            rare = f"score {score:.3f} is {abs(apart):.3f} {'below' if flagged else 'above'}"
+            rare += f" the threshold, as low as {share} normal rows"
+        return f"{'flagged' if flagged else 'normal'}: {rare}."
+
+    def words_of_views(self, row: int = 0, most: int = 3) -> list[str]:
+        """The views that say most against a row, in a sentence; none where there is one view."""
+        if len(self.view_names) < 2 or self._is_by_rule(row) or not self._is_judged(row):
+            return []
         if self.together is not None and self.together[row]:
             pair = " and ".join(visible(self.view_names[v]) for v in self.ranking(row)[:2])
-            parts = f"each view is usual, together they are not: {pair} fit the others least"
-        return f"{'flagged' if flagged else 'normal'}: {said}.\n{parts}."
+            return [f"each view is usual, together they are not: {pair} fit the others least."]
+        return [f"{', '.join(f'{visible(v)} {how}' for v, how in self.reasons([row], most)[0])}."]
+
+    def top_view(self, row: int = 0) -> str:
+        """The view that `words` names first; empty where it names none."""
+        found = self.reasons([row], 1)[0]
+        return found[0][0] if found and self._is_judged(row) else ""
 
     def reasons(self, rows: Any = None, most: int = 3) -> list[list[tuple[str, str]]]:
-        """The views that `words` names of some rows, or of all, each with what is said of it.
+        """The views that `words` names of some rows, or of all, each with its words.
 
         Rows that a rule flags have none.
         """
         by_evidence = self.rarity is not None
         surprise, sizes = self.surprise, self.shares if by_evidence else self.differences
         rank = -sizes if by_evidence else surprise
-        whom = "" if self.misfit is None else " with the others"
+        whom = "" if self.out_of_line is None else " with the others"
         out = []
         for i in range(len(self)) if rows is None else rows:
             order = np.argsort(rank[i], kind="stable")[: 0 if self._is_by_rule(i) else most]
-            found = []
+            named = []
             for k, v in enumerate(order):
-                said = f"{abs(sizes[i, v]):.3f} {'below' if sizes[i, v] < 0 else 'above'} normal"
+                part = f"{abs(sizes[i, v]):.3f} {'below' if sizes[i, v] < 0 else 'above'} normal"
                 if by_evidence:
                     if k and sizes[i, v] < LEAST_SHARE:
                         break
-                    said = f"gives {sizes[i, v]:.0%} of the evidence"
-                found.append((self.view_names[v], f"{said} ({_out_of_line(surprise[i, v], whom)})"))
-            out.append(found)
+                    part = f"gives {sizes[i, v]:.0%} of the evidence"
+                named.append((self.view_names[v], f"{part} ({_out_of_line(surprise[i, v], whom)})"))
+            out.append(named)
         return out
 
     def how_rare(self, row: int = 0, rows: str = "normal rows") -> str:
@@ -228,8 +277,7 @@ class Explanation:
         if self.beyond_all[row]:
             return f"far more unusual than any of the {len(self.reference):,} {rows} learned from"
         if rarity < 2:
-            flagged = self.scores[row] < self.threshold
-            return f"most {rows} are as unusual" if flagged else "nothing unusual"
+            return f"most {rows} are as unusual" if self.flagged[row] else "nothing unusual"
         about = "about " if self.extrapolated[row] else ""
         return f"{about}1 in {one_in(rarity)} {rows} is as unusual"
 
@@ -238,10 +286,19 @@ class Explanation:
 
         Of one row, or of all by default, ``by`` "view" or "kernel": row, view (and kernel),
         contribution, typical, difference, surprise, and the share of calibration rows whose
-        contribution is as low (``tail``); by surprise, the most suspect first.
+        contribution is as low (``tail``); by surprise, the most suspect first. ``by`` "column": a
+        line for each `ColumnReason`, which flagged rows have.
         """
+        if by == "column":
+            picked = list(range(len(self))) if row is None else [row]
+            columns = zip(picked, self.columns_of_rows(picked), strict=True)
+            lines = [{"row": self.name(i), **r.record()} for i, reasons in columns for r in reasons]
+            return as_frame(
+                [{name: line[name] for name in ("row", *COLUMN_FIELDS)} for line in lines],
+                self.frame, ("row", *COLUMN_FIELDS),
+            )  # fmt: skip
         if by not in ("view", "kernel"):
-            raise ValueError(f"by: got {by!r}; expected 'view' or 'kernel'.")
+            raise ValueError(f"by: got {by!r}; expected 'view', 'kernel' or 'column'.")
         whole = by == "view"
         values = self.by_view if whole else self.contributions
         typical = self.typical_by_view if whole else self.typical
@@ -256,7 +313,7 @@ class Explanation:
                 below = int((reference[:, v] <= values[i, v]).sum())
                 records.append(
                     {
-                        "row": int(i) if self.row_names is None else self.row_names[i],
+                        "row": self.name(i),
                         **{kind: known[v] for kind, known in names.items()},
                         "contribution": float(values[i, v]),
                         "typical": float(typical[v]),
@@ -267,6 +324,22 @@ class Explanation:
                 )
         numbers = ("contribution", "typical", "difference", "surprise", "tail")
         return as_frame(records, self.frame, ("row", *names, *numbers))
+
+    def name(self, row: int) -> Any:
+        """Name of the row at a position: in `row_names`, else the position."""
+        return int(row) if self.row_names is None else self.row_names[row]
+
+    def _repr_html_(self) -> str:
+        """The rows with the lowest scores, for notebooks."""
+        order = np.argsort(np.nan_to_num(self.scores, nan=-np.inf), kind="stable")[:SHOWN].tolist()
+        cells = "".join(
+            f"<tr><th>{escape(str(self.name(i)))}</th><td>"
+            + "<br>".join(escape(line) for line in self.words(i).split("\n"))
+            + "</td></tr>"
+            for i in order
+        )
+        more = f"<caption>{escape(repr(self))}</caption>"
+        return f'<table style="text-align: left">{more}{cells}</table>'
 
     def plot(self, row: int = 0, ax: Any = None) -> Any:
         """Bars of one row by view, with normal rows as marks; returns the axes.
@@ -302,12 +375,15 @@ class Explanation:
         ax.set_ylim(-0.6, len(names) - 0.4)
         ax.axvline(0.0, color="0.6", linewidth=0.8)
         ax.set_xlabel(what)
-        ax.set_title(self.words(row).split("\n", maxsplit=1)[0], fontsize="medium", loc="left")
+        ax.set_title(self.verdict(row), fontsize="medium", loc="left")
         if whole:  # beside the axes, which bars fill
             ax.figure.legend(loc="outside lower left", ncols=3, fontsize="small", frameon=False)
         else:
             ax.legend(loc="best", fontsize="small", framealpha=0.9, edgecolor="none")
         return ax
+
+    def _is_judged(self, row: int) -> bool:
+        return bool(np.isfinite(self.scores[row]))
 
     def _is_by_rule(self, row: int) -> bool:
         return self.by_rule is not None and bool(self.by_rule[row])
@@ -319,10 +395,148 @@ class Explanation:
         return np.asarray(values @ member)
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnsOfModel:
+    """Reasons by column of rows that a `KernelModel` judges, learned when they are asked for."""
+
+    model: Any
+    rows: Array
+    names: Sequence[str] | None
+
+    def __call__(self, index: Sequence[int]) -> list[list[ColumnReason]]:
+        """Reasons of the rows at these positions; none where training rows cannot be had."""
+        model, usual = self.model, self.model.usual_values
+        if usual is None:
+            return [[] for _ in index]
+        kept = set(np.array(model.kernels.views, dtype=object)[_kept(model)])
+        views = model.kernels.set.views
+        places = sorted({int(j) for view in views for j in view.columns})
+        there = {int(j) for view in views if view.name in kept for j in view.columns}
+        names = [f"x{j}" if self.names is None else str(self.names[j]) for j in places]
+        rows = self.rows[np.asarray(index, dtype=np.intp), : len(usual.mean)]
+        return column_reasons(
+            lambda X: np.asarray(model.score(model.kernels.cross(X))),
+            rows,
+            NumberColumns(names, usual, [[j] for j in places]),
+            threshold=model.threshold,
+            gaps=np.tile([j not in there for j in places], (len(rows), 1)),
+        )
+
+
+def _kept(model: Any) -> Any:
+    """The kernels that a model scores by."""
+    kept = getattr(model.rule, "kept", None)
+    return slice(None) if kept is None else kept
+
+
+def explain_rows(
+    model: Any, cross: Any, rows: Array | None, names: Sequence[str] | None = None
+) -> Explanation:
+    """The `Explanation` of rows by a `KernelModel`.
+
+    Parameters
+    ----------
+    model : KernelModel
+    cross : stack of kernels
+        Between the rows and those of the model.
+    rows : array of shape (m, d), optional
+        The rows, where kernels are on a table.
+    names : sequence of str, optional
+        Names of its columns; ``x0``, ``x1``, ... by default.
+    """
+    rule, kept = model.rule, _kept(model)
+    evidence: dict[str, Any] = {}
+    if model.decides_by_evidence:
+        found = rule.evidence(cross)
+        contributions, reference = -rule.by_kernel(found), -rule.by_kernel(rule.left_out_evidence)
+        typical = np.average(reference, axis=0, weights=rule.rank_weight)
+        scores = rule.of_evidence(found)
+        rarity = model.calibration.rarity(scores)
+        evidence = {
+            "rarity": rarity,
+            "extrapolated": scores < model.calibration.scores[0],
+            "beyond_all": rarity >= MOST_TIMES * model.calibration.total,
+            "together": (scores < model.threshold)
+            & rule.usual_by_views(found, model.false_alarm_rate),
+        }
+    else:
+        contributions = rule.contributions(cross)
+        scores = rule.of_contributions(contributions)
+        reference, typical = model.left_out, model.typical_contributions
+    misfit = None if rows is None or model.view_misfit is None else model.view_misfit(rows)
+    return Explanation(
+        contributions=contributions[:, kept],
+        typical=typical[kept],
+        reference=reference[:, kept],
+        kernel_names=tuple(np.array(model.kernels.names, dtype=object)[kept]),
+        kernel_views=tuple(np.array(model.kernels.views, dtype=object)[kept]),
+        scores=scores,
+        p_values=model.calibration.p_values(scores),
+        threshold=model.threshold,
+        out_of_line=None if misfit is None else _standardised(*misfit),
+        columns_of=None if rows is None else ColumnsOfModel(model, rows, names),
+        **evidence,
+    )
+
+
 def one_in(rarity: float) -> str:
     """A rarity for people: two digits, and whole numbers below ten."""
     unit = 10.0 ** max(0, int(np.floor(np.log10(max(rarity, 1.0)))) - 1)
     return f"{round(rarity / unit) * unit:,.0f}"
+
+
+def _standardised(misfit: Array, usual: Array) -> Array:
+    """Standard scores of misfits (m, V) among those of left-out rows (w, V): higher is better."""
+    left_out = np.cbrt(usual)
+    # Where left-out rows do not vary at all, any difference is out of line.
+    spread = np.maximum(left_out.std(axis=0), LEAST_SPREAD)
+    return np.asarray((left_out.mean(axis=0) - np.cbrt(misfit)) / spread)
+
+
+def merged(whole: Explanation, parts: Sequence[tuple[Indices, Explanation]], m: int) -> Explanation:
+    """One explanation of m rows from those of groups of rows, which may lack views.
+
+    Parameters
+    ----------
+    whole : Explanation
+        Of any row, by the model with all views.
+    parts : sequence of (positions, Explanation)
+        Rows in no part are not judged.
+    m : int
+        Number of rows.
+    """
+
+    def by_row(name: str, fill: Any) -> Any:
+        if getattr(whole, name) is None:
+            return None
+        out = np.full(m, fill)
+        for index, why in parts:
+            out[index] = getattr(why, name)
+        return out
+
+    def by_name(name: str, names: str) -> Array:
+        place = {label: j for j, label in enumerate(getattr(whole, names))}
+        out = np.zeros((m, len(place)))
+        for index, why in parts:
+            columns = np.array([place[label] for label in getattr(why, names)], dtype=np.intp)
+            out[np.ix_(index, columns)] = getattr(why, name)
+        return out
+
+    def columns_of(index: Sequence[int]) -> list[list[ColumnReason]]:
+        out: dict[int, list[ColumnReason]] = {}
+        for rows, why in parts:
+            picked = np.flatnonzero(np.isin(rows, list(index))).tolist()
+            out |= zip(rows[picked].tolist(), why.columns_of_rows(picked), strict=True)
+        return [out.get(i, []) for i in index]
+
+    return replace(
+        whole,
+        contributions=by_name("contributions", "kernel_names"),
+        out_of_line=None if whole.out_of_line is None else by_name("surprise", "view_names"),
+        columns_of=columns_of,
+        **{name: by_row(name, np.nan) for name in ("scores", "p_values", "threshold", "rarity")},
+        **{name: by_row(name, False) for name in ("extrapolated", "beyond_all", "together")},
+    )
 
 
 def _out_of_line(surprise: float, whom: str) -> str:

@@ -1,0 +1,199 @@
+r"""What is usual in each column of a row, by the regression on its other columns.
+
+With mean :math:`\mu`, standard deviations :math:`\sigma` and the shrunk (Ledoit-Wolf) correlation R
+of training rows, and :math:`P = R^{-1}`, the other columns predict column j of a row x at
+
+.. math:: \hat x_j = x_j - \sigma_j \frac{(P z)_j}{P_{jj}}, \qquad z = (x - \mu) / \sigma
+
+Residuals are those of `cross_fit`: each training row is predicted by the rows of other folds, as a
+new row is. Their 5% and 95% quantiles (at ranks k / (n + 1)) around the prediction hold 90% of new
+normal rows, with as many columns as rows too (``python -m benchmarks.column_reasons --coverage``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+import numpy as np
+
+from kernull._fields import POSITIVE, Range, Shape, stored
+from kernull._typing import Array, Indices, Mask
+from kernull.detector.cross_fit import assign_folds, cross_fit, row_keys, sampling_order
+from kernull.detector.rows import TableKernels
+from kernull.tables.gaps import MOST_COLUMNS, correlation, fill_standardised
+
+#: Folds of the residuals.
+FOLDS = 10
+#: Training rows that are learned from at most: a share of 1 in 4,000 is as fine as words go.
+USUAL_ROWS = 4000
+#: Training rows of a smaller weight, of the largest, are suspects: they are not what is usual.
+LEAST_WEIGHT = 0.1
+#: Levels of the quantiles that are kept.
+RESIDUAL_LEVELS = np.linspace(0.0, 1.0, 101)
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class UsualValues:
+    """The regression of each column on the others, and how far training rows lie from it.
+
+    Parameters
+    ----------
+    mean, scale : array of shape (d,)
+        Mean and standard deviation of each column (1 where it is constant).
+    correlation : array of shape (d, d), optional
+        Shrunk correlation of the columns; None with more than 400 columns, which are then predicted
+        at their mean.
+    residuals : array of shape (101, d)
+        Quantiles of the residuals of left-out rows.
+    quantiles : array of shape (101, d)
+        Quantiles of the columns by themselves.
+    rows : int
+        Number of training rows.
+
+    Examples
+    --------
+    >>> x = np.linspace(0.0, 1.0, 50)
+    >>> usual = UsualValues.fit(np.column_stack([x, 1.0 + 2.0 * x]))
+    >>> usual.predict(np.array([[0.25, 9.0]]))[0, 1].round(1)
+    1.5
+    """
+
+    mean: Annotated[Array, Shape("_d")]
+    scale: Annotated[Array, Shape("_d"), Range(low=POSITIVE)]
+    correlation: Annotated[Array | None, Shape("_d", "_d")]
+    residuals: Annotated[Array, Shape(len(RESIDUAL_LEVELS), "_d")]
+    quantiles: Annotated[Array, Shape(len(RESIDUAL_LEVELS), "_d")]
+    rows: Annotated[int, Range(low=1)]
+
+    @classmethod
+    def fit(cls, X: Array, measured: Mask | None = None) -> Self:
+        """Learn from training rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows without gaps.
+        measured : boolean array of shape (n, d), optional
+            False where a cell was filled in: it is no residual.
+        """
+        measured = np.ones(X.shape, dtype=bool) if measured is None else measured
+        if len(X) > USUAL_ROWS:
+            sample = np.sort(sampling_order(row_keys(X))[:USUAL_ROWS])
+            X, measured = X[sample], measured[sample]
+
+        def residuals(learned: tuple[Array, Array, Array | None], rows: Indices) -> Array:
+            return np.asarray(X[rows] - _predict(X[rows], *learned))
+
+        left_out = cross_fit(lambda rows: _learn(X[rows]), residuals, assign_folds(X, FOLDS))
+        return cls(*_learn(X), _quantiles(left_out, measured), _quantiles(X, measured), len(X))
+
+    @classmethod
+    def of(cls, model: Any) -> Self | None:
+        """Learn from the training rows of a `KernelModel`.
+
+        None where it has none (precomputed kernels), and with more than 400 columns.
+        """
+        if not isinstance(model.kernels, TableKernels) or model.kernels.set.rows is None:
+            return None
+        X = np.asarray(model.kernels.set.rows)
+        if X.shape[1] > MOST_COLUMNS:
+            return None
+        weight = None if model.system is None else model.system.row_weight
+        if weight is not None and len(weight) == len(X):  # that of landmarks is not kept
+            X = X[weight > LEAST_WEIGHT * weight.max()]
+        return cls.fit(X)
+
+    def predict(self, X: Array) -> Array:
+        """What the other columns of a row predict for each column, of shape (m, d)."""
+        return _predict(X, self.mean, self.scale, self.correlation)
+
+    def fill(self, X: Array) -> Array:
+        """Rows with NaN replaced by their conditional mean given the other cells."""
+        Z = fill_standardised((X - self.mean) / self.scale, self.correlation)
+        return np.where(np.isnan(X), self.mean + self.scale * Z, X)
+
+    @property
+    def residual_spread(self) -> Array:
+        """Half of the range of the middle 68% of the residuals, of shape (d,); never zero."""
+        low, high = self.residuals[16], self.residuals[84]
+        return np.asarray(np.maximum((high - low) / 2, 1e-9 * self.scale))
+
+    def widening(self, column: int, known: Mask) -> float:
+        """Residual spread of a column given the known columns, by that given all: 1 or more."""
+        if self.correlation is None:
+            return 1.0
+        left = []
+        for others in (known, np.ones_like(known)):
+            some = np.flatnonzero(others & (np.arange(len(known)) != column))
+            S, s = self.correlation[np.ix_(some, some)], self.correlation[some, column]
+            left.append(self.correlation[column, column] - s @ np.linalg.solve(S, s))
+        # The residuals know the variance given all; the shrunk correlation would exaggerate it.
+        given_all = (self.residual_spread[column] / self.scale[column]) ** 2
+        return float(np.sqrt(1.0 + max(left[0] - left[1], 0.0) / given_all))
+
+    def usual_range(
+        self, column: int, expected: float, widening: float = 1.0
+    ) -> tuple[float, float] | None:
+        """5% to 95% quantile of the residuals around the prediction, cut to the training range.
+
+        None where it lies outside of the training range.
+        """
+        least, most = self.quantiles[[0, -1], column]
+        low, high = expected + widening * self.residuals[[5, 95], column]
+        inside = (low < most and high > least) or least <= low == high <= most
+        return (float(max(low, least)), float(min(high, most))) if inside else None
+
+    def column_range(self, column: int) -> tuple[float, float]:
+        """5% and 95% quantile of one column by itself."""
+        return float(self.quantiles[5, column]), float(self.quantiles[95, column])
+
+    def beyond_seen(self, column: int, value: float) -> bool:
+        """Whether a value lies outside of the training range."""
+        least, most = self.quantiles[[0, -1], column]
+        slack = 1e-6 * max(abs(least), abs(most))  # files may keep seven digits
+        return not least - slack <= value <= most + slack
+
+    def share_as_far(self, column: int, residual: float, *, alone: bool = False) -> float:
+        """Share of training rows with a residual as far out: 1/(n + 1) where none is.
+
+        Between the quantiles that are kept it is estimated, and at least 1/n where a row is as far.
+        ``alone``: as far from the mean of the column, whatever the others predict.
+        """
+        known = self.residuals[:, column]
+        if alone:
+            known = self.quantiles[:, column] - self.mean[column]
+        far = abs(residual) - 1e-6 * float(np.abs(known[[0, -1]]).max())  # seven digits
+        # Tails are nearly straight in logarithms; the farthest row is known.
+        log_share = np.log(np.maximum(1.0 - RESIDUAL_LEVELS, 1.0 / max(self.rows, 1)))
+        sides = (np.interp(far, x, log_share, right=-np.inf) for x in (known, -known[::-1]))
+        return min(max(float(np.exp(list(sides)).sum()), 1.0 / (self.rows + 1.0)), 1.0)
+
+
+def _learn(X: Array) -> tuple[Array, Array, Array | None]:
+    """Mean, scale and shrunk correlation of rows."""
+    mean = X.mean(axis=0)
+    apart = X - mean
+    largest = np.abs(apart).max(axis=0, initial=0.0)
+    unit = np.where(largest > 0, largest, 1.0)  # squares of huge values overflow
+    scale = unit * np.sqrt(np.square(apart / unit).mean(axis=0))
+    scale = np.where(scale > 0, scale, 1.0)
+    return mean, scale, correlation(apart / scale) if X.shape[1] <= MOST_COLUMNS else None
+
+
+def _predict(X: Array, mean: Array, scale: Array, R: Array | None) -> Array:
+    if R is None:
+        return np.broadcast_to(mean, X.shape)
+    P = np.linalg.inv(R)
+    return np.asarray(X - scale * (((X - mean) / scale) @ P / np.diag(P)))
+
+
+def _quantiles(X: Array, measured: Mask) -> Array:
+    """Quantiles of the measured cells of each column, at ranks k / (n + 1)."""
+    if measured.all():
+        return np.quantile(X, RESIDUAL_LEVELS, axis=0, method="weibull")
+    out = np.zeros((len(RESIDUAL_LEVELS), X.shape[1]))
+    for j in np.flatnonzero(measured.any(axis=0)):
+        out[:, j] = np.quantile(X[measured[:, j], j], RESIDUAL_LEVELS, method="weibull")
+    return out

@@ -1,0 +1,138 @@
+"""Reasons by column in the words of a table: names, texts, dates and whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kernull._typing import Array, Indices
+from kernull.detector.usual import UsualValues
+from kernull.explain.columns import ColumnReason, NumberColumns, Replacement, column_reasons
+from kernull.tables import Reading, Table, TableViews
+from kernull.tables.cells import as_text
+
+
+@dataclass(frozen=True, eq=False)
+class TableColumns:
+    """Reasons by column of rows of a table.
+
+    Parameters
+    ----------
+    table : TableViews
+        Fitted.
+    usual : UsualValues
+        Of what ``table`` gives.
+    rows : Table
+        The rows as they were read, for their texts.
+    reading : Reading
+        ``table.read(rows)``.
+    score : callable
+        Scores of rows as ``table`` gives them; higher is more normal.
+    threshold : float
+        Reasons end where the score is no lower.
+    index : array of int
+        Positions in ``rows`` of the rows that this score is for.
+    """
+
+    table: TableViews
+    usual: UsualValues
+    rows: Table
+    reading: Reading
+    _: KW_ONLY
+    score: Callable[[Array], Any]
+    threshold: float
+    index: Indices
+
+    def reasons(self, places: Sequence[int], most: int = 3) -> list[list[ColumnReason]]:
+        """Reasons of the rows at these places of ``index``, a list for each.
+
+        Categories that no training row had, and constants and copies that are not what they always
+        were, come last. Rows that are flagged by rule have their empty cells for reasons; columns
+        that were given up (``reading.absent``) are no gaps.
+        """
+        reading, used = self.reading, self.table.used_
+        picked = self.index[np.asarray(places, dtype=np.intp)]
+        judged = picked[~reading.by_rule[picked]]
+        gaps = (reading.missing | reading.unseen)[judged]
+        columns = _Columns(used, self.usual, self.table.blocks_, self.table, self.rows, judged)
+        found = column_reasons(
+            self.score, reading.X[judged], columns, threshold=self.threshold, gaps=gaps, most=most
+        )
+        by_row = dict(zip(judged.tolist(), found, strict=True))
+        return [[*by_row.get(i, ()), *self._beyond_numbers(i, most)] for i in picked.tolist()]
+
+    def _beyond_numbers(self, i: int, most: int) -> list[ColumnReason]:
+        """Cells of a row that no score is about: empty by rule, never seen, against a law."""
+        reading, used = self.reading, self.table.used_
+        out = []
+        if reading.by_rule[i]:
+            empty = [used[c] for c in np.flatnonzero(reading.missing[i])]
+            out += [self._never(name, "") for name in empty if name not in reading.absent][:most]
+        new = [used[c] for c in np.flatnonzero(reading.unseen[i])]
+        out += [self._never(name, str(self.rows.columns[name][i])) for name in new]
+        broken = self._breaches.get(i, ())
+        return out + [
+            replace(self._never(b.column, b.value), expected=b.expected, rule=b.rule)
+            for b in broken
+        ]
+
+    def _never(self, column: str, value: str) -> ColumnReason:
+        rows = self.usual.rows
+        return ColumnReason(column, value, "", None, None, 1.0 / (rows + 1.0), rows=rows)
+
+    @cached_property
+    def _breaches(self) -> dict[int, list[Any]]:
+        out: dict[int, list[Any]] = {}
+        for breach in self.reading.breaches:
+            out.setdefault(breach.row, []).append(breach)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns(NumberColumns):
+    """Columns of a `TableViews`, with the cells of the rows that are explained."""
+
+    table: TableViews
+    rows: Table
+    index: Any
+
+    def fill(self, X: Array) -> Array:
+        """Rows with NaN replaced; categories and dates by values that there are."""
+        gaps = np.column_stack([np.isnan(X[:, block]).any(axis=1) for block in self.blocks])
+        return self.table._encoder.snapped(self.usual.fill(X), gaps)
+
+    def reason(self, replaced: Replacement, i: int) -> ColumnReason:
+        """The reason behind a replacement, with the text of its cell."""
+        column = self.table._encoder.columns[replaced.block]
+        if column.kind == "number":
+            return self.of_number(replaced, whole=column.form == "whole")
+        name, block = column.name, self.blocks[replaced.block]
+        value = as_text([self.rows.columns[name][int(self.index[i])]])[0] or ""
+        step: dict[str, Any] = {
+            "score": replaced.score,
+            "without": replaced.without,
+            "rows": self.usual.rows,
+        }
+        if column.kind == "date":
+            j, part = self._part_of_date(replaced, block)
+            apart = replaced.row[j] - replaced.mended[j]
+            share, rule = self.usual.share_as_far(j, apart), f"it stands out by its {part}"
+            value = value.removesuffix(".000000")
+            return ColumnReason(name, value, "", None, None, share, **step, rule=rule)
+        expected = self.table.expected_value(name, replaced.row)
+        counts = dict(zip(column.values, column.counts, strict=True))
+        share = max(counts.get(value, 0), 1) / max(sum(counts.values()), 1)
+        # Columns have unit variance: most of it is predicted by the other columns.
+        sure = bool(self.usual.residual_spread[block[0]] < 0.5)
+        return ColumnReason(name, value, expected, None, None, share, **step, sure=sure)
+
+    def _part_of_date(self, replaced: Replacement, block: Sequence[int]) -> tuple[int, str]:
+        """Of a date, the place on a circle that is farther from what the others predict."""
+        spread = np.maximum(self.usual.residual_spread, 1e-6)  # circles have radius one
+        apart = np.abs(replaced.row - replaced.mended) / spread
+        j = max(block, key=lambda place: float(apart[place]))
+        return j, "time of day" if j in block[:2] else "day of the week"
