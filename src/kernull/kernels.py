@@ -359,8 +359,8 @@ def parse_kernels(kernels: Any, view: str | None = None) -> list[Kernel]:
 EXACT_ROWS = 4000
 #: Rows whose neighbours are looked for (among all rows) to learn how far they usually are.
 NEIGHBOUR_ROWS = 1000
-#: Distances computed at a time.
-BAND_CELLS = 2**20
+#: Distances worked on at a time: what a cache holds.
+BAND_CELLS = 2**16
 #: Factors of the mean distance that the automatic width keeps within. In one or two dimensions
 #: neighbours come as near as there are rows, long after a kernel has become too narrow.
 AUTO_RANGE = (0.25, 2.0)
@@ -425,10 +425,13 @@ def mean_distance(
         X, weights, pairs = X[pick], weights[pick], None
     total, floor = 0.0, _copy_distance(X, metric)
     for rows, block in _bands(X, X, metric, pairs):
-        apart = block * (block > floor)
+        half = block[:, rows.start :]  # of a symmetric matrix
+        apart = half * (half > floor)
         if metric == "euclidean":
             np.sqrt(apart, out=apart)
-        total += float(weights[rows] @ (apart @ weights))
+        counts = 2.0 * weights[rows.start :]
+        counts[: len(block)] = weights[rows]  # both halves of the square on the diagonal are here
+        total += float(weights[rows] @ (apart @ counts))
     count = float(weights @ (weights.sum() - np.minimum(weights, 1.0)))
     return total / count if count > 0 else 0.0  # of one row
 
@@ -467,11 +470,11 @@ def neighbour_distance(
 
 
 def _bands(X: Array, Y: Array, metric: str, pairs: Array | None) -> Iterator[tuple[slice, Array]]:
-    """Distances of some rows of X at a time to those of Y; all at once where they are known."""
-    step = max(1, len(X) if pairs is not None else BAND_CELLS // max(len(Y), 1))
+    """Distances of some rows of X at a time to those of Y, from ``pairs`` where they are known."""
+    step = max(1, BAND_CELLS // max(len(Y), 1))
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
-        yield rows, pair_distances(X[rows], Y, metric) if pairs is None else pairs
+        yield rows, pair_distances(X[rows], Y, metric) if pairs is None else pairs[rows]
 
 
 def _copy_distance(X: Array, metric: str) -> float:
