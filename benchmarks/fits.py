@@ -148,7 +148,7 @@ def fits(report: Report, repeats: int) -> None:
     for n in (300, 1000, 2000, 4000):
         X = factor_rows(n)
         by_sum, by_evidence = MultiKernelFisherNull(decision="sum"), MultiKernelFisherNull()
-        stack = DenseStack.of(by_sum.fit(X).bank_)
+        stack = DenseStack.of(by_sum.fit(X).kernel_set_)
         parts = floor_runs(stack, by_sum.delta)
         t = take_turns(
             repeats,
@@ -311,8 +311,8 @@ def large(report: Report, repeats: int) -> None:
     for kind, limit in (("auto", 90.0), ("tiled", 600.0)):
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            model = MultiKernelFisherNull(storage=kind, verbose=1)
-            t = take_turns(1, fit=lambda model=model: model.fit(X))
+            model = MultiKernelFisherNull(storage=kind)
+            t = take_turns(1, fit=lambda model=model: model.fit(X, progress=True))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         warned = sorted({w.category.__name__ for w in said})
         report.row(

@@ -228,7 +228,7 @@ def a_million_by_landmarks(rates: dict[str, float]) -> None:
 
 def default_estimator(_: dict[str, float]) -> None:
     """MultiKernelFisherNull() on 100,000 x 30 tensors; scores of 10,000 rows in both types."""
-    from kernull import MultiKernelFisherNull
+    from kernull import MultiKernelFisherNull, Solver, Storage
 
     draw = np.random.default_rng(0)
     mix = draw.standard_normal((10, 30))
@@ -239,13 +239,13 @@ def default_estimator(_: dict[str, float]) -> None:
 
     X, new = rows(100_000), rows(10_000)
     small = X[:3000].cpu().numpy()
-    options = {"storage": "tiled", "tol": 1e-9}
+    options = {"storage": "tiled", "solver": Solver(tol=1e-9)}
     here = MultiKernelFisherNull(**options).fit(small).score_samples(new.cpu().numpy())
     there = MultiKernelFisherNull(**options).fit(X[:3000]).score_samples(new).cpu().numpy()
     report("default, n=3,000: scores apart from the host's", most=float(np.abs(there - here).max()))
     for decision in ("evidence", "sum"):
         for dtype in ("float64", "float32"):
-            model = MultiKernelFisherNull(decision=decision, dtype=dtype)
+            model = MultiKernelFisherNull(decision=decision, storage=Storage(dtype=dtype))
             fitting, _ = seconds(lambda model=model: model.fit(X), 3)
             scoring, _ = seconds(lambda model=model: model.score_samples(new), 5)
             report(

@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.peers.registry import PLAIN
 from experiments.datasets import DatasetNotFound, load_multiple_features
-from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
+from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull, Storage
 from kernull.views import join_views
 
 ROWS, VIEWS, COLUMNS = 2000, 6, 20
@@ -116,13 +116,11 @@ def separate_and_joint(repeats=20, task_rows=10):
         train, valid, test = digits(task_rows, repeat)
         rows, rest = np.concatenate(train), np.concatenate([valid, test])
         for w, width in enumerate(WIDTHS):
-            options = {"views": views, "widths": width, "memory_limit": "4GB"}
+            options = {"views": views, "widths": width, "storage": Storage(memory_limit="4GB")}
             joint = JointMultiKernelFisherNull(**(PLAIN | options)).fit(X[rows], groups=y[rows])
             areas = []
             for digit in range(10):
-                alone = MultiKernelFisherNull(drop_constant=False, **(PLAIN | options)).fit(
-                    X[train[digit]]
-                )
+                alone = MultiKernelFisherNull(**(PLAIN | options)).fit(X[train[digit]])
                 found = (
                     joint.score_samples(X[rest], digit),
                     alone.score_samples(X[rest]),

@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 from benchmarks.peers.registry import PLAIN
-from kernull import MultiKernelFisherNull
+from kernull import MultiKernelFisherNull, Solver
 from kernull.operators import TiledStack
 from kernull.operators.tiled import blocks_of
 from kernull.views import KernelSet
@@ -27,7 +27,7 @@ from kernull.views import KernelSet
 J, D = 4, 20
 VIEWS = {f"view {v}": np.arange(D * v, D * v + D) for v in range(J)}
 #: One kernel per view; the default has two.
-MODEL = {**PLAIN, "views": VIEWS, "tol": 1e-4}
+MODEL = {**PLAIN, "views": VIEWS, "solver": Solver(tol=1e-4)}
 
 
 def some_rows(n: int) -> Any:

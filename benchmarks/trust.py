@@ -165,7 +165,7 @@ def swapped_first(
         train, fresh = targets[:140], targets[140:]
         model = MultiKernelFisherNull(views=views, p=2, delta=0.01, **SETTINGS[setting])
         model.fit(X[train])
-        owner = np.array(model.bank_.kernel_views)
+        owner = np.array(model.kernel_set_.kernel_views)
         weight = np.array([model.weights_[owner == name].sum() for name in names])
         heavy = np.flatnonzero(weight >= 0.5 * weight.mean())
         others = np.flatnonzero(digits.y != digit)

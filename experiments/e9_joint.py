@@ -335,7 +335,7 @@ def _times(cell: Cell, n: int, settings: Settings) -> Rows:
     data = draw(cell.data, n, few, rng)
     old, new = data.train[:-1], data.train[-1]
     table, columns = join_views(data.views)
-    paper = PAPER | {"drop_constant": False, "views": columns}
+    paper = PAPER | {"views": columns}
     joint = JointMultiKernelFisherNull(**paper)
     joint.fit(table[np.concatenate(old)], groups=np.repeat(range(len(old)), n))
     b = joint.weights_

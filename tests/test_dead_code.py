@@ -17,7 +17,7 @@ REFERENCE = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Decorators that leave a function to be used by its name; others may pass it on.
 PLAIN = {"cache", "contextmanager", "cached_property", "property", "staticmethod", "classmethod",
-         "documented", "_documented", "parameters", "dataclass", "overload"}  # fmt: skip
+         "dataclass", "overload"}  # fmt: skip
 
 #: What nothing in src names, by module, and who uses it.
 ALLOWED: dict[tuple[str, str], str] = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from kernull import LpBall, MultiKernelFisherNull, solve
+from kernull import LpBall, MultiKernelFisherNull, Solver, solve
 from kernull.errors import CannotFlagWarning, InvalidKernelError, ZeroProjectionWarning
 from kernull.mkl.problems import FisherProblem
 from kernull.operators import DenseStack
@@ -65,7 +65,7 @@ def test_a_large_ridge_works(X):
 
 
 def test_kernels_of_rank_one_are_no_indefinite_ones(X):
-    model = plain_fisher(kernels="linear", delta=1e-12, scaling="none", tol=1e-5)
+    model = plain_fisher(kernels="linear", delta=1e-12, scaling="none", solver=Solver(tol=1e-5))
     assert model.fit(X[:, :1]).gap_ < 1e-5
 
 

@@ -216,7 +216,6 @@ CONSTANTS_TO_BE_FREED = {
 }
 PROBES_TO_BE_FREED = {
     "X_on_device",
-    "bank_",
     "calibration_",
     "can_explain",
     "contamination",
@@ -245,7 +244,7 @@ PROBES_TO_BE_FREED = {
     "weights_",
 }
 #: Modules that fill in docstrings.
-FILLED_IN = {"_text.py"}
+FILLED_IN: set[str] = set()
 #: Attributes that arrays, tables, estimators, kernels, balls and solvers from outside may lack.
 FROM_OUTSIDE = {
     "__getitem__",

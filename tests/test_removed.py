@@ -7,13 +7,14 @@ import re
 import pytest
 
 import kernull
-from kernull._removed import COMMANDS
+from kernull._removed import ATTRIBUTES, COMMANDS, PARAMETERS
 from kernull._removed import NAMES as GONE
 from tests.cli.conftest import kernull as run
 from tests.docs.pages import ROOT
 
 #: Names in Python, by word.
 WORDS = """
+learning_method with_shared typical_contributions_ calibration_contributions_
 to_onnx BackboneFeatures ImageViews load_embeddings EmbeddingViews image_paths FeatureCache
 OnnxBackbone torch_backbones BadImageError BadImageWarning MissingWeightsError check_npz
 check_graph check_pixels limit_memory run_limited open_picture read_picture MAX_UNPACKED
@@ -93,3 +94,29 @@ def test_a_command_says_where_to_read_on(name, tmp_path):
     said = " ".join(done.stderr.replace("│", " ").split())
     assert f"kernull {name} was removed in version 0.3; docs/start/moving.md" in said
     assert name not in run("--help", cwd=tmp_path).stdout.split()
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_parameter_says_what_to_write(name):
+    message = f"{name} was removed in version 0.3: "
+    with pytest.raises(TypeError, match=message):
+        kernull.MultiKernelFisherNull(**{name: 1})
+    with pytest.raises(ValueError, match=message):
+        kernull.JointMultiKernelFisherNull().set_params(**{name: 1})
+    assert name in (ROOT / "docs/start/moving.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_an_attribute_says_what_to_read(name):
+    model = kernull.MultiKernelFisherNull()
+    with pytest.raises(AttributeError, match=f"{name} was removed in version 0.3: read "):
+        getattr(model, name)
+    assert not hasattr(model, name)
+
+
+def test_parameters_of_others_stay():
+    """What is a parameter of one estimator still is."""
+    model = kernull.paper.FisherNull(score_type="distance")
+    assert model.set_params(score_type="projection").score_type == "projection"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        kernull.MultiKernelFisherNull(colour=1)

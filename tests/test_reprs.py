@@ -25,12 +25,12 @@ def test_the_estimator_shows_what_was_set(model):
 
 def test_objects_with_arrays_say_what_they_hold_in_one_line(model):
     X, _ = load_wine(return_X_y=True)
-    stack = DenseStack.of(model.bank_)
+    stack = DenseStack.of(model.kernel_set_)
     problem = kernull.FisherProblem(stack, 1.0)
     shown = {
         "explanation": repr(model.explain(X)),
         "calibration": repr(model.calibration_),
-        "bank": repr(model.bank_),
+        "bank": repr(model.kernel_set_),
         "stack": repr(stack),
         "problem": repr(problem),
         "result": repr(solve(problem, kernull.LpBall(2.0))),

@@ -71,6 +71,11 @@ def _parameter(name: str, value: Any) -> Maker:
     return _changed(change)
 
 
+def _storage(**values: Any) -> dict[str, Any]:
+    """A `kernull.Storage` as a file has it."""
+    return {"$": "Storage", "name": "auto"} | values
+
+
 def _array(
     name: str, field: str, change: Callable[[Any], Any], which: int = 0, *, first: bool = False
 ) -> Maker:
@@ -195,8 +200,8 @@ MODELS: dict[str, Maker] = {
     "an object from outside": _parameter(
         "kernels", {"$": "outside", "path": "os:system", "parameters": {}}
     ),
-    "a type of numbers that is none": _parameter("dtype", 1e-308),
-    "a limit of memory that is none": _parameter("memory_limit", "much"),
+    "a type of numbers that is none": _parameter("storage", _storage(dtype="int8")),
+    "a limit of memory that is none": _parameter("storage", _storage(memory_limit="much")),
     "version 0": lambda originals: _of_version(originals, 0),
     "version 3": lambda originals: _of_version(originals, 3),
     "version 5": lambda originals: _of_version(originals, 5),

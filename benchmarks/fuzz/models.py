@@ -63,7 +63,7 @@ def _models() -> Iterator[Any]:
         kernull.MultiKernelFisherNull(["rbf", "polynomial", "cosine"], scaling="whiten").fit(X),
         kernull.MultiKernelFisherNull("precomputed").fit(np.stack([X @ X.T / 1e6, np.eye(len(X))])),
         kernull.MultiKernelFisherNull(
-            decision="sum", calibration=kernull.Split(20), score_type="distance"
+            decision=kernull.Sum("distance"), calibration=kernull.Split(20)
         ).fit(X),
         kernull.MultiKernelFisherNull(decision="sum", views=views).fit(X),
         paper.FisherNull(views=views).fit(X),
@@ -85,7 +85,8 @@ def _special_models(X: np.ndarray, views: dict[str, Any]) -> Iterator[Any]:
     sums = {"decision": "sum", "views": views}
     yield kernull.MultiKernelFisherNull(**sums).fit(X, sample_weight=weight)
     yield kernull.MultiKernelFisherNull(views=views).fit(X, sample_weight=weight)
-    yield kernull.MultiKernelFisherNull(storage="nystroem", landmarks=30).fit(constant)
+    storage = kernull.Storage("nystroem", landmarks=30)
+    yield kernull.MultiKernelFisherNull(storage=storage).fit(constant)
 
 
 def _file_of(model: Any) -> bytes:

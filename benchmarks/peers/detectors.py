@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Self
 
@@ -22,13 +22,11 @@ from kernull.detector.rows import Training
 from kernull.errors import need
 from kernull.estimators.base import UnweightedEstimator
 from kernull.estimators.inputs import read_table
-from kernull.estimators.parameters import Learned, parameters
 from kernull.mkl.problems import check_nu
 from kernull.paper.fusion import fuse, fused_blocks
 from kernull.views import fit_scaling, read_scalings
 
 
-@parameters
 class AveragedOneClassSVM(UnweightedEstimator):
     r"""scikit-learn's OneClassSVM on one fused kernel.
 
@@ -40,8 +38,7 @@ class AveragedOneClassSVM(UnweightedEstimator):
         As in `FisherNull`.
     nu : float in (0, 1], default=0.1
         Bound on the share of training rows outside.
-    false_alarm_rate, calibration, random_state
-    storage, memory_limit, dtype, drop_constant
+    false_alarm_rate, calibration, random_state, storage
         As in `MultiKernelFisherNull`.
 
     Attributes
@@ -60,14 +57,40 @@ class AveragedOneClassSVM(UnweightedEstimator):
     True
     """
 
-    fusion: str = "average"
-    scaling: Any = "standard"
-    widths: Any = 0.5
-    nu: float = 0.1
+    def __init__(
+        self,
+        kernels: Any = "rbf",
+        views: Any = None,
+        *,
+        scaling: Any = "standard",
+        widths: Any = 0.5,
+        fusion: str = "average",
+        nu: float = 0.1,
+        false_alarm_rate: float = 0.05,
+        calibration: Any = "cross",
+        storage: Any = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernels,
+            views,
+            scaling=scaling,
+            widths=widths,
+            false_alarm_rate=false_alarm_rate,
+            calibration=calibration,
+            storage=storage,
+            random_state=random_state,
+        )
+        self.fusion = fusion
+        self.nu = nu
 
-    machine_ = Learned("rule.machine")
+    @property
+    def machine_(self) -> Any:
+        """The fitted machine."""
+        check_is_fitted(self)
+        return self.model_.rule.machine
 
-    def learning_method(self) -> FusedMachine:
+    def _method(self) -> FusedMachine:
         """The method with its parameters, checked."""
         return FusedMachine(self.fusion, check_nu(self.nu))
 
@@ -107,7 +130,6 @@ class FusedMachine:
         return RuleFit(rule, again=FusedMachine(self.fusion, self.nu, len(K)))
 
 
-@parameters
 class TableDetector(OutlierMixin, BaseEstimator):
     """A detector of scikit-learn or PyOD on one scaled table of all columns.
 
@@ -148,11 +170,20 @@ class TableDetector(OutlierMixin, BaseEstimator):
     True
     """
 
-    detector: Any = field(default="IsolationForest", kw_only=False)
-    scaling: Any = "standard"
-    calibration_folds: int = 10
-    false_alarm_rate: float = 0.05
-    random_state: Any = None
+    def __init__(
+        self,
+        detector: Any = "IsolationForest",
+        *,
+        scaling: Any = "standard",
+        calibration_folds: int = 10,
+        false_alarm_rate: float = 0.05,
+        random_state: Any = None,
+    ) -> None:
+        self.detector = detector
+        self.scaling = scaling
+        self.calibration_folds = calibration_folds
+        self.false_alarm_rate = false_alarm_rate
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit scaling and detector to a table (n, d) of normal rows; calibrate by cross-scores."""

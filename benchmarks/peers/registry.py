@@ -14,6 +14,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from benchmarks.peers.detectors import AveragedOneClassSVM, TableDetector, pyod_detector
 from kernull import estimators, paper
 from kernull.mkl import PAPER_DELTAS, PAPER_PS, PAPER_WIDTHS
+from kernull.mkl.solvers import Solver
 
 #: The paper's grids of norms, of ridges relative to n, and of widths.
 PS, DELTAS, WIDTHS = PAPER_PS, PAPER_DELTAS, PAPER_WIDTHS
@@ -31,9 +32,7 @@ PLAIN: dict[str, Any] = {**KERNELS, "p": 2.0, "delta": 1e-2}
 PLAIN |= {"normalize": "none", "decision": "sum"}
 
 #: Settings of kernels that mean nothing to a detector that takes a table.
-KERNEL_SETTINGS = (
-    "kernels", "views", "widths", "storage", "memory_limit", "dtype", "drop_constant",
-)  # fmt: skip
+KERNEL_SETTINGS = ("kernels", "views", "widths", "storage")
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,8 @@ class Method:
         ----------
         **settings
             Parameters of the estimator, nested ones (``detector__n_neighbors``) included. Those
-            about kernels (``kernels, views, widths, storage, memory_limit, dtype,
-            drop_constant``) are left aside by detectors that take a table, so that one set of
-            settings serves all methods.
+            about kernels (``kernels, views, widths, storage``) are left aside by detectors that
+            take a table, so that one set of settings serves all methods.
         """
         if self.kind == "table":
             if isinstance(settings.get("kernels"), str) and settings["kernels"] == "precomputed":
@@ -119,8 +117,8 @@ _ALL = [
     _fisher("lp MK-FN"),
     _fisher("lp MK-FN (Algorithm 1)", solver="paper"),
     # The dual of the gradient method is not smooth at p = 1.
-    _fisher("lp MK-FN-Grad", PS[1:], solver="gradient", tol=1e-4),
-    _fisher("lp MK-FN-CVX", solver="paper-cvx", tol=1e-4),
+    _fisher("lp MK-FN-Grad", PS[1:], solver=Solver("gradient", 1e-4)),
+    _fisher("lp MK-FN-CVX", solver=Solver("paper-cvx", 1e-4)),
     Method("OneClassSVM", AveragedOneClassSVM, {"widths": WIDTHS, "nu": NUS}, kind="fused"),
     _detector(IsolationForest(), {"random_state": 0}, detector__n_estimators=(100, 300)),
     _detector(LocalOutlierFactor(novelty=True), {}, detector__n_neighbors=(5, 10, 20, 35)),

@@ -15,7 +15,7 @@ _HOMES = {
     "detector": ("Evidence", "Nearest", "Projection", "Sum"),
     "detector.calibration": ("Cross", "Split"),
     "estimators": ("Calibrated", "JointMultiKernelFisherNull", "MultiKernelFisherNull"),
-    "estimators.parameters": ("PAPER",),
+    "estimators.fisher": ("PAPER",),
     "explain": (
         "ConvergenceDisplay", "Explanation", "ScoresDisplay", "WeightsDisplay",
     ),
@@ -23,8 +23,8 @@ _HOMES = {
     "judge": ("Judge",),
     "mkl.balls": ("LpBall", "MixedBall", "Simplex"),
     "mkl.problems": ("FisherProblem", "JointFisherProblem", "OneClassSVMProblem", "SVDDProblem"),
-    "mkl.solvers": ("solve",),
-    "operators": ("KernelStack",),
+    "mkl.solvers": ("Solver", "solve"),
+    "operators": ("KernelStack", "Storage"),
     "tables": ("TableViews", "read_table"),
     "views": ("join_views",),
 }  # fmt: skip
@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"kernull.{name}")
     if name in _removed.NAMES:
-        raise AttributeError(_removed.said_of(f"kernull.{name}"))
+        raise AttributeError(_removed.message(f"kernull.{name}"))
     if name in _removed.TO_PAPER:
         raise AttributeError(
             f"kernull.{name} is now kernull.paper.{name}: from kernull.paper import {name}"

@@ -1,4 +1,4 @@
-"""What version 0.3 removed, named here so that an error can say where to read on."""
+"""What version 0.3 removed, named here so that an error can say what to write instead."""
 
 from __future__ import annotations
 
@@ -16,8 +16,34 @@ TO_PAPER = (
 )  # fmt: skip
 #: Commands of ``kernull``.
 COMMANDS = ("compare", "demo", "reproduce", "watch")
+#: Parameters of estimators, and what to write instead.
+PARAMETERS = {
+    "r": "pass p=MixedBall(p, r)",
+    "kernel_groups": "pass p=MixedBall(p, r, groups)",
+    "tol": "pass solver=Solver(tol=1e-8)",
+    "max_iter": "pass solver=Solver(max_iter=50)",
+    "score_type": "pass decision=Sum('distance')",
+    "landmarks": "pass storage=Storage('nystroem', landmarks=500)",
+    "memory_limit": "pass storage=Storage(memory_limit='2GB')",
+    "dtype": "pass storage=Storage(dtype='float32')",
+    "drop_constant": "views that are constant are dropped, with a warning",
+    "verbose": "pass progress=True to fit",
+    "n_jobs": "fit within joblib.parallel_config(n_jobs=4)",
+    "calibration_folds": "pass calibration=Cross(folds=5)",
+    "calibration_fraction": "pass calibration=Split(0.4)",
+    "max_samples": "fit to a random sample of the rows",
+    "reference": "the default decides by evidence",
+    "pooled": "each task has a scaling by its rows",
+}
+#: Attributes of estimators, and what to read instead.
+ATTRIBUTES = {"bank_": "read kernel_set_"}
 
 
-def said_of(name: str) -> str:
-    """That something is gone, and where it says what to use instead."""
+def message(name: str) -> str:
+    """That a name is gone, and where it says what to use instead."""
     return f"{name} was removed in version 0.3; docs/start/moving.md says what to write instead."
+
+
+def instead(name: str, advice: str) -> str:
+    """That a parameter or attribute is gone, and what to write instead."""
+    return f"{name} was removed in version 0.3: {advice} (docs/start/moving.md)."

@@ -1,13 +1,8 @@
-"""Text that other people wrote, made fit to be shown, and text that docstrings share."""
+"""Text that other people wrote, made fit to be shown."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Callable
-from typing import TypeVar
-
-T = TypeVar("T")
 
 #: The joiners that Persian, Indic scripts and emoji are written with.
 _KEPT = frozenset("\u200c\u200d")
@@ -46,35 +41,3 @@ def _shows(character: str) -> bool:
         or character in _KEPT
         or unicodedata.category(character) == "Zs"  # no-break spaces and the like
     )
-
-
-def with_shared(shared: str) -> Callable[[T], T]:
-    r"""A decorator that fills in docstrings: a line ``{name, name}`` is replaced by shared entries.
-
-    ``shared`` has what means the same wherever it is found, in numpydoc's form.
-
-    Examples
-    --------
-    >>> @with_shared("tol : float\n    Relative duality gap to stop at.")
-    ... def solve(tol):
-    ...     '''Solve.
-    ...
-    ...     {tol}
-    ...     '''
-    >>> print(solve.__doc__.splitlines()[2])
-        tol : float
-    """
-    parts = re.split(r"\n(?=\w)", shared.strip())
-    entries = {re.split(r"\W", entry, maxsplit=1)[0]: entry.rstrip() for entry in parts}
-
-    def fill(found: re.Match[str]) -> str:
-        margin, names = found.groups()
-        lines = "\n".join(entries[name] for name in names.split(", ")).splitlines()
-        return "\n".join(margin + line if line else "" for line in lines)
-
-    def decorate(value: T) -> T:
-        text = value.__doc__ or ""
-        value.__doc__ = re.sub(r"^( *)\{(\w+(?:, \w+)*)\}$", fill, text, flags=re.MULTILINE)
-        return value
-
-    return decorate

@@ -7,7 +7,6 @@ every tool of scikit-learn that takes ``cv``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,6 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._typing import Array, Indices
-from kernull.estimators.parameters import parameters
 from kernull.operators import DenseStack
 
 __all__ = ["OneClassKFold", "OneClassShuffleSplit", "TargetsOnly"]
@@ -55,7 +53,6 @@ class _OneClassSplitter(BaseCrossValidator):
         return np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
 
 
-@parameters
 class OneClassKFold(_OneClassSplitter):
     """K folds of the targets; each outlier is in the validation part of exactly one fold.
 
@@ -78,9 +75,12 @@ class OneClassKFold(_OneClassSplitter):
     [0 1] [2 3 5]
     """
 
-    n_splits: int = field(default=5, kw_only=False)
-    shuffle: bool = True
-    random_state: Any = None
+    def __init__(
+        self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = None
+    ) -> None:
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
         """Yield (train, test) indices: train holds targets only."""
@@ -103,7 +103,6 @@ class OneClassKFold(_OneClassSplitter):
             yield np.sort(np.setdiff1d(targets, inner)), np.sort(np.concatenate([inner, outer]))
 
 
-@parameters
 class OneClassShuffleSplit(_OneClassSplitter):
     """Random splits of the targets; a random share of the outliers joins each validation part.
 
@@ -128,11 +127,20 @@ class OneClassShuffleSplit(_OneClassSplitter):
     (6, np.False_, 4, 2)
     """
 
-    n_splits: int = field(default=10, kw_only=False)
-    train_size: float = 0.6
-    test_size: float = 0.2
-    outlier_size: float = 0.5
-    random_state: Any = None
+    def __init__(
+        self,
+        n_splits: int = 10,
+        *,
+        train_size: float = 0.6,
+        test_size: float = 0.2,
+        outlier_size: float = 0.5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_splits = n_splits
+        self.train_size = train_size
+        self.test_size = test_size
+        self.outlier_size = outlier_size
+        self.random_state = random_state
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
         """Yield (train, test) indices: train holds targets only."""

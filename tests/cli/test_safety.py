@@ -63,7 +63,7 @@ def test_names_are_shown_as_they_are(evil):
 def test_what_python_prints_of_a_file_does_not_act(evil):
     model = load(evil / "model.kernull")
     why = model.explain(make_rows(5, 1, shift=3.0))
-    printed = [repr(model.bank_), repr(why), *(why.words(i) for i in range(5))]
+    printed = [repr(model.kernel_set_), repr(why), *(why.words(i) for i in range(5))]
     printed += [str(ModelFileError(f"kind is {ATTACK}")), str(TableError(ATTACK))]
     assert all(acts(text) == [] for text in printed)
     assert r"\x1b]0;owned" in why.words(0)

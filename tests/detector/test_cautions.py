@@ -10,6 +10,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import kernull
+from kernull import Solver
 from kernull.errors import (
     NearCopiesWarning,
     TooFewRowsWarning,
@@ -176,7 +177,7 @@ def test_the_order_of_many_rows_does_not_matter(decision):
     rng = np.random.default_rng(0)
     X, new = rng.normal(size=(1500, 5)), rng.normal(size=(50, 5))
     one, other = (
-        kernull.MultiKernelFisherNull(decision=decision, tol=1e-11).fit(rows)
+        kernull.MultiKernelFisherNull(decision=decision, solver=Solver(tol=1e-11)).fit(rows)
         for rows in (X, X[rng.permutation(1500)])
     )
     np.testing.assert_allclose(other.score_samples(new), one.score_samples(new), rtol=1e-6)

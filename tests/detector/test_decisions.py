@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import false_discovery_control
 from sklearn.datasets import load_wine
 
-from kernull import KernelStack
+from kernull import KernelStack, Sum
 from kernull.detector.calibration import Calibration, Cross, Split, hold_out
 from kernull.errors import (
     InvalidKernelError,
@@ -73,11 +73,11 @@ def test_p_values_count(calibration):
 
 
 @pytest.mark.parametrize("calibration", [Cross(), Split(20)], ids=["cross", "split"])
-@pytest.mark.parametrize("score_type", ["projection", "distance"])
+@pytest.mark.parametrize("score", ["projection", "distance"])
 @pytest.mark.parametrize("missing", [None, "look", ["look", "taste"]])
 @pytest.mark.parametrize("rate", [0.05, 0.3])
-def test_predict_agrees_with_p_values(calibration, score_type, missing, rate):
-    model = split_model(calibration=calibration, score_type=score_type, false_alarm_rate=rate)
+def test_predict_agrees_with_p_values(calibration, score, missing, rate):
+    model = split_model(calibration=calibration, decision=Sum(score), false_alarm_rate=rate)
     model.fit(TARGETS)
     p = model.p_values(X, missing_views=missing)
     flagged = model.predict(X, missing_views=missing) == -1
@@ -102,7 +102,7 @@ def test_split_is_a_fit_of_the_other_rows():
     expected = np.sort(plain.score_samples(TARGETS[held]))
     np.testing.assert_allclose(model.calibration_.scores, expected, atol=1e-10)
     np.testing.assert_allclose(
-        model.calibration_contributions_, plain.contributions(TARGETS[held]), atol=1e-12
+        model.model_.left_out, plain.contributions(TARGETS[held]), atol=1e-12
     )
 
 
@@ -110,8 +110,8 @@ def test_split_with_precomputed_kernels_takes_all_columns():
     table = split_model(random_state=1).fit(TARGETS)
     weight, _ = hold_out(len(TARGETS), 20, 1)
     full = plain_fisher(views=VIEWS).fit(TARGETS)  # for its kernels alone
-    kernels = np.stack([K for _, K in full.bank_.matrices(X)])
-    square = np.stack([K for _, K in full.bank_.matrices()])
+    kernels = np.stack([K for _, K in full.kernel_set_.matrices(X)])
+    square = np.stack([K for _, K in full.kernel_set_.matrices()])
     model = plain_fisher("precomputed", calibration=Split(20), random_state=1).fit(square)
     assert len(model.coef_) == (weight > 0).sum() == len(table.coef_)
     all_columns = model.score_samples(kernels)
@@ -228,9 +228,9 @@ def test_missing_precomputed_kernel():
     """Rows held out are scored alike; left-out rows of a table leave their scaling too."""
     full = split_model().fit(TARGETS)
     rows = full.model_.learned
-    everything = full.bank_.with_rows(TARGETS)
+    everything = full.kernel_set_.with_rows(TARGETS)
     square = np.stack([K for _, K in everything.matrices()])
-    cross = np.stack([K for _, K in full.bank_.matrices(X)])
+    cross = np.stack([K for _, K in full.kernel_set_.matrices(X)])
     model = plain_fisher("precomputed", calibration=Split(20)).fit(square)
     np.testing.assert_array_equal(model.model_.learned, rows)
     cross[1] = np.nan
@@ -239,7 +239,7 @@ def test_missing_precomputed_kernel():
 
 
 def test_kernels_in_another_order_are_refused_without_a_view_too():
-    K = np.stack([K for _, K in plain_fisher(views=VIEWS).fit(TARGETS).bank_.matrices()])
+    K = np.stack([K for _, K in plain_fisher(views=VIEWS).fit(TARGETS).kernel_set_.matrices()])
     model = plain_fisher("precomputed").fit(KernelStack(K, names=["a", "b", "c"]))
     other = KernelStack(K[[1, 0, 2]], names=["b", "a", "c"])
     for missing in (None, "c"):
@@ -251,7 +251,7 @@ def test_typical_targets_keep_their_rate_without_a_view():
     """Leave-one-out p-values of the training rows are uniform by construction."""
     model = plain_fisher(views=VIEWS, false_alarm_rate=0.2).fit(TARGETS)
     kept = model.model_.kept_kernels(["phenols"])
-    partial = model.calibration_contributions_[:, kept].sum(axis=1)
+    partial = model.model_.left_out[:, kept].sum(axis=1)
     share = (partial < model.model_.without(["phenols"]).threshold).mean()
     assert share == pytest.approx(np.floor(0.2 * 60 - 1) / 59)
 

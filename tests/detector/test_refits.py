@@ -44,7 +44,7 @@ def test_folds_are_refits(weighted):
     scores = row_scores(model, rows, sample_weight=weight if weighted else None)
     np.testing.assert_allclose(scores, expected - slack, rtol=1e-8)
     np.testing.assert_allclose(model.calibration_.scores, np.sort(expected - slack), rtol=1e-8)
-    parts = model.calibration_contributions_
+    parts = model.model_.left_out
     assert parts.shape == (31, 4)
     np.testing.assert_allclose(parts.sum(axis=1), expected, rtol=1e-8)
 

@@ -351,7 +351,7 @@ def test_joint_precomputed_tasks():
 
 def assert_sum_agrees(model, new, left_out, scores, weight=None):
     """Left-out scores in the order of the rows, scores of new rows, their p-values, threshold."""
-    found = model.calibration_contributions_.sum(axis=1)
+    found = model.model_.left_out.sum(axis=1)
     np.testing.assert_allclose(found, left_out, **CLOSE)
     np.testing.assert_allclose(model.score_samples(new), scores, **CLOSE)
     weight = np.ones(len(left_out)) if weight is None else weight / weight.mean()
@@ -380,7 +380,7 @@ def test_sum(name):
         views=views,
         scalings=[table.scaling] * len(views),
         steps=STEPS,
-        ridge=model.delta_,
+        ridge=model.delta,
         weight=weight,
     )
     assert_sum_agrees(model, table.new, left_out, scores, weight)
@@ -393,7 +393,7 @@ def test_sum_of_precomputed(weight):
         K, sample_weight=weight
     )
     left_out, scores = oracle.sum_of_kernels(
-        K, new, model.weights_ * model.scale_, ridge=model.delta_, weight=weight
+        K, new, model.weights_ * model.scale_, ridge=model.delta, weight=weight
     )
     assert_sum_agrees(model, new, left_out, scores, weight)
 
@@ -406,14 +406,14 @@ def test_one_fold_a_row_is_the_closed_form_of_leave_one_out(n_rows):
     model = MultiKernelFisherNull(kernels="precomputed", **options).fit(K)
     summed = np.tensordot(model.weights_, K, 1)
     expected = oracle.left_out_of_ridge_system(summed, 0.03 * (n_rows - 1))
-    np.testing.assert_allclose(model.calibration_contributions_.sum(axis=1), expected, **CLOSE)
+    np.testing.assert_allclose(model.model_.left_out.sum(axis=1), expected, **CLOSE)
     # Kernels on a table that learn nothing from it.
     X = np.random.default_rng(0).normal(size=(n_rows, 3)) + 1.0
     names = ["linear", "polynomial"]
     model = MultiKernelFisherNull(kernels=names, scaling="none", **options).fit(X)
     summed = np.tensordot(model.weights_, [X @ X.T, (X @ X.T / 3 + 1) ** 3], 1)
     expected = oracle.left_out_of_ridge_system(summed, 0.03 * (n_rows - 1))
-    np.testing.assert_allclose(model.calibration_contributions_.sum(axis=1), expected, **CLOSE)
+    np.testing.assert_allclose(model.model_.left_out.sum(axis=1), expected, **CLOSE)
 
 
 # -- order and threads -----------------------------------------------------------------------------
@@ -425,7 +425,7 @@ def left_out_of(decision, X, weight, groups):
     model = MultiKernelFisherNull(views=views, p=np.inf, scaling=ONE, decision=decision)
     model.fit(X, sample_weight=weight, groups=groups)
     if decision == "sum":
-        return model.calibration_contributions_.sum(axis=1)
+        return model.model_.left_out.sum(axis=1)
     return model.model_.rule.calibration_scores
 
 
@@ -483,9 +483,7 @@ def test_threads(decision, rng, monkeypatch):
             model.fit(X)
             rule = model.model_.rule
             left_out = (
-                model.calibration_contributions_.sum(axis=1)
-                if decision == "sum"
-                else rule.calibration_scores
+                model.model_.left_out.sum(axis=1) if decision == "sum" else rule.calibration_scores
             )
             found.append(
                 [*left_out, *model.score_samples(new), *model.p_values(new), model.threshold_]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import textwrap
 from dataclasses import is_dataclass
 from importlib import import_module
 
@@ -73,3 +75,16 @@ DETECTORS = [n for n, value in OBJECTS.items() if hasattr(value, "p_values")]
 @pytest.mark.parametrize("name", DETECTORS)
 def test_fit_says_what_becomes_of_rows_that_are_not_normal(name):
     assert "-1" in inspect.getdoc(OBJECTS[name].fit)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_docstrings_are_written_where_they_are_read(name):
+    """Nothing fills them in: what `help` shows is in the source, letter by letter."""
+    value = OBJECTS[name]
+    doc = vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
+    assert doc is None or inspect.cleandoc(doc) == _cleaned(value)
+
+
+def _cleaned(value: object) -> str:
+    node = ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]
+    return ast.get_docstring(node) or ""

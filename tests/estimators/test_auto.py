@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import kernull
-from kernull import MultiKernelFisherNull
+from kernull import MixedBall, MultiKernelFisherNull
 from kernull.datasets import load_wine_views
 from kernull.kernels import AUTO_RANGE, mean_distance, neighbour_distance
 from kernull.operators import DenseStack
@@ -14,7 +14,7 @@ from kernull.views import SCALINGS, KernelSet, join_views
 DATA = load_wine_views()
 X, VIEWS = join_views(DATA.views)
 WINES, OTHERS = X[DATA.y == 1], X[DATA.y != 1]
-AUTO = {"scaling": "auto", "widths": "auto", "p": "auto", "delta": "auto"}
+AUTO = {"scaling": "auto", "widths": "auto", "p": "auto"}
 AUTO_SCALINGS = ("whiten", "quantile")
 
 
@@ -97,7 +97,7 @@ def test_whitening_one_column_is_standardising_it():
     )
     assert set(map(tuple, whitened.scaling_.values())) == {AUTO_SCALINGS}
     np.testing.assert_allclose(whitened.weights_, standard.weights_, atol=1e-5)
-    for one, other in zip(whitened.bank_.views, standard.bank_.views, strict=True):
+    for one, other in zip(whitened.kernel_set_.views, standard.kernel_set_.views, strict=True):
         np.testing.assert_allclose(one.train, other.train, rtol=1e-10, atol=1e-10)
 
 
@@ -116,13 +116,8 @@ def test_other_words_are_refused(name, bad):
 def test_the_same_data_give_the_same_model_and_the_choice_can_be_spelt_out():
     one, two = (MultiKernelFisherNull(views=VIEWS, **AUTO).fit(WINES) for _ in range(2))
     assert (one.score_samples(X) == two.score_samples(X)).all()
-    assert (one.widths_, one.scaling_, one.p_, one.delta_) == (
-        two.widths_,
-        two.scaling_,
-        two.p_,
-        two.delta_,
-    )
-    same = clone(one).set_params(scaling=AUTO_SCALINGS, p=one.p_, r=1.5, delta=one.delta_)
+    assert (one.widths_, one.scaling_, one.p_) == (two.widths_, two.scaling_, two.p_)
+    same = clone(one).set_params(scaling=AUTO_SCALINGS, p=MixedBall(4, 1.5))
     assert (same.fit(WINES).score_samples(X) == one.score_samples(X)).all()
 
 
@@ -149,14 +144,14 @@ def test_every_way_to_fit_takes_auto(tmp_path):
     np.testing.assert_allclose(tiled.score_samples(X), model.score_samples(X), rtol=1e-3)
     number = clone(model).set_params(p=1.5).fit(WINES)
     given = clone(number).set_params(kernels="precomputed", views=None)
-    given.fit(DenseStack.of(number.bank_).kernels)
+    given.fit(DenseStack.of(number.kernel_set_).kernels)
     np.testing.assert_allclose(given.weights_, number.weights_, rtol=1e-9)
     assert not hasattr(given, "widths_")
 
 
 def test_the_papers_setting_fixes_everything():
     model = MultiKernelFisherNull(**kernull.PAPER)
-    assert "auto" not in (model.scaling, model.widths, model.p, model.delta)
+    assert "auto" not in (model.scaling, model.widths, model.p)
     assert (model.normalize, model.solver) == ("none", "paper")
 
 

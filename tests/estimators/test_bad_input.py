@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from kernull import KernelStack, MultiKernelFisherNull
+from kernull import KernelStack, MultiKernelFisherNull, Solver, Storage, Sum
 from kernull.errors import (
     ConstantViewWarning,
     InvalidKernelError,
@@ -39,7 +39,7 @@ def check_healthy(model, X):
     """No NaN anywhere, a certificate, and sane weights."""
     for values in (model.weights_, model.coef_, model.threshold_, model.score_samples(X)):
         assert np.isfinite(values).all()
-    assert 0 <= model.gap_ <= model.tol
+    assert 0 <= model.gap_ <= model.tol_
     assert (model.weights_ >= 0).all()
     assert model.weights_.max() > 0
 
@@ -218,14 +218,16 @@ def test_the_unit_of_the_data_does_not_matter(X, size, scaling, p):
         "scaling": scaling,
         "p": p,
     }
-    one = Model(**options, tol=1e-9).fit(X)
-    other = Model(**options, tol=1e-9).fit(size * X)
+    one = Model(**options, solver=Solver(tol=1e-9)).fit(X)
+    other = Model(**options, solver=Solver(tol=1e-9)).fit(size * X)
     np.testing.assert_allclose(other.weights_, one.weights_, atol=1e-6)
     np.testing.assert_allclose(other.score_samples(size * X), one.score_samples(X), atol=1e-6)
     mixed = size ** np.array([0.0, 1.0, 0.0, 1.0])  # columns in different units
     if scaling != "none":
         np.testing.assert_allclose(
-            Model(**options, tol=1e-9).fit(X * mixed).weights_, one.weights_, atol=1e-6
+            Model(**options, solver=Solver(tol=1e-9)).fit(X * mixed).weights_,
+            one.weights_,
+            atol=1e-6,
         )
 
 
@@ -247,23 +249,36 @@ def test_precomputed_kernels_of_any_size(kernels, size):
     [
         *(("p", value) for value in (0.5, 0, -1, np.nan, "2", None, True)),
         *(("delta", value) for value in (0, 0.0, -1e-3, np.nan, np.inf, "1", None, True)),
-        *(("tol", value) for value in (0, -1, np.nan, "a")),
-        *(("max_iter", value) for value in (0, -1, 1.5, "many")),
         *(("false_alarm_rate", value) for value in (0, 1, -0.1, 2, np.nan, "a")),
         *(("widths", value) for value in (0, -1.0, (), np.nan, "wide", None)),
         *(("scaling", value) for value in ("minmax", None, 2)),
         *(("kernels", value) for value in ("rb", None, [], 5, ["rbf", "precomputed"])),
         *(("views", value) for value in ("feature", [[0, 1]], {}, {"a": []}, {"a": 9})),
         *(("solver", value) for value in ("simplex", None, 3)),
-        *(("score_type", value) for value in ("proj", None)),
         *(("storage", value) for value in ("disk", None)),
-        *(("memory_limit", value) for value in ("much", -1, 0)),
-        *(("dtype", value) for value in ("int8", "float16", "nonsense")),
+        *(("decision", value) for value in ("vote", None)),
+        *(("contamination", value) for value in (0, 0.9, "a")),
     ],
 )
 def test_bad_parameters_are_named(X, name, value):
     with pytest.raises(ValueError, match=rf"^{name}\b.*(got|selects|out of range)"):
         Model(**{name: value}).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "value"),
+    [
+        *((Storage, "memory_limit", value) for value in ("much", -1, 0)),
+        *((Storage, "dtype", value) for value in ("int8", "float16", "nonsense")),
+        *((Storage, "landmarks", value) for value in (0, -3, 2.5, "a", True)),
+        *((Sum, "score", value) for value in ("proj", None)),
+        *((Solver, "max_iter", value) for value in (0, -1, 1.5, "many")),
+        *((Solver, "tol", value) for value in (0, -1, np.nan, "a")),
+    ],
+)
+def test_bad_parameters_of_objects_are_named(make, name, value):
+    with pytest.raises(ValueError, match=rf"^{name}: got"):
+        make(**{name: value})
 
 
 @pytest.mark.parametrize(
@@ -409,13 +424,6 @@ def test_integer_and_boolean_tables_need_no_fuss(rng):
         one = Model().fit(X)
         Model().fit(X > 2)
     np.testing.assert_array_equal(one.coef_, Model().fit(X.astype(float)).coef_)
-
-
-@pytest.mark.parametrize("landmarks", [0, -3, 2.5, "a", True])
-@pytest.mark.parametrize("storage", ["auto", "nystroem"])
-def test_landmarks_are_a_positive_number(X, landmarks, storage):
-    with pytest.raises(ValueError, match=f"landmarks: got {landmarks!r}; expected a whole number"):
-        Model(landmarks=landmarks, storage=storage).fit(X)
 
 
 @pytest.mark.parametrize("seed", ["a", -1, 1.5])

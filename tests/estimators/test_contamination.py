@@ -122,7 +122,7 @@ def test_given_settings_and_weights_are_kept():
     X, new = unclean()
     model = MultiKernelFisherNull(widths=0.5, delta=0.05, contamination=0.1).fit(X)
     assert model.widths_ == {"all": [0.5]}
-    assert model.delta_ == 0.05
+    assert model.ridge_ == pytest.approx(0.05 * len(X))
     weight = np.ones(len(X))
     weight[:10] = 0.0
     weighted = MultiKernelFisherNull(contamination=0.1).fit(X, sample_weight=weight)
@@ -130,7 +130,7 @@ def test_given_settings_and_weights_are_kept():
     same = MultiKernelFisherNull(contamination=0.1, views={"a": [0, 1], "b": [2, 3, 4]}).fit(X)
     assert same.score_samples(new, missing_views="a").shape == (150,)
     same.set_params(contamination=None).fit(X)
-    assert same.delta_ == MultiKernelFisherNull().fit(X).delta_
+    assert same.ridge_ == MultiKernelFisherNull().fit(X).ridge_
     assert not hasattr(same, "suspects_")
 
 

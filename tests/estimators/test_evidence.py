@@ -10,7 +10,7 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import roc_auc_score
 
 import kernull
-from kernull import KernelStack, MultiKernelFisherNull
+from kernull import KernelStack, MultiKernelFisherNull, Storage
 from kernull.detector import Evidence, Nearest, evidence
 from kernull.errors import MissingCapabilityError
 
@@ -139,7 +139,7 @@ def test_without_a_view_the_rate_is_kept():
 def test_files_give_the_same_bits(storage, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = model(storage=storage, landmarks=20).fit(TRAIN)
+        fitted = model(storage=Storage(storage, landmarks=20)).fit(TRAIN)
     kernull.save(fitted, tmp_path / "model")
     again = kernull.load(tmp_path / "model")
     for method in ("score_samples", "p_values", "predict", "rarity", "evidence"):
@@ -148,7 +148,7 @@ def test_files_give_the_same_bits(storage, tmp_path):
 
 
 def test_given_kernels_are_judged_by_projection_and_distance():
-    sets = model(scaling="standard").fit(TRAIN).bank_
+    sets = model(scaling="standard").fit(TRAIN).kernel_set_
     square = np.stack([K for _, K in sets.matrices()])
     cross = np.stack([K for _, K in sets.matrices(NEW)])
     fitted = MultiKernelFisherNull("precomputed", **{**EVIDENCE, "widths": 1.0}).fit(square)
@@ -162,7 +162,7 @@ def test_given_kernels_are_judged_by_projection_and_distance():
 
 
 def test_given_kernels_have_no_rows_for_other_scores():
-    square = np.stack([K for _, K in model().fit(TRAIN).bank_.matrices()])
+    square = np.stack([K for _, K in model().fit(TRAIN).kernel_set_.matrices()])
     decision = Evidence(scores=[Nearest()])
     with pytest.raises(MissingCapabilityError, match="given kernels have no rows"):
         MultiKernelFisherNull("precomputed", decision=decision).fit(square)
@@ -172,21 +172,14 @@ def test_split_and_landmarks():
     fitted = model(calibration="split").fit(TRAIN)
     assert len(fitted.calibration_.scores) == round(0.25 * 50)
     rows = np.random.default_rng(0).normal(size=(900, 4))
-    near = model(views=None, storage="nystroem", landmarks=60).fit(rows)
+    near = model(views=None, storage=Storage("nystroem", landmarks=60)).fit(rows)
     alarms = (near.predict(np.random.default_rng(1).normal(size=(2000, 4))) == -1).mean()
     assert 0.02 < alarms < 0.09
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"decision": "vote"}, "decision: got 'vote'"),
-        ({"score_type": "distance"}, "score_type: got 'distance'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(options, message):
-    with pytest.raises((ValueError, MissingCapabilityError), match=message):
-        model(**options).fit(TRAIN)
+def test_other_words_are_refused():
+    with pytest.raises(ValueError, match="decision: got 'vote'"):
+        model(decision="vote").fit(TRAIN)
 
 
 def test_the_sum_has_no_evidence():

@@ -11,7 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 
-from kernull import PAPER, KernelStack
+from kernull import PAPER, KernelStack, MixedBall, Solver, Storage, Sum
 from kernull.errors import TooFewRowsWarning, ZeroProjectionWarning
 from kernull.operators import DenseStack
 from tests.oracles import certificate_gap
@@ -78,7 +78,7 @@ def test_delta_is_relative_to_n(stacks):
 @pytest.mark.parametrize("solver", ["newton", "subspace", "kloft", "frank-wolfe", "gradient"])
 def test_solvers_give_the_same_model(wine, fitted, solver):
     X, others = wine
-    model = plain_fisher(views=VIEWS, solver=solver, tol=1e-9).fit(X)
+    model = plain_fisher(views=VIEWS, solver=Solver(solver, 1e-9)).fit(X)
     assert model.solver_ == solver
     np.testing.assert_allclose(model.weights_, fitted.weights_, atol=2e-3)
     np.testing.assert_allclose(model.score_samples(others), fitted.score_samples(others), atol=2e-3)
@@ -102,10 +102,10 @@ def test_it_tells_wine_from_other_wine(wine, fitted):
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.1, 0.31])
-@pytest.mark.parametrize("score_type", ["projection", "distance"])
-def test_flagged_exactly_where_the_p_value_is_at_most_the_rate(wine, rate, score_type):
+@pytest.mark.parametrize("score", ["projection", "distance"])
+def test_flagged_exactly_where_the_p_value_is_at_most_the_rate(wine, rate, score):
     X, others = wine
-    model = plain_fisher(false_alarm_rate=rate, score_type=score_type, widths=1.0).fit(X)
+    model = plain_fisher(false_alarm_rate=rate, decision=Sum(score), widths=1.0).fit(X)
     rows = np.concatenate([X, others])
     p_values = model.calibration_.p_values(model.score_samples(rows))
     np.testing.assert_array_equal(model.predict(rows) == -1, p_values <= rate)
@@ -122,7 +122,7 @@ def test_too_few_rows_for_the_rate(wine):
 
 def test_distance_scores_agree_below_one(wine, fitted):
     X, others = wine
-    distance = plain_fisher(views=VIEWS, score_type="distance").fit(X)
+    distance = plain_fisher(views=VIEWS, decision=Sum("distance")).fit(X)
     y = fitted.score_samples(others)
     np.testing.assert_allclose(distance.score_samples(others), -np.abs(1 - y), atol=1e-12)
 
@@ -137,7 +137,7 @@ def test_contributions_add_up_and_are_each_kernels_own(wine, p):
     parts = model.contributions(others)
     assert parts.shape == (len(others), 13)
     np.testing.assert_allclose(parts.sum(axis=1), model.score_samples(others), rtol=1e-12)
-    for j, K in model.bank_.matrices(others):
+    for j, K in model.kernel_set_.matrices(others):
         np.testing.assert_allclose(parts[:, j], model.weights_[j] * K @ model.coef_, atol=1e-12)
 
 
@@ -164,8 +164,8 @@ def test_a_precomputed_score_does_not_depend_on_its_batch(stacks):
 
 def test_tables_and_their_own_kernels_give_the_same_model(wine, fitted):
     others = wine[1]
-    train = DenseStack.of(fitted.bank_).kernels
-    new = np.stack([K for _, K in fitted.bank_.matrices(others)])
+    train = DenseStack.of(fitted.kernel_set_).kernels
+    new = np.stack([K for _, K in fitted.kernel_set_.matrices(others)])
     model = plain_fisher("precomputed").fit(train)
     np.testing.assert_allclose(model.weights_, fitted.weights_, rtol=1e-12)
     np.testing.assert_allclose(model.score_samples(new), fitted.score_samples(others), rtol=1e-9)
@@ -175,7 +175,7 @@ def test_tables_and_their_own_kernels_give_the_same_model(wine, fitted):
 
 def test_float32_is_close_and_stays_certified(wine, fitted):
     X, others = wine
-    model = plain_fisher(views=VIEWS, dtype="float32").fit(X)
+    model = plain_fisher(views=VIEWS, storage=Storage(dtype="float32")).fit(X)
     assert model.gap_ <= 1e-6
     np.testing.assert_allclose(model.weights_, fitted.weights_, atol=1e-4)
     np.testing.assert_allclose(model.score_samples(others), fitted.score_samples(others), atol=1e-4)
@@ -193,7 +193,7 @@ def test_only_ratios_of_weights_matter(wine, scaling, kernels):
     X, others = ((part - wine[0].mean(0)) / wine[0].std(0) for part in wine)
     X = X[:25]
     weight = np.random.default_rng(0).uniform(0.5, 4, 25)
-    options = {"kernels": kernels, "views": VIEWS, "scaling": scaling, "tol": 1e-10}
+    options = {"kernels": kernels, "views": VIEWS, "scaling": scaling, "solver": Solver(tol=1e-10)}
     one, other = (plain_fisher(**options).fit(X, sample_weight=c * weight) for c in (1.0, 7.0))
     np.testing.assert_allclose(one.weights_, other.weights_, atol=1e-9)
     np.testing.assert_allclose(one.score_samples(others), other.score_samples(others), atol=1e-9)
@@ -220,9 +220,9 @@ def test_weights_on_precomputed_kernels(stacks):
     weight = np.ones(30)
     weight[:4] = [0, 2, 0, 3]
     rows = np.repeat(np.arange(30), weight.astype(int))
-    repeated = plain_fisher("precomputed", tol=1e-10).fit(train[:, rows][:, :, rows])
+    repeated = plain_fisher("precomputed", solver=Solver(tol=1e-10)).fit(train[:, rows][:, :, rows])
     for X in (train, KernelStack(train)):
-        model = plain_fisher("precomputed", tol=1e-10)
+        model = plain_fisher("precomputed", solver=Solver(tol=1e-10))
         assert len(model.fit_predict(X, sample_weight=weight)) == 30
         keep = weight > 0
         np.testing.assert_allclose(
@@ -255,9 +255,15 @@ def test_linear_kernels_of_centred_columns_learn_nothing_and_say_so(wine):
 
 
 def test_groups_of_kernels_that_do_not_fit_are_refused(wine):
-    with pytest.raises(ValueError, match="r is None"):
-        plain_fisher(views=VIEWS, kernel_groups=[0, 0, 1]).fit(wine[0])
-    with pytest.raises(ValueError, match="kernel_groups: got"):
-        plain_fisher(views=VIEWS, r=1, kernel_groups=[0, 0]).fit(wine[0])
+    with pytest.raises(ValueError, match="groups: got 2 entries for 3 kernels"):
+        plain_fisher(views=VIEWS, p=MixedBall(2, 1, [0, 0])).fit(wine[0])
     with pytest.raises(ValueError, match="r: got 0"):
-        plain_fisher(views=VIEWS, r=0).fit(wine[0])
+        MixedBall(2, 0)
+
+
+def test_a_mixed_ball_groups_kernels_by_view(wine):
+    options = {"views": VIEWS, "widths": (0.5, 1.0)}
+    by_view = plain_fisher(p=MixedBall(4, 1.5), **options).fit(wine[0])
+    groups = [view for view in VIEWS for _ in range(2)]
+    named = plain_fisher(p=MixedBall(4, 1.5, groups), **options).fit(wine[0])
+    np.testing.assert_array_equal(by_view.weights_, named.weights_)

@@ -60,7 +60,7 @@ def test_grid_search_over_a_table(wine):
 
 def test_grid_search_over_a_stack(wine):
     X, y = np.concatenate(wine), np.repeat([1, -1], [59, 119])
-    stack = DenseStack.of(plain_fisher(views=VIEWS).fit(X).bank_)
+    stack = DenseStack.of(plain_fisher(views=VIEWS).fit(X).kernel_set_)
     grid = {"p": [1.0, 2.0], "delta": [1e-3, 1e-1]}
     splits = one_class_splits(y)
     search = GridSearchCV(

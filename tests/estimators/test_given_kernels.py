@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernull import JointMultiKernelFisherNull, KernelStack, MultiKernelFisherNull, load, save
+from kernull import (
+    JointMultiKernelFisherNull,
+    KernelStack,
+    MultiKernelFisherNull,
+    Storage,
+    load,
+    save,
+)
 from kernull.detector.calibration import Cross
 from kernull.errors import InvalidKernelError
 from kernull.paper import (
@@ -172,7 +179,7 @@ class TestNames:
         assert stack[np.ix_([0, 1], [2, 3])].names == self.NAMES
         assert stack[:5].names == stack.columns([1, 2]).names == self.NAMES
         assert stack.select([False, True]).names == ("bent",)
-        small = plain_fisher("precomputed", dtype="float32").fit(stack)
+        small = plain_fisher("precomputed", storage=Storage(dtype="float32")).fit(stack)
         assert small.kernel_names_.tolist() == list(self.NAMES)
 
     def test_of_other_kernels_are_refused(self):
@@ -217,7 +224,7 @@ def test_left_out_contributions_are_those_of_refits(rng):
     K = rbf_kernels(rng)
     options = {"decision": "sum", "normalize": "none", "calibration": Cross(folds=40)}
     model = MultiKernelFisherNull("precomputed", **options).fit(K)
-    scores, parts = model.calibration_.scores, model.calibration_contributions_
+    scores, parts = model.calibration_.scores, model.model_.left_out
     n, b = K.shape[1], model.weights_
     ridge = model.ridge_ * (n - 1) / n  # relative to the rows learned from
     truth = np.empty((n, 3))
@@ -234,8 +241,8 @@ def test_left_out_contributions_travel_with_copies(rng):
     model = MultiKernelFisherNull("precomputed", decision="sum").fit(K)
     copy = pickle.loads(pickle.dumps(model))
     K[:] = np.eye(K.shape[1])  # the kernels of the user, used for something else
-    parts = copy.calibration_contributions_
-    np.testing.assert_array_equal(parts, model.calibration_contributions_)
+    parts = copy.model_.left_out
+    np.testing.assert_array_equal(parts, model.model_.left_out)
 
 
 def test_fit_leaves_the_factors_of_a_stack_alone(rng):
@@ -247,9 +254,9 @@ def test_fit_leaves_the_factors_of_a_stack_alone(rng):
 
 @pytest.mark.parametrize("decision", ["sum", "evidence"])
 def test_what_a_model_of_given_kernels_has_can_be_listed(decision, rng):
-    """As a shell does that completes names; by evidence contributions are not known."""
+    """As a shell does that completes names; the sum has no evidence."""
     X = rng.normal(size=(40, 3))
     K = np.exp(-0.1 * ((X[:, None] - X[None]) ** 2).sum(axis=2))[None]
     model = MultiKernelFisherNull(kernels="precomputed", decision=decision).fit(K)
     assert "threshold_" in dir(model)
-    assert hasattr(model, "typical_contributions_") == (decision == "sum")
+    assert hasattr(model, "evidence") == (decision == "evidence")

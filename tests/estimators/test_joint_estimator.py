@@ -3,12 +3,14 @@
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from kernull import MixedBall, Solver, Sum
 from kernull.detector import assign_folds
 from kernull.mkl import ridge_inverse
 from kernull.mkl.problems import FisherProblem
@@ -26,7 +28,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.TooFewRowsWarnin
 @pytest.mark.parametrize("scaling", ["standard", "none", "whiten"])
 def test_copies_of_one_task_give_its_weights(p, scaling):
     table, _ = some([3], 25)
-    options = {"views": VIEWS, "widths": 0.5, "p": p, "tol": 1e-12, "scaling": scaling}
+    options = {
+        "views": VIEWS,
+        "widths": 0.5,
+        "p": p,
+        "solver": Solver(tol=1e-12),
+        "scaling": scaling,
+    }
     alone = plain_fisher(**options).fit(table)
     joint = plain_joint(**options)
     joint.fit(np.tile(table, (4, 1)), groups=np.repeat(list("abcd"), 25))
@@ -39,7 +47,7 @@ def test_copies_of_one_task_give_its_weights(p, scaling):
 def test_one_task_is_the_core():
     table, _ = some([2], 30)
     weight = np.random.default_rng(0).integers(0, 3, size=30).astype(float)
-    options = {"views": VIEWS, "p": 4 / 3, "score_type": "distance"}
+    options = {"views": VIEWS, "p": 4 / 3, "decision": Sum("distance")}
     for sample_weight in (None, weight):
         alone = plain_fisher(**options)
         joint = plain_joint(**options)
@@ -55,7 +63,7 @@ def test_one_task_is_the_core():
 def test_the_gap_is_that_of_the_joint_problem():
     import cvxpy
 
-    model = fitted(rows=8, digits=(0, 1), p=2.0, tol=1e-9)
+    model = fitted(rows=8, digits=(0, 1), p=2.0, solver=Solver(tol=1e-9))
     objective, norms = 0, [0] * 3
     for name in model.tasks_:
         kernels = DenseStack.of(model.model_.tasks[name].kernels.set).kernels
@@ -73,7 +81,7 @@ def test_the_gap_is_that_of_the_joint_problem():
 def test_tasks_of_different_sizes_use_their_own_ridge():
     table, groups = some((0, 1), 20)
     keep = np.r_[0:20, 20:27]
-    model = plain_joint(views=VIEWS, tol=1e-10).fit(table[keep], groups=groups[keep])
+    model = plain_joint(views=VIEWS, solver=Solver(tol=1e-10)).fit(table[keep], groups=groups[keep])
     for name, n in (("zero", 20), ("one", 7)):
         K = DenseStack.of(model.model_.tasks[name].kernels.set).combine(model.weights_)
         a = np.linalg.solve(K + model.delta * n * np.eye(n), np.ones(n))
@@ -82,7 +90,12 @@ def test_tasks_of_different_sizes_use_their_own_ridge():
 
 def test_thresholds_come_from_leaving_rows_out_of_their_task():
     table, groups = some((0, 1), 12)
-    options = {"views": VIEWS, "false_alarm_rate": 0.2, "tol": 1e-12, "scaling": "none"}
+    options = {
+        "views": VIEWS,
+        "false_alarm_rate": 0.2,
+        "solver": Solver(tol=1e-12),
+        "scaling": "none",
+    }
     model = plain_joint(**options).fit(table, groups=groups)
     for name in model.tasks_:
         rows, scores = table[groups == name], np.empty(12)
@@ -90,7 +103,7 @@ def test_thresholds_come_from_leaving_rows_out_of_their_task():
         fold = assign_folds(ranks[:, ranks.any(axis=0)], 20)
         for k in range(12):  # widths and coefficients without the fold
             rest, n = fold != k, (fold != k).sum()
-            part = plain_fisher(views=VIEWS, scaling="none").fit(rows[rest]).bank_
+            part = plain_fisher(views=VIEWS, scaling="none").fit(rows[rest]).kernel_set_
             A = DenseStack.of(part).combine(model.weights_) + model.delta * n * np.eye(n)
             held = part.combine(model.weights_, rows[~rest])
             scores[~rest] = held @ np.linalg.solve(A, np.ones(n))
@@ -106,7 +119,7 @@ def test_tasks_scale_themselves():
     groups = np.repeat([0, 1], 30)
     model = plain_joint().fit(table, groups=groups)
     for name in (0, 1):
-        own = plain_fisher().fit(table[groups == name]).bank_.views[0]
+        own = plain_fisher().fit(table[groups == name]).kernel_set_.views[0]
         bank = model.model_.tasks[name].kernels.set.views[0]
         np.testing.assert_allclose(bank.scaler.scale_, own.scaler.scale_)
         assert bank.kernels[0].width == pytest.approx(own.kernels[0].width)
@@ -158,7 +171,7 @@ def test_enrolment_is_one_factorisation_and_no_learning(counted):
 
 
 def test_enrolled_task_scores_like_the_same_task_in_the_fit():
-    model = fitted(tol=1e-12)
+    model = fitted(solver=Solver(tol=1e-12))
     table, _ = some([1], 20)
     model.enroll(table, "again")
     np.testing.assert_allclose(
@@ -226,9 +239,10 @@ def test_group_labels_of_any_kind():
     assert plain_joint().fit(table, groups=[("a", 1)] * 20).tasks_ == [("a", 1)]
 
 
-@pytest.mark.parametrize("n_jobs", [2, -1])
-def test_threads_change_nothing(n_jobs):
-    one, many = fitted(), fitted(n_jobs=n_jobs)
+def test_threads_change_nothing():
+    one = fitted()
+    with joblib.parallel_config(n_jobs=2):
+        many = fitted()
     np.testing.assert_allclose(one.weights_, many.weights_, rtol=1e-9)
     assert one.threshold_ == pytest.approx(many.threshold_)
 
@@ -258,11 +272,11 @@ def test_tensors_in_and_tensors_out():
 
 def test_mixed_norm_in_a_joint_model():
     table, groups = some((0, 1, 2), 20)
-    options = {"views": VIEWS, "widths": [0.25, 0.5, 1.0], "tol": 1e-8}
+    options = {"views": VIEWS, "widths": [0.25, 0.5, 1.0], "solver": Solver(tol=1e-8)}
     plain = plain_joint(p=2.0, **options).fit(table, groups=groups)
-    same = plain_joint(p=2.0, r=2.0, **options).fit(table, groups=groups)
+    same = plain_joint(p=MixedBall(2, 2), **options).fit(table, groups=groups)
     np.testing.assert_allclose(plain.weights_, same.weights_, rtol=0, atol=1e-10)
-    mixed = plain_joint(p=2.0, r=1.0, **options).fit(table, groups=groups)
+    mixed = plain_joint(p=MixedBall(2, 1), **options).fit(table, groups=groups)
     sums = mixed.weights_.reshape(3, 3).sum(axis=1)
     assert np.linalg.norm(sums) == pytest.approx(1.0)
     assert mixed.gap_ <= 1e-8
@@ -283,6 +297,8 @@ def expected_failures(estimator):
     # Training rows are judged by left-out scores, not as if they were new.
     return {
         "check_outliers_fit_predict": "fit_predict uses left-out scores",
+        "check_outliers_train": "sets contamination, which tasks do not take",
+        "check_outliers_train(readonly_memmap=True)": "sets contamination",
         "check_sample_weight_equivalence_on_dense_data": (
             "a weight is trust in a row against the others, not a number of copies"
         ),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kernull
-from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
+from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull, Solver
 from kernull.detector import evidence
 from kernull.errors import DominantViewWarning, MissingCapabilityError
 from tests.estimators.joint_data import precomputed
@@ -93,7 +93,7 @@ def test_a_broken_view_is_flagged_in_every_task():
 
 
 def test_an_enrolled_task_has_evidence_of_its_rows():
-    model = joint(tol=1e-12).fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
+    model = joint(solver=Solver(tol=1e-12)).fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
     new = model.model_.tasks["c"].rule
     alone = MultiKernelFisherNull(views=VIEWS).fit(rows(0, 25, 5)).model_.rule
     np.testing.assert_allclose(new.tails.ordered, alone.tails.ordered, rtol=1e-9)
@@ -142,8 +142,10 @@ def test_what_the_sum_does_not_have_is_absent():
     model = joint(decision="sum").fit(TRAIN, groups=GROUPS)
     assert not hasattr(model, "evidence")
     assert not hasattr(model, "rarity")
-    with pytest.raises(MissingCapabilityError, match="decision='sum'"):
-        joint(score_type="distance").fit(TRAIN, groups=GROUPS)
+    with pytest.raises(MissingCapabilityError, match="calibration: got 'split'"):
+        joint(calibration="split").fit(TRAIN, groups=GROUPS)
+    with pytest.raises(MissingCapabilityError, match="contamination: got"):
+        joint(contamination=0.1).fit(TRAIN, groups=GROUPS)
     with pytest.raises(ValueError, match="decision: got 'vote'"):
         joint(decision="vote").fit(TRAIN, groups=GROUPS)
 

@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernull import KernelStack
+from kernull import KernelStack, MixedBall, Solver, Storage
 from kernull.errors import InvalidKernelError
 from tests.estimators.joint_data import fitted, precomputed, some
 from tests.plain import plain_joint
@@ -26,7 +26,7 @@ def test_precomputed_stacks_by_task():
     names = list(dict.fromkeys(groups.tolist()))
     index = {name: np.flatnonzero(groups == name) for name in names}
     by_task = {name: K[:, index[name]][:, :, index[name]] for name in names}
-    options = {"kernels": "precomputed", "tol": 1e-10}
+    options = {"kernels": "precomputed", "solver": Solver(tol=1e-10)}
     separate = plain_joint(**options).fit(by_task)
     whole = plain_joint(**options).fit(K, groups=groups)
     np.testing.assert_allclose(separate.weights_, whole.weights_, rtol=1e-12)
@@ -60,9 +60,9 @@ def test_precomputed_mistakes():
         model.fit({"a": K[:, :1, :1]})
     with pytest.raises(ValueError, match="empty mapping"):
         model.fit({})
-    with pytest.raises(ValueError, match="kernel_groups: precomputed kernels belong to no view"):
-        plain_joint(kernels="precomputed", r=1).fit({"a": K})
-    grouped = plain_joint(kernels="precomputed", r=1, kernel_groups=["x", "x", "y"])
+    with pytest.raises(ValueError, match="p: precomputed kernels belong to no view"):
+        plain_joint(kernels="precomputed", p=MixedBall(2, 1)).fit({"a": K})
+    grouped = plain_joint(kernels="precomputed", p=MixedBall(2, 1, ["x", "x", "y"]))
     assert grouped.fit({"a": K}).gap_ <= 1e-6
 
 
@@ -84,8 +84,8 @@ def test_the_scale_of_a_stack_counts_at_scoring_too(by_task):
         plain, new, multiplied = times, K[:, 2:7], times[:, 2:7]
         options = {"groups": "one"}
     fit_options = {} if by_task else {"groups": groups}
-    model = plain_joint("precomputed", tol=1e-10).fit(stack, **fit_options)
-    expected = plain_joint("precomputed", tol=1e-10).fit(plain, **fit_options)
+    model = plain_joint("precomputed", solver=Solver(tol=1e-10)).fit(stack, **fit_options)
+    expected = plain_joint("precomputed", solver=Solver(tol=1e-10)).fit(plain, **fit_options)
     np.testing.assert_allclose(model.weights_, expected.weights_, rtol=1e-10)
     wanted = expected.score_samples(multiplied, **options)
     for given in (new, _scaled(new, scale)):  # bare values, and a stack with the same scale
@@ -112,7 +112,7 @@ def test_long_tasks_have_exact_coefficients():
     Z = rng.standard_normal((620, 3))
     K = np.exp(-((Z[:, None] - Z) ** 2)).transpose(2, 0, 1)
     kernels = {"long": K, "short": K[:, :50, :50]}
-    model = plain_joint("precomputed", tol=1e-2, delta=1e-3).fit(kernels)
+    model = plain_joint("precomputed", solver=Solver(tol=1e-2), delta=1e-3).fit(kernels)
     assert model.solver_ == "subspace"
     for name, stack in kernels.items():
         n = stack.shape[1]
@@ -223,9 +223,7 @@ def test_the_last_task_cannot_be_forgotten():
         model.forget("zero")
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"delta": 0}, {"p": 0.5}, {"score_type": "x"}, {"storage": "x"}, {"tol": -1}]
-)
+@pytest.mark.parametrize("wrong", [{"delta": 0}, {"p": 0.5}, {"decision": "x"}, {"storage": "x"}])
 def test_wrong_parameters(wrong):
     table, groups = some((0, 1), 6)
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -235,4 +233,4 @@ def test_wrong_parameters(wrong):
 def test_memory_is_planned_before_it_is_taken():
     table, groups = some((0, 1), 20)
     with pytest.raises(MemoryError, match="memory limit"):
-        plain_joint(memory_limit=1000).fit(table, groups=groups)
+        plain_joint(storage=Storage(memory_limit=1000)).fit(table, groups=groups)

@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from benchmarks.peers import AveragedOneClassSVM
-from kernull import KernelStack
+from kernull import KernelStack, Storage
 from kernull.detector.calibration import Cross
 from kernull.errors import ConstantViewWarning, InvalidKernelError, MemoryLimitError
 from kernull.paper import (
@@ -148,7 +148,11 @@ class TestInputs:
 
     def test_single_precision(self, estimator):
         whole = estimator(views="features").fit(X).score_samples(X_NEW)
-        half = estimator(views="features", dtype="float32").fit(X).score_samples(X_NEW)
+        half = (
+            estimator(views="features", storage=Storage(dtype="float32"))
+            .fit(X)
+            .score_samples(X_NEW)
+        )
         np.testing.assert_allclose(half, whole, atol=1e-3 * np.abs(whole).max())
 
 
@@ -180,7 +184,7 @@ class TestBadInput:
 
     def test_too_large(self, estimator):
         with pytest.raises(MemoryLimitError, match="memory limit"):
-            estimator(memory_limit="10kB").fit(X)
+            estimator(storage=Storage(memory_limit="10kB")).fit(X)
 
     def test_unknown_view(self, estimator):
         with pytest.raises(ValueError, match="views"):

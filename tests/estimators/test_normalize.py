@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import kernull
-from kernull import MultiKernelFisherNull
+from kernull import MultiKernelFisherNull, Solver
 from kernull.datasets import load_wine_views
 from kernull.operators import DenseStack
 from kernull.views import join_views
@@ -42,10 +42,10 @@ def model(**options):
 def by_hand(fitted, rows=None):
     """K_b and k_b of rows, of a fitted model from its bank alone."""
     factors = fitted.weights_ * fitted.scale_
-    K = np.tensordot(factors, DenseStack.of(fitted.bank_).kernels, axes=1)
+    K = np.tensordot(factors, DenseStack.of(fitted.kernel_set_).kernels, axes=1)
     cross = None
     if rows is not None:
-        kernels = np.stack([k for _, k in fitted.bank_.matrices(rows)])
+        kernels = np.stack([k for _, k in fitted.kernel_set_.matrices(rows)])
         cross = np.tensordot(factors, kernels, axes=1)
     return K, cross
 
@@ -63,8 +63,8 @@ def test_scores_solve_the_problem_of_the_scaled_kernels(options):
 
 @every
 def test_weights_are_those_of_the_scaled_kernels(options):
-    fitted = model(**options, tol=1e-10).fit(TRAIN)
-    kernels = DenseStack.of(fitted.bank_).kernels * fitted.scale_[:, None, None]
+    fitted = model(**options, solver=Solver(tol=1e-10)).fit(TRAIN)
+    kernels = DenseStack.of(fitted.kernel_set_).kernels * fitted.scale_[:, None, None]
     problem = kernull.FisherProblem(DenseStack(kernels), fitted.ridge_)
     result = kernull.solve(problem, kernull.LpBall(2.0), conic, tol=1e-6)
     np.testing.assert_allclose(fitted.weights_, result.weights, atol=1e-4)
@@ -72,7 +72,7 @@ def test_weights_are_those_of_the_scaled_kernels(options):
 
 def test_the_scale_is_one_over_the_mean_of_off_diagonal_entries():
     plain, fitted = model().fit(TRAIN), model(normalize="offdiagonal").fit(TRAIN)
-    K, n = DenseStack.of(plain.bank_).kernels, len(TRAIN)
+    K, n = DenseStack.of(plain.kernel_set_).kernels, len(TRAIN)
     means = (K.sum(axis=(1, 2)) - np.einsum("jii->j", K)) / (n * (n - 1))
     np.testing.assert_allclose(fitted.scale_, 1 / means, rtol=1e-10)
     assert (plain.scale_ == 1.0).all()
@@ -80,9 +80,11 @@ def test_the_scale_is_one_over_the_mean_of_off_diagonal_entries():
 
 @every
 def test_storages_agree(options):
-    dense = model(**options, tol=1e-10).fit(TRAIN)
-    tiled = model(**options, tol=1e-10, storage="tiled").fit(TRAIN)
-    low = model(**options, tol=1e-10, storage="nystroem").fit(TRAIN)  # every row a landmark
+    dense = model(**options, solver=Solver(tol=1e-10)).fit(TRAIN)
+    tiled = model(**options, solver=Solver(tol=1e-10), storage="tiled").fit(TRAIN)
+    low = model(**options, solver=Solver(tol=1e-10), storage="nystroem").fit(
+        TRAIN
+    )  # every row a landmark
     scale = np.abs(dense.score_samples(NEW)).max()
     for other in (tiled, low):
         np.testing.assert_allclose(other.weights_, dense.weights_, atol=1e-4)
@@ -90,7 +92,7 @@ def test_storages_agree(options):
             other.score_samples(NEW), dense.score_samples(NEW), atol=2e-4 * scale
         )
         assert len(other.calibration_.scores) == len(TRAIN)
-        assert len(other.calibration_contributions_) == len(TRAIN)
+        assert len(other.model_.left_out) == len(TRAIN)
 
 
 @every
@@ -111,8 +113,8 @@ def test_contributions_add_up_with_and_without_a_view(options):
     fitted = model(**options).fit(TRAIN)
     total = fitted.contributions(NEW).sum(axis=1)
     np.testing.assert_allclose(total, fitted.score_samples(NEW), rtol=1e-12, atol=1e-14)
-    name = fitted.bank_.views[0].name
-    kept = np.array(fitted.bank_.kernel_views) != name
+    name = fitted.kernel_set_.views[0].name
+    kept = np.array(fitted.kernel_set_.kernel_views) != name
     part = fitted.contributions(NEW)[:, kept].sum(axis=1)
     without = fitted.score_samples(NEW, missing_views=name)
     np.testing.assert_allclose(without, part, rtol=1e-12, atol=1e-14)
@@ -139,8 +141,8 @@ def test_only_ratios_of_weights_matter_under_normalisation():
 
 def test_given_kernels_are_normalised_alike_at_fit_and_scoring():
     table = model(normalize="offdiagonal").fit(TRAIN)
-    K = DenseStack.of(table.bank_).kernels
-    cross = np.stack([k for _, k in table.bank_.matrices(NEW)])
+    K = DenseStack.of(table.kernel_set_).kernels
+    cross = np.stack([k for _, k in table.kernel_set_.matrices(NEW)])
     given = plain_fisher("precomputed", normalize="offdiagonal")
     given.fit(K)
     np.testing.assert_allclose(given.scale_, table.scale_, rtol=1e-12)

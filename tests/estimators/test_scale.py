@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from kernull import Solver, Storage
 from tests.plain import plain_fisher
 
 VIEWS = {"a": slice(0, 3), "b": slice(3, 6)}
@@ -26,7 +27,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def dense(data):
-    return plain_fisher(views=VIEWS, storage="dense", tol=1e-8).fit(data[0])
+    return plain_fisher(views=VIEWS, storage="dense", solver=Solver(tol=1e-8)).fit(data[0])
 
 
 def test_tiled_is_the_same_model(data, dense):
@@ -43,7 +44,7 @@ def test_row_weights_are_the_same_too(data):
     train, new = data
     w = np.random.default_rng(1).integers(0, 3, size=len(train)).astype(float)
     models = [
-        plain_fisher(views=VIEWS, storage=s, tol=1e-8).fit(train, sample_weight=w)
+        plain_fisher(views=VIEWS, storage=s, solver=Solver(tol=1e-8)).fit(train, sample_weight=w)
         for s in ("dense", "tiled")
     ]
     np.testing.assert_allclose(*(m.score_samples(new) for m in models), atol=1e-4)
@@ -52,11 +53,11 @@ def test_row_weights_are_the_same_too(data):
 
 def test_nystroem_with_all_rows_is_exact_and_with_some_is_near(data, dense):
     train, new = data
-    exact = clone(dense).set_params(storage="nystroem", landmarks=len(train)).fit(train)
+    exact = clone(dense).set_params(storage=Storage("nystroem", landmarks=len(train))).fit(train)
     np.testing.assert_allclose(exact.score_samples(new), dense.score_samples(new), atol=1e-4)
-    near = clone(dense).set_params(storage="nystroem", landmarks=200).fit(train)
+    near = clone(dense).set_params(storage=Storage("nystroem", landmarks=200)).fit(train)
     assert near.coef_.shape == (2, 200)
-    assert near.bank_.n == 200
+    assert near.kernel_set_.n == 200
     assert near.gap_ <= 1e-8
     off = near.score_samples(new) - dense.score_samples(new)
     assert np.abs(off).max() < 0.05
@@ -65,7 +66,11 @@ def test_nystroem_with_all_rows_is_exact_and_with_some_is_near(data, dense):
 
 def test_float32_and_float64_agree(data, dense):
     train, new = data
-    single = clone(dense).set_params(storage="tiled", dtype="float32", tol=1e-6).fit(train)
+    single = (
+        clone(dense)
+        .set_params(storage=Storage("tiled", dtype="float32"), solver=Solver(tol=1e-6))
+        .fit(train)
+    )
     np.testing.assert_allclose(single.score_samples(new), dense.score_samples(new), atol=2e-3)
 
 
@@ -99,7 +104,7 @@ def test_tensors_on_a_gpu_stay_there(data, dense, storage):
     import torch
 
     train, new = (torch.as_tensor(x, device="cuda") for x in data)
-    model = clone(dense).set_params(storage=storage, landmarks=700).fit(train)
+    model = clone(dense).set_params(storage=Storage(storage, landmarks=700)).fit(train)
     scores = model.score_samples(new)
     assert scores.device == train.device == model.weights_.device
     np.testing.assert_allclose(scores.cpu(), dense.score_samples(data[1]), atol=1e-4)
@@ -135,7 +140,7 @@ PEAK = """
     import re, sys
     from pathlib import Path
     import numpy as np
-    from kernull import MultiKernelFisherNull
+    from kernull import MultiKernelFisherNull, Solver, Storage
     rng = np.random.default_rng(0)
     latent = rng.standard_normal((int(sys.argv[1]), 6))
     X = np.hstack([np.tanh(latent @ rng.standard_normal((6, 20))) for _ in range(4)])
@@ -143,7 +148,7 @@ PEAK = """
     views = {f"v{i}": slice(20 * i, 20 * i + 20) for i in range(4)}
     model = MultiKernelFisherNull(
         views=views, scaling="standard", widths=0.5, p=2.0, delta=1e-2,
-        tol=1e-4, storage="auto", memory_limit=sys.argv[2],
+        solver=Solver(tol=1e-4), storage=Storage(memory_limit=sys.argv[2]),
     ).fit(X)
     assert model.gap_ <= 1e-4, model.gap_
     assert model.solver_ == "subspace"

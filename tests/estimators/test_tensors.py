@@ -4,10 +4,12 @@ Where there is no GPU the estimators are told that the tensor's device is one: t
 then made, on the CPU.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull
+from kernull import JointMultiKernelFisherNull, MultiKernelFisherNull, Solver, Storage
 from kernull.errors import ConstantViewWarning
 from kernull.estimators import base as base_module
 from kernull.paper import (
@@ -82,7 +84,7 @@ GROUPS = np.repeat([0, 1, 2], [18, 9, 13])
 def test_joint_tables(on_device, weighted):
     """Tasks are solved on the host; scores are where the rows are."""
     weight = RNG.uniform(0.5, 2.0, 40) if weighted else None
-    options = {"views": {"a": [0, 1], "b": [2]}, "tol": 1e-10}
+    options = {"views": {"a": [0, 1], "b": [2]}, "solver": Solver(tol=1e-10)}
     expected = JointMultiKernelFisherNull(**options).fit(X, groups=GROUPS, sample_weight=weight)
     model = JointMultiKernelFisherNull(**options)
     model.fit(on_device(X), groups=on_device(GROUPS), sample_weight=weight)
@@ -128,17 +130,18 @@ def refuse(*args, **kwargs):
         {"scaling": "none"},
         {"widths": [0.5, 1.0]},
         {"calibration": "split"},
-        {"storage": "tiled"},
-        {"storage": "nystroem", "landmarks": 20},
+        {"storage": Storage("tiled")},
+        {"storage": Storage("nystroem", landmarks=20)},
     ],
 )
 def test_scaling_and_widths_are_fitted_on_the_device(params, dtype, on_device, monkeypatch):
-    params = {"views": VIEWS, "dtype": dtype, **params}
+    storage = replace(params.get("storage", Storage()), dtype=dtype)
+    params = {"views": VIEWS, **params, "storage": storage}
     here = plain_fisher(**params).fit(X)
     monkeypatch.setattr(KernelSet, "fit", refuse)
     there = plain_fisher(**params).fit(on_device(X))
     close = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 1e-6, "atol": 1e-6}
-    for a, b in zip(here.bank_.views, there.bank_.views, strict=True):
+    for a, b in zip(here.kernel_set_.views, there.kernel_set_.views, strict=True):
         assert (a.name, a.scaling) == (b.name, b.scaling)
         np.testing.assert_array_equal(a.columns, b.columns)
         widths = [[kernel.width for kernel in view.kernels] for view in (a, b)]
@@ -226,8 +229,8 @@ def test_evidence_of_tensors_is_that_of_arrays(params, dtype, storage, on_device
     table, new = rng.normal(size=(60, 4)) + 5.0, 2.0 * rng.normal(size=(9, 4)) + 5.0
     # Weights of both are as good as the gap says, and float32 has a rounding of its own.
     tol, close = (1e-10, 1e-4) if dtype == "float64" else (1e-6, 5e-3)
-    params = {"views": {"a": [0, 1], "b": [2, 3]}, "storage": storage, "dtype": dtype, **params}
-    params["tol"] = tol
+    params = {"views": {"a": [0, 1], "b": [2, 3]}, **params}
+    params |= {"storage": Storage(storage, dtype=dtype), "solver": Solver(tol=tol)}
     here = MultiKernelFisherNull(**params).fit(table)
     there = MultiKernelFisherNull(**params).fit(on_device(table))
     for call in ("score_samples", "evidence", "p_values", "contributions"):

@@ -30,6 +30,7 @@ from experiments._models import (
 )
 from experiments._ranks import paired, rank_methods
 from experiments.e2 import best_threshold
+from kernull import Solver
 from kernull.mkl.problems import FisherProblem
 from tests.plain import plain_fisher
 
@@ -71,7 +72,9 @@ def test_kernels_and_scores_equal_the_estimator(wine):
         seen.append(width)
         scores, _ = path_scores(stack, cross, (1.0, 2.0), (0.01, 1.0), 1e-9)
         for i, p in enumerate((1.0, 2.0)):
-            model = plain_fisher(views="features", widths=width, p=p, delta=0.01, tol=1e-9)
+            model = plain_fisher(
+                views="features", widths=width, p=p, delta=0.01, solver=Solver(tol=1e-9)
+            )
             expected = model.fit(X[:40, :4]).score_samples(X[40:, :4])
             np.testing.assert_allclose(scores[i, 0], expected, atol=2e-5)
     assert seen == [1.0, 0.5, 0.3, 0.25]

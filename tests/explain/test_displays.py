@@ -59,7 +59,7 @@ def test_convergence(model):
     line = shown.ax_.get_lines()[0]
     np.testing.assert_allclose(line.get_ydata(), [max(r.gap, 1e-16) for r in model.history_])
     assert shown.ax_.get_yscale() == "log"
-    problem = FisherProblem(DenseStack.of(model.bank_), 0.5)
+    problem = FisherProblem(DenseStack.of(model.kernel_set_), 0.5)
     result = solve(problem, LpBall(2), "kloft")
     again = ConvergenceDisplay.from_history(result.history, 1e-6, "kloft", ax=shown.ax_)
     assert again.ax_ is shown.ax_

@@ -77,7 +77,7 @@ def test_kernels_of_a_view_are_summed():
 def test_typical_is_the_mean_of_rows_left_out():
     model = plain_fisher(views=VIEWS).fit(TARGETS)
     why = model.explain(OTHERS)
-    np.testing.assert_allclose(why.typical, model.calibration_contributions_.mean(axis=0))
+    np.testing.assert_allclose(why.typical, model.model_.left_out.mean(axis=0))
     # Training contributions would make everything new look worse than it is.
     assert why.typical.sum() < model.contributions(TARGETS).mean(axis=0).sum()
 
@@ -193,8 +193,8 @@ def test_explained_without_a_view():
 
 def test_precomputed_kernels_are_views_of_their_own():
     full = plain_fisher(views=VIEWS).fit(TARGETS)
-    square = np.stack([K for _, K in full.bank_.matrices()])
-    cross = np.stack([K for _, K in full.bank_.matrices(OTHERS)])
+    square = np.stack([K for _, K in full.kernel_set_.matrices()])
+    cross = np.stack([K for _, K in full.kernel_set_.matrices(OTHERS)])
     why = plain_fisher("precomputed").fit(square).explain(cross)
     assert why.view_names == ("kernel 0", "kernel 1", "kernel 2")
     np.testing.assert_allclose(why.contributions, full.contributions(OTHERS), atol=1e-9)

@@ -21,6 +21,7 @@ from kernull import (
     MultiKernelFisherNull,
     Nearest,
     Projection,
+    Storage,
     TableViews,
     load,
     save,
@@ -122,7 +123,7 @@ def test_false_alarms(name, draw):
     [
         {"decision": "sum"},
         {"decision": "sum", "storage": "tiled"},
-        {"decision": "sum", "storage": "nystroem", "landmarks": 60, "calibration": "split"},
+        {"decision": "sum", "storage": Storage("nystroem", landmarks=60), "calibration": "split"},
         {"calibration": "split"},
         {"contamination": 0.05},
         {"normalize": "none", "widths": 0.5},

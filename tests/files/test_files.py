@@ -24,7 +24,7 @@ import kernull.estimators
 import kernull.paper
 from benchmarks.fuzz import models as fuzz_files
 from benchmarks.fuzz.corpus import found
-from kernull import load, save
+from kernull import MixedBall, Solver, Storage, Sum, load, save
 from kernull.detector import Evidence, Nearest
 from kernull.detector.calibration import Cross, Split
 from kernull.errors import ModelFileError
@@ -48,19 +48,20 @@ ESTIMATORS = known_estimators()
 OPTIONS = [
     {},
     {"views": VIEWS, "widths": [0.25, 1.0], "p": 1.0},
-    {"views": "features", "p": np.inf, "score_type": "distance"},
+    {"views": "features", "p": np.inf, "decision": Sum("distance")},
     {"kernels": ["rbf", "laplacian", "polynomial", "cosine"], "scaling": "whiten"},
     {"views": VIEWS, "calibration": Split(20)},
     {"views": VIEWS, "calibration": Cross(5), "p": LpBall(3)},
     {"views": VIEWS, "decision": Evidence(scores=(Nearest(),), whole=False), "normalize": "none"},
-    {"dtype": np.float32, "p": np.float64(3.0), "delta": np.float32(0.5), "memory_limit": "2GB"},
-    {"solver": "kloft", "tol": 1e-3},
+    {"p": np.float64(3.0), "delta": np.float32(0.5)},
+    {"storage": Storage(memory_limit="2GB", dtype="float32"), "p": MixedBall(4, 1.5)},
+    {"solver": Solver("kloft", tol=1e-3), "p": MixedBall(2, 1.5, ["all"])},
 ]
 
 
 def plain_numbers(model):
     """Parameters that were numbers of NumPy, which come back as plain ones."""
-    return {name: getattr(model, name) for name in ("dtype", "p", "delta") if "p" in vars(model)}
+    return {name: getattr(model, name) for name in ("p", "delta") if "p" in vars(model)}
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -98,8 +99,8 @@ def test_every_estimator_of_the_package_comes_back(name, tmp_path):
 @pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - {"Calibrated"}))
 def test_every_estimator_with_precomputed_kernels(name, tmp_path):
     full = plain_fisher(views=VIEWS).fit(TARGETS)
-    square = np.stack([K for _, K in full.bank_.matrices()])
-    cross = np.stack([K for _, K in full.bank_.matrices(X)])
+    square = np.stack([K for _, K in full.kernel_set_.matrices()])
+    cross = np.stack([K for _, K in full.kernel_set_.matrices(X)])
     model = ESTIMATORS[name](kernels="precomputed")
     model.fit(square)
     save(model, tmp_path / "model")

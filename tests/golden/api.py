@@ -65,8 +65,7 @@ def tree() -> dict[str, Any]:
         for name in ESTIMATORS:
             cls = named[name]
             given = {k: v for k, v in (FISHER | JOINT).items() if k in out[name]["parameters"]}
-            for other in ("solver", "score_type", "tol"):  # of other names elsewhere
-                given.pop(other, None)
+            given.pop("solver", None)  # of other names elsewhere
             model = cls(**given).fit(TRAIN)
             out[name]["learned"] = learned(model)
         model = kernull.Calibrated(paper.FisherNull()).fit(TRAIN)

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.datasets import load_wine
 
 import kernull
-from kernull import KernelStack, paper
+from kernull import KernelStack, MixedBall, Solver, Storage, Sum, paper
 from kernull.detector.calibration import Cross
 
 X_ALL, LABEL = load_wine(return_X_y=True)
@@ -32,48 +32,22 @@ FISHER: dict[str, Any] = {
     "normalize": "none",
     "p": 2.0,
     "delta": 1e-2,
-    "solver": "newton",
-    "tol": 1e-10,
-    "max_iter": None,
+    "solver": Solver("newton", 1e-10),
     "decision": "sum",
-    "score_type": "projection",
     "false_alarm_rate": 0.1,
     "calibration": "cross",
-    "random_state": 0,
-    "storage": "dense",
-    "landmarks": 15,
-    "memory_limit": "2GB",
-    "dtype": "float64",
-    "drop_constant": True,
-    "r": None,
-    "kernel_groups": None,
-    "verbose": 0,
-}
-SHARED = ("kernels", "views", "scaling", "widths", "false_alarm_rate", "storage", "memory_limit")
-SHARED += ("dtype", "drop_constant")
-JOINT = {k: FISHER[k] for k in SHARED} | {
-    k: FISHER[k] for k in ("p", "delta", "solver", "tol", "max_iter", "score_type", "r")
-}
-JOINT |= {
-    "decision": "sum",
-    "normalize": "none",
-    "kernel_groups": None,
-    "n_jobs": None,
-}
-FUSED = {k: FISHER[k] for k in SHARED} | {
-    "fusion": "average",
-    "calibration": "cross",
+    "contamination": None,
+    "storage": Storage("dense", memory_limit="2GB"),
     "random_state": 0,
 }
-SVM = {k: FISHER[k] for k in SHARED} | {
+JOINT = FISHER
+SHARED = ("kernels", "views", "scaling", "widths", "false_alarm_rate", "calibration", "storage")
+FUSED = {name: FISHER[name] for name in (*SHARED, "random_state")} | {"fusion": "average"}
+SVM = {name: FISHER[name] for name in (*SHARED, "random_state")} | {
     "nu": 0.1,
     "slim": False,
     "slim_lambda": 0.3,
-    "solver": "auto",
-    "tol": 1e-4,
-    "max_iter": None,
-    "calibration": "cross",
-    "random_state": 0,
+    "solver": Solver(tol=1e-4),
 }
 
 
@@ -97,8 +71,8 @@ FISHERS: dict[str, dict[str, Any]] = {
     "p1": {"p": 1.0},
     "p4-3": {"p": 4 / 3},
     "pinf": {"p": float("inf")},
-    "mixed": {"r": 1.5, "widths": (0.25, 1.0)},
-    "groups": {"r": 4 / 3, "kernel_groups": [0, 0, 1]},
+    "mixed": {"p": MixedBall(2.0, 1.5), "widths": (0.25, 1.0)},
+    "groups": {"p": MixedBall(2.0, 4 / 3, [0, 0, 1])},
     "features": {"views": "features"},
     "one-view": {"views": None},
     "two-scalings": {"scaling": ("standard", "whiten")},
@@ -108,15 +82,15 @@ FISHERS: dict[str, dict[str, Any]] = {
     "laplacian": {"kernels": "laplacian"},
     "several-kernels": {"kernels": ["rbf", "polynomial"], "normalize": "offdiagonal"},
     "half-normal": {"normalize": 0.5, "widths": (0.25, 1.0)},
-    "distance": {"score_type": "distance"},
-    "float32": {"dtype": "float32", "tol": 1e-6},
-    "tiled": {"storage": "tiled", "solver": "subspace"},
-    "nystroem": {"storage": "nystroem", "solver": "subspace"},
+    "distance": {"decision": Sum("distance")},
+    "float32": {"storage": Storage("dense", dtype="float32"), "solver": Solver("newton", 1e-6)},
+    "tiled": {"storage": "tiled", "solver": Solver("subspace", 1e-10)},
+    "nystroem": {"storage": Storage("nystroem", landmarks=15), "solver": Solver("subspace", 1e-10)},
     "split": {"calibration": "split"},
-    "split-distance": {"calibration": "split", "score_type": "distance"},
+    "split-distance": {"calibration": "split", "decision": Sum("distance")},
     "folds": {"calibration": Cross(5)},
     "folds-whiten": {"calibration": Cross(5), "scaling": "whiten"},
-    "paper": {"solver": "paper", "tol": 1e-6},
+    "paper": {"solver": Solver("paper", 1e-6)},
 }
 WEIGHTED: dict[str, tuple[dict[str, Any], Any]] = {
     "weights": ({}, RAMP),
@@ -125,8 +99,11 @@ WEIGHTED: dict[str, tuple[dict[str, Any], Any]] = {
     "weights-split": ({"calibration": "split"}, GAPS),
     "weights-folds": ({"calibration": Cross(5)}, COPIES),
     "weights-whiten": ({"scaling": "whiten", "calibration": Cross(5)}, RAMP),
-    "weights-tiled": ({"storage": "tiled", "solver": "subspace"}, GAPS),
-    "weights-nystroem": ({"storage": "nystroem", "solver": "subspace"}, RAMP),
+    "weights-tiled": ({"storage": "tiled", "solver": Solver("subspace", 1e-10)}, GAPS),
+    "weights-nystroem": (
+        {"storage": Storage("nystroem", landmarks=15), "solver": Solver("subspace", 1e-10)},
+        RAMP,
+    ),
 }
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "fn-average": ("FisherNull", {"delta": 1e-2, "score_type": "projection"}),
@@ -189,7 +166,7 @@ def _joint() -> dict[str, Any]:
         "joint": (Joint(**JOINT).fit(rows, groups=groups), NEW, asked),
         "joint-weights": (Joint(**JOINT).fit(rows, None, weight, groups=groups), NEW, asked),
         "joint-distance": (
-            Joint(**(JOINT | {"score_type": "distance"})).fit(rows, groups=groups),
+            Joint(**(JOINT | {"decision": Sum("distance")})).fit(rows, groups=groups),
             NEW,
             asked,
         ),
@@ -239,11 +216,11 @@ def measured(model: Any, rows: Any, options: dict[str, Any]) -> dict[str, Any]:
     if not hasattr(model, "contributions"):
         return out
     out["contributions"] = model.contributions(rows, **options)
-    if options or not hasattr(model, "calibration_contributions_"):
+    if options or model.model_.left_out is None:
         return out
     why = model.explain(rows)
     out["typical"], out["surprise"] = why.typical, why.surprise
-    out["left_out"] = model.calibration_contributions_
+    out["left_out"] = model.model_.left_out
     first = why.view_names[0]
     if len(why.view_names) > 1:
         out["without_first"] = model.score_samples(rows, missing_views=first)

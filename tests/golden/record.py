@@ -1,15 +1,18 @@
 """Write the record: ``python -m tests.golden.record FOLDER``. Run once, by the code to keep.
 
-``python -m tests.golden.record --changed FOLDER`` writes what now differs to ``record-0.2.npz``.
+``python -m tests.golden.record --changed FOLDER`` writes what now differs to ``record-0.2.npz``,
+``python -m tests.golden.record --api FOLDER`` the public interface to ``api.json``.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 
+from tests.golden.api import tree
 from tests.golden.cases import fitted, measured
 
 
@@ -44,5 +47,11 @@ def changed(folder: str) -> None:
     print(len({key.split("/")[0] for key in new}), "models,", len(new), "arrays differ")
 
 
+def interface(folder: str) -> None:
+    """Public names, signatures and learned attributes."""
+    text = json.dumps(tree(), indent=1, sort_keys=True)
+    (Path(folder) / "api.json").write_text(text + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    changed(sys.argv[2]) if sys.argv[1] == "--changed" else main(sys.argv[1])
+    {"--changed": changed, "--api": interface}.get(sys.argv[1], main)(sys.argv[-1])

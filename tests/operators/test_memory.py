@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from kernull import Storage
 from kernull.errors import MemoryLimitError
 from kernull.operators import check_memory, memory, parse_memory_limit
 from kernull.operators.memory import available_memory, format_bytes
@@ -95,7 +96,7 @@ def test_an_estimator_refuses_before_it_allocates(monkeypatch):
     tracemalloc.start()
     try:
         with pytest.raises(MemoryLimitError, match=r"need 104 TB, the memory limit is 8 GB"):
-            plain_fisher(memory_limit="8GB", storage="dense").fit(np.eye(5, 2))
+            plain_fisher(storage=Storage("dense", memory_limit="8GB")).fit(np.eye(5, 2))
         assert tracemalloc.get_traced_memory()[1] < 10**7
     finally:
         tracemalloc.stop()
@@ -104,9 +105,10 @@ def test_an_estimator_refuses_before_it_allocates(monkeypatch):
 def test_a_limit_given_by_the_user_holds(rng):
     X = rng.normal(size=(60, 3))
     with pytest.raises(MemoryLimitError, match="memory_limit"):
-        plain_fisher(memory_limit="100kB", storage="dense").fit(X)
+        plain_fisher(storage=Storage("dense", memory_limit="100kB")).fit(X)
     need64 = 4 * 60 * 60 * 8
     with pytest.raises(MemoryLimitError):
-        plain_fisher(memory_limit=need64 - 1, storage="dense").fit(X)
-    plain_fisher(memory_limit=need64, storage="dense").fit(X)
-    plain_fisher(memory_limit=need64 - 1, dtype="float32", storage="dense").fit(X)
+        plain_fisher(storage=Storage("dense", memory_limit=need64 - 1)).fit(X)
+    plain_fisher(storage=Storage("dense", memory_limit=need64)).fit(X)
+    half = Storage("dense", memory_limit=need64 - 1, dtype="float32")
+    plain_fisher(storage=half).fit(X)

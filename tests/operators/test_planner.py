@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernull import FisherProblem, LpBall, solve
+from kernull import FisherProblem, LpBall, Storage, solve
 from kernull.errors import ApproximationWarning, InvalidKernelError, MemoryLimitError
 from kernull.operators import Budget, DenseStack, LowRankStack, TiledStack, plan, planner
 from kernull.operators.planner import plan_storage
@@ -53,7 +53,7 @@ def test_the_quicker_is_taken_and_both_are_named(monkeypatch):
 
 
 def test_a_long_fit_says_what_was_planned(rng, capsys):
-    plain_fisher(verbose=1).fit(rng.normal(size=(50, 3)))
+    plain_fisher().fit(rng.normal(size=(50, 3)), progress=True)
     assert "50 rows, 1 kernels (dense): " in capsys.readouterr().err
 
 
@@ -91,7 +91,7 @@ def test_a_basis_that_does_not_fit_is_refused():
 def test_a_tiny_limit_is_refused_by_its_name(storage, limit, rng):
     named = rf"^memory_limit: {limit if limit < 1000 else 3} k?B is too little for 1 kernels of 200"
     with pytest.raises(MemoryLimitError, match=named) as caught:
-        plain_fisher(memory_limit=limit, storage=storage).fit(rng.normal(size=(200, 3)))
+        plain_fisher(storage=Storage(storage, memory_limit=limit)).fit(rng.normal(size=(200, 3)))
     # The advice is something other than what was asked for.
     assert ("use storage='nystroem'" in str(caught.value)) == (storage in ("tiled", "dask"))
 
@@ -186,6 +186,6 @@ class TestOperatorOfTheUser(StackContract):
 
 def test_a_fit_that_is_not_dense_warns_only_where_it_approximates(rng, recwarn):
     X = rng.normal(size=(300, 4))
-    model = plain_fisher(memory_limit="400kB").fit(X)
+    model = plain_fisher(storage=Storage(memory_limit="400kB")).fit(X)
     assert model.solver_ == "subspace"
     assert not [w for w in recwarn if issubclass(w.category, ApproximationWarning)]

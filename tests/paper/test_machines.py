@@ -7,11 +7,13 @@ import pytest
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import OneClassSVM
 
-from kernull import KernelStack
+from kernull import KernelStack, Solver
 from kernull.detector.calibration import Cross
 from kernull.errors import ConstantViewWarning, InvalidKernelError
 from kernull.mkl.solvers.slim import effective_share
+from kernull.operators import DenseStack
 from kernull.paper import MultiKernelOneClassSVM, MultiKernelSVDD
+from kernull.views import KernelSet, resolve_views
 from tests.plain import lowered
 
 RNG = np.random.default_rng(0)
@@ -91,8 +93,10 @@ class TestSVDD:
         precision allows.
         """
         stack, new = random_views(seed)
-        one = MultiKernelSVDD("precomputed", nu=nu, tol=1e-7).fit(stack)
-        other = MultiKernelOneClassSVM("precomputed", nu=nu, p=1.0, tol=1e-7).fit(stack)
+        one = MultiKernelSVDD("precomputed", nu=nu, solver=Solver(tol=1e-7)).fit(stack)
+        other = MultiKernelOneClassSVM("precomputed", nu=nu, p=1.0, solver=Solver(tol=1e-7)).fit(
+            stack
+        )
         assert max(one.gap_, other.gap_) <= 1e-7
         np.testing.assert_allclose(one.weights_, other.weights_, atol=2e-6)
         scores, twice = one.score_samples(new), 2 * other.score_samples(new)
@@ -121,7 +125,7 @@ class TestSVDD:
         new = np.tensordot(d, uneven(X_NEW), 1)
         expected = distance[free].mean() - (d @ diagonal - 2 * new @ coef + coef @ K @ coef)
 
-        model = MultiKernelSVDD("precomputed", nu=nu, tol=1e-7).fit(stack)
+        model = MultiKernelSVDD("precomputed", nu=nu, solver=Solver(tol=1e-7)).fit(stack)
         scores = model.score_samples(KernelStack(uneven(X_NEW), diagonal=diagonal))
         np.testing.assert_allclose(model.weights_, d, atol=1e-5)
         np.testing.assert_allclose(scores, expected, atol=1e-6 * np.ptp(expected))
@@ -158,14 +162,14 @@ class TestSVDD:
         assert model.weights_.shape == (4,)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            kept = MultiKernelSVDD(views="features", scaling="standard", drop_constant=False).fit(
-                table
-            )
+            given = KernelSet.fit(table, resolve_views("features", 5), drop_constant=False)
+            kept = MultiKernelSVDD("precomputed").fit(DenseStack.of(given))
         np.testing.assert_allclose(kept.weights_, [0, 0, 0, 0, 1], atol=1e-6)
         assert kept.gap_ <= 1e-4
         # Every row that has the constant looks the same: an AUC of one half.
         new = np.column_stack([X_NEW, np.full(30, 7.0)])
-        assert np.ptp(kept.score_samples(new)) < 1e-12
+        cross = np.stack([K for _, K in given.matrices(new)])
+        assert np.ptp(kept.score_samples(cross)) < 1e-12
 
 
 @pytest.mark.parametrize("estimator", [MultiKernelSVDD, MultiKernelOneClassSVM])
@@ -229,7 +233,7 @@ class TestBoth:
             ({"slim": "yes"}, "slim: got 'yes'"),
             ({"slim": True, "slim_lambda": -1}, "slim_lambda: got -1"),
             ({"slim": True, "solver": "kloft"}, "solver: got 'kloft' with slim=True"),
-            ({"tol": 0}, "tol: got 0"),
+            ({"solver": "x"}, "solver: got 'x'"),
             ({"solver": "simplex"}, "solver: got 'simplex'"),
         ],
     )

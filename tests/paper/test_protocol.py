@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from kernull import PAPER, MultiKernelFisherNull, paper
+from kernull import PAPER, MultiKernelFisherNull, Solver, Sum, paper
 
 GRID = {"ps": (1.0, 4 / 3, 1e6), "deltas": (1e-3, 1e-1), "widths": (0.25, 1.0)}
 
@@ -26,8 +26,8 @@ def test_every_point_is_one_fit_of_the_estimator(table, score_type):
     for width in (1.0, 0.25):
         for i, p in enumerate(GRID["ps"]):
             for k, delta in enumerate(GRID["deltas"]):
-                options = {"p": p, "delta": delta, "widths": width, "solver": "auto", "tol": 1e-8}
-                options |= {"score_type": score_type, "views": "features"}
+                options = {"p": p, "delta": delta, "widths": width, "solver": Solver(tol=1e-8)}
+                options |= {"decision": Sum(score_type), "views": "features"}
                 model = MultiKernelFisherNull(**PAPER | options).fit(X[learned])
                 reached, tested = (
                     roc_auc_score(y[rows], model.score_samples(X[rows]))
@@ -64,7 +64,7 @@ def test_the_other_reading_of_the_score(table):
     X, y = table
     options = PAPER | {"views": "features"}
     one = MultiKernelFisherNull(**options).fit(X[y == 1])
-    other = MultiKernelFisherNull(**options | {"score_type": "distance"}).fit(X[y == 1])
+    other = MultiKernelFisherNull(**options | {"decision": Sum("distance")}).fit(X[y == 1])
     np.testing.assert_allclose(
         other.score_samples(X), paper.novelty_score(one.score_samples(X)), atol=1e-12
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from kernull import PAPER, JointMultiKernelFisherNull, MultiKernelFisherNull
+from kernull import PAPER, JointMultiKernelFisherNull, MultiKernelFisherNull, Solver, Sum
 from kernull.errors import OneKernelWarning
 
 P, DELTA, WIDTH = PAPER["p"], PAPER["delta"], PAPER["widths"]
@@ -39,7 +39,9 @@ def algorithm2(tasks, p, iterations=50):
     return beta, alphas()
 
 
-@pytest.mark.parametrize("changes", [{"tol": 1e-12}, {"tol": 1e-12, "p": 4}])
+@pytest.mark.parametrize(
+    "changes", [{"solver": Solver("paper", 1e-12)}, {"solver": Solver("paper", 1e-12), "p": 4}]
+)
 def test_one_task_is_algorithm_1(changes, rng):
     X, new = rng.normal(size=(40, 3)), rng.normal(size=(5, 3))
     model = MultiKernelFisherNull(**PAPER | changes, views="features").fit(X)
@@ -48,11 +50,15 @@ def test_one_task_is_algorithm_1(changes, rng):
     np.testing.assert_allclose(model.coef_, alpha, rtol=1e-3)
     projection = np.tensordot(beta, kernels(X, new), 1) @ alpha
     np.testing.assert_allclose(model.score_samples(new), projection, atol=1e-4)
-    other = MultiKernelFisherNull(**PAPER | changes | {"score_type": "distance"}, views="features")
+    other = MultiKernelFisherNull(
+        **PAPER | changes | {"decision": Sum("distance")}, views="features"
+    )
     np.testing.assert_allclose(other.fit(X).score_samples(new), -np.abs(1 - projection), atol=1e-4)
 
 
-@pytest.mark.parametrize("changes", [{"tol": 1e-12}, {"tol": 1e-12, "p": 4}])
+@pytest.mark.parametrize(
+    "changes", [{"solver": Solver("paper", 1e-12)}, {"solver": Solver("paper", 1e-12), "p": 4}]
+)
 def test_several_tasks_are_algorithm_2(changes, rng):
     X = np.concatenate([rng.normal(size=(30, 3)), rng.normal(3, [1, 2, 5], (20, 3))])
     groups = np.repeat(["a", "b"], [30, 20])

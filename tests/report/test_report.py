@@ -12,7 +12,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import OneClassSVM
 
-from kernull import Calibrated, Judge, MultiKernelFisherNull
+from kernull import Calibrated, Judge, MultiKernelFisherNull, Solver
 from kernull.explain.drift import _number_drift
 from kernull.report import render_report
 from kernull.report._content import gather
@@ -261,7 +261,7 @@ def test_labels_of_one_kind_and_no_labels(fitted):
 
 def test_a_model_that_did_not_converge_says_so(fitted):
     _, X, _ = fitted
-    model = Judge(plain_fisher(p=1.05, delta=1e-4, solver="paper", max_iter=3), "features")
+    model = Judge(plain_fisher(p=1.05, delta=1e-4, solver=Solver("paper", max_iter=3)), "features")
     with pytest.warns(Warning, match="gap"):
         model.fit(X[:60])
     page = render_report(model.verdicts(X))

@@ -127,7 +127,7 @@ def test_views_take_their_columns():
     assert shown == {"mechanics": ["machine 1", "machine 2", "force", "power"], "heat": ["celsius"]}
     assert table.fit(factory(60)).columns_[0].kind == "left out"
     model = MultiKernelFisherNull(views=table.views_).fit(table.transform(factory(60)))
-    assert set(model.bank_.kernel_views) == {"mechanics", "heat"}
+    assert set(model.kernel_set_.kernel_views) == {"mechanics", "heat"}
     assert clone(table).views == table.views
 
 

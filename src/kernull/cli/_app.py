@@ -19,7 +19,7 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in _removed.COMMANDS:
-            ctx.fail(_removed.said_of(f"kernull {args[0]}"))
+            ctx.fail(_removed.message(f"kernull {args[0]}"))
         return super().resolve_command(ctx, args)
 
 

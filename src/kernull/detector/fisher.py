@@ -15,8 +15,8 @@ from kernull.detector.sum import FisherRule
 from kernull.errors import OneKernelWarning, ZeroProjectionWarning
 from kernull.mkl.balls import Ball, LpBall, MixedBall
 from kernull.mkl.problems import FisherProblem
-from kernull.mkl.solvers import solve
-from kernull.mkl.solvers.base import iterations_shown
+from kernull.mkl.solvers import Solver, solve
+from kernull.mkl.solvers.base import iterations_logged
 
 #: Solvers that are Algorithm 1.
 PRINTED = ("paper", "paper-cvx")
@@ -35,80 +35,49 @@ class FisherMethod:
        2 a'1 - \delta n\, a'a - a' \Big(\sum_j b_j K_j\Big) a
 
     Its fields are parameters of `MultiKernelFisherNull`; ``p`` may be a ball, or "auto" for norms
-    `AUTO_BETWEEN` between views and `AUTO_WITHIN` within one.
+    `AUTO_BETWEEN` between views and `AUTO_WITHIN` within one. ``solver`` is an object.
     """
 
     p: Any
     delta: float
-    r: float | None = None
-    kernel_groups: Any = None
-    solver: str = "auto"
-    tol: float = 1e-6
-    max_iter: int | None = None
+    solver: Any
     score_type: str = "projection"
-    verbose: int = 0
 
     def ball(self, kernels: ModelKernels) -> Ball:
-        """The set of weights: the lp ball, or the mixed (r, p) ball where ``r`` is given.
-
-        Kernels of one view form a group unless ``kernel_groups`` names another grouping.
-        """
-        p, r = self.p, self.r
+        """The set of weights; kernels of one view form a group where a mixed ball names none."""
+        p, views = self.p, kernels.views
         if isinstance(p, str):
-            p = AUTO_BETWEEN
-            if r is None and self.kernel_groups is None:
-                if len(set(kernels.views)) == 1:
-                    return LpBall(AUTO_WITHIN)
-                return MixedBall(p, AUTO_WITHIN, kernels.views)
-        if not isinstance(p, int | float | np.number):
-            if r is not None or self.kernel_groups is not None:
-                raise ValueError(
-                    f"p: got the ball {p!r} together with r or kernel_groups; expected a "
-                    "number beside these."
-                )
-            return p  # type: ignore[no-any-return]
-        if r is None:
-            if self.kernel_groups is not None:
-                raise ValueError(
-                    "kernel_groups: got groups while r is None; pass r, the norm within a group."
-                )
+            p = LpBall(AUTO_WITHIN)
+            return p if len(set(views)) == 1 else MixedBall(AUTO_BETWEEN, AUTO_WITHIN, views)
+        if isinstance(p, int | float | np.number):
             return LpBall(float(p))
-        J, groups = len(kernels.names), list(kernels.views)
-        if self.kernel_groups is not None:
-            groups = np.asarray(self.kernel_groups, dtype=object).tolist()
-            if not isinstance(groups, list) or len(groups) != J:
+        if isinstance(p, MixedBall) and p.groups is None:
+            if not isinstance(kernels, TableKernels):
                 raise ValueError(
-                    f"kernel_groups: got {self.kernel_groups!r}; expected {J} names, the group of "
-                    "each kernel in the order of kernel_names_."
+                    "p: precomputed kernels belong to no view; expected the group of each of the "
+                    f"{len(views)} kernels, MixedBall(p, r, groups)."
                 )
-        elif not isinstance(kernels, TableKernels):
-            raise ValueError(
-                "kernel_groups: precomputed kernels belong to no view; with r, pass the group of "
-                f"each of the {J} kernels."
-            )
-        return MixedBall(float(p), r, groups)
+            return p.with_groups(views)
+        return p  # type: ignore[no-any-return]
 
     def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn weights and coefficients from kernels."""
         kernels, stack = training.kernels, training.stack
         ball = self.ball(kernels)
-        if stack.J == 1 and self.solver in PRINTED:
+        if stack.J == 1:
             warn_of_one_kernel(self.solver)
         # Weights have mean one, so their sum is the number of rows.
         n = stack.n if row_weight is None else float(row_weight.sum())
         problem = FisherProblem(stack, self.delta * n, row_weight=row_weight)
         note = f" ({training.note})" if training.note else ""
         shown = f"{stack.n} rows, {stack.J} kernels{note}"
-        with iterations_shown(self.verbose, shown, self.tol) as callback:
-            result = solve(
-                problem,
-                ball,
-                self.solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=callback,
-                budget=training.budget,
-            )
+        result = solve(
+            problem,
+            ball,
+            self.solver,
+            callback=iterations_logged(shown, self.solver),
+            budget=training.budget,
+        )
         # Without any kernel F would be 1'1 / rho: a model that is no better has learned nothing.
         if result.value >= (1.0 - 1e-10) * float(problem.target @ problem.target) / problem.ridge:
             _warn_of_nothing()
@@ -122,10 +91,12 @@ class FisherMethod:
         return RuleFit(rule, Certificate.of(result), system)
 
 
-def warn_of_one_kernel(solver: str) -> None:
-    """Tell who asked for the paper's algorithm that its update has one kernel to choose from."""
+def warn_of_one_kernel(solver: Any) -> None:
+    """Warn that the update of the paper's algorithm has a single kernel to weigh."""
+    if not isinstance(solver, Solver) or solver.name not in PRINTED:
+        return
     message = OneKernelWarning(
-        f"solver={solver!r}: the paper's rule weighs kernels, and there is one, of weight 1: "
+        f"solver={solver.name!r}: the paper's rule weighs kernels, and there is one, of weight 1: "
         "nothing is weighed.",
         "Pass views= (views='features' is one kernel a column), or several kernels or widths.",
         "Say which columns are a view (--view NAME=PATTERN), or use --views features.",

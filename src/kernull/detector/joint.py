@@ -13,13 +13,14 @@ from kernull._typing import Array, Indices
 from kernull.detector.calibration import is_no_label
 from kernull.detector.cautions import warn_of_views
 from kernull.detector.evidence import EvidenceRule
-from kernull.detector.fisher import PRINTED, FisherMethod, warn_of_one_kernel
+from kernull.detector.fisher import FisherMethod, warn_of_one_kernel
 from kernull.detector.learning import Fitted, Learned
 from kernull.detector.model import Certificate, KernelModel, RidgeSystem, RuleFit
 from kernull.detector.rows import ModelKernels, Rows, Settings, TableKernels, Training
 from kernull.detector.sum import FisherRule
 from kernull.mkl.problems import FisherProblem, JointFisherProblem
 from kernull.mkl.solvers import solve
+from kernull.mkl.solvers.base import iterations_logged
 from kernull.views.kernel_set import joined
 from kernull.views.scaling import constant_columns
 
@@ -87,7 +88,6 @@ def learn_tasks(
     settings: Settings,
     *,
     views: Mapping[str, Indices] | None = None,
-    n_jobs: int | None = None,
 ) -> tuple[JointModel, dict[Hashable, Array]]:
     """Learn the shared weights and each task.
 
@@ -99,8 +99,6 @@ def learn_tasks(
     settings : Settings
     views : mapping, optional
         Columns of the views, kept for tasks that enrol.
-    n_jobs : int, optional
-        Threads that solve tasks side by side.
 
     Returns
     -------
@@ -109,11 +107,13 @@ def learn_tasks(
         Scores of each task's rows by models without their fold.
     """
     ready = {name: _ready(task, method, settings) for name, task in tasks.items()}
-    problem = JointFisherProblem([problem for _, problem in ready.values()], n_jobs)
+    problem = JointFisherProblem([problem for _, problem in ready.values()])
     ball = method.ball(next(iter(ready.values()))[0].kernels)
-    if problem.J == 1 and method.solver in PRINTED:
+    if problem.J == 1:
         warn_of_one_kernel(method.solver)
-    result = solve(problem, ball, method.solver, tol=method.tol, max_iter=method.max_iter)
+    shown = f"{problem.n} rows of {len(ready)} tasks, {problem.J} kernels"
+    callback = iterations_logged(shown, method.solver)
+    result = solve(problem, ball, method.solver, callback=callback)
     certificate, fitted = Certificate.of(result), dict[Hashable, Fitted]()
     # Exact coefficients: the solver's are as good as its certificate asks.
     exact = problem.solutions(result.weights)

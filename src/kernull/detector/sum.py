@@ -25,7 +25,22 @@ if TYPE_CHECKING:
 @stored
 @dataclass(frozen=True)
 class Sum:
-    """Decide by the paper's sum over kernels; what ``decision="sum"`` stands for."""
+    """Decide by the paper's sum over kernels; what ``decision="sum"`` stands for.
+
+    Parameters
+    ----------
+    score : {"projection", "distance"}, default="projection"
+        ``y(x)``, or ``-|1 - y(x)|``, the score of the null-space papers. They rank alike where
+        y <= 1.
+    """
+
+    score: str = "projection"
+
+    def __post_init__(self) -> None:
+        if self.score not in ("projection", "distance"):
+            raise ValueError(
+                f"score: got {self.score!r}; expected 'projection' (y) or 'distance' (-|1 - y|)."
+            )
 
 
 @stored

@@ -124,7 +124,8 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
             together, and a group counts as one row in p-values. They are passed on to a detector
             whose ``fit`` takes ``groups``, as that of MultiKernelFisherNull does.
         """
-        check_labels(X, y, stacklevel=2)
+        if y is not None:
+            check_labels(X, y, stacklevel=2)
         check_detector(self.estimator)
         whole = isinstance(self.folds, int | np.integer) and not isinstance(self.folds, bool)
         if not whole or self.folds < 2:

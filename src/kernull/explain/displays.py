@@ -110,7 +110,7 @@ class ConvergenceDisplay(Display):
         """Display the history of a fitted estimator; ``label`` is the solver by default."""
         check_is_fitted(estimator)
         label = getattr(estimator, "solver_", None) if label is None else label
-        return cls.from_history(estimator.history_, getattr(estimator, "tol", None), label, ax=ax)
+        return cls.from_history(estimator.history_, estimator.tol_, label, ax=ax)
 
     @classmethod
     def from_history(

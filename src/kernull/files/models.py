@@ -30,10 +30,9 @@ from kernull.detector.joint import JointModel
 from kernull.detector.scores import TableScores
 from kernull.errors import ModelFileError
 from kernull.estimators import Calibrated
-from kernull.estimators.inputs import read_dtype
 from kernull.files.codec import MAX_GROWTH, SPARE, Packer, Unpacker
 from kernull.files.container import MAX_BYTES, Tensors, read_file, write_file
-from kernull.operators import DenseStack, parse_memory_limit
+from kernull.operators import DenseStack, Storage
 from kernull.tables import TableViews
 
 __all__ = ["load", "load_parts", "load_views", "save"]
@@ -281,8 +280,7 @@ def _decode_estimator(tree: Any, decoder: Unpacker) -> Any:
         raise ModelFileError("it does not hold an estimator")
     model = decoder.decode(node)
     check(model)
-    read_dtype(model.get_params().get("dtype", "float64"))  # scoring asks for these two
-    parse_memory_limit(model.get_params().get("memory_limit"))
+    Storage.of(model.get_params(deep=False).get("storage", "auto"))  # scoring asks for it
     return model
 
 

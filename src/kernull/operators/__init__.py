@@ -2,7 +2,7 @@
 
 from kernull.operators.base import BlockDiagonalStack, Stack
 from kernull.operators.dense import DenseStack
-from kernull.operators.memory import parse_memory_limit
+from kernull.operators.memory import Storage, parse_memory_limit
 from kernull.operators.nystroem import LowRankStack, choose_landmarks
 from kernull.operators.planner import Budget, Planned, check_memory, plan
 from kernull.operators.tiled import CrossKernels, TiledStack
@@ -18,6 +18,7 @@ __all__ = [
     "LowRankStack",
     "Planned",
     "Stack",
+    "Storage",
     "TiledStack",
     "check_memory",
     "choose_landmarks",

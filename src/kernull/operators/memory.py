@@ -1,15 +1,19 @@
-"""Bytes: what is free, what a user allows, and how they are written."""
+"""How kernels are kept and in how many bytes: what is free, and what a user allows."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import re
+from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
+
+from kernull._fields import stored
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {f"{unit}I": 1024**power for power, unit in enumerate("KMGT", start=1)}
@@ -49,3 +53,51 @@ def format_bytes(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+@stored
+@dataclass(frozen=True)
+class Storage:
+    """A storage with its limits, to pass in place of a name.
+
+    Parameters
+    ----------
+    name : str or callable, default="auto"
+        ``"auto"``, ``"dense"``, ``"tiled"``, ``"nystroem"``, ``"dask"``, or a function of the
+        kernel set that returns an operator (see ``docs/contributing/extending.md``).
+    memory_limit : int or str, optional
+        Bytes that kernels and solver may take, or text such as ``"2GB"``; half of the available
+        memory by default.
+    dtype : {"float64", "float32"}, default="float64"
+        Type in which kernels are kept; ``"float32"`` halves memory.
+    landmarks : int, default=1000
+        Rows that stand for all under ``"nystroem"``.
+
+    Examples
+    --------
+    >>> Storage("nystroem", landmarks=500)
+    Storage(name='nystroem', memory_limit=None, dtype='float64', landmarks=500)
+    """
+
+    name: Any = "auto"
+    memory_limit: Any = None
+    dtype: Any = "float64"
+    landmarks: int = 1000
+
+    def __post_init__(self) -> None:
+        parse_memory_limit(self.memory_limit)
+        try:
+            dtype = np.dtype(self.dtype).name
+        except TypeError:
+            dtype = ""
+        if dtype not in ("float64", "float32"):
+            raise ValueError(f"dtype: got {self.dtype!r}; expected 'float64' or 'float32'.")
+        object.__setattr__(self, "dtype", dtype)
+        count = self.landmarks
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"landmarks: got {count!r}; expected a whole number, at least 1.")
+
+    @classmethod
+    def of(cls, storage: Any) -> Storage:
+        """The storage that a parameter stands for: a name, a function, or an object as it is."""
+        return storage if isinstance(storage, cls) else cls(storage)

@@ -19,7 +19,6 @@ from kernull.detector.model import RuleFit
 from kernull.detector.rows import Training
 from kernull.estimators.base import OneClassKernelEstimator, UnweightedEstimator
 from kernull.estimators.inputs import check_number
-from kernull.estimators.parameters import Learned, documented, parameters
 from kernull.mkl.problems import FisherProblem
 from kernull.operators import DenseStack
 from kernull.paper.fusion import (
@@ -51,8 +50,6 @@ def project(cross: Any, fusion: str, V: Array) -> Array:
 
 
 @stored
-@documented
-@parameters
 class FisherNull(OneClassKernelEstimator):
     r"""One-class Fisher null-space on one fused kernel (FN-Average, FN-Product).
 
@@ -64,22 +61,29 @@ class FisherNull(OneClassKernelEstimator):
 
     Parameters
     ----------
-    {kernels, views, scaling, widths, fusion}
+    kernels, views, scaling, widths
+        As in `kernull.MultiKernelFisherNull`.
+    fusion : {"average", "product"}, default="average"
+        Arithmetic mean of the kernels, or their element-wise geometric mean. The latter is positive
+        semidefinite for rbf kernels but not in general; a product that is not one is refused.
     delta : float, default=1e-2
         Ridge relative to the number of rows; 0 for the unregularised null space.
     score_type : {"projection", "distance", "null-space"}, default="projection"
         ``y(x)``; ``-|1 - y(x)|``; or that over :math:`\sqrt{1'a}`, the distance in the null space
         as its papers scale it. The last two rank alike.
-    {false_alarm_rate, calibration, random_state}
-    {storage, memory_limit, dtype, drop_constant}
+    false_alarm_rate, calibration, random_state
+        As in `kernull.MultiKernelFisherNull`.
+    storage : {"auto", "dense"} or Storage, default="auto"
+        Kernels are stored.
 
     Attributes
     ----------
     coef_ : array of shape (n,)
         Coefficients a.
-    rank_ : int
-        Numerical rank of the kernel; only with ``delta=0``.
-    {threshold_, false_alarm_rate_, calibration_, kernel_names_}
+    rank_ : int or None
+        Numerical rank of the kernel with ``delta=0``; None otherwise.
+    threshold_, offset_, false_alarm_rate_, calibration_, kernel_names_, kernel_set_
+        As in `kernull.MultiKernelFisherNull`.
 
     Examples
     --------
@@ -91,14 +95,49 @@ class FisherNull(OneClassKernelEstimator):
     """
 
     rules = ("FusedFisherRule",)
-    fusion: str = "average"
-    delta: float = 1e-2
-    score_type: str = "projection"
 
-    coef_ = Learned("rule.coef")
-    rank_ = Learned("rule.rank")
+    def __init__(
+        self,
+        kernels: Any = "rbf",
+        views: Any = None,
+        *,
+        scaling: Any = "auto",
+        widths: Any = "auto",
+        fusion: str = "average",
+        delta: float = 1e-2,
+        score_type: str = "projection",
+        false_alarm_rate: float = 0.05,
+        calibration: Any = "cross",
+        storage: Any = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernels,
+            views,
+            scaling=scaling,
+            widths=widths,
+            false_alarm_rate=false_alarm_rate,
+            calibration=calibration,
+            storage=storage,
+            random_state=random_state,
+        )
+        self.fusion = fusion
+        self.delta = delta
+        self.score_type = score_type
 
-    def learning_method(self) -> FusedFisher:
+    @property
+    def coef_(self) -> Array:
+        """Coefficients a, shape (n,)."""
+        check_is_fitted(self)
+        return self.model_.rule.coef  # type: ignore[no-any-return]
+
+    @property
+    def rank_(self) -> int | None:
+        """Numerical rank of the kernel; None where there is a ridge."""
+        check_is_fitted(self)
+        return self.model_.rule.rank  # type: ignore[no-any-return]
+
+    def _method(self) -> FusedFisher:
         """The method with its parameters, checked."""
         delta = check_number(
             "delta", self.delta, "a number of at least 0 (relative to n)", 0.0, strict=False
@@ -182,8 +221,6 @@ def null_space(K: Array, weight: Array | None = None, *, single: bool = False) -
 
 
 @stored
-@documented
-@parameters
 class GaussianProcessOneClass(OneClassKernelEstimator):
     r"""One-class Gaussian process regression on one fused kernel (GP-Average, GP-Product).
 
@@ -198,20 +235,26 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
 
     Parameters
     ----------
-    {kernels, views, scaling, widths, fusion}
+    kernels, views, scaling, widths
+        As in `kernull.MultiKernelFisherNull`.
+    fusion : {"average", "product"}, default="average"
+        As in `FisherNull`.
     noise : float, default=0.01
         The noise variance :math:`s^2`, > 0; absolute.
     score_type : {"mean", "variance", "log_density", "ratio"}, default="mean"
         :math:`\mu`; :math:`-\sigma^2`; the log density of 1,
         :math:`-\tfrac12[(1-\mu)^2/\sigma^2 + \log(2\pi\sigma^2)]`; or :math:`\mu/\sigma`.
-    {false_alarm_rate, calibration, random_state}
-    {storage, memory_limit, dtype, drop_constant}
+    false_alarm_rate, calibration, random_state
+        As in `kernull.MultiKernelFisherNull`.
+    storage : {"auto", "dense"} or Storage, default="auto"
+        Kernels are stored.
 
     Attributes
     ----------
     coef_ : array of shape (n,)
         :math:`(K + s^2 I)^{-1} 1`.
-    {threshold_, false_alarm_rate_, calibration_, kernel_names_}
+    threshold_, offset_, false_alarm_rate_, calibration_, kernel_names_, kernel_set_
+        As in `kernull.MultiKernelFisherNull`.
 
     Examples
     --------
@@ -224,13 +267,43 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
     """
 
     rules = ("GaussianRule",)
-    fusion: str = "average"
-    noise: float = 0.01
-    score_type: str = "mean"
 
-    coef_ = Learned("rule.coef")
+    def __init__(
+        self,
+        kernels: Any = "rbf",
+        views: Any = None,
+        *,
+        scaling: Any = "auto",
+        widths: Any = "auto",
+        fusion: str = "average",
+        noise: float = 0.01,
+        score_type: str = "mean",
+        false_alarm_rate: float = 0.05,
+        calibration: Any = "cross",
+        storage: Any = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernels,
+            views,
+            scaling=scaling,
+            widths=widths,
+            false_alarm_rate=false_alarm_rate,
+            calibration=calibration,
+            storage=storage,
+            random_state=random_state,
+        )
+        self.fusion = fusion
+        self.noise = noise
+        self.score_type = score_type
 
-    def learning_method(self) -> GaussianProcess:
+    @property
+    def coef_(self) -> Array:
+        """Coefficients, shape (n,)."""
+        check_is_fitted(self)
+        return self.model_.rule.coef  # type: ignore[no-any-return]
+
+    def _method(self) -> GaussianProcess:
         """The method with its parameters, checked."""
         noise = check_number("noise", self.noise, "a positive number (a variance)", 0.0)
         return GaussianProcess(self.fusion, noise, self.score_type)
@@ -318,8 +391,6 @@ class GaussianProcess:
 
 
 @stored
-@documented
-@parameters
 class KernelPCANovelty(UnweightedEstimator):
     r"""Reconstruction error of kernel PCA on one fused kernel (KPCA-Average, KPCA-Product).
 
@@ -333,12 +404,17 @@ class KernelPCANovelty(UnweightedEstimator):
 
     Parameters
     ----------
-    {kernels, views, scaling, widths, fusion}
+    kernels, views, scaling, widths
+        As in `kernull.MultiKernelFisherNull`.
+    fusion : {"average", "product"}, default="average"
+        As in `FisherNull`.
     components : int or float, default=0.9
         Number of directions (an int, 0 allowed), or the share of the variance they explain at
         least (a float in (0, 1)).
-    {false_alarm_rate, calibration, random_state}
-    {storage, memory_limit, dtype, drop_constant}
+    false_alarm_rate, calibration, random_state
+        As in `kernull.MultiKernelFisherNull`.
+    storage : {"auto", "dense"} or Storage, default="auto"
+        Kernels are stored.
 
     Attributes
     ----------
@@ -348,7 +424,8 @@ class KernelPCANovelty(UnweightedEstimator):
         Their variances times n.
     coef_ : array of shape (n, m)
         The directions in terms of the centred training rows, of unit length in feature space.
-    {threshold_, false_alarm_rate_, calibration_, kernel_names_}
+    threshold_, offset_, false_alarm_rate_, calibration_, kernel_names_, kernel_set_
+        As in `kernull.MultiKernelFisherNull`.
 
     Examples
     --------
@@ -360,18 +437,52 @@ class KernelPCANovelty(UnweightedEstimator):
     """
 
     rules = ("PrincipalRule",)
-    fusion: str = "average"
-    components: float = 0.9
 
-    coef_ = Learned("rule.coef")
-    eigenvalues_ = Learned("rule.eigenvalues")
+    def __init__(
+        self,
+        kernels: Any = "rbf",
+        views: Any = None,
+        *,
+        scaling: Any = "auto",
+        widths: Any = "auto",
+        fusion: str = "average",
+        components: float = 0.9,
+        false_alarm_rate: float = 0.05,
+        calibration: Any = "cross",
+        storage: Any = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernels,
+            views,
+            scaling=scaling,
+            widths=widths,
+            false_alarm_rate=false_alarm_rate,
+            calibration=calibration,
+            storage=storage,
+            random_state=random_state,
+        )
+        self.fusion = fusion
+        self.components = components
+
+    @property
+    def coef_(self) -> Array:
+        """Directions in terms of the centred training rows, shape (n, m)."""
+        check_is_fitted(self)
+        return self.model_.rule.coef  # type: ignore[no-any-return]
+
+    @property
+    def eigenvalues_(self) -> Array:
+        """Variances of the directions times n, shape (m,)."""
+        check_is_fitted(self)
+        return self.model_.rule.eigenvalues  # type: ignore[no-any-return]
 
     @property
     def n_components_(self) -> int:
         """Number of directions used."""
         return len(self.eigenvalues_)
 
-    def learning_method(self) -> Principals:
+    def _method(self) -> Principals:
         """The method with its parameters, checked."""
         return Principals(self.fusion, self._check_components())
 

@@ -5,26 +5,28 @@ MK-SVDD and MK-OCSVM of the paper, and their slim variants, which are ours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from kernull._fields import Range, Shape, stored
 from kernull._typing import Array, Indices
 from kernull.detector.model import Certificate, RuleFit
 from kernull.detector.rows import Training
-from kernull.estimators.base import UnweightedEstimator
+from kernull.estimators.base import Certified, UnweightedEstimator
 from kernull.estimators.inputs import check_number
-from kernull.estimators.parameters import Certified, Learned, documented, parameters
 from kernull.mkl.balls import Ball, LpBall, Simplex
 from kernull.mkl.problems import OneClassSVMProblem, SVDDProblem
-from kernull.mkl.solvers import solve
+from kernull.mkl.solvers import Solver, solve
+from kernull.mkl.solvers.base import iterations_logged
 from kernull.operators import DenseStack
 from kernull.paper.fusion import constant_diagonal, self_similarity
 
 _ONE = np.ones(1)
+#: Relative duality gap to stop at: libsvm's single precision allows little below 1e-5.
+TOLERANCE = 1e-4
 
 
 @stored
@@ -73,10 +75,7 @@ class SupportMethod:
 
     nu: float
     p: float | None
-    solver: str = "auto"
-    tol: float = 1e-4
-    max_iter: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    solver: Any
 
     @property
     def ball(self) -> Ball:
@@ -91,9 +90,8 @@ class SupportMethod:
         """Learn from a dense stack."""
         stack = training.stack
         problem = self.problem(stack)
-        result = solve(
-            problem, self.ball, self.solver, tol=self.tol, max_iter=self.max_iter, **self.options
-        )
+        callback = iterations_logged(f"{stack.n} rows, {stack.J} kernels", self.solver)
+        result = solve(problem, self.ball, self.solver, callback=callback)
         b, a = result.weights, result.coef
         description = problem.sphere(b, a) if self.p is None else (problem.offset(b, a),)
         rule = SupportRule(b, a, tuple(description), constant_diagonal(stack))
@@ -120,48 +118,83 @@ class KeptMachine:
         return RuleFit(SupportRule(self.weights, coef, self.description, constant_diagonal(stack)))
 
 
-@parameters
 class _SupportVectorEstimator(Certified, UnweightedEstimator):
-    """What the two share: learning weights, and calibration by cross-scores."""
+    """Base of both: weights, support vectors, and the description of the rows."""
 
+    _usual_tol = TOLERANCE
     rules = ("SupportRule",)
-    nu: float = 0.1
-    slim: bool = False
-    slim_lambda: float = 0.3
-    solver: str = "auto"
-    tol: float = 1e-4
-    max_iter: int | None = None
 
-    weights_ = Learned("rule.weights")
-    coef_ = Learned("rule.coef")
-    description_ = Learned("rule.description")
+    def __init__(
+        self,
+        kernels: Any = "rbf",
+        views: Any = None,
+        *,
+        scaling: Any = "auto",
+        widths: Any = "auto",
+        nu: float = 0.1,
+        slim: bool = False,
+        slim_lambda: float = 0.3,
+        solver: Any = "auto",
+        false_alarm_rate: float = 0.05,
+        calibration: Any = "cross",
+        storage: Any = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernels,
+            views,
+            scaling=scaling,
+            widths=widths,
+            false_alarm_rate=false_alarm_rate,
+            calibration=calibration,
+            storage=storage,
+            random_state=random_state,
+        )
+        self.nu = nu
+        self.slim = slim
+        self.slim_lambda = slim_lambda
+        self.solver = solver
+
+    @property
+    def weights_(self) -> Array:
+        """Kernel weights, shape (J,)."""
+        check_is_fitted(self)
+        return np.asarray(self.model_.rule.weights)
+
+    @property
+    def coef_(self) -> Array:
+        """Coefficients of the training rows, shape (n,)."""
+        check_is_fitted(self)
+        return np.asarray(self.model_.rule.coef)
 
     @property
     def support_(self) -> Indices:
         """Indices of the support vectors."""
         return np.flatnonzero(self.coef_ > 0)
 
+    @property
+    def description_(self) -> tuple[float, ...]:
+        """(rho,) of a hyperplane, or (R^2, a'K_b a) of a ball."""
+        check_is_fitted(self)
+        return tuple(self.model_.rule.description)
+
     def _support_method(self, p: float | None) -> SupportMethod:
-        tol = check_number("tol", self.tol, "a positive number", 0.0)
-        solver = self.solver
+        solver = Solver(self.solver, tol=TOLERANCE) if isinstance(self.solver, str) else self.solver
         if self.slim not in (True, False):
             raise ValueError(f"slim: got {self.slim!r}; expected True or False.")
-        options: dict[str, Any] = {}
         if self.slim:
-            if solver not in ("auto", "slim"):
+            if not isinstance(solver, Solver) or solver.name not in ("auto", "slim"):
                 raise ValueError(
-                    f"solver: got {solver!r} with slim=True, which has a line search of its own; "
-                    "leave solver='auto'."
+                    f"solver: got {self.solver!r} with slim=True, which has a line search of its "
+                    "own; leave solver='auto'."
                 )
             expected = "a number of at least 0"
             strength = check_number("slim_lambda", self.slim_lambda, expected, 0.0, strict=False)
-            solver, options = "slim", {"slim_lambda": strength}
-        return SupportMethod(self.nu, p, solver, tol, self.max_iter, options)
+            solver = replace(solver, name="slim", options={"slim_lambda": strength})
+        return SupportMethod(self.nu, p, solver)
 
 
 @stored
-@documented
-@parameters
 class MultiKernelOneClassSVM(_SupportVectorEstimator):
     r"""One-class SVM with learned kernel weights (MK-OCSVM).
 
@@ -175,7 +208,8 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
 
     Parameters
     ----------
-    {kernels, views, scaling, widths}
+    kernels, views, scaling, widths
+        As in `kernull.MultiKernelFisherNull`.
     nu : float in (0, 1], default=0.1
         At most this share of the training rows lies outside the description, and at least this
         share are support vectors. The threshold does not hang on it; see ``false_alarm_rate``.
@@ -185,17 +219,19 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         Favour weights with many support vectors; ours, see Notes.
     slim_lambda : float, default=0.3
         Strength of that: 0 is the plain method, a large value leaves the weights uniform.
-    solver : str, default="auto"
+    solver : str or Solver, default="auto"
         ``"auto"`` (Newton, with cutting planes at p = 1), ``"newton"``, ``"cutting-plane"``,
-        ``"frank-wolfe"``, ``"kloft"`` or ``"paper"``.
-    tol : float, default=1e-4
-        Relative duality gap to stop at. libsvm's single precision allows little below 1e-5.
-    {max_iter, false_alarm_rate, calibration}
-    {random_state, storage, memory_limit, dtype, drop_constant}
+        ``"frank-wolfe"``, ``"kloft"`` or ``"paper"``, to a relative duality gap of 1e-4; a
+        `kernull.Solver` has its tolerance. libsvm's single precision allows little below 1e-5.
+    false_alarm_rate, calibration, random_state
+        As in `kernull.MultiKernelFisherNull`.
+    storage : {"auto", "dense"} or Storage, default="auto"
+        Kernels are stored.
 
     Attributes
     ----------
-    {weights_, gap_, n_iter_, history_, solver_, kernel_names_}
+    weights_, gap_, n_iter_, history_, solver_, kernel_names_, kernel_set_
+        As in `kernull.MultiKernelFisherNull`.
     coef_ : array of shape (n,)
         Coefficients of the training rows. (``gap_`` of a slim model is its distance from the plain
         optimum.)
@@ -203,7 +239,8 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         Indices of the support vectors.
     description_ : tuple
         (rho,)
-    {threshold_, false_alarm_rate_, calibration_}
+    threshold_, offset_, false_alarm_rate_, calibration_
+        As in `kernull.MultiKernelFisherNull`.
 
     Notes
     -----
@@ -225,16 +262,45 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
     True
     """
 
-    p: float = 1.5
+    def __init__(
+        self,
+        kernels: Any = "rbf",
+        views: Any = None,
+        *,
+        scaling: Any = "auto",
+        widths: Any = "auto",
+        nu: float = 0.1,
+        p: float = 1.5,
+        slim: bool = False,
+        slim_lambda: float = 0.3,
+        solver: Any = "auto",
+        false_alarm_rate: float = 0.05,
+        calibration: Any = "cross",
+        storage: Any = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            kernels,
+            views,
+            scaling=scaling,
+            widths=widths,
+            nu=nu,
+            slim=slim,
+            slim_lambda=slim_lambda,
+            solver=solver,
+            false_alarm_rate=false_alarm_rate,
+            calibration=calibration,
+            storage=storage,
+            random_state=random_state,
+        )
+        self.p = p
 
-    def learning_method(self) -> SupportMethod:
+    def _method(self) -> SupportMethod:
         """The method with its parameters, checked."""
         return self._support_method(self.p)
 
 
 @stored
-@documented
-@parameters
 class MultiKernelSVDD(_SupportVectorEstimator):
     r"""Support vector data description with learned kernel weights (MK-SVDD).
 
@@ -249,28 +315,32 @@ class MultiKernelSVDD(_SupportVectorEstimator):
     is `MultiKernelOneClassSVM` with p = 1.
 
     The objective *rises* in every weight, so a kernel in which all rows look alike takes all of
-    it. A constant view is dropped for that reason unless ``drop_constant=False``. Given kernels
-    whose diagonals are not constant need k(x, x) to score new rows:
-    ``kernull.KernelStack(kernels, diagonal=...)``.
+    it. A constant view is dropped for that reason. Given kernels whose diagonals are not constant
+    need k(x, x) to score new rows: ``kernull.KernelStack(kernels, diagonal=...)``.
 
     Parameters
     ----------
-    {kernels, views, scaling, widths}
+    kernels, views, scaling, widths
+        As in `kernull.MultiKernelFisherNull`.
     nu : float in (0, 1], default=0.1
         At most this share of the training rows lies outside the ball; C = 1/(nu n).
-    slim, slim_lambda, solver, tol
+    slim, slim_lambda, solver
         As in `MultiKernelOneClassSVM`, also for what slim means here.
-    {max_iter, false_alarm_rate, calibration}
-    {random_state, storage, memory_limit, dtype, drop_constant}
+    false_alarm_rate, calibration, random_state
+        As in `kernull.MultiKernelFisherNull`.
+    storage : {"auto", "dense"} or Storage, default="auto"
+        Kernels are stored.
 
     Attributes
     ----------
-    {weights_, gap_, n_iter_, history_, solver_, kernel_names_}
+    weights_, gap_, n_iter_, history_, solver_, kernel_names_, kernel_set_
+        As in `kernull.MultiKernelFisherNull`.
     coef_, support_
         As in `MultiKernelOneClassSVM`.
     description_ : tuple
         (R^2, a'K_d a)
-    {threshold_, false_alarm_rate_, calibration_}
+    threshold_, offset_, false_alarm_rate_, calibration_
+        As in `kernull.MultiKernelFisherNull`.
 
     Examples
     --------
@@ -281,6 +351,6 @@ class MultiKernelSVDD(_SupportVectorEstimator):
     (True, True)
     """
 
-    def learning_method(self) -> SupportMethod:
+    def _method(self) -> SupportMethod:
         """The method with its parameters, checked."""
         return self._support_method(None)  # the simplex: the objective rises in every weight

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from kernull.estimators import JointMultiKernelFisherNull, MultiKernelFisherNull
-from kernull.estimators.parameters import PAPER
+from kernull.estimators.fisher import PAPER
 from kernull.mkl import PAPER_WIDTHS
+from kernull.mkl.balls import MixedBall
+from kernull.mkl.solvers import Solver
 from kernull.paper.fused import FisherNull, GaussianProcessOneClass, KernelPCANovelty
 from kernull.paper.machines import MultiKernelOneClassSVM, MultiKernelSVDD
 
@@ -31,10 +33,13 @@ METHODS: dict[str, tuple[Any, dict[str, Any]]] = {
     "Slim-MK-OCSVM": (MultiKernelOneClassSVM, {**KERNELS, "p": 1.0, "slim": True}),
     "lp MK-FN": (MultiKernelFisherNull, PAPER),
     "Joint lp MK-FN": (JointMultiKernelFisherNull, PAPER),
-    "lp MK-FN-Grad": (MultiKernelFisherNull, {**PAPER, "solver": "gradient", "tol": 1e-4}),
-    "lp MK-FN-CVX": (MultiKernelFisherNull, {**PAPER, "solver": "paper-cvx", "tol": 1e-4}),
+    "lp MK-FN-Grad": (MultiKernelFisherNull, {**PAPER, "solver": Solver("gradient", 1e-4)}),
+    "lp MK-FN-CVX": (MultiKernelFisherNull, {**PAPER, "solver": Solver("paper-cvx", 1e-4)}),
     "lp MK-FN, Kloft": (MultiKernelFisherNull, {**PAPER, "solver": "kloft"}),
-    "(r, p) MK-FN": (MultiKernelFisherNull, {**PAPER, "r": 4 / 3, "widths": PAPER_WIDTHS}),
+    "(r, p) MK-FN": (
+        MultiKernelFisherNull,
+        {**PAPER, "p": MixedBall(2.0, 4 / 3), "widths": PAPER_WIDTHS},
+    ),
 }
 
 

@@ -23,26 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernull._text import with_shared
-
 __all__ = [
     "AttackErrors", "EqualErrorRate", "apcer", "bpcer", "bpcer_at_apcer", "eer", "g_mean", "hter",
 ]  # fmt: skip
 
 TARGET, OUTLIER = 1, -1
-#: What all metrics take.
-_documented = with_shared("""
-y_true : array-like of shape (n,)
-    Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
-scores : array-like of shape (n,)
-    Scores; higher is more normal.
-threshold : float
-    Rows are accepted where ``score >= threshold``; set it on a development set, for example that
-    of `eer`.
-instruments : array-like of shape (n,), optional
-    The instrument of each row (a printer, a display, ...); entries of bona fide rows are
-    ignored. Without it all attacks count as one instrument named ``"attack"``.
-""")
 
 
 @dataclass(frozen=True)
@@ -67,7 +52,6 @@ class AttackErrors:
         return max(self.by_instrument, key=self.by_instrument.__getitem__)
 
 
-@_documented
 def apcer(
     y_true: ArrayLike, scores: ArrayLike, threshold: float, *, instruments: ArrayLike | None = None
 ) -> AttackErrors:
@@ -81,7 +65,16 @@ def apcer(
 
     Parameters
     ----------
-    {y_true, scores, threshold, instruments}
+    y_true : array-like of shape (n,)
+        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
+    scores : array-like of shape (n,)
+        Scores; higher is more normal.
+    threshold : float
+        Rows are accepted where ``score >= threshold``; set it on a development set, for example
+        that of `eer`.
+    instruments : array-like of shape (n,), optional
+        The instrument of each row (a printer, a display, ...); entries of bona fide rows are
+        ignored. Without it all attacks count as one instrument named ``"attack"``.
 
     Examples
     --------
@@ -99,7 +92,6 @@ def apcer(
     return AttackErrors({name: sum(each) / len(each) for name, each in accepted.items()})
 
 
-@_documented
 def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     r"""Bona fide presentation classification error rate.
 
@@ -107,7 +99,13 @@ def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
     Parameters
     ----------
-    {y_true, scores, threshold}
+    y_true : array-like of shape (n,)
+        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
+    scores : array-like of shape (n,)
+        Scores; higher is more normal.
+    threshold : float
+        Rows are accepted where ``score >= threshold``; set it on a development set, for example
+        that of `eer`.
 
     Examples
     --------
@@ -146,7 +144,6 @@ def _errors(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> tuple[flo
     return float(np.mean(s[y == OUTLIER] >= t)), float(np.mean(s[y == TARGET] < t))
 
 
-@_documented
 def hter(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     r"""Half total error rate.
 
@@ -156,7 +153,13 @@ def hter(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
     Parameters
     ----------
-    {y_true, scores, threshold}
+    y_true : array-like of shape (n,)
+        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
+    scores : array-like of shape (n,)
+        Scores; higher is more normal.
+    threshold : float
+        Rows are accepted where ``score >= threshold``; set it on a development set, for example
+        that of `eer`.
 
     Examples
     --------
@@ -167,7 +170,6 @@ def hter(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     return (far + frr) / 2
 
 
-@_documented
 def g_mean(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     r"""Geometric mean of the shares of targets accepted and of outliers rejected.
 
@@ -175,7 +177,13 @@ def g_mean(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
     Parameters
     ----------
-    {y_true, scores, threshold}
+    y_true : array-like of shape (n,)
+        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
+    scores : array-like of shape (n,)
+        Scores; higher is more normal.
+    threshold : float
+        Rows are accepted where ``score >= threshold``; set it on a development set, for example
+        that of `eer`.
 
     Examples
     --------
@@ -186,7 +194,6 @@ def g_mean(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     return float(np.sqrt((1 - frr) * (1 - far)))
 
 
-@_documented
 def bpcer_at_apcer(
     y_true: ArrayLike, scores: ArrayLike, level: float, *, instruments: ArrayLike | None = None
 ) -> float:
@@ -196,10 +203,15 @@ def bpcer_at_apcer(
 
     Parameters
     ----------
-    {y_true, scores}
+    y_true : array-like of shape (n,)
+        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
+    scores : array-like of shape (n,)
+        Scores; higher is more normal.
     level : float
         The APCER allowed, in [0, 1]; 0.05 gives what is often called BPCER20.
-    {instruments}
+    instruments : array-like of shape (n,), optional
+        The instrument of each row (a printer, a display, ...); entries of bona fide rows are
+        ignored. Without it all attacks count as one instrument named ``"attack"``.
 
     Examples
     --------
@@ -240,7 +252,6 @@ class EqualErrorRate:
     false_reject: float
 
 
-@_documented
 def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
     r"""Equal error rate: where FAR and FRR meet.
 
@@ -264,7 +275,10 @@ def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
 
     Parameters
     ----------
-    {y_true, scores}
+    y_true : array-like of shape (n,)
+        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
+    scores : array-like of shape (n,)
+        Scores; higher is more normal.
 
     Examples
     --------

@@ -95,7 +95,7 @@ def novelty_score(projection: Any) -> Array:
 
     The paper does not say how a new row is scored. By its projection y, higher is more normal; the
     null-space papers score by the distance from 1. They rank alike where y <= 1. Estimators
-    give it by ``score_type="distance"``.
+    give it by ``decision=Sum("distance")``.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ class ModelCard:
             views=_views(model),
             kernels=_kernels(model),
             gap=None if gap is None else float(gap),
-            tol=None if gap is None else float(getattr(model, "tol", 1e-6)),
+            tol=None if gap is None else model.tol_,
             gaps=tuple(float(record.gap) for record in getattr(model, "history_", ())),
             n_iter=getattr(model, "n_iter_", None),
             solver=getattr(model, "solver_", None),

@@ -29,8 +29,9 @@ class MixedBall:
         Norm between groups.
     r : float in [1, inf]
         Norm within a group.
-    groups : sequence of length J
-        Name of each weight's group.
+    groups : sequence of length J, optional
+        Name of each weight's group. None: an estimator takes the view of each kernel, and
+        `with_groups` names them elsewhere.
 
     Notes
     -----
@@ -46,16 +47,16 @@ class MixedBall:
     5.0
     """
 
-    def __init__(self, p: float, r: float, groups: Sequence[Any]) -> None:
+    def __init__(self, p: float, r: float, groups: Sequence[Any] | None = None) -> None:
         self._between, self._within = LpBall(p), _within_ball(r)
         self.p, self.r = self._between.p, self._within.p
         #: A mixed ball is as round as the less round of its two norms.
         self.exponent = min(self.p, self.r)
-        self.groups = tuple(groups)
-        names: dict[Any, int] = {}
-        labels = [names.setdefault(name, len(names)) for name in self.groups]
-        if not labels:
+        self.groups = None if groups is None else tuple(groups)
+        if self.groups == ():
             raise ValueError("groups: got none; expected the name of a group for each kernel.")
+        names: dict[Any, int] = {}
+        labels = [names.setdefault(name, len(names)) for name in self.groups or ()]
         #: Names of the groups, in order of first appearance.
         self.group_names = tuple(names)
         self.labels = np.array(labels, dtype=np.intp)
@@ -94,7 +95,12 @@ class MixedBall:
         return cls(p, r, groups.tolist())
 
     def __repr__(self) -> str:
-        return f"MixedBall(p={self.p:g}, r={self.r:g}, {len(self._members)} groups)"
+        groups = "" if self.groups is None else f", {len(self._members)} groups"
+        return f"MixedBall(p={self.p:g}, r={self.r:g}{groups})"
+
+    def with_groups(self, groups: Sequence[Any]) -> MixedBall:
+        """The ball of the same norms over these groups."""
+        return MixedBall(self.p, self.r, groups)
 
     @property
     def polyhedral(self) -> bool:

@@ -1,4 +1,4 @@
-"""The front door `solve`, what solvers share, and what a long fit shows while it runs.
+"""The front door `solve`, what solvers share, and what a long fit logs while it runs.
 
 A solver is a function of a `Run`, named in `SOLVERS` with what it needs and imported when it is
 first used, or an object of the user's with a method ``solve(run)``.
@@ -7,12 +7,10 @@ first used, or an object of the user's with a method ``solve(run)``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from numbers import Integral
-from time import monotonic
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -244,6 +242,7 @@ SOLVERS: dict[str, Algorithm] = {
 }  # fmt: skip
 
 
+@stored
 @dataclass(frozen=True)
 class Solver:
     """A solver with its tolerance, to pass in place of a name.
@@ -275,6 +274,14 @@ class Solver:
     tol: float = 1e-6
     max_iter: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        tol, limit = self.tol, self.max_iter
+        if isinstance(tol, bool) or not isinstance(tol, int | float | np.number) or not tol > 0:
+            raise ValueError(f"tol: got {tol!r}; expected a positive number.")
+        whole = isinstance(limit, Integral) and not isinstance(limit, bool)
+        if limit is not None and not (whole and limit >= 1):
+            raise ValueError(f"max_iter: got {limit!r}; expected a whole number, at least 1.")
 
     def prepare(self, problem: Problem, ball: Ball) -> tuple[Callable[..., Result], int]:
         """The function of a `Run` for a problem on a ball, and how long it may run by default."""
@@ -370,42 +377,15 @@ def solve(
 LOGGER = logging.getLogger("kernull")
 
 
-@contextmanager
-def iterations_shown(
-    verbose: Any, what: str, tol: float
-) -> Iterator[Callable[[Record], None] | None]:
-    """A callback for `solve` that shows the gap of each iteration; None where nothing listens.
+def iterations_logged(what: str, solver: Any) -> Callable[[Record], None] | None:
+    """A callback for `solve` that logs the gap of each iteration; None where nothing listens."""
+    if not LOGGER.isEnabledFor(logging.INFO):
+        return None
+    count, tol = 0, float(getattr(solver, "tol", np.nan))
 
-    With ``verbose=0`` it writes to the logger ``kernull`` alone; with 1 there is a line on stderr,
-    renewed with each iteration on a terminal, and a line per iteration elsewhere.
-    """
-    if not isinstance(verbose, bool | int) or verbose < 0:
-        raise ValueError(f"verbose: got {verbose!r}; expected 0 (silent) or 1 (show progress).")
-    if not verbose and not LOGGER.isEnabledFor(logging.INFO):
-        yield None
-        return
-    count, start = 0, monotonic()
-
-    def line(record: Record) -> str:
+    def log(record: Record) -> None:
         nonlocal count
         count += 1
-        return f"{what}: iteration {count}, gap {record.gap:.1e} (until {tol:.0e})"
+        LOGGER.info("%s: iteration %d, gap %.1e (until %.0e)", what, count, record.gap, tol)
 
-    if not verbose:
-        yield lambda record: LOGGER.info("%s", line(record))
-        return
-    from rich.console import Console
-
-    console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
-    with console.status(f"{what}: first iteration") as status:
-
-        def show(record: Record) -> None:
-            text = line(record)
-            LOGGER.info("%s", text)
-            if console.is_terminal:
-                status.update(text)
-            else:
-                console.print(text)
-
-        yield show
-    console.print(f"{what}: {count} iterations in {monotonic() - start:.1f} s")
+    return log
