@@ -230,7 +230,7 @@ def test_files_name_objects_from_outside_and_fit_them_again(fitted, rows, tmp_pa
 
 @pytest.mark.parametrize("options", [
     {"decision": "sum"},
-    {"decision": "sum", "storage": "nystroem", "landmarks": 40, "calibration": "split"},
+    {"decision": "sum", "storage": Storage("nystroem", landmarks=40), "calibration": "split"},
     {"calibration": "split", "normalize": "none"},
 ])  # fmt: skip
 def test_every_kind_of_model_with_objects_comes_back(options, rows, tmp_path):
