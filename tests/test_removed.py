@@ -7,7 +7,7 @@ import re
 import pytest
 
 import kernull
-from kernull._removed import ATTRIBUTES, COMMANDS, PARAMETERS
+from kernull._removed import COMMANDS, GONE_ATTRIBUTES, GONE_PARAMETERS
 from kernull._removed import NAMES as GONE
 from tests.cli.conftest import kernull as run
 from tests.docs.pages import ROOT
@@ -96,7 +96,7 @@ def test_a_command_says_where_to_read_on(name, tmp_path):
     assert name not in run("--help", cwd=tmp_path).stdout.split()
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("name", GONE_PARAMETERS)
 def test_a_parameter_says_what_to_write(name):
     message = f"{name} was removed in version 0.3: "
     with pytest.raises(TypeError, match=message):
@@ -106,7 +106,7 @@ def test_a_parameter_says_what_to_write(name):
     assert name in (ROOT / "docs/start/moving.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ATTRIBUTES)
+@pytest.mark.parametrize("name", GONE_ATTRIBUTES)
 def test_an_attribute_says_what_to_read(name):
     model = kernull.MultiKernelFisherNull()
     with pytest.raises(AttributeError, match=f"{name} was removed in version 0.3: read "):

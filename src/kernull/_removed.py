@@ -17,7 +17,7 @@ TO_PAPER = (
 #: Commands of ``kernull``.
 COMMANDS = ("compare", "demo", "reproduce", "watch")
 #: Parameters of estimators, and what to write instead.
-PARAMETERS = {
+GONE_PARAMETERS = {
     "r": "pass p=MixedBall(p, r)",
     "kernel_groups": "pass p=MixedBall(p, r, groups)",
     "tol": "pass solver=Solver(tol=1e-8)",
@@ -36,7 +36,7 @@ PARAMETERS = {
     "pooled": "each task has a scaling by its rows",
 }
 #: Attributes of estimators, and what to read instead.
-ATTRIBUTES = {"bank_": "read kernel_set_"}
+GONE_ATTRIBUTES = {"bank_": "read kernel_set_"}
 
 
 def message(name: str) -> str:

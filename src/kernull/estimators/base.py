@@ -67,8 +67,10 @@ class NamesRemoved:
     def _refuse_removed(cls, parameters: dict[str, Any], error: type[Exception]) -> None:
         taken = signature(cls.__init__).parameters
         for name in parameters:
-            if name in _removed.PARAMETERS and name not in taken:
-                raise error(_removed.instead(f"{cls.__name__}: {name}", _removed.PARAMETERS[name]))
+            if name in _removed.GONE_PARAMETERS and name not in taken:
+                raise error(
+                    _removed.instead(f"{cls.__name__}: {name}", _removed.GONE_PARAMETERS[name])
+                )
 
 
 class RemovedAttribute:
@@ -80,7 +82,7 @@ class RemovedAttribute:
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
             return self
-        raise AttributeError(_removed.instead(self.name, _removed.ATTRIBUTES[self.name]))
+        raise AttributeError(_removed.instead(self.name, _removed.GONE_ATTRIBUTES[self.name]))
 
 
 class KernelEstimator(NamesRemoved, Checked, OutlierMixin, BaseEstimator):
