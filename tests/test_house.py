@@ -112,7 +112,8 @@ def test_a_fit_can_be_read(options, functions, files):
     X = np.random.default_rng(0).normal(size=(200, 8))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = entered(lambda: kernull.MultiKernelFisherNull(**options).fit(X))
+        model = kernull.MultiKernelFisherNull(**options)
+        found = entered(lambda: model.fit(X))
     names = sorted(code.co_qualname for codes in found.values() for code in codes)
     assert len(names) <= functions, names
     assert len(found) <= files, sorted(found)

@@ -373,18 +373,15 @@ class OneClassKernelEstimator(KernelEstimator):
     ) -> tuple[Any, Array | None]:
         """Kernels between new rows and those of the model; and the rows, checked, of a table."""
         device = cuda_device_of(X) if self._matrix_free else None
-        X, kernels, dtype = (
-            as_numpy(X),
-            model.kernels,
-            np.dtype(Storage.of(self.storage).dtype).type,
-        )
+        X, kernels = as_numpy(X), model.kernels
+        storage = self.storage if isinstance(self.storage, Storage) else Storage()
         if isinstance(kernels, TableKernels):
             ignore = kernels.columns_of(missing) if missing else None
             table = read_table(self, X, reset=False, ignore=ignore)
-            return kernels.cross(table, dtype, device), table
+            return kernels.cross(table, storage.dtype, device), table
         if missing:
             X = kernels.silenced(X, model.kept_kernels(missing))
-        return kernels.cross(X, dtype), None
+        return kernels.cross(X, storage.dtype), None
 
     # -- what was learned --------------------------------------------------------------------
 
