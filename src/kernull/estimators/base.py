@@ -374,14 +374,14 @@ class OneClassKernelEstimator(KernelEstimator):
         """Kernels between new rows and those of the model; and the rows, checked, of a table."""
         device = cuda_device_of(X) if self._matrix_free else None
         X, kernels = as_numpy(X), model.kernels
-        storage = self.storage if isinstance(self.storage, Storage) else Storage()
+        dtype = self.storage.dtype if isinstance(self.storage, Storage) else "float64"
         if isinstance(kernels, TableKernels):
             ignore = kernels.columns_of(missing) if missing else None
             table = read_table(self, X, reset=False, ignore=ignore)
-            return kernels.cross(table, storage.dtype, device), table
+            return kernels.cross(table, dtype, device), table
         if missing:
             X = kernels.silenced(X, model.kept_kernels(missing))
-        return kernels.cross(X, storage.dtype), None
+        return kernels.cross(X, dtype), None
 
     # -- what was learned --------------------------------------------------------------------
 

@@ -73,15 +73,9 @@ class FisherParameters(Certified):
         random_state: Any = 0,
     ) -> None:
         super().__init__(
-            kernels,
-            views,
-            scaling=scaling,
-            widths=widths,
-            false_alarm_rate=false_alarm_rate,
-            calibration=calibration,
-            storage=storage,
-            random_state=random_state,
-        )
+            kernels, views, scaling=scaling, widths=widths, false_alarm_rate=false_alarm_rate,
+            calibration=calibration, storage=storage, random_state=random_state,
+        )  # fmt: skip
         self.normalize = normalize
         self.p = p
         self.delta = delta

@@ -97,30 +97,15 @@ class FisherNull(OneClassKernelEstimator):
     rules = ("FusedFisherRule",)
 
     def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        fusion: str = "average",
-        delta: float = 1e-2,
-        score_type: str = "projection",
-        false_alarm_rate: float = 0.05,
-        calibration: Any = "cross",
-        storage: Any = "auto",
-        random_state: Any = 0,
-    ) -> None:
+        self, kernels: Any = "rbf", views: Any = None, *, scaling: Any = "auto",
+        widths: Any = "auto", fusion: str = "average", delta: float = 1e-2,
+        score_type: str = "projection", false_alarm_rate: float = 0.05,
+        calibration: Any = "cross", storage: Any = "auto", random_state: Any = 0,
+    ) -> None:  # fmt: skip
         super().__init__(
-            kernels,
-            views,
-            scaling=scaling,
-            widths=widths,
-            false_alarm_rate=false_alarm_rate,
-            calibration=calibration,
-            storage=storage,
-            random_state=random_state,
-        )
+            kernels, views, scaling=scaling, widths=widths, false_alarm_rate=false_alarm_rate,
+            calibration=calibration, storage=storage, random_state=random_state,
+        )  # fmt: skip
         self.fusion = fusion
         self.delta = delta
         self.score_type = score_type
@@ -269,30 +254,15 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
     rules = ("GaussianRule",)
 
     def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        fusion: str = "average",
-        noise: float = 0.01,
-        score_type: str = "mean",
-        false_alarm_rate: float = 0.05,
-        calibration: Any = "cross",
-        storage: Any = "auto",
-        random_state: Any = 0,
-    ) -> None:
+        self, kernels: Any = "rbf", views: Any = None, *, scaling: Any = "auto",
+        widths: Any = "auto", fusion: str = "average", noise: float = 0.01,
+        score_type: str = "mean", false_alarm_rate: float = 0.05, calibration: Any = "cross",
+        storage: Any = "auto", random_state: Any = 0,
+    ) -> None:  # fmt: skip
         super().__init__(
-            kernels,
-            views,
-            scaling=scaling,
-            widths=widths,
-            false_alarm_rate=false_alarm_rate,
-            calibration=calibration,
-            storage=storage,
-            random_state=random_state,
-        )
+            kernels, views, scaling=scaling, widths=widths, false_alarm_rate=false_alarm_rate,
+            calibration=calibration, storage=storage, random_state=random_state,
+        )  # fmt: skip
         self.fusion = fusion
         self.noise = noise
         self.score_type = score_type
@@ -439,29 +409,15 @@ class KernelPCANovelty(UnweightedEstimator):
     rules = ("PrincipalRule",)
 
     def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        fusion: str = "average",
-        components: float = 0.9,
-        false_alarm_rate: float = 0.05,
-        calibration: Any = "cross",
-        storage: Any = "auto",
+        self, kernels: Any = "rbf", views: Any = None, *, scaling: Any = "auto",
+        widths: Any = "auto", fusion: str = "average", components: float = 0.9,
+        false_alarm_rate: float = 0.05, calibration: Any = "cross", storage: Any = "auto",
         random_state: Any = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(
-            kernels,
-            views,
-            scaling=scaling,
-            widths=widths,
-            false_alarm_rate=false_alarm_rate,
-            calibration=calibration,
-            storage=storage,
-            random_state=random_state,
-        )
+            kernels, views, scaling=scaling, widths=widths, false_alarm_rate=false_alarm_rate,
+            calibration=calibration, storage=storage, random_state=random_state,
+        )  # fmt: skip
         self.fusion = fusion
         self.components = components
 

@@ -125,31 +125,15 @@ class _SupportVectorEstimator(Certified, UnweightedEstimator):
     rules = ("SupportRule",)
 
     def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        nu: float = 0.1,
-        slim: bool = False,
-        slim_lambda: float = 0.3,
-        solver: Any = "auto",
-        false_alarm_rate: float = 0.05,
-        calibration: Any = "cross",
-        storage: Any = "auto",
-        random_state: Any = 0,
-    ) -> None:
+        self, kernels: Any = "rbf", views: Any = None, *, scaling: Any = "auto",
+        widths: Any = "auto", nu: float = 0.1, slim: bool = False, slim_lambda: float = 0.3,
+        solver: Any = "auto", false_alarm_rate: float = 0.05, calibration: Any = "cross",
+        storage: Any = "auto", random_state: Any = 0,
+    ) -> None:  # fmt: skip
         super().__init__(
-            kernels,
-            views,
-            scaling=scaling,
-            widths=widths,
-            false_alarm_rate=false_alarm_rate,
-            calibration=calibration,
-            storage=storage,
-            random_state=random_state,
-        )
+            kernels, views, scaling=scaling, widths=widths, false_alarm_rate=false_alarm_rate,
+            calibration=calibration, storage=storage, random_state=random_state,
+        )  # fmt: skip
         self.nu = nu
         self.slim = slim
         self.slim_lambda = slim_lambda
@@ -263,36 +247,16 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
     """
 
     def __init__(
-        self,
-        kernels: Any = "rbf",
-        views: Any = None,
-        *,
-        scaling: Any = "auto",
-        widths: Any = "auto",
-        nu: float = 0.1,
-        p: float = 1.5,
-        slim: bool = False,
-        slim_lambda: float = 0.3,
-        solver: Any = "auto",
-        false_alarm_rate: float = 0.05,
-        calibration: Any = "cross",
-        storage: Any = "auto",
-        random_state: Any = 0,
-    ) -> None:
+        self, kernels: Any = "rbf", views: Any = None, *, scaling: Any = "auto",
+        widths: Any = "auto", nu: float = 0.1, p: float = 1.5, slim: bool = False,
+        slim_lambda: float = 0.3, solver: Any = "auto", false_alarm_rate: float = 0.05,
+        calibration: Any = "cross", storage: Any = "auto", random_state: Any = 0,
+    ) -> None:  # fmt: skip
         super().__init__(
-            kernels,
-            views,
-            scaling=scaling,
-            widths=widths,
-            nu=nu,
-            slim=slim,
-            slim_lambda=slim_lambda,
-            solver=solver,
-            false_alarm_rate=false_alarm_rate,
-            calibration=calibration,
-            storage=storage,
-            random_state=random_state,
-        )
+            kernels, views, scaling=scaling, widths=widths, nu=nu, slim=slim,
+            slim_lambda=slim_lambda, solver=solver, false_alarm_rate=false_alarm_rate,
+            calibration=calibration, storage=storage, random_state=random_state,
+        )  # fmt: skip
         self.p = p
 
     def _method(self) -> SupportMethod:
