@@ -208,6 +208,8 @@ class Unpacker:
         if isinstance(value, list):
             return [self.decode(item, depth + 1) for item in value]
         if not isinstance(value, dict):
+            if isinstance(value, int) and abs(value) >= 2**63:
+                raise ModelFileError("a whole number of more than 64 bits")
             return value
         kind = value.get("$")
         if isinstance(kind, str) and kind in self._readers:
