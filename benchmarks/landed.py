@@ -12,6 +12,7 @@ worktree. `python` gives its path to benchmarks that run both sides themselves.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -32,6 +33,8 @@ def python() -> Path:
         HOME.mkdir(parents=True, exist_ok=True)
         _git("worktree", "prune")
         _git("worktree", "add", "--detach", str(TREE), COMMIT)
+    # `experiments` imports a module that the commit does not have.
+    shutil.copy(ROOT / "src/kernull/_runtime.py", TREE / "src/kernull/_runtime.py")
     if not executable.exists():
         venv.create(ENVIRONMENT, symlinks=True)
         ours = Path(sysconfig.get_path("purelib"))
