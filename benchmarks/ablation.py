@@ -53,7 +53,7 @@ from experiments._cells import generator
 from experiments._store import write_atomically
 from experiments._tables import markdown
 from kernull import Cross, Evidence, MultiKernelFisherNull, Nearest, Projection
-from kernull.detector import evidence, tails
+from kernull.detector import evidence, scores, tails
 
 CACHE = Path("results-cache/ablation")
 SEEDS, ALARM_SEEDS, FAR_SEEDS = 3, 10, 50
@@ -115,7 +115,7 @@ VARIANTS: dict[str, tuple[dict, list]] = {
     "no slack for ties": ({}, [(tails, "TIE_SHARE", 0.0)]),
     "copies scored by their folds": (
         {},
-        [(evidence, "has_copies", _as_if_no_copies), (tails, "has_copies", _as_if_no_copies)],
+        [(scores, "has_copies", _as_if_no_copies), (tails, "has_copies", _as_if_no_copies)],
     ),
     "folds out of line left there": ({}, [(evidence, "aligned", lambda scores, fold: scores)]),
     "the exponential tail for rows left out": (

@@ -563,12 +563,13 @@ def cross_fit(fit, fold):
 
 
 def rank_weights(weight, groups=None):
-    """What rows count in ranks: weights of mean one, and the rows of a group together one row."""
-    weight = weight / weight.mean()
-    if groups is None:
-        return weight
-    groups = list(groups)
-    return np.array([w / groups.count(g) for w, g in zip(weight, groups, strict=True)])
+    """What rows count in ranks: together (sum w)^2 / sum w^2, and the rows of a group one row."""
+    groups = list(range(len(weight))) if groups is None else list(groups)
+    each = np.array([w / groups.count(g) for w, g in zip(weight, groups, strict=True)])
+    of_group = [
+        sum(w for w, own in zip(each, groups, strict=True) if own == g) for g in set(groups)
+    ]
+    return each * sum(of_group) / sum(w**2 for w in of_group)
 
 
 def judge(left_out, new, columns, b, fold, rank_weight, gated, mixed):

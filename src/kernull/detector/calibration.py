@@ -87,9 +87,23 @@ def trusted(weight: Array, parts: Iterable[Indices]) -> Array | None:
 
 
 def rank_weights(weight: Array | None, groups: Indices | None, n: int) -> Array:
-    """What rows count in ranks: by their weights, and all rows of a group together as one row."""
-    out = np.ones(n) if weight is None else weight / weight.mean()
-    return out if groups is None else out / np.bincount(groups)[groups]
+    r"""What each row counts in ranks: all rows of a group together as one row.
+
+    Rows of weights w count :math:`(\sum w)^2 / \sum w^2` together, the number of rows of equal
+    weight that they are worth. Counted as n, 300 rows of which 30 weigh 50 times as much as others
+    have a false discovery proportion of 0.16 at 0.1; counted as 41, of 0.
+
+    Examples
+    --------
+    >>> rank_weights(np.array([1.0, 1.0, 2.0]), None, 3).round(2)
+    array([0.67, 0.67, 1.33])
+    """
+    out = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
+    if groups is None:
+        return out * (out.sum() / (out @ out))
+    out = out / np.bincount(groups)[groups]
+    each = np.bincount(groups, out)
+    return out * (each.sum() / (each @ each))
 
 
 # -- Conformal p-values and the threshold that belongs to a false-alarm rate. --
@@ -116,7 +130,7 @@ class Calibration(Checked):
 
     .. math:: p(x) = \frac{1 + \#\{i : s_i \le s(x)\}}{m + 1}
 
-    A row of weight w counts as w rows; weights have mean one.
+    A row of weight w counts as w rows; weights are those of `rank_weights`.
 
     p is a multiple of 1/(m + 1), so a rate between two of them is rounded down: with 48 rows, 5%
     becomes 4.1%. That is the price of the bound :math:`P(p \le \alpha) \le \alpha` that held-out
@@ -217,7 +231,8 @@ class Calibration(Checked):
         if rate < lowest * (1 - 1e-12):
             warnings.warn(
                 f"false_alarm_rate={rate:g} needs at least {int(np.ceil(1 / rate)) - 1} "
-                f"calibration rows (a group counts as one), got {total:g}: the lowest rate these "
+                f"calibration rows (a group counts as one, and n rows of unequal weights w as "
+                f"(sum w)^2 / sum w^2), got {total:g}: the lowest rate these "
                 f"can certify is {lowest:.3g}, which is used instead.",
                 TooFewRowsWarning,
                 stacklevel=2,

@@ -17,7 +17,6 @@ from kernull.errors import (
     CannotFlagWarning,
     DominantViewWarning,
     NearCopiesWarning,
-    TooFewRowsWarning,
     TrainingRowsWarning,
     warn,
 )
@@ -122,22 +121,6 @@ def stretch_of_time(X: Array) -> int:
         return 1
     memory = 1.0 / (1.0 - min(float(np.median(correlation[in_time])), 0.99))
     return int(max(2, min(10 * np.ceil(0.5 * memory), len(X) // 5)))
-
-
-def warn_of_few_that_count(weight: Array, rate: float) -> None:
-    r"""Warn where weights are so unequal that the rows are worth too few for the rate.
-
-    Rows of weights w are worth :math:`(\sum w)^2 / \sum w^2` rows of equal weight.
-    """
-    worth = float(weight.sum() ** 2 / (weight**2).sum())
-    if worth < len(weight) / 2 and worth * rate * (1 + 1e-9) < 1.0 <= len(weight) * rate:
-        warnings.warn(
-            f"sample_weight: the weights are so unequal that {len(weight):,} rows are worth "
-            f"{worth:.0f} of equal weight, too few for false_alarm_rate={rate:g}: the share of "
-            "normal rows that is flagged may be several times that. Use weights that differ less.",
-            TooFewRowsWarning,
-            stacklevel=5,
-        )
 
 
 def warn_where_nothing_is_flagged(

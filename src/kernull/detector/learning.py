@@ -25,7 +25,6 @@ from kernull.detector.calibration import (
 )
 from kernull.detector.cautions import (
     warn_of_copies,
-    warn_of_few_that_count,
     warn_of_views,
     warn_where_nothing_is_flagged,
 )
@@ -288,8 +287,8 @@ def _held_out(
     else:
         scores = np.asarray(rule.score(cross))
     counts = None if weight is None else trust(weight[held], len(held))
-    if groups is not None:
-        together = np.unique(groups[held], return_inverse=True)[1].ravel()
+    together = None if groups is None else np.unique(groups[held], return_inverse=True)[1].ravel()
+    if counts is not None or together is not None:
         counts = rank_weights(counts, together, len(held))
     return LeftOut(minus_rounding(scores), counts, parts, smooth=False)
 
@@ -298,8 +297,6 @@ def _warn(model: KernelModel, training: Training, groups: Indices | None) -> Non
     """Say what a threshold cannot promise, and what views hardly say."""
     kernels, rule = model.kernels, model.rule
     judged = model.calibration, model.false_alarm_rate
-    if model.calibration_weight is not None and groups is None:
-        warn_of_few_that_count(model.calibration_weight, model.false_alarm_rate)
     if isinstance(kernels, TableKernels):
         if groups is None and isinstance(training.rows, TableRows):
             warn_of_copies(training.rows.values[:, columns_read(kernels.columns)])
