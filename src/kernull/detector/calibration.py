@@ -100,10 +100,10 @@ def rank_weights(weight: Array | None, groups: Indices | None, n: int) -> Array:
     """
     out = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
     if groups is None:
-        return out * (out.sum() / (out @ out))
+        return np.asarray(out * (out.sum() / (out @ out)))
     out = out / np.bincount(groups)[groups]
     each = np.bincount(groups, out)
-    return out * (each.sum() / (each @ each))
+    return np.asarray(out * (each.sum() / (each @ each)))
 
 
 # -- Conformal p-values and the threshold that belongs to a false-alarm rate. --
