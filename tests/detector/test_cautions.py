@@ -11,6 +11,7 @@ from sklearn.datasets import load_wine
 
 import kernull
 from kernull import Solver
+from kernull.detector import evidence
 from kernull.errors import (
     NearCopiesWarning,
     TooFewRowsWarning,
@@ -132,6 +133,14 @@ def test_rows_that_were_learned_from_are_told_from_new_ones(settings):
         model.predict(X[:-1])
         model.score_samples(X)
         model.fit_predict(X)
+
+
+def test_training_rows_are_told_where_a_sample_of_them_is_kept(monkeypatch):
+    monkeypatch.setattr(evidence, "EVIDENCE_ROWS", 40)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = kernull.MultiKernelFisherNull().fit(X)
+    with pytest.warns(TrainingRowsWarning, match="fit_predict"):
+        model.predict(X)
 
 
 def test_one_row_far_off_does_not_hide_others():

@@ -301,10 +301,11 @@ class OneClassKernelEstimator(KernelEstimator):
         out = self._judge(
             X, missing_views, lambda model, s: np.where(s >= model.threshold, 1, -1), int
         )
-        kernels = self.model_.kernels
-        same_size = not (missing_views or is_dask(X)) and len(out) == kernels.n
+        kernels, learned = self.model_.kernels, self.model_.learned
+        same_size = not (missing_views or is_dask(X)) and len(out) == self.model_.n_given
         if isinstance(kernels, TableKernels) and same_size and (as_numpy(out) > 0).all():
-            warn_of_training_rows(kernels.set, read_table(self, as_numpy(X), reset=False))
+            table = read_table(self, as_numpy(X), reset=False)
+            warn_of_training_rows(kernels.set, table if learned is None else table[learned])
         return out
 
     def p_values(self, X: Any, *, missing_views: Any = None) -> Array:
