@@ -136,10 +136,10 @@ def tables(patterns=("*",)):
     files = sorted(folder().glob("*.npz"), key=lambda path: -path.stat().st_size)
     if not files:
         raise DatasetNotFound("no tables in oddbench/ of the data folder")
-    found = [f.stem for f in files if any(fnmatch.fnmatchcase(f.stem, p) for p in patterns)]
-    if not found:
+    names = [f.stem for f in files if any(fnmatch.fnmatchcase(f.stem, p) for p in patterns)]
+    if not names:
         raise SystemExit(f"--tables: {', '.join(patterns)} fits none of {len(files)} tables.")
-    return found
+    return names
 
 
 def load(table, rows=ROWS):
@@ -190,11 +190,11 @@ EXPERIMENT = Experiment(
 
 def means(rows, method):
     """A line of the table of means."""
-    own = where(rows, method=method)
-    auc, ap, flagged = (values(own, key) for key in ("auc", "ap", "flagged"))
-    seconds = values(own, "time_fit") + values(own, "time_score")
+    cells = where(rows, method=method)
+    auc, ap, flagged = (values(cells, key) for key in ("auc", "ap", "flagged"))
+    seconds = values(cells, "time_fit") + values(cells, "time_score")
     return [
-        method, str(len(own)), f"{auc.mean():.2f}", f"{ap.mean():.2f}", f"{flagged.mean():.1f}",
+        method, str(len(cells)), f"{auc.mean():.2f}", f"{ap.mean():.2f}", f"{flagged.mean():.1f}",
         f"{np.median(flagged):.1f}", f"{seconds.mean():.1f}", f"{seconds.max():.0f}",
     ]  # fmt: skip
 
@@ -203,10 +203,10 @@ def by_size(rows, sizes, methods):
     """Mean AUC of each method, of tables of each size."""
     lines = []
     for name, (low, high) in SIZES.items():
-        own = [row for row in rows if low <= sizes[row["data"]] <= high]
-        if own:
-            count = len({row["data"] for row in own})
-            each = [values(where(own, method=m), "auc").mean() for m in methods]
+        cells = [row for row in rows if low <= sizes[row["data"]] <= high]
+        if cells:
+            count = len({row["data"] for row in cells})
+            each = [values(where(cells, method=m), "auc").mean() for m in methods]
             lines.append([name, str(count), *[f"{mean:.2f}" for mean in each]])
     return lines
 
@@ -214,12 +214,12 @@ def by_size(rows, sizes, methods):
 def ahead(rows, peers=("1-NN", "IsolationForest")):
     """Tables on which a peer is ahead by more than `AHEAD`, and what they are like."""
     lines = []
-    for (table,), own in group(rows, "data").items():
-        auc = {row["method"]: row["auc"] for row in own}
+    for (table,), cells in group(rows, "data").items():
+        auc = {row["method"]: row["auc"] for row in cells}
         better = [p for p in peers if OURS in auc and auc.get(p, 0.0) > auc[OURS] + AHEAD]
         if better:
             shown = [f"{auc[m]:.1f}" if m in auc else "" for m in (OURS, *peers)]
-            first = own[0]
+            first = cells[0]
             size = [str(first["rows"]), str(first["columns"]), f"{100 * first['discrete']:.0f}"]
             lines.append([table, *size, *shown])
     return lines
@@ -266,16 +266,16 @@ def common(rows, lines):
     each = {row["data"]: row for row in rows}
     few = [each[line[0]] for line in lines]
     shown = []
-    for what, unit in (("rows", ""), ("columns", ""), ("discrete", "")):
-        own, others = np.median(values(few, what)), np.median(values(list(each.values()), what))
-        shown.append(f"{what} {own:g}{unit} (all: {others:g}{unit})")
+    for what in ("rows", "columns", "discrete"):
+        here, there = np.median(values(few, what)), np.median(values(list(each.values()), what))
+        shown.append(f"{what} {here:g} (all: {there:g})")
     return f"{len(few)} of {len(each)} tables. Medians: {', '.join(shown)}."
 
 
 def page(rows, command, most):
     """The page of finished tables; means are over tables that each method has finished."""
     methods = [m for m in METHODS if where(rows, method=m)]
-    finished = {k[0]: {row["method"] for row in own} for k, own in group(rows, "data").items()}
+    finished = {k[0]: {row["method"] for row in cells} for k, cells in group(rows, "data").items()}
     whole = [row for row in rows if finished[row["data"]] >= set(methods)]
     left = len(finished) - len({row["data"] for row in whole})
     sizes = {row["data"]: row["rows"] for row in whole if row["method"] not in SAMPLED}

@@ -135,7 +135,7 @@ def test_rows_that_were_learned_from_are_told_from_new_ones(settings):
         model.fit_predict(X)
 
 
-def test_training_rows_are_told_where_a_sample_of_them_is_kept(monkeypatch):
+def test_judging_training_rows_warns_where_a_sample_of_them_is_kept(monkeypatch):
     monkeypatch.setattr(evidence, "EVIDENCE_ROWS", 40)
     X = np.random.default_rng(0).normal(size=(60, 3))
     model = kernull.MultiKernelFisherNull().fit(X)

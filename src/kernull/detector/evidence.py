@@ -289,8 +289,8 @@ def left_out_scores(
     full: Any = drawn.fit_scores(decision, counts)
 
     def fit(index: Indices) -> Any:
-        some = None if counts is None else counts[index]
-        return drawn.take(index).fit_scores(decision, some, full)
+        seen = None if counts is None else counts[index]
+        return drawn.take(index).fit_scores(decision, seen, full)
 
     scores = cross_fit(
         fit, lambda fitted, i: fitted.of(drawn.take(i).values), apart, judged=is_judged
