@@ -91,7 +91,7 @@ class Findings:
             grid.add_row(
                 self.line.parts[i],
                 ("over " if rarity[i] >= limit else "") + one_in(rarity[i]),
-                self.why.top_view(i),
+                self.why.top_views[i],
                 in_range(self.reasons[k][0]) if self.reasons[k] else "",
                 str(self.line.verdict[i]),
             )

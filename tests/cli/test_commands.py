@@ -93,6 +93,69 @@ def test_output_formats(tables, suffix):
     np.testing.assert_array_equal(found, want)
 
 
+def test_reasons_in_a_spreadsheet(tables):
+    openpyxl = pytest.importorskip("openpyxl")
+    lines = (tables / "new.csv").read_text().splitlines()
+    cells = ["part", *["=cmd|' /C calc'!A0"] * 40]
+    named = "".join(f"{line},{cell}\n" for line, cell in zip(lines, cells, strict=True))
+    (tables / "book.csv").write_text(named)
+    done = kernull(
+        "score", "model.kernull", "book.csv", "-o", "out.xlsx", "--keep", "part", cwd=tables
+    )
+    assert done.returncode == 0, done.stderr
+    book = openpyxl.load_workbook(tables / "out.xlsx")
+    head, *rows = book["rows"].iter_rows()
+    place = {cell.value: i for i, cell in enumerate(head)}
+    assert {"reasons", "reason_1", "value_1", "usual_1"} <= set(place)
+    assert len(rows) == 40
+    for row in rows:
+        assert row[place["part"]].value == cells[1]
+        assert row[place["part"]].data_type == "s"  # no formula
+        flagged = row[place["flag"]].value == 1
+        assert (row[0].fill.fgColor.rgb[2:] == "FFD9D6") == flagged
+        assert bool(row[place["reason_1"]].value) == flagged
+    facts = dict(book["summary"].iter_rows(values_only=True))
+    assert facts["rows"] == 40
+    assert facts["flagged"] == sum(row[place["flag"]].value for row in rows)
+
+
+def test_another_rate_everywhere(tables):
+    rate = ["--false-alarm-rate", "0.3"]
+    rows = rows_of(kernull("score", "model.kernull", "new.csv", *rate, cwd=tables).stdout)
+    assert [r["flag"] == "1" for r in rows] == [float(r["p"]) <= 0.3 for r in rows]
+    labels = ["--label", "class", "--normal", "good"]
+    counted = kernull("evaluate", "model.kernull", "labelled.csv", *labels, *rate, cwd=tables)
+    assert "asked for: 30.0%" in counted.stdout
+    flagged = sum(r["flag"] == "1" for r in rows)
+    page = kernull("report", "model.kernull", "new.csv", *rate, "-o", "-", cwd=tables).stdout
+    assert f"{flagged} of 40 rows stand out" in page
+    few = kernull("score", "model.kernull", "new.csv", "--false-alarm-rate", "0.0001", "-q",
+                  "-o", "few.csv", cwd=tables)  # fmt: skip
+    assert few.stderr.startswith("warning: --false-alarm-rate 0.0001 needs at least 9999")
+
+
+def test_tasks_and_groups(tables):
+    rows = (tables / "train.csv").read_text().splitlines()
+    tasks = ["line", *["A", "B"] * 40]
+    (tables / "tasks.csv").write_text(
+        "".join(f"{row},{task}\n" for row, task in zip(rows, tasks, strict=True))
+    )
+    fit = kernull("fit", "tasks.csv", "-o", "t.kernull", "--task", "line", "--json", cwd=tables)
+    assert fit.returncode == 0, fit.stderr
+    assert json.loads(fit.stdout)["tasks"] == ["A", "B"]
+    for command in (["score"], ["explain"], ["info"]):
+        data = [] if command == ["info"] else ["tasks.csv"]
+        done = kernull(*command, "t.kernull", *data, cwd=tables)
+        assert done.returncode == 0, done.stderr
+    refused = kernull("report", "t.kernull", "tasks.csv", "-o", "t.html", cwd=tables)
+    assert (refused.returncode, "a report is about one model" in refused.stderr) == (1, True)
+    by_group = kernull(
+        "fit", "tasks.csv", "-o", "g.kernull", "--group", "line", "--false-alarm-rate", "0.4",
+        "--json", cwd=tables,
+    )  # fmt: skip
+    assert json.loads(by_group.stdout)["false_alarm_rate"] == pytest.approx(0.4)
+
+
 def test_json_everywhere(tables):
     lines = kernull("score", "model.kernull", "new.csv", "--json", cwd=tables).stdout
     assert [json.loads(line)["row"] for line in lines.splitlines()] == list(range(1, 41))

@@ -210,7 +210,8 @@ class _ExcelWriter(_Collector):
 def _set(cell: Any, value: Any) -> Any:
     """Write a value into a cell of Excel; text stays text, whatever it begins with."""
     if isinstance(value, str):
-        cell.set_explicit_value(_UNPRINTABLE.sub("", value)[:32_767], "s")
+        cell.value = _UNPRINTABLE.sub("", value)[:32_767]
+        cell.data_type = "s"
     elif value is not None and not (isinstance(value, float) and not math.isfinite(value)):
         cell.value = value
     return cell

@@ -236,10 +236,14 @@ class Explanation:
             return [f"each view is usual, together they are not: {pair} fit the others least."]
         return [f"{', '.join(f'{visible(v)} {how}' for v, how in self.reasons([row], most)[0])}."]
 
-    def top_view(self, row: int = 0) -> str:
-        """The view that `words` names first; empty where it names none."""
-        found = self.reasons([row], 1)[0]
-        return found[0][0] if found and self._is_judged(row) else ""
+    @property
+    def top_views(self) -> list[str]:
+        """The view of each row that `words` names first; empty of rows without score or rarity."""
+        if not self.view_names:
+            return [""] * len(self)
+        first = np.argmin(self.surprise if self.rarity is None else -self.shares, axis=1)
+        named = [self._is_judged(i) and not self._is_by_rule(i) for i in range(len(self))]
+        return [self.view_names[v] if ok else "" for v, ok in zip(first, named, strict=True)]
 
     def reasons(self, rows: Any = None, most: int = 3) -> list[list[tuple[str, str]]]:
         """The views that `words` names of some rows, or of all, each with its words.

@@ -150,7 +150,7 @@ class Verdicts:
         if i in self.rows.broken:
             return self.rows.tear(i)
         if self.judge.task is not None and self.tasks[i] not in self.judge.tasks:
-            return f"no rows of {self.judge.task} {self.tasks[i]!r} were learned from"
+            return f"no rows of {self.judge.task} {str(self.tasks[i])!r} were learned from"
         used = self.judge.table_.used_
         bad = [used[c] for c in np.flatnonzero(self.reading.unreadable[i])]
         return ", ".join(f"in {name}, {self.rows.flaw(name, i)}" for name in bad[:4])
@@ -188,7 +188,7 @@ class Verdicts:
             evidence = np.sqrt(np.maximum(-why.by_view, 0.0))
             for v, name in enumerate(why.view_names):
                 out[f"evidence_{name}"] = np.where(gone[:, v], np.nan, evidence[:, v])
-        out["view"] = ["" if hidden[i] else why.top_view(i) for i in n]
+        out["view"] = why.top_views
         out["reasons"] = [" ".join(r.words for r in reasons.get(i, ())) for i in n]
         for k in range(MOST_REASONS):
             kth = {i: found[k] for i, found in reasons.items() if len(found) > k}

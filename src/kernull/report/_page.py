@@ -16,11 +16,13 @@ from kernull._runtime import write_whole
 from kernull._text import visible
 from kernull.errors import MissingCapabilityError
 from kernull.explain import ColumnReason
-from kernull.report._content import Content, gather
+from kernull.report._content import DIFFERING, NEARLY_ALL, Content, gather
 from kernull.report._svg import Line, bar_chart, histogram, line_chart, mini_chart, time_chart
 
 #: Bars of the chart of weights; all are in the table beside it.
 MAX_BARS = 20
+#: Bars of the charts of views and columns that raise most alarms.
+MAX_ALARMS = 8
 #: Flagged rows that are shown at once.
 PAGE_ROWS = 25
 
@@ -75,7 +77,8 @@ def render_report(
     page = environment.get_template("report.html.jinja").render(
         c=content, title=title, subtitle=subtitle, model_path=model_path,
         charts=_charts(content), sections=_sections(content), versions=dict(content.versions),
-        max_bars=MAX_BARS, page_rows=PAGE_ROWS, gauge=gauge, data=Markup(_data(content)),
+        max_bars=MAX_BARS, page_rows=PAGE_ROWS, nearly_all=NEARLY_ALL, differing=DIFFERING,
+        gauge=gauge, data=Markup(_data(content)),
         style=Markup(_asset("style.css")), script=Markup(_asset("script.js")),
     )  # fmt: skip
     # Markup in names is escaped by Jinja; here what would turn text around, or act in a terminal.
@@ -103,12 +106,12 @@ def _asset(name: str) -> str:
 
 def _sections(content: Content) -> list[tuple[str, str]]:
     sections = [("findings", "Findings")]
+    if content.n_flagged:
+        sections.append(("rows-title", "Flagged rows"))
     if content.times or content.groups:
         sections.append(("where", "When and where"))
     if content.drifts:
         sections.append(("drift", "Drift"))
-    if content.n_flagged:
-        sections.append(("rows-title", "Flagged rows"))
     sections.append(("calibration", "Calibration"))
     if content.labels:
         sections.append(("roc", "Labels"))
@@ -149,8 +152,8 @@ def _data(content: Content) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _charts(content: Content) -> dict[str, Markup]:
-    charts: dict[str, Markup] = {"gap": Markup()}
+def _charts(content: Content) -> dict[str, Any]:
+    charts: dict[str, Any] = {"gap": Markup()}
     if content.views:
         largest = sorted(content.views, key=lambda view: -view[1])[:MAX_BARS]
         listed = ", ".join(f"{name} {weight:.3g}" for name, weight in largest[:8])
@@ -161,6 +164,7 @@ def _charts(content: Content) -> dict[str, Markup]:
             [weight for _, weight in largest],
             "share" if content.by_evidence else "weight",
         )
+    charts["alarms"] = _alarm_charts(content)
     if len(content.gaps) > 1:
         charts["gap"] = _gap_chart(content)
     if content.times is not None:
@@ -200,6 +204,19 @@ def _charts(content: Content) -> dict[str, Markup]:
             "false alarms",
             "{y:.1%} caught at {x:.1%} false alarms",
         )
+    return charts
+
+
+def _alarm_charts(content: Content) -> list[tuple[str, Markup]]:
+    """For views and for columns, how many listed rows have each as their first reason."""
+    charts = []
+    for kind in ("view", "column"):
+        counts = [(name, count) for k, name, count in content.alarms if k == kind][:MAX_ALARMS]
+        if len(counts) > 1:
+            text = ", ".join(f"{name} {count}" for name, count in counts)
+            names, values = zip(*counts, strict=True)
+            title = f"Flagged rows by first {kind}"
+            charts.append((kind, bar_chart(title, f"Bar chart: {text}.", names, values, "rows")))
     return charts
 
 

@@ -111,6 +111,16 @@
     }
     return list;
   }
+  function whole(row) {
+    var details = make("details", "whole"), list = make("dl");
+    details.appendChild(make("summary", "", "Whole row"));
+    row.cells.forEach(function (cell) {
+      list.appendChild(make("dt", "", cell[0]));
+      list.appendChild(make("dd", "", cell[1]));
+    });
+    details.appendChild(list);
+    return details;
+  }
   function line(row) {
     var tr = make("tr");
     tr.appendChild(make("td", "", row.name));
@@ -120,6 +130,7 @@
     var why = make("td");
     why.appendChild(reasons(row));
     if (row.remarks) { why.appendChild(make("small", "soft", row.remarks)); }
+    why.appendChild(whole(row));
     tr.appendChild(why);
     return tr;
   }

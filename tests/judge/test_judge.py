@@ -1,0 +1,237 @@
+"""One object judges a table: what comes back, as what, and from which model."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import IsolationForest
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
+
+from kernull import JointMultiKernelFisherNull, Judge, MultiKernelFisherNull, TableViews
+from kernull.errors import MissingCapabilityError, ModelFileError, TooFewRowsWarning
+from kernull.estimators import Calibrated
+
+VIEWS = {"press": ["force", "power"], "heat": ["heat_in", "heat_out"]}
+
+
+def parts(n, seed=0):
+    rng = np.random.default_rng(seed)
+    load, heat = rng.normal(size=(2, n))
+    return pd.DataFrame(
+        {
+            "part": [f"P{i}" for i in range(n)],
+            "machine": rng.choice(["M1", "M2"], n),
+            "force": 100 + 5 * load,
+            "power": 40 + load + 0.1 * rng.normal(size=n),
+            "heat_in": 20 + heat,
+            "heat_out": 25 + heat + 0.1 * rng.normal(size=n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def judge():
+    return Judge(views=VIEWS, id="part").fit(parts(150))
+
+
+@pytest.fixture(scope="module")
+def new():
+    rows = parts(60, seed=1)
+    rows.loc[7, "power"] += 3.0
+    rows.index = rows.index + 100
+    return rows
+
+
+def test_a_broken_cell_is_flagged_and_named(judge, new):
+    out = judge.judge(new)
+    row = out.loc[107]
+    assert list(out.index) == list(new.index)
+    assert list(out.columns) == judge.output_names
+    assert (row["part"], row["flag"], row["view"], row["reason_1"]) == (
+        "P7",
+        True,
+        "press",
+        "power",
+    )
+    assert f"{row['reason_1']} is {row['value_1']}; {row['usual_1']} is usual" in row["reasons"]
+    assert row["p"] == out["p"].min()
+    assert out["rarity"].min() >= 1
+    normal = out[~out["flag"]]
+    assert (normal[["reasons", "reason_1", "value_1", "usual_1"]] == "").all(axis=None)
+    why = judge.explain(new)
+    assert why.words(7).split("\n")[-1] == row["reasons"]
+    assert list(why.table(7, by="column")["row"]) == ["P7"]
+    np.testing.assert_array_equal(why.flagged, out["flag"])
+    np.testing.assert_array_equal(judge.predict(new), np.where(out["flag"], -1, 1))
+    np.testing.assert_array_equal(judge.decision_function(new) < 0, out["flag"])
+    np.testing.assert_array_equal(judge.p_values(new), out["p"])
+    np.testing.assert_array_equal(judge.rarity(new), out["rarity"])
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_the_table_that_came_comes_back(judge, new, library):
+    frames = pytest.importorskip(library)
+    table = frames.from_pandas(new) if library == "polars" else frames.Table.from_pandas(new)
+    out = judge.judge(table)
+    assert type(out) is type(table)
+    again = out.to_pandas() if library == "pyarrow" else pd.DataFrame(out.to_dict(as_series=False))
+    want = judge.judge(new).reset_index(drop=True)
+    np.testing.assert_allclose(again["score"], want["score"])
+    assert again["reason_1"].tolist() == want["reason_1"].tolist()
+
+
+def test_mappings_arrays_and_another_library():
+    rng = np.random.default_rng(0)
+    judge = Judge().fit(rng.normal(size=(80, 3)))
+    out = judge.judge(rng.normal(size=(5, 3)))
+    assert isinstance(out, dict)
+    assert out["score"].shape == (5,)
+    judge.set_output(transform="pandas")
+    assert isinstance(judge.judge(rng.normal(size=(5, 3))), pd.DataFrame)
+    assert isinstance(judge.set_output(transform="default").judge(rng.normal(size=(5, 3))), dict)
+
+
+def test_another_rate_is_that_of_a_fit_with_it(judge, new):
+    strict = clone(judge).set_params(false_alarm_rate=0.02).fit(parts(150))
+    pd.testing.assert_frame_equal(
+        judge.judge(new, false_alarm_rate=0.02)[["flag", "p", "score"]],
+        strict.judge(new)[["flag", "p", "score"]],
+    )
+    p = judge.judge(new)["p"]
+    for rate in (0.01, 0.1, 0.3):
+        np.testing.assert_array_equal(judge.judge(new, rate)["flag"], p <= rate)
+    with pytest.warns(TooFewRowsWarning, match="the lowest rate"):
+        judge.judge(new, 0.001)
+
+
+def test_a_file_gives_the_same_judge(judge, new, tmp_path):
+    judge.save(tmp_path / "m.kernull", note="first shift")
+    again = Judge.load(tmp_path / "m.kernull")
+    pd.testing.assert_frame_equal(again.judge(new), judge.judge(new))
+    assert (again.id, again.false_alarm_rate) == ("part", 0.05)
+    assert again.model_.model_.usual is not None
+    assert again.explain(new).words(7) == judge.explain(new).words(7)
+    copy = pickle.loads(pickle.dumps(judge))
+    pd.testing.assert_frame_equal(copy.judge(new), judge.judge(new))
+    from kernull import save
+
+    save(MultiKernelFisherNull().fit(np.random.default_rng(0).normal(size=(30, 2))), tmp_path / "a")
+    with pytest.raises(ModelFileError, match="without a table"):
+        Judge.load(tmp_path / "a")
+    pipeline = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(parts(80))
+    save(pipeline, tmp_path / "p")
+    np.testing.assert_allclose(
+        Judge.load(tmp_path / "p").score_samples(new), pipeline.score_samples(new)
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        IsolationForest(random_state=0),
+        make_pipeline(StandardScaler(), OneClassSVM(nu=0.1)),
+        Calibrated(OneClassSVM(nu=0.1), folds=5),
+    ],
+)
+def test_any_detector_judges(model, new):
+    judge = Judge(model, id="part").fit(parts(150))
+    assert isinstance(judge.model_, Calibrated)
+    out = judge.judge(new)
+    assert "view" not in out
+    assert (out["flag"] == (out["p"] <= 0.05)).all()
+    np.testing.assert_allclose(
+        out["score"], judge.model_.score_samples(judge.table_.read(new).X), rtol=1e-12
+    )
+    odd = new.copy()
+    odd.loc[107, ["power", "force", "heat_in"]] = 400.0  # a forest sees no single column
+    row = judge.judge(odd, 0.1).loc[107]
+    assert row["flag"]
+    assert row["reason_1"] in ("power", "force", "heat_in")
+    assert judge.explain(odd).words(7).count("\n") >= 1
+
+
+def test_it_is_an_estimator(new):
+    judge = Judge(MultiKernelFisherNull(), VIEWS, id="part")
+    assert clone(judge.set_params(model__p=1.0)).model.p == 1.0
+    flags = cross_val_predict(judge, parts(90), method="predict", cv=3)
+    assert (flags == -1).mean() < 0.2
+    fitted = clone(judge).fit_predict(parts(90))
+    assert (fitted == -1).mean() < 0.15
+
+
+def test_groups_are_left_out_together():
+    rows = parts(120)
+    rows["day"] = [f"d{i // 10}" for i in range(120)]
+    judge = Judge(false_alarm_rate=0.1, id="part", group="day").fit(rows)
+    assert "day" not in judge.table_.used_
+    assert judge.model_.calibration_.total == pytest.approx(12)
+    same = Judge(false_alarm_rate=0.1, id="part").fit(
+        rows.drop(columns="day"), groups=rows["day"].to_numpy()
+    )
+    np.testing.assert_array_equal(same.score_samples(rows), judge.score_samples(rows))
+
+
+def test_tasks_are_judged_by_their_rows(new, tmp_path):
+    rows = parts(160)
+    rows.loc[rows["machine"] == "M2", "force"] += 300.0
+    judge = Judge(task="machine", id="part").fit(rows)
+    assert isinstance(judge.model_, JointMultiKernelFisherNull)
+    later = new.copy()
+    later.loc[later["machine"] == "M2", "force"] += 300.0
+    later.loc[107, "machine"] = "M9"
+    out = judge.judge(later)
+    assert out.loc[107, "flag"]
+    assert out.loc[107, "remarks"] == "not judged: no rows of machine 'M9' were learned from"
+    assert out["flag"].mean() < 0.25
+    swapped = later.replace({"machine": {"M1": "M2", "M2": "M1"}}).drop(index=107)
+    assert judge.judge(swapped)["flag"].all()
+    assert (judge.judge(swapped)["reason_1"] == "force").mean() > 0.9
+    judge.save(tmp_path / "t.kernull")
+    pd.testing.assert_frame_equal(Judge.load(tmp_path / "t.kernull").judge(later), out)
+    with pytest.raises(MissingCapabilityError, match="a report is about one model"):
+        judge.report(later, tmp_path / "r.html")
+    with pytest.raises(ValueError, match="a column of tasks goes with"):
+        Judge(JointMultiKernelFisherNull()).fit(rows)
+
+
+def test_views_by_the_beginnings_of_names():
+    judge = Judge(views="auto", id="part").fit(parts(80))
+    assert judge.table_.view_columns() == {
+        "heat": ["heat_in", "heat_out"], "other": ["machine", "force", "power"]
+    }  # fmt: skip
+    assert Judge(views=TableViews("auto"), id="part").fit(parts(80)).view_names == judge.view_names
+
+
+def test_wrong_columns_are_named(new):
+    with pytest.raises(ValueError, match=r"id: X has no column 'prt' \(did you mean 'part'\?\)"):
+        Judge(id="prt").fit(new)
+
+
+def test_labels_and_drift(judge, new):
+    y = np.where(np.arange(60) == 7, -1, 1)
+    counts = judge.evaluate(new, y)
+    assert (counts["caught"], counts["missed"]) == (1, 0)
+    assert counts["false_alarms"] == int(judge.judge(new)["flag"].sum()) - 1
+    assert judge.evaluate(new, y, 0.5)["false_alarms"] > counts["false_alarms"]
+    with pytest.raises(ValueError, match="y: all rows have the same label"):
+        judge.evaluate(new, np.ones(60))
+    moved = new.assign(heat_in=new["heat_in"] + 4)
+    assert judge.drift(moved)["drifted"]
+
+
+def test_a_notebook_shows_no_markup_of_the_data(new):
+    evil = "<img src=x onerror=alert(1)>"
+    rows = parts(80).rename(columns={"power": evil})
+    judge = Judge(id="part").fit(rows)
+    odd = new.rename(columns={"power": evil})
+    odd["part"] = evil
+    page = judge.explain(odd)._repr_html_()
+    assert "<img" not in page
+    assert "&lt;img" in page
