@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import time
@@ -75,20 +74,11 @@ def test_nonsense_is_refused_by_option(options, named, tables, tmp_path):
 def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
     monkeypatch.setattr(_learning, "EVERY", 0.05)
     with _learning.learning("Learning from 9 rows", quiet=False):
-        logging.getLogger("kernull").info("iteration 3, gap 1.0e-03 (until 1e-06)")
         time.sleep(0.2)
-    assert "Learning from 9 rows: 0 s so far; iteration 3, gap 1.0e-03" in capsys.readouterr().err
+    assert "Learning from 9 rows: 0 s so far." in capsys.readouterr().err
     with _learning.learning("Learning from 9 rows", quiet=True):
         time.sleep(0.1)
     assert capsys.readouterr().err == ""
-
-
-def test_how_far_the_gap_has_closed():
-    told = []
-    with _learning._heard(lambda text, share: told.append(share)):
-        for gap in ("1.0e-03", "1.0e-06", "1.0e+00"):
-            logging.getLogger("kernull").info("iteration 1, gap %s (until 1e-06)", gap)
-    assert told == [pytest.approx(0.5), pytest.approx(1.0), None]
 
 
 def test_cores_are_given_back(monkeypatch):

@@ -3,77 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import logging
-import math
 import os
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from kernull.cli._console import note, progress
 
 #: Seconds between lines where there is no terminal.
 EVERY = 10.0
-_GAP = re.compile(r"gap ([-+.\de]+) \(until ([-+.\de]+)\)")
 
 
 @contextlib.contextmanager
 def learning(text: str, quiet: bool) -> Iterator[None]:
-    """Show that something is being learned, and how far it is."""
-    if quiet:
-        yield
-        return
-    start, last, done = time.monotonic(), "", threading.Event()
+    """Show that something is being learned, and for how long."""
+    start, done = time.monotonic(), threading.Event()
 
     def work() -> None:
         while not done.wait(EVERY):
-            so_far = f"{text}: {time.monotonic() - start:.0f} s so far"
-            note(f"{so_far}; {last}." if last else f"{so_far}.", quiet)
+            note(f"{text}: {time.monotonic() - start:.0f} s so far.", quiet)
 
     with progress(quiet) as bar:
-        task = bar.add_task(text, total=None)
-
-        def tell(line: str, share: float | None) -> None:
-            nonlocal last
-            last = line
-            if share is not None:
-                bar.update(task, total=1.0, completed=share)
-
+        bar.add_task(text, total=None)
         lines = threading.Thread(target=work, daemon=True)
-        if bar.disable:  # no terminal
+        if bar.disable and not quiet:  # no terminal
             lines.start()
         try:
-            with _heard(tell):
-                yield
+            yield
         finally:
             done.set()
-            if bar.disable:
+            if lines.is_alive():
                 lines.join()
-
-
-@contextlib.contextmanager
-def _heard(tell: Callable[[str, float | None], None]) -> Iterator[None]:
-    """Tell of every iteration of the solver: its line, and how far the gap has closed."""
-
-    def hear(record: logging.LogRecord) -> bool:
-        text, share = record.getMessage(), None
-        if found := _GAP.search(text):
-            gap, tol = map(float, found.groups())
-            if 0 < gap < 1 and 0 < tol < 1:
-                share = min(math.log(gap) / math.log(tol), 1.0)
-        tell(text, share)
-        return False  # for nobody else
-
-    logger = logging.getLogger("kernull")
-    before = logger.level
-    logger.addFilter(hear)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeFilter(hear)
-        logger.setLevel(before)
 
 
 @contextlib.contextmanager
