@@ -1,16 +1,18 @@
-"""From rows to scores that a threshold can be taken from; `kernull.detector.calibration` takes it.
+"""From rows to a model: scores, how odd a row is, how rare, and whether it is flagged.
 
 Scalings, kernels and scores are learned again without the rows that they judge. Kernel weights, the
 factors of the gate and the least distance come from all rows.
 
-A row is ranked twice: each of its scores among the left-out scores of rows (`tails`), which gives
-evidence, and the length of its evidence among those of rows left out
-(`kernull.detector.calibration.Calibration`), which gives its p-value and the flag.
+    rows -> kernels -> weights of kernels (`fisher`)                 from all rows
+              `-> scores -> left-out scores (`cross_fit`)            from the other folds
+    left-out scores -> evidence (`tails`), weighted -> its length -> threshold, p-value, rarity
 
-`recipe`
-    The columns of each view, and how their scaling and kernels are fitted.
-`scores`, `given`
-    What the kernels of one view say about a row: projection, and distance to the nearest row.
+`learning`
+    `learn`, where each fit of one task begins and ends; `joint` has those of several.
+`rows`
+    Rows of a table or of given kernels, and the kernels that a model keeps.
+`scores`, `given`, `nearest`
+    Scores of rows by the kernels of one view: projection, and distance to the nearest row.
 `cross_fit`
     Folds by the content of rows; scores of rows by fits without their fold.
 `tails`
@@ -18,9 +20,13 @@ evidence, and the length of its evidence among those of rows left out
 `gate`
     Views, and the whole, count by the odds that mixed rows are told from rows.
 `evidence`
-    The whole rule: evidence of each score, weights, the length of both.
+    The default rule: evidence of each score, weights, the length of both.
 `sum`
     The paper's rule, a sum over kernels.
+`calibration`
+    From left-out scores of a rule to threshold, p-values and rarity.
+`model`
+    What a fit has learned, as a value that does not change.
 """
 
 from kernull.detector.calibration import Calibration, Cross, Split
