@@ -7,8 +7,8 @@ factors of the gate and the least distance come from all rows.
               `-> scores -> left-out scores (`cross_fit`)            from the other folds
     left-out scores -> evidence (`tails`), weighted -> its length -> threshold, p-value, rarity
 
-`learning`
-    `learn`, where each fit of one task begins and ends; `joint` has those of several.
+`learning`, `joint`
+    Where a fit begins and ends, of one task and of several.
 `rows`
     Rows of a table or of given kernels, and the kernels that a model keeps.
 `scores`, `given`, `nearest`
@@ -25,8 +25,6 @@ factors of the gate and the least distance come from all rows.
     The paper's rule, a sum over kernels.
 `calibration`
     From left-out scores of a rule to threshold, p-values and rarity.
-`model`
-    What a fit has learned, as a value that does not change.
 """
 
 from kernull.detector.calibration import Calibration, Cross, Split
