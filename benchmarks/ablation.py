@@ -54,6 +54,8 @@ from experiments._store import write_atomically
 from experiments._tables import markdown
 from kernull import Cross, Evidence, MultiKernelFisherNull, Nearest, Projection
 from kernull.detector import evidence, scores, tails
+from kernull.detector.gate import factors_by_odds
+from kernull.views.kernel_set import WHOLE
 
 CACHE = Path("results-cache/ablation")
 SEEDS, ALARM_SEEDS, FAR_SEEDS = 3, 10, 50
@@ -80,6 +82,10 @@ def _exponential(scores, weight, extrapolates, fold):
     of = tails.Tails.evidence
     with mock.patch.object(tails.Tails, "evidence", lambda self, s, predictive=False: of(self, s)):
         return LEFT_OUT_EVIDENCE(scores, weight, extrapolates, fold)
+
+
+def _whole_of_weight_one(left_out, mixed, view):
+    return np.where(view == WHOLE, 1.0, factors_by_odds(left_out, mixed, view))
 
 
 def _as_if_no_copies(keys, fold, counts=None):
@@ -110,6 +116,7 @@ VARIANTS: dict[str, tuple[dict, list]] = {
         {},
         [(evidence, "factors_by_odds", lambda left_out, mixed, view: np.full(len(view), 2.0))],
     ),
+    "a whole of weight one": ({}, [(evidence, "factors_by_odds", _whole_of_weight_one)]),
     "ten folds of few rows, not twenty": ({"calibration": Cross(10)}, []),
     "five folds": ({"calibration": Cross(5)}, []),
     "no slack for ties": ({}, [(tails, "TIE_SHARE", 0.0)]),
