@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kernull import MultiKernelFisherNull, TableViews, load, load_views, read_table
+from kernull import Judge, MultiKernelFisherNull, TableViews, load, load_views, read_table
 from kernull.errors import GapsWarning
 from tests.cli.story import PAGE, ROOT, commands, run, same, shown
 
@@ -79,10 +79,9 @@ def test_python_does_what_the_command_line_does(told):
     ]
     assert model.score_samples(table.transform(new)) == pytest.approx(scores, rel=1e-9)
     saved, stored = load(folder / "factory.kernull"), load_views(folder / "factory.kernull")
-    # The command line fits to named columns, and views of a table have none.
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        found = saved.score_samples(stored.transform(new))
-    assert found == pytest.approx(scores, rel=1e-9)
+    assert saved.score_samples(stored.transform(new)) == pytest.approx(scores, rel=1e-9)
+    judge = Judge.load(folder / "factory.kernull")
+    assert judge.score_samples(new) == pytest.approx(scores, rel=1e-9)
 
 
 def test_without_openpyxl_the_other_files_are_written(tmp_path, monkeypatch, capsys):

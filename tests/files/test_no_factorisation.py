@@ -79,6 +79,9 @@ def test_scoring_and_explaining_factorise_nothing_large(n, decision, shapes, tmp
     largest = max(max(shape) for _, shape in shapes)
     assert largest >= n  # the patches see what a fit does
     kernull.save(model, tmp_path / "model.kernull")
+    views = {"a": ["x0", "x1"], "b": ["x2", "x3"]}
+    judge = kernull.Judge(kernull.MultiKernelFisherNull(decision=decision), views).fit(X)
+    judge.save(tmp_path / "judge.kernull")
     new = rng.normal(size=(5, 4)) + 3.0
     shapes.clear()
 
@@ -90,6 +93,6 @@ def test_scoring_and_explaining_factorise_nothing_large(n, decision, shapes, tmp
 
     table = tmp_path / "new.csv"
     table.write_text("x0,x1,x2,x3\n" + "\n".join(",".join(map(str, row)) for row in new) + "\n")
-    done = CliRunner().invoke(app, ["score", str(tmp_path / "model.kernull"), str(table)])
+    done = CliRunner().invoke(app, ["score", str(tmp_path / "judge.kernull"), str(table)])
     assert done.exit_code == 0, done.output
     assert [found for found in shapes if max(found[1], default=0) >= n / 2] == []
