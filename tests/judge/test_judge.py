@@ -87,6 +87,17 @@ def test_the_table_that_came_comes_back(judge, new, library):
     assert again["reason_1"].tolist() == want["reason_1"].tolist()
 
 
+def test_partitions_of_dask_and_tables_without_rows(judge, new):
+    out = judge.judge(new.iloc[:0])
+    assert (len(out), list(out.columns)) == (0, judge.output_names)
+    dask = pytest.importorskip("dask.dataframe")
+    parts_of_new = dask.from_pandas(new, npartitions=3)
+    lazy = parts_of_new.map_partitions(judge.judge, meta=judge.judge(new.iloc[:1]))
+    pd.testing.assert_frame_equal(
+        lazy.compute(scheduler="synchronous"), judge.judge(new), check_dtype=False
+    )
+
+
 def test_mappings_arrays_and_another_library():
     rng = np.random.default_rng(0)
     judge = Judge().fit(rng.normal(size=(80, 3)))
@@ -224,6 +235,22 @@ def test_labels_and_drift(judge, new):
         judge.evaluate(new, np.ones(60))
     moved = new.assign(heat_in=new["heat_in"] + 4)
     assert judge.drift(moved)["drifted"]
+
+
+def test_the_picture_shows_each_reason_on_its_usual_range(judge, new):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    why = judge.explain(new)
+    views, columns = why.plot(7).figure.axes
+    assert [label.get_text() for label in views.get_yticklabels()][-1] == "press"
+    assert columns.get_yticklabels()[-1].get_text() == f"power {why.columns[7][0].value}"
+    (dot,) = columns.lines
+    assert dot.get_xdata()[0] > 1  # beyond the range, which is 0 to 1
+    assert len(why.plot(0).figure.axes) == 1  # a normal row has no reasons
+    outside = Judge(IsolationForest(random_state=0), id="part").fit(parts(80))
+    odd = new.assign(power=400.0, force=400.0)
+    assert len(outside.explain(odd).plot(0).figure.axes) >= 1
+    plt.close("all")
 
 
 def test_a_notebook_shows_no_markup_of_the_data(new):

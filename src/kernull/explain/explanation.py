@@ -348,9 +348,53 @@ class Explanation:
     def plot(self, row: int = 0, ax: Any = None) -> Any:
         """Bars of one row by view, with normal rows as marks; returns the axes.
 
-        Bars are the evidence of each view, of models that decide by it, else its contribution.
+        Bars are the evidence of each view, of models that decide by it, else its contribution. In a
+        figure of its own, the columns that make the row stand out are drawn below, each value on
+        the range that is usual for rows like this.
         """
         plt = need("matplotlib.pyplot", "plots need matplotlib: pip install kernull[plot].")
+        numbers = [r for r in self.columns_of_rows([row])[0] if r.number is not None]
+        if ax is None and numbers:
+            heights = (0.5 + 0.36 * len(self.view_names), 0.4 + 0.42 * len(numbers))
+            figure, (ax, below) = plt.subplots(
+                2, figsize=(7.2, 1.6 + sum(heights)), height_ratios=heights, layout="constrained"
+            )
+            self._plot_columns(numbers, below)
+            self._plot_views(row, ax)
+            handles, labels = ax.get_legend_handles_labels()
+            figure.legend(
+                handles, labels, loc="outside lower left", ncols=3, fontsize="small", frameon=False
+            )
+            return ax
+        whole = ax is None
+        if whole:
+            size = (7.2, 1.6 + 0.36 * len(self.view_names))
+            _, ax = plt.subplots(figsize=size, layout="constrained")
+        self._plot_views(row, ax)
+        if whole:  # outside of the axes, which bars fill
+            ax.figure.legend(loc="outside lower left", ncols=3, fontsize="small", frameon=False)
+        else:
+            ax.legend(loc="best", fontsize="small", framealpha=0.9, edgecolor="none")
+        return ax
+
+    def _plot_columns(self, reasons: Sequence[ColumnReason], ax: Any) -> None:
+        """Each value on its usual range, which goes from 0 to 1; the first reason on top."""
+        for place, r in enumerate(reversed(reasons)):
+            assert r.number is not None
+            low, high = r.low or 0.0, r.high or 0.0
+            at = (r.number - low) / ((high - low) or 1.0)
+            at = 0.5 + 3.0 * np.tanh((at - 0.5) / 3.0)  # what is far off stays in the picture
+            ax.barh(place, 1.0, height=0.5, color="#9dc3e6")
+            ax.plot(at, place, "o", color="#c0392b", markersize=8)
+            ax.annotate(f"usual {r.usual}", (0.5, place), ha="center", va="center", size="small")
+        names = [f"{visible(r.column)} {r.value}" for r in reversed(reasons)]
+        ax.set_yticks(range(len(reasons)), names)
+        ax.set_xticks([])
+        ax.set_xlim(-2.7, 3.7)
+        ax.set_ylim(-0.6, len(reasons) - 0.4)
+        ax.spines[["top", "right", "bottom"]].set_visible(False)
+
+    def _plot_views(self, row: int, ax: Any) -> None:
         by_evidence = self.rarity is not None
         rank = self.shares if by_evidence else -self.surprise  # the first, as in words, on top
         order = np.argsort(rank[row], kind="stable")
@@ -362,10 +406,6 @@ class Explanation:
             what = "evidence against the row (higher is more unusual)"
         (low, high), mean = np.quantile(reference, [0.05, 0.95], axis=0), reference.mean(axis=0)
         unusual = values > high if by_evidence else values < low
-        whole = ax is None
-        if whole:
-            size = (7.2, 1.6 + 0.36 * len(names))
-            _, ax = plt.subplots(figsize=size, layout="constrained")
         for mask, colour, label in (
             (~unusual, "#4878a8", "this row"),
             (unusual, "#c0392b", "this row, more unusual than 95% of normal rows"),
@@ -380,11 +420,6 @@ class Explanation:
         ax.axvline(0.0, color="0.6", linewidth=0.8)
         ax.set_xlabel(what)
         ax.set_title(self.verdict(row), fontsize="medium", loc="left")
-        if whole:  # beside the axes, which bars fill
-            ax.figure.legend(loc="outside lower left", ncols=3, fontsize="small", frameon=False)
-        else:
-            ax.legend(loc="best", fontsize="small", framealpha=0.9, edgecolor="none")
-        return ax
 
     def _is_judged(self, row: int) -> bool:
         return bool(np.isfinite(self.scores[row]))

@@ -103,7 +103,8 @@ class Verdicts:
             )  # fmt: skip
             parts.append((index, replace(found, columns_of=columns.reasons)))
         first = self.judge.tasks[0] if self.judge.tasks else ""
-        whole = self._explained(self.reading.X[:1], first, [])[0]
+        mean = self.judge.usual_values(first).mean  # of any row: the table may have none
+        whole = self._explained(mean[None], first, [])[0]
         found = merged(whole, parts, len(self.rows))
         return replace(found.flagged_by_rule(self.reading.by_rule & ~self.lost), remarks=self.notes)
 

@@ -39,7 +39,6 @@ class ModelCard:
     kernels: tuple[tuple[str, str, float], ...]
     gap: float | None
     tol: float | None
-    gaps: tuple[float, ...]
     n_iter: int | None
     solver: str | None
     calibration_rows: int
@@ -74,7 +73,6 @@ class ModelCard:
             kernels=_kernels(model),
             gap=None if gap is None else float(gap),
             tol=None if gap is None else model.tol_,
-            gaps=tuple(float(record.gap) for record in getattr(model, "history_", ())),
             n_iter=getattr(model, "n_iter_", None),
             solver=getattr(model, "solver_", None),
             calibration_rows=round(calibration.total),

@@ -17,7 +17,7 @@ from kernull._text import visible
 from kernull.errors import MissingCapabilityError
 from kernull.explain import ColumnReason
 from kernull.report._content import DIFFERING, NEARLY_ALL, Content, gather
-from kernull.report._svg import Line, bar_chart, histogram, line_chart, mini_chart, time_chart
+from kernull.report._svg import Line, bar_chart, histogram, mini_chart, square_chart, time_chart
 
 #: Bars of the chart of weights; all are in the table beside it.
 MAX_BARS = 20
@@ -153,7 +153,7 @@ def _data(content: Content) -> str:
 
 
 def _charts(content: Content) -> dict[str, Any]:
-    charts: dict[str, Any] = {"gap": Markup()}
+    charts: dict[str, Any] = {}
     if content.views:
         largest = sorted(content.views, key=lambda view: -view[1])[:MAX_BARS]
         listed = ", ".join(f"{name} {weight:.3g}" for name, weight in largest[:8])
@@ -165,8 +165,6 @@ def _charts(content: Content) -> dict[str, Any]:
             "share" if content.by_evidence else "weight",
         )
     charts["alarms"] = _alarm_charts(content)
-    if len(content.gaps) > 1:
-        charts["gap"] = _gap_chart(content)
     if content.times is not None:
         times, title = content.times, f"Flagged rows by {content.times.column}"
         text = f"{content.n_flagged} flagged rows from {times.labels[0]} on."
@@ -220,18 +218,6 @@ def _alarm_charts(content: Content) -> list[tuple[str, Markup]]:
     return charts
 
 
-def _gap_chart(content: Content) -> Markup:
-    gaps, tol = content.gaps, content.tol or 1e-6
-    points = [(float(i), gap) for i, gap in enumerate(gaps, start=1)]
-    tips = [f"{gap:.2e} after iteration {i}" for i, gap in enumerate(gaps, start=1)]
-    lines = [
-        Line("tolerance", "soft", [(1.0, tol), (float(len(gaps)), tol)]),
-        Line("gap", "normal", points, tips),
-    ]
-    text = f"The gap falls from {gaps[0]:.1e} to {gaps[-1]:.1e} in {len(gaps)} iterations."
-    return line_chart("Duality gap by iteration", text, lines, x_label="iteration")
-
-
 def _square(
     title: str,
     description: str,
@@ -244,4 +230,4 @@ def _square(
         Line("chance", "soft", [(0.0, 0.0), (1.0, 1.0)]),
         Line(name, "normal", points, [tip.format(x=x, y=y) for x, y in points]),
     ]
-    return line_chart(title, description, lines, x_label=x_label, unit_square=True)
+    return square_chart(title, description, lines, x_label)

@@ -204,26 +204,12 @@ def histogram(
     return chart.render()
 
 
-def line_chart(
-    title: str, description: str, lines: Sequence[Line], *, x_label: str, unit_square: bool = False
-) -> Markup:
-    """Lines with points on the unit square; or by whole numbers, on a logarithmic vertical axis."""
-    if unit_square:
-        chart = Chart(title, description)
-        ticks = _percent(nice_ticks(0.0, 1.0, 5))
-        chart.y_axis(ticks)
-        chart.x_axis(ticks, x_label)
-    else:
-        lines = [_to_log(line) for line in lines]
-        xs, ys = zip(*(point for line in lines for point in line.points), strict=True)
-        x_range = (min(xs), max(xs)) if max(xs) > min(xs) else (min(xs) - 1.0, max(xs) + 1.0)
-        low, high = math.floor(min(ys)), math.ceil(max(ys))
-        y_range = (low, high) if low < high else (low - 1, high + 1)
-        chart = Chart(title, description, x_range=x_range, y_range=y_range)
-        powers = sorted({round(tick) for tick in nice_ticks(*y_range, 5)})
-        chart.y_axis([(power, f"1e{power}" if power else "1") for power in powers])
-        whole = [tick for tick in nice_ticks(*x_range, 5) if tick == round(tick)]
-        chart.x_axis(_labels(whole), x_label)
+def square_chart(title: str, description: str, lines: Sequence[Line], x_label: str) -> Markup:
+    """Lines with points on the unit square."""
+    chart = Chart(title, description)
+    ticks = _percent(nice_ticks(0.0, 1.0, 5))
+    chart.y_axis(ticks)
+    chart.x_axis(ticks, x_label)
     for line in lines:
         path = "".join(
             f"{'L' if i else 'M'}{chart.x(x):.1f} {chart.y(y):.1f}"
@@ -290,9 +276,3 @@ def mini_chart(
             short = edges[b] if len(edges[b]) <= room else edges[b][: room - 1] + "…"
             chart.text(chart.x(b + 0.5), bottom + 16, short)
     return chart.render()
-
-
-def _to_log(line: Line) -> Line:
-    """A line on a logarithmic axis; zeros lie at the bottom, a decade below machine precision."""
-    points = [(x, math.log10(max(y, 1e-17))) for x, y in line.points]
-    return Line(line.name, line.css, points, line.tips)
