@@ -158,6 +158,7 @@ def _number_drift(
     if len(new) < 5:
         return None
     old = filler.quantiles[:, j]
+    old, new = _seven_digits(old, old), _seven_digits(new, old)
     levels = np.linspace(0.0, 1.0, len(old))
     ordered = np.sort(new)
     # The Kolmogorov-Smirnov distance, with the training rows known by their quantiles.
@@ -185,6 +186,12 @@ def _number_drift(
         tuple(plain_number(float(edge)) for edge in edges), tuple(training.tolist()),
         tuple(inside.tolist()),
     )  # fmt: skip
+
+
+def _seven_digits(values: Array, old: Array) -> Array:
+    """Values as exact as quantiles are kept: equal ones stay equal."""
+    unit = 1e-6 * float(np.abs(old).max()) or 1.0
+    return np.asarray(np.round(values / unit) * unit)
 
 
 def _apart(old: Array, levels: Array, new: Array) -> float:
