@@ -339,14 +339,12 @@ def _replace_each(
     gone = np.zeros(X.shape, dtype=bool)
     for g, group in enumerate(groups):
         gone[:, group] |= replaced[:, [g]]
-    filled: list[Array] = []
-    for group in groups:
-        gaps = np.where(gone, np.nan, X)
-        gaps[:, group] = np.nan
-        filled.append(fill(gaps))
-    stacked = np.concatenate(filled)
+    gaps = np.repeat(np.where(gone, np.nan, X)[None], len(groups), axis=0)
+    for g, group in enumerate(groups):
+        gaps[g][:, group] = np.nan
+    stacked = fill(gaps.reshape(-1, X.shape[1]))
     parts = [np.asarray(score(stacked[i : i + BLOCK])) for i in range(0, len(stacked), BLOCK)]
-    return filled, np.concatenate(parts).reshape(len(groups), len(X)).T
+    return list(stacked.reshape(gaps.shape)), np.concatenate(parts).reshape(len(groups), len(X)).T
 
 
 def _apart(X: Array, mended: list[Array], usual: UsualValues, groups: list[list[int]]) -> Array:
