@@ -51,7 +51,7 @@ RATE = 0.05
 # -- the line ----------------------------------------------------------------------------------
 
 #: Findings that are printed; the report has all.
-SHOWN = 8
+SHOWN = 5
 
 
 class Findings:
@@ -173,7 +173,7 @@ def entrants(views: Any, seed: int) -> dict[str, Any]:
     All but ours get standardised columns.
     """
     others: dict[str, Any] = {
-        "OneClassSVM": OneClassSVM(nu=RATE),
+        "OneClassSVM, nu=0.05": OneClassSVM(nu=RATE),
         "IsolationForest": IsolationForest(contamination=RATE, random_state=seed),
         "LocalOutlierFactor": LocalOutlierFactor(novelty=True, contamination=RATE),
     }
@@ -396,15 +396,14 @@ def main(folder: str | Path = OUT) -> None:
     with warnings.catch_warnings(), Progress(console=console, transient=True) as bar:
         warnings.simplefilter("ignore")
         found = Findings(out)
-        bar.console.print(found.words(), found.grid(), "")
+        bar.console.print(found.words(), found.grid())
         task = bar.add_task("Comparing on data of scikit-learn", total=None)
         results = comparison(lambda done, of: bar.update(task, completed=done, total=of))
         console.print(comparison_grid(results))
         page, picture = _write_report(found, out), "pip install 'kernull[plot]'"
         with contextlib.suppress(ImportError):
             picture = str(draw_part(found, out / "part.png"))
-    console.print(f"Picture: {picture}", markup=False)
-    console.print(f"Report: {page}", markup=False, soft_wrap=True)
+    console.print(f"Picture: {picture}   Report: {page}", markup=False, soft_wrap=True)
     go_on = f"Go on: kernull explain {out}/line.kernull {out}/new.csv --id part --flagged"
     console.print(go_on, markup=False, soft_wrap=True)
 
