@@ -156,8 +156,8 @@ def losses(results: Path = RESULTS) -> str:
         behind.append(f"ADBench, where {ahead[1]} is published with a higher mean")
     return (
         f"**Where it loses**: {'; '.join(behind)}; rows of which a third of the views is another "
-        f"row's\n(AUC {swapped}, [{sets} sets](docs/results/beside_landed.md)). Published means are of "
-        f"other splits, or of more tables. Arena: {date}.\n"
+        f"row's\n(AUC {swapped}, [{sets} sets](docs/results/beside_landed.md)). "
+        f"Published means are of other splits, or of more tables. Arena: {date}.\n"
     )
 
 
