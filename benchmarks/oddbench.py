@@ -222,7 +222,7 @@ def ahead(rows, peers=("1-NN", "IsolationForest")):
             first = cells[0]
             size = [str(first["rows"]), str(first["columns"]), f"{100 * first['discrete']:.0f}"]
             lines.append([table, *size, *shown])
-    return lines
+    return sorted(lines)
 
 
 PAGE = """# OddBench: tables with fixed splits
@@ -266,9 +266,9 @@ def common(rows, lines):
     each = {row["data"]: row for row in rows}
     few = [each[line[0]] for line in lines]
     shown = []
-    for what in ("rows", "columns", "discrete"):
-        here, there = np.median(values(few, what)), np.median(values(list(each.values()), what))
-        shown.append(f"{what} {here:g} (all: {there:g})")
+    for what, unit, times in (("rows", "", 1), ("columns", "", 1), ("discrete", "%", 100)):
+        here, there = (np.median(values(some, what)) for some in (few, list(each.values())))
+        shown.append(f"{what} {times * here:.0f}{unit} (all: {times * there:.0f}{unit})")
     return f"{len(few)} of {len(each)} tables. Medians: {', '.join(shown)}."
 
 
