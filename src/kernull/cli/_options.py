@@ -37,7 +37,7 @@ Label = Annotated[Text, Option(metavar="COLUMN", help="Column that says what is 
 Normal = Annotated[
     Text, Option(metavar="VALUE", help="The label of normal rows (default: 1 of 1/-1).")
 ]
-Missing = Annotated[Text, Option(metavar="HOW", help="Empty cells: impute, error or flag.")]
+Missing = Annotated[Text, Option(metavar="HOW", help="Empty cells: impute or error.")]
 Empty = Annotated[
     Texts,
     Option(

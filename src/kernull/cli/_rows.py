@@ -215,7 +215,7 @@ def _records(found: Verdicts, rows: list[int], names: list[str]) -> list[dict[st
     why, out = found.why, []
     for i, columns in zip(rows, why.columns_of_rows(rows), strict=True):
         judged = not found.lost[i]
-        by_view = judged and not found.reading.by_rule[i]
+        by_view = judged
         lines = why.table(i) if by_view else []
         words = [why.verdict(i), *why.words_of_views(i)]
         out.append(

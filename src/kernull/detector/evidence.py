@@ -11,6 +11,10 @@ The score of a row is minus the length of its weighted evidence, :math:`\sqrt{\s
 Kernel weights are those that the paper's method learns (lp MK-FN, see `sum`), times the factor that
 `gate` gives to the view. A score has the weight of its heaviest kernel, divided by the largest of
 all; scores of the whole have the factor that `gate` gives to the whole.
+
+Rows that `kernull.TableViews` encoded have a score more, of their cells (`tables.never_seen`): what
+was never seen, or is empty and never was, need not lie far from anything. Its evidence counts as
+the length that is as rare among left-out rows. Each fold encodes the rows anew.
 """
 
 from __future__ import annotations
@@ -128,9 +132,9 @@ class EvidenceRule(Checked):
         """What the evidence of each score is multiplied by, of shape (C,); the largest is one."""
         b = self.by_kernel_weights
         weights = np.where(self.member, b / max(b.max(), np.finfo(float).tiny), 0.0).max(axis=1)
-        # The whole sees the views that are left out too, so it goes with them.
+        # The whole and cells see the views that are left out too, so they go with them.
         complete = self.kept is None or bool(self.kept.all())
-        return np.where(self.is_whole, self.factors * complete, weights)
+        return np.where(self.member.any(axis=1), weights, self.factors * complete)
 
     @property
     def by_kernel_weights(self) -> Array:
@@ -141,7 +145,8 @@ class EvidenceRule(Checked):
     @property
     def is_whole(self) -> Mask:
         """Scores of the whole, of shape (C,)."""
-        return np.asarray(~self.member.any(axis=1))
+        before_cells = np.arange(len(self.member)) < len(self.member) - len(self.scores.cells)
+        return np.asarray(~self.member.any(axis=1) & before_cells)
 
     def evidence(self, cross: Any) -> Array:
         """Evidence of each score against the rows of a cross stack, of shape (m, C)."""
@@ -157,7 +162,7 @@ class EvidenceRule(Checked):
         kernel = np.where(self.member, b, -1.0).argmax(axis=1)
         squares = (self.score_weights * evidence) ** 2
         out = np.zeros((len(evidence), len(b)))
-        for c in np.flatnonzero(~self.is_whole):
+        for c in np.flatnonzero(self.member.any(axis=1)):
             out[:, kernel[c]] += squares[:, c]
         return out
 
@@ -168,7 +173,19 @@ class EvidenceRule(Checked):
     def of_evidence(self, evidence: Array, *, whole: bool = True) -> Array:
         """Scores from the evidence of each score (m, C); those of the views alone, if asked for."""
         weights = self.score_weights if whole else np.where(self.is_whole, 0, self.score_weights)
-        return np.asarray(-np.linalg.norm(weights * evidence, axis=1))
+        weighted = weights * evidence
+        for c in range(len(weights) - len(self.scores.cells), len(weights)):
+            weighted[:, c] = weights[c] * np.interp(evidence[:, c], *self._lengths)
+        return np.asarray(-np.linalg.norm(weighted, axis=1))
+
+    @cached_property
+    def _lengths(self) -> tuple[Array, Array]:
+        """Evidence of cells, and the length that it counts as: one that is as rare."""
+        weights = np.where(self.is_whole | self.member.any(axis=1), self.score_weights, 0.0)
+        length = np.linalg.norm(weights * self.left_out_evidence, axis=1)
+        order = np.argsort(length, kind="stable")
+        below = np.cumsum(self.rank_weight[order]) / (self.rank_weight.sum() + 1.0)
+        return np.append(0.0, -np.log1p(-below)), np.append(0.0, length[order])
 
     @cached_property
     def calibration_scores(self) -> Array:
@@ -300,5 +317,5 @@ def left_out_scores(
     if isinstance(full, TableScores):
         full.score_copies(scores, drawn.values, counts, apart, is_judged)
         counts = None if counts is None else counts / counts.mean()
-        full = replace(full, table=rows.values, order=order, weight=counts)
+        full = replace(full, table=np.asarray(rows.values), order=order, weight=counts)
     return full, drawn, scores[np.argsort(order[is_judged])], fold

@@ -62,6 +62,8 @@ class GivenScores(Checked):
         """Number of scores."""
         return 2 * len(self.coef)
 
+    cells = ()
+
     @classmethod
     def fit(
         cls,

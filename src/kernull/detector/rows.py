@@ -292,7 +292,9 @@ class TableRows:
         for name, columns in views.items():
             if (np.ptp(X[:, columns], axis=0) > 0).sum() < 2:  # of one column nothing can be mixed
                 factors[view == name] = MOST
-        return np.hstack(parts), view, factors
+        k = len(full.cells)  # mixed rows have none
+        mixed = np.hstack([*parts, np.zeros((len(cells), k))])
+        return mixed, np.append(view, [""] * k), np.append(factors, np.ones(k))
 
     def weighted_sum(self, b: Array, exponent: float, weight: Array | None) -> tuple[Any, Array]:
         """Kernels fitted to the rows with their factors, and their weighted sum (n, n)."""

@@ -19,12 +19,14 @@ from scipy.linalg.lapack import dposv
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from kernull._fields import POSITIVE, Checked, Range, Shape, stored
+from kernull._fields import DERIVED, POSITIVE, Checked, Range, Shape, stored
 from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.cross_fit import has_copies, row_keys
 from kernull.detector.nearest import nearest_distances
 from kernull.kernels import DistanceKernel, Rbf, pair_distances
+from kernull.tables import EncodedRows
+from kernull.tables.never_seen import NeverSeen, NeverSeenFit
 from kernull.views.kernel_set import TABLE_RANGE, Recipe, ScaledView
 
 #: Rows of a smaller share of the mean weight are nobody's nearest row: being near a row that is
@@ -265,10 +267,14 @@ class Part:
     scores: tuple[Any, ...]
 
 
+#: Scores of the cells of rows that `kernull.TableViews` encoded.
+CELL_SCORES = (NeverSeen(),)
+
+
 @stored
 @dataclass(frozen=True, eq=False)
 class TableScores(Checked):
-    """Parts with their scores, fitted to rows of a table."""
+    """Parts with their scores, and scores of cells; an encoder of rows that lack a fold."""
 
     parts: tuple[Part, ...]
     table: Annotated[Array | None, Shape("_rows", "d"), TABLE_RANGE] = None
@@ -276,6 +282,8 @@ class TableScores(Checked):
     order: Annotated[Indices | None, Shape("_rows"), Range(low=0)] = None
     """The same rows in sampling order, as parts and weights have them."""
     weight: Annotated[Array | None, Shape("_rows"), Range(low=POSITIVE)] = None
+    cells: tuple[NeverSeenFit, ...] = ()
+    encoder: Annotated[Any, DERIVED] = None
 
     def contradiction(self) -> str | None:
         """What does not fit together."""
@@ -313,17 +321,28 @@ class TableScores(Checked):
         """Fit every part to rows in sampling order; ``full``: to all, where X lacks a fold."""
         weight = None if weight is None else weight / weight.mean()
         parts = list[Part]()
+        if isinstance(X, EncodedRows) and full is not None:
+            X = X.encoded_anew()
         for view, pairs in recipe.fit_views(X, weight, WIDTH_ROWS, SCALING_ROWS):
             known = [None] * len(scores) if full is None else full.parts[len(parts)].scores
             fitted = (s.fit(view, weight, k, pairs) for s, k in zip(scores, known, strict=True))
             parts.append(Part(view, tuple(fitted)))
-        return cls(tuple(parts))
+        if not isinstance(X, EncodedRows):
+            return cls(tuple(parts))
+        of_all = [None] * len(CELL_SCORES) if full is None else full.cells
+        cells = tuple(s.fit(X.cells, k) for s, k in zip(CELL_SCORES, of_all, strict=True))
+        return cls(tuple(parts), cells=cells, encoder=None if full is None else X.encoder)
 
     def of(self, X: Array) -> Array:
-        """All scores of rows, of shape (m, C)."""
+        """All scores of rows, of shape (m, C); by their cells, rows without any are normal."""
+        cells = X.cells if isinstance(X, EncodedRows) else None
+        if self.encoder is not None:
+            X = self.encoder.transform(cells)
         starts = range(0, len(X), ROWS_AT_ONCE)
         found = in_threads(self._of, [X[i : i + ROWS_AT_ONCE] for i in starts])
-        return np.concatenate(found) if found else self._of(X)
+        of_views = np.concatenate(found) if found else self._of(X)
+        of_cells = [np.zeros(len(X)) if cells is None else s.score(cells) for s in self.cells]
+        return np.column_stack([of_views, *of_cells])
 
     def _of(self, X: Array) -> Array:
         rows = ((part, NewRows(part.view, X)) for part in self.parts)
@@ -354,12 +373,13 @@ class TableScores(Checked):
     @property
     def width(self) -> int:
         """Number C of scores."""
-        return sum(len(p.view.kernels) if s.per_kernel else 1 for p in self.parts for s in p.scores)
+        scores = ((s.per_kernel, p.view) for p in self.parts for s in p.scores)
+        return len(self.cells) + sum(len(v.kernels) if each else 1 for each, v in scores)
 
     def columns(self, J: int) -> tuple[Mask, Mask]:
         """Kernels of each score (C, J), and which scores extrapolate (C,).
 
-        Scores of the whole, whose kernels are not among the J, have none.
+        Scores of the whole, whose kernels are not among the J, and of cells have none.
         """
         member, extrapolates, start = [], [], 0
         for part in self.parts:
@@ -369,4 +389,6 @@ class TableScores(Checked):
                 for of_score in kernels[:, None] if score.per_kernel else kernels[None]:
                     member.append(np.isin(np.arange(J), of_score))
                     extrapolates.append(score.extrapolates)
+        member += [np.zeros(J, dtype=bool)] * len(self.cells)
+        extrapolates += [False] * len(self.cells)
         return np.array(member).reshape(-1, J), np.array(extrapolates, dtype=bool)

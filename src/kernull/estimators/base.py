@@ -46,6 +46,7 @@ from kernull.errors import MissingCapabilityError
 from kernull.estimators.inputs import check_labels, read_table, read_weights, rollback_on_error
 from kernull.operators import Storage, parse_memory_limit
 from kernull.operators.dense import read_precomputed
+from kernull.tables import EncodedRows
 from kernull.views import KernelSet, check_views, resolve_views
 from kernull.views.kernel_set import Recipe
 
@@ -262,6 +263,7 @@ class OneClassKernelEstimator(KernelEstimator):
         views = resolve_views(views, table.shape[1], names)
         check_views(views, self.scaling, self.kernels)
         recipe = Recipe(views, self.kernels, self.widths, self.scaling)
+        table = X.like(table) if isinstance(X, EncodedRows) else table
         return TableRows(table, recipe, None if on_device is None else on_device.detach())
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
@@ -379,6 +381,7 @@ class OneClassKernelEstimator(KernelEstimator):
         if isinstance(kernels, TableKernels):
             ignore = kernels.columns_of(missing) if missing else None
             table = read_table(self, X, reset=False, ignore=ignore)
+            table = X.like(table) if isinstance(X, EncodedRows) and ignore is None else table
             return kernels.cross(table, dtype, device), table
         if missing:
             X = kernels.silenced(X, model.kept_kernels(missing))

@@ -105,7 +105,7 @@ class ColumnReason:
         'vib_y is 5.1; 2.4 to 4.1 is usual for rows like this; about 1 in 400 is as far off.'
         """
         if self.rule:
-            return f"{self.column} is {self.value}; {self.rule}."
+            return f"{self.column} is {self.value or 'empty'}; {self.rule}."
         if self.low is None or self.high is None:
             return self._words_of_category()
         value, number = self.value, self.number

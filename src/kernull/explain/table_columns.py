@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -50,46 +49,27 @@ class TableColumns:
     def reasons(self, places: Sequence[int], most: int = 3) -> list[list[ColumnReason]]:
         """Reasons of the rows at these places of ``index``, a list for each.
 
-        Categories that no training row had, and constants and copies that are not what they always
-        were, come last. Rows that are flagged by rule have their empty cells for reasons; columns
-        that were given up (``reading.absent``) are no gaps.
+        Values that were never seen, and cells that are empty and never were, come last.
         """
         reading, used = self.reading, self.table.used_
         picked = self.index[np.asarray(places, dtype=np.intp)]
-        judged = picked[~reading.by_rule[picked]]
-        gaps = (reading.missing | reading.unseen)[judged]
-        columns = _Columns(used, self.usual, self.table.blocks_, self.table, self.rows, judged)
+        gaps = (reading.missing | reading.unseen)[picked, : len(used)]
+        columns = _Columns(used, self.usual, self.table.blocks_, self.table, self.rows, picked)
+        X = np.asarray(reading.X[picked])
         found = column_reasons(
-            self.score, reading.X[judged], columns, threshold=self.threshold, gaps=gaps, most=most
+            self.score, X, columns, threshold=self.threshold, gaps=gaps, most=most
         )
-        by_row = dict(zip(judged.tolist(), found, strict=True))
-        return [[*by_row.get(i, ()), *self._beyond_numbers(i, most)] for i in picked.tolist()]
-
-    def _beyond_numbers(self, i: int, most: int) -> list[ColumnReason]:
-        """Cells of a row that no score is about: empty by rule, never seen, against a law."""
-        reading, used = self.reading, self.table.used_
-        out = []
-        if reading.by_rule[i]:
-            empty = [used[c] for c in np.flatnonzero(reading.missing[i])]
-            out += [self._never(name, "") for name in empty if name not in reading.absent][:most]
-        new = [used[c] for c in np.flatnonzero(reading.unseen[i])]
-        out += [self._never(name, str(self.rows.columns[name][i])) for name in new]
-        broken = self._breaches.get(i, ())
-        return out + [
-            replace(self._never(b.column, b.value), expected=b.expected, rule=b.rule)
-            for b in broken
+        n = self.usual.rows
+        return [
+            [
+                *reasons,
+                *(
+                    ColumnReason(name, value, "", None, None, 1.0 / (n + 1.0), rows=n, rule=words)
+                    for name, value, words in self.table.unusual_cells(self.rows, reading, i)
+                ),
+            ]
+            for reasons, i in zip(found, picked.tolist(), strict=True)
         ]
-
-    def _never(self, column: str, value: str) -> ColumnReason:
-        rows = self.usual.rows
-        return ColumnReason(column, value, "", None, None, 1.0 / (rows + 1.0), rows=rows)
-
-    @cached_property
-    def _breaches(self) -> dict[int, list[Any]]:
-        out: dict[int, list[Any]] = {}
-        for breach in self.reading.breaches:
-            out.setdefault(breach.row, []).append(breach)
-        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +82,11 @@ class _Columns(NumberColumns):
 
     def fill(self, X: Array) -> Array:
         """Rows with NaN replaced; categories and dates by values that there are."""
-        gaps = np.column_stack([np.isnan(X[:, block]).any(axis=1) for block in self.blocks])
-        return self.table._encoder.snapped(self.usual.fill(X), gaps)
+        return self.table.encoder_.snapped(self.usual.fill(X), np.isnan(X))
 
     def reason(self, replaced: Replacement, i: int) -> ColumnReason:
         """The reason behind a replacement, with the text of its cell."""
-        column = self.table._encoder.columns[replaced.block]
+        column = self.table.encoder_.columns[replaced.block]
         if column.kind == "number":
             return self.of_number(replaced, whole=column.form == "whole")
         name, block = column.name, self.blocks[replaced.block]

@@ -138,7 +138,7 @@ class Judge(OutlierMixin, BaseEstimator):
     def fit_model(self, X: Any, groups: Any = None) -> Self:
         """Learn from the rows as ``table_`` reads them: the second step of `fit`."""
         table = as_table(X)
-        reading = self.table_.training_rows(self._reader(table)[1])
+        reading = self.table_.read(self._reader(table)[1])
         passed = self._groups(table, groups)
         self.model_ = self._new_model(self.table_).fit(reading.X, **passed)
         self._usual = None
@@ -511,7 +511,7 @@ class Judge(OutlierMixin, BaseEstimator):
         table = as_table(X)
         learned = self._reader(table)[1]
         passed = self._groups(table, groups)
-        rows = self.table_.training_rows(learned).X
+        rows = self.table_.transform(learned)
         return np.asarray(clone(self.model_).fit_predict(rows, **passed))
 
     def __sklearn_tags__(self) -> Any:

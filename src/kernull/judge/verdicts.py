@@ -59,11 +59,8 @@ class Verdicts:
         """
         names, n = self.judge.view_names, len(self.reading.X)
         out = np.zeros((n, max(len(names), 1)), dtype=bool)
-        # A score that is no sum over views needs them all: gaps stay filled in.
-        known = names and self.judge.task is None and self.judge.fitted_model().can_explain
-        gaps = self.judge.table_.missing_views(self.reading.missing) if known else {}
         for v, view in enumerate(names):
-            out[:, v] = view in self.missing_views or gaps.get(view, False)
+            out[:, v] = view in self.missing_views
         out[self.reading.unreadable.any(axis=1)] = True
         if self.judge.task is not None:
             out[~np.isin(self.tasks, self.judge.tasks)] = True
@@ -106,7 +103,7 @@ class Verdicts:
         mean = self.judge.usual_values(first).mean  # of any row: the table may have none
         whole = self._explained(mean[None], first, [])[0]
         found = merged(whole, parts, len(self.rows))
-        return replace(found.flagged_by_rule(self.reading.by_rule & ~self.lost), remarks=self.notes)
+        return replace(found, remarks=self.notes)
 
     def _explained(self, X: Array, task: str, missing: Sequence[str]) -> tuple[Explanation, Any]:
         """Rows as ``table_`` gives them, explained; and what scores others like them."""
@@ -123,27 +120,22 @@ class Verdicts:
     def notes(self) -> list[str]:
         """What was done to each row before it was judged, in words; empty for most."""
         read = self.reading
-        odd = (read.missing | read.unseen).any(axis=1) | self.lacking.any(axis=1) | read.by_rule
-        odd[[b.row for b in read.breaches]] = True
-        return [self.note(i) if noted else "" for i, noted in enumerate(odd.tolist())]
+        odd = np.hstack([read.missing, read.unseen, self.lacking]).max(axis=1)
+        return [self.note(i) if noted else "" for i, noted in enumerate(odd)]
 
     def note(self, i: int, reasons: bool = True) -> str:
         """The note on one row; without ``reasons``, those by column have what flags it."""
-        reading, used, parts = self.reading, self.judge.table_.used_, []
+        reading, used, parts = self.reading, self.judge.table_.looked_at_, []
         if self.lost[i]:
             parts.append(f"not judged: {self._flaws(i) or 'too many empty cells'}")
         else:
-            parts += ["flagged by rule"] if reasons and reading.by_rule[i] else []
             views = np.flatnonzero(self.lacking[i])
             parts += [f"without view {self.judge.view_names[v]}" for v in views]
             empty = [used[c] for c in np.flatnonzero(reading.missing[i])]
-            empty = [name for name in empty if name not in reading.absent]
             more = f" and {len(empty) - 4} more" * (len(empty) > 4)
             parts += [f"empty: {', '.join(empty[:4])}{more}"] if empty else []
         new = [used[c] for c in np.flatnonzero(reading.unseen[i])] if reasons else []
         parts += [f"new value in {name}: {str(self.rows.columns[name][i])!r}" for name in new]
-        broken = [b for b in reading.breaches if b.row == i] if reasons else []
-        parts += [f"{b.column} is {b.value} ({b.rule})" for b in broken]
         return "; ".join(parts)
 
     def _flaws(self, i: int) -> str:
@@ -152,13 +144,13 @@ class Verdicts:
             return self.rows.tear(i)
         if self.judge.task is not None and self.tasks[i] not in self.judge.tasks:
             return f"no rows of {self.judge.task} {str(self.tasks[i])!r} were learned from"
-        used = self.judge.table_.used_
+        used = self.judge.table_.looked_at_
         bad = [used[c] for c in np.flatnonzero(self.reading.unreadable[i])]
         return ", ".join(f"in {name}, {self.rows.flaw(name, i)}" for name in bad[:4])
 
     def ranks(self) -> tuple[Array, int]:
         """P-values of rows that are judged by their values, and how many were learned from."""
-        ranked = np.isfinite(self.why.p_values) & ~self.reading.by_rule
+        ranked = np.isfinite(self.why.p_values)
         learned, kernels = 0, self.judge.kernel_set
         if kernels is not None and ranked.any():
             X = self.reading.X[ranked]
@@ -180,7 +172,7 @@ class Verdicts:
         reasons = dict(
             zip(flagged, why.columns_of(flagged) if why.columns_of else (), strict=False)
         )
-        hidden = self.reading.by_rule | self.lost  # values far away, which nobody measured
+        hidden = self.lost
         n = range(len(why))
         out: dict[str, Any] = {"score": why.scores, "p": why.p_values, "flag": why.flagged}
         if why.rarity is not None:

@@ -123,7 +123,7 @@ def _labels(y: Any, n: int) -> Array | None:
 
 def _row(found: Any, i: int, name: str, labels: Array | None, columns: list[ColumnReason]) -> Row:
     why = found.why
-    judged = bool(np.isfinite(why.scores[i])) and not found.reading.by_rule[i]
+    judged = bool(np.isfinite(why.scores[i]))
     cells = [(column, _text(values[i])) for column, values in found.rows.columns.items()]
     return Row(
         i + 1,

@@ -1,41 +1,46 @@
 r"""Empty cells, filled in by what the other cells of the row say.
 
 With mean :math:`\mu` and (shrunk) covariance :math:`S` of the training rows, the cells M of a row
-that are missing are given the conditional mean of the observed ones O:
+that are missing are expected at the conditional mean of the observed ones O:
 
 .. math:: \hat x_M = \mu_M + S_{MO} S_{OO}^{-1} (x_O - \mu_O)
 
-Rows that are learned from or judged are filled in by draws instead: normal scores of the columns
-(`kernull.tables.normal_scores`) in place of x, plus the scatter that O leaves open. Filled in at
-the mean they are more alike than measured rows: learned from, they make these look odd (10% false
-alarms at 5% where a fifth of the cells is empty).
+Rows that are learned from or judged are filled in by predictive mean matching (Little 1988): the
+cells M come from a training row that is expected to have nearly the same there, plus the difference
+of the two expectations. So they scatter as measured ones do, whatever the shape of the columns.
+Filled in at the mean they are more alike than measured rows: learned from, they make these look
+odd.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.spatial.distance import cdist
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 from kernull._fields import POSITIVE, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
-from kernull.tables.normal_scores import NormalScores
 
 Bits = npt.NDArray[np.uint64]
 
-#: With more columns, gaps are filled with the mean: the covariance would be too large to keep.
+#: With more columns, gaps are filled without looking at the others: the covariance would be too
+#: large to keep.
 MOST_COLUMNS = 400
 #: Rounds of filling in the training rows and learning the covariance anew.
 ROUNDS = 4
-#: Quantiles of residuals that are kept.
+#: Training rows that gaps are filled from (of many columns few: files keep them), and how many of
+#: them are near enough to draw from.
+DONORS, FEW_DONORS, NEAREST = 200, 8, 5
+#: Quantiles of columns that are kept.
 QUANTILES = 101
 LEVELS = np.linspace(0.0, 1.0, QUANTILES)
-#: In single precision, which files keep.
+#: In single precision.
 LARGEST = 3e38
 #: Of the covariance of standardised columns, beyond its shrinkage.
 RIDGE = 1e-6
@@ -45,6 +50,18 @@ RIDGE = 1e-6
 @dataclass(frozen=True)
 class GapFiller:
     """Mean, spread and correlation of training rows, to fill gaps with.
+
+    Parameters
+    ----------
+    mean, scale : array of shape (d,)
+    correlation : array of shape (d, d), optional
+        Shrunk; None for many columns.
+    donors : array of shape (D, d)
+        Training rows with few gaps, which are NaN.
+    around : array of shape (101, d)
+        Quantiles of the columns less the mean.
+    rows : int
+        Number of training rows.
 
     Examples
     --------
@@ -57,19 +74,19 @@ class GapFiller:
     mean: Annotated[Array, Shape("d")]
     scale: Annotated[Array, Shape("d"), Range(low=POSITIVE)]
     correlation: Annotated[Array | None, Shape("d", "d")]
+    donors: Annotated[Array, Shape("_", "d"), Range(nan=True)]
+    around: Annotated[Array, Shape(QUANTILES, "d")]
     rows: Annotated[int, Range(low=0)]
-    around: Annotated[Array, Shape(QUANTILES, "d")]  # quantiles of the columns less the mean
-    of_scores: Annotated[Array | None, Shape("d", "d")]  # the correlation of normal scores
-    left_of_scores: Annotated[Array, Shape(QUANTILES, "d")]  # what others leave open; 0: normal
 
     @property
     def quantiles(self) -> Array:
-        """Quantiles of the columns, of shape (QUANTILES, d)."""
-        return self.mean + self.around
+        """Quantiles of the columns, of shape (QUANTILES, d), to a millionth of their spread."""
+        unit = 10.0 ** np.maximum(6.0 - np.floor(np.log10(self.scale)), 0.0)
+        return np.asarray(np.round((self.mean + self.around) * unit) / unit)
 
     @classmethod
-    def fit(cls, X: Array) -> GapFiller:
-        """Learn from training rows of shape (n, d); NaN are gaps."""
+    def fit(cls, X: Array, *, ranges: bool = True) -> GapFiller:
+        """Learn from training rows of shape (n, d); NaN are gaps. ``ranges``: keep quantiles."""
         observed = np.isfinite(X)
         counts = np.maximum(observed.sum(axis=0), 1)
         mean = np.where(observed, X, 0.0).sum(axis=0) / counts
@@ -78,38 +95,72 @@ class GapFiller:
         unit = np.where(largest > 0, largest, 1.0)  # squares of huge values overflow
         scale = unit * np.sqrt(((apart / unit) ** 2).sum(axis=0) / counts)
         scale = np.where(scale > 0, scale, 1.0)
-        few = X.shape[1] <= MOST_COLUMNS
-        around = _seven_digits(_quantiles(X) - mean)
-        Z = np.where(observed, X - mean, np.nan)
-        R = _learned(Z / scale) if few else None
-        Z = NormalScores(around, len(X)).scores(Z)
-        of_scores = _learned(Z, capped=True) if few else None
-        shape = np.zeros_like(around)
-        if few:
-            shape = _seven_digits(_left_open(Z, of_scores))
-        return cls(mean, scale, R, len(X), around, of_scores, shape)
+        Z = np.where(observed, X - mean, np.nan) / scale
+        R = _learned(Z) if X.shape[1] <= MOST_COLUMNS else None
+        order = np.lexsort([_row_bits(X), (~observed).sum(axis=1)])  # whatever order rows come in
+        donors = X[order[: DONORS if R is not None else FEW_DONORS]]
+        around = _seven_digits(_quantiles(X) - mean) if ranges else np.zeros((0, X.shape[1]))
+        return cls(mean, scale, R, donors, around, len(X))
 
-    def fill(self, X: Array, scatter: bool = False) -> Array:
-        """Rows without gaps; rows that have none are returned as they are.
-
-        With ``scatter`` values are drawn, as measured ones may be, by numbers that look random and
-        are the same whenever a row comes again.
-        """
+    def fill(self, X: Array) -> Array:
+        """Rows with gaps at their expectation; rows that have none are returned as they are."""
         observed = np.isfinite(X)
         if observed.all():
             return X
         rows = np.flatnonzero(~observed.all(axis=1))
-        Z = np.where(observed[rows], X[rows] - self.mean, np.nan)
-        if scatter:
-            shapes = NormalScores(self.around, self.rows)
-            normal = _normal_numbers(X[rows])
-            Z = fill_standardised(shapes.scores(Z), self.of_scores, normal, self.left_of_scores)
-            found = self.mean + shapes.values(Z)
-        else:
-            found = self.mean + self.scale * fill_standardised(Z / self.scale, self.correlation)
+        Z = np.where(observed[rows], X[rows] - self.mean, np.nan) / self.scale
         out = X.copy()
+        found = self.mean + self.scale * fill_standardised(Z, self.correlation)
         out[rows] = np.where(observed[rows], X[rows], found)
         return out
+
+    def draw(self, X: Array) -> Array:
+        """Rows with gaps filled in from training rows that are expected to have the same there.
+
+        Which of the nearest it is depends on what the row has: a row that comes again is filled in
+        by the same values.
+        """
+        observed = np.isfinite(X)
+        if observed.all():
+            return X
+        out, filled = X.copy(), self.fill(self.donors)
+        for rows, there in _patterns(observed):
+            self._draw(out, rows, there, np.flatnonzero(~there), filled)
+        return out
+
+    def _draw(self, out: Array, rows: Indices, there: Mask, gaps: Indices, filled: Array) -> None:
+        """Fill in some gaps of rows that have the same cells; ``filled``: donors without gaps."""
+        having = np.flatnonzero(np.isfinite(self.donors[:, gaps]).all(axis=1))
+        if len(having) < NEAREST and len(gaps) > 1:  # from one donor each
+            for part in np.array_split(gaps, 2):
+                self._draw(out, rows, there, part, filled)
+            return
+        slopes, _ = _others_say(self.correlation, there)
+        slopes = slopes[:, np.isin(np.flatnonzero(~there), gaps)]
+        new, old = (
+            (Z[:, there] - self.mean[there]) / self.scale[there] @ slopes
+            for Z in (out[rows], filled[having])
+        )
+        if not len(having):
+            out[np.ix_(rows, gaps)] = self.mean[gaps] + self.scale[gaps] * new
+            return
+        squares = cdist(new, old, "sqeuclidean").round(
+            12
+        )  # equal ones, all that tie, are drawn from
+        k = min(NEAREST, len(having))
+        near = squares <= np.partition(squares, k - 1, axis=1)[:, k - 1 :][:, :1]
+        chance = _row_bits(np.where(there, out[rows], 0.0)) % near.sum(axis=1).astype(np.uint64)
+        place = (near.cumsum(axis=1) > chance[:, None]).argmax(axis=1)
+        found = self.donors[np.ix_(having, gaps)][place]
+        steps = self._stepped[gaps]
+        out[np.ix_(rows, gaps)] = found + np.where(
+            steps, 0.0, (new - old[place]) * self.scale[gaps]
+        )
+
+    @cached_property
+    def _stepped(self) -> Mask:
+        """Columns whose values repeat, as counts and the places of categories do: (d,)."""
+        return np.array([len(np.unique(x := c[np.isfinite(c)])) < len(x) for c in self.donors.T])
 
 
 def _seven_digits(X: Array) -> Array:
@@ -138,19 +189,17 @@ def _patterns(observed: Mask) -> Iterator[tuple[Indices, Mask]]:
         yield gaps[order[ends[k] : ends[k + 1]]], there
 
 
-def _normal_numbers(X: Array) -> Array:
-    """As if drawn from the normal distribution, by the bits of what each row has: (m, d).
+def _row_bits(X: Array) -> Bits:
+    """A whole number for each row, as if drawn, by the bits of what it has: (m,).
 
-    Bits of single precision: coordinates of categories come from a singular value decomposition,
-    whose last bits differ between machines.
+    Bits of single precision: places of categories come from a singular value decomposition, whose
+    last bits differ between machines.
     """
     odd = (2 * np.arange(X.shape[1], dtype=np.uint64) + 1) * np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):
         single = np.where(np.isfinite(X), X + 0.0, 0.0).astype(np.float32)
     bits = single.view(np.uint32).astype(np.uint64)
-    row = _mixed(_mixed(bits) * odd).sum(axis=1, dtype=np.uint64)
-    chance = (_mixed(row[:, None] ^ odd) >> np.uint64(11)) * 2.0**-53
-    return np.asarray(ndtri(np.clip(chance, 1e-4, 1.0 - 1e-4)))
+    return _mixed(_mixed(_mixed(bits) * odd).sum(axis=1, dtype=np.uint64))
 
 
 def _mixed(x: Bits) -> Bits:
@@ -170,85 +219,37 @@ def _others_say(R: Array | None, there: Mask) -> tuple[Array, Array]:
     return slopes, np.asarray(R[np.ix_(~there, ~there)] - across.T @ slopes)
 
 
-def fill_standardised(
-    Z: Array,
-    R: Array | None,
-    normal: Array | None = None,
-    shape: Array | None = None,
-    left_open: Array | None = None,
-) -> Array:
+def fill_standardised(Z: Array, R: Array | None, left_open: Array | None = None) -> Array:
     """Standardised rows with NaN, filled in by their correlation R.
 
-    ``normal`` numbers scatter them, with the quantiles ``shape`` of residuals. ``left_open``, of
-    shape (d, d), receives the sum over the rows of the covariance that their gaps leave open.
+    ``left_open``, of shape (d, d), receives the sum over the rows of the covariance that their gaps
+    leave open.
     """
     out = Z.copy()
     for rows, there in _patterns(np.isfinite(Z)):
         slopes, left = _others_say(R, there)
-        found = Z[np.ix_(rows, there)] @ slopes
         if left_open is not None:
             left_open[np.ix_(~there, ~there)] += len(rows) * left
-        if normal is not None and shape is not None:
-            factor = np.linalg.cholesky(left + RIDGE * np.eye(len(left)))
-            spread = np.linalg.norm(factor, axis=1)
-            numbers = normal[np.ix_(rows, ~there)] @ factor.T / spread
-            for k, q in enumerate(shape[:, ~there].T):
-                found[:, k] += spread[k] * _shaped(numbers[:, k], q)
-        out[np.ix_(rows, ~there)] = found
+        out[np.ix_(rows, ~there)] = Z[np.ix_(rows, there)] @ slopes
     return out
 
 
-def _shaped(normal: Array, quantiles: Array) -> Array:
-    """Normal numbers as numbers of variance one whose quantiles have another shape.
-
-    Beyond the outermost but one they go on straight: one row does not decide on them.
-    """
-    size = float(np.sqrt((quantiles[1:] ** 2 + quantiles[:-1] ** 2).mean() / 2.0))
-    if size <= 0:
-        return normal
-    steps, inner = ndtri(LEVELS[1:-1]), quantiles[1:-1]
-    low, high = ((inner[i] - inner[k]) / (steps[i] - steps[k]) for i, k in ((0, 4), (-1, -5)))
-    at = np.concatenate([[-9.0], steps, [9.0]])
-    ends = inner[0] + low * (-9.0 - steps[0]), inner[-1] + high * (9.0 - steps[-1])
-    return np.asarray(np.interp(normal, at, np.concatenate([ends[:1], inner, ends[1:]])) / size)
-
-
-def _apart(Z: Array, R: Array | None) -> Array:
-    """How far standardised columns are from what the others say."""
-    if R is None:
-        return Z
-    P = np.linalg.inv(R)
-    return np.asarray(Z @ P / np.diag(P))
-
-
-def _left_open(Z: Array, R: Array | None) -> Array:
-    """Quantiles of that, of rows with NaN, each filled in by the others: (QUANTILES, d)."""
-    return _quantiles(np.where(np.isfinite(Z), _apart(fill_standardised(Z, R), R), np.nan))
-
-
-def _learned(Z: Array, capped: bool = False) -> Array:
+def _learned(Z: Array) -> Array:
     """Correlation of standardised rows with NaN: filled in, learned anew, filled in again."""
     observed = np.isfinite(Z)
-    R = correlation(np.where(observed, Z, 0.0), capped=capped)
+    R = correlation(np.where(observed, Z, 0.0))
     for _ in range(0 if observed.all() else ROUNDS):
         left_open = np.zeros((Z.shape[1], Z.shape[1]))
-        whole = fill_standardised(Z, R, left_open=left_open)
-        R = correlation(whole, left_open / len(Z), capped)
+        whole = fill_standardised(Z, R, left_open)
+        R = correlation(whole, left_open / len(Z))
     return R
 
 
-def correlation(Z: Array, left_open: Array | float = 0.0, capped: bool = False) -> Array:
-    """Shrunk correlation; ``capped``: by no more than what the columns leave open of each other.
-
-    Where they say nearly all of each other, the usual shrinkage is many times that, and so would
-    be the scatter. The least variance of n rows is too low by what it fits of their noise.
-    """
+def correlation(Z: Array, left_open: Array | float = 0.0) -> Array:
+    """Shrunk correlation."""
     n, d = Z.shape
     if n < 2:
         return np.eye(d)
     shrinkage = float(ledoit_wolf_shrinkage(Z, assume_centered=True)) if d > 1 else 0.0
     S = Z.T @ Z / n + left_open
-    if capped and n > d:
-        least = max(float(np.linalg.eigvalsh(S)[0]), 0.0)
-        shrinkage = min(shrinkage, least / (1.0 - np.sqrt(d / n)) ** 2)
     return np.asarray((1.0 - shrinkage) * S + (shrinkage + RIDGE) * np.eye(d))

@@ -20,7 +20,7 @@ from kernull.tables.cells import as_numbers, as_text, date_format, is_missing
 from kernull.tables.table import Table
 
 #: All kinds, and those that something is learned from (dates: on request).
-KINDS = ("number", "category", "date", "identifier", "constant", "copy", "left out")
+KINDS = ("number", "category", "date", "identifier", "constant", "left out")
 USED = ("number", "category", "date")
 #: Why a column without any value is a constant.
 EMPTY = "always empty"
@@ -60,13 +60,21 @@ class Column:
     kind: Annotated[str, OneOf(*KINDS)]
     why: str = ""  #: The reason, in words.
     missing: Annotated[int, Range(low=0)] = 0  #: Empty cells among the training rows.
-    values: tuple[str, ...] = ()  #: Of a category: the values that were seen.
-    form: str | None = None  #: Of a date: how it is written; of numbers: "whole" if all are.
-    counts: tuple[int, ...] = ()  #: Of a category: how many training rows have each value.
-    copies: str = ""  #: Of a copy: the column that it copies.
-    keys: tuple[str, ...] = ()  #: Of a copy of categories: what that has for each of the values.
-    #: Of constant numbers and copies: slope (by the column copied), level, and what may differ.
-    law: tuple[float, ...] = ()
+    values: tuple[str, ...] = ()  #: Values that were seen: of categories, and numbers if few.
+    #: Of a date: how it is written; of numbers: "whole" if all are, else "number".
+    form: str | None = None
+    counts: tuple[int, ...] = ()  #: How many training rows have each of ``values``.
+
+    @property
+    def is_text(self) -> bool:
+        """Whether cells are read as texts, one of ``values`` or another one."""
+        return self.kind == "category" or (self.kind == "constant" and self.form is None)
+
+    @property
+    def usual(self) -> str:
+        """The most common of ``values``, and how many rows have it, in words."""
+        rows, most = sum(self.counts), max(self.counts)
+        return f"{self.values[self.counts.index(most)]} in {most:,} of {rows:,}"
 
 
 def match_columns(patterns: Sequence[str], names: Sequence[str], argument: str) -> list[str]:
@@ -135,7 +143,7 @@ def decide_kinds(
 def _decide(
     table: Table, name: str, asked: str | None, most: int, bad_cells: list[tuple[str, Mask]]
 ) -> Column:
-    if asked in ("identifier", "constant", "copy", "left out"):
+    if asked in ("identifier", "constant", "left out"):
         return Column(name, "left out" if asked != "identifier" else asked, "as asked")
     if asked == "category":
         return _text_column(table, name, most, asked)
@@ -154,13 +162,20 @@ def _decide(
     if bad.any():  # told together with those of the other columns
         bad_cells.append((name, bad))
     why = "as asked" if asked else _not_a_measure(name, values[~missing])
-    kind, law = "number", tuple[float, ...]()
+    kind, known = "number", values[~missing]
     if why.startswith("running"):
         kind = "identifier"
     elif why.startswith("always"):
-        kind, law = "constant", (0.0, float(values[~missing][0]), 0.0)
-    form = "whole" if kind == "number" and (values == np.round(values))[~missing].all() else None
-    return Column(name, kind, why, int(missing.sum()), form=form, law=law)
+        kind = "constant"
+    elif not asked and len(known) < min(LEAST_VALUES, len(values) / 2):
+        kind, why = "constant", f"empty in {int(missing.sum()):,} of {len(values):,} rows"
+    found, counts = np.unique(known, return_counts=True)
+    few = kind != "identifier" and len(found) <= FEW_VALUES
+    return Column(
+        name, kind, why, int(missing.sum()), tuple(f"{v:.9g}" for v in found) if few else (),
+        "whole" if (known == np.round(known)).all() else "number",
+        tuple(counts.tolist()) if few else (),
+    )  # fmt: skip
 
 
 def _not_a_measure(name: str, values: Array) -> str:
@@ -397,7 +412,7 @@ def summarise(columns: Sequence[Column], used: Sequence[str]) -> str:
 
 
 def _named(column: Column) -> str:
-    said = [f"{len(column.values)} values"] if len(column.values) > 1 else []
+    said = [f"{len(column.values)} values"] if column.kind == "category" else []
     said += [column.why] if column.why else []
     said += [f"{column.missing:,} empty"] if column.missing else []
     return f"{column.name} ({', '.join(said)})" if said else column.name

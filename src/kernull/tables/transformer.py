@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._fields import Checked, Range, Shape, Size, stored
 from kernull._typing import Array, Mask
 from kernull.errors import GapsWarning, TableError
-from kernull.tables.copies import breaches, mark_copies
-from kernull.tables.encoder import Encoder, Reading
+from kernull.tables.cells import as_text
+from kernull.tables.encoder import EncodedRows, Encoder, read_cells
 from kernull.tables.gaps import GapFiller
 from kernull.tables.kinds import (
+    EMPTY,
     KINDS,
     MAX_CATEGORIES,
     USED,
@@ -33,18 +34,33 @@ from kernull.tables.kinds import (
 )
 from kernull.tables.table import Table, as_table
 
-MISSING = ("error", "impute", "flag")
+MISSING = ("error", "impute")
 DATES = ("drop", "parts")
-#: What rows with gaps get under missing="flag": so many spreads from the mean.
-FAR = 1e3
-#: A view with a larger share of empty cells in a row is left out for that row.
+#: With a larger share of its cells empty, `fit` names a column.
 MOST_MISSING = 0.5
 
 
-class _ViewArray(np.ndarray):
-    """What `TableViews` gives where it has views, so that an estimator without them can warn."""
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """New rows as a model takes them, and what their cells are.
 
-    table_views: Mapping[str, list[int]] | None = None
+    Attributes
+    ----------
+    X : EncodedRows of shape (m, d)
+        Numbers, without gaps.
+    missing, unseen, unreadable : boolean arrays of shape (m, C)
+        Cells that are empty, that have a value that no training row had (of categories, constants
+        and numbers of few values), and that should be numbers and are not; by the columns of
+        ``TableViews.looked_at_``.
+    absent : tuple of str
+        Columns that are not looked at in these rows.
+    """
+
+    X: Array
+    missing: Mask
+    unseen: Mask
+    unreadable: Mask
+    absent: tuple[str, ...] = ()
 
 
 @stored
@@ -54,10 +70,12 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
 
     Each column gets a kind when it is fitted: numbers stay, categories become places in one or
     two dimensions that weigh as much as a column of numbers (`kernull.tables.encoder`), dates
-    are left out unless asked for, and identifiers, constants and copies of other columns are left
-    out. ``summary()`` says what was decided, and why. A new row in which a constant number is
-    another one, or a copy differs from what it copies, is flagged as it would be in an array: put
-    far away. Of texts that is told (`read`), and flagged with ``missing="flag"``.
+    are left out unless asked for, and identifiers and constants are left out. ``summary()`` says
+    what was decided, and why.
+
+    Estimators that decide by evidence learn all this again in each fold, and judge one thing more:
+    values that were never seen, those of constants included, and cells that never were empty
+    (`kernull.tables.never_seen`). Other estimators see numbers.
 
     Parameters
     ----------
@@ -70,12 +88,9 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         ``"left out"``.
     dates : {"drop", "parts"}, default="drop"
         ``"parts"``: the hour of the day and the day of the week, as places on a circle.
-    missing : {"impute", "error", "flag"}, default="impute"
-        Empty cells: filled with what the other cells of the row say, and the scatter of normal rows
-        around it (`kernull.tables.gaps`); refused; or, in new rows, put far away, so that any
-        estimator flags these rows. A category that was never seen is filled in, or flagged, as an
-        empty cell is; `read` tells them apart.
-        New rows without any value to judge by are always put far away, with a warning.
+    missing : {"impute", "error"}, default="impute"
+        Empty cells: filled in from rows that are expected to have the same there
+        (`kernull.tables.gaps`), or refused.
     max_categories : int, default=50
         A column of text with more values is a name, and left out.
     empty : sequence of str, default=()
@@ -90,8 +105,10 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         Columns that are learned from.
     views_ : dict of str -> list of int, or None
         Positions of each view in what `transform` gives.
-    filler_ : GapFiller
-        Mean, spread and correlation of what `transform` gives, to fill gaps with.
+    looked_at_ : list of str
+        Columns whose cells are judged: ``used_``, then constants.
+    encoder_ : Encoder
+        From cells to what `transform` gives.
     n_features_in_ : int
     feature_names_in_ : array of str
 
@@ -107,7 +124,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
     category    1  machine (3 values)
     identifier  1  part (60 different texts): left out
     >>> model = make_pipeline(TableViews(), MultiKernelFisherNull()).fit(table)
-    >>> new = {"machine": ["M1", "M9"], "force": [0.0, 9.0], "speed": [None, 9.0]}
+    >>> new = {"machine": ["M1", "M9"], "force": [0.0, 0.0], "speed": [0.0, 0.0]}
     >>> model.predict(new).tolist()
     [1, -1]
     """
@@ -123,10 +140,10 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
     columns_: Annotated[list[Column], Shape("_columns")] = field(init=False)
     used_: list[str] = field(init=False)
     views_: dict[str, list[Annotated[int, Range(low=0)]]] | None = field(init=False)
-    filler_: GapFiller = field(init=False)
+    looked_at_: list[str] = field(init=False)
     n_features_in_: Annotated[int, Size("_columns")] = field(init=False)
     feature_names_in_: Annotated[NDArray[np.object_], Shape("_columns")] = field(init=False)
-    _encoder: Encoder = field(init=False)
+    encoder_: Encoder = field(init=False)
 
     def contradiction(self) -> str | None:
         """What does not fit together in a file."""
@@ -134,11 +151,11 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         names = [column.name for column in self.columns_]
         if len(set(names)) < len(names) or names != list(self.feature_names_in_):
             return "two columns of one name"
-        used = [column.name for column in self._encoder.columns]
-        if used != self.used_ or not set(used) <= set(names):
+        looked_at = [column.name for column in self.encoder_.columns]
+        if looked_at != self.looked_at_ or not set(looked_at) <= set(names):
             return "columns that are not there"
-        d = len(self.filler_.mean)
-        if sum(map(len, self.blocks_)) != d:
+        d = 0 if self.encoder_.filler is None else len(self.filler_.mean)
+        if sum(map(len, self.blocks_)) != d or list(self.encoder_.blocks) != self.used_:
             return "columns of numbers that are not there"
         views = (self.views_ or {"all": [0]}).values()
         if not all(positions and max(positions) < d for positions in views):
@@ -169,7 +186,6 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         seen = table.names if groups is None else {n for ns in groups.values() for n in ns}
         names = [name for name in table.names if name in seen]
         columns = decide_kinds(table, names, asked, self.max_categories)
-        columns = mark_copies(table, columns, asked)
         decided = {column.name: column for column in columns}
         parts = self.dates == "parts"
         taken = [c for c in columns if c.kind in USED]
@@ -184,16 +200,19 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         self.used_ = [column.name for column in taken]
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
-        self._encoder = Encoder.learn(taken, table)
-        found = self._encoder.numbers(table)
-        self.filler_ = GapFiller.fit(found.X)
+        looked_at = [*taken, *(c for c in columns if c.kind == "constant" and c.why != "as asked")]
+        self.looked_at_ = [column.name for column in looked_at]
+        blank = {
+            c.name: np.full((len(c.values) + 1, 1 if len(c.values) == 2 else 2), np.nan)
+            for c in taken if c.kind == "category"
+        }  # fmt: skip
+        cells, _ = read_cells(looked_at, table)
+        self.encoder_ = Encoder(tuple(looked_at), blank).fit(cells, ranges=True)
         self.views_ = self._view_positions(groups)
         self._tell_views()
-        numbers = {
-            c.name: found.X[:, self._encoder.blocks[c.name][0]] for c in taken if c.kind == "number"
-        }
+        numbers = {c.name: cells[:, i] for i, c in enumerate(taken) if c.kind == "number"}
         tell_doubts(table.source, self.columns_, numbers, self.max_categories)
-        self._tell_gaps(table, found)
+        self._tell_gaps(table, np.isnan(cells[:, : len(taken)]))
         return self
 
     def _check_parameters(self) -> None:
@@ -234,7 +253,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
 
     def _tell_views(self) -> None:
         """Warn of views of nothing but categories: their kernels take few values."""
-        categories = {c.name for c in self._encoder.columns if c.kind == "category"}
+        categories = {c.name for c in self.encoder_.columns if c.kind == "category"}
         alone = [v for v, names in self.view_columns().items() if categories.issuperset(names)]
         if alone and self.views_ is not None:
             warnings.warn(
@@ -245,136 +264,129 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _tell_gaps(self, table: Table, found: Reading) -> None:
-        used = self._encoder.columns
-        empty = sum(column.missing for column in used)
-        if not empty:
+    def _tell_gaps(self, table: Table, gaps: Mask) -> None:
+        if not gaps.any():
             return
         if self.missing == "error":
-            raise table.error(list(zip(self.used_, found.missing.T, strict=True)), "empty")
-        affected = [column.name for column in used if column.missing]
+            raise table.error(list(zip(self.used_, gaps.T, strict=True)), "empty")
+        share = dict(zip(self.used_, gaps.mean(axis=0), strict=True))
+        sparse = [name for name in self.used_ if share[name] > MOST_MISSING]
+        more = (
+            f"; {listed(sparse)}: empty in most rows (kinds= can leave them out)" if sparse else ""
+        )
+        empty = int(gaps.sum())
         warnings.warn(
             f"{table.source}: {empty:,} empty cell{'s' * (empty > 1)} of the training rows (in "
-            f"{listed(affected)}) {'was' if empty == 1 else 'were'} filled in from the other "
-            "columns.",
+            f"{listed([name for name in self.used_ if share[name]])}) "
+            f"{'was' if empty == 1 else 'were'} filled in from the other columns{more}.",
             GapsWarning,
             stacklevel=3,
         )
 
     # -- new rows ----------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> EncodedRows:
         """Numbers for an estimator, of shape (m, d).
 
-        Columns of X are found by name; those that are not learned from may be absent. Rows without
-        any value are put far away, so that they are flagged, and counted in a warning.
+        Columns of X are found by name; those that are not learned from may be absent.
         """
-        found = self.read(X)
-        lost = np.flatnonzero(_nothing_known(found))
-        if len(lost):
-            warnings.warn(
-                f"X: {len(lost):,} of {len(found.X):,} rows have no value to judge by (first: row "
-                f"{lost[0] + 1}): all is empty, or never seen in training. They are put far away, "
-                "so that they are flagged.",
-                GapsWarning,
-                stacklevel=2,
-            )
-        return self._with_views(found.X)
+        return self.read(X).X  # type: ignore[return-value]
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
-        """Fit, and the training rows as numbers: their gaps are filled in, none is put far away."""
-        return self._with_views(self.fit(X, y).training_rows(X).X)
-
-    def training_rows(self, X: Any) -> Reading:
-        """The rows of the fit as numbers: their gaps are filled in, none is put far away."""
-        return self._filled(as_table(X).emptied(self.empty))
-
-    def _with_views(self, X: Array) -> Array:
-        if self.views_ is None:
-            return X
-        out = X.view(_ViewArray)
-        out.table_views = self.views_
-        return out
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> EncodedRows:
+        """Fit, and the training rows as numbers."""
+        return self.fit(X, y).transform(X)
 
     def read(self, X: Any, absent: Sequence[str] = (), strict: bool = True) -> Reading:
-        """Numbers for an estimator, and which cells were empty or new.
+        """Numbers for an estimator, and which cells were empty, new or could not be read.
 
-        Columns that are called ``absent`` need not be there: all their cells count as empty.
+        Columns that are called ``absent`` need not be there: they are filled in and not judged.
         A cell that should be a number and is not is an error, or, where not ``strict``, is filled
-        in as an empty one and told in ``unreadable``.
+        in as an empty one.
         """
         check_is_fitted(self, "columns_")
         table = as_table(X).emptied(self.empty)
         self._check_columns(X, table, absent)
-        found = self._filled(table, absent, strict)
-        by_rule = _nothing_known(found)
-        if self.missing == "flag":
-            asked_for = [name not in absent for name in self.used_]
-            by_rule |= (found.missing | found.unseen)[:, asked_for].any(axis=1)
-        broken = tuple(breaches(self.columns_, table, absent))
-        by_rule[[b.row for b in broken if b.number or self.missing == "flag"]] = True
-        if by_rule.any():
-            found.X[by_rule] = self.filler_.mean + FAR * self.filler_.scale
-        return replace(found, by_rule=by_rule, breaches=broken)
+        columns = self.encoder_.columns
+        cells, bad = read_cells(columns, table, absent)
+        if strict and bad.any():
+            raise table.error(list(zip(self.looked_at_, bad.T, strict=True)), "new")
+        missing, used = np.isnan(cells), self.used_
+        if self.missing == "error" and missing[:, : len(used)].any():
+            raise table.error(list(zip(used, missing.T, strict=False)), "empty")
+        unseen = np.zeros(cells.shape, dtype=bool)
+        for c, column in enumerate(columns):
+            missing[:, c] &= column.why != EMPTY
+            there = np.isfinite(cells[:, c])
+            if column.is_text:
+                unseen[there, c] = cells[there, c] == len(column.values)
+            elif column.values:
+                known = np.array(column.values, dtype=float)
+                near = np.isclose(cells[there, c, None], known, rtol=1e-6, atol=0).any(axis=1)
+                unseen[there, c] = ~near
+        found = EncodedRows.of(self.encoder_.transform(cells), cells, self.encoder_, self.views_)
+        return Reading(found, missing, unseen, bad, tuple(absent))
 
-    def _filled(self, table: Table, absent: Sequence[str] = (), strict: bool = True) -> Reading:
-        found = self._encoder.numbers(table, absent)
-        if strict and found.unreadable.any():
-            raise table.error(list(zip(self.used_, found.unreadable.T, strict=True)), "new")
-        gaps = zip(self.used_, found.missing.T, strict=True)
-        asked_for = [(name, mask) for name, mask in gaps if name not in absent]
-        if self.missing == "error" and any(mask.any() for _, mask in asked_for):
-            raise table.error(asked_for, "empty")
-        filled = self._encoder.snapped(self.filler_.fill(found.X), found.missing | found.unseen)
-        numbers = [
-            c.kind == "number" for c in self._encoder.columns for _ in self._encoder.names(c)
-        ]
-        filled[np.isnan(found.X) & numbers] = np.nan  # others have no values in between
-        return replace(found, X=self.filler_.fill(filled, scatter=True))
+    def unusual_cells(self, rows: Table, reading: Reading, i: int) -> list[tuple[str, str, str]]:
+        """Cells of a row that were never seen, or are empty and never were.
+
+        A triple each: the column, the value as it was read ("" where it is empty), and in words
+        what normal rows have.
+        """
+        n, out = self.filler_.rows, []
+        for c, column in enumerate(self.encoder_.columns):
+            if reading.unseen[i, c]:
+                value = as_text([rows.columns[column.name][i]])[0] or ""
+                seen = column.usual if column.values else f"empty in {n:,} of {n:,}"
+                value = repr(value) if column.is_text else value
+                out.append((column.name, value, f"never seen: {seen} normal rows"))
+            elif reading.missing[i, c] and not column.missing:
+                out.append((column.name, "", f"{n:,} of {n:,} normal rows have a value"))
+        return out
 
     def lacking(self, names: Sequence[str], absent: Sequence[str] = ()) -> list[str]:
         """Columns that are learned from and neither among these nor ``absent``."""
         there = {*names, *absent}
         return [name for name in self.used_ if name not in there]
 
-    def missing_views(self, missing: Mask) -> dict[str, Mask]:
-        """Views of which more than half of the cells are empty, as masks over the rows."""
-        places = {name: i for i, name in enumerate(self.used_)}
-        views = {view: [places[n] for n in names] for view, names in self.view_columns().items()}
-        return {view: missing[:, at].mean(axis=1) > MOST_MISSING for view, at in views.items()}
-
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the columns that `transform` gives."""
         check_is_fitted(self, "columns_")
-        names = [name for column in self._encoder.columns for name in self._encoder.names(column)]
+        names = [name for column in self.encoder_.columns for name in self.encoder_.names(column)]
         return np.array(names, dtype=object)
 
     def column_of_output(self) -> list[str]:
         """Name of the table's column behind each column of `transform`."""
-        return [name for name, block in self._encoder.blocks.items() for _ in block]
+        return [name for name, block in self.encoder_.blocks.items() for _ in block]
 
     @property
     def blocks_(self) -> list[list[int]]:
         """Positions in what `transform` gives, for each of ``used_``."""
-        return list(self._encoder.blocks.values())
+        return list(self.encoder_.blocks.values())
+
+    @property
+    def filler_(self) -> GapFiller:
+        """Mean, spread and correlation of what `transform` gives."""
+        assert self.encoder_.filler is not None
+        return self.encoder_.filler
 
     def category_values(self, name: str) -> tuple[str, ...] | None:
         """Values of a category; None where the column is another kind."""
-        column = self._encoder.columns[self.used_.index(name)]
+        column = self.encoder_.columns[self.used_.index(name)]
         return column.values if column.kind == "category" else None
 
     def category_counts(self, name: str) -> tuple[int, ...]:
         """How many training rows have each of `category_values`."""
-        return self._encoder.columns[self.used_.index(name)].counts
+        return self.encoder_.columns[self.used_.index(name)].counts
 
     def expected_value(self, name: str, row: Array) -> str:
         """The value of a category that the other columns of a row (of `transform`) speak for."""
-        gap = np.array(row, dtype=np.float64)[None]
-        block = self._encoder.blocks[name]
+        column = self.encoder_.columns[self.used_.index(name)]
+        gap, block = np.array(row, dtype=np.float64)[None], self.encoder_.blocks[name]
         gap[:, block] = np.nan
-        place = self.filler_.fill(gap)[0, block]
-        nearest = int(((self._encoder.places[name] - place) ** 2).sum(axis=1).argmin())
-        return self._encoder.columns[self.used_.index(name)].values[nearest]
+        apart = self.encoder_.places[name][:-1] - self.filler_.fill(gap)[0, block]
+        squares = np.nan_to_num((apart**2).sum(axis=1), nan=np.inf)
+        # Of values that share a place the most common one.
+        return column.values[int(np.lexsort([-np.array(column.counts), squares])[0])]
 
     def summary(self) -> str:
         """What was decided, one line per kind."""
@@ -406,7 +418,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
     def _view_positions(self, groups: dict[str, list[str]] | None) -> dict[str, list[int]] | None:
         if groups is None:
             return None
-        views, blocks = {}, self._encoder.blocks
+        views, blocks = {}, self.encoder_.blocks
         for view, names in groups.items():
             columns = [name for name in names if name in blocks]
             if columns:
@@ -423,7 +435,3 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
             return {"all": self.used_}
         of = self.column_of_output()
         return {view: list(dict.fromkeys(of[i] for i in at)) for view, at in self.views_.items()}
-
-
-def _nothing_known(reading: Reading) -> Mask:
-    return np.asarray((reading.missing | reading.unseen | reading.unreadable).all(axis=1))
