@@ -129,7 +129,7 @@ def test_rows_that_were_learned_from_give_no_verdict(batches, known):
     )
     drift = found(batches, "mixed.csv")
     assert (drift["drifted"], drift["p_value"], drift["learned_rows"]) == (None, None, known)
-    said = f"Drift: cannot be told, since {known} of these {100 + known} rows are among those"
+    said = f"Drift: unknown, since {known} of these {100 + known} rows are among those"
     assert drift["words"].startswith(said)
     part = found(batches, "mixed.csv", "--missing-view", "size")
     assert part["learned_rows"] == known

@@ -43,7 +43,7 @@ def test_rows_that_were_set_aside_are_told():
     judge = Judge(MultiKernelFisherNull(contamination=0.04)).fit(X)
     said = gather(judge.verdicts(X[:20])).cautions
     assert said == (
-        "4 training rows stood out and hardly count (rows 1, 2, 3, 4): the model was told that "
+        "4 training rows stood out and hardly count (rows 1, 2, 3, 4): the model knows that "
         "not all of them are normal.",
     )
 

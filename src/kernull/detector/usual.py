@@ -126,8 +126,11 @@ class UsualValues:
             return 1.0
         left = []
         for others in (known, np.ones_like(known)):
-            some = np.flatnonzero(others & (np.arange(len(known)) != column))
-            S, s = self.correlation[np.ix_(some, some)], self.correlation[some, column]
+            predictors = np.flatnonzero(others & (np.arange(len(known)) != column))
+            S, s = (
+                self.correlation[np.ix_(predictors, predictors)],
+                self.correlation[predictors, column],
+            )
             left.append(self.correlation[column, column] - s @ np.linalg.solve(S, s))
         # The residuals know the variance given all; the shrunk correlation would exaggerate it.
         given_all = (self.residual_spread[column] / self.scale[column]) ** 2

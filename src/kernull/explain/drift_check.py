@@ -96,7 +96,7 @@ def _named(columns: list[dict[str, Any]]) -> str:
 def _of_learned(learned: int, test: RankTest, columns: list[dict[str, Any]]) -> str:
     """No verdict on ranks, because of rows that were learned from."""
     words = (
-        f"Drift: cannot be told, since {learned:,} of these {test.rows:,} rows are among those "
+        f"Drift: unknown, since {learned:,} of these {test.rows:,} rows are among those "
         "that the model learned from, which rank as nothing new would. Score new rows alone."
     )
     return f"{words} Columns moved even so: {_named(columns)}." if columns else words

@@ -36,7 +36,7 @@ COLUMN_FIELDS = (
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    r"""Scores of some rows, taken apart.
+    r"""Scores of rows, taken apart.
 
     .. math:: y(x) = \sum_j c_j(x), \qquad c_j(x) = b_j k_j(x)'a
 
@@ -84,7 +84,7 @@ class Explanation:
     row_names : sequence, optional
         Names of the rows, such as the index of that data frame.
     columns_of : callable, optional
-        Reasons by column of the rows at some positions, a list of `ColumnReason` for each.
+        Reasons by column of the rows at these positions, a list of `ColumnReason` for each.
     remarks : sequence of str, optional
         What was done to each row before it was judged: empty cells, views left out. The score of
         a row that could not be judged is NaN, and its remark is the verdict.
@@ -144,7 +144,7 @@ class Explanation:
         return self.columns_of_rows(range(len(self)))
 
     def columns_of_rows(self, rows: Sequence[int]) -> list[list[ColumnReason]]:
-        """Reasons by column of the rows at some positions, a list for each."""
+        """Reasons by column of the rows at these positions, a list for each."""
         if "columns" in vars(self):
             return [self.columns[i] for i in rows]
         return [[] for _ in rows] if self.columns_of is None else self.columns_of(rows)
@@ -246,7 +246,7 @@ class Explanation:
         return [self.view_names[v] if ok else "" for v, ok in zip(first, named, strict=True)]
 
     def reasons(self, rows: Any = None, most: int = 3) -> list[list[tuple[str, str]]]:
-        """The views that `words` names of some rows, or of all, each with its words.
+        """The views that `words` names of these rows, or of all, each with its words.
 
         Rows that a rule flags have none.
         """
@@ -486,17 +486,20 @@ def explain_rows(
     rule, kept = model.rule, _kept(model)
     evidence: dict[str, Any] = {}
     if model.decides_by_evidence:
-        found = rule.evidence(cross)
-        contributions, reference = -rule.by_kernel(found), -rule.by_kernel(rule.left_out_evidence)
+        of_scores = rule.evidence(cross)
+        contributions, reference = (
+            -rule.by_kernel(of_scores),
+            -rule.by_kernel(rule.left_out_evidence),
+        )
         typical = np.average(reference, axis=0, weights=rule.rank_weight)
-        scores = rule.of_evidence(found)
+        scores = rule.of_evidence(of_scores)
         rarity = model.calibration.rarity(scores)
         evidence = {
             "rarity": rarity,
             "extrapolated": scores < model.calibration.scores[0],
             "beyond_all": rarity >= MOST_TIMES * model.calibration.total,
             "together": (scores < model.threshold)
-            & rule.usual_by_views(found, model.false_alarm_rate),
+            & rule.usual_by_views(of_scores, model.false_alarm_rate),
         }
     else:
         contributions = rule.contributions(cross)

@@ -32,7 +32,7 @@ from kernull.tables.kinds import did_you_mean, listed
 from kernull.tables.proposal import propose_views
 from kernull.views import KernelSet
 
-#: Parameters that a file holds beside the model and its table.
+#: Parameters that a file holds with the model and its table.
 SETTINGS = ("false_alarm_rate", "id", "group", "task")
 
 
@@ -221,7 +221,7 @@ class Judge(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame, Table, mapping of columns, or array of shape (m, d)
-            Columns are found by name; those that are not learned from may be absent.
+            Columns are matched by name; those that are not learned from may be absent.
         false_alarm_rate : float in (0, 1), optional
             Another rate than that of the fit.
 
@@ -265,11 +265,11 @@ class Judge(OutlierMixin, BaseEstimator):
             As in `judge`.
         """
         table = as_table(X)
-        found = self.verdicts(table, false_alarm_rate).why
+        why = self.verdicts(table, false_alarm_rate).why
         names: Any = row_names(X)
         if self.id is not None and self.id in table.columns:
             names = table.text(self.id)
-        return replace(found, frame=frame_library(X), row_names=names)
+        return replace(why, frame=frame_library(X), row_names=names)
 
     def verdicts(
         self,
@@ -436,14 +436,14 @@ class Judge(OutlierMixin, BaseEstimator):
         y : array of shape (m,)
             +1 for normal rows and -1 for others.
         """
-        found = self.verdicts(X, false_alarm_rate)
+        verdicts = self.verdicts(X, false_alarm_rate)
         y = np.asarray(y)
-        if len(y) != len(found.rows) or not np.isin(y, (-1, 1)).all():
+        if len(y) != len(verdicts.rows) or not np.isin(y, (-1, 1)).all():
             raise ValueError("y: expected one label per row, +1 (normal) or -1.")
         if (y == y[0]).all():
             raise ValueError("y: all rows have the same label; judging needs both kinds.")
-        counts = evaluation(found.why.scores, y, found.why.flagged)
-        return counts | {"not_judged": int(found.lost.sum())}
+        counts = evaluation(verdicts.why.scores, y, verdicts.why.flagged)
+        return counts | {"not_judged": int(verdicts.lost.sum())}
 
     def drift(self, X: Any) -> dict[str, Any]:
         """Whether rows, taken together, rank as new normal rows would, and which columns moved.
@@ -458,9 +458,9 @@ class Judge(OutlierMixin, BaseEstimator):
             ``drifted``, ``p_value``, ``columns`` (each with ``column``, ``distance`` and
             ``words``), the counts behind them, and ``words``.
         """
-        found = self.verdicts(X)
+        verdicts = self.verdicts(X)
         check = self.drift_check()
-        check.see(found.rows, *found.ranks())
+        check.see(verdicts.rows, *verdicts.ranks())
         return check.result()
 
     def drift_check(

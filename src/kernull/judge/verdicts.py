@@ -93,17 +93,17 @@ class Verdicts:
         """The rows, explained."""
         parts = []
         for index, task, missing in self.parts:
-            found, score = self._explained(self.reading.X[index], task, missing)
+            why, score = self._explained(self.reading.X[index], task, missing)
             columns = TableColumns(
                 self.judge.table_, self.judge.usual_values(task), self.rows, self.reading,
-                score=score, threshold=found.threshold, index=index,
+                score=score, threshold=why.threshold, index=index,
             )  # fmt: skip
-            parts.append((index, replace(found, columns_of=columns.reasons)))
+            parts.append((index, replace(why, columns_of=columns.reasons)))
         first = self.judge.tasks[0] if self.judge.tasks else ""
         mean = self.judge.usual_values(first).mean  # of any row: the table may have none
         whole = self._explained(mean[None], first, [])[0]
-        found = merged(whole, parts, len(self.rows))
-        return replace(found, remarks=self.notes)
+        why = merged(whole, parts, len(self.rows))
+        return replace(why, remarks=self.notes)
 
     def _explained(self, X: Array, task: str, missing: Sequence[str]) -> tuple[Explanation, Any]:
         """Rows as ``table_`` gives them, explained; and what scores others like them."""
@@ -111,8 +111,8 @@ class Verdicts:
         if isinstance(model, Calibrated):
             return _by_score(model, X), model.score_samples
         if self.judge.task is not None:
-            found = model.explain(X, groups=[task] * len(X))
-            return found[task], partial(model.score_samples, groups=task)
+            why = model.explain(X, groups=[task] * len(X))
+            return why[task], partial(model.score_samples, groups=task)
         options = {"missing_views": missing or None}
         return model.explain(X, **options), partial(model.score_samples, **options)
 
@@ -184,7 +184,7 @@ class Verdicts:
         out["view"] = why.top_views
         out["reasons"] = [" ".join(r.words for r in reasons.get(i, ())) for i in n]
         for k in range(MOST_REASONS):
-            kth = {i: found[k] for i, found in reasons.items() if len(found) > k}
+            kth = {i: of_row[k] for i, of_row in reasons.items() if len(of_row) > k}
             texts = {i: (r.column, r.value, r.usual) for i, r in kth.items()}
             for place, what in enumerate(NUMBERED):
                 out[f"{what}_{k + 1}"] = [texts[i][place] if i in texts else "" for i in n]

@@ -66,11 +66,11 @@ class Content(ModelCard):
 
 
 def gather(
-    found: Any, y: Any = None, row_names: Sequence[str] | None = None, max_rows: int = 500
+    verdicts: Any, y: Any = None, row_names: Sequence[str] | None = None, max_rows: int = 500
 ) -> Content:
     """Collect what a report says of rows; see `render_report`."""
-    judge, rows, why = found.judge, found.rows, found.why
-    names, labels = _names(found, row_names), _labels(y, len(rows))
+    judge, rows, why = verdicts.judge, verdicts.rows, verdicts.why
+    names, labels = _names(verdicts, row_names), _labels(y, len(rows))
     scores, flagged, p_values = why.scores, why.flagged, why.p_values
     judged = np.isfinite(scores)
     order = np.argsort(scores, kind="stable")  # rows without a score come last
@@ -80,12 +80,12 @@ def gather(
     ranked = np.sort(p_values[judged])
     levels = np.unique(ranked)
     shares = np.searchsorted(ranked, levels, side="right") / max(len(ranked), 1)
-    some = None if labels is None else labels[judged]
-    edges, series, outline = _distribution(found, scores[judged], flagged[judged], some)
-    shown = [_row(found, i, names[i], labels, columns.get(i, [])) for i in order.tolist()]
+    of_judged = None if labels is None else labels[judged]
+    edges, series, outline = _distribution(verdicts, scores[judged], flagged[judged], of_judged)
+    shown = [_row(verdicts, i, names[i], labels, columns.get(i, [])) for i in order.tolist()]
     filler = judge.usual_values() if hasattr(judge.model_, "suspects_") else None
     return Content(
-        **vars(ModelCard.of(found)),
+        **vars(ModelCard.of(verdicts)),
         n_rows=len(rows),
         n_flagged=int(flagged.sum()),
         edges=edges,
@@ -93,22 +93,22 @@ def gather(
         outline=outline,
         rows=tuple(shown),
         p_curve=_curve(levels, shares),
-        rates=_rates(judge.model_, p_values[judged], found.rate),
+        rates=_rates(judge.model_, p_values[judged], verdicts.rate),
         labels=None if labels is None else _labelled(labels, scores, flagged),
         alarms=_alarms(shown),
         date=str(np.datetime64("today")),
         groups=groups_of(judge.table_, rows, flagged),
         times=time_line(judge.table_, rows, flagged),
-        drifts=drifts(judge.table_, rows, found.reading.absent, filler=filler),
+        drifts=drifts(judge.table_, rows, verdicts.reading.absent, filler=filler),
     )
 
 
-def _names(found: Any, given: Sequence[str] | None) -> list[str]:
-    """Names of the rows: those given, of the judge's column, or their numbers from 1."""
-    n, rows, column = len(found.rows), found.rows, found.judge.id
-    if given is None and column in rows.columns:
-        given = rows.text(column)
-    names = list(map(str, range(1, n + 1) if given is None else given))
+def _names(verdicts: Any, row_names: Sequence[str] | None) -> list[str]:
+    """Names of the rows: ``row_names``, those of the judge's column, or their numbers from 1."""
+    n, rows, column = len(verdicts.rows), verdicts.rows, verdicts.judge.id
+    if row_names is None and column in rows.columns:
+        row_names = rows.text(column)
+    names = list(map(str, range(1, n + 1) if row_names is None else row_names))
     if len(names) != n:
         raise ValueError(f"row_names: got {len(names)} names for {n} rows.")
     return names
@@ -121,10 +121,12 @@ def _labels(y: Any, n: int) -> Array | None:
     return labels
 
 
-def _row(found: Any, i: int, name: str, labels: Array | None, columns: list[ColumnReason]) -> Row:
-    why = found.why
+def _row(
+    verdicts: Any, i: int, name: str, labels: Array | None, columns: list[ColumnReason]
+) -> Row:
+    why = verdicts.why
     judged = bool(np.isfinite(why.scores[i]))
-    cells = [(column, _text(values[i])) for column, values in found.rows.columns.items()]
+    cells = [(column, _text(values[i])) for column, values in verdicts.rows.columns.items()]
     return Row(
         i + 1,
         name,
@@ -133,7 +135,7 @@ def _row(found: Any, i: int, name: str, labels: Array | None, columns: list[Colu
         None if labels is None else ("normal" if labels[i] == 1 else "not normal"),
         why.reasons([i])[0] if judged else [],
         columns,
-        found.notes[i],
+        verdicts.notes[i],
         why.how_rare(i) if judged else "",
         cells,
     )
@@ -155,10 +157,10 @@ def _alarms(rows: Sequence[Row]) -> tuple[tuple[str, str, int], ...]:
 
 
 def _distribution(
-    found: Any, scores: Array, flagged: Mask, labels: Array | None
+    verdicts: Any, scores: Array, flagged: Mask, labels: Array | None
 ) -> tuple[Any, Any, Any]:
     """Shares by bin; the threshold is an edge, so that each bin is flagged or is not."""
-    model = found.judge.at_rate(found.rate)
+    model = verdicts.judge.at_rate(verdicts.rate)
     calibration, threshold = model.calibration_.scores, float(model.threshold_)
     low = float(min(scores.min(initial=threshold), calibration.min()))
     high = float(max(scores.max(initial=threshold), calibration.max()))

@@ -41,7 +41,7 @@ class TimeLine:
 
 def groups_of(table: TableViews, rows: Table, flagged: Mask) -> tuple[Group, ...]:
     """Flagged rows by the values of categories, learned from or not; those with few values only."""
-    found = []
+    groups = []
     for column in table.columns_:
         if column.kind != "category" or column.name not in rows.columns:
             continue
@@ -59,8 +59,8 @@ def groups_of(table: TableViews, rows: Table, flagged: Mask) -> tuple[Group, ...
             unusual = binom.sf(odd[v] - 1, counts[v], share) < 0.01 / len(values)
             entries.append((str(value) or "(empty)", int(counts[v]), int(odd[v]), bool(unusual)))
         entries.sort(key=lambda entry: -entry[2] / entry[1])
-        found.append(Group(column.name, tuple(entries[:GROUP_VALUES])))
-    return tuple(found)
+        groups.append(Group(column.name, tuple(entries[:GROUP_VALUES])))
+    return tuple(groups)
 
 
 def time_line(table: TableViews, rows: Table, flagged: Mask) -> TimeLine | None:

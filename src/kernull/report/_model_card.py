@@ -55,10 +55,10 @@ class ModelCard:
         return None if self.gap is None or self.tol is None else self.gap <= self.tol
 
     @classmethod
-    def of(cls, found: Any) -> ModelCard:
-        """The card of the model that judged some rows (`kernull.judge.Verdicts`)."""
-        judge = found.judge
-        model, table = judge.at_rate(found.rate), judge.table_
+    def of(cls, verdicts: Any) -> ModelCard:
+        """The card of the model that judged rows (`kernull.judge.Verdicts`)."""
+        judge = verdicts.judge
+        model, table = judge.at_rate(verdicts.rate), judge.table_
         gap, calibration = getattr(model, "gap_", None), model.calibration_
         kernel_set = judge.kernel_set
         return cls(
@@ -89,11 +89,11 @@ def _cautions(model: Any) -> tuple[str, ...]:
     """What a reader should know of the model before trusting it, in words."""
     cautions = []
     if shares_of_views := _shares_by_view(model):
-        with collected(DominantViewWarning) as found:
+        with collected(DominantViewWarning) as messages:
             warn_of_views(model.model_.rule, model.model_.kernels.views)
         most = sorted(shares_of_views.items(), key=lambda item: -item[1])[:MAX_NAMED]
         shares = ", ".join(f"{name} {share:.0%}" for name, share in most)
-        for message in found:
+        for message in messages:
             text = message.removeprefix("views: ")
             cautions.append(
                 f"{text[:1].upper()}{text[1:]} In the decision, a view whose rows look like mixed "
@@ -102,12 +102,12 @@ def _cautions(model: Any) -> tuple[str, ...]:
     share = getattr(model, "contamination", None)
     if share is not None:
         suspects = getattr(model, "suspects_", None)
-        some = f"The {share:.0%} of the training rows that stood out most hardly count"
+        words = f"The {share:.0%} of the training rows that stood out most hardly count"
         if suspects is not None:
             shown = "rows " + ", ".join(f"{i + 1:,}" for i in suspects[:MAX_SUSPECTS])
             more = f" and {len(suspects) - MAX_SUSPECTS:,} more" * (len(suspects) > MAX_SUSPECTS)
-            some = f"{len(suspects):,} training rows stood out and hardly count ({shown}{more})"
-        cautions.append(f"{some}: the model was told that not all of them are normal.")
+            words = f"{len(suspects):,} training rows stood out and hardly count ({shown}{more})"
+        cautions.append(f"{words}: the model knows that not all of them are normal.")
     return tuple(cautions)
 
 

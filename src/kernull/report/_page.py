@@ -1,4 +1,4 @@
-"""The report as one HTML file: no network, no files beside it."""
+"""The report as one HTML file: it needs no network and no other file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernull.explain import ColumnReason
 from kernull.report._content import DIFFERING, NEARLY_ALL, Content, gather
 from kernull.report._svg import Line, bar_chart, histogram, mini_chart, square_chart, time_chart
 
-#: Bars of the chart of weights; all are in the table beside it.
+#: Bars of the chart of weights; the table has all.
 MAX_BARS = 20
 #: Bars of the charts of views and columns that raise most alarms.
 MAX_ALARMS = 8
@@ -28,7 +28,7 @@ PAGE_ROWS = 25
 
 
 def render_report(
-    found: Any,
+    verdicts: Any,
     y: Any = None,
     *,
     title: str = "kernull report",
@@ -41,7 +41,7 @@ def render_report(
 
     Parameters
     ----------
-    found : Verdicts
+    verdicts : Verdicts
         Judged rows, `Judge.verdicts` of a table.
     y : array of shape (m,), optional
         Labels, +1 for normal rows and -1 for others; they add a ROC curve and counts.
@@ -64,11 +64,11 @@ def render_report(
     >>> "<h1>Wine</h1>" in page
     True
     """
-    if found.judge.task is not None:
+    if verdicts.judge.task is not None:
         raise MissingCapabilityError(
             "task: a report is about one model; use judge, explain or evaluate for several tasks."
         )
-    content = gather(found, y, row_names, max_rows)
+    content = gather(verdicts, y, row_names, max_rows)
     environment = Environment(
         autoescape=True, loader=FunctionLoader(_asset), undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -85,18 +85,18 @@ def render_report(
     return visible(page, keep="\n\t")
 
 
-def save_report(found: Any, path: str | os.PathLike[str], y: Any = None, **options: Any) -> Path:
+def save_report(verdicts: Any, path: str | os.PathLike[str], y: Any = None, **options: Any) -> Path:
     """Write a report to a file, and give its path.
 
     Parameters
     ----------
-    found, y, **options
+    verdicts, y, **options
         As in `render_report`.
     path : path-like
         The HTML file to write.
     """
     file = Path(path)
-    write_whole(render_report(found, y, **options).encode(), file)
+    write_whole(render_report(verdicts, y, **options).encode(), file)
     return file
 
 
