@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import OneClassSVM
 
 from kernull.operators import DenseStack
-from kernull.splitters import OneClassKFold, OneClassShuffleSplit, TargetsOnly
+from kernull.splitters import OneClassKFold, TargetsOnly
 from tests.plain import plain_fisher
 
 
@@ -32,16 +32,6 @@ def test_k_folds_partition_targets_and_outliers(targets, outliers, k, shuffle, s
         assert (y[train] == 1).all()
         assert not set(train) & set(test)
         assert len(train) + (y[test] == 1).sum() == targets
-
-
-def test_shuffle_split_is_the_papers():
-    y = np.r_[np.ones(100), -np.ones(40)]
-    for train, test in OneClassShuffleSplit(3, random_state=0).split(y, y):
-        assert (y[train] == 1).all()
-        assert len(train) == 60
-        assert (y[test] == 1).sum() == 20
-        assert (y[test] == -1).sum() == 20
-        assert not set(train) & set(test)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from kernull._typing import Array, Indices
 from kernull.operators import DenseStack
 
-__all__ = ["OneClassKFold", "OneClassShuffleSplit", "TargetsOnly"]
+__all__ = ["OneClassKFold", "TargetsOnly"]
 
 
 def _read_labels(y: Any, n: int) -> Indices:
@@ -39,21 +39,7 @@ def _read_labels(y: Any, n: int) -> Indices:
     return labels.astype(np.intp)
 
 
-class _OneClassSplitter(BaseCrossValidator):
-    """What the splitters share: their number, and targets and outliers by position."""
-
-    n_splits: int
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of splits."""
-        return int(self.n_splits)
-
-    def _targets_and_outliers(self, X: Any, y: Any) -> tuple[Indices, Indices]:
-        labels = _read_labels(y, _num_samples(X))
-        return np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
-
-
-class OneClassKFold(_OneClassSplitter):
+class OneClassKFold(BaseCrossValidator):
     """K folds of the targets; each outlier is in the validation part of exactly one fold.
 
     Parameters
@@ -82,9 +68,14 @@ class OneClassKFold(_OneClassSplitter):
         self.shuffle = shuffle
         self.random_state = random_state
 
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of splits."""
+        return int(self.n_splits)
+
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
         """Yield (train, test) indices: train holds targets only."""
-        targets, outliers = self._targets_and_outliers(X, y)
+        labels = _read_labels(y, _num_samples(X))
+        targets, outliers = np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
         if isinstance(self.n_splits, bool) or not int(self.n_splits) >= 2:
             raise ValueError(f"n_splits: got {self.n_splits!r}; expected an integer of 2 or more.")
         for name, rows in (("target", targets), ("outlier", outliers)):
@@ -101,70 +92,6 @@ class OneClassKFold(_OneClassSplitter):
         folds = (np.array_split(rows, self.n_splits) for rows in (targets, outliers))
         for inner, outer in zip(*folds, strict=True):
             yield np.sort(np.setdiff1d(targets, inner)), np.sort(np.concatenate([inner, outer]))
-
-
-class OneClassShuffleSplit(_OneClassSplitter):
-    """Random splits of the targets; a random share of the outliers joins each validation part.
-
-    Parameters
-    ----------
-    n_splits : int, default=10
-        Number of splits.
-    train_size, test_size : float, default=0.6 and 0.2
-        Shares of the targets that are trained on and validated on; the paper keeps the last 0.2
-        for the test.
-    outlier_size : float, default=0.5
-        Share of the outliers that is validated on.
-    random_state : int, RandomState or None
-        Seed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> y = np.array([1] * 10 + [-1] * 4)
-    >>> train, test = next(OneClassShuffleSplit(random_state=0).split(y, y))
-    >>> len(train), (y[train] == -1).any(), len(test), int((y[test] == -1).sum())
-    (6, np.False_, 4, 2)
-    """
-
-    def __init__(
-        self,
-        n_splits: int = 10,
-        *,
-        train_size: float = 0.6,
-        test_size: float = 0.2,
-        outlier_size: float = 0.5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_splits = n_splits
-        self.train_size = train_size
-        self.test_size = test_size
-        self.outlier_size = outlier_size
-        self.random_state = random_state
-
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
-        """Yield (train, test) indices: train holds targets only."""
-        targets, outliers = self._targets_and_outliers(X, y)
-        sizes = (self.train_size, self.test_size, self.outlier_size)
-        if not all(0 < size <= 1 for size in sizes) or self.train_size + self.test_size > 1 + 1e-9:
-            raise ValueError(
-                f"train_size, test_size, outlier_size: got {sizes}; expected shares in (0, 1], of "
-                "which the first two add up to at most 1."
-            )
-        rng = check_random_state(self.random_state)
-        n_train = round(self.train_size * len(targets))
-        n_test = max(1, round(self.test_size * len(targets)))
-        n_outer = min(len(outliers), max(1, round(self.outlier_size * len(outliers))))
-        n_train = min(n_train, len(targets) - n_test)
-        if n_train < 2:
-            raise ValueError(
-                f"train_size={self.train_size:g} of {len(targets)} target(s) leaves {n_train} to "
-                "train on; expected at least 2."
-            )
-        for _ in range(self.n_splits):
-            inner, outer = rng.permutation(targets), rng.permutation(outliers)[:n_outer]
-            test = np.concatenate([inner[n_train : n_train + n_test], outer])
-            yield np.sort(inner[:n_train]), np.sort(test)
 
 
 class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):

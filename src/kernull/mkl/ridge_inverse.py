@@ -1,6 +1,6 @@
 r"""The inverse of a ridge system, kept up to date while rows come and go.
 
-.. math:: G = (\rho W^{-1} + K_b)^{-1}, \qquad a = G t
+.. math:: G = (\rho W^{-1} + K_b)^{-1}, \qquad a = G 1
 
 Adding or removing k rows costs n^2 k instead of n^3.
 """
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
-from scipy.linalg.blas import dgemm
 
 from kernull._typing import Array, Indices
 from kernull.errors import InvalidKernelError
@@ -51,67 +50,17 @@ class RidgeInverse:
     row_weight: Array
 
     @classmethod
-    def of(
-        cls,
-        kernel: Array,
-        ridge: float,
-        row_weight: Array | None = None,
-        *,
-        overwrite: bool = False,
-    ) -> RidgeInverse:
-        """The inverse from the kernel itself, by one factorisation.
+    def of(cls, kernel: Array, ridge: float, row_weight: Array | None = None) -> RidgeInverse:
+        """The inverse from the kernel K_b itself, of shape (n, n), by one factorisation."""
+        empty = cls(np.zeros((0, 0)), float(ridge), np.zeros(0))
+        return empty.append(np.zeros((len(kernel), 0)), kernel, row_weight)
 
-        Parameters
-        ----------
-        kernel : array of shape (n, n)
-            The weighted sum K_b of the kernels.
-        ridge : float
-            The ridge rho > 0.
-        row_weight : array of shape (n,), optional
-            Weights of the rows, > 0; 1 by default.
-        overwrite : bool, default=False
-            Work in place of ``kernel``.
-
-        Returns
-        -------
-        RidgeInverse
-            Of n rows.
-        """
-        kernel = kernel if overwrite else kernel.copy()
-        w = np.ones(len(kernel)) if row_weight is None else np.asarray(row_weight, dtype=float)
-        kernel.flat[:: len(kernel) + 1] += ridge / w
-        try:
-            factor = cholesky(kernel)
-        except LinAlgError:
-            raise InvalidKernelError(
-                "kernels: the weighted sum of the kernels plus the ridge is not positive definite; "
-                "check the kernels, or raise delta."
-            ) from None
-        inverse = cho_solve((factor, True), np.eye(len(kernel)))
-        return cls((inverse + inverse.T) / 2, float(ridge), w)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.inverse)
-
-    def coef(self, target: Array | None = None) -> Array:
-        """Coefficients a = G t.
-
-        Parameters
-        ----------
-        target : array of shape (n,), optional
-            The target t; ones by default, which is that of one-class learning.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        t = np.ones(self.n) if target is None else target
-        return np.asarray(self.inverse @ t)
+    def coef(self) -> Array:
+        """Coefficients a = G 1 of one-class learning, of shape (n,)."""
+        return np.asarray(self.inverse.sum(axis=1))
 
     def append(self, cross: Array, square: Array, row_weight: Array | None = None) -> RidgeInverse:
-        r"""The inverse after k rows were added.
+        r"""The inverse after k rows were added, as the last ones.
 
         With :math:`W = G B'` and the Schur complement
         :math:`S = \rho W_{new}^{-1} + D - B G B'` the new inverse is
@@ -126,32 +75,23 @@ class RidgeInverse:
             D, the weighted kernel among the new rows.
         row_weight : array of shape (k,), optional
             Weights of the new rows, > 0; 1 by default.
-
-        Returns
-        -------
-        RidgeInverse
-            Of n + k rows, the new ones last.
         """
-        k, n = cross.shape
+        k = len(cross)
         w = np.ones(k) if row_weight is None else np.asarray(row_weight, dtype=float)
         GB = self.inverse @ cross.T
-        S = square - cross @ GB
-        S = (S + S.T) / 2
-        S.flat[:: k + 1] += self.ridge / w
+        S = square - cross @ GB + np.diag(self.ridge / w)
         try:
-            factor = cholesky(S)
+            factor = cholesky((S + S.T) / 2)
         except LinAlgError:
             raise InvalidKernelError(
-                "kernels: with the new rows the weighted sum of the kernels is not positive "
-                "semidefinite; check that they were computed like those of the fit."
+                "kernels: the weighted sum of the kernels plus the ridge is not positive definite; "
+                "check that all rows have the same kernels, or raise delta."
             ) from None
-        # [[G, 0], [0, 0]] + P S^-1 P' with P = (W; -I): one pass over the matrix, in place.
-        out = np.zeros((n + k, n + k))
-        out[:n, :n] = self.inverse
         P = np.concatenate([GB, -np.eye(k)])
-        half = cho_solve((factor, True), P.T, check_finite=False)
-        dgemm(1.0, P, half, beta=1.0, c=out.T, overwrite_c=1)
-        return RidgeInverse(out, self.ridge, np.concatenate([self.row_weight, w]))
+        out = P @ cho_solve((factor, True), P.T, check_finite=False)
+        n = len(self.inverse)
+        out[:n, :n] += self.inverse
+        return RidgeInverse((out + out.T) / 2, self.ridge, np.concatenate([self.row_weight, w]))
 
     def remove(self, rows: Indices | list[int]) -> RidgeInverse:
         r"""The inverse after rows f were removed: :math:`G_{kk} - G_{kf} G_{ff}^{-1} G_{fk}`.
@@ -160,15 +100,9 @@ class RidgeInverse:
         ----------
         rows : array or list of int
             Positions of the rows f among the n rows of the inverse.
-
-        Returns
-        -------
-        RidgeInverse
-            Of the other rows, in their order.
         """
-        gone = np.zeros(self.n, dtype=bool)
-        gone[rows] = True
-        keep, drop = np.flatnonzero(~gone), np.flatnonzero(gone)
+        drop = np.unique(np.arange(len(self.inverse))[rows])
+        keep = np.setdiff1d(np.arange(len(self.inverse)), drop)
         side = self.inverse[np.ix_(drop, keep)]
         factor = cholesky(self.inverse[np.ix_(drop, drop)])
         out = self.inverse[np.ix_(keep, keep)]

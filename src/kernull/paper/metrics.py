@@ -99,13 +99,8 @@ def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
-    threshold : float
-        Rows are accepted where ``score >= threshold``; set it on a development set, for example
-        that of `eer`.
+    y_true, scores, threshold
+        As in `apcer`.
 
     Examples
     --------
@@ -153,13 +148,8 @@ def hter(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
-    threshold : float
-        Rows are accepted where ``score >= threshold``; set it on a development set, for example
-        that of `eer`.
+    y_true, scores, threshold
+        As in `apcer`.
 
     Examples
     --------
@@ -177,13 +167,8 @@ def g_mean(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
-    threshold : float
-        Rows are accepted where ``score >= threshold``; set it on a development set, for example
-        that of `eer`.
+    y_true, scores, threshold
+        As in `apcer`.
 
     Examples
     --------
@@ -203,15 +188,12 @@ def bpcer_at_apcer(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
+    y_true, scores
+        As in `apcer`.
     level : float
         The APCER allowed, in [0, 1]; 0.05 gives what is often called BPCER20.
     instruments : array-like of shape (n,), optional
-        The instrument of each row (a printer, a display, ...); entries of bona fide rows are
-        ignored. Without it all attacks count as one instrument named ``"attack"``.
+        As in `apcer`.
 
     Examples
     --------
@@ -275,10 +257,8 @@ def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels: +1 target (bona fide), -1 outlier (attack). What the rate counts must occur.
-    scores : array-like of shape (n,)
-        Scores; higher is more normal.
+    y_true, scores
+        As in `apcer`.
 
     Examples
     --------
