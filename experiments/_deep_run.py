@@ -153,7 +153,7 @@ def _offer_path(
 def _offer_fisher(
     judge: Judge, method: str, shown: str, K: Array, C: Array, width: float, deltas: Any
 ) -> None:
-    coefs = [_ridge(K, d * len(K)) if d else null_space(K).coef for d in deltas]
+    coefs = [_ridge(K, d * len(K)) if d else null_space(K)[0] for d in deltas]
     judge.offer(method, np.stack(coefs) @ C.T, width, [f"{shown}delta={d:g}" for d in deltas])
 
 

@@ -16,7 +16,7 @@ from kernull._containers import as_numpy
 from kernull._fields import Checked, Range, Shape, stored
 from kernull._typing import Array, Indices, Mask
 from kernull.detector import assign_folds, cross_fit
-from kernull.detector.calibration import Calibration, discoveries, rank_weights, read_groups
+from kernull.detector.calibration import Calibration, Cross, discoveries, rank_weights, read_groups
 from kernull.errors import warn
 from kernull.estimators.inputs import check_labels
 
@@ -41,9 +41,8 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     ----------
     estimator : estimator
         A detector or a pipeline with ``score_samples`` or ``decision_function``, higher for more
-        normal rows, as in scikit-learn: ``IsolationForest()``,
-        ``LocalOutlierFactor(novelty=True)``, ``make_pipeline(PCA(20), MultiKernelFisherNull())``.
-        A score that is not a number (NaN) counts below all numbers.
+        normal rows: ``make_pipeline(PCA(20), MultiKernelFisherNull())``. NaN counts below all
+        numbers.
     false_alarm_rate : float in (0, 1), default=0.05
         Share of new normal rows that `predict` flags.
     folds : int, default=10
@@ -127,11 +126,9 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         if y is not None:
             check_labels(X, y, stacklevel=2)
         check_detector(self.estimator)
-        whole = isinstance(self.folds, int | np.integer) and not isinstance(self.folds, bool)
-        if not whole or self.folds < 2:
-            raise ValueError(f"folds: got {self.folds!r}; expected a whole number, at least 2.")
         X = _indexable(X)
         n = _num_samples(X)
+        folds = Cross(self.folds).count(n)
         if n < 2:
             raise ValueError(f"X: got n_samples = {n}; expected at least 2, to leave one out.")
         group = read_groups(groups, n)
@@ -139,7 +136,7 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         left_out = cross_fit(
             self._fit_to,
             lambda model, rows: detector_scores(model, _safe_indexing(X, rows)),
-            assign_folds(X, int(self.folds), group, self.random_state),
+            assign_folds(X, folds, group, self.random_state),
             effective_n_jobs(self.n_jobs),
         )
         if np.ptp(left_out) == 0:
@@ -157,9 +154,11 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         self.estimator_ = self._fit_to(np.arange(len(self.left_out_scores_)))
         weight = rank_weights(None, self.groups_, len(self.left_out_scores_))
         self.calibration_ = Calibration.of(self.left_out_scores_, weight, smooth=True)
-        threshold, rate = self.calibration_.threshold(self.false_alarm_rate)
-        self.threshold_ = self.offset_ = threshold
-        self.false_alarm_rate_ = rate
+        return self._set_rate(self.false_alarm_rate)
+
+    def _set_rate(self, rate: float) -> Self:
+        self.threshold_, self.false_alarm_rate_ = self.calibration_.threshold(rate)
+        self.offset_ = self.threshold_
         return self
 
     def contradiction(self) -> str | None:
@@ -178,19 +177,16 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """Number of columns, where the estimator counts them."""
-        return int(_of_fitted(self, "n_features_in_"))
+        return int(self.estimator_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> Any:
         """Names of the columns, where the estimator keeps them."""
-        return _of_fitted(self, "feature_names_in_")
+        return self.estimator_.feature_names_in_
 
     def at_rate(self, rate: float) -> Calibrated:
         """The same model with the threshold of another false-alarm rate."""
-        model = copy(self)
-        threshold, model.false_alarm_rate_ = self.calibration_.threshold(rate)
-        model.threshold_ = model.offset_ = threshold
-        return model
+        return copy(self)._set_rate(rate)
 
     def score_samples(self, X: Any) -> Array:
         """Scores of the estimator fitted to all rows, of shape (m,); higher is more normal."""
@@ -204,8 +200,8 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     def predict(self, X: Any) -> Array:
         """+1 for normal rows, -1 for flagged ones.
 
-        A row is flagged exactly where its p-value is at most ``false_alarm_rate_``. Training rows
-        look more normal to a model that has seen them: `fit_predict` is for them.
+        A row is flagged where its p-value is at most ``false_alarm_rate_``. `fit_predict` is for
+        training rows.
         """
         return np.where(self.score_samples(X) < self.threshold_, -1, 1)
 
@@ -220,14 +216,9 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         return self.calibration_.p_values(scores)
 
     def rarity(self, X: Any) -> Array:
-        r"""How rare each row is, at least 1: one in so many normal rows scores as low.
+        """How rare each row is, at least 1: one in so many normal rows scores as low.
 
-        It is 1/p; for a score that is x below the lowest left-out one it is
-
-        .. math:: (n + 1) \Big(1 + \frac{x}{k \tau}\Big)^k
-
-        with the mean excess tau of the lowest k left-out rows (a tenth of them, at least 5), and at
-        most 100 n, which stands for all rarer rows.
+        1/p; below the lowest left-out score by its tail, see `Calibration.rarity`.
         """
         scores = self.score_samples(X)
         return self.calibration_.rarity(scores)
@@ -235,15 +226,15 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     def detect(self, X: Any, fdr: float = 0.1) -> Mask:
         """Flag rows of one batch, a mask (m,), with about this share of false alarms among them.
 
-        By the procedure of Benjamini and Hochberg on the p-values of the batch.
+        By Benjamini and Hochberg's procedure on the p-values, which are at least 1/(n + 1): of m
+        rows, fewer than m / (fdr (n + 1)) outliers cannot be found.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (m, d)
             Rows to judge together.
         fdr : float in (0, 1), default=0.1
-            Expected share of normal rows among those flagged. P-values are at least 1/(n + 1): of
-            m rows, fewer than m / (fdr (n + 1)) outliers cannot be found.
+            Expected share of normal rows among those flagged.
         """
         return discoveries(self.p_values(X), fdr)
 
@@ -313,9 +304,3 @@ def _indexable(X: Any) -> Any:
     if sparse.issparse(X):
         return X.tocsr()
     return X if hasattr(X, "__getitem__") else np.asarray(X)
-
-
-def _of_fitted(model: Calibrated, name: str) -> Any:
-    if "estimator_" not in vars(model):
-        raise AttributeError(f"{name}: this Calibrated is not fitted.")
-    return getattr(model.estimator_, name)

@@ -143,10 +143,7 @@ class FusedFisherRule:
 
     def score(self, cross: Any) -> Array:
         """Scores of new rows."""
-        return self.projection_to_score(project(cross, self.fusion, self.coef))
-
-    def projection_to_score(self, projection: Array) -> Array:
-        """From projections to scores."""
+        projection = project(cross, self.fusion, self.coef)
         if self.score_type == "projection":
             return projection
         scale = 1.0 if self.score_type == "distance" else np.sqrt(self.coef.sum())
@@ -167,8 +164,8 @@ class FusedFisher:
         stack = training.stack
         K = fuse(stack, self.fusion)
         if self.delta == 0:
-            space = null_space(K, row_weight, single=stack.dtype == np.float32)
-            rule = FusedFisherRule(self.fusion, space.coef, self.score_type, space.rank)
+            coef, rank = null_space(K, row_weight, single=stack.dtype == np.float32)
+            rule = FusedFisherRule(self.fusion, coef, self.score_type, rank)
         else:
             n = stack.n if row_weight is None else float(row_weight.sum())
             problem = FisherProblem(DenseStack(K[None]), self.delta * n, row_weight=row_weight)
@@ -176,16 +173,8 @@ class FusedFisher:
         return RuleFit(rule)
 
 
-@dataclass(frozen=True)
-class NullSpace:
-    """The pseudo-inverse solution, and the numerical rank of the kernel."""
-
-    coef: Array
-    rank: int
-
-
-def null_space(K: Array, weight: Array | None = None, *, single: bool = False) -> NullSpace:
-    """Solve K a = 1 in the least-squares sense, with the shortest a.
+def null_space(K: Array, weight: Array | None = None, *, single: bool = False) -> tuple[Array, int]:
+    """Solve K a = 1 in the least-squares sense, with the shortest a; and the rank of K.
 
     A row of weight w counts as w copies; ``single`` says that K was kept in single precision, which
     raises the cut-off of eigenvalues.
@@ -196,10 +185,7 @@ def null_space(K: Array, weight: Array | None = None, *, single: bool = False) -
     real = values > len(K) * epsilon * float(np.abs(values).max())
     values, vectors = values[real], vectors[:, real]
     share = vectors.T @ root
-    return NullSpace(
-        coef=root * (vectors @ (share / values)),
-        rank=int(real.sum()),
-    )
+    return root * (vectors @ (share / values)), int(real.sum())
 
 
 # -- Gaussian process ----------------------------------------------------------------------------
@@ -305,7 +291,12 @@ class GaussianRule:
         """Scores of new rows."""
         if self.score_type == "mean":
             return project(cross, self.fusion, self.coef)
-        return self.moments_to_score(*self.moments(cross))
+        mean, variance = self.moments(cross)
+        if self.score_type == "variance":
+            return -variance
+        if self.score_type == "ratio":
+            return np.asarray(mean / np.sqrt(variance))
+        return np.asarray(-0.5 * ((1.0 - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)))
 
     def moments(self, cross: Any) -> tuple[Array, Array]:
         """Predictive mean and variance of new rows."""
@@ -318,16 +309,6 @@ class GaussianRule:
         variance = own + self.noise - explained
         # Cancellation may leave a little less than the noise that is certainly there.
         return mean, np.maximum(variance, self.noise)
-
-    def moments_to_score(self, mean: Array, variance: Array) -> Array:
-        """From mean and variance to scores."""
-        if self.score_type == "mean":
-            return mean
-        if self.score_type == "variance":
-            return -variance
-        if self.score_type == "ratio":
-            return np.asarray(mean / np.sqrt(variance))
-        return np.asarray(-0.5 * ((1.0 - mean) ** 2 / variance + np.log(2.0 * np.pi * variance)))
 
 
 @dataclass(frozen=True)
@@ -440,14 +421,11 @@ class KernelPCANovelty(UnweightedEstimator):
 
     def _method(self) -> Principals:
         """The method with its parameters, checked."""
-        return Principals(self.fusion, self._check_components())
-
-    def _check_components(self) -> int | float:
         m = self.components
         if isinstance(m, int | np.integer) and not isinstance(m, bool) and m >= 0:
-            return int(m)
+            return Principals(self.fusion, int(m))
         if isinstance(m, float | np.floating) and 0 < m < 1:
-            return float(m)
+            return Principals(self.fusion, float(m))
         raise ValueError(
             f"components: got {m!r}; expected an int of at least 0 (a number of directions) or a "
             "float in (0, 1) (a share of the variance)."

@@ -50,22 +50,12 @@ class SupportRule:
         """Scores of new rows."""
         used = self.weights > 0  # kernels without weight need not be evaluated
         some, weights = cross.select(used), self.weights[used]
-        own = None
-        if self.is_ball:
-            constant = self.constant_diagonal
-            own = weights @ self_similarity(some, None if constant is None else constant[used])
-        return self.projection_to_score(weights @ some.products(self.coef), own)
-
-    @property
-    def is_ball(self) -> bool:
-        """Whether the description is a ball, so that k(x, x) counts."""
-        return len(self.description) == 2
-
-    def projection_to_score(self, projection: Array, own: Array | None) -> Array:
-        """From sum_i a_i k(x_i, x) and, for a ball, k(x, x)."""
-        if own is None or not self.is_ball:
+        projection = weights @ some.products(self.coef)
+        if len(self.description) == 1:
             return np.asarray(projection - self.description[0])
         radius2, norm2 = self.description
+        constant = self.constant_diagonal
+        own = weights @ self_similarity(some, None if constant is None else constant[used])
         return np.asarray(radius2 - own + 2.0 * projection - norm2)
 
 
