@@ -252,7 +252,7 @@ def test_settings_from_a_file(tables):
     assert found["parameters"]["p"] == 4
     assert found["false_alarm_rate"] == pytest.approx(0.1, abs=0.02)
     assert json.loads(kernull(*fit, "--p", "2", cwd=tables).stdout)["parameters"]["p"] == 2
-    for wrong, said in (("q = 1", "no option 'q'"), ("p = 'x'", "p = 'x' is not"),
+    for wrong, said in (("q = 1", "no option 'q'"), ("p = 'x'", "'--p': 'x' is not"),
                         ("kinds = 3", "kinds must be"), ("p =", "not a TOML file")):  # fmt: skip
         (tables / "wrong.toml").write_text(wrong)
         done = kernull("fit", "train.csv", "-o", "w.kernull", "--config", "wrong.toml", cwd=tables)

@@ -182,11 +182,13 @@ def _is_of_a_promise(category: type[Warning]) -> bool:
 
 @contextlib.contextmanager
 def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
+    shown = set()  # Python forgets what it showed once wherever filters change
+
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if not quiet or _is_of_a_promise(category):
-            stderr().print(
-                f"warning: {in_options(message)}", markup=False, soft_wrap=True, style="yellow"
-            )
+        text = f"warning: {in_options(message)}"
+        if text not in shown and (not quiet or _is_of_a_promise(category)):
+            stderr().print(text, markup=False, soft_wrap=True, style="yellow")
+        shown.add(text)
 
     with warnings.catch_warnings():
         warnings.simplefilter("once")

@@ -21,9 +21,7 @@ def fit(
     data: o.DataFile,
     *,
     out: Annotated[str, Option("--out", "-o", metavar="MODEL", help="Model file to write.")],
-    config: Annotated[
-        o.Text, Option(metavar="FILE", help="TOML file with any of these options; see the guide.")
-    ] = None,
+    config: o.Config = None,
     columns: o.Columns,
     method: o.Learning,
     jobs: Annotated[int | None, Option(min=1, help="Cores to work on: all.")] = None,
@@ -42,22 +40,18 @@ def fit(
     """
     from kernull.cli._models import training_rows
     from kernull.cli._output import check_writable
-    from kernull.cli._settings import by_option, matching, new_judge, read_columns, read_settings
+    from kernull.cli._settings import by_option, matching, new_judge
 
     if out == "-":
         raise UsageError("--out: a model is written to a file; expected a name.")
     check_writable(out, inputs=[data])
-    asked = {**read_columns(columns), **vars(method), **vars(form)}
-    asked |= {"empty": empty, "label": label, "normal": normal}
-    settings = read_settings(config, asked)
-    form = o.FileForm(**{name: settings.get(name) for name in vars(form)})
-    training = training_rows(data, form, settings.get("label"), settings.get("normal"), quiet)
-    for pattern in settings.get("kinds") or ():
+    training = training_rows(data, form, label, normal, quiet)
+    judge = new_judge(columns, method, empty or [], config)
+    for pattern in judge.views.kinds:
         matching([pattern], training.rows.names, "--kind, --drop or --encode")
-    training = training.sample(settings.get("sample"))
-    groups = _stretches(settings.get("stretch"), settings.get("sample"), training)
+    training = training.sample(method.sample)
+    groups = _stretches(method.stretch, training, method.sample) if method.stretch else None
     try:
-        judge = new_judge(settings)
         judge.fit_table(training.rows)
         _print_columns(judge.table_, training.rows.source, quiet)
         with learning(f"Learning from {len(training.rows):,} rows", quiet), cores(jobs):
@@ -66,7 +60,7 @@ def fit(
         raise by_option(error) from None
     judge.save(out)
     summary = _summary(judge)
-    if hasattr(judge.model_, "suspects_") and not settings.get("sample"):
+    if hasattr(judge.model_, "suspects_") and not method.sample:
         suspects = training.places[judge.model_.suspects_] + 1  # as rows of the file, from 1
         summary["suspects"] = suspects.tolist()
     if json:
@@ -80,15 +74,13 @@ def fit(
             some = f"{len(suspects):,} rows stand out and hardly count"
             some = "1 row stands out and hardly counts" if len(suspects) == 1 else some
             note(f"{some}: {shown}.", quiet)
-        if "contamination" in settings and not hasattr(judge.model_, "rarity"):
+        if method.contamination is not None and not hasattr(judge.model_, "rarity"):
             note("With --contamination, scores come without rarity and evidence.", quiet)
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)
 
 
-def _stretches(stretch: int | None, sample: int | None, training: Any) -> Any:
-    """The stretch of each row, by its place among all rows; None without stretches."""
-    if not stretch:
-        return None
+def _stretches(stretch: int, training: Any, sample: int | None) -> Any:
+    """The stretch of each row, by its place among all rows."""
     if sample:
         raise UsageError(
             "--stretch: rows of a stretch are learned from together, in their order; leave out "

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
-from kernull.cli._console import UsageError
+from kernull.cli._console import DataError, UsageError, command
 
 if TYPE_CHECKING:
     from kernull.tables import TextFormat
@@ -56,6 +58,57 @@ Quiet = Annotated[
         help="Say nothing but results, errors and warnings that a rate cannot be kept.",
     ),
 ]
+
+
+#: Words that stand for views.
+WORDS = ("features", "auto")
+#: What a file of options may have beside options: tables, and what adds to them.
+TABLES = ("views", "kinds", "drop", "encode")
+
+
+def read_toml(file: str, option: str) -> dict[str, Any]:
+    """The content of a TOML file."""
+    try:
+        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{option}: {file}: no such file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise DataError(f"{option}: {file}: is not a TOML file ({error}).") from None
+
+
+def _defaults(context: Context, file: Any) -> Any:
+    """Make options of a TOML file, at its top or under ``[fit]``, defaults; give its tables."""
+    if file is None:
+        return None
+    flat = read_toml(file, "--config")
+    section = flat.pop("fit", {})
+    flat |= section if isinstance(section, dict) else {}
+    known = {option.name: option for option in context.command.params}
+    tables = {n: flat.pop(n) for n in TABLES if n in flat and flat[n] not in WORDS}
+    for name in flat:
+        if name not in known:
+            expected = ", ".join(sorted(known.keys() - {"data", "config"}))
+            raise UsageError(f"--config: {file}: no option {name!r}; expected some of {expected}.")
+    # As words of the command line, which typer reads and checks.
+    words = {n: list(map(str, v if isinstance(v, list) else [v])) for n, v in flat.items()}
+    context.default_map = {n: w if known[n].multiple else w[0] for n, w in words.items() if w}
+    return tables
+
+
+Config = Annotated[
+    Text,
+    Option(
+        metavar="FILE", callback=command(_defaults), is_eager=True,
+        help="TOML file with any of these options; see the guide.",
+    ),
+]  # fmt: skip
+
+
+def _check_share(option: str, value: float | None, most: float = 1.0) -> None:
+    if value is not None and (not 0 < value <= most or value == 1):
+        hint = f"; {value:g}% is {value / 100:g}" if 1 <= value <= 100 * most else ""
+        limit = "below 1" if most == 1 else f"at most {most:g}"
+        raise UsageError(f"{option}: got {value:g}; expected a share above 0, {limit}{hint}.")
 
 
 @dataclass(frozen=True)
@@ -102,6 +155,9 @@ class NewRows(FileForm, Gaps):
     false_alarm_rate: Annotated[
         Real, Option(help="Share of normal rows that may be flagged: that of the fit.")
     ] = None
+
+    def __post_init__(self) -> None:
+        _check_share("--false-alarm-rate", self.false_alarm_rate)
 
 
 @dataclass(frozen=True)
@@ -194,10 +250,32 @@ class Learning:
         None
     )
 
+    def __post_init__(self) -> None:
+        """Refuse words that an option does not know, and name the nearest that it does."""
+        from kernull.kernels import KERNELS
+        from kernull.mkl.solvers import SOLVERS
+        from kernull.tables.kinds import did_you_mean
+        from kernull.views import SCALINGS
 
-def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
+        _check_share("--false-alarm-rate", self.false_alarm_rate)
+        _check_share("--contamination", self.contamination, 0.5)
+        for option, asked, known in (
+            ("kernel", self.kernel, sorted(KERNELS)),
+            ("scaling", self.scaling, [*SCALINGS, "auto"]),
+            ("solver", self.solver, ["auto", *SOLVERS]),
+            ("decision", self.decision, ["evidence", "sum"]),
+            ("calibration", self.calibration, ["cross", "split"]),
+            ("storage", self.storage, ["auto", "dense", "tiled", "nystroem"]),
+        ):
+            for word in [asked] if isinstance(asked, str) else asked or []:
+                if word not in known:
+                    near, words = did_you_mean(word, known), ", ".join(known)
+                    raise UsageError(f"--{option}: got {word!r}{near}; expected one of {words}.")
+
+
+def ungrouped(function: Callable[..., None]) -> Callable[..., None]:
     """The command as typer takes it, with the options of its groups one by one."""
-    signature = inspect.signature(command, eval_str=True)
+    signature = inspect.signature(function, eval_str=True)
     groups: dict[str, Any] = {}
     options: list[inspect.Parameter] = []
     for name, option in signature.parameters.items():
@@ -207,11 +285,11 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
         else:
             options.append(option)
 
-    @functools.wraps(command)
+    @functools.wraps(function)
     def call(**given: Any) -> None:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
+        function(**given)
 
     by_name = [option.replace(kind=option.KEYWORD_ONLY) for option in options]
     vars(call)["__signature__"] = signature.replace(parameters=by_name)  # typer asks for it

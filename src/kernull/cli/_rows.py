@@ -174,27 +174,20 @@ def explain(
         if not text.isdecimal() or int(text) < 1:
             raise UsageError(f"--row: got {text!r}; expected a number from 1.")
     top = top or (None if flagged or wanted else TOP)
-    records: list[dict[str, Any]] = []
     with progress(quiet) as bar:
-        task = bar.add_task("Explaining", total=source.size)
-        for chunk, done in source.chunks():
-            found = judging.see(chunk)
-            order = np.argsort(found.why.scores, kind="stable")  # NaN last
-            order = np.concatenate([order[found.lost[order]], order[~found.lost[order]]])
-            numbers = [str(chunk.start + i + 1) for i in range(len(chunk))]
-            called = numbers if names is None else chunk.text(names)
-            if wanted:
-                order = np.array([i for i, name in enumerate(called) if name in wanted], dtype=int)
-            if flagged:
-                order = order[found.why.flagged[order]]
-            records += _records(found, order[:top].tolist(), called)
-            if not wanted:  # lowest scores first, and before them rows without
-                scores = [record["score"] for record in records]
-                lowest = np.argsort(np.nan_to_num(scores, nan=-np.inf), kind="stable")[:top]
-                records = [records[k] for k in lowest]
-            bar.update(task, completed=done)
-    gone = [text for text in wanted if text not in {record["name"] for record in records}]
-    if gone and not flagged:
+        bar.add_task("Explaining", total=None)
+        found = judging.see(source.read())
+        rows = found.rows
+        # Rows that are not judged come first, then the lowest scores.
+        order = np.argsort(np.where(found.lost, -np.inf, found.why.scores), kind="stable")
+        called = list(map(str, range(1, len(rows) + 1))) if names is None else rows.text(names)
+        if wanted:
+            order = np.array([i for i, name in enumerate(called) if name in wanted], dtype=int)
+        gone = [text for text in wanted if text not in called]
+        if flagged:
+            order = order[found.why.flagged[order]]
+        records = _records(found, order[:top].tolist(), called)
+    if gone:
         had = f"has {judging.rows} rows" if names is None else f"has no such {names}"
         raise UsageError(f"--row: got {gone[0]}; {source.label} {had}.")
     judging.end()
@@ -340,19 +333,16 @@ def _in_words(counts: dict[str, Any], asked: float) -> str:
 
 
 def _write_curves(scores: Array, y: Array, path: str) -> None:
-    """Every threshold with its share of false alarms, of caught rows, and its precision."""
+    """Each threshold with its share of false alarms, of caught rows, and its precision."""
     import numpy as np
+    from sklearn.metrics import roc_curve
 
     from kernull.cli._output import row_writer
 
-    scores = np.where(np.isnan(scores), -np.inf, scores)  # rows that are not judged tie
-    order = np.argsort(scores, kind="stable")
-    odd = (y == -1)[order]
-    ranked = scores[order]
-    ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
-    caught, false = np.cumsum(odd)[ends], np.cumsum(~odd)[ends]
-    names = ["threshold", "false_alarms", "caught", "precision"]
-    with row_writer(path, names) as writer:
-        writer.write(
-            [ranked[ends], false / (~odd).sum(), caught / odd.sum(), caught / (caught + false)]
-        )
+    odd = y == -1
+    ranked = np.nan_to_num(scores, nan=np.finfo(float).min)  # rows that are not judged tie
+    false, caught, thresholds = roc_curve(odd, -ranked, drop_intermediate=False)
+    right, wrong = caught * odd.sum(), false * (~odd).sum()
+    columns = [-thresholds, false, caught, right / np.maximum(right + wrong, 1)]
+    with row_writer(path, ["threshold", "false_alarms", "caught", "precision"]) as writer:
+        writer.write([column[1:] for column in columns])  # the first flags no row

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections.abc import Sequence
 from dataclasses import fields
-from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from kernull import PAPER
 from kernull.cli._console import DataError, UsageError
-from kernull.cli._options import Columns, FileForm, Learning
+from kernull.cli._options import WORDS, Columns, Learning, read_toml
 from kernull.tables.kinds import did_you_mean, listed, match_columns
 
-#: Options that a file may have, with their types; views and kinds are tables of their own.
-_TYPES: dict[str, Any] = {
-    **get_type_hints(Learning), **get_type_hints(FileForm),
-    "dates": str | None, "missing": str | None, "label": str | None, "normal": str | None,
-    "drop": list[str] | None, "encode": list[str] | None, "empty": list[str] | None,
-    "id": str | None, "group": str | None, "task": str | None, "views": dict, "kinds": dict,
-}  # fmt: skip
-#: Words that stand for views.
-WORDS = ("features", "auto")
 #: Options of a fit that are no parameters of the estimator.
 _OTHERS = ("paper", "sample", "stretch")
 #: Options that the estimator takes, by the name of its parameter.
@@ -44,107 +33,39 @@ def by_option(error: ValueError) -> Exception:
     return UsageError(text) if text.startswith("view ") else DataError(text)
 
 
-def new_judge(settings: dict[str, Any]) -> Any:
-    """The judge that the options ask for."""
+def new_judge(columns: Columns, method: Learning, empty: Sequence[str], config: Any) -> Any:
+    """The judge that the options ask for, and the tables ``views`` and ``kinds`` of a file."""
     from kernull import JointMultiKernelFisherNull, Judge, MultiKernelFisherNull, TableViews
 
-    names = ("views", "kinds", "dates", "missing", "empty")
-    table = TableViews(**{n: settings[n] for n in names if settings.get(n) is not None})
-    parameters, task = estimator_parameters(settings), settings.get("task")
-    family = MultiKernelFisherNull if task is None else JointMultiKernelFisherNull
-    unknown = [n for n in parameters if n not in family().get_params()]
-    if unknown:
-        option = _OPTION_OF[unknown[0]].replace("_", "-")
-        raise UsageError(f"--{option}: models of several tasks (--task) have no such option.")
-    rate = parameters["false_alarm_rate"]
-    columns = {name: settings.get(name) for name in ("id", "group", "task")}
-    return Judge(family(**parameters), table, rate, **columns)
-
-
-def estimator_parameters(given: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of the estimator, of all that was asked for."""
-    found = {PARAMETERS[name]: value for name, value in given.items() if name in PARAMETERS}
-    if "widths" in found:
-        found["widths"] = tuple(found["widths"])
-    paper = PAPER if given.get("paper") else {}
-    return {"false_alarm_rate": 0.05, **paper, **found}
-
-
-def read_settings(file: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Options where they were given (None and empty are not), and what the file says elsewhere.
-
-    The file is TOML: options by name, with underscores, at its top or under ``[fit]``; tables
-    ``[views]`` and ``[kinds]``.
-    """
-    said = {name: value for name, value in options.items() if value not in (None, [], {})}
-    found = said if file is None else _with_file(file, said)
-    for name, most in (("false_alarm_rate", 1.0), ("contamination", 0.5)):
-        value = found.get(name, 0.1)
-        if not 0 < value <= most or value == 1:
-            hint = f"; {value:g}% is {value / 100:g}" if 1 <= value <= 100 * most else ""
-            limit = "below 1" if most == 1 else f"at most {most:g}"
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option}: got {value:g}; expected a share above 0, {limit}{hint}.")
-    _check_words(found)
-    return found
-
-
-def _check_words(given: dict[str, Any]) -> None:
-    """Refuse words that an option does not know, and name the nearest that it does."""
-    from kernull.kernels import KERNELS
-    from kernull.mkl.solvers import SOLVERS
-    from kernull.views import SCALINGS
-
-    known = {
-        "kernel": sorted(KERNELS), "scaling": [*SCALINGS, "auto"], "solver": ["auto", *SOLVERS],
-        "decision": ["evidence", "sum"], "calibration": ["cross", "split"],
-        "storage": ["auto", "dense", "tiled", "nystroem"],
-    }  # fmt: skip
-    for name in known.keys() & given.keys():
-        for word in given[name] if name == "kernel" else [given[name]]:
-            if word not in known[name]:
-                near, words = did_you_mean(word, known[name]), ", ".join(known[name])
-                raise UsageError(f"--{name}: got {word!r}{near}; expected one of {words}.")
-
-
-def _with_file(file: str, said: dict[str, Any]) -> dict[str, Any]:
-    flat = read_toml(file, "--config")
-    section = flat.pop("fit", {})
-    flat |= section if isinstance(section, dict) else {}
-    found = {name: _checked(name, value, file) for name, value in flat.items()}
-    kinds = dict.fromkeys(found.pop("encode", []), "category")
-    kinds |= dict.fromkeys(found.pop("drop", []), "left out") | found.pop("kinds", {})
-    merged = kinds | said.pop("kinds", {})
-    return {**found, **said, "kinds": merged}
-
-
-def _checked(name: str, value: Any, file: str) -> Any:
-    place = f"--config: {file}"
-    if name == "views":
-        return value if value in WORDS else views_of(value, place)
-    if name == "kinds":
-        if isinstance(value, dict) and all(isinstance(kind, str) for kind in value.values()):
-            return value
+    tables, place = config or {}, "--config"
+    views = read_views(columns.views, columns.view or [])
+    if views is None and "views" in tables:
+        views = views_of(tables["views"], place)
+    kinds = tables.get("kinds", {})
+    if not isinstance(kinds, dict) or not all(isinstance(kind, str) for kind in kinds.values()):
         raise DataError(f"{place}: kinds must be a table such as shift = 'category'.")
-    kind, number = _TYPES.get(name), isinstance(value, int | float) and not isinstance(value, bool)
-    if kind == (str | None) and (isinstance(value, str) or (name == "normal" and number)):
-        return str(value)
-    if kind == (float | None) and number:
-        return float(value)
-    if kind == (int | None) and isinstance(value, int) and number and value >= 2:
-        return value
-    if kind == (bool | None) and isinstance(value, bool):
-        return value
-    if kind in (list[str] | None, list[float] | None):
-        items = value if isinstance(value, list) else [value]
-        each: Any = int | float if kind == (list[float] | None) else str
-        if items and all(isinstance(item, each) for item in items):
-            return items
-    if kind is None:
-        raise UsageError(
-            f"{place}: no option {name!r}; expected some of {', '.join(sorted(_TYPES))}."
-        )
-    raise UsageError(f"{place}: {name} = {value!r} is not of the right type.")
+    kinds = _short_kinds(tables.get("drop", []), tables.get("encode", [])) | kinds
+    kinds |= read_kinds(columns.kind or [], columns.drop or [], columns.encode or [])
+    asked = {"dates": columns.dates, "missing": columns.missing, "empty": empty}
+    asked = {name: value for name, value in asked.items() if value}
+    parameters = estimator_parameters(method)
+    family = MultiKernelFisherNull if columns.task is None else JointMultiKernelFisherNull
+    for name in parameters.keys() - family().get_params().keys():
+        option = _OPTION_OF[name].replace("_", "-")
+        raise UsageError(f"--{option}: models of several tasks (--task) have no such option.")
+    return Judge(
+        family(**parameters), TableViews(views, kinds=kinds, **asked),
+        parameters["false_alarm_rate"], columns.id, columns.group, columns.task,
+    )  # fmt: skip
+
+
+def estimator_parameters(method: Learning) -> dict[str, Any]:
+    """Parameters of the estimator, of all that was asked for."""
+    asked = {name: getattr(method, option) for option, name in PARAMETERS.items()}
+    asked = {name: value for name, value in asked.items() if value not in (None, [])}
+    if "widths" in asked:
+        asked["widths"] = tuple(asked["widths"])
+    return {"false_alarm_rate": 0.05, **(PAPER if method.paper else {}), **asked}
 
 
 def matching(patterns: Sequence[str], names: Sequence[str], option: str) -> list[str]:
@@ -194,14 +115,6 @@ def read_views(file: str | None, options: Sequence[str]) -> dict[str, list[str]]
     return views or None
 
 
-def read_columns(columns: Columns) -> dict[str, Any]:
-    """Parameters of `TableViews` and of `Judge`; None, or nothing, where nothing was asked."""
-    kinds = read_kinds(columns.kind or [], columns.drop or [], columns.encode or [])
-    views = read_views(columns.views, columns.view or [])
-    plain = ("dates", "missing", "id", "group", "task")
-    return {"views": views, "kinds": kinds, **{name: getattr(columns, name) for name in plain}}
-
-
 def read_kinds(
     options: Sequence[str], drop: Sequence[str], encode: Sequence[str]
 ) -> dict[str, str]:
@@ -214,17 +127,11 @@ def read_kinds(
                 f"--kind: got {option!r}; expected PATTERN=KIND, for example 'shift=category'."
             )
         kinds[pattern] = kind.strip()
-    return kinds | dict.fromkeys(encode, "category") | dict.fromkeys(drop, "left out")
+    return kinds | _short_kinds(drop, encode)
 
 
-def read_toml(file: str, option: str) -> dict[str, Any]:
-    """The content of a TOML file."""
-    try:
-        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"{option}: {file}: no such file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise DataError(f"{option}: {file}: is not a TOML file ({error}).") from None
+def _short_kinds(drop: Sequence[str], encode: Sequence[str]) -> dict[str, str]:
+    return dict.fromkeys(encode, "category") | dict.fromkeys(drop, "left out")
 
 
 def views_of(table: Any, place: str) -> dict[str, list[str]]:
