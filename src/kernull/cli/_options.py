@@ -83,7 +83,7 @@ def _defaults(context: Context, file: Any) -> Any:
     flat = read_toml(file, "--config")
     section = flat.pop("fit", {})
     flat |= section if isinstance(section, dict) else {}
-    known = {option.name: option for option in context.command.params}
+    known = {str(option.name): option for option in context.command.params}
     tables = {n: flat.pop(n) for n in TABLES if n in flat and flat[n] not in WORDS}
     for name in flat:
         if name not in known:

@@ -176,7 +176,7 @@ def explain(
     top = top or (None if flagged or wanted else TOP)
     with progress(quiet) as bar:
         bar.add_task("Explaining", total=None)
-        found = judging.see(source.read())
+        found = judging.see(source.read(broken=True))
         rows = found.rows
         # Rows that are not judged come first, then the lowest scores.
         order = np.argsort(np.where(found.lost, -np.inf, found.why.scores), kind="stable")

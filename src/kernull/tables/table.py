@@ -195,14 +195,15 @@ class Source:
         if empty:
             raise TableError(f"{self.label}: has columns but no rows.")
 
-    def read(self) -> Table:
-        """The whole table at once; an error where lines are broken."""
-        parts = [chunk.check_whole() for chunk, _ in self.chunks()]
+    def read(self, broken: bool = False) -> Table:
+        """The whole table at once; an error where lines are broken, unless asked for."""
+        parts = [chunk if broken else chunk.check_whole() for chunk, _ in self.chunks()]
         if len(parts) == 1:
             return parts[0]
         columns = {n: _join([part.columns[n] for part in parts]) for n in self.names}
         lines = [line for part in parts for line in part.lines or ()]
-        return Table(self.label, 0, columns, lines or None, parts[0].decimal)
+        torn = {part.start + i: count for part in parts for i, count in part.broken.items()}
+        return Table(self.label, 0, columns, lines or None, parts[0].decimal, broken=torn)
 
 
 def pieced_source(
