@@ -238,8 +238,7 @@ def test_no_row_flagged_and_rows_that_cannot_be_judged(factory):
     page = render_report(judge.verdicts(few))
     assert "No row is flagged." in page
     assert 'id="rows"' not in page
-    for name in ("force", "heat", "speed", "machine"):
-        few[name][3] = None
+    few["force"][3] = "broken"
     page = render_report(judge.verdicts(few))
     assert "not judged" in page
     assert "1 of 10 rows stands out" in page
@@ -284,7 +283,7 @@ def test_detectors_from_outside_have_a_report_too(fitted):
 def test_counts_are_those_of_evaluate(fitted):
     model, X, y = fitted
     X = X.astype(object)
-    X[3, :] = None  # cannot be judged, and is flagged
+    X[3, 0] = "broken"  # cannot be judged, and is flagged
     counts = model.evaluate(X, y)
     shown = gather(model.verdicts(X), y).labels
     assert {name: shown[name] for name in counts if name != "not_judged"} == {

@@ -22,8 +22,6 @@ FLOOR = 1e-12
 TINY = np.finfo(float).tiny
 #: A view with a smaller part in the evidence is no reason.
 LEAST_SHARE = 0.05
-#: Verdict on rows that were flagged before they were scored.
-BY_RULE = "flagged by rule: for its gaps or new values, not for how unusual it is"
 #: Of cube roots of misfits, which are about 1 to 10.
 LEAST_SPREAD = 1e-6
 #: Rows that a notebook shows.
@@ -77,8 +75,6 @@ class Explanation:
         Where no normal row had as much, so that the rarity rests on the tail; and where that ends.
     together : boolean array of shape (m,), optional
         Flagged rows of which each view is usual: together they are not.
-    by_rule : boolean array of shape (m,), optional
-        Rows that a rule flags whatever their values, see `flagged_by_rule`; they have no rarity.
     frame : str, optional
         The library of the data frame that was explained, which `table` makes its answer in.
     row_names : sequence, optional
@@ -117,7 +113,6 @@ class Explanation:
     extrapolated: Mask | None = None
     beyond_all: Mask | None = None
     together: Mask | None = None
-    by_rule: Mask | None = None
     frame: str | None = None
     row_names: Sequence[Any] | None = None
     columns_of: Callable[[Sequence[int]], list[list[ColumnReason]]] | None = None
@@ -183,20 +178,6 @@ class Explanation:
         out = np.zeros_like(self.by_view)
         return np.asarray(np.divide(self.by_view, total, out=out, where=total != 0))
 
-    def flagged_by_rule(self, rows: Mask) -> Explanation:
-        """The same, with rows that were flagged before they were scored, for their gaps.
-
-        `kernull.tables.TableViews` puts such rows far away (``Reading.by_rule``). Score and p-value
-        stay those of a row far from all others, as ``predict`` flags it by; its rarity would be
-        that of invented values, so it is NaN, and words name the rule.
-
-        Parameters
-        ----------
-        rows : boolean array of shape (m,)
-        """
-        rarity = None if self.rarity is None else np.where(rows, np.nan, self.rarity)
-        return replace(self, rarity=rarity, by_rule=rows)
-
     def ranking(self, row: int = 0) -> Indices:
         """Positions of the views, the most suspect one first."""
         return np.argsort(self.surprise[row], kind="stable")
@@ -214,8 +195,6 @@ class Explanation:
 
     def verdict(self, row: int = 0) -> str:
         """Whether a row is flagged, and how rare it is, in a sentence."""
-        if self._is_by_rule(row):
-            return f"{BY_RULE}."
         if not self._is_judged(row):
             return f"flagged, {self.remarks[row] if self.remarks else 'not judged'}."
         flagged, rare = self.flagged[row], self.how_rare(row)
@@ -229,7 +208,7 @@ class Explanation:
 
     def words_of_views(self, row: int = 0, most: int = 3) -> list[str]:
         """The views that say most against a row, in a sentence; none where there is one view."""
-        if len(self.view_names) < 2 or self._is_by_rule(row) or not self._is_judged(row):
+        if len(self.view_names) < 2 or not self._is_judged(row):
             return []
         if self.together is not None and self.together[row]:
             pair = " and ".join(visible(self.view_names[v]) for v in self.ranking(row)[:2])
@@ -242,21 +221,18 @@ class Explanation:
         if not self.view_names:
             return [""] * len(self)
         first = np.argmin(self.surprise if self.rarity is None else -self.shares, axis=1)
-        named = [self._is_judged(i) and not self._is_by_rule(i) for i in range(len(self))]
+        named = [self._is_judged(i) for i in range(len(self))]
         return [self.view_names[v] if ok else "" for v, ok in zip(first, named, strict=True)]
 
     def reasons(self, rows: Any = None, most: int = 3) -> list[list[tuple[str, str]]]:
-        """The views that `words` names of these rows, or of all, each with its words.
-
-        Rows that a rule flags have none.
-        """
+        """The views that `words` names of these rows, or of all, each with its words."""
         by_evidence = self.rarity is not None
         surprise, sizes = self.surprise, self.shares if by_evidence else self.differences
         rank = -sizes if by_evidence else surprise
         whom = "" if self.out_of_line is None else " with the others"
         out = []
         for i in range(len(self)) if rows is None else rows:
-            order = np.argsort(rank[i], kind="stable")[: 0 if self._is_by_rule(i) else most]
+            order = np.argsort(rank[i], kind="stable")[:most]
             named = []
             for k, v in enumerate(order):
                 part = f"{abs(sizes[i, v]):.3f} {'below' if sizes[i, v] < 0 else 'above'} normal"
@@ -273,8 +249,6 @@ class Explanation:
 
         Empty for models that do not know. ``rows`` is what normal rows are called.
         """
-        if self._is_by_rule(row):
-            return BY_RULE
         if self.rarity is None or self.extrapolated is None or self.beyond_all is None:
             return ""
         rarity = self.rarity[row]
@@ -423,9 +397,6 @@ class Explanation:
 
     def _is_judged(self, row: int) -> bool:
         return bool(np.isfinite(self.scores[row]))
-
-    def _is_by_rule(self, row: int) -> bool:
-        return self.by_rule is not None and bool(self.by_rule[row])
 
     def _sum_views(self, values: Array) -> Array:
         index = {name: v for v, name in enumerate(self.view_names)}
