@@ -154,9 +154,22 @@ def imports(path):
             yield from (alias.name for alias in node.names)
 
 
+def code_lines(path):
+    """Number of lines of a module outside of docstrings."""
+    text = path.read_text()
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docs = [
+        node.body[0]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, documented) and ast.get_docstring(node) is not None
+    ]
+    return len(text.splitlines()) - sum(doc.end_lineno - doc.lineno + 1 for doc in docs)
+
+
 def test_the_detector_is_small():
-    lines = sum(len(path.read_text().splitlines()) for path in (HOUSE / "detector").glob("*.py"))
-    assert lines <= 4230
+    """Without docstrings: what parameters are is no reason to write less of it."""
+    lines = sum(map(code_lines, (HOUSE / "detector").glob("*.py")))
+    assert lines <= 3164
 
 
 def test_private_modules_stay_in_their_package():
@@ -278,8 +291,8 @@ FROM_OUTSIDE = {
     "solve",
     "steps",
 }
-#: Lines of src at most.
-LINES = 27_000
+#: Lines of src at most, without docstrings: lists of parameters are no code.
+LINES = 20_800
 
 
 # -- Names: one thing, one name; one name, one thing. --
@@ -359,6 +372,6 @@ def test_no_docstring_is_filled_in():
 
 
 def test_the_house_is_small():
+    assert sum(map(code_lines, modules().values())) <= LINES
     lines = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
-    assert sum(lines.values()) <= LINES
     assert max(lines.values()) <= 700, max(lines, key=lines.__getitem__)

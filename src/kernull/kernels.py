@@ -69,7 +69,16 @@ class Kernel:
         raise NotImplementedError
 
     def diagonal(self, X: Array) -> Array:
-        """k(x, x) for each row."""
+        """k(x, x) for each row.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         raise NotImplementedError
 
 
@@ -130,7 +139,18 @@ class DistanceKernel(Kernel):
         return [replace(self, width=f * mean, factor=f, centre=centre) for f in numbers]
 
     def distances(self, X: Array, Y: Array | None = None) -> Array:
-        """Distances between rows, as `of_distances` takes them."""
+        """Distances between rows, as `of_distances` takes them.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        Y : array of shape (n, d), optional
+            Other rows; X by default.
+
+        Returns
+        -------
+        array of shape (m, n)
+        """
         assert self.centre is not None
         # Subtracting the training centre changes no distance and keeps the expansion accurate
         # for data far from the origin.
@@ -138,7 +158,19 @@ class DistanceKernel(Kernel):
         return pair_distances(X - self.centre, Y, self.metric)
 
     def of_distances(self, distances: Array, out: Array | None = None) -> Array:
-        """Kernel values from what `distances` returned, in a new array unless ``out`` is given."""
+        """Kernel values from what `distances` returned, in a new array unless ``out`` is given.
+
+        Parameters
+        ----------
+        distances : array of shape (m, n)
+            As `distances` returns them.
+        out : array of shape (m, n), optional
+            Where to write.
+
+        Returns
+        -------
+        array of shape (m, n)
+        """
         assert self.width is not None
         out = np.divide(distances, -self.power * self.width**self.power, out=out)
         return np.asarray(np.exp(out, out=out))
@@ -325,6 +357,16 @@ def parse_kernels(kernels: Any, view: str | None = None) -> list[Kernel]:
 
     Of a mapping by view, those of one view; views that it does not name have ``"rbf"``.
 
+    Parameters
+    ----------
+    kernels : str, kernel, callable, list or mapping
+    view : str, optional
+        View, where it is a mapping.
+
+    Returns
+    -------
+    list of Kernel
+
     Examples
     --------
     >>> parse_kernels(["linear", Polynomial(degree=2)])
@@ -370,7 +412,19 @@ COPY_SHARE = 1e-7
 
 
 def pair_distances(X: Array, Y: Array | None = None, metric: str = "euclidean") -> Array:
-    """Distances between the rows of X and of Y, of shape (n, m); squared where euclidean."""
+    """Distances between the rows of X and of Y, of shape (n, m); squared where euclidean.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    Y : array of shape (m, d), optional
+        Other rows; X by default.
+    metric : {"euclidean", "manhattan"}
+
+    Returns
+    -------
+    array of shape (n, m)
+    """
     if metric == "manhattan":
         return np.asarray(manhattan_distances(X, Y))
     squares = np.einsum("ij,ij->i", X, X)
@@ -447,6 +501,14 @@ def neighbour_distance(
     Arguments as in `mean_distance`; beyond ``NEIGHBOUR_ROWS`` rows a `spread_sample` stands for
     all, and its neighbours are looked for among all rows. 0 where all rows coincide.
 
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    metric : {"euclidean", "manhattan"}
+    sample_weight : array of shape (n,), optional
+    pairs : array of shape (n, n), optional
+        Distances between the rows, where they are known.
+
     Examples
     --------
     >>> import numpy as np
@@ -487,6 +549,13 @@ def _copy_distance(X: Array, metric: str) -> float:
 def spread_sample(size: Array, most: int) -> Indices:
     """Some of the rows, evenly by their distance from the centre, whatever their order.
 
+    Parameters
+    ----------
+    size : array of shape (n,)
+        Distance of each row from the centre.
+    most : int
+        Number of rows, at most.
+
     Examples
     --------
     >>> import numpy as np
@@ -498,7 +567,13 @@ def spread_sample(size: Array, most: int) -> Indices:
 
 
 def weighted_median(values: Array, weights: Array) -> float:
-    """The middle of a weighted sample: the mean of its two middle values where there are two."""
+    """The middle of a weighted sample: the mean of its two middle values where there are two.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+    weights : array of shape (n,)
+    """
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order])
     half, last = share[-1] / 2, len(order) - 1
@@ -522,6 +597,16 @@ def auto_factor(
     neighbours and still see some of them. In few dimensions neighbours are near (s is D/4 or
     less), in many dimensions all rows are nearly equally far from each other (s is close to D): no
     one factor of D serves both. Gives s / D, from `AUTO_RANGE`, of the scaled rows X of one view.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    mean : float
+        Their mean distance D.
+    metric : {"euclidean", "manhattan"}
+    sample_weight : array of shape (n,), optional
+    pairs : array of shape (n, n), optional
+        Distances between the rows, where they are known.
     """
     nearest = neighbour_distance(X, metric, sample_weight, pairs)
     low, high = AUTO_RANGE

@@ -73,7 +73,22 @@ class OneClassKFold(BaseCrossValidator):
         return int(self.n_splits)
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Indices, Indices]]:
-        """Yield (train, test) indices: train holds targets only."""
+        """Yield (train, test) indices: train holds targets only.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows of both kinds.
+        y : array of shape (n,), optional
+            +1 for targets, -1 for outliers; all targets by default.
+        groups : array of shape (n,), optional
+            Rows of a group share a fold.
+
+        Returns
+        -------
+        iterator of (train, test)
+            Integer arrays.
+        """
         labels = _read_labels(y, _num_samples(X))
         targets, outliers = np.flatnonzero(labels == 1), np.flatnonzero(labels == -1)
         if isinstance(self.n_splits, bool) or not int(self.n_splits) >= 2:
@@ -148,15 +163,42 @@ class TargetsOnly(MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         return X
 
     def score_samples(self, X: Any) -> Array:
-        """Scores of the fitted estimator."""
+        """Scores of the fitted estimator.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         return np.asarray(self.estimator_.score_samples(self._reach(X)))
 
     def decision_function(self, X: Any) -> Array:
-        """Score minus threshold of the fitted estimator."""
+        """Score minus threshold of the fitted estimator.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         return np.asarray(self.estimator_.decision_function(self._reach(X)))
 
     def predict(self, X: Any) -> Array:
-        """+1 for normal rows, -1 for flagged ones."""
+        """+1 for normal rows, -1 for flagged ones.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         return np.asarray(self.estimator_.predict(self._reach(X)))
 
     def __sklearn_tags__(self) -> Tags:

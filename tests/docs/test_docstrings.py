@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from dataclasses import is_dataclass
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -88,3 +90,49 @@ def test_docstrings_are_written_where_they_are_read(name):
 def _cleaned(value: object) -> str:
     node = ast.parse(textwrap.dedent(inspect.getsource(value))).body[0]
     return ast.get_docstring(node) or ""
+
+
+#: Share of functions with parameters that list them. Measured: 305 of 497.
+DOCUMENTED = 0.6
+
+
+def functions() -> list[tuple[str, str, ast.FunctionDef]]:
+    """Room, class and node of public functions with parameters, in modules with public names.
+
+    Properties and overloads are left out.
+    """
+    root, out = Path(kernull.__file__).parent, []
+    for path in sorted(root.rglob("*.py")):
+        place = path.relative_to(root)
+        if any(part.startswith("_") and part != "__init__.py" for part in place.parts):
+            continue
+        todo: list[tuple[str, ast.stmt]] = [("", n) for n in ast.parse(path.read_text()).body]
+        while todo:
+            owner, node = todo.pop()
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                todo += [(node.name, inner) for inner in node.body]
+            if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+                continue
+            marks = " ".join(ast.unparse(mark) for mark in node.decorator_list)
+            given = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+            if {a.arg for a in given} - {"self", "cls"} and not re.search(
+                r"property|overload|setter", marks
+            ):
+                out.append((place.parts[0], owner, node))
+    return out
+
+
+def has_parameters(node: ast.FunctionDef) -> bool:
+    return "Parameters\n---" in (ast.get_docstring(node) or "")
+
+
+def test_most_functions_list_their_parameters():
+    """A method of a protocol is documented once in its room, and not again where it is written."""
+    every = functions()
+    protocol = {(room, node.name) for room, owner, node in every if owner and has_parameters(node)}
+    counted = [
+        has_parameters(node)
+        for room, owner, node in every
+        if has_parameters(node) or not (owner and (room, node.name) in protocol)
+    ]
+    assert sum(counted) / len(counted) >= DOCUMENTED, f"{sum(counted)} of {len(counted)}"

@@ -25,6 +25,16 @@ def trust(sample_weight: Any, n: int) -> Array:
 
     Only ratios matter, so a constant weight is no weight at all.
 
+    Parameters
+    ----------
+    sample_weight : array of shape (n,)
+        Weights as passed, zero or more.
+    n : int
+
+    Returns
+    -------
+    array of shape (n,)
+
     Examples
     --------
     >>> trust([2.0, 2.0, 8.0], 3)
@@ -47,6 +57,16 @@ def read_groups(groups: Any, n: int) -> Indices:
     """Number of the group of each row, from 0; a group of its own for each row where None.
 
     Every row needs a label: NaN and None are refused, not taken for one group more.
+
+    Parameters
+    ----------
+    groups : array of shape (n,) or None
+        Label of the group of each row.
+    n : int
+
+    Returns
+    -------
+    integer array of shape (n,)
     """
     if groups is None:
         return np.arange(n)
@@ -78,7 +98,19 @@ def is_no_label(label: Any) -> bool:
 
 
 def trusted(weight: Array, parts: Iterable[Indices]) -> Array | None:
-    """Weights of mean one within each part of the rows; None where they say nothing."""
+    """Weights of mean one within each part of the rows; None where they say nothing.
+
+    Parameters
+    ----------
+    weight : array of shape (n,)
+        Weights of all rows.
+    parts : iterable of integer arrays
+        Rows of each part.
+
+    Returns
+    -------
+    array of shape (n,) or None
+    """
     out = np.zeros(len(weight))
     for rows in parts:
         if len(rows):
@@ -92,6 +124,19 @@ def rank_weights(weight: Array | None, groups: Indices | None, n: int) -> Array:
     Rows of weights w count :math:`(\sum w)^2 / \sum w^2` together, the number of rows of equal
     weight that they are worth. Counted as n, 300 rows of which 30 weigh 50 times as much as others
     have a false discovery proportion of 0.16 at 0.1; counted as 41, of 0.
+
+    Parameters
+    ----------
+    weight : array of shape (n,) or None
+        Weights of the rows; None: all one.
+    groups : integer array of shape (n,) or None
+        Group of each row; None: each by itself.
+    n : int
+
+    Returns
+    -------
+    array of shape (n,)
+        Their sum is the number of groups of equal weight.
 
     Examples
     --------
@@ -167,7 +212,17 @@ class Calibration(Checked):
     def of(
         cls, scores: Array, sample_weight: Array | None = None, *, smooth: bool = False
     ) -> Calibration:
-        """Sort calibration scores."""
+        """Sort calibration scores.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            Scores of rows that the model did not see.
+        sample_weight : array of shape (n,), optional
+            What each row counts in ranks; one by default.
+        smooth : bool
+            Whether p-values interpolate between ranks, as for rows left out by folds.
+        """
         order = np.argsort(scores, kind="stable")
         weight = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight, float)
         return cls(np.asarray(scores, dtype=float)[order], np.cumsum(weight[order]), smooth)
@@ -182,7 +237,17 @@ class Calibration(Checked):
         return float(self.counts[-1])
 
     def p_values(self, scores: Array) -> Array:
-        """P-value of each score: small where few calibration rows score as low."""
+        """P-value of each score: small where few calibration rows score as low.
+
+        Parameters
+        ----------
+        scores : array of shape (m,)
+            Scores of new rows; higher is more normal.
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         # A score that is no number (values that overflow) is below all others, as for flags.
         scores = np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         below = np.searchsorted(self.scores, scores, side="right")
@@ -207,6 +272,16 @@ class Calibration(Checked):
 
         with the mean excess tau of the lowest k of these (a tenth, at least 5), and at most 100 m,
         which stands for all rarer rows.
+
+        Parameters
+        ----------
+        scores : array of shape (m,)
+            Scores of new rows; higher is more normal.
+
+        Returns
+        -------
+        array of shape (m,)
+            At most `MOST_TIMES` times the number of rows.
         """
         one_in = 1.0 / self.p_values(scores)
         below = scores < self.scores[0]
@@ -223,6 +298,17 @@ class Calibration(Checked):
         A row is flagged (score < threshold) exactly where its p-value is at most the rate. The
         smallest p-value that m rows can give is 1/(m + 1): a lower rate cannot be honoured, so
         that one is used instead, with a warning.
+
+        Parameters
+        ----------
+        rate : float in (0, 1)
+            Share of new normal rows to be flagged.
+
+        Returns
+        -------
+        threshold : float
+        rate : float
+            The rate that is kept: the one asked for, or the lowest that can be.
         """
         if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 < rate < 1:
             raise ValueError(f"false_alarm_rate: got {rate!r}; expected a number in (0, 1).")
@@ -279,12 +365,34 @@ def minus_rounding(scores: Array) -> Array:
     A row's score may differ in its last digits with the rows it is scored together with. Lowered
     by `SLACK` of their size, calibration rows never fall below themselves; p-values can only grow
     by that, so nothing that holds for them is lost.
+
+    Parameters
+    ----------
+    scores : array of shape (m,)
+        Scores of rows held out.
+
+    Returns
+    -------
+    array of shape (m,)
     """
     return np.asarray(scores - SLACK * np.abs(scores).max(initial=0.0))
 
 
 def discoveries(p_values: Array, fdr: float) -> Mask:
-    """Rows that Benjamini and Hochberg's procedure flags at this false discovery rate."""
+    """Rows that Benjamini and Hochberg's procedure flags at this false discovery rate.
+
+    Parameters
+    ----------
+    p_values : array of shape (m,)
+        P-value of each row.
+    fdr : float in (0, 1)
+        Largest expected share of false discoveries among the flagged rows.
+
+    Returns
+    -------
+    mask of shape (m,)
+        True where a row is flagged.
+    """
     if isinstance(fdr, bool) or not isinstance(fdr, Real) or not 0 < fdr < 1:
         raise ValueError(f"fdr: got {fdr!r}; expected a number in (0, 1).")
     return np.asarray(false_discovery_control(p_values) <= fdr)
@@ -352,7 +460,18 @@ class Cross:
             raise ValueError(f"folds: got {self.folds!r}; expected a whole number, at least 2.")
 
     def count(self, n: int) -> int:
-        """Number of folds of so many rows."""
+        """Number of folds of so many rows.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows, or of groups.
+
+        Returns
+        -------
+        int
+            ``folds``, or by default 20 of up to 200 rows and 10 of more.
+        """
         if self.folds is not None:
             return int(self.folds)
         return FOLDS_OF_FEW if n <= FEW else FOLDS
@@ -376,7 +495,13 @@ class Split:
 
 
 def read_calibration(calibration: Any) -> Cross | Split:
-    """What ``calibration`` stands for."""
+    """What ``calibration`` stands for.
+
+    Parameters
+    ----------
+    calibration : str, Cross or Split
+        ``"cross"``, ``"split"``, or an object with numbers of its own.
+    """
     if isinstance(calibration, Cross | Split):
         return calibration
     known: dict[str, type[Cross] | type[Split]] = {"cross": Cross, "split": Split}
@@ -450,7 +575,13 @@ def _whole_groups(rows: Indices, groups: Indices, count: int) -> Indices:
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
-    """scikit-learn's check of a seed, with an error that names the parameter."""
+    """scikit-learn's check of a seed, with an error that names the parameter.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        As in scikit-learn.
+    """
     try:
         return check_random_state(random_state)  # type: ignore[no-any-return]
     except (TypeError, ValueError):
@@ -461,7 +592,14 @@ def check_seed(random_state: Any) -> np.random.RandomState:
 
 
 def count_of(fraction: Any, rows: int) -> int:
-    """Number of rows that a share of them, or a number, stands for."""
+    """Number of rows that a share of them, or a number, stands for.
+
+    Parameters
+    ----------
+    fraction : float or int
+        Share of the rows, below 1, or a number of them.
+    rows : int
+    """
     is_number = isinstance(fraction, int | float | np.number) and not isinstance(fraction, bool)
     if is_number and isinstance(fraction, int | np.integer) and fraction >= 1:
         return int(fraction)

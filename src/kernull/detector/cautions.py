@@ -79,6 +79,10 @@ def copied_share(X: Array) -> float:
     Among categories and counts a new row may well be a copy: only tables with a measured column,
     one in which at least half of the different rows differ, are looked at.
 
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
     Examples
     --------
     >>> rows = np.random.default_rng(0).normal(size=(200, 8))
@@ -102,6 +106,11 @@ def stretch_of_time(X: Array) -> int:
 
     Ten times the memory of the process, 1 / (1 - c) for a correlation of c with the next row. A
     column that never turns back is a clock, or what the rows were sorted by.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Rows in the order of time.
 
     Examples
     --------
@@ -132,6 +141,15 @@ def warn_where_nothing_is_flagged(
 
     Kernels of a distance are zero far away, so that the projection of such a row is zero. Given
     kernels are taken for such if they are never negative and every row is as much like itself.
+
+    Parameters
+    ----------
+    kernels : KernelSet or DenseStack
+        Kernels of the model.
+    rule : Rule
+        What gives scores.
+    calibration : Calibration
+    rate : float
     """
     if isinstance(kernels, DenseStack):
         own = np.einsum("jii->ji", kernels.kernels)
@@ -167,6 +185,14 @@ def are_training_rows(kernels: KernelSet, table: Array, start: int = 0) -> bool:
     """Whether rows to judge are those learned from, in their order; ``start`` of these are before.
 
     To seven digits, as a file of text may have them.
+
+    Parameters
+    ----------
+    kernels : KernelSet
+        With the training rows.
+    table : array of shape (m, d)
+    start : int
+        Number of training rows that came before these.
     """
     view = kernels.views[0]
     learned = view.train[start : start + len(table)]
@@ -180,6 +206,18 @@ def among_training_rows(kernels: KernelSet, table: Array, without: Sequence[str]
 
     Views ``without`` which they are judged do not count. None where training rows equal each other,
     as among categories and counts: new rows may then equal them by chance.
+
+    Parameters
+    ----------
+    kernels : KernelSet
+        With the training rows.
+    table : array of shape (m, d)
+    without : sequence of str
+        Views that are left out of the comparison.
+
+    Returns
+    -------
+    mask of shape (m,)
     """
     first = {view.name: view for view in reversed(kernels.views) if view.name not in without}
     learned = np.hstack([view.train for view in first.values()])
@@ -199,7 +237,14 @@ def _equal(A: Array, B: Array) -> Mask:
 
 
 def warn_of_training_rows(kernels: KernelSet, table: Array) -> None:
-    """Warn where rows to judge, as many as were learned from, are these in their order."""
+    """Warn where rows to judge, as many as were learned from, are these in their order.
+
+    Parameters
+    ----------
+    kernels : KernelSet
+        With the training rows.
+    table : array of shape (m, d)
+    """
     if are_training_rows(kernels, table):
         tell_training_rows(stacklevel=4)
 

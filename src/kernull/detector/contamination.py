@@ -51,7 +51,13 @@ _logger = logging.getLogger("kernull")
 
 
 def read_contamination(contamination: Any) -> float:
-    """The share of rows that may be outliers, checked."""
+    """The share of rows that may be outliers, checked.
+
+    Parameters
+    ----------
+    contamination : float
+        Above 0, at most 0.5.
+    """
     wrong = isinstance(contamination, bool) or not isinstance(contamination, (int, float))
     if wrong or not 0.0 < contamination <= 0.5:
         raise ValueError(
@@ -63,6 +69,13 @@ def read_contamination(contamination: Any) -> float:
 
 def suspects(scores: Array, contamination: float) -> Indices:
     """Rows with the lowest left-out scores, as many as the share allows, in increasing order.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Left-out scores; higher is more normal.
+    contamination : float
+        Largest share of outliers.
 
     Examples
     --------
@@ -83,6 +96,16 @@ def beyond_tail(scores: Array, found: Indices) -> Mask:
     are sums of kernels end at zero; it is their logarithms that have such a tail. Found are those
     suspects among which no more than `FALSE_SHARE` are expected to be normal (the rule of Benjamini
     and Hochberg): so few, as some tails are heavier.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+    found : integer array of shape (k,)
+        The suspects, lowest score first.
+
+    Returns
+    -------
+    mask of shape (k,)
 
     Examples
     --------
@@ -113,6 +136,24 @@ def learn_contaminated(
     """Fit a model to rows a share of which may be outliers; see `learn`. With the rows so found.
 
     Of more than 4,000 rows a random sample of so many is learned from.
+
+    Parameters
+    ----------
+    method : Method
+        How rules are learned.
+    rows : Rows
+        Training rows, some of which may be outliers.
+    weight : array of shape (n,) or None
+    settings : Settings
+    contamination : float
+        Largest share of outliers.
+
+    Returns
+    -------
+    fitted : Fitted
+        The model.
+    suspects : integer array
+        Rows that lost their weight.
     """
     share = read_contamination(contamination)
     if isinstance(settings.calibrator, Split):

@@ -53,7 +53,17 @@ def assign_folds(X: Any, n_folds: int, groups: Any = None, random_state: Any = 0
 
 
 def row_keys(X: Any, random_state: Any = 0) -> Array:
-    """A pseudo-random whole number for each row, from its content: copies have the same."""
+    """A pseudo-random whole number for each row, from its content: copies have the same.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    random_state : int
+
+    Returns
+    -------
+    array of shape (n,)
+    """
     seed = int(check_random_state(random_state).randint(2**31 - 1)).to_bytes(8, "little")
     digest = partial(blake2b, digest_size=8, key=seed)
     keys = b"".join(digest(content).digest() for content in _contents(X))
@@ -61,7 +71,21 @@ def row_keys(X: Any, random_state: Any = 0) -> Array:
 
 
 def folds_of(keys: Array, n_folds: int, groups: Indices | None = None) -> Indices:
-    """The fold of each row by the rank of its key, or of the sum of the keys of its group."""
+    """The fold of each row by the rank of its key, or of the sum of the keys of its group.
+
+    Parameters
+    ----------
+    keys : array of shape (n,)
+        Key of each row.
+    n_folds : int
+        Number of folds, at most.
+    groups : integer array of shape (n,), optional
+        Rows of a group share a fold.
+
+    Returns
+    -------
+    integer array of shape (n,)
+    """
     if groups is None:
         member = np.arange(len(keys))
     else:
@@ -78,6 +102,15 @@ def sampling_order(keys: Array) -> Indices:
     """Rows in an order of which every beginning is a random sample, whatever order they came in.
 
     By a second hash of each row's key and of how many copies of the row come before it.
+
+    Parameters
+    ----------
+    keys : array of shape (n,)
+        Key of each row.
+
+    Returns
+    -------
+    integer array of shape (n,)
     """
     order = np.argsort(keys, kind="stable")
     place = np.arange(len(keys))
@@ -94,6 +127,15 @@ def dense_ranks(X: Array) -> Array:
     """Each value by its rank among the different values of its column, whatever its unit.
 
     Columns of one value are left out: they tell no rows apart.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Returns
+    -------
+    array of shape (n, c)
+        Ranks in the c columns that vary.
     """
     ranks = [np.unique(x, return_inverse=True)[1].ravel() for x in X.T]
     return np.array([rank for rank in ranks if rank.any()]).reshape(-1, len(X)).T
@@ -103,6 +145,18 @@ def has_copies(keys: Array, fold: Indices, counts: Mask | None = None) -> Mask:
     """Rows of which another fold holds a copy: a row with the same key.
 
     ``counts`` are the rows that count as copies; all by default.
+
+    Parameters
+    ----------
+    keys : array of shape (n,)
+        Key of each row; copies have the same.
+    fold : integer array of shape (n,)
+    counts : mask of shape (n,), optional
+        Rows that count as copies; all by default.
+
+    Returns
+    -------
+    mask of shape (n,)
 
     Examples
     --------
@@ -122,6 +176,15 @@ def aligned(scores: Array, fold: Indices) -> Array:
     other rows of its fold, which is judged without it, then look odd all together, and hide what is
     odd: 5% of the rows are enough. A fold is out of line where its median lies outside the central
     98% of the scores of the others; it gets their median and interquartile range.
+
+    Parameters
+    ----------
+    scores : array of shape (n, C)
+    fold : integer array of shape (n,)
+
+    Returns
+    -------
+    array of shape (n, C)
     """
     out = scores.copy()
     for k in range(fold.max() + 1):

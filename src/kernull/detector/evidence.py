@@ -112,7 +112,17 @@ class EvidenceRule(Checked):
         return self.projection.score_type
 
     def contributions(self, cross: Any) -> Array:
-        """Contribution of each kernel to the projection of lp MK-FN, of shape (m, J)."""
+        """Contribution of each kernel to the projection of lp MK-FN, of shape (m, J).
+
+        Parameters
+        ----------
+        cross : Stack
+            Kernels between m new rows and the training rows.
+
+        Returns
+        -------
+        array of shape (m, J)
+        """
         return self.projection.contributions(cross)
 
     # -- scores to evidence --------------------------------------------------------------------
@@ -149,7 +159,17 @@ class EvidenceRule(Checked):
         return np.asarray(~self.member.any(axis=1) & before_cells)
 
     def evidence(self, cross: Any) -> Array:
-        """Evidence of each score against the rows of a cross stack, of shape (m, C)."""
+        """Evidence of each score against the rows of a cross stack, of shape (m, C).
+
+        Parameters
+        ----------
+        cross : Stack
+            Kernels between m new rows and the training rows.
+
+        Returns
+        -------
+        array of shape (m, C)
+        """
         values = cross.X if isinstance(self.scores, TableScores) else cross.kernels
         return self.tails.evidence(self.scores.of(values))
 
@@ -157,6 +177,15 @@ class EvidenceRule(Checked):
         """Squared weighted evidence of each kernel, of shape (m, J), from that of scores.
 
         A score of several kernels counts for the one with the largest weight.
+
+        Parameters
+        ----------
+        evidence : array of shape (m, C)
+            Evidence of each score.
+
+        Returns
+        -------
+        array of shape (m, J)
         """
         b = self.by_kernel_weights
         kernel = np.where(self.member, b, -1.0).argmax(axis=1)
@@ -167,11 +196,34 @@ class EvidenceRule(Checked):
         return out
 
     def score(self, cross: Any) -> Array:
-        """Scores of new rows: minus the length of the evidence."""
+        """Scores of new rows: minus the length of the evidence.
+
+        Parameters
+        ----------
+        cross : Stack or TableCross
+            Kernels between m new rows and the training rows.
+
+        Returns
+        -------
+        array of shape (m,)
+            Higher is more normal.
+        """
         return self.of_evidence(self.evidence(cross))
 
     def of_evidence(self, evidence: Array, *, whole: bool = True) -> Array:
-        """Scores from the evidence of each score (m, C); those of the views alone, if asked for."""
+        """Scores from the evidence of each score (m, C); those of the views alone, if asked for.
+
+        Parameters
+        ----------
+        evidence : array of shape (m, C)
+            Evidence of each score, in nats.
+        whole : bool
+            Whether scores of the whole take part.
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         weights = self.score_weights if whole else np.where(self.is_whole, 0, self.score_weights)
         weighted = weights * evidence
         for c in range(len(weights) - len(self.scores.cells), len(weights)):
@@ -193,13 +245,32 @@ class EvidenceRule(Checked):
         return self.of_evidence(self.left_out_evidence)
 
     def usual_by_views(self, evidence: Array, rate: float) -> Mask:
-        """Rows that the views without the whole would not flag at a rate."""
+        """Rows that the views without the whole would not flag at a rate.
+
+        Parameters
+        ----------
+        evidence : array of shape (m, C)
+            Evidence of each score.
+        rate : float
+
+        Returns
+        -------
+        mask of shape (m,)
+        """
         left_out = self.of_evidence(self.left_out_evidence, whole=False)
         views = Calibration.of(left_out, self.rank_weight, smooth=True)
         return np.asarray(views.p_values(self.of_evidence(evidence, whole=False)) > rate)
 
     def only(self, kept: Mask, typical: Any = None) -> EvidenceRule:
-        """The rule over some kernels; what is ``typical`` of the others does not matter to it."""
+        """The rule over some kernels; what is ``typical`` of the others does not matter to it.
+
+        Parameters
+        ----------
+        kept : mask of shape (J,)
+            Kernels that take part.
+        typical : ignored
+            For the protocol of rules.
+        """
         return replace(self, kept=kept)
 
 

@@ -44,7 +44,13 @@ class FisherMethod:
     score_type: str = "projection"
 
     def ball(self, kernels: ModelKernels) -> Ball:
-        """The set of weights; kernels of one view form a group where a mixed ball names none."""
+        """The set of weights; kernels of one view form a group where a mixed ball names none.
+
+        Parameters
+        ----------
+        kernels : ModelKernels
+            With the view of each kernel.
+        """
         p, views = self.p, kernels.views
         if isinstance(p, str):
             p = LpBall(AUTO_WITHIN)

@@ -27,7 +27,19 @@ AREA, MOST = 0.8, 2.0
 
 
 def draw_parts(n: int, d: int, random_state: int = 0) -> Indices:
-    """The row, of n, that each of d parts of each mixed row comes from, of shape (m, d)."""
+    """The row, of n, that each of d parts of each mixed row comes from, of shape (m, d).
+
+    Parameters
+    ----------
+    n : int
+    d : int
+        Number of parts.
+    random_state : int
+
+    Returns
+    -------
+    integer array of shape (m, d)
+    """
     size = (int(np.clip(n, *MIXED_ROWS)), d)
     return np.random.default_rng(random_state).integers(n, size=size)
 
@@ -54,6 +66,17 @@ def areas(left_out: Array, mixed: Array) -> Array:
 
     Above one half where there is more evidence against mixed rows. Evidence that differs by
     rounding alone is equal.
+
+    Parameters
+    ----------
+    left_out : array of shape (n, C)
+        Evidence against left-out rows.
+    mixed : array of shape (m, C)
+        Evidence against mixed rows.
+
+    Returns
+    -------
+    array of shape (C,)
 
     Examples
     --------

@@ -109,13 +109,35 @@ class GivenScores(Checked):
         return len(self.coef) > len(self.size)
 
     def columns(self, J: int) -> tuple[Mask, Mask]:
-        """Kernels of each score (C, J), and which scores extrapolate (C,)."""
+        """Kernels of each score (C, J), and which scores extrapolate (C,).
+
+        Parameters
+        ----------
+        J : int
+
+        Returns
+        -------
+        member : mask of shape (C, J)
+            Kernels of each score.
+        extrapolates : mask of shape (C,)
+            Scores that go on falling outside the rows.
+        """
         member = np.repeat(np.eye(J, dtype=bool), 2, axis=0)
         whole = np.zeros((2 * self.has_whole, J), dtype=bool)
         return np.vstack([member, whole]), np.tile([False, True], J + self.has_whole)
 
     def of(self, K: Array) -> Array:
-        """Scores (m, C) of rows from their kernels (J, m, n) with the rows given to fit."""
+        """Scores (m, C) of rows from their kernels (J, m, n) with the rows given to fit.
+
+        Parameters
+        ----------
+        K : array of shape (J, m, n)
+            Kernels between new rows and training rows.
+
+        Returns
+        -------
+        array of shape (m, C)
+        """
         first = self.rows[: self.coef.shape[1]]
         near = self.rows if self.neighbours is None else self.neighbours
         projections = self._kernels(K[:, :, first])

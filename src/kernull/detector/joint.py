@@ -132,7 +132,18 @@ def learn_tasks(
 def enrolled(
     model: JointModel, task: Task, method: FisherMethod, settings: Settings
 ) -> KernelModel:
-    """A new task with the shared weights: one linear solve."""
+    """A new task with the shared weights: one linear solve.
+
+    Parameters
+    ----------
+    model : JointModel
+        With the shared weights.
+    task : Task
+        Rows of the new task.
+    method : FisherMethod
+        How coefficients are learned.
+    settings : Settings
+    """
     training, problem = _ready(task, method, settings)
     rule = FisherRule(model.weights, problem.solution(model.weights), method.score_type)
     certificate = model.certificate
@@ -178,6 +189,19 @@ def read_task_labels(
 
     ``known`` (when scoring) are the tasks of the model: one label then serves for all rows, None
     means the only task there is, and an unknown one is an error.
+
+    Parameters
+    ----------
+    groups : array of shape (m,), label or None
+        Tasks as passed.
+    rows : int
+        Number of rows, m.
+    known : mapping, optional
+        Tasks of the model.
+
+    Returns
+    -------
+    list of length m
     """
     if groups is None:
         if known is None:
@@ -229,7 +253,18 @@ def _objects(values: Any) -> Any:
 
 
 def group_rows(names: list[Hashable]) -> dict[Hashable, Indices]:
-    """Rows of each task, in order of first appearance."""
+    """Rows of each task, in order of first appearance.
+
+    Parameters
+    ----------
+    names : list of length n
+        Task of each row.
+
+    Returns
+    -------
+    dict
+        Rows of each task.
+    """
     rows: dict[Hashable, list[int]] = {}
     for i, name in enumerate(names):
         rows.setdefault(name, []).append(i)
@@ -237,7 +272,13 @@ def group_rows(names: list[Hashable]) -> dict[Hashable, Indices]:
 
 
 def check_sizes(sizes: Mapping[Hashable, int]) -> None:
-    """Every task needs at least three rows."""
+    """Every task needs at least three rows.
+
+    Parameters
+    ----------
+    sizes : mapping
+        Number of rows of each task.
+    """
     small = {name: size for name, size in sizes.items() if size < 3}
     if small:
         shown = ", ".join(f"{name!r} ({size})" for name, size in list(small.items())[:5])
@@ -255,6 +296,22 @@ def _some(names: Any) -> str:
 def varying_views(
     X: Array, tasks: list[Indices], views: Mapping[str, Indices], hosts: Collection[str]
 ) -> Mapping[str, Indices]:
-    """The views that vary within at least one task, see `joined`."""
+    """The views that vary within at least one task, see `joined`.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Rows of all tasks.
+    tasks : list of integer arrays
+        Rows of each task.
+    views : mapping
+    hosts : collection of str
+        Views that may take the columns of others.
+
+    Returns
+    -------
+    mapping
+        Columns of each view that varies.
+    """
     constant = np.logical_and.reduce([constant_columns(X[rows]) for rows in tasks])
     return joined(views, constant, hosts, "within every task")

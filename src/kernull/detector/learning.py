@@ -42,7 +42,20 @@ class Method(Protocol):
     """A way to learn from kernels; its parameters are its fields."""
 
     def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
-        """Learn from kernels of all rows; row weights are None where all are one."""
+        """Learn from kernels of all rows; row weights are None where all are one.
+
+        Parameters
+        ----------
+        training : Training
+            Kernels of n rows, and their stack.
+        row_weight : array of shape (n,) or None
+            Weights of mean one; None: all one.
+
+        Returns
+        -------
+        RuleFit
+            The rule, and the solver's result.
+        """
         ...
 
 
@@ -133,6 +146,16 @@ class Learned:
 
         Distances see all rows whatever weights come from, and weights from more rows are no better:
         a storage asks for them.
+
+        Parameters
+        ----------
+        method : Method
+            How rules are learned.
+        rows : Rows
+        settings : Settings
+        weight : array of shape (n,) or None
+        groups : integer array of shape (n,) or None
+            Rows of a group are left out together.
         """
         by_evidence = settings.decision is not None and isinstance(rows, TableRows)
         if not by_evidence or settings.storage != "auto" or rows.n <= evidence.EVIDENCE_ROWS:
@@ -217,7 +240,16 @@ class Learned:
             )
 
     def scores_of(self, rows: Indices) -> Array:
-        """Scores by evidence of rows learned from, each by a fit without it."""
+        """Scores by evidence of rows learned from, each by a fit without it.
+
+        Parameters
+        ----------
+        rows : integer array of shape (k,)
+
+        Returns
+        -------
+        array of shape (k,)
+        """
         assert self.settings.decision is not None
         _, _, left_out, _ = left_out_scores(
             self.rows,
@@ -231,7 +263,13 @@ class Learned:
         return np.asarray(self.rule.of_evidence(self.rule.tails.evidence(left_out)))
 
     def fitted(self, left_out: LeftOut | None = None) -> Fitted:
-        """The model, calibrated by scores of rows left out, or held out."""
+        """The model, calibrated by scores of rows left out, or held out.
+
+        Parameters
+        ----------
+        left_out : LeftOut, optional
+            Scores of rows left out; those of ``settings`` by default.
+        """
         model = KernelModel(
             self.training.kernels,
             self.rule,

@@ -95,7 +95,15 @@ class ViewPredictor:
 
     @classmethod
     def of(cls, views: Sequence[Array], usual: Array | None = None) -> ViewPredictor:
-        """From the columns (w, d_v) of two views or more; ``usual`` where it is known."""
+        """From the columns (w, d_v) of two views or more; ``usual`` where it is known.
+
+        Parameters
+        ----------
+        views : sequence of V arrays of shape (w, d_v)
+            Scaled columns of each view.
+        usual : array of shape (w, V), optional
+            Misfits of these rows, where they are known.
+        """
         scalers = tuple(Standard().fit(columns) for columns in views)
         scaled = [s.transform(columns) for s, columns in zip(scalers, views, strict=True)]
         w = len(scaled[0])
@@ -113,7 +121,17 @@ class ViewPredictor:
             return cls(scalers, fit(np.flatnonzero(fold != fold.max())), usual)
 
     def misfit(self, views: Sequence[Array]) -> Array:
-        """Misfit of new rows, of shape (m, V), from their columns (m, d_v)."""
+        """Misfit of new rows, of shape (m, V), from their columns (m, d_v).
+
+        Parameters
+        ----------
+        views : sequence of V arrays of shape (m, d_v)
+            Scaled columns of each view.
+
+        Returns
+        -------
+        array of shape (m, V)
+        """
         m = len(views[0])
         step = max(1, CHUNK_BYTES // (8 * len(self.regressions) * len(self.usual)))
         out = np.empty((m, len(self.regressions)))
@@ -184,6 +202,15 @@ class ViewMisfit:
         None where there is nothing to fit to: fewer than two views with weight, fewer than five
         rows, or precomputed kernels. ``usual`` are the misfits of left-out rows, where they are
         known.
+
+        Parameters
+        ----------
+        model : KernelModel
+            With its training rows.
+        kept : mask of shape (J,)
+            Kernels whose views take part.
+        usual : array of shape (w, V), optional
+            Misfits of the training rows, where they are known.
         """
         if not isinstance(model.kernels, TableKernels):
             return None

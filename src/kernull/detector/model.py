@@ -126,7 +126,20 @@ class KernelModel(Checked):
         return np.asarray(self.rule.score(cross))
 
     def evidence(self, cross: Any, by: str = "kernel") -> Array:
-        """Evidence against each row, in nats: a column per kernel, or per view."""
+        """Evidence against each row, in nats: a column per kernel, or per view.
+
+        Parameters
+        ----------
+        cross : Stack
+            Kernels between m new rows and the training rows.
+        by : {"kernel", "view"}
+            What a column stands for.
+
+        Returns
+        -------
+        array of shape (m, J) or (m, V)
+            In nats, times the weights.
+        """
         if by not in ("kernel", "view"):
             raise ValueError(f"by: got {by!r}; expected 'kernel' or 'view'.")
         squared = self.rule.by_kernel(self.rule.evidence(cross))
@@ -165,7 +178,16 @@ class KernelModel(Checked):
     # -- some views only -----------------------------------------------------------------------
 
     def kept_kernels(self, missing: Iterable[str]) -> Mask:
-        """Mask of the kernels whose view is there."""
+        """Mask of the kernels whose view is there.
+
+        Parameters
+        ----------
+        missing : iterable of str
+
+        Returns
+        -------
+        mask of shape (J,)
+        """
         views, missing = self.kernels.views, tuple(missing)
         unknown = [name for name in missing if name not in views]
         if unknown:
@@ -181,7 +203,12 @@ class KernelModel(Checked):
         return kept
 
     def without(self, missing: Iterable[str]) -> KernelModel:
-        """The model that scores by the other views: same rows, same rate, its own threshold."""
+        """The model that scores by the other views: same rows, same rate, its own threshold.
+
+        Parameters
+        ----------
+        missing : iterable of str
+        """
         missing = tuple(missing)
         if not missing:
             return self
@@ -200,7 +227,13 @@ class KernelModel(Checked):
         return replace(self, rule=rule, **left)
 
     def at_rate(self, rate: float) -> KernelModel:
-        """The same model with the threshold of another false-alarm rate."""
+        """The same model with the threshold of another false-alarm rate.
+
+        Parameters
+        ----------
+        rate : float in (0, 1)
+            Share of new normal rows to be flagged.
+        """
         threshold, kept = self.calibration.threshold(rate)
         return replace(self, threshold=threshold, false_alarm_rate=kept)
 
@@ -255,7 +288,19 @@ class RuleFit:
 
 
 def calibrate(left_out: LeftOut, rate: float) -> dict[str, Any]:
-    """What left-out scores decide of a `KernelModel`, by field: the only maker of thresholds."""
+    """What left-out scores decide of a `KernelModel`, by field: the only maker of thresholds.
+
+    Parameters
+    ----------
+    left_out : LeftOut
+        Scores of rows that models did not see.
+    rate : float
+
+    Returns
+    -------
+    dict
+        Fields of a `KernelModel`: threshold, rate, calibration and left-out scores.
+    """
     calibration = Calibration.of(left_out.scores, left_out.weight, smooth=left_out.smooth)
     threshold, certified = calibration.threshold(rate)
     return {
@@ -268,7 +313,17 @@ def calibrate(left_out: LeftOut, rate: float) -> dict[str, Any]:
 
 
 def view_names(missing_views: Any) -> tuple[str, ...]:
-    """Names of views from what a user passed as ``missing_views``."""
+    """Names of views from what a user passed as ``missing_views``.
+
+    Parameters
+    ----------
+    missing_views : None, str or sequence of str
+        As passed to a method of an estimator.
+
+    Returns
+    -------
+    tuple of str
+    """
     if missing_views is None:
         return ()
     if isinstance(missing_views, str):

@@ -74,7 +74,17 @@ class TableKernels:
         return {view.name: view.columns for view in self.set.views}
 
     def columns_of(self, views: Collection[str]) -> Indices:
-        """Columns of the table that only these views read."""
+        """Columns of the table that only these views read.
+
+        Parameters
+        ----------
+        views : collection of str
+
+        Returns
+        -------
+        integer array
+            Columns that no other view reads.
+        """
         own = [view.columns for view in self.set.views if view.name in views]
         others = [view.columns for view in self.set.views if view.name not in views]
         none = np.empty(0, dtype=np.intp)
@@ -109,7 +119,17 @@ class GivenKernels:
         return self.given_scale if self.factors is None else self.given_scale * self.factors
 
     def cross(self, X: Any, dtype: Any = np.float64, device: Any = None) -> DenseStack:
-        """Kernels between new rows and the rows of the model, checked and scaled."""
+        """Kernels between new rows and the rows of the model, checked and scaled.
+
+        Parameters
+        ----------
+        X : array or KernelStack of shape (J, m, n)
+            Kernels between new rows and training rows.
+        dtype : NumPy dtype
+            Precision of the stack.
+        device : torch device, optional
+            Where the stack is kept.
+        """
         J = len(self.names)
         stack = read_precomputed(self._columns(X), n=self.n, J=J, dtype=dtype)
         check_names(stack, self.names)
@@ -128,7 +148,19 @@ class GivenKernels:
         return values[..., self.learned]
 
     def silenced(self, X: Any, kept: Mask) -> Any:
-        """Kernels of which some may hold anything: they are set to zero."""
+        """Kernels of which some may hold anything: they are set to zero.
+
+        Parameters
+        ----------
+        X : array or KernelStack of shape (J, m, n)
+            Kernels as passed.
+        kept : mask of shape (J,)
+            Kernels that take part.
+
+        Returns
+        -------
+        array or KernelStack of shape (J, m, n)
+        """
         values, scale = (X.kernels, X.scale) if isinstance(X, DenseStack) else (np.asarray(X), None)
         values = np.array(values[None] if values.ndim == 2 else values, dtype=float)
         if values.ndim == 3 and len(values) == len(kept):  # what has another shape is refused later
@@ -192,19 +224,40 @@ class TableRows:
         return len(self.values)
 
     def take(self, index: Indices) -> TableRows:
-        """Some of the rows."""
+        """Some of the rows.
+
+        Parameters
+        ----------
+        index : integer array of shape (k,)
+            Rows to keep.
+        """
         there = self.on_device
         return replace(
             self, values=self.values[index], on_device=None if there is None else there[index]
         )
 
     def keys(self, seed: int) -> Array:
-        """A key for each row, which draws its fold: by the columns that views read, in any unit."""
+        """A key for each row, which draws its fold: by the columns that views read, in any unit.
+
+        Parameters
+        ----------
+        seed : int
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         values = self.values[:, columns_read(self.recipe.views)]
         return row_keys(dense_ranks(values), seed)
 
     def training(self, weight: Array | None, settings: Settings) -> Training:
-        """Kernels fitted to the rows, and their stack; positive weights, None where all are one."""
+        """Kernels fitted to the rows, and their stack; positive weights, None where all are one.
+
+        Parameters
+        ----------
+        weight : array of shape (n,) or None
+        settings : Settings
+        """
         on_device = self._fitted_on_device(weight, settings)
         if on_device is not None:
             from kernull.operators.torch import to_host
@@ -258,7 +311,19 @@ class TableRows:
         )
 
     def cross(self, kernels: TableKernels, settings: Settings) -> Any:
-        """Kernels between the rows and those of a model."""
+        """Kernels between the rows and those of a model.
+
+        Parameters
+        ----------
+        kernels : TableKernels
+            Of a fitted model.
+        settings : Settings
+
+        Returns
+        -------
+        Stack
+            Kernels between these rows and those of the model.
+        """
         there = None if self.on_device is None else self.on_device.device
         return kernels.cross(self.values, settings.dtype, there)
 
@@ -267,7 +332,16 @@ class TableRows:
     def fit_scores(
         self, decision: Evidence, weight: Array | None, full: TableScores | None = None
     ) -> TableScores:
-        """Scores of each view, learned from the rows; ``full``: those of the fit to all."""
+        """Scores of each view, learned from the rows; ``full``: those of the fit to all.
+
+        Parameters
+        ----------
+        decision : Evidence
+            Which scores, and whether the whole is among them.
+        weight : array of shape (n,) or None
+        full : TableScores, optional
+            Scores learned from all rows, of which a fold keeps the widths.
+        """
         recipe = self.recipe.with_whole() if decision.whole else self.recipe
         return TableScores.fit(recipe, read_scores(decision.scores), self.values, weight, full)
 
@@ -276,6 +350,20 @@ class TableRows:
 
         Those of views are of rows of mixed cells, those of the whole of rows of mixed views. The
         rows are in the order of their contents, so a fixed seed will do.
+
+        Parameters
+        ----------
+        full : TableScores
+            Scores learned from all rows.
+
+        Returns
+        -------
+        scores : array of shape (m, C)
+            Of mixed rows.
+        view : array of shape (C,)
+            View of each score.
+        factors : array of shape (C,)
+            NaN where the gate decides.
         """
         X, views = self.values, self.recipe.views
         if len(views) < 2:
@@ -297,14 +385,42 @@ class TableRows:
         return mixed, np.append(view, [""] * k), np.append(factors, np.ones(k))
 
     def weighted_sum(self, b: Array, exponent: float, weight: Array | None) -> tuple[Any, Array]:
-        """Kernels fitted to the rows with their factors, and their weighted sum (n, n)."""
+        """Kernels fitted to the rows with their factors, and their weighted sum (n, n).
+
+        Parameters
+        ----------
+        b : array of shape (J,)
+            Kernel weights.
+        exponent : float
+            Power of the mean entry that kernels are divided by.
+        weight : array of shape (n,) or None
+
+        Returns
+        -------
+        fitted : tuple
+            The kernels, and their factors.
+        K : array of shape (n, n)
+            Their weighted sum.
+        """
         weight = None if weight is None else weight / weight.mean()
         kernels = self.recipe.fit(self.values, weight)
         b = b * normalising_factors(TiledStack(kernels), exponent, weight)
         return (kernels, b), kernels.combine(b)
 
     def contributions(self, fitted: Any, coef: Array) -> Array:
-        """What each of the fitted kernels gives the rows, of shape (n, J)."""
+        """What each of the fitted kernels gives the rows, of shape (n, J).
+
+        Parameters
+        ----------
+        fitted : tuple
+            The kernels, and their factors.
+        coef : array of shape (k,)
+            Coefficients of the k training rows.
+
+        Returns
+        -------
+        array of shape (n, J)
+        """
         kernels, b = fitted
         out, used = np.zeros((self.n, len(b))), np.flatnonzero(b > 0)
         for j, K in kernels.select(b > 0).matrices(self.values):

@@ -51,7 +51,17 @@ class NewRows:
         self.view, self.rows = view, view.transform(X)
 
     def squared_distances(self, first: int) -> Array:
-        """Squared distances to the first of the training rows, of shape (m, first)."""
+        """Squared distances to the first of the training rows, of shape (m, first).
+
+        Parameters
+        ----------
+        first : int
+            Number of training rows.
+
+        Returns
+        -------
+        array of shape (m, first)
+        """
         centre = self.view.centre
         return pair_distances(self.rows - centre, self.view.train[:first] - centre)
 
@@ -94,7 +104,20 @@ class Projection:
 
 
 def projection_coef(K: Array, ridge: float, weight: Array | None = None) -> Array:
-    """Coefficients of the projection from a kernel (m, m), which is used up."""
+    """Coefficients of the projection from a kernel (m, m), which is used up.
+
+    Parameters
+    ----------
+    K : array of shape (m, m)
+        Kernel of the rows, overwritten.
+    ridge : float
+        Ridge, relative to the number of rows.
+    weight : array of shape (m,), optional
+
+    Returns
+    -------
+    array of shape (m,)
+    """
     m = len(K)
     K.flat[:: m + 1] += ridge * m * (1.0 if weight is None else weight.mean() / weight)
     diagonal = K.diagonal().copy()
@@ -208,7 +231,17 @@ class RowScoreFit:
         return bool(getattr(self.detector, "extrapolates", False))
 
     def score(self, new: NewRows) -> Array:
-        """Scores, of shape (rows, 1)."""
+        """Scores, of shape (rows, 1).
+
+        Parameters
+        ----------
+        new : NewRows
+            Scaled rows, and their distances to the training rows.
+
+        Returns
+        -------
+        array of shape (m, 1)
+        """
         name = next(name for name in SCORING if hasattr(self.detector, name))
         scores = np.asarray(getattr(self.detector, name)(new.rows), dtype=float)
         if scores.shape != (len(new.rows),) or np.isnan(scores).any():
@@ -221,7 +254,17 @@ class RowScoreFit:
 
 
 def read_scores(scores: Any) -> tuple[Any, ...]:
-    """The scores of a list, detectors among them wrapped."""
+    """The scores of a list, detectors among them wrapped.
+
+    Parameters
+    ----------
+    scores : sequence
+        Scores, or detectors with ``fit`` and ``score_samples``.
+
+    Returns
+    -------
+    tuple of RowScore
+    """
     items = list(scores) if isinstance(scores, list | tuple) else [scores]
     out = []
     for item in items:
@@ -334,7 +377,16 @@ class TableScores(Checked):
         return cls(tuple(parts), cells=cells, encoder=None if full is None else X.encoder)
 
     def of(self, X: Array) -> Array:
-        """All scores of rows, of shape (m, C); by their cells, rows without any are normal."""
+        """All scores of rows, of shape (m, C); by their cells, rows without any are normal.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m, C)
+        """
         cells = X.cells if isinstance(X, EncodedRows) else None
         if self.encoder is not None:
             X = self.encoder.transform(cells)
@@ -355,6 +407,17 @@ class TableScores(Checked):
 
         By the models of their folds, copies of one row would score a little differently from each
         other and from new copies: one category of five is then flagged as a whole.
+
+        Parameters
+        ----------
+        left_out : array of shape (n, C)
+            Left-out scores, changed in place.
+        X : array of shape (n, d)
+            The rows.
+        weight : array of shape (n,) or None
+        fold : integer array of shape (n,)
+        judged : mask of shape (n,)
+            Rows with copies in other folds.
         """
         start, near, columns_keys = 0, None, dict[bytes, Array]()
         if weight is not None:
@@ -380,6 +443,17 @@ class TableScores(Checked):
         """Kernels of each score (C, J), and which scores extrapolate (C,).
 
         Scores of the whole, whose kernels are not among the J, and of cells have none.
+
+        Parameters
+        ----------
+        J : int
+
+        Returns
+        -------
+        member : mask of shape (C, J)
+            Kernels of each score.
+        extrapolates : mask of shape (C,)
+            Scores that go on falling outside the rows.
         """
         member, extrapolates, start = [], [], 0
         for part in self.parts:

@@ -84,7 +84,16 @@ class FisherRule:
         return self.of_contributions(self.contributions(cross))
 
     def of_contributions(self, contributions: Array) -> Array:
-        """From contributions (m, J) to scores (m,)."""
+        """From contributions (m, J) to scores (m,).
+
+        Parameters
+        ----------
+        contributions : array of shape (m, J)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         if self.kept is not None:
             contributions = contributions[:, self.kept]
         projection = contributions.sum(axis=1)
@@ -93,7 +102,15 @@ class FisherRule:
         return np.asarray(-np.abs(self.centre - projection))
 
     def only(self, kept: Mask, typical: Array) -> FisherRule:
-        """The rule over some kernels; normal rows project to 1 less what the others give."""
+        """The rule over some kernels; normal rows project to 1 less what the others give.
+
+        Parameters
+        ----------
+        kept : mask of shape (J,)
+            Kernels that take part.
+        typical : array of shape (J,)
+            Mean contribution of each kernel to left-out rows.
+        """
         return replace(self, kept=kept, centre=1.0 - float(typical[~kept].sum()))
 
 
@@ -131,7 +148,21 @@ def left_out_contributions(
 
 
 def coefficients(K: Array, ridge: float, row_weight: Array | None) -> Array:
-    r""":math:`(K + \rho n W^{-1})^{-1} 1` from K (n, n), which is used up; weights of mean one."""
+    r""":math:`(K + \rho n W^{-1})^{-1} 1` from K (n, n), which is used up; weights of mean one.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Combined kernel, overwritten.
+    ridge : float
+        Ridge rho, relative to the number of rows.
+    row_weight : array of shape (n,) or None
+        Row weights W of mean one.
+
+    Returns
+    -------
+    array of shape (n,)
+    """
     n = len(K)
     spread = np.ones(n) if row_weight is None else row_weight.mean() / row_weight
     K.flat[:: n + 1] += ridge * n * spread

@@ -93,6 +93,17 @@ class Tails:
 
         The tail is exponential, or ``predictive``: what an exponential one of a scale that k rows
         tell comes to, k log(1 + x / (k tau)) in place of x / tau.
+
+        Parameters
+        ----------
+        scores : array of shape (m, C)
+            Scores of rows.
+        predictive : bool
+            Whether the tail allows for the error of its scale.
+
+        Returns
+        -------
+        array of shape (m, C)
         """
         scores = np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         out, total = np.empty(scores.shape), self.counts[-1, 0]
@@ -110,13 +121,36 @@ class Tails:
 
 
 def lowered(scores: Array) -> Array:
-    """Left-out scores (n,) or (n, C) less the slack for ties."""
+    """Left-out scores (n,) or (n, C) less the slack for ties.
+
+    Parameters
+    ----------
+    scores : array of shape (n,) or (n, C)
+
+    Returns
+    -------
+    array of the same shape
+    """
     low, high = np.quantile(scores, [0.25, 0.75], axis=0)
     return np.asarray(scores - (TIE_SHARE * (high - low) + TIE_ROUNDING))
 
 
 def left_out_evidence(scores: Array, weight: Array, extrapolates: Mask, fold: Indices) -> Array:
-    """Evidence (n, C) against each row by the left-out scores of the rows of other folds."""
+    """Evidence (n, C) against each row by the left-out scores of the rows of other folds.
+
+    Parameters
+    ----------
+    scores : array of shape (n, C)
+    weight : array of shape (n,)
+        What each row counts in ranks.
+    extrapolates : mask of shape (C,)
+        Scores with a tail.
+    fold : integer array of shape (n,)
+
+    Returns
+    -------
+    array of shape (n, C)
+    """
     out, total = np.empty(scores.shape), float(weight.sum())
     for k in range(fold.max() + 1):
         held = fold == k

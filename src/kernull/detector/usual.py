@@ -56,7 +56,7 @@ class UsualValues:
     --------
     >>> x = np.linspace(0.0, 1.0, 50)
     >>> usual = UsualValues.fit(np.column_stack([x, 1.0 + 2.0 * x]))
-    >>> usual.predict(np.array([[0.25, 9.0]]))[0, 1].round(1)
+    >>> float(usual.predict(np.array([[0.25, 9.0]]))[0, 1].round(1))
     1.5
     """
 
@@ -94,6 +94,11 @@ class UsualValues:
         """Learn from the training rows of a `KernelModel`.
 
         None where it has none (precomputed kernels), and with more than 400 columns.
+
+        Parameters
+        ----------
+        model : KernelModel
+            With its training rows.
         """
         if not isinstance(model.kernels, TableKernels) or model.kernels.set.rows is None:
             return None
@@ -106,11 +111,30 @@ class UsualValues:
         return cls.fit(X)
 
     def predict(self, X: Array) -> Array:
-        """What the other columns of a row predict for each column, of shape (m, d)."""
+        """What the other columns of a row predict for each column, of shape (m, d).
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m, d)
+        """
         return _predict(X, self.mean, self.scale, self.correlation)
 
     def fill(self, X: Array) -> Array:
-        """Rows with NaN replaced by their conditional mean given the other cells."""
+        """Rows with NaN replaced by their conditional mean given the other cells.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Rows with NaN.
+
+        Returns
+        -------
+        array of shape (m, d)
+        """
         Z = fill_standardised((X - self.mean) / self.scale, self.correlation)
         return np.where(np.isnan(X), self.mean + self.scale * Z, X)
 
@@ -121,7 +145,14 @@ class UsualValues:
         return np.asarray(np.maximum((high - low) / 2, 1e-9 * self.scale))
 
     def widening(self, column: int, known: Mask) -> float:
-        """Residual spread of a column given the known columns, by that given all: 1 or more."""
+        """Residual spread of a column given the known columns, by that given all: 1 or more.
+
+        Parameters
+        ----------
+        column : int
+        known : mask of shape (d,)
+            Cells of the row that are known.
+        """
         if self.correlation is None:
             return 1.0
         left = []
@@ -142,6 +173,14 @@ class UsualValues:
         """5% to 95% quantile of the residuals around the prediction, cut to the training range.
 
         None where it lies outside of the training range.
+
+        Parameters
+        ----------
+        column : int
+        expected : float
+            Prediction by the other columns.
+        widening : float
+            Factor of the residuals, see `widening`.
         """
         least, most = self.quantiles[[0, -1], column]
         low, high = expected + widening * self.residuals[[5, 95], column]
@@ -149,11 +188,27 @@ class UsualValues:
         return (float(max(low, least)), float(min(high, most))) if inside else None
 
     def column_range(self, column: int) -> tuple[float, float]:
-        """5% and 95% quantile of one column by itself."""
+        """5% and 95% quantile of one column by itself.
+
+        Parameters
+        ----------
+        column : int
+
+        Returns
+        -------
+        low, high : float
+        """
         return float(self.quantiles[5, column]), float(self.quantiles[95, column])
 
     def beyond_seen(self, column: int, value: float) -> bool:
-        """Whether a value lies outside of the training range."""
+        """Whether a value lies outside of the training range.
+
+        Parameters
+        ----------
+        column : int
+        value : float
+            A cell of it.
+        """
         least, most = self.quantiles[[0, -1], column]
         slack = 1e-6 * max(abs(least), abs(most))  # files may keep seven digits
         return not least - slack <= value <= most + slack
@@ -163,6 +218,14 @@ class UsualValues:
 
         Between the quantiles that are kept it is estimated, and at least 1/n where a row is as far.
         ``alone``: as far from the mean of the column, whatever the others predict.
+
+        Parameters
+        ----------
+        column : int
+        residual : float
+            Value less its prediction.
+        alone : bool
+            Whether the column is compared by itself, without the others.
         """
         known = self.residuals[:, column]
         if alone:

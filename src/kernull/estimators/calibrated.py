@@ -185,16 +185,40 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         return self.estimator_.feature_names_in_
 
     def at_rate(self, rate: float) -> Calibrated:
-        """The same model with the threshold of another false-alarm rate."""
+        """The same model with the threshold of another false-alarm rate.
+
+        Parameters
+        ----------
+        rate : float in (0, 1)
+            Share of new normal rows to be flagged.
+        """
         return copy(self)._set_rate(rate)
 
     def score_samples(self, X: Any) -> Array:
-        """Scores of the estimator fitted to all rows, of shape (m,); higher is more normal."""
+        """Scores of the estimator fitted to all rows, of shape (m,); higher is more normal.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         check_is_fitted(self)
         return detector_scores(self.estimator_, _indexable(X))
 
     def decision_function(self, X: Any) -> Array:
-        """Score minus threshold, of shape (m,): negative where a row is flagged."""
+        """Score minus threshold, of shape (m,): negative where a row is flagged.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         return self.score_samples(X) - self.threshold_
 
     def predict(self, X: Any) -> Array:
@@ -202,6 +226,14 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
 
         A row is flagged where its p-value is at most ``false_alarm_rate_``. `fit_predict` is for
         training rows.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
         """
         return np.where(self.score_samples(X) < self.threshold_, -1, 1)
 
@@ -211,7 +243,16 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         return np.where(self.left_out_scores_ < self.threshold_, -1, 1)
 
     def p_values(self, X: Any) -> Array:
-        """P-value of each row, of shape (m,): small where few left-out rows score as low."""
+        """P-value of each row, of shape (m,): small where few left-out rows score as low.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         scores = self.score_samples(X)
         return self.calibration_.p_values(scores)
 
@@ -219,6 +260,14 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         """How rare each row is, at least 1: one in so many normal rows scores as low.
 
         1/p; below the lowest left-out score by its tail, see `Calibration.rarity`.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
         """
         scores = self.score_samples(X)
         return self.calibration_.rarity(scores)

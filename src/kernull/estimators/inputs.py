@@ -30,6 +30,21 @@ def read_table(estimator: Any, X: Any, *, reset: bool, ignore: Indices | None = 
 
     Of columns with names, only those that a view reads must be there and be numbers; the others are
     zero in what is returned. ``ignore`` are columns that may hold anything, NaN included.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose columns are compared or set.
+    X : array or data frame of shape (m, d)
+        Table as passed.
+    reset : bool
+        Whether columns are noted, as in a fit.
+    ignore : integer array, optional
+        Columns that may hold anything.
+
+    Returns
+    -------
+    array of shape (m, d)
     """
     if isinstance(X, DenseStack):
         raise TypeError(
@@ -140,7 +155,18 @@ def _length(values: Any) -> int | None:
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array | None:
-    """Weights of rows, (n,), or None where all are one."""
+    """Weights of rows, (n,), or None where all are one.
+
+    Parameters
+    ----------
+    sample_weight : array of shape (n,) or None
+        As passed.
+    X : array of shape (n, d)
+
+    Returns
+    -------
+    array of shape (n,) or None
+    """
     if sample_weight is None:
         return None
     kernels = len(getattr(X, "shape", ())) == 3  # (J, n, n)
@@ -158,7 +184,21 @@ def read_weights(sample_weight: Any, X: Any) -> Array | None:
 
 
 def check_number(name: str, value: Any, expected: str, low: float, *, strict: bool = True) -> float:
-    """A finite number above (or at) ``low``, or an error that names the parameter."""
+    """A finite number above (or at) ``low``, or an error that names the parameter.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : float
+        As passed.
+    expected : str
+        What is expected, for the message.
+    low : float
+        Lower limit.
+    strict : bool
+        Whether the limit itself is refused.
+    """
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_number or not np.isfinite(value) or (value <= low if strict else value < low):
         raise ValueError(f"{name}: got {value!r}; expected {expected}.")

@@ -385,7 +385,18 @@ class JointMultiKernelFisherNull(FisherParameters):
 
     @available_if(decides_by_evidence)  # type: ignore[untyped-decorator]
     def rarity(self, X: Any, groups: Any = None) -> Any:
-        """One in so many normal rows of its task is as unusual; at most 100 times these rows."""
+        """One in so many normal rows of its task is as unusual; at most 100 times these rows.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        groups : array of shape (m,) or label
+            Task of each row.
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         return self._by_task(
             X, groups, lambda task, cross: task.calibration.rarity(task.score(cross))
         )

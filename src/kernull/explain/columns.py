@@ -152,6 +152,12 @@ def round_to_two(value: float) -> int:
 def plain_number(value: float, digits: int = 3) -> str:
     """A number to three digits or more, without an exponent where it is not needed.
 
+    Parameters
+    ----------
+    value : float
+    digits : int
+        Significant digits, at least.
+
     Examples
     --------
     >>> plain_number(1234.56), plain_number(0.0123456), plain_number(7.1), plain_number(3e9)
@@ -163,6 +169,14 @@ def plain_number(value: float, digits: int = 3) -> str:
 
 def digits_apart(value: float, low: float, high: float) -> int:
     """Digits that tell a value outside of a range from its ends: three if these do.
+
+    Parameters
+    ----------
+    value : float
+        A value outside of the range.
+    low : float
+    high : float
+        Ends of the range.
 
     Examples
     --------

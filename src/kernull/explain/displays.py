@@ -61,14 +61,32 @@ class WeightsDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, most: int = 40) -> Self:
-        """Display the weights of a fitted estimator: so many kernels, the heaviest first."""
+        """Display the weights of a fitted estimator: so many kernels, the heaviest first.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            With ``weights_``.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        most : int
+            Number of kernels, at most.
+        """
         check_is_fitted(estimator)
         p = getattr(estimator, "p_", getattr(estimator, "p", None))  # "auto" has become a number
         title = None if p is None else f"{type(estimator).__name__}, p = {p:g}"
         return cls(estimator.weights_, estimator.kernel_names_, title).plot(ax=ax, most=most)
 
     def plot(self, *, ax: Any = None, most: int = 40) -> Self:
-        """Draw bars, the heaviest kernel on top."""
+        """Draw bars, the heaviest kernel on top.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        most : int
+            Number of kernels, at most.
+        """
         order = np.argsort(-self.weights, kind="stable")
         hidden = len(order) - most
         order = order[:most]
@@ -107,7 +125,17 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, label: str | None = None) -> Self:
-        """Display the history of a fitted estimator; ``label`` is the solver by default."""
+        """Display the history of a fitted estimator; ``label`` is the solver by default.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            With ``history_``.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        label : str, optional
+            For the legend.
+        """
         check_is_fitted(estimator)
         label = getattr(estimator, "solver_", None) if label is None else label
         return cls.from_history(estimator.history_, estimator.tol_, label, ax=ax)
@@ -116,11 +144,29 @@ class ConvergenceDisplay(Display):
     def from_history(
         cls, history: Any, tol: float | None = None, label: str | None = None, *, ax: Any = None
     ) -> Self:
-        """Display a solver's history (of `kernull.solve`, for example)."""
+        """Display a solver's history (of `kernull.solve`, for example).
+
+        Parameters
+        ----------
+        history : History
+            Of a result of a solver.
+        tol : float, optional
+            Tolerance, drawn as a line.
+        label : str, optional
+            For the legend.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        """
         return cls(np.array([record.gap for record in history]), tol, label).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw the gap on a logarithmic scale."""
+        """Draw the gap on a logarithmic scale.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        """
         ax = get_axes(ax, figsize=(6.0, 3.6))
         steps = np.arange(1, len(self.gaps) + 1)
         shown = np.maximum(self.gaps, 1e-16)  # a gap of zero has no logarithm
@@ -165,6 +211,19 @@ class ScoresDisplay(Display):
         """Display calibration scores of a fitted estimator, and scores of new rows X.
 
         With y, of +1 (normal) and -1 (outliers), there is a histogram for each of the two.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            With ``calibration_``.
+        X : array of shape (m, d), optional
+            New rows.
+        y : array of shape (m,), optional
+            +1 for normal rows, -1 for outliers.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        bins : int
+            Number of bins.
         """
         check_is_fitted(estimator)
         groups = {"calibration": estimator.calibration_.scores}
@@ -179,7 +238,15 @@ class ScoresDisplay(Display):
         return shown.plot(ax=ax, bins=bins)
 
     def plot(self, *, ax: Any = None, bins: int = 30) -> Self:
-        """Draw one outline or filled histogram a group, each of unit area."""
+        """Draw one outline or filled histogram a group, each of unit area.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        bins : int
+            Number of bins.
+        """
         ax = get_axes(ax, figsize=(6.4, 3.8))
         filled = {name: s for name, s in self.groups.items() if len(s)}
         edges = np.histogram_bin_edges(np.concatenate(list(filled.values())), bins)

@@ -97,7 +97,8 @@ class Explanation:
     (48, 3)
     >>> print(why.words(0, most=1))
     flagged: far more unusual than any of the 59 normal rows learned from.
-    look gives 51% of the evidence (5.6 standard deviations out of line with the others).
+    look gives 52% of the evidence (5.6 standard deviations out of line with the others).
+    x11 is 1.29; 2.94 to 4 is usual for rows like this; none of 59 normal rows has a value so low.
     """
 
     contributions: Array
@@ -139,7 +140,17 @@ class Explanation:
         return self.columns_of_rows(range(len(self)))
 
     def columns_of_rows(self, rows: Sequence[int]) -> list[list[ColumnReason]]:
-        """Reasons by column of the rows at these positions, a list for each."""
+        """Reasons by column of the rows at these positions, a list for each.
+
+        Parameters
+        ----------
+        rows : sequence of int
+            Positions of rows.
+
+        Returns
+        -------
+        list of lists of ColumnReason
+        """
         if "columns" in vars(self):
             return [self.columns[i] for i in rows]
         return [[] for _ in rows] if self.columns_of is None else self.columns_of(rows)
@@ -179,7 +190,17 @@ class Explanation:
         return np.asarray(np.divide(self.by_view, total, out=out, where=total != 0))
 
     def ranking(self, row: int = 0) -> Indices:
-        """Positions of the views, the most suspect one first."""
+        """Positions of the views, the most suspect one first.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+
+        Returns
+        -------
+        integer array of shape (V,)
+        """
         return np.argsort(self.surprise[row], kind="stable")
 
     def words(self, row: int = 0, most: int = 3) -> str:
@@ -189,12 +210,25 @@ class Explanation:
         or more, the largest first, otherwise those most out of line. Standard deviations are those
         of normal rows; "in line with the others" is a view that fits them as well as it usually
         does, or better. A single view is not named.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        most : int
+            Number of views and of columns, at most.
         """
         columns = [reason.words for reason in self.columns_of_rows([row])[0][:most]]
         return "\n".join([self.verdict(row), *self.words_of_views(row, most), *columns])
 
     def verdict(self, row: int = 0) -> str:
-        """Whether a row is flagged, and how rare it is, in a sentence."""
+        """Whether a row is flagged, and how rare it is, in a sentence.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        """
         if not self._is_judged(row):
             return f"flagged, {self.remarks[row] if self.remarks else 'not judged'}."
         flagged, rare = self.flagged[row], self.how_rare(row)
@@ -207,7 +241,15 @@ class Explanation:
         return f"{'flagged' if flagged else 'normal'}: {rare}."
 
     def words_of_views(self, row: int = 0, most: int = 3) -> list[str]:
-        """The views that say most against a row, in a sentence; none where there is one view."""
+        """The views that say most against a row, in a sentence; none where there is one view.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        most : int
+            Number of views, at most.
+        """
         if len(self.view_names) < 2 or not self._is_judged(row):
             return []
         if self.together is not None and self.together[row]:
@@ -225,7 +267,20 @@ class Explanation:
         return [self.view_names[v] if ok else "" for v, ok in zip(first, named, strict=True)]
 
     def reasons(self, rows: Any = None, most: int = 3) -> list[list[tuple[str, str]]]:
-        """The views that `words` names of these rows, or of all, each with its words."""
+        """The views that `words` names of these rows, or of all, each with its words.
+
+        Parameters
+        ----------
+        rows : sequence of int, optional
+            Positions of rows; all by default.
+        most : int
+            Number of views, at most.
+
+        Returns
+        -------
+        list of lists of (str, str)
+            Name of a view, and its words.
+        """
         by_evidence = self.rarity is not None
         surprise, sizes = self.surprise, self.shares if by_evidence else self.differences
         rank = -sizes if by_evidence else surprise
@@ -248,6 +303,13 @@ class Explanation:
         """How unusual a row is, in words that claim no more than the rows learned from can bear.
 
         Empty for models that do not know. ``rows`` is what normal rows are called.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        rows : str
+            What normal rows are called.
         """
         if self.rarity is None or self.extrapolated is None or self.beyond_all is None:
             return ""
@@ -266,6 +328,17 @@ class Explanation:
         contribution, typical, difference, surprise, and the share of calibration rows whose
         contribution is as low (``tail``); by surprise, the most suspect first. ``by`` "column": a
         line for each `ColumnReason`, which flagged rows have.
+
+        Parameters
+        ----------
+        row : int, optional
+            Position of the row; all rows by default.
+        by : {"view", "kernel", "column"}
+            What a line of the table stands for.
+
+        Returns
+        -------
+        data frame or list of dict
         """
         if by == "column":
             picked = list(range(len(self))) if row is None else [row]
@@ -304,7 +377,17 @@ class Explanation:
         return as_frame(records, self.frame, ("row", *names, *numbers))
 
     def name(self, row: int) -> Any:
-        """Name of the row at a position: in `row_names`, else the position."""
+        """Name of the row at a position: in `row_names`, else the position.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+
+        Returns
+        -------
+        str or int
+        """
         return int(row) if self.row_names is None else self.row_names[row]
 
     def _repr_html_(self) -> str:
@@ -325,6 +408,17 @@ class Explanation:
         Bars are the evidence of each view, of models that decide by it, else its contribution. In a
         figure of its own, the columns that make the row stand out are drawn below, each value on
         the range that is usual for rows like this.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
         """
         plt = need("matplotlib.pyplot", "plots need matplotlib: pip install kernull[plot].")
         numbers = [r for r in self.columns_of_rows([row])[0] if r.number is not None]

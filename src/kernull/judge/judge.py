@@ -206,7 +206,13 @@ class Judge(OutlierMixin, BaseEstimator):
             model.model_ = replace(model.model_, usual=UsualValues.fit(X[kept], measured[kept]))
 
     def usual_values(self, task: str = "") -> UsualValues:
-        """Regressions of the columns of what ``table_`` gives (of a task)."""
+        """Regressions of the columns of what ``table_`` gives (of a task).
+
+        Parameters
+        ----------
+        task : str
+            Task of a joint model.
+        """
         if isinstance(self.model_, Calibrated):
             if self._usual is None:
                 self._usual = UsualValues.fit(np.asarray(self.model_.rows_))
@@ -306,7 +312,16 @@ class Judge(OutlierMixin, BaseEstimator):
         return Verdicts(self, rows, reading, rate, tuple(missing_views))
 
     def columns_of_views(self, views: Sequence[str]) -> list[str]:
-        """Columns of the table that only these views read."""
+        """Columns of the table that only these views read.
+
+        Parameters
+        ----------
+        views : sequence of str
+
+        Returns
+        -------
+        list of str
+        """
         if not views:
             return []
         names = [column.name for column in self.table_.columns_]
@@ -322,7 +337,13 @@ class Judge(OutlierMixin, BaseEstimator):
         return list(dict.fromkeys(map(str, self.fitted_model().kernels.views)))
 
     def at_rate(self, rate: float) -> Any:
-        """The fitted model with the threshold of another false-alarm rate."""
+        """The fitted model with the threshold of another false-alarm rate.
+
+        Parameters
+        ----------
+        rate : float in (0, 1)
+            Share of new normal rows to be flagged.
+        """
         if rate == self.false_alarm_rate:
             return self.model_
         if isinstance(self.model_, Calibrated):
@@ -480,24 +501,69 @@ class Judge(OutlierMixin, BaseEstimator):
     # -- as an estimator of scikit-learn -----------------------------------------------------
 
     def score_samples(self, X: Any) -> Array:
-        """Scores of rows, of shape (m,); higher is more normal, NaN for rows not judged."""
+        """Scores of rows, of shape (m,); higher is more normal, NaN for rows not judged.
+
+        Parameters
+        ----------
+        X : data frame, Table, mapping of columns, or array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         return self.verdicts(X).why.scores
 
     def decision_function(self, X: Any) -> Array:
-        """Score minus threshold, of shape (m,): negative where a row is flagged."""
+        """Score minus threshold, of shape (m,): negative where a row is flagged.
+
+        Parameters
+        ----------
+        X : data frame, Table, mapping of columns, or array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         why = self.verdicts(X).why
         return np.asarray(np.nan_to_num(why.scores - why.threshold, nan=-np.inf))
 
     def predict(self, X: Any) -> Array:
-        """+1 for normal rows, -1 for flagged ones."""
+        """+1 for normal rows, -1 for flagged ones.
+
+        Parameters
+        ----------
+        X : data frame, Table, mapping of columns, or array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         return np.where(self.verdicts(X).why.flagged, -1, 1)
 
     def p_values(self, X: Any) -> Array:
-        """P-value of each row, of shape (m,)."""
+        """P-value of each row, of shape (m,).
+
+        Parameters
+        ----------
+        X : data frame, Table, mapping of columns, or array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         return self.verdicts(X).why.p_values
 
     def rarity(self, X: Any) -> Array:
-        """One in so many normal rows is as unusual, of shape (m,)."""
+        """One in so many normal rows is as unusual, of shape (m,).
+
+        Parameters
+        ----------
+        X : data frame, Table, mapping of columns, or array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m,)
+        """
         return np.asarray(self.verdicts(X).why.rarity)
 
     def set_output(self, *, transform: str | None = None) -> Self:
@@ -506,7 +572,20 @@ class Judge(OutlierMixin, BaseEstimator):
         return self
 
     def fit_predict(self, X: Any, y: Any = None, *, groups: Any = None) -> Array:
-        """Fit, and judge each training row by a model that did not see it."""
+        """Fit, and judge each training row by a model that did not see it.
+
+        Parameters
+        ----------
+        X : data frame, Table, mapping of columns, or array of shape (n, d)
+        y : ignored
+        groups : array of shape (n,), optional
+            Group of each row, where no column has it.
+
+        Returns
+        -------
+        array of shape (n,)
+            +1 for normal rows, -1 for flagged ones.
+        """
         self.fit(X, groups=groups)
         table = as_table(X)
         learned = self._reader(table)[1]

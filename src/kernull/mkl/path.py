@@ -106,6 +106,15 @@ class Path:
 
         ``cross`` has the kernels between m rows and the n training rows: a Stack, or an array of
         shape (J, m, n).
+
+        Parameters
+        ----------
+        cross : Stack or array of shape (J, m, n)
+            Kernels between new rows and training rows.
+
+        Returns
+        -------
+        array of shape (P, D, m)
         """
         cross = cross if isinstance(cross, Stack) else DenseStack(np.asarray(cross))
         P, D = self.shape

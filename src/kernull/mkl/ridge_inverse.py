@@ -51,7 +51,16 @@ class RidgeInverse:
 
     @classmethod
     def of(cls, kernel: Array, ridge: float, row_weight: Array | None = None) -> RidgeInverse:
-        """The inverse from the kernel K_b itself, of shape (n, n), by one factorisation."""
+        """The inverse from the kernel K_b itself, of shape (n, n), by one factorisation.
+
+        Parameters
+        ----------
+        kernel : array of shape (n, n)
+            Combined kernel.
+        ridge : float
+            Ridge rho.
+        row_weight : array of shape (n,), optional
+        """
         empty = cls(np.zeros((0, 0)), float(ridge), np.zeros(0))
         return empty.append(np.zeros((len(kernel), 0)), kernel, row_weight)
 

@@ -37,7 +37,16 @@ class Stack(ABC):
 
     @abstractmethod
     def products(self, V: Array) -> Array:
-        """K_j V for every j in one pass: (n,) -> (J, m), (n, k) -> (J, m, k)."""
+        """K_j V for every j in one pass: (n,) -> (J, m), (n, k) -> (J, m, k).
+
+        Parameters
+        ----------
+        V : array of shape (n, k)
+
+        Returns
+        -------
+        array of shape (J, n, k)
+        """
 
     @abstractmethod
     def diagonal(self) -> Array:
@@ -45,7 +54,16 @@ class Stack(ABC):
 
     @abstractmethod
     def rows(self, index: Any) -> Array:
-        """Rows of every kernel matrix, of shape (J, len(index), n)."""
+        """Rows of every kernel matrix, of shape (J, len(index), n).
+
+        Parameters
+        ----------
+        index : integer array of shape (l,)
+
+        Returns
+        -------
+        array of shape (J, l, n)
+        """
 
     @property
     def n(self) -> int:
@@ -66,13 +84,28 @@ class Stack(ABC):
         return float(np.finfo(self.dtype).eps)
 
     def rescaled(self, factors: Array) -> Self:
-        """The same kernels, each times one more factor; ``factors`` has shape (J,)."""
+        """The same kernels, each times one more factor; ``factors`` has shape (J,).
+
+        Parameters
+        ----------
+        factors : array of shape (J,)
+            One a kernel.
+        """
         other = copy.copy(self)
         other.scale = self.scale * factors
         return other
 
     def combine(self, weights: Array) -> Array:
-        """Sum of b_j K_j, a new array of shape (m, n), where ``can_combine`` is true."""
+        """Sum of b_j K_j, a new array of shape (m, n), where ``can_combine`` is true.
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+
+        Returns
+        -------
+        array of shape (n, n)
+        """
         raise MissingCapabilityError(
             f"kernels: {type(self).__name__} never forms a matrix of {self.shape[0]} x {self.n} "
             "values. Use solver='subspace', or storage='dense'."

@@ -333,7 +333,22 @@ def _kernel_names(names: Any, J: int) -> tuple[str, ...]:
 def read_precomputed(
     X: Any, *, n: int | None = None, J: int | None = None, dtype: Any = np.float64
 ) -> DenseStack:
-    """A validated stack from an array (J, n, n), an (n, n) matrix, or a stack."""
+    """A validated stack from an array (J, n, n), an (n, n) matrix, or a stack.
+
+    Parameters
+    ----------
+    X : array of shape (J, n, n) or (n, n), or KernelStack
+        Kernels as passed.
+    n : int, optional
+        Number of training rows to expect.
+    J : int, optional
+        Number of kernels to expect.
+    dtype : NumPy dtype
+
+    Returns
+    -------
+    DenseStack
+    """
     if issparse(X):
         raise TypeError("X: sparse kernels are not supported; pass X.toarray().")
     stack = _stack_of(X)

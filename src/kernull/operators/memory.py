@@ -32,7 +32,13 @@ def available_memory() -> int:
 
 
 def parse_memory_limit(limit: Any) -> int:
-    """Bytes from None (half of what is available), a number of bytes, or text such as "2GB"."""
+    """Bytes from None (half of what is available), a number of bytes, or text such as "2GB".
+
+    Parameters
+    ----------
+    limit : None, int or str
+        As passed.
+    """
     if limit is None:
         return available_memory() // 2
     if isinstance(limit, str):

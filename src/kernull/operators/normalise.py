@@ -50,6 +50,16 @@ def off_diagonal_means(stack: Stack, row_weight: Array | None = None) -> Array:
 
     A weight counts as that many copies of a row, each of which meets the others, as in the mean
     distance; with unit weights this is the plain mean.
+
+    Parameters
+    ----------
+    stack : Stack
+        J kernels of n rows.
+    row_weight : array of shape (n,), optional
+
+    Returns
+    -------
+    array of shape (J,)
     """
     w = np.ones(stack.n) if row_weight is None else np.asarray(row_weight, dtype=float)
     itself = np.minimum(w, 1.0)  # a copy of a row does not meet itself
@@ -62,6 +72,18 @@ def normalising_factors(stack: Stack, exponent: float, row_weight: Array | None 
     """Factors of the kernels, of shape (J,): the mean off-diagonal entry to minus a power.
 
     The exponent is in [0, 1]; 0 leaves kernels as they are. Weights are numbers of copies.
+
+    Parameters
+    ----------
+    stack : Stack
+        J kernels of n rows.
+    exponent : float
+        Power that the mean entry is taken to.
+    row_weight : array of shape (n,), optional
+
+    Returns
+    -------
+    array of shape (J,)
     """
     if exponent == 0.0:
         return np.ones(stack.J)

@@ -281,12 +281,30 @@ def _tiles(
 
 
 def dense_bytes(J: int, n: int, itemsize: int) -> int:
-    """Bytes of J dense kernels and three working matrices (combined kernel, factor, distances)."""
+    """Bytes of J dense kernels and three working matrices (combined kernel, factor, distances).
+
+    Parameters
+    ----------
+    J : int
+    n : int
+    itemsize : int
+        Bytes of a number.
+    """
     return J * n * n * itemsize + 3 * n * n * 8
 
 
 def check_memory(J: int, n: int, itemsize: int, limit: int) -> None:
-    """Refuse a dense stack that does not fit, before it is allocated."""
+    """Refuse a dense stack that does not fit, before it is allocated.
+
+    Parameters
+    ----------
+    J : int
+    n : int
+    itemsize : int
+        Bytes of a number.
+    limit : int
+        Bytes that may be used.
+    """
     need = dense_bytes(J, n, itemsize)
     if need > limit:
         raise MemoryLimitError(

@@ -16,7 +16,14 @@ SHOWN = 8
 
 
 def not_finite(X: Any, scoring: bool) -> str:
-    """What to say of a table with NaN or infinite values."""
+    """What to say of a table with NaN or infinite values.
+
+    Parameters
+    ----------
+    X : array of shape (m, d)
+    scoring : bool
+        Whether rows are to be scored, and not learned from.
+    """
     names = column_names(X)
     values = np.asarray(X)
     try:
@@ -79,7 +86,16 @@ def not_numeric(columns: list[str]) -> str:
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Names of a table's columns, if they are unique text."""
+    """Names of a table's columns, if they are unique text.
+
+    Parameters
+    ----------
+    X : array or data frame
+
+    Returns
+    -------
+    list of str or None
+    """
     if not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
         return None
     names = list(X.columns)
@@ -135,7 +151,19 @@ def join_views(arrays: Mapping[str, Any]) -> tuple[Array, dict[str, list[int]]]:
 
 
 def columns_of_view(view: str, columns: Any, n_features: int, names: list[str] | None) -> Indices:
-    """Positions of a view's columns, given as positions, names, a mask or a slice."""
+    """Positions of a view's columns, given as positions, names, a mask or a slice.
+
+    Parameters
+    ----------
+    view : str
+        Name of the view, for messages.
+    columns : slice, sequence of int or str, or mask
+        Columns as passed.
+    n_features : int
+        Number of columns of the table.
+    names : list of str or None
+        Their names.
+    """
     if isinstance(columns, slice):
         columns = _slice(view, columns, n_features, names)
         picked = np.arange(n_features)[columns]

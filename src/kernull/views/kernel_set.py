@@ -72,7 +72,12 @@ class ScaledView(Checked):
         return plain and not any(isinstance(kernel, Custom) for kernel in self.kernels)
 
     def reads(self, table: Array) -> bool:
-        """Whether a table has the columns of the view."""
+        """Whether a table has the columns of the view.
+
+        Parameters
+        ----------
+        table : array of shape (m, d)
+        """
         return bool(self.columns.max(initial=0) < table.shape[1])
 
     def restored(
@@ -86,6 +91,15 @@ class ScaledView(Checked):
 
         A file keeps neither what a quantile scaling learns nor what objects from outside do: they
         are fitted again.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        weight : array of shape (n,) or None
+        width_rows : int, optional
+            Number of rows that widths came from.
+        scaling_rows : int, optional
+            Number of rows that scalings came from.
         """
         part, first = X[:, self.columns], slice(width_rows)
         if isinstance(self.scaler, Standard | Unscaled):
@@ -118,7 +132,17 @@ class ScaledView(Checked):
         return isinstance(self.scaler, Scaling)
 
     def transform(self, X: Array) -> Array:
-        """New rows of this view, scaled; what is too far to be squared is brought nearer."""
+        """New rows of this view, scaled; what is too far to be squared is brought nearer.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            Rows of the whole table.
+
+        Returns
+        -------
+        array of shape (m, d_v)
+        """
         near = np.clip(X[:, self.columns], -LARGEST, LARGEST)
         Z = np.asarray(self.scaler.transform(near), dtype=float)
         return np.asarray(np.clip(Z, -LARGEST, LARGEST))
@@ -180,7 +204,22 @@ class KernelSet(Checked):
         sample_weight: Array | None = None,
         drop_constant: bool = True,
     ) -> KernelSet:
-        """Fit scaling and widths of every view; those that are constant are `joined` to others."""
+        """Fit scaling and widths of every view; those that are constant are `joined` to others.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        views : mapping
+        kernels : str, kernel, callable or list
+            As in `MultiKernelFisherNull`.
+        widths : float, "auto" or a sequence
+            Factors of the mean distance.
+        scaling : str, transformer or sequence
+            As in `MultiKernelFisherNull`.
+        sample_weight : array of shape (n,), optional
+        drop_constant : bool
+            Whether constant views are joined to others.
+        """
         if sample_weight is not None:  # rows of weight zero take no part, here or later
             X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
         recipe = Recipe(views, kernels, widths, scaling)
@@ -209,7 +248,17 @@ class KernelSet(Checked):
         return tuple(view.name for view in self.views for _ in view.kernels)
 
     def matrices(self, X: Array | None = None) -> Iterator[tuple[int, Array]]:
-        """Yield (j, K_j) between the rows of X (training rows if None) and the training rows."""
+        """Yield (j, K_j) between the rows of X (training rows if None) and the training rows.
+
+        Parameters
+        ----------
+        X : array of shape (m, d), optional
+            New rows; the training rows by default.
+
+        Returns
+        -------
+        iterator of (int, array of shape (m, n))
+        """
         j = 0
         for view in self.views:
             left, right = (view.train, None) if X is None else (view.transform(X), view.train)
@@ -224,12 +273,27 @@ class KernelSet(Checked):
                 j += 1
 
     def diagonal(self, X: Array) -> Array:
-        """k_j(x, x), of shape (J, m)."""
+        """k_j(x, x), of shape (J, m).
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (J, m)
+        """
         blocks = [(view.transform(X), view.kernels) for view in self.views]
         return np.stack([kernel.diagonal(rows) for rows, kernels in blocks for kernel in kernels])
 
     def take(self, index: Any) -> KernelSet:
-        """The set with some of its training rows; scaling and widths stay as fitted."""
+        """The set with some of its training rows; scaling and widths stay as fitted.
+
+        Parameters
+        ----------
+        index : integer array, mask or slice
+            Training rows to keep.
+        """
         out = self._holding([view.train[index] for view in self.views])
         if self.rows is not None and all(view.can_be_stored for view in self.views):
             weight = None if self.weight is None else self.weight[index]
@@ -241,6 +305,16 @@ class KernelSet(Checked):
         """Sum of b_j K_j between the rows of X (training rows if None) and the training rows.
 
         Kernels are added up as they are evaluated; those without weight are left out.
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+        X : array of shape (m, d), optional
+            New rows; the training rows by default.
+
+        Returns
+        -------
+        array of shape (m, n)
         """
         weights = np.asarray(weights, dtype=float)
         used = weights > 0
@@ -251,7 +325,13 @@ class KernelSet(Checked):
         return np.asarray(total)
 
     def with_rows(self, X: Array) -> KernelSet:
-        """The same scaling, kernels and widths with other training rows."""
+        """The same scaling, kernels and widths with other training rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Other training rows.
+        """
         return replace(
             self._holding([view.transform(X) for view in self.views]),
             rows=None,
@@ -264,7 +344,13 @@ class KernelSet(Checked):
         return replace(self, views=tuple(replace(view, train=part) for view, part in pairs))
 
     def select(self, mask: Mask) -> KernelSet:
-        """The set of some of the kernels, in the same order."""
+        """The set of some of the kernels, in the same order.
+
+        Parameters
+        ----------
+        mask : mask of shape (J,)
+            Kernels to keep.
+        """
         kept, start = [], 0
         for view in self.views:
             picked = mask[start : start + len(view.kernels)]
@@ -308,7 +394,13 @@ class Recipe:
         )
 
     def fit(self, X: Array, weight: Array | None = None) -> KernelSet:
-        """Scalings and kernels of every view, by these rows and their positive weights."""
+        """Scalings and kernels of every view, by these rows and their positive weights.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        weight : array of shape (n,), optional
+        """
         views = tuple(view for view, _ in self.fit_views(X, weight))
         return KernelSet(views, names_by_view(views), X, weight)
 
@@ -323,6 +415,20 @@ class Recipe:
 
         Widths come from the first ``width_rows`` rows, scalings from the first ``scaling_rows``,
         and from all by default.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        weight : array of shape (n,), optional
+        width_rows : int, optional
+            Number of rows that widths come from.
+        scaling_rows : int, optional
+            Number of rows that scalings come from.
+
+        Returns
+        -------
+        iterator of (ScaledView, dict)
+            Distances have shape (w, w).
         """
         factors, read = parse_widths(self.widths), columns_read(self.views)
         ranks: tuple[Quantile, Array] | None = None  # of all columns: views and the whole share it
@@ -346,7 +452,12 @@ class Recipe:
                 yield ScaledView(name, columns, scaler, Z, tuple(fitted)), pairs
 
     def varying(self, X: Array) -> Recipe:
-        """The same without views that are constant on the rows, which are `joined` to others."""
+        """The same without views that are constant on the rows, which are `joined` to others.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        """
         hosts = [name for name in self.views if knows_unseen(self.scaling, name)]
         return replace(self, views=joined(self.views, constant_columns(X), hosts))
 
@@ -359,7 +470,12 @@ class Recipe:
 
 
 def columns_read(views: Mapping[str, Indices]) -> Indices:
-    """Columns that are part of any view, in increasing order."""
+    """Columns that are part of any view, in increasing order.
+
+    Parameters
+    ----------
+    views : mapping
+    """
     return np.unique(np.concatenate(list(views.values())))
 
 
@@ -375,6 +491,21 @@ def joined(
     a constant column leaves all distances of training rows as they are, and a value that was never
     seen is far from all of them. ``hosts`` are views whose scaling knows such values; without one
     that varies, the columns are left out.
+
+    Parameters
+    ----------
+    views : mapping
+    constant : mask of shape (d,)
+        Columns that hold one value.
+    hosts : collection of str
+        Views that may take the columns of others.
+    where : str
+        Which rows, for the warning.
+
+    Returns
+    -------
+    mapping
+        Columns of each view that varies.
     """
     still = [name for name, columns in views.items() if constant[columns].all()]
     if len(still) == len(views):
@@ -398,7 +529,15 @@ def joined(
 
 
 def check_size(name: str, X: Array, columns: Indices) -> None:
-    """Refuse values whose squares are no numbers, or all zero: distances could not be told."""
+    """Refuse values whose squares are no numbers, or all zero: distances could not be told.
+
+    Parameters
+    ----------
+    name : str
+    X : array of shape (n, d)
+    columns : integer array
+        Columns of the view.
+    """
     largest = float(np.abs(X).max(initial=0.0))
     if 1.0 / LARGEST <= largest <= LARGEST or not largest:
         return
@@ -411,7 +550,12 @@ def check_size(name: str, X: Array, columns: Indices) -> None:
 
 
 def parse_widths(widths: Any) -> tuple[float | str, ...]:
-    """Factors of the mean distance from one number or several; ``"auto"`` stays for the views."""
+    """Factors of the mean distance from one number or several; ``"auto"`` stays for the views.
+
+    Parameters
+    ----------
+    widths : float, "auto" or a sequence of these
+    """
     if isinstance(widths, str) and widths == "auto":
         return ("auto",)
     try:

@@ -40,6 +40,18 @@ def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots
 
     Constant columns have one knot and slope zero. Of weights only ratios matter.
 
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    sample_weight : array of shape (n,), optional
+
+    Returns
+    -------
+    knots : Knots
+        Of each column.
+    Z : array of shape (n, d)
+        Normal scores of the rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -90,12 +102,34 @@ def _slopes(values: Array, scores: Array, share: Array, starts: Indices) -> Arra
 
 
 def to_scores(X: Array, knots: Knots) -> Array:
-    """Normal scores of rows, of shape (m, d)."""
+    """Normal scores of rows, of shape (m, d).
+
+    Parameters
+    ----------
+    X : array of shape (m, d)
+    knots : Knots
+        Of each column.
+
+    Returns
+    -------
+    array of shape (m, d)
+    """
     return _interpolated(X, knots.values, knots.scores, knots.starts, knots.slopes)
 
 
 def from_scores(Z: Array, knots: Knots) -> Array:
-    """The values that have these scores; constant columns come back as their value."""
+    """The values that have these scores; constant columns come back as their value.
+
+    Parameters
+    ----------
+    Z : array of shape (m, d)
+    knots : Knots
+        Of each column.
+
+    Returns
+    -------
+    array of shape (m, d)
+    """
     slopes = np.divide(1.0, knots.slopes, out=np.zeros_like(knots.slopes), where=knots.slopes > 0)
     return _interpolated(Z, knots.scores, knots.values, knots.starts, slopes)
 

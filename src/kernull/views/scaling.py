@@ -37,12 +37,32 @@ LARGEST_GAIN = 1e150
 
 
 def same_value(X: Array, values: Array) -> Mask:
-    """Where entries equal the values of their columns, up to rounding."""
+    """Where entries equal the values of their columns, up to rounding.
+
+    Parameters
+    ----------
+    X : array of shape (m, d)
+    values : array of shape (d,)
+        One value a column.
+
+    Returns
+    -------
+    mask of shape (m, d)
+    """
     return np.asarray(np.abs(X - values) <= CONSTANT_ROUNDING * np.abs(values))
 
 
 def constant_columns(X: Array) -> Mask:
-    """Columns that hold one value, up to its rounding: of shape (d,)."""
+    """Columns that hold one value, up to its rounding: of shape (d,).
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
+    Returns
+    -------
+    mask of shape (d,)
+    """
     if not len(X):
         return np.ones(X.shape[1], dtype=bool)
     low, high = X.min(axis=0), X.max(axis=0)
@@ -55,22 +75,58 @@ class Scaling(TransformerMixin, BaseEstimator):
     name = ""
 
     def fit(self, X: Array, y: Any = None, sample_weight: Array | None = None) -> Self:
-        """Learn the map from rows of shape (n, d)."""
+        """Learn the map from rows of shape (n, d).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : ignored
+        sample_weight : array of shape (n,), optional
+        """
         self._learn(*_weighted(X, sample_weight), rows=False)
         return self
 
     def fit_transform(self, X: Array, y: Any = None, sample_weight: Array | None = None) -> Array:
-        """Learn the map, and map the rows."""
+        """Learn the map, and map the rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : ignored
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
         some, weight = _weighted(X, sample_weight)
         Z = self._learn(some, weight, rows=True)
         return Z if some is X else self.transform(X)
 
     def transform(self, X: Array) -> Array:
-        """Map rows."""
+        """Map rows.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m, d)
+        """
         raise NotImplementedError
 
     def inverse_transform(self, Z: Array) -> Array:
-        """From scaled rows back to rows; constant columns come back as their only value."""
+        """From scaled rows back to rows; constant columns come back as their only value.
+
+        Parameters
+        ----------
+        Z : array of shape (m, d)
+
+        Returns
+        -------
+        array of shape (m, d)
+        """
         raise NotImplementedError
 
     def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
@@ -117,6 +173,14 @@ class UnseenScaling(Scaling):
         """Cells that differ from the only value ever seen in their column, of shape (m, d).
 
         Such a value is evidence by itself, however small the difference.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Returns
+        -------
+        mask of shape (m, d)
 
         Examples
         --------
@@ -298,7 +362,13 @@ class Quantile(UnseenScaling):
         return from_scores(Z, self.knots_)
 
     def of_columns(self, index: Indices) -> Quantile:
-        """The scaling of some of the columns, by themselves."""
+        """The scaling of some of the columns, by themselves.
+
+        Parameters
+        ----------
+        index : integer array of shape (k,)
+            Columns to keep.
+        """
         out, (values, scores, starts, slopes) = Quantile(), self.knots_
         counts = np.diff(starts)[index]
         ends = np.cumsum(counts)
@@ -324,6 +394,16 @@ AUTO_SCALINGS = ("whiten", "quantile")
 
 def read_scalings(scaling: Any, view: str | None = None) -> tuple[Any, ...]:
     """The transformers, not fitted, that ``scaling`` stands for on a view.
+
+    Parameters
+    ----------
+    scaling : str, transformer, sequence or mapping
+    view : str, optional
+        View, where it is a mapping.
+
+    Returns
+    -------
+    tuple of transformers
 
     Examples
     --------
@@ -357,7 +437,14 @@ def _is_scaling(item: Any) -> bool:
 
 
 def check_views(views: Iterable[str], scaling: Any = "auto", kernels: Any = "rbf") -> None:
-    """Refuse scalings and kernels that cannot be read, or name a view that is not there."""
+    """Refuse scalings and kernels that cannot be read, or name a view that is not there.
+
+    Parameters
+    ----------
+    views : iterable of str
+    scaling : str, transformer, sequence or mapping
+    kernels : str, kernel, sequence or mapping
+    """
     names = list(views)
     for name, value, read in (
         ("scaling", scaling, read_scalings),
@@ -372,7 +459,13 @@ def check_views(views: Iterable[str], scaling: Any = "auto", kernels: Any = "rbf
 
 
 def knows_unseen(scaling: Any, view: str) -> bool:
-    """Whether each scaling of a view knows values never seen in a column."""
+    """Whether each scaling of a view knows values never seen in a column.
+
+    Parameters
+    ----------
+    scaling : str, transformer, sequence or mapping
+    view : str
+    """
     return all(isinstance(one, UnseenScaling) for one in read_scalings(scaling, view))
 
 

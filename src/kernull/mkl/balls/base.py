@@ -22,19 +22,52 @@ class Ball(Protocol):
         ...
 
     def oracle(self, u: Array) -> Array:
-        """A maximiser of b'u over the set; u may be negative."""
+        """A maximiser of b'u over the set; u may be negative.
+
+        Parameters
+        ----------
+        u : array of shape (J,)
+
+        Returns
+        -------
+        array of shape (J,)
+        """
         ...
 
     def support(self, u: Array) -> float:
-        """h(u) = max of b'u over the set."""
+        """h(u) = max of b'u over the set.
+
+        Parameters
+        ----------
+        u : array of shape (J,)
+        """
         ...
 
     def uniform(self, J: int) -> Array:
-        """The point with equal weights on the boundary."""
+        """The point with equal weights on the boundary.
+
+        Parameters
+        ----------
+        J : int
+
+        Returns
+        -------
+        array of shape (J,)
+        """
         ...
 
     def normalise(self, b: Array) -> Array:
-        """Scale b >= 0 onto the boundary."""
+        """Scale b >= 0 onto the boundary.
+
+        Parameters
+        ----------
+        b : array of shape (J,)
+            Weights, zero or more.
+
+        Returns
+        -------
+        array of shape (J,)
+        """
         ...
 
 

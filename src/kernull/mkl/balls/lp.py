@@ -83,7 +83,18 @@ class LpBall:
             return self._from_logs(np.log(b))
 
     def kloft(self, u: Array, b: Array) -> Array:
-        r"""Kloft's update :math:`b_j \propto (b_j^2 u_j)^{1/(p+1)}`; it never raises F."""
+        r"""Kloft's update :math:`b_j \propto (b_j^2 u_j)^{1/(p+1)}`; it never raises F.
+
+        Parameters
+        ----------
+        u : array of shape (J,)
+            Minus the gradient at b.
+        b : array of shape (J,)
+
+        Returns
+        -------
+        array of shape (J,)
+        """
         if self._uniform_only:
             return self.uniform(len(u))
         with np.errstate(divide="ignore"):
@@ -91,7 +102,16 @@ class LpBall:
         return self._from_logs(logs / (self.p + 1.0))
 
     def cvxpy_constraints(self, b: Any) -> list[Any]:
-        """Constraints on a cvxpy variable."""
+        """Constraints on a cvxpy variable.
+
+        Parameters
+        ----------
+        b : cvxpy.Variable of shape (J,)
+
+        Returns
+        -------
+        list of cvxpy constraints
+        """
         return [b >= 0, convex_norm(b, self.p) <= 1]
 
     def minimise_model(self, u: Array, H: Array, b: Array, tol: float = 0.0) -> Array:
@@ -100,6 +120,21 @@ class LpBall:
         On the sphere, because F falls in every weight, so its minimiser lies there. For p > 1 the
         minimiser has no zero weight where the model falls, so this is a smooth problem: Newton on
         the sphere with steps relative to c, ended when the model's own gap is at most ``tol``.
+
+        Parameters
+        ----------
+        u : array of shape (J,)
+            Minus the gradient at b.
+        H : array of shape (J, J)
+            Curvature.
+        b : array of shape (J,)
+            Where the model is made.
+        tol : float
+            Precision.
+
+        Returns
+        -------
+        array of shape (J,)
         """
         if self._uniform_only:
             return self.uniform(len(u))

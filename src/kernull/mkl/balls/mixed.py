@@ -99,7 +99,12 @@ class MixedBall:
         return f"MixedBall(p={self.p:g}, r={self.r:g}{groups})"
 
     def with_groups(self, groups: Sequence[Any]) -> MixedBall:
-        """The ball of the same norms over these groups."""
+        """The ball of the same norms over these groups.
+
+        Parameters
+        ----------
+        groups : sequence of length J
+        """
         return MixedBall(self.p, self.r, groups)
 
     @property

@@ -53,6 +53,18 @@ def minimise_on_simplex(w: Array, H: Array, start: Array) -> Array:
     Starts from the best vertex, solves the equality-constrained problem on the support, walks to
     the first weight that would turn negative and drops it, or, once all are positive, adds the
     most promising zero weight; ends when none is. Each step lowers the objective.
+
+    Parameters
+    ----------
+    w : array of shape (J,)
+    H : array of shape (J, J)
+        Positive semidefinite.
+    start : array of shape (J,)
+        Point of the simplex whose support is tried first.
+
+    Returns
+    -------
+    array of shape (J,)
     """
     # From a vertex and not from ``start``, which Newton keeps full: the support of the answer is
     # small, and dropping hundreds of weights one by one would cost a J x J system each.

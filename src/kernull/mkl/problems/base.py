@@ -57,4 +57,9 @@ class Problem(ABC):
 
     @abstractmethod
     def evaluate(self, weights: Array) -> Evaluation:
-        """Value, gradient, curvature and inner solution at b."""
+        """Value, gradient, curvature and inner solution at b.
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+        """

@@ -97,13 +97,28 @@ class FisherProblem(Problem):
         return np.asarray(self.row_scale.reshape(-1, *[1] * (V.ndim - 1)) * V)
 
     def on(self, stack: Stack) -> FisherProblem:
-        """The same problem with other kernels of the same rows."""
+        """The same problem with other kernels of the same rows.
+
+        Parameters
+        ----------
+        stack : Stack
+            J kernels of n rows.
+        """
         other = copy.copy(self)
         other.stack, other.n_evaluations = stack, 0
         return other
 
     def products(self, V: Array) -> Array:
-        """K_j V for all j in one pass over the kernels: (n, k) -> (J, n, k)."""
+        """K_j V for all j in one pass over the kernels: (n, k) -> (J, n, k).
+
+        Parameters
+        ----------
+        V : array of shape (n, k)
+
+        Returns
+        -------
+        array of shape (J, n, k)
+        """
         if self.row_scale is None:
             return self.stack.products(V)
         out = self.stack.products(self._scale(V))
@@ -125,6 +140,14 @@ class FisherProblem(Problem):
         """Lower Cholesky factor of the scaled rho I + K_b.
 
         That of the last evaluation, where these are its weights: a solver ends where it evaluated.
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+
+        Returns
+        -------
+        array of shape (n, n)
         """
         last, self._last = self._last, None  # whoever gets a factor may use it up
         if last is not None and np.array_equal(last[0], weights):
@@ -156,7 +179,18 @@ class FisherProblem(Problem):
         return self.certify(weights, a, Ka, curvature)
 
     def certify(self, weights: Array, a: Array, Ka: Array, curvature: Any = None) -> Evaluation:
-        """Bounds at b for any (scaled) a, exact or not, given Ka = K_j a of shape (J, n)."""
+        """Bounds at b for any (scaled) a, exact or not, given Ka = K_j a of shape (J, n).
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+        a : array of shape (n,)
+            Coefficients, scaled.
+        Ka : array of shape (J, n)
+            K_j a.
+        curvature : callable or array, optional
+            Curvature at b, where the solver asks for it.
+        """
         u = Ka @ a
         residual = self.target - self.ridge * a - weights @ Ka
         linear, quadratic = float(self.target @ a), self.ridge * float(a @ a)
@@ -176,7 +210,16 @@ class FisherProblem(Problem):
         )
 
     def solution(self, weights: Array) -> Array:
-        """The exact a(b), from one factorisation."""
+        """The exact a(b), from one factorisation.
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         a = np.asarray(dpotrs(self.factorise(weights), self.target, lower=1)[0])
         return a if self.row_scale is None else self._scale(a)
 

@@ -63,11 +63,32 @@ class CappedProblem(Problem):
         return solve_capped(K, self.nu)
 
     def inner(self, weights: Array) -> Array:
-        """The coefficients a at b."""
+        """The coefficients a at b.
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return self._solve(self.stack.combine(weights), weights @ self.diagonal)
 
     def plane(self, a: Array, Ka: Array | None = None) -> Array:
-        """u(a) for any feasible a: F(b) >= -b'u(a) for all b."""
+        """u(a) for any feasible a: F(b) >= -b'u(a) for all b.
+
+        Parameters
+        ----------
+        a : array of shape (n,)
+            Feasible coefficients.
+        Ka : array of shape (J, n), optional
+            K_j a, where it is known.
+
+        Returns
+        -------
+        array of shape (J,)
+        """
         Ka = self.stack.products(a) if Ka is None else Ka
         return np.asarray(0.5 * self.quadratic * Ka @ a - self.diagonal @ a)
 
@@ -137,7 +158,13 @@ class OneClassSVMProblem(CappedProblem):
     quadratic = 1.0
 
     def offset(self, weights: Array, a: Array) -> float:
-        """Rho, the projection at which rows turn into outliers: that of the free rows."""
+        """Rho, the projection at which rows turn into outliers: that of the free rows.
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+        a : array of shape (n,)
+        """
         return boundary(weights @ self.stack.products(a), a, self.nu)
 
 
@@ -192,7 +219,20 @@ class SVDDProblem(CappedProblem):
         return solve_capped(Q, self.nu)
 
     def sphere(self, weights: Array, a: Array) -> tuple[float, float]:
-        """Squared radius R^2 of the description, and a'K_d a, the squared norm of its centre."""
+        """Squared radius R^2 of the description, and a'K_d a, the squared norm of its centre.
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+        a : array of shape (n,)
+
+        Returns
+        -------
+        radius : float
+            Squared.
+        centre : float
+            Squared norm.
+        """
         g = weights @ self.stack.products(a)
         norm2 = float(g @ a)
         # Squared distance to the centre of row i is k_ii - 2 g_i + a'K a.
@@ -215,6 +255,16 @@ def solve_capped(Q: Array, nu: float) -> Array:
 
     libsvm moves weight between two rows at a time, so it never leaves the plane 1'a = 1 and a
     constant added to Q changes nothing.
+
+    Parameters
+    ----------
+    Q : array of shape (n, n)
+    nu : float in (0, 1]
+        Share of rows that may lie outside.
+
+    Returns
+    -------
+    array of shape (n,)
     """
     total = nu * len(Q)
     scale = float(np.abs(Q).max()) or 1.0
@@ -236,6 +286,15 @@ def slack(gradient: Array, a: Array, nu: float) -> float:
     r"""How far a is from optimal at most: :math:`\max_{a'} g'(a - a')` over the feasible a'.
 
     By convexity no feasible point has a value below that of a minus this number.
+
+    Parameters
+    ----------
+    gradient : array of shape (n,)
+        Gradient g.
+    a : array of shape (n,)
+        Feasible coefficients.
+    nu : float in (0, 1]
+        Share of rows that may lie outside.
     """
     cap = 1.0 / (nu * len(a))
     share = np.clip(1.0 - cap * np.arange(len(a)), 0.0, cap)  # fill the smallest entries first
@@ -243,13 +302,32 @@ def slack(gradient: Array, a: Array, nu: float) -> float:
 
 
 def free_rows(a: Array, nu: float) -> Mask:
-    """Rows strictly between their bounds: those on the boundary of the description."""
+    """Rows strictly between their bounds: those on the boundary of the description.
+
+    Parameters
+    ----------
+    a : array of shape (n,)
+    nu : float in (0, 1]
+        Share of rows that may lie outside.
+
+    Returns
+    -------
+    mask of shape (n,)
+    """
     cap = 1.0 / (nu * len(a))
     return np.asarray((a > 1e-9 * cap) & (a < (1.0 - 1e-9) * cap))
 
 
 def boundary(g: Array, a: Array, nu: float) -> float:
-    """Mean of g over the free rows, or the middle of what the bounded rows allow, as libsvm's."""
+    """Mean of g over the free rows, or the middle of what the bounded rows allow, as libsvm's.
+
+    Parameters
+    ----------
+    g : array of shape (n,)
+    a : array of shape (n,)
+    nu : float in (0, 1]
+        Share of rows that may lie outside.
+    """
     free = free_rows(a, nu)
     if free.any():
         return float(g[free].mean())
@@ -266,6 +344,17 @@ def curvature(K: Array, V: Array) -> Array:
 
     with the combined kernel K of the free rows, of shape (f, f), and the change V of the inner
     gradient there with each weight, of shape (f, J).
+
+    Parameters
+    ----------
+    K : array of shape (f, f)
+        Combined kernel of the free rows.
+    V : array of shape (f, J)
+        K_j a on the free rows.
+
+    Returns
+    -------
+    array of shape (J, J)
     """
     f, J = V.shape
     if f < 2:  # a single free row cannot move: the solution is locally constant

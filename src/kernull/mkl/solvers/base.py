@@ -117,7 +117,20 @@ class Run:
     _coef: Array | None = None
 
     def see(self, point: Evaluation, *, step: bool = True) -> float:
-        """Let a point be the result if it is the best, and a step of the history; its gap."""
+        """Let a point be the result if it is the best, and a step of the history; its gap.
+
+        Parameters
+        ----------
+        point : Evaluation
+            Value and u at a point.
+        step : bool
+            Whether it is a step of the history.
+
+        Returns
+        -------
+        float
+            Its relative gap.
+        """
         gap = relative_gap(point, self.ball.support(point.u))
         if self.best is None or point.value <= self.best.value or gap <= self.tol:
             self.best, self.best_gap = point, gap
@@ -137,6 +150,15 @@ class Run:
         """The best point as a result; warns, with advice, when its gap is above the tolerance.
 
         Each point seen is an iteration unless ``n_iter`` says otherwise.
+
+        Parameters
+        ----------
+        solver : str
+            Name of the solver.
+        advice : str, optional
+            What to do, for the warning.
+        n_iter : int, optional
+            Number of iterations.
         """
         assert self.best is not None
         converged = self.best_gap <= self.tol
@@ -169,6 +191,13 @@ def relative_gap(point: Evaluation, support: float) -> float:
 
     The certificate: in [0, 1] for problems whose value is positive. ``support`` is that of the
     ball at the point's u.
+
+    Parameters
+    ----------
+    point : Evaluation
+        Value and u at a point.
+    support : float
+        h(u) of the ball.
     """
     upper, lower = point.value, point.lower_bound(support)
     scale = max(abs(upper), abs(lower))
@@ -176,7 +205,19 @@ def relative_gap(point: Evaluation, support: float) -> float:
 
 
 def starting_weights(ball: Ball, J: int, init: Any) -> Array:
-    """The user's starting weights on the boundary of the ball."""
+    """The user's starting weights on the boundary of the ball.
+
+    Parameters
+    ----------
+    ball : Ball
+    J : int
+    init : None or array of shape (J,)
+        Starting weights as passed; None: uniform.
+
+    Returns
+    -------
+    array of shape (J,)
+    """
     init = np.asarray(init, dtype=float)
     if init.shape != (J,) or not np.isfinite(init).all() or (init < 0).any() or not init.any():
         raise ValueError(
@@ -197,7 +238,17 @@ class Algorithm:
     problem_needs: tuple[str, ...] = ("evaluate",)
 
     def lacks(self, problem: Problem, ball: Ball) -> list[str]:
-        """Names of what this solver needs and problem and ball, which may be a user's, lack."""
+        """Names of what this solver needs and problem and ball, which may be a user's, lack.
+
+        Parameters
+        ----------
+        problem : Problem
+        ball : Ball
+
+        Returns
+        -------
+        list of str
+        """
         needs: list[tuple[Any, str]] = [(ball, f"ball.{name}") for name in self.ball_needs]
         needs += [(problem, f"problem.{name}") for name in self.problem_needs]
         return [name for owner, name in needs if not hasattr(owner, name.partition(".")[2])]
@@ -284,7 +335,20 @@ class Solver:
             raise ValueError(f"max_iter: got {limit!r}; expected a whole number, at least 1.")
 
     def prepare(self, problem: Problem, ball: Ball) -> tuple[Callable[..., Result], int]:
-        """The function of a `Run` for a problem on a ball, and how long it may run by default."""
+        """The function of a `Run` for a problem on a ball, and how long it may run by default.
+
+        Parameters
+        ----------
+        problem : Problem
+        ball : Ball
+
+        Returns
+        -------
+        algorithm : callable
+            From a `Run` to a `Result`.
+        max_iter : int
+            Most iterations by default.
+        """
         is_auto = isinstance(self.name, str) and self.name == "auto"
         name = pick(problem, ball) if is_auto else self.name
         if not isinstance(name, str) or name not in SOLVERS:
@@ -309,7 +373,14 @@ USER_MAX_ITER = 5000
 
 
 def pick(problem: Problem, ball: Ball) -> str:
-    """The solver that ``"auto"`` stands for."""
+    """The solver that ``"auto"`` stands for.
+
+    Parameters
+    ----------
+    problem : Problem
+        With J kernels.
+    ball : Ball
+    """
     stack = problem.stack
     long = stack is not None and (not stack.can_combine or problem.factor_rows >= SUBSPACE_ROWS)
     if long and not SOLVERS["subspace"].lacks(problem, ball):

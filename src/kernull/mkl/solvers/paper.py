@@ -74,6 +74,13 @@ def solve(run: Run, stop_at_gap: bool = False) -> PrintedResult:
 
     With ``stop_at_gap`` it also ends at the first iterate whose certified gap is at most ``tol``,
     to be timed against solvers that do.
+
+    Parameters
+    ----------
+    run : Run
+        Problem, ball, tolerance and starting weights.
+    stop_at_gap : bool
+        Whether a certified gap of ``tol`` ends it.
     """
     return _iterate(run, run.ball.oracle, "paper", stop_at_gap=stop_at_gap)
 
@@ -149,6 +156,11 @@ def period(iterates: Array) -> int:
     """Period of the cycle in which iterates end, of shape (k, J); 0 where they do not repeat.
 
     The smallest P >= 2 for which each of the last P iterates is the one P before it.
+
+    Parameters
+    ----------
+    iterates : array of shape (k, J)
+        Weights, one row an iteration.
 
     Examples
     --------

@@ -36,7 +36,13 @@ LINE_STEPS = tuple(0.5**k for k in range(8))
 
 
 def effective_share(a: Array) -> float:
-    """n_eff = 1 / (n sum a_i^2) for coefficients that sum to one: 1 where all are equal."""
+    """n_eff = 1 / (n sum a_i^2) for coefficients that sum to one: 1 where all are equal.
+
+    Parameters
+    ----------
+    a : array of shape (n,)
+        Coefficients that sum to one.
+    """
     return 1.0 / (len(a) * float(a @ a))
 
 

@@ -90,7 +90,16 @@ class Basis:
         return True
 
     def press(self, weights: Array, y: Array, keep: int) -> None:
-        """Keep the span of Qy, the target and the leading eigenvectors of the reduced K_b."""
+        """Keep the span of Qy, the target and the leading eigenvectors of the reduced K_b.
+
+        Parameters
+        ----------
+        weights : array of shape (J,)
+        y : array of shape (m,)
+            Coefficients in the basis.
+        keep : int
+            Number of columns to keep.
+        """
         _, vectors = np.linalg.eigh(np.tensordot(weights, self.T, axes=1))
         wanted = np.column_stack([y, self.Q @ self.problem.target, vectors[:, ::-1]])
         Z = np.linalg.qr(wanted[:, :keep])[0].T  # (keep, m), orthonormal rows
@@ -185,7 +194,18 @@ def solve(run: Run) -> Result:
 def landmark_preconditioner(
     problem: FisherProblem, landmarks: int
 ) -> Callable[[Array, Array], Array]:
-    """Nystroem's inverse from a few rows, drawn at random: fewer passes at small ridges."""
+    """Nystroem's inverse from a few rows, drawn at random: fewer passes at small ridges.
+
+    Parameters
+    ----------
+    problem : FisherProblem
+    landmarks : int
+
+    Returns
+    -------
+    callable
+        From weights (J,) and residuals (n, k) to directions (n, k).
+    """
     rng = np.random.default_rng(0)
     index = np.sort(rng.choice(problem.n, min(landmarks, problem.n), replace=False))
     return problem.stack.landmark_inverse(index, problem.ridge, problem.row_scale)
