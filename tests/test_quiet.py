@@ -15,8 +15,8 @@ from sklearn.datasets import load_wine
 
 import kernull
 from benchmarks.peers import compare
-from kernull import load, save
-from kernull.errors import ConstantViewWarning, collected, silenced, warn
+from kernull import Solver, load, save
+from kernull.errors import ConstantViewWarning, collected, warn
 from tests.plain import plain_fisher
 
 pd = pytest.importorskip("pandas")
@@ -71,29 +71,6 @@ def test_loading_in_eight_threads_leaves_warnings_on(tmp_path):
             warnings.warn("still heard", UserWarning, stacklevel=1)
 
 
-def test_what_one_thread_silences_another_hears():
-    inside, told = threading.Event(), threading.Event()
-
-    def silent():
-        with silenced(ConstantViewWarning):
-            inside.set()
-            assert told.wait(10)
-            warn("not heard", ConstantViewWarning)
-
-    def both():
-        thread = threading.Thread(target=silent)
-        thread.start()
-        assert inside.wait(10)
-        warn("heard", ConstantViewWarning)
-        told.set()
-        thread.join()
-
-    with pytest.warns(ConstantViewWarning) as caught:
-        both()
-    assert [str(w.message) for w in caught] == ["heard"]
-    assert caught[0].filename == __file__
-
-
 def test_what_one_thread_collects_another_still_says():
     inside, told = threading.Event(), threading.Event()
 
@@ -115,7 +92,8 @@ def test_what_one_thread_collects_another_still_says():
 
 def test_comparing_in_threads_leaves_the_filters_alone(own_filters):
     X = TARGETS.to_numpy()
-    options = {"methods": ["lp MK-FN-Grad"], "views": {"a": [0, 1], "b": [2, 3]}, "max_iter": 1}
+    solver = Solver("gradient", max_iter=1)
+    options = {"methods": ["lp MK-FN-Grad"], "views": {"a": [0, 1], "b": [2, 3]}, "solver": solver}
     test, labels = TABLE.to_numpy()[::3], np.where(Y[::3] == 0, 1, -1)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: compare(X, test, labels, **options), range(8)))

@@ -125,32 +125,14 @@ def need(module: str, otherwise: str) -> Any:
 # -- Warnings of our own that a caller inside the package does not pass on, or reads itself. --
 
 
-_silenced: ContextVar[tuple[type[Warning], ...]] = ContextVar("silenced", default=())
-_collected: ContextVar[tuple[tuple[type[Warning], list[str]], ...]] = ContextVar(
+_collected: ContextVar[tuple[tuple[tuple[type[Warning], ...], list[str]], ...]] = ContextVar(
     "collected", default=()
 )
 
 
 @contextmanager
-def silenced(*categories: type[Warning]) -> Iterator[None]:
-    """Keep `warn` from passing on warnings of these categories, in this thread.
-
-    Examples
-    --------
-    >>> from kernull.errors import silenced, warn
-    >>> with silenced(UserWarning):
-    ...     warn("nobody hears this", UserWarning)
-    """
-    token = _silenced.set((*_silenced.get(), *categories))
-    try:
-        yield
-    finally:
-        _silenced.reset(token)
-
-
-@contextmanager
-def collected(category: type[Warning]) -> Iterator[list[str]]:
-    """Put what `warn` says in this category into a list instead, in this thread.
+def collected(*categories: type[Warning]) -> Iterator[list[str]]:
+    """Put what `warn` says in these categories into a list instead, in this thread.
 
     Examples
     --------
@@ -161,7 +143,7 @@ def collected(category: type[Warning]) -> Iterator[list[str]]:
     ['the caller reads this']
     """
     messages: list[str] = []
-    token = _collected.set((*_collected.get(), (category, messages)))
+    token = _collected.set((*_collected.get(), (categories, messages)))
     try:
         yield messages
     finally:
@@ -169,9 +151,7 @@ def collected(category: type[Warning]) -> Iterator[list[str]]:
 
 
 def warn(message: str, category: type[Warning], *, stacklevel: int = 1) -> None:
-    """`warnings.warn`, unless silenced or collected; ``stacklevel`` 1 is the caller."""
-    if issubclass(category, _silenced.get()):
-        return
+    """`warnings.warn`, unless collected; ``stacklevel`` 1 is the caller."""
     for wanted, messages in reversed(_collected.get()):
         if issubclass(category, wanted):
             messages.append(message)

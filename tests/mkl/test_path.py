@@ -290,9 +290,9 @@ def test_row_weights_are_those_of_a_fit():
     [
         ({"ps": []}, "ps: got an empty grid"),
         ({"deltas": []}, "deltas: got an empty grid"),
-        ({"deltas": [0.0, 0.1]}, "deltas: got 0.0; every delta must be a finite number above 0"),
+        ({"deltas": [0.0, 0.1]}, "deltas: got 0.0; expected positive numbers"),
         ({"deltas": [np.inf]}, "deltas: got inf"),
-        ({"ps": [0.5]}, r"ps: got 0.5; every p must be in \[1, inf\]"),
+        ({"ps": [0.5]}, r"ps: got 0.5; expected numbers p in \[1, inf\]"),
         ({"ps": ["two"]}, "ps: got 'two'"),
         ({"tol": 0.0}, "tol: got 0.0"),
         ({"sample_weight": [1.0]}, "sample_weight"),

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernull import PAPER, paper
-from kernull.paper.methods import KERNELS
+from kernull.paper.methods import PAPER_KERNELS
 
 #: The list of section 6 of the paper, and those of its tables of times.
 COMPARED = [
@@ -33,7 +33,7 @@ def test_every_method_tells_far_rows(name, rng):
 def test_fused_methods_fuse_the_papers_kernels(fusion, rng):
     X, new = rng.normal(size=(30, 3)), rng.normal(size=(6, 3))
     model = paper.method(f"FN-{fusion.capitalize()}", views="features", delta=0.01).fit(X)
-    bank = paper.FisherNull(**KERNELS, views="features").fit(X).kernel_set_
+    bank = paper.FisherNull(**PAPER_KERNELS, views="features").fit(X).kernel_set_
     square = np.array([K for _, K in bank.matrices()])
     cross = np.array([K for _, K in bank.matrices(new)])
     for K, z in zip(square, ((X - X.mean(0)) / X.std(0)).T, strict=True):

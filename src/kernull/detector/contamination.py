@@ -29,7 +29,7 @@ from kernull.detector.learning import Fitted, Method, learn
 from kernull.detector.model import calibrate
 from kernull.detector.rows import Rows, Settings, TableKernels, TableRows
 from kernull.detector.sum import FisherRule
-from kernull.errors import CannotFlagWarning, MissingCapabilityError, silenced
+from kernull.errors import CannotFlagWarning, MissingCapabilityError, collected
 
 #: What defaults stand for where rows are not clean: one standardised kernel per view with a quarter
 #: of the mean distance as width, as it is, a ridge of a tenth of the number of rows, and the sum.
@@ -167,7 +167,7 @@ def learn_contaminated(
         given = trust.copy()
     # Whether a model of a table can flag is known, and said, in the end.
     later = (CannotFlagWarning,) if isinstance(rows, TableRows) else ()
-    with silenced(*later):
+    with collected(*later):
         found = suspects(learn(method, rows, given, settings).row_scores(), share)
         trust[found] *= LEAST
         fitted = learn(method, rows, trust, settings)

@@ -192,7 +192,10 @@ def path(
             f"sample_weight: got shape {weight.shape}; expected {stack.n} positive numbers. Leave "
             "out rows of weight zero."
         )
-    norms, ridges = _read_norms(ps), _read_deltas(deltas)
+    norms = _read_grid("ps", ps, "numbers p in [1, inf]", lambda p: p >= 1)
+    ridges = _read_grid(
+        "deltas", deltas, "positive numbers relative to n, such as 1e-6", lambda d: 0 < d < np.inf
+    )
     if not tol > 0:
         raise ValueError(f"tol: got {tol!r}; expected a positive number.")
     n = stack.n if weight is None else float(weight.sum())
@@ -213,33 +216,16 @@ def path(
     return Path(norms, ridges, *models, *counts, projected=projected)
 
 
-def _read_norms(ps: Any) -> tuple[float, ...]:
-    """Norms p in [1, inf], in increasing order, each once."""
-    values = _read_grid("ps", ps, "numbers p in [1, inf], for example (1, 2, float('inf'))")
-    if not min(values) >= 1:
-        raise ValueError(f"ps: got {min(values)!r}; every p must be in [1, inf].")
-    return values
-
-
-def _read_deltas(deltas: Any) -> tuple[float, ...]:
-    """Ridges delta > 0 relative to n, in increasing order, each once."""
-    values = _read_grid("deltas", deltas, "positive numbers relative to n, such as (1e-3, 1e-2)")
-    for delta in values:
-        if not (np.isfinite(delta) and delta > 0):
-            raise ValueError(
-                f"deltas: got {delta!r}; every delta must be a finite number above 0. The "
-                "unregularised null space (delta = 0) has no weights to learn; use a small delta, "
-                "such as 1e-6."
-            )
-    return values
-
-
-def _read_grid(name: str, values: Any, expected: str) -> tuple[float, ...]:
+def _read_grid(
+    name: str, values: Any, expected: str, fits: Callable[[float], bool]
+) -> tuple[float, ...]:
+    """Numbers of a grid in increasing order, each once."""
     items = np.atleast_1d(np.asarray(values, dtype=object)).tolist()
     if not items:
         raise ValueError(f"{name}: got an empty grid; expected {expected}.")
     for item in items:
-        if isinstance(item, bool) or not isinstance(item, int | float | np.number):
+        is_number = isinstance(item, int | float | np.number) and not isinstance(item, bool)
+        if not is_number or not fits(item):
             raise ValueError(f"{name}: got {item!r}; expected {expected}.")
     return tuple(sorted({float(item) for item in items}))
 

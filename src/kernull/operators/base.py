@@ -143,12 +143,6 @@ class Stack(ABC):
         """
         return LandmarkInverse(self.rows(index), index, ridge, row_scale)
 
-    def _positions(self, index: Any) -> tuple[Indices, Indices]:
-        """Rows and columns that an index picks: of rows alone, or of both by ``np.ix_``."""
-        both = index if isinstance(index, tuple) else (index, slice(None))
-        rows, columns = (np.arange(s)[i].ravel() for s, i in zip(self.shape, both, strict=True))
-        return rows, columns
-
     def _mask(self, kernels: Any) -> Mask:
         """The kernels that an index picks, as a mask of shape (J,)."""
         mask = np.zeros(self.J, dtype=bool)

@@ -252,7 +252,8 @@ class TiledStack(SweptStack):
 
     def __getitem__(self, index: Any) -> Self:
         """Slice rows, or rows and columns by ``np.ix_``, of every kernel."""
-        rows, columns = self._positions(index)
+        both = index if isinstance(index, tuple) else (index, slice(None))
+        rows, columns = (np.arange(s)[i].ravel() for s, i in zip(self.shape, both, strict=True))
         same = self.left is None and np.array_equal(rows, columns)
         left = None if same else (self.left or self.kernel_set).take(rows)
         return self._like(self.kernel_set.take(columns), left, self.scale)

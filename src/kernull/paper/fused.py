@@ -22,14 +22,13 @@ from kernull.estimators.inputs import check_number
 from kernull.mkl.problems import FisherProblem
 from kernull.operators import DenseStack
 from kernull.paper.fusion import (
+    ONE,
     constant_diagonal,
     fuse,
     fused_blocks,
     fused_diagonal,
     self_similarity,
 )
-
-_ONE = np.ones(1)
 
 
 def check_score_type(score_type: Any, choices: tuple[str, ...]) -> None:
@@ -61,8 +60,8 @@ class FisherNull(OneClassKernelEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths
-        As in `kernull.MultiKernelFisherNull`.
+    kernels, views, scaling, widths, false_alarm_rate, calibration, storage, random_state
+        As in `kernull.MultiKernelFisherNull`; ``storage`` is "auto" or "dense".
     fusion : {"average", "product"}, default="average"
         Arithmetic mean of the kernels, or their element-wise geometric mean. The latter is positive
         semidefinite for rbf kernels but not in general; a product that is not one is refused.
@@ -71,10 +70,6 @@ class FisherNull(OneClassKernelEstimator):
     score_type : {"projection", "distance", "null-space"}, default="projection"
         ``y(x)``; ``-|1 - y(x)|``; or that over :math:`\sqrt{1'a}`, the distance in the null space
         as its papers scale it. The last two rank alike.
-    false_alarm_rate, calibration, random_state
-        As in `kernull.MultiKernelFisherNull`.
-    storage : {"auto", "dense"} or Storage, default="auto"
-        Kernels are stored.
 
     Attributes
     ----------
@@ -169,7 +164,7 @@ class FusedFisher:
         else:
             n = stack.n if row_weight is None else float(row_weight.sum())
             problem = FisherProblem(DenseStack(K[None]), self.delta * n, row_weight=row_weight)
-            rule = FusedFisherRule(self.fusion, problem.evaluate(_ONE).coef, self.score_type)
+            rule = FusedFisherRule(self.fusion, problem.evaluate(ONE).coef, self.score_type)
         return RuleFit(rule)
 
 
@@ -206,8 +201,8 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths
-        As in `kernull.MultiKernelFisherNull`.
+    kernels, views, scaling, widths, false_alarm_rate, calibration, storage, random_state
+        As in `kernull.MultiKernelFisherNull`; ``storage`` is "auto" or "dense".
     fusion : {"average", "product"}, default="average"
         As in `FisherNull`.
     noise : float, default=0.01
@@ -215,10 +210,6 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
     score_type : {"mean", "variance", "log_density", "ratio"}, default="mean"
         :math:`\mu`; :math:`-\sigma^2`; the log density of 1,
         :math:`-\tfrac12[(1-\mu)^2/\sigma^2 + \log(2\pi\sigma^2)]`; or :math:`\mu/\sigma`.
-    false_alarm_rate, calibration, random_state
-        As in `kernull.MultiKernelFisherNull`.
-    storage : {"auto", "dense"} or Storage, default="auto"
-        Kernels are stored.
 
     Attributes
     ----------
@@ -328,9 +319,9 @@ class GaussianProcess:
         weight = np.ones(stack.n) if row_weight is None else row_weight
         rule = GaussianRule(
             self.fusion,
-            problem.evaluate(_ONE).coef,
+            problem.evaluate(ONE).coef,
             np.sqrt(weight),
-            np.tril(problem.factorise(_ONE)),
+            np.tril(problem.factorise(ONE)),
             self.noise,
             self.score_type,
             constant_diagonal(stack),
@@ -355,17 +346,13 @@ class KernelPCANovelty(UnweightedEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths
-        As in `kernull.MultiKernelFisherNull`.
+    kernels, views, scaling, widths, false_alarm_rate, calibration, storage, random_state
+        As in `kernull.MultiKernelFisherNull`; ``storage`` is "auto" or "dense".
     fusion : {"average", "product"}, default="average"
         As in `FisherNull`.
     components : int or float, default=0.9
         Number of directions (an int, 0 allowed), or the share of the variance they explain at
         least (a float in (0, 1)).
-    false_alarm_rate, calibration, random_state
-        As in `kernull.MultiKernelFisherNull`.
-    storage : {"auto", "dense"} or Storage, default="auto"
-        Kernels are stored.
 
     Attributes
     ----------

@@ -13,6 +13,9 @@ from kernull.errors import InvalidKernelError
 from kernull.operators import CrossKernels, DenseStack
 from kernull.operators.linalg import cholesky
 
+#: The weight of one fused kernel.
+ONE = np.ones(1)
+
 
 def fuse(stack: DenseStack, fusion: Any) -> Array:
     """The fused training kernel, of shape (n, n); for a product, certified semidefinite."""

@@ -22,9 +22,8 @@ from kernull.mkl.problems import OneClassSVMProblem, SVDDProblem
 from kernull.mkl.solvers import Solver, solve
 from kernull.mkl.solvers.base import iterations_logged
 from kernull.operators import DenseStack
-from kernull.paper.fusion import constant_diagonal, self_similarity
+from kernull.paper.fusion import ONE, constant_diagonal, self_similarity
 
-_ONE = np.ones(1)
 #: Relative duality gap to stop at: libsvm's single precision allows little below 1e-5.
 TOLERANCE = 1e-4
 
@@ -104,7 +103,7 @@ class KeptMachine:
         """Learn the coefficients from a dense stack."""
         stack = training.stack
         K = stack.combine(self.weights)
-        coef = self.method.problem(DenseStack(K[None])).inner(_ONE)
+        coef = self.method.problem(DenseStack(K[None])).inner(ONE)
         return RuleFit(SupportRule(self.weights, coef, self.description, constant_diagonal(stack)))
 
 
@@ -182,8 +181,8 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths
-        As in `kernull.MultiKernelFisherNull`.
+    kernels, views, scaling, widths, false_alarm_rate, calibration, storage, random_state
+        As in `kernull.MultiKernelFisherNull`; ``storage`` is "auto" or "dense".
     nu : float in (0, 1], default=0.1
         At most this share of the training rows lies outside the description, and at least this
         share are support vectors. The threshold does not hang on it; see ``false_alarm_rate``.
@@ -197,10 +196,6 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         ``"auto"`` (Newton, with cutting planes at p = 1), ``"newton"``, ``"cutting-plane"``,
         ``"frank-wolfe"``, ``"kloft"`` or ``"paper"``, to a relative duality gap of 1e-4; a
         `kernull.Solver` has its tolerance. libsvm's single precision allows little below 1e-5.
-    false_alarm_rate, calibration, random_state
-        As in `kernull.MultiKernelFisherNull`.
-    storage : {"auto", "dense"} or Storage, default="auto"
-        Kernels are stored.
 
     Attributes
     ----------
@@ -274,16 +269,12 @@ class MultiKernelSVDD(_SupportVectorEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths
-        As in `kernull.MultiKernelFisherNull`.
+    kernels, views, scaling, widths, false_alarm_rate, calibration, storage, random_state
+        As in `kernull.MultiKernelFisherNull`; ``storage`` is "auto" or "dense".
     nu : float in (0, 1], default=0.1
         At most this share of the training rows lies outside the ball; C = 1/(nu n).
     slim, slim_lambda, solver
         As in `MultiKernelOneClassSVM`, also for what slim means here.
-    false_alarm_rate, calibration, random_state
-        As in `kernull.MultiKernelFisherNull`.
-    storage : {"auto", "dense"} or Storage, default="auto"
-        Kernels are stored.
 
     Attributes
     ----------

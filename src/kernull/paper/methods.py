@@ -17,20 +17,20 @@ from kernull.paper.fused import FisherNull, GaussianProcessOneClass, KernelPCANo
 from kernull.paper.machines import MultiKernelOneClassSVM, MultiKernelSVDD
 
 #: The kernels of the paper: one rbf kernel a view of standardised columns, of width D/2.
-KERNELS: dict[str, Any] = {name: PAPER[name] for name in ("kernels", "scaling", "widths")}
+PAPER_KERNELS: dict[str, Any] = {name: PAPER[name] for name in ("kernels", "scaling", "widths")}
 _FUSED: dict[str, Any] = {"FN": FisherNull, "GP": GaussianProcessOneClass, "KPCA": KernelPCANovelty}
 #: Estimator and parameters of each method. The slim variants are ours, see `MultiKernelSVDD`; the
 #: mixed (r, p) norm, the paper's future work, has r = 4/3 within the widths of a view.
 METHODS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{
-        f"{name}-{fusion.capitalize()}": (estimator, {**KERNELS, "fusion": fusion})
+        f"{name}-{fusion.capitalize()}": (estimator, {**PAPER_KERNELS, "fusion": fusion})
         for name, estimator in _FUSED.items()
         for fusion in ("average", "product")
     },
-    "MK-SVDD": (MultiKernelSVDD, KERNELS),
-    "Slim-MK-SVDD": (MultiKernelSVDD, {**KERNELS, "slim": True}),
-    "MK-OCSVM": (MultiKernelOneClassSVM, {**KERNELS, "p": 1.0}),
-    "Slim-MK-OCSVM": (MultiKernelOneClassSVM, {**KERNELS, "p": 1.0, "slim": True}),
+    "MK-SVDD": (MultiKernelSVDD, PAPER_KERNELS),
+    "Slim-MK-SVDD": (MultiKernelSVDD, {**PAPER_KERNELS, "slim": True}),
+    "MK-OCSVM": (MultiKernelOneClassSVM, {**PAPER_KERNELS, "p": 1.0}),
+    "Slim-MK-OCSVM": (MultiKernelOneClassSVM, {**PAPER_KERNELS, "p": 1.0, "slim": True}),
     "lp MK-FN": (MultiKernelFisherNull, PAPER),
     "Joint lp MK-FN": (JointMultiKernelFisherNull, PAPER),
     "lp MK-FN-Grad": (MultiKernelFisherNull, {**PAPER, "solver": Solver("gradient", 1e-4)}),
@@ -49,11 +49,7 @@ def method(name: str, **parameters: Any) -> Any:
     Parameters
     ----------
     name : str
-        A name of `METHODS`: ``"FN-Average"``, ``"FN-Product"``, ``"GP-Average"``,
-        ``"GP-Product"``, ``"KPCA-Average"``, ``"KPCA-Product"``, ``"MK-SVDD"``,
-        ``"Slim-MK-SVDD"``, ``"MK-OCSVM"``, ``"Slim-MK-OCSVM"``, ``"lp MK-FN"``,
-        ``"Joint lp MK-FN"``, ``"lp MK-FN-Grad"``, ``"lp MK-FN-CVX"``, ``"lp MK-FN, Kloft"``
-        or ``"(r, p) MK-FN"``.
+        A name of `METHODS`, such as ``"FN-Product"`` or ``"Joint lp MK-FN"``.
     **parameters
         Parameters of the estimator, in place of those of the method.
 

@@ -27,7 +27,7 @@ __all__ = [
     "AttackErrors", "EqualErrorRate", "apcer", "bpcer", "bpcer_at_apcer", "eer", "g_mean", "hter",
 ]  # fmt: skip
 
-TARGET, OUTLIER = 1, -1
+BONA_FIDE, ATTACK = 1, -1
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ def apcer(
     >>> rates.by_instrument, rates.max
     ({'print': 0.5, 'replay': 0.0}, 0.5)
     """
-    y, s = _checked(y_true, scores, OUTLIER)
+    y, s = _checked(y_true, scores, ATTACK)
     t = _checked_threshold(threshold)
     names = _checked_instruments(instruments, y)
     accepted: dict[Hashable, list[bool]] = {}
-    for row in np.flatnonzero(y == OUTLIER):
+    for row in np.flatnonzero(y == ATTACK):
         accepted.setdefault(names[row], []).append(bool(s[row] >= t))
     return AttackErrors({name: sum(each) / len(each) for name, each in accepted.items()})
 
@@ -107,8 +107,8 @@ def bpcer(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
     >>> bpcer([1, 1, 1, 1, -1], [0.9, 0.8, 0.5, 0.1, 0.2], threshold=0.5)
     0.25
     """
-    y, s = _checked(y_true, scores, TARGET)
-    return float(np.mean(s[y == TARGET] < _checked_threshold(threshold)))
+    y, s = _checked(y_true, scores, BONA_FIDE)
+    return float(np.mean(s[y == BONA_FIDE] < _checked_threshold(threshold)))
 
 
 def _checked_instruments(instruments: ArrayLike | None, y: NDArray[np.int64]) -> list[Any]:
@@ -123,7 +123,7 @@ def _checked_instruments(instruments: ArrayLike | None, y: NDArray[np.int64]) ->
             f"its shape is {array.shape}"
         )
     names: list[Any] = array.tolist()
-    for row in np.flatnonzero(y == OUTLIER):
+    for row in np.flatnonzero(y == ATTACK):
         name = names[row]
         if name is None or name == "" or name != name:  # NaN differs from itself
             raise ValueError(
@@ -134,9 +134,9 @@ def _checked_instruments(instruments: ArrayLike | None, y: NDArray[np.int64]) ->
 
 def _errors(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> tuple[float, float]:
     """FAR and FRR at a threshold."""
-    y, s = _checked(y_true, scores, TARGET, OUTLIER)
+    y, s = _checked(y_true, scores, BONA_FIDE, ATTACK)
     t = _checked_threshold(threshold)
-    return float(np.mean(s[y == OUTLIER] >= t)), float(np.mean(s[y == TARGET] < t))
+    return float(np.mean(s[y == ATTACK] >= t)), float(np.mean(s[y == BONA_FIDE] < t))
 
 
 def hter(y_true: ArrayLike, scores: ArrayLike, threshold: float) -> float:
@@ -202,9 +202,9 @@ def bpcer_at_apcer(
     """
     if isinstance(level, bool) or not 0 <= float(level) <= 1:
         raise ValueError(f"level: got {level!r}; expected a number from 0 to 1.")
-    y, s = _checked(y_true, scores, TARGET, OUTLIER)
+    y, s = _checked(y_true, scores, BONA_FIDE, ATTACK)
     # APCER falls just above each attack score and nowhere else; the first threshold accepts all.
-    steps: NDArray[np.float64] = np.unique(s[y == OUTLIER])
+    steps: NDArray[np.float64] = np.unique(s[y == ATTACK])
     thresholds = np.concatenate([[s.min()], np.nextafter(steps, np.inf)])
 
     def allowed(threshold: float) -> bool:
@@ -265,8 +265,8 @@ def eer(y_true: ArrayLike, scores: ArrayLike) -> EqualErrorRate:
     >>> eer([1, 1, 1, 1, -1, -1, -1, -1], [8, 7, 6, 2, 5, 4, 3, 1]).rate
     0.25
     """
-    y, s = _checked(y_true, scores, TARGET, OUTLIER)
-    targets, outliers = s[y == TARGET], s[y == OUTLIER]
+    y, s = _checked(y_true, scores, BONA_FIDE, ATTACK)
+    targets, outliers = s[y == BONA_FIDE], s[y == ATTACK]
     levels = np.unique(s)
     # Counts at t_1, ..., t_m, infinity.
     rejected = np.append(np.searchsorted(np.sort(targets), levels, side="left"), targets.size)
@@ -321,14 +321,14 @@ def _checked(
             f"scores must be finite; {bad.size} of {s.size} are NaN or infinite, "
             f"the first at position {bad[0]}"
         )
-    known = np.isin(y, (TARGET, OUTLIER)) & (y.dtype.kind in "iuf")
+    known = np.isin(y, (BONA_FIDE, ATTACK)) & (y.dtype.kind in "iuf")
     if not known.all():
         shown = ", ".join(sorted({repr(value) for value in y[~known].tolist()})[:5])
         raise ValueError(
             f"y_true must hold +1 (target) and -1 (outlier) only; it also holds {shown}. "
             "Map the labels first, for example np.where(y == target, 1, -1)"
         )
-    for label, name in ((TARGET, "target (+1)"), (OUTLIER, "outlier (-1)")):
+    for label, name in ((BONA_FIDE, "target (+1)"), (ATTACK, "outlier (-1)")):
         if label in needed and label not in y:
             raise ValueError(
                 f"y_true holds no {name} rows among its {y.size}, so this rate is undefined"

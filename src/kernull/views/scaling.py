@@ -7,7 +7,7 @@ its column, and can be undone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -303,13 +303,15 @@ class Whiten(Checked, Standard):
     def _rotate(self, Z: Array, sample_weight: Array | None, rows: bool) -> Array:
         """Learn the covariance of centred rows."""
         varies = ~self.constant_
-        found = _whitening(Z if varies.all() else Z[:, varies], sample_weight, rows=rows)
-        self.directions_, self.gains_, self.base_gain_, whitened = found
+        directions, self.gains_, self.base_gain_, whitened = _whitening(
+            Z if varies.all() else Z[:, varies], sample_weight, rows=rows
+        )
+        self.directions_ = directions
         if varies.all():
             return whitened
         # Of all columns, not only those that vary.
-        self.directions_ = np.zeros((len(varies), found.directions.shape[1]))
-        self.directions_[varies], Z[:, varies] = found.directions, whitened
+        self.directions_ = np.zeros((len(varies), directions.shape[1]))
+        self.directions_[varies], Z[:, varies] = directions, whitened
         return Z
 
 
@@ -545,22 +547,16 @@ def _moments(X: Array, sample_weight: Array | None, constant: Mask) -> tuple[Arr
     return mean, scale
 
 
-class _Whitening(NamedTuple):
-    """The root of an inverse covariance: directions with a gain each, and a gain elsewhere."""
+def _whitening(
+    Z: Array, sample_weight: Array | None, *, rows: bool
+) -> tuple[Array, Array, float, Array]:
+    """The root of the inverse covariance of centred rows Z, of shape (n, d).
 
-    directions: Array
-    """Orthonormal, of shape (d, r)."""
-    gains: Array
-    """Extra gain along each, of shape (r,)."""
-    base_gain: float
-    rows: Array
-    """The rows, whitened, where they were asked for."""
-
-
-def _whitening(Z: Array, sample_weight: Array | None, *, rows: bool) -> _Whitening:
-    """Of centred rows: principal directions, the extra gain along each, and the gain elsewhere."""
+    Orthonormal directions (d, r), the extra gain along each (r,), the gain elsewhere, and the
+    whitened rows, where they were asked for.
+    """
     if not Z.shape[1]:
-        return _Whitening(np.zeros((0, 0)), np.zeros(0), 1.0, Z)
+        return np.zeros((0, 0)), np.zeros(0), 1.0, Z
     n, d = Z.shape
     weight = np.ones(n) if sample_weight is None else sample_weight
     # The weighted covariance is that of rescaled rows.
@@ -605,7 +601,7 @@ def _whitening(Z: Array, sample_weight: Array | None, *, rows: bool) -> _Whiteni
         Z = (left * (base + gains)) @ left.T @ Z
     elif rows:
         Z = base * Z + (Z @ directions * gains) @ directions.T
-    return _Whitening(directions, gains, float(base), Z)
+    return directions, gains, float(base), Z
 
 
 def resolve_views(

@@ -228,9 +228,8 @@ def starting_weights(ball: Ball, J: int, init: Any) -> Array:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A solver by name: what it does, where it is, how long it may run, and what it needs."""
+    """A solver by name: where it is, how long it may run, and what it needs."""
 
-    summary: str
     home: str
     """Module of this package and its function of a `Run`."""
     max_iter: int
@@ -259,38 +258,25 @@ _MODELS = ("minimise_model", "exponent")
 
 #: Every solver by name.
 SOLVERS: dict[str, Algorithm] = {
-    "newton": Algorithm("second order; certified for every p", "newton.solve", 100, _MODELS),
-    "subspace": Algorithm(
-        "one pass over the kernels per iteration; no n x n matrix", "subspace.solve", 500,
-        problem_needs=("restrict", "products", "certify"),
-    ),
-    "paper": Algorithm(
-        "Algorithm 1 as printed, its last iterate; may cycle for ever", "paper.solve", 200,
-    ),
-    "paper-cvx": Algorithm(
-        "Algorithm 1 with its weight step solved by cvxpy (the paper's MK-FN-CVX)",
-        "paper.solve_by_cvxpy", 200, ("cvxpy_constraints",),
-    ),
-    "slim": Algorithm(
-        "Newton with a line search that favours many support vectors", "slim.solve", 50,
-        _MODELS, ("evaluate", "nu"),
-    ),
-    "cutting-plane": Algorithm(
-        "Newton, then cutting planes where F has kinks (support vectors, p = 1)",
-        "cutting_plane.solve", 300, _MODELS, ("evaluate", "plane"),
-    ),
-    "kloft": Algorithm(
-        "Kloft's closed-form update; monotone, slow near p = 1", "paper.solve_by_kloft", 2000,
-        ("kloft",),
-    ),
-    "frank-wolfe": Algorithm(
-        "line search, away steps on polyhedral sets", "first_order.frank_wolfe", 5000,
-    ),
-    "gradient": Algorithm(
-        "gradient ascent on the dual (the paper's supplement V)", "first_order.dual_ascent", 50_000,
-        problem_needs=("products", "certify"),
-    ),
-}  # fmt: skip
+    # Second order; certified for every p.
+    "newton": Algorithm("newton.solve", 100, _MODELS),
+    # One pass over the kernels per iteration; no n x n matrix.
+    "subspace": Algorithm("subspace.solve", 500, problem_needs=("restrict", "products", "certify")),
+    # Algorithm 1 as printed, its last iterate; may cycle for ever.
+    "paper": Algorithm("paper.solve", 200),
+    # Algorithm 1 with its weight step solved by cvxpy (the paper's MK-FN-CVX).
+    "paper-cvx": Algorithm("paper.solve_by_cvxpy", 200, ("cvxpy_constraints",)),
+    # Newton with a line search that favours many support vectors.
+    "slim": Algorithm("slim.solve", 50, _MODELS, ("evaluate", "nu")),
+    # Newton, then cutting planes where F has kinks (support vectors, p = 1).
+    "cutting-plane": Algorithm("cutting_plane.solve", 300, _MODELS, ("evaluate", "plane")),
+    # Kloft's closed-form update; monotone, slow near p = 1.
+    "kloft": Algorithm("paper.solve_by_kloft", 2000, ("kloft",)),
+    # Line search, away steps on polyhedral sets.
+    "frank-wolfe": Algorithm("first_order.frank_wolfe", 5000),
+    # Gradient ascent on the dual (the paper's supplement V).
+    "gradient": Algorithm("first_order.dual_ascent", 50_000, problem_needs=("products", "certify")),
+}
 
 
 @stored
@@ -428,19 +414,16 @@ def solve(
     **options
         Options of the solver.
     """
-    if isinstance(solver, str) or not callable(getattr(solver, "solve", None)):
-        chosen = solver if isinstance(solver, Solver) else Solver(solver, tol, max_iter, options)
-        tol, max_iter, options = chosen.tol, chosen.max_iter, dict(chosen.options)
-        function, default = chosen.prepare(problem, ball)
-    else:
-        function, default = solver.solve, USER_MAX_ITER
-    limit = default if max_iter is None else max_iter
-    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
-        raise ValueError(f"max_iter: got {max_iter!r}; expected a whole number, at least 1.")
+    of_user = callable(getattr(solver, "solve", None))
+    chosen = solver
+    if not isinstance(solver, Solver):
+        chosen = Solver("auto" if of_user else solver, tol, max_iter, options)
+    function, limit = (solver.solve, USER_MAX_ITER) if of_user else chosen.prepare(problem, ball)
     before = problem.n_evaluations
     weights = ball.uniform(problem.J) if init is None else starting_weights(ball, problem.J, init)
-    run = Run(problem, ball, weights, int(limit), tol, callback, budget=budget or Budget())
-    result = function(run, **options)
+    limit = int(chosen.max_iter or limit)
+    run = Run(problem, ball, weights, limit, chosen.tol, callback, budget=budget or Budget())
+    result: Result = function(run, **chosen.options)
     return replace(result, n_evaluations=problem.n_evaluations - before)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from kernull._typing import Array
-from kernull.errors import InvalidKernelError, silenced
+from kernull.errors import InvalidKernelError, collected
 from kernull.mkl.problems import FisherProblem
 from kernull.mkl.solvers import newton
 from kernull.mkl.solvers.base import SOLVERS, Result, Run
@@ -217,7 +217,7 @@ def _solve_coarse(run: Run) -> Result | None:
     if near is None:
         return None
     try:
-        with silenced(ConvergenceWarning):
+        with collected(ConvergenceWarning):
             tol = max(0.3 * run.tol, 1e-9)
             coarse = run.problem.on(near)
             return solve(Run(coarse, run.ball, run.weights, COARSE_ITER, tol, budget=run.budget))
