@@ -134,6 +134,16 @@ def test_another_rate_everywhere(tables):
     assert few.stderr.startswith("warning: --false-alarm-rate 0.0001 needs at least 9999")
 
 
+def test_rows_of_another_kind_are_called_so(tables):
+    rows = (tables / "new.csv").read_text().splitlines()
+    (tables / "odd.csv").write_text("\n".join([rows[0], *rows[-10:]]) + "\n")
+    done = kernull("score", "model.kernull", "odd.csv", "-o", "s.csv", cwd=tables)
+    said = "these rows are of another kind than those learned from; columns that differ most: col_"
+    assert f"nearly all are flagged: {said}" in done.stderr
+    usual = kernull("score", "model.kernull", "new.csv", "-o", "s.csv", cwd=tables)
+    assert "another kind" not in usual.stderr
+
+
 def test_tasks_and_groups(tables):
     rows = (tables / "train.csv").read_text().splitlines()
     tasks = ["line", *["A", "B"] * 40]
@@ -147,8 +157,13 @@ def test_tasks_and_groups(tables):
         data = [] if command == ["info"] else ["tasks.csv"]
         done = kernull(*command, "t.kernull", *data, cwd=tables)
         assert done.returncode == 0, done.stderr
-    refused = kernull("report", "t.kernull", "tasks.csv", "-o", "t.html", cwd=tables)
-    assert (refused.returncode, "a report is about one model" in refused.stderr) == (1, True)
+    report = ["report", "t.kernull", "tasks.csv", "-o", "t.html"]
+    assert kernull(*report, "--task", "B", "--json", cwd=tables).stdout.startswith(
+        '{\n  "rows": 40'
+    )
+    for more in ([], ["--task", "C"]):
+        refused = kernull(*report, *more, cwd=tables)
+        assert (refused.returncode, "one of 'A', 'B'" in refused.stderr) == (2, True)
     by_group = kernull(
         "fit", "tasks.csv", "-o", "g.kernull", "--group", "line", "--false-alarm-rate", "0.4",
         "--json", cwd=tables,

@@ -206,8 +206,14 @@ def test_tasks_are_judged_by_their_rows(new, tmp_path):
     assert (judge.judge(swapped)["reason_1"] == "force").mean() > 0.9
     judge.save(tmp_path / "t.kernull")
     pd.testing.assert_frame_equal(Judge.load(tmp_path / "t.kernull").judge(later), out)
-    with pytest.raises(MissingCapabilityError, match="a report is about one model"):
+    with pytest.raises(MissingCapabilityError, match="a report is about one task"):
         judge.report(later, tmp_path / "r.html")
+    first = judge.tasks[0]
+    some, alone = rows[rows["machine"] == first], judge.of_task(first)
+    assert np.array_equal(alone.score_samples(some), judge.score_samples(some))
+    alone.report(some, tmp_path / "first.html")
+    with pytest.raises(ValueError, match="task: got 'M9'; expected one of"):
+        judge.of_task("M9")
     with pytest.raises(ValueError, match="a column of tasks goes with"):
         Judge(JointMultiKernelFisherNull()).fit(rows)
 

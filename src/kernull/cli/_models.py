@@ -11,7 +11,7 @@ import numpy as np
 
 from kernull._typing import Array
 from kernull.cli._console import DataError, UsageError, note
-from kernull.cli._options import FileForm, NewRows
+from kernull.cli._options import FileForm, RowsAsked
 from kernull.cli._settings import check_column, matching
 from kernull.errors import MissingDependencyError, ModelFileError, TableError
 from kernull.tables.kinds import EMPTY, did_you_mean, listed
@@ -142,7 +142,7 @@ class Judging:
 
 
 def open_rows(
-    model: str, data: str, how: NewRows, quiet: bool, chunk_rows: int = CHUNK_ROWS
+    model: str, data: str, how: RowsAsked, quiet: bool, chunk_rows: int = CHUNK_ROWS
 ) -> tuple[Judging, Source]:
     """A judge, ready for the rows of a table, and the table."""
     if not is_model_file(model) and is_model_file(data):

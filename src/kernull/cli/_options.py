@@ -146,7 +146,7 @@ class Gaps:
 
 
 @dataclass(frozen=True)
-class NewRows(FileForm, Gaps):
+class RowsAsked(FileForm, Gaps):
     """How new rows are written, and what may be lacking in them."""
 
     missing_view: Annotated[

@@ -21,11 +21,11 @@ from kernull.cli._console import DataError, StoppedError, UsageError
 from kernull.errors import need
 
 #: What is written by the suffix of a file.
-KINDS = {
+BY_SUFFIX = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet",
     ".xlsx": "excel",
 }  # fmt: skip
-SUFFIXES = tuple(KINDS)
+SUFFIXES = tuple(BY_SUFFIX)
 #: Colour of flagged rows in Excel files, and rows that one may have.
 FLAGGED, MOST_EXCEL_ROWS = "FFD9D6", 1_048_575
 #: What a formula begins with, in spreadsheets of any language.
@@ -235,7 +235,7 @@ def row_writer(
                 f"stopped; at least {writer.rows:,} rows are on standard output, not all."
             ) from None
         return
-    kind = KINDS.get(Path(path).suffix.lower(), "csv")
+    kind = BY_SUFFIX.get(Path(path).suffix.lower(), "csv")
     with atomic_write(path) as part:
         if kind in ("parquet", "excel"):
             collected = (_ParquetWriter if kind == "parquet" else _ExcelWriter)(part, names)

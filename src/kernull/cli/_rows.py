@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from kernull._typing import Array
     from kernull.judge import Verdicts
 
-#: Rows that are explained where no other number is asked for.
-TOP = 5
+
+
 
 
 def score(
@@ -44,7 +45,7 @@ def score(
     keep: Annotated[
         o.Texts, Option(metavar="PATTERN", help="Columns to copy to the output. Repeat it.")
     ] = None,
-    how: o.NewRows,
+    how: o.RowsAsked,
     chunk_rows: Annotated[int | None, Option(min=1, help="Rows read at once: 20,000.")] = None,
     leave_formulas: Annotated[
         bool, Option("--leave-formulas", help="Copy cells such as =A1 as they are (CSV, TSV).")
@@ -90,6 +91,7 @@ def score(
     if judge.id is not None and judge.id in source.names and judge.id not in kept:
         names.insert(1, judge.id)
     flagged = noted = lost = 0
+    first: Counter[str] = Counter()  # columns that are the first reason of a row
     check = judge.drift_check(judging.absent, judging.missing_views) if drift else None
     with progress(quiet) as bar, row_writer(out, names, json, leave_formulas) as writer:
         task = bar.add_task("Scoring", total=source.size)
@@ -102,6 +104,7 @@ def score(
             columns |= {"row": list(numbers), **{name: raw.text(name) for name in kept}}
             columns["flag"] = columns["flag"].astype(int)
             writer.write([columns[name] for name in names])
+            first.update(filter(None, columns["reason_1"]))
             flagged, lost = flagged + int(columns["flag"].sum()), lost + int(found.lost.sum())
             noted += sum(map(bool, found.notes)) - int(found.lost.sum())
             bar.update(task, completed=done, description=f"Scoring, {judging.rows:,} rows")
@@ -128,6 +131,11 @@ def score(
         not_judged = f", {lost:,} of them not judged" if lost else ""
         share = f"{flagged / rows:.1%}"
         note(f"{flagged:,} of {rows:,} rows flagged ({share}){not_judged}.{more}{place}", quiet)
+    if 2 * flagged > rows > 1:
+        most = [name for name, _ in first.most_common(3)]
+        named = f"; columns that differ most: {', '.join(most)}" * bool(most)
+        kind = "these rows are of another kind than those learned from"
+        note(f"nearly all are flagged: {kind}{named}.", quiet)
     if changed is not None and json and out == "-":
         sys.stdout.write(dumps({"drift": changed}) + "\n")
     elif changed is not None and not json:
@@ -150,7 +158,7 @@ def explain(
     top: Annotated[
         int | None, Option(min=1, help="So many of the lowest scores: 5 without --flagged.")
     ] = None,
-    how: o.NewRows,
+    how: o.RowsAsked,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -173,7 +181,7 @@ def explain(
     for text in wanted if names is None else ():
         if not text.isdecimal() or int(text) < 1:
             raise UsageError(f"--row: got {text!r}; expected a number from 1.")
-    top = top or (None if flagged or wanted else TOP)
+    top = top or (None if flagged or wanted else 5)
     with progress(quiet) as bar:
         bar.add_task("Explaining", total=None)
         found = judging.see(source.read(broken=True))
@@ -237,9 +245,10 @@ def report(
     label: o.Label = None,
     normal: o.Normal = None,
     names: o.RowNames = None,
+    task: Annotated[o.Text, Option(help="Task to report on, of a model of several tasks.")] = None,
     title: Annotated[o.Text, Option(help="Heading of the page.")] = None,
     max_rows: Annotated[int, Option(min=1, help="Flagged rows to list.")] = 500,
-    how: o.NewRows,
+    how: o.RowsAsked,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -247,6 +256,7 @@ def report(
     from kernull.cli._models import check_labels, labels, open_rows
     from kernull.cli._output import check_writable
     from kernull.cli._settings import check_column
+    from kernull.tables.kinds import listed
 
     if Path(out).suffix.lower() not in ("", ".html", ".htm"):
         raise UsageError(
@@ -256,19 +266,30 @@ def report(
     check_writable(out, inputs=[model, data])
     check_labels(label, normal)
     judging, source = open_rows(model, data, how, quiet)
+    judge = judging.judge
     check_column(names, source.names, source.label, "--id")
+    names = judge.id if names is None and judge.id in source.names else names
+    if (task is None) == bool(judge.tasks) or (judge.tasks and task not in judge.tasks):
+        tasks = f"one of {listed(judge.tasks)}" if judge.tasks else "none, of this model"
+        raise UsageError(f"--task: got {task!r}; expected {tasks}: a report is about one task.")
     with progress(quiet) as bar:
         bar.add_task("Writing the report", total=None)
         from kernull.report import render_report
 
-        found = judging.see(source.read())
+        rows = source.read()
+        row_names = None if names is None else rows.text(names)
+        if task is not None:
+            at = [i for i, name in enumerate(rows.text(str(judge.task))) if name == task]
+            row_names = [str(i + 1) if row_names is None else row_names[i] for i in at]
+            rows, judging.judge = rows.rows(at), judge.of_task(task)
+        found = judging.see(rows)
         judging.end()
         page = render_report(
             found,
             None if label is None else labels(found.rows, label, normal),
             title=title or f"kernull report: {Path(data).stem if data != '-' else 'rows'}",
             subtitle=f"Rows of {source.label}.",
-            row_names=None if names is None else found.rows.text(names),
+            row_names=row_names,
             model_path=model,
             max_rows=max_rows,
         )
@@ -290,7 +311,7 @@ def evaluate(
     curves: Annotated[
         o.Text, Option(metavar="FILE", help="Write the curves: false alarms, caught, precision.")
     ] = None,
-    how: o.NewRows,
+    how: o.RowsAsked,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:

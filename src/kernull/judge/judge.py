@@ -426,11 +426,26 @@ class Judge(OutlierMixin, BaseEstimator):
         ):
             raise ModelFileError(f"{os.fspath(path)!r}: its table does not fit its model.")
         settings = {"false_alarm_rate": model.false_alarm_rate} | settings
+        return Judge._fitted(model, table, settings)
+
+    @staticmethod
+    def _fitted(model: Any, table: TableViews, settings: dict[str, Any]) -> Judge:
         judge = Judge(clone(model), clone(table), **settings)
         judge.model_, judge.table_ = model, table
         judge.n_features_in_ = len(table.columns_)
         judge.feature_names_in_ = table.feature_names_in_
         return judge
+
+    def of_task(self, task: str) -> Judge:
+        """The judge of one task, by a `MultiKernelFisherNull`; its rows need no column of tasks."""
+        if task not in self.tasks:
+            raise ValueError(f"task: got {task!r}; expected one of {listed(self.tasks)}.")
+        shared = MultiKernelFisherNull().get_params(deep=False).keys()
+        parameters = self.model_.get_params(deep=False)
+        model = MultiKernelFisherNull(**{n: v for n, v in parameters.items() if n in shared})
+        model.model_, model.n_features_in_ = self.fitted_model(task), self.model_.n_features_in_
+        settings = {"false_alarm_rate": self.false_alarm_rate, "id": self.id}
+        return Judge._fitted(model, self.table_, settings)
 
     def report(self, X: Any, path: str | os.PathLike[str], y: Any = None, **options: Any) -> Path:
         """Write a report on rows, one HTML page, and give its path.
@@ -489,7 +504,9 @@ class Judge(OutlierMixin, BaseEstimator):
     ) -> DriftCheck:
         """What `drift` asks of rows that come in chunks."""
         if self.task is not None:
-            raise MissingCapabilityError("task: rows of several tasks have no ranks in common.")
+            raise MissingCapabilityError(
+                "task: rows of several tasks have no ranks in common; ask judge.of_task(name)."
+            )
         model, usual = self.model_, self.usual_values()
         suspects = usual if hasattr(model, "suspects_") else None
         calibration = model.calibration_

@@ -66,7 +66,7 @@ def render_report(
     """
     if verdicts.judge.task is not None:
         raise MissingCapabilityError(
-            "task: a report is about one model; use judge, explain or evaluate for several tasks."
+            "task: a report is about one task; take its rows, and judge.of_task(name)."
         )
     content = gather(verdicts, y, row_names, max_rows)
     environment = Environment(
