@@ -43,7 +43,7 @@ def run(line: str, folder: Path) -> str:
     before = Path.cwd()
     os.chdir(folder)
     try:  # on a busy machine a fit may take so long that it says how far it is
-        with mock.patch("kernull.cli._learning.EVERY", 3600.0):
+        with mock.patch("kernull.cli._learn.EVERY", 3600.0):
             done = CliRunner(env={"COLUMNS": "100"}).invoke(app, words[1:], prog_name="kernull")
     finally:
         os.chdir(before)

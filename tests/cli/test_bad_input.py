@@ -68,7 +68,7 @@ BAD: dict[str, tuple[list[str], int, str]] = {
     "misspelt kind": ([*FIT, "--kind", "width=numbr"], 2, "(did you mean 'number'?); expected"),
     "kind without a column": ([*FIT, "--kind", "category"], 2, "expected PATTERN=KIND"),
     "dates that are none": ([*FIT, "--kind", "width=date"], 1, "its cells are not dates"),
-    "unknown way with gaps": (score("new.csv", "--missing", "x"), 2, "expected impute or error"),
+    "unknown way with gaps": (score("new.csv", "--missing", "x"), 2, "one of error, impute"),
     "misspelt way with gaps": (score("new.csv", "--missing", "eror"), 2, "(did you mean 'error'?)"),
     "view of no column": ([*FIT, "--view", "a=z*"], 2, "no column matches"),
     "unknown view": (score("new.csv", "--missing-view", "z"), 2, "no view 'z'; the model has"),

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from kernull.cli import _learning
+from kernull.cli import _learn
 from tests.cli.conftest import COLUMNS, kernull, make_rows, write_csv
 
 
@@ -72,18 +72,18 @@ def test_nonsense_is_refused_by_option(options, named, tables, tmp_path):
 
 
 def test_lines_where_there_is_no_terminal(capsys, monkeypatch):
-    monkeypatch.setattr(_learning, "EVERY", 0.05)
-    with _learning.learning("Learning from 9 rows", quiet=False):
+    monkeypatch.setattr(_learn, "EVERY", 0.05)
+    with _learn.learning("Learning from 9 rows", quiet=False):
         time.sleep(0.2)
     assert "Learning from 9 rows: 0 s so far." in capsys.readouterr().err
-    with _learning.learning("Learning from 9 rows", quiet=True):
+    with _learn.learning("Learning from 9 rows", quiet=True):
         time.sleep(0.1)
     assert capsys.readouterr().err == ""
 
 
 def test_cores_are_given_back(monkeypatch):
     monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
-    with _learning.cores(1):
+    with _learn.cores(1):
         assert os.environ["LOKY_MAX_CPU_COUNT"] == "1"
     assert "LOKY_MAX_CPU_COUNT" not in os.environ
 

@@ -152,7 +152,8 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             if not isinstance(error, ValueError | TypeError | OSError | MemoryError | ImportError):
                 said = f"unexpected {kind}: {said} (KERNULL_DEBUG=1 shows where)."
             _complain(said or kind)
-            raise typer.Exit(DATA) from None
+            no_such_file = isinstance(error, FileNotFoundError | IsADirectoryError)
+            raise typer.Exit(USAGE if no_such_file else DATA) from None
 
     return guarded
 

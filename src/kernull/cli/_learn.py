@@ -5,7 +5,12 @@ What reads tables and learns is imported in the functions: `kernull --help` need
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import threading
+import time
+from collections.abc import Iterator
 from textwrap import indent
 from typing import Annotated, Any
 
@@ -13,8 +18,53 @@ from typer import Option
 
 from kernull._text import visible
 from kernull.cli import _options as o
-from kernull.cli._console import UsageError, note, print_json, stdout
-from kernull.cli._learning import cores, learning
+from kernull.cli._console import UsageError, note, print_json, progress, stdout
+
+#: Seconds between lines where there is no terminal.
+EVERY = 10.0
+
+
+@contextlib.contextmanager
+def learning(text: str, quiet: bool) -> Iterator[None]:
+    """Show that something is being learned, and for how long."""
+    start, done = time.monotonic(), threading.Event()
+
+    def work() -> None:
+        while not done.wait(EVERY):
+            note(f"{text}: {time.monotonic() - start:.0f} s so far.", quiet)
+
+    with progress(quiet) as bar:
+        bar.add_task(text, total=None)
+        lines = threading.Thread(target=work, daemon=True)
+        if bar.disable and not quiet:  # no terminal
+            lines.start()
+        try:
+            yield
+        finally:
+            done.set()
+            if lines.is_alive():
+                lines.join()
+
+
+@contextlib.contextmanager
+def cores(jobs: int | None) -> Iterator[None]:
+    """Work on so many cores at most; on all of them where None."""
+    if jobs is None:
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    name = "LOKY_MAX_CPU_COUNT"  # what joblib counts cores by
+    before = os.environ.get(name)
+    os.environ[name] = str(jobs)
+    try:
+        with threadpool_limits(jobs):
+            yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def fit(
@@ -45,23 +95,22 @@ def fit(
     if out == "-":
         raise UsageError("--out: a model is written to a file; expected a name.")
     check_writable(out, inputs=[data])
-    training = training_rows(data, form, label, normal, quiet)
+    rows, places = training_rows(data, form, label, normal, method.sample, quiet)
     judge = new_judge(columns, method, empty or [], config)
     for pattern in judge.views.kinds:
-        matching([pattern], training.rows.names, "--kind, --drop or --encode")
-    training = training.sample(method.sample)
-    groups = _stretches(method.stretch, training, method.sample) if method.stretch else None
+        matching([pattern], rows.names, "--kind, --drop or --encode")
+    groups = None if not method.stretch else _stretches(method, places)
     try:
-        judge.fit_table(training.rows)
-        _print_columns(judge.table_, training.rows.source, quiet)
-        with learning(f"Learning from {len(training.rows):,} rows", quiet), cores(jobs):
-            judge.fit_model(training.rows, groups)
+        judge.fit_table(rows)
+        _print_columns(judge.table_, rows.source, quiet)
+        with learning(f"Learning from {len(rows):,} rows", quiet), cores(jobs):
+            judge.fit_model(rows, groups)
     except ValueError as error:
         raise by_option(error) from None
     judge.save(out)
     summary = _summary(judge)
     if hasattr(judge.model_, "suspects_") and not method.sample:
-        suspects = training.places[judge.model_.suspects_] + 1  # as rows of the file, from 1
+        suspects = places[judge.model_.suspects_] + 1  # as rows of the file, from 1
         summary["suspects"] = suspects.tolist()
     if json:
         kinds = {column.name: column.kind for column in judge.table_.columns_}
@@ -79,17 +128,17 @@ def fit(
         note(f"Saved {out}. Next: kernull score {out} NEW.csv -o scores.csv", quiet)
 
 
-def _stretches(stretch: int, training: Any, sample: int | None) -> Any:
+def _stretches(method: o.Learning, places: Any) -> Any:
     """The stretch of each row, by its place among all rows."""
-    if sample:
+    if method.sample:
         raise UsageError(
             "--stretch: rows of a stretch are learned from together, in their order; leave out "
             "--sample."
         )
-    n = len(training.rows)
+    n, stretch = len(places), method.stretch or 1
     if 5 * stretch > n:  # one that is left out must leave others
         raise UsageError(f"--stretch: got {stretch} of {n:,} rows; at most {n // 5}.")
-    return training.places // stretch
+    return places // stretch
 
 
 def _print_columns(table: Any, source: str, quiet: bool) -> None:
@@ -119,9 +168,7 @@ def _summary(judge: Any) -> dict[str, Any]:
     weights = zip(fitted.kernels.names, getattr(model, "weights_", ()), strict=False)
     return {
         "estimator": type(model).__name__,
-        "training_rows": sum(
-            max(judge.fitted_model(t or None).learned_from.values()) for t in judge.tasks or [""]
-        ),
+        "training_rows": judge.n_learned,
         **tasks,
         "features": list(judge.table_.used_),
         "weights": {str(name): float(weight) for name, weight in weights},

@@ -11,11 +11,10 @@ import numpy as np
 
 from kernull._typing import Array
 from kernull.cli._console import DataError, UsageError, note
-from kernull.cli._options import FileForm, RowsAsked
+from kernull.cli._options import FileForm, RowsAsked, check_words
 from kernull.cli._settings import check_column, matching
-from kernull.errors import MissingDependencyError, ModelFileError, TableError
 from kernull.tables.kinds import EMPTY, did_you_mean, listed
-from kernull.tables.reading import CHUNK_ROWS
+from kernull.tables.reading import CHUNK_ROWS, open_table
 from kernull.tables.table import LISTED, Source, Table
 from kernull.tables.text_files import is_model_file
 from kernull.tables.transformer import MISSING
@@ -24,33 +23,20 @@ if TYPE_CHECKING:  # scikit-learn is slow to load, and --help needs none
     from kernull.judge import Judge, Verdicts
 
 
-def open_table(path: str, form: FileForm, quiet: bool, chunk_rows: int = CHUNK_ROWS) -> Source:
+def opened(path: str, form: FileForm, quiet: bool, chunk_rows: int = CHUNK_ROWS) -> Source:
     """Open a table, and print what was guessed about it."""
-    from kernull.tables import open_table as open_
-
-    text = form.text()
-    try:
-        source = open_(path, chunk_rows, text, form.sheet)
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise UsageError(str(error)) from None
-    except (TableError, MissingDependencyError) as error:
-        raise DataError(str(error)) from None
+    source = open_table(path, chunk_rows, form.text(), form.sheet)
     for guess in source.notes:
         note(f"{source.label}: {guess}", quiet)
     return source
 
 
-# -- labels ----------------------------------------------------------------------------------
-
-
-def check_labels(label: str | None, normal: str | None) -> None:
-    """Refuse a normal label where no column of labels is named."""
-    if normal is not None and label is None:
-        raise UsageError(f"--normal: got {normal!r} without --label; say which column holds it.")
-
-
-def labels(table: Table, column: str, normal: str | None) -> Array:
-    """+1 for normal rows and -1 for others, from a column of labels."""
+def labels(table: Table, column: str | None, normal: str | None) -> Array | None:
+    """+1 for normal rows and -1 for others, from a column of labels; None without one."""
+    if column is None:
+        if normal is not None:
+            raise UsageError(f"--normal: got {normal!r} without --label; say which column has it.")
+        return None
     check_column(column, table.names, table.source, "--label")
     cells = table.text(column)
     values = sorted(set(cells))
@@ -103,22 +89,18 @@ class Judging:
         found = self.judge.verdicts(
             rows, self.rate, missing_views=self.missing_views, absent=self.absent
         )
-        self._print_unreadable(found)
         self.rows += len(rows)
         self.learned = self.learned and found.learned
         for c, column in enumerate(self.judge.table_.encoder_.columns):
             if column.why == EMPTY and (count := int(found.reading.unseen[:, c].sum())):
                 self.filled[column.name] = self.filled.get(column.name, 0) + count
-        return found
-
-    def _print_unreadable(self, found: Verdicts) -> None:
-        """The first ten cells and lines that cannot be read; remarks have them all."""
-        rows, used = found.rows, self.judge.table_.looked_at_
         bad = np.argwhere(found.reading.unreadable).tolist()
+        names = self.judge.table_.looked_at_
         lines = [rows.tear(i) for i in rows.broken]
-        lines += [rows.complaint(used[c], i) for i, c in bad if i not in rows.broken]
-        for line in lines[:LISTED]:
+        lines += [rows.complaint(names[c], i) for i, c in bad if i not in rows.broken]
+        for line in lines[:LISTED]:  # remarks have them all
             note(f"{rows.source}: {line}; the row is not judged.", self.quiet)
+        return found
 
     def end(self) -> None:
         """Print what only all rows show.
@@ -150,9 +132,7 @@ def open_rows(
     judge = load_judge(model)
     table = judge.table_
     if how.missing is not None:
-        if how.missing not in MISSING:
-            near, words = did_you_mean(how.missing, MISSING), "impute or error"
-            raise UsageError(f"--missing: got {how.missing!r}{near}; expected {words}.")
+        check_words("missing", how.missing, MISSING)
         table.missing = how.missing
     if how.empty:
         table.empty = (*table.empty, *how.empty)
@@ -165,7 +145,7 @@ def open_rows(
             )
     if views and set(views) >= set(judge.view_names):
         raise UsageError("--missing-view: at least one view must be there.")
-    source = open_table(data, how, quiet, chunk_rows)
+    source = opened(data, how, quiet, chunk_rows)
     known = [*source.names, *(name for name in table.used_ if name not in source.names)]
     dropped = tuple(matching(how.drop or [], known, "--drop"))
     if set(dropped) >= set(table.used_):
@@ -182,44 +162,29 @@ def load_judge(path: str) -> Judge:
         raise UsageError(f"{path}: no such model file; make one with: kernull fit DATA -o {path}")
     if Path(path).is_dir():
         raise UsageError(f"{path}: is a folder; expected a model file.")
-    try:
-        return Judge.load(path)
-    except ModelFileError as error:
-        raise DataError(str(error)) from None
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """Normal rows to learn from, and their places in the file, from 0."""
-
-    rows: Table
-    places: Any
-
-    def sample(self, count: int | None) -> TrainingRows:
-        """So many of the rows, drawn at random; all where None."""
-        n = len(self.rows)
-        if count is None or count >= n:
-            return self
-        kept = np.sort(np.random.default_rng(0).permutation(n)[:count])
-        return replace(self, rows=self.rows.rows(kept), places=self.places[kept])
+    return Judge.load(path)
 
 
 def training_rows(
-    path: str, form: FileForm, label: str | None, normal: str | None, quiet: bool
-) -> TrainingRows:
-    """Read a table to learn from: its normal rows, without the column of labels."""
-    check_labels(label, normal)
-    source = open_table(path, form, quiet)
-    check_column(label, source.names, source.label, "--label")
-    table = source.read()
-    y = np.ones(len(table)) if label is None else labels(table, label, normal)
+    path: str,
+    form: FileForm,
+    label: str | None,
+    normal: str | None,
+    sample: int | None,
+    quiet: bool,
+) -> tuple[Table, Any]:
+    """Normal rows to learn from without the column of labels, and their places in the file."""
+    table = opened(path, form, quiet).read()
+    y = labels(table, label, normal)
     columns = {name: cells for name, cells in table.columns.items() if name != label}
     if not columns:
-        raise DataError(f"{source.label}: no column is left to learn from.")
-    places = np.flatnonzero(y == 1)
+        raise DataError(f"{table.source}: no column is left to learn from.")
+    places = np.arange(len(table)) if y is None else np.flatnonzero(y == 1)
     if not len(places):
         raise DataError(f"{path}: no row is labelled normal.")
     if len(places) < 2:
         raise DataError(f"{path}: 1 normal row to learn from; expected at least 2.")
+    if sample is not None and sample < len(places):
+        places = places[np.sort(np.random.default_rng(0).permutation(len(places))[:sample])]
     rows = replace(table, columns=columns)
-    return TrainingRows(rows if label is None else rows.rows(places), places)
+    return rows if len(places) == len(rows) else rows.rows(places), places

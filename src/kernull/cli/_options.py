@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -109,6 +109,16 @@ def _check_share(option: str, value: float | None, most: float = 1.0) -> None:
         hint = f"; {value:g}% is {value / 100:g}" if 1 <= value <= 100 * most else ""
         limit = "below 1" if most == 1 else f"at most {most:g}"
         raise UsageError(f"{option}: got {value:g}; expected a share above 0, {limit}{hint}.")
+
+
+def check_words(option: str, asked: str | list[str] | None, known: Sequence[str]) -> None:
+    """Refuse words that an option does not know, and name the nearest that it does."""
+    from kernull.tables.kinds import did_you_mean
+
+    for word in [asked] if isinstance(asked, str) else asked or []:
+        if word not in known:
+            near, words = did_you_mean(word, known), ", ".join(known)
+            raise UsageError(f"--{option}: got {word!r}{near}; expected one of {words}.")
 
 
 @dataclass(frozen=True)
@@ -251,26 +261,18 @@ class Learning:
     )
 
     def __post_init__(self) -> None:
-        """Refuse words that an option does not know, and name the nearest that it does."""
         from kernull.kernels import KERNELS
         from kernull.mkl.solvers import SOLVERS
-        from kernull.tables.kinds import did_you_mean
         from kernull.views import SCALINGS
 
         _check_share("--false-alarm-rate", self.false_alarm_rate)
         _check_share("--contamination", self.contamination, 0.5)
-        for option, asked, known in (
-            ("kernel", self.kernel, sorted(KERNELS)),
-            ("scaling", self.scaling, [*SCALINGS, "auto"]),
-            ("solver", self.solver, ["auto", *SOLVERS]),
-            ("decision", self.decision, ["evidence", "sum"]),
-            ("calibration", self.calibration, ["cross", "split"]),
-            ("storage", self.storage, ["auto", "dense", "tiled", "nystroem"]),
-        ):
-            for word in [asked] if isinstance(asked, str) else asked or []:
-                if word not in known:
-                    near, words = did_you_mean(word, known), ", ".join(known)
-                    raise UsageError(f"--{option}: got {word!r}{near}; expected one of {words}.")
+        check_words("kernel", self.kernel, sorted(KERNELS))
+        check_words("scaling", self.scaling, [*SCALINGS, "auto"])
+        check_words("solver", self.solver, ["auto", *SOLVERS])
+        check_words("decision", self.decision, ["evidence", "sum"])
+        check_words("calibration", self.calibration, ["cross", "split"])
+        check_words("storage", self.storage, ["auto", "dense", "tiled", "nystroem"])
 
 
 def ungrouped(function: Callable[..., None]) -> Callable[..., None]:

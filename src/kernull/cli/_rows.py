@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from kernull.judge import Verdicts
 
 
-
-
-
 def score(
     model: o.ModelFile,
     data: o.DataFile,
@@ -253,7 +250,7 @@ def report(
     quiet: o.Quiet = False,
 ) -> None:
     """Write a report: one HTML page with the flagged rows, their reasons, drift and the model."""
-    from kernull.cli._models import check_labels, labels, open_rows
+    from kernull.cli._models import labels, open_rows
     from kernull.cli._output import check_writable
     from kernull.cli._settings import check_column
     from kernull.tables.kinds import listed
@@ -264,7 +261,6 @@ def report(
             "browser prints it to PDF)."
         )
     check_writable(out, inputs=[model, data])
-    check_labels(label, normal)
     judging, source = open_rows(model, data, how, quiet)
     judge = judging.judge
     check_column(names, source.names, source.label, "--id")
@@ -277,16 +273,18 @@ def report(
         from kernull.report import render_report
 
         rows = source.read()
+        y = labels(rows, label, normal)
         row_names = None if names is None else rows.text(names)
         if task is not None:
             at = [i for i, name in enumerate(rows.text(str(judge.task))) if name == task]
             row_names = [str(i + 1) if row_names is None else row_names[i] for i in at]
             rows, judging.judge = rows.rows(at), judge.of_task(task)
+            y = None if y is None else y[at]
         found = judging.see(rows)
         judging.end()
         page = render_report(
             found,
-            None if label is None else labels(found.rows, label, normal),
+            y,
             title=title or f"kernull report: {Path(data).stem if data != '-' else 'rows'}",
             subtitle=f"Rows of {source.label}.",
             row_names=row_names,
@@ -325,12 +323,13 @@ def evaluate(
     judging, source = open_rows(model, data, how, quiet)
     with progress(quiet) as bar:
         task = bar.add_task("Judging", total=source.size)
-        found = judging.see(source.read())
-        y = labels(found.rows, label, normal)
+        rows = source.read()
+        y = labels(rows, label, normal)
+        if y is None or (y == y[0]).all():
+            raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")
+        found = judging.see(rows)
         judging.end()
         bar.update(task, completed=source.size)
-    if len(set(y.tolist())) < 2:
-        raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")
     why = found.why
     result = evaluation(why.scores, y, why.flagged) | {"not_judged": int(found.lost.sum())}
     if curves is not None:
