@@ -100,9 +100,9 @@ def entered(call):
 #: Functions and files that a fit enters at most, functions of functions and of threads counted: the
 #: sum of a plain kernel, and README's model.
 LIMITS = [
-    ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 151, 28),
-    ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 211, 34),
-    (kernull.PAPER | {"views": "features"}, 155, 30),
+    ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 150, 28),
+    ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 209, 34),
+    (kernull.PAPER | {"views": "features"}, 151, 29),
 ]
 
 
@@ -130,7 +130,7 @@ def test_a_fit_can_be_read(options, functions, files):
 
 
 #: The same of judging new rows.
-JUDGING = [(options, 51, 15) for options, *_ in LIMITS]
+JUDGING = [(options, 47, 15) for options, *_ in LIMITS]
 
 
 @pytest.mark.parametrize(("options", "functions", "files"), JUDGING)
@@ -169,7 +169,7 @@ def code_lines(path):
 def test_the_detector_is_small():
     """Without docstrings: what parameters are is no reason to write less of it."""
     lines = sum(map(code_lines, (HOUSE / "detector").glob("*.py")))
-    assert lines <= 3164
+    assert lines <= 3160
 
 
 def test_private_modules_stay_in_their_package():
@@ -271,7 +271,7 @@ FROM_OUTSIDE = {
     "steps",
 }
 #: Lines of src at most, without docstrings: lists of parameters are no code.
-LINES = 20_800
+LINES = 20_500
 
 
 # -- Names: one thing, one name; one name, one thing. --

@@ -120,7 +120,7 @@ class Judging:
         if self.learned and kernels is not None and self.rows == kernels.n:
             from kernull.detector import cautions
 
-            cautions.tell_training_rows()
+            cautions.warn_of_training_rows()
 
 
 def open_rows(

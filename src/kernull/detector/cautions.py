@@ -236,20 +236,7 @@ def _equal(A: Array, B: Array) -> Mask:
     return np.asarray(np.isclose(A, B, rtol=1e-7, atol=1e-7).all(axis=1))
 
 
-def warn_of_training_rows(kernels: KernelSet, table: Array) -> None:
-    """Warn where rows to judge, as many as were learned from, are these in their order.
-
-    Parameters
-    ----------
-    kernels : KernelSet
-        With the training rows.
-    table : array of shape (m, d)
-    """
-    if are_training_rows(kernels, table):
-        tell_training_rows(stacklevel=4)
-
-
-def tell_training_rows(stacklevel: int = 2) -> None:
+def warn_of_training_rows(stacklevel: int = 2) -> None:
     """Warn that rows which were learned from say nothing of themselves."""
     warnings.warn(
         TrainingRowsWarning(

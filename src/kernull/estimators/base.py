@@ -41,7 +41,7 @@ from kernull.detector import (
     view_names,
 )
 from kernull.detector.calibration import check_seed, discoveries, read_calibration, read_groups
-from kernull.detector.cautions import warn_of_training_rows
+from kernull.detector.cautions import are_training_rows, warn_of_training_rows
 from kernull.errors import MissingCapabilityError
 from kernull.estimators.inputs import check_labels, read_table, read_weights, rollback_on_error
 from kernull.operators import Storage, parse_memory_limit
@@ -307,7 +307,8 @@ class OneClassKernelEstimator(KernelEstimator):
         same_size = not (missing_views or is_dask(X)) and len(out) == self.model_.n_given
         if isinstance(kernels, TableKernels) and same_size and (as_numpy(out) > 0).all():
             table = read_table(self, as_numpy(X), reset=False)
-            warn_of_training_rows(kernels.set, table if learned is None else table[learned])
+            if are_training_rows(kernels.set, table if learned is None else table[learned]):
+                warn_of_training_rows(stacklevel=3)
         return out
 
     def p_values(self, X: Any, *, missing_views: Any = None) -> Array:
