@@ -157,6 +157,8 @@ def test_tasks_and_groups(tables):
         data = [] if command == ["info"] else ["tasks.csv"]
         done = kernull(*command, "t.kernull", *data, cwd=tables)
         assert done.returncode == 0, done.stderr
+    drift = kernull("score", "t.kernull", "tasks.csv", "--drift", cwd=tables)
+    assert (drift.returncode, "no ranks in common" in drift.stderr) == (2, True)
     report = ["report", "t.kernull", "tasks.csv", "-o", "t.html"]
     assert kernull(*report, "--task", "B", "--json", cwd=tables).stdout.startswith(
         '{\n  "rows": 40'

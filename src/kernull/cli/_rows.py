@@ -87,6 +87,8 @@ def score(
         )
     if judge.id is not None and judge.id in source.names and judge.id not in kept:
         names.insert(1, judge.id)
+    if drift and judge.tasks:
+        raise UsageError("--drift: rows of several tasks have no ranks in common; leave it out.")
     flagged = noted = lost = 0
     first: Counter[str] = Counter()  # columns that are the first reason of a row
     check = judge.drift_check(judging.absent, judging.missing_views) if drift else None
