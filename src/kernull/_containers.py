@@ -30,15 +30,10 @@ def cuda_device_of(X: Any) -> Any:
 
 
 def as_numpy(X: Any) -> Any:
-    """X itself, or a tensor's values on the host."""
-    return X.detach().cpu().numpy() if is_tensor(X) else X
-
-
-def host(X: Any) -> Any:
     """X, or each entry of a mapping, with tensors brought to the host."""
     if isinstance(X, Mapping) and not hasattr(X, "shape"):  # SciPy has matrices that are mappings
         return {name: as_numpy(part) for name, part in X.items()}
-    return as_numpy(X)
+    return X.detach().cpu().numpy() if is_tensor(X) else X
 
 
 def match_container(values: Any, X: Any) -> Any:

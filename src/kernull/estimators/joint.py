@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from kernull._containers import as_numpy, host, match_container
+from kernull._containers import as_numpy, match_container
 from kernull._fields import stored
 from kernull._typing import Array, Indices
 from kernull.detector import (
@@ -200,7 +200,7 @@ class JointMultiKernelFisherNull(FisherParameters):
         """Fit; the rows of each task, and the scores of those that were learned from."""
         with rollback_on_error(self), progress_shown() if progress else nullcontext():
             method, settings, views = self._method(), self._settings(), None
-            X, sample_weight, groups = host(X), as_numpy(sample_weight), as_numpy(groups)
+            X, sample_weight, groups = as_numpy(X), as_numpy(sample_weight), as_numpy(groups)
             if self._pairwise:
                 tasks, rows = self._given_tasks(X, sample_weight, groups)
             else:
@@ -274,11 +274,6 @@ class JointMultiKernelFisherNull(FisherParameters):
             check_sizes({name: len(index) for name, index in rows.items()})
             stacks = dict.fromkeys(rows, whole)
             self.n_features_in_ = whole.n
-        counts = {stack.J for stack in stacks.values()}
-        if len(counts) > 1:
-            raise InvalidKernelError(
-                f"kernels: tasks have {sorted(counts)} kernels; expected as many for each."
-            )
         names = next((stack.names for stack in stacks.values() if stack.names is not None), None)
         tasks = {c: Task(GivenRows(_named(K, names), places[c])) for c, K in stacks.items()}
         return tasks, rows
@@ -440,7 +435,7 @@ class JointMultiKernelFisherNull(FisherParameters):
     def _rows_by_task(self, X: Any, groups: Any) -> dict[Hashable, Any]:
         """For each task: its model, kernels of its rows, these rows, and their places."""
         check_is_fitted(self)
-        X, groups, tasks, dtype = host(X), as_numpy(groups), self.model_.tasks, self._dtype
+        X, groups, tasks, dtype = as_numpy(X), as_numpy(groups), self.model_.tasks, self._dtype
         is_table = isinstance(self.model_.kernels, TableKernels)
         if isinstance(X, Mapping):
             if is_table or groups is not None:
