@@ -427,6 +427,9 @@ def pair_distances(X: Array, Y: Array | None = None, metric: str = "euclidean") 
     """
     if metric == "manhattan":
         return np.asarray(manhattan_distances(X, Y))
+    if X.shape[1] == 1:  # differences are quicker, and exact
+        D = X - (X if Y is None else Y).T
+        return np.asarray(np.multiply(D, D, out=D))
     squares = np.einsum("ij,ij->i", X, X)
     D = X @ (X if Y is None else Y).T
     D *= -2.0
@@ -478,7 +481,13 @@ def mean_distance(
         pick = spread_sample(np.linalg.norm(X, axis=1), EXACT_ROWS)
         X, weights, pairs = X[pick], weights[pick], None
     total, floor = 0.0, _copy_distance(X, metric)
-    for rows, block in _bands(X, X, metric, pairs):
+    one_column = X.shape[1] == 1
+    if one_column:  # each value counts by the weights of smaller and of larger ones
+        order = np.argsort(X[:, 0], kind="stable")
+        above_least, counts = X[order, 0] - X[order[0], 0], weights[order]
+        up_to = np.cumsum(counts)
+        total = 2.0 * float((counts * above_least) @ (2.0 * up_to - counts - up_to[-1]))
+    for rows, block in () if one_column else _bands(X, X, metric, pairs):
         half = block[:, rows.start :]  # of a symmetric matrix
         apart = half * (half > floor)
         if metric == "euclidean":

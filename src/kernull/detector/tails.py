@@ -106,18 +106,16 @@ class Tails:
         array of shape (m, C)
         """
         scores = np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-        out, total = np.empty(scores.shape), self.counts[-1, 0]
-        for c, column in enumerate(scores.T):
-            ordered = self.ordered[:, c]
-            count = np.append(0.0, self.counts[:, c])[ordered.searchsorted(column, side="right")]
-            out[:, c] = -np.log(np.minimum((1.0 + count) / (total + 1.0), 1.0))
-            below = column < ordered[0]
-            with np.errstate(over="ignore", invalid="ignore"):  # no number is as far as can be
-                beyond = (ordered[0] - column[below]) / self.scale[c]
-            if predictive:
-                beyond = self.tail_weight[c] * np.log1p(beyond / self.tail_weight[c])
-            out[below, c] += beyond
-        return np.nan_to_num(out, nan=MOST_EVIDENCE).clip(0.0, MOST_EVIDENCE)
+        columns = zip(np.ascontiguousarray(self.ordered.T), scores.T, strict=True)
+        place = [ordered.searchsorted(column, side="right") for ordered, column in columns]
+        counts = np.vstack([np.zeros(self.counts.shape[1]), self.counts])
+        count = np.take_along_axis(counts, np.reshape(place, scores.shape[::-1]).T, axis=0)
+        out = -np.log(np.minimum((1.0 + count) / (counts[-1, 0] + 1.0), 1.0))
+        with np.errstate(over="ignore", invalid="ignore"):  # no number is as far as can be
+            beyond = np.where(scores < self.ordered[0], (self.ordered[0] - scores) / self.scale, 0)
+        if predictive:
+            beyond = self.tail_weight * np.log1p(beyond / self.tail_weight)
+        return np.nan_to_num(out + beyond, nan=MOST_EVIDENCE).clip(0.0, MOST_EVIDENCE)
 
 
 def lowered(scores: Array) -> Array:

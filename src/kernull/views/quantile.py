@@ -20,6 +20,8 @@ from kernull._typing import Array, Indices
 
 #: Ranks beyond which the slope outside the training range is taken.
 OUTER = 0.1
+#: Fewer rows are looked up in all columns at once: 6 rows of 1,512 columns in 0.7 instead of 3.7 ms.
+BISECTED = 24
 
 
 class Knots(NamedTuple):
@@ -136,10 +138,23 @@ def from_scores(Z: Array, knots: Knots) -> Array:
 
 def _interpolated(X: Array, left: Array, right: Array, starts: Indices, slopes: Array) -> Array:
     columns = np.ascontiguousarray(X.T)
-    out = np.empty(columns.shape)
-    for c, (x, a, b) in enumerate(zip(columns, starts[:-1], starts[1:], strict=True)):
-        out[c] = np.interp(x, left[a:b], right[a:b])
-    lowest, highest = left[starts[:-1]][:, None], left[starts[1:] - 1][:, None]
+    first, last = starts[:-1, None], starts[1:, None] - 1
+    lowest, highest = left[first], left[last]
+    if len(X) < BISECTED:
+        # The last knot at or below each value, or the first; in all columns at once.
+        below = np.repeat(first, len(X), axis=1)
+        step = 1 << int((last - first).max(initial=0)).bit_length()
+        while step := step >> 1:
+            higher = below + step
+            is_below = left.take(higher, mode="clip") <= columns
+            below = np.where(is_below & (higher <= last), higher, below)
+        above = np.minimum(below + 1, last)
+        run, rise = left[above] - left[below], right[above] - right[below]
+        slope = np.divide(rise, run, out=np.zeros(run.shape), where=run > 0)
+        out = right[below] + slope * (np.clip(columns, lowest, highest) - left[below])
+    else:
+        pieces = zip(columns, starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+        out = np.stack([np.interp(x, left[a:b], right[a:b]) for x, a, b in pieces])
     out += slopes[:, :1] * np.minimum(columns - lowest, 0.0)
     out += slopes[:, 1:] * np.maximum(columns - highest, 0.0)
     return np.ascontiguousarray(out.T)

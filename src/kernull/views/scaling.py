@@ -555,9 +555,11 @@ def _whitening(
     Orthonormal directions (d, r), the extra gain along each (r,), the gain elsewhere, and the
     whitened rows, where they were asked for.
     """
-    if not Z.shape[1]:
-        return np.zeros((0, 0)), np.zeros(0), 1.0, Z
     n, d = Z.shape
+    if d < 2:  # there are no directions to tell apart
+        deviation = np.sqrt(np.average(Z * Z, weights=sample_weight, axis=0)).max(initial=0.0)
+        gain = 1.0 / float(deviation or 1.0)
+        return np.zeros((d, 0)), np.zeros(0), gain, gain * Z
     weight = np.ones(n) if sample_weight is None else sample_weight
     # The weighted covariance is that of rescaled rows.
     rooted = Z if sample_weight is None else Z * np.sqrt(weight / np.mean(weight))[:, None]
