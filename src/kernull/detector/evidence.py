@@ -328,8 +328,7 @@ def fit_evidence(
     if by_odds.any():
         odds = factors_by_odds(rule.left_out_evidence, rule.tails.evidence(mixed), view)
         factors = np.where(by_odds, odds, factors)
-    judged = replace(rule, factors=factors)
-    # What was computed from the left-out scores does not depend on the factors.
+    judged = replace(rule, factors=factors)  # neither of these depends on the factors
     vars(judged).update(tails=rule.tails, left_out_evidence=rule.left_out_evidence)
     return judged
 

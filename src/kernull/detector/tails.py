@@ -115,7 +115,7 @@ class Tails:
             beyond = np.where(scores < self.ordered[0], (self.ordered[0] - scores) / self.scale, 0)
         if predictive:
             beyond = self.tail_weight * np.log1p(beyond / self.tail_weight)
-        return np.nan_to_num(out + beyond, nan=MOST_EVIDENCE).clip(0.0, MOST_EVIDENCE)
+        return np.asarray(np.nan_to_num(out + beyond, nan=MOST_EVIDENCE).clip(0.0, MOST_EVIDENCE))
 
 
 def lowered(scores: Array) -> Array:

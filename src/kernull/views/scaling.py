@@ -557,8 +557,8 @@ def _whitening(
     """
     n, d = Z.shape
     if d < 2:  # there are no directions to tell apart
-        deviation = np.sqrt(np.average(Z * Z, weights=sample_weight, axis=0)).max(initial=0.0)
-        gain = 1.0 / float(deviation or 1.0)
+        squares = np.einsum("ij,ij->i", Z, Z)
+        gain = 1.0 / (float(np.sqrt(np.average(squares, weights=sample_weight))) or 1.0)
         return np.zeros((d, 0)), np.zeros(0), gain, gain * Z
     weight = np.ones(n) if sample_weight is None else sample_weight
     # The weighted covariance is that of rescaled rows.
