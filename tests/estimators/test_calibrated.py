@@ -310,9 +310,10 @@ def test_a_failed_fit_changes_nothing(rng):
     X = rng.normal(size=(60, 3))
     model = Calibrated(LocalOutlierFactor(novelty=True)).fit(X)
     before = dict(vars(model))
-    X[3, 0] = np.nan
+    other = X.copy()
+    other[3, 0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        model.fit(X)
+        model.fit(other)
     assert vars(model) == before
     with pytest.raises(NotFittedError):
         Calibrated(FOREST).p_values(X)

@@ -18,7 +18,7 @@ from kernull._typing import Array, Indices, Mask
 from kernull.detector import assign_folds, cross_fit
 from kernull.detector.calibration import Calibration, Cross, discoveries, rank_weights, read_groups
 from kernull.errors import warn
-from kernull.estimators.inputs import check_labels
+from kernull.estimators.inputs import check_labels, rollback_on_error
 
 #: Largest score in absolute value, so that differences of scores are finite.
 LARGEST_SCORE = 0.25 * np.finfo(float).max
@@ -132,22 +132,23 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
         if n < 2:
             raise ValueError(f"X: got n_samples = {n}; expected at least 2, to leave one out.")
         group = read_groups(groups, n)
-        self.rows_, self.groups_ = X, None if groups is None else group
-        left_out = cross_fit(
-            self._fit_to,
-            lambda model, rows: detector_scores(model, _safe_indexing(X, rows)),
-            assign_folds(X, folds, group, self.random_state),
-            effective_n_jobs(self.n_jobs),
-        )
-        if np.ptp(left_out) == 0:
-            warn(
-                f"estimator: the left-out scores of all {n:,} rows are equal. Only rows that score "
-                f"below {left_out[0] + 0.0:.3g} will be flagged.",
-                UserWarning,
-                stacklevel=2,
+        with rollback_on_error(self):
+            self.rows_, self.groups_ = X, None if groups is None else group
+            left_out = cross_fit(
+                self._fit_to,
+                lambda model, rows: detector_scores(model, _safe_indexing(X, rows)),
+                assign_folds(X, folds, group, self.random_state),
+                effective_n_jobs(self.n_jobs),
             )
-        self.left_out_scores_ = left_out
-        return self.restored()
+            if np.ptp(left_out) == 0:
+                warn(
+                    f"estimator: the left-out scores of all {n:,} rows are equal. Only rows that "
+                    f"score below {left_out[0] + 0.0:.3g} will be flagged.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            self.left_out_scores_ = left_out
+            return self.restored()
 
     def restored(self) -> Self:
         """Fit the estimator to all rows, and set the threshold: what files leave out."""
