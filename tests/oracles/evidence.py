@@ -59,12 +59,12 @@ def keys_of_kernels(K, seed=0):
     return keys_of_table(np.array(rows), seed)
 
 
-def draw_folds(keys, n_folds, groups=None):
+def draw_folds(keys, n_folds, groups=None, columns=0):
     """Fold of each row: the rank of its key, or of the sum of its group's, modulo the folds.
 
-    Ten folds, and twenty of up to 200 rows, where no number is given.
+    Where no number is given, ten folds, and twenty of up to 200 rows or twice the columns.
     """
-    n_folds = n_folds or (20 if len(keys) <= 200 else 10)
+    n_folds = n_folds or (20 if len(keys) <= max(200, 2 * columns) else 10)
     groups = list(range(len(keys))) if groups is None else list(groups)
     names = sorted(set(groups))
     total = {
@@ -477,7 +477,8 @@ def judge_table(
     are several views, one for the whole, and ``steps`` what `away` makes of a value, by scaling.
     """
     keys = keys_of_table(X, seed)
-    fold, order = draw_folds(keys, folds, groups), random_order(keys)
+    columns = len(set().union(*views))
+    fold, order = draw_folds(keys, folds, groups, columns), random_order(keys)
     w = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float)
     judged = list(enumerate(views))
     if whole and len(views) > 1:
@@ -729,7 +730,9 @@ def sum_of_table(X, new, b, *, views, scalings, steps, ridge, folds=None, seed=0
         score = fit(rows)
         return lambda left: score(X[left])
 
-    fold, full = draw_folds(keys_of_table(X, seed), folds), fit(np.arange(len(X)))
+    columns = len(set().union(*views))
+    fold = draw_folds(keys_of_table(X, seed), folds, columns=columns)
+    full = fit(np.arange(len(X)))
     left_out, copies = cross_fit(fit_fold, fold), copied(X[:, sorted(set().union(*views))], fold)
     left_out[copies] = full(X)[copies]
     return left_out, full(new)

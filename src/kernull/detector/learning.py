@@ -174,7 +174,7 @@ class Learned:
     def folds(self) -> int:
         """Number of folds; the usual one where rows are held out."""
         how = self.settings.calibrator
-        return (how if isinstance(how, Cross) else Cross()).count(self.rows.n)
+        return (how if isinstance(how, Cross) else Cross()).count(self.rows.n, self.rows.columns)
 
     @cached_property
     def rule(self) -> Any:

@@ -223,6 +223,11 @@ class TableRows:
         """Number of rows."""
         return len(self.values)
 
+    @property
+    def columns(self) -> int:
+        """Number of columns that the views read."""
+        return len(columns_read(self.recipe.views))
+
     def take(self, index: Indices) -> TableRows:
         """Some of the rows.
 
@@ -443,6 +448,9 @@ class GivenRows:
     def n(self) -> int:
         """Number of rows."""
         return len(self._index)
+
+    columns = 0
+    """Kernels have no columns."""
 
     @property
     def _index(self) -> Indices:
