@@ -11,7 +11,7 @@ from scipy.stats import false_discovery_control
 from sklearn.datasets import load_wine
 
 from kernull import KernelStack, Sum
-from kernull.detector.calibration import Calibration, Cross, Split, hold_out
+from kernull.detector.calibration import Calibration, Cross, Split
 from kernull.errors import (
     InvalidKernelError,
     MissingCapabilityError,
@@ -25,6 +25,7 @@ from kernull.paper import (
     MultiKernelOneClassSVM,
     MultiKernelSVDD,
 )
+from tests.oracles.evidence import held_out
 from tests.plain import plain_fisher
 
 X, Y = load_wine(return_X_y=True)
@@ -96,8 +97,8 @@ def test_a_calibration_row_is_judged_alike_in_every_batch():
 
 def test_split_is_a_fit_of_the_other_rows():
     model = split_model(random_state=3).fit(TARGETS)
-    weight, held = hold_out(len(TARGETS), 20, 3)
-    plain = plain_fisher(views=VIEWS).fit(TARGETS[weight > 0])
+    held = held_out(TARGETS, 20 / len(TARGETS), 3)
+    plain = plain_fisher(views=VIEWS).fit(np.delete(TARGETS, held, axis=0))
     np.testing.assert_allclose(model.score_samples(X), plain.score_samples(X), atol=1e-12)
     expected = np.sort(plain.score_samples(TARGETS[held]))
     np.testing.assert_allclose(model.calibration_.scores, expected, atol=1e-10)
@@ -108,15 +109,15 @@ def test_split_is_a_fit_of_the_other_rows():
 
 def test_split_with_precomputed_kernels_takes_all_columns():
     table = split_model(random_state=1).fit(TARGETS)
-    weight, _ = hold_out(len(TARGETS), 20, 1)
     full = plain_fisher(views=VIEWS).fit(TARGETS)  # for its kernels alone
     kernels = np.stack([K for _, K in full.kernel_set_.matrices(X)])
     square = np.stack([K for _, K in full.kernel_set_.matrices()])
     model = plain_fisher("precomputed", calibration=Split(20), random_state=1).fit(square)
-    assert len(model.coef_) == (weight > 0).sum() == len(table.coef_)
+    learned = model.model_.learned
+    assert len(model.coef_) == len(learned) == len(TARGETS) - 20 == len(table.coef_)
     all_columns = model.score_samples(kernels)
     np.testing.assert_array_equal(all_columns, model.score_samples(KernelStack(kernels)))
-    some_columns = model.score_samples(kernels[:, :, weight > 0])
+    some_columns = model.score_samples(kernels[:, :, learned])
     np.testing.assert_array_equal(all_columns, some_columns)
 
 
@@ -125,11 +126,23 @@ def test_split_with_sample_weights():
     weight[:5] = 0.0
     weight[5:10] = 1.5
     model = split_model().fit(TARGETS, sample_weight=weight)
-    _, held = hold_out(len(TARGETS), 20, 0, weight)
-    assert not set(held) & set(range(5))
+    held = 5 + np.array(held_out(TARGETS[5:], 20 / len(TARGETS[5:])))  # weight zero is absence
     worth = weight[held].sum() ** 2 / (weight[held] ** 2).sum()
     assert model.calibration_.total == pytest.approx(worth)
     assert len(model.fit_predict(TARGETS, sample_weight=weight)) == len(TARGETS)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_held_out_are_drawn_from_their_content(grouped):
+    order = np.random.default_rng(0).permutation(len(TARGETS))
+    groups = np.arange(len(TARGETS)) // 3 if grouped else np.arange(len(TARGETS))
+    model = split_model(false_alarm_rate=0.2).fit(TARGETS, groups=groups)
+    again = split_model(false_alarm_rate=0.2).fit(TARGETS[order], groups=groups[order])
+    np.testing.assert_array_equal(np.sort(order[again.model_.learned]), model.model_.learned)
+    np.testing.assert_allclose(again.score_samples(X), model.score_samples(X), atol=1e-10)
+    assert again.threshold_ == pytest.approx(model.threshold_, abs=1e-10)
+    other = split_model(false_alarm_rate=0.2, random_state=1).fit(TARGETS, groups=groups)
+    assert set(other.model_.learned) != set(model.model_.learned)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -1, 1.5, "half", True, 59, 58])
@@ -226,17 +239,17 @@ def test_columns_shared_with_a_living_view_must_be_there():
 
 
 def test_missing_precomputed_kernel():
-    """Rows held out are scored alike; left-out rows of a table leave their scaling too."""
-    full = split_model().fit(TARGETS)
-    rows = full.model_.learned
-    everything = full.kernel_set_.with_rows(TARGETS)
+    """Its p-values count the rows held out, which are judged without it too."""
+    everything = split_model().fit(TARGETS).kernel_set_.with_rows(TARGETS)
     square = np.stack([K for _, K in everything.matrices()])
-    cross = np.stack([K for _, K in full.kernel_set_.matrices(X)])
+    cross = np.stack([K for _, K in everything.matrices(X[len(TARGETS) :])])  # no ties
     model = plain_fisher("precomputed", calibration=Split(20)).fit(square)
-    np.testing.assert_array_equal(model.model_.learned, rows)
+    held = np.delete(square, model.model_.learned, axis=1)
+    calibration = model.score_samples(held, missing_views="kernel 1")
     cross[1] = np.nan
-    found = model.p_values(cross, missing_views="kernel 1")
-    np.testing.assert_allclose(found, full.p_values(X, missing_views="phenols"))
+    new = model.score_samples(cross, missing_views="kernel 1")
+    expected = [(1 + (calibration <= s).sum()) / 21 for s in new]
+    np.testing.assert_allclose(model.p_values(cross, missing_views="kernel 1"), expected)
 
 
 def test_kernels_in_another_order_are_refused_without_a_view_too():
@@ -292,7 +305,7 @@ def test_every_estimator_is_calibrated(cls, calibration):
     np.testing.assert_array_equal(model.detect(X, 0.2), false_discovery_control(p) <= 0.2)
     if isinstance(calibration, Split):
         assert model.calibration_.total == 20
-        held = hold_out(len(TARGETS), 20, 0)[1]
+        held = held_out(TARGETS, 20 / len(TARGETS))
         expected = np.sort(model.score_samples(TARGETS[held]))
         np.testing.assert_allclose(model.calibration_.scores, expected, atol=1e-10)
 

@@ -255,7 +255,7 @@ def test_split(name):
     """Rows held out calibrate the final score, and p-values count."""
     table = TABLES[name]
     model = model_of(table, calibration=Split(0.3), false_alarm_rate=0.2)
-    held = oracle.held_out(len(table.X), 0.3)
+    held = oracle.held_out(table.X, 0.3)
     learned = table._replace(
         X=np.delete(table.X, held, axis=0), new=np.vstack([table.X[held], table.new])
     )

@@ -134,6 +134,19 @@ def test_given_settings_and_weights_are_kept():
     assert not hasattr(same, "suspects_")
 
 
+@pytest.mark.filterwarnings("ignore::kernull.errors.CannotFlagWarning")  # with its suspects
+@pytest.mark.parametrize("each", [1.0, 3.0])
+def test_rows_of_weight_zero_are_absent_and_only_ratios_of_weights_matter(each):
+    X, new = unclean()
+    absent = 20.0 * np.random.default_rng(1).normal(size=(50, 5))
+    model = MultiKernelFisherNull(contamination=0.1).fit(X)
+    weight = np.r_[np.full(len(X), each), np.zeros(len(absent))]
+    same = MultiKernelFisherNull(contamination=0.1).fit(np.r_[X, absent], sample_weight=weight)
+    np.testing.assert_array_equal(same.suspects_, model.suspects_)
+    assert same.threshold_ == pytest.approx(model.threshold_, rel=1e-12)
+    np.testing.assert_allclose(same.p_values(new), model.p_values(new), rtol=1e-12)
+
+
 @pytest.mark.parametrize("wrong", [0.0, 0.6, -0.1, True, "auto", np.nan])
 def test_a_share_that_is_none_is_refused(wrong):
     with pytest.raises(ValueError, match="contamination: got"):

@@ -676,9 +676,9 @@ def threshold(left_out, weight, rate, p=p_value):
     return high
 
 
-def held_out(n, share, seed=0):
-    """Rows that a fit does not see: the first ones of a permutation."""
-    return sorted(np.random.RandomState(seed).permutation(n)[: max(1, round(share * n))].tolist())
+def held_out(X, share, seed=0):
+    """Rows that a fit does not see: the first ones of a random order, which content draws."""
+    return sorted(random_order(keys_of_table(X, seed))[: max(1, round(share * len(X)))])
 
 
 # -- 8. the paper's sum ----------------------------------------------------------------------------

@@ -518,9 +518,8 @@ def read_calibration(calibration: Any) -> Cross | Split:
 
 
 def hold_out(
-    n: int,
+    order: Indices,
     fraction: float | int,
-    random_state: Any = None,
     sample_weight: Array | None = None,
     groups: Indices | None = None,
 ) -> tuple[Array, Indices]:
@@ -528,11 +527,10 @@ def hold_out(
 
     Parameters
     ----------
-    n : int
-        Number of rows.
+    order : integer array of shape (k,)
+        Rows of positive weight, in the order of the draw.
     fraction : float in (0, 1) or int
         Share or number of the rows to hold out.
-    random_state : int, RandomState instance or None
     sample_weight : array of shape (n,), optional
         Rows of weight zero are neither fitted nor held out.
     groups : array of shape (n,), optional
@@ -545,18 +543,14 @@ def hold_out(
     held : integer array
         Positions of these rows, in increasing order.
     """
-    weight = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=float)
-    eligible = np.flatnonzero(weight > 0)
-    count = count_of(fraction, len(eligible))
-    if not 1 <= count <= len(eligible) - 2:
+    weight = np.ones(len(order)) if sample_weight is None else np.array(sample_weight, dtype=float)
+    count = count_of(fraction, len(order))
+    if not 1 <= count <= len(order) - 2:
         raise ValueError(
             f"calibration: Split({fraction!r}) holds out {count} rows of n_samples = "
-            f"{len(eligible)}; expected at least 1 row held out and 2 left to learn from."
+            f"{len(order)}; expected at least 1 row held out and 2 left to learn from."
         )
-    order = check_seed(random_state).permutation(len(eligible))
-    held = np.sort(eligible[order[:count]])
-    if groups is not None:
-        held = _whole_groups(eligible[order], groups, count)
+    held = np.sort(order[:count]) if groups is None else _whole_groups(order, groups, count)
     weight[held] = 0.0
     return weight, held
 

@@ -22,10 +22,9 @@ import numpy as np
 from scipy.stats import rankdata
 
 from kernull._typing import Array, Indices, Mask
-from kernull.detector.calibration import MOST_ROWS, LeftOut, Split
+from kernull.detector.calibration import MOST_ROWS, LeftOut, Split, rank_weights, trust
 from kernull.detector.cautions import warn_where_nothing_is_flagged
-from kernull.detector.cross_fit import sampling_order
-from kernull.detector.learning import Fitted, Method, learn
+from kernull.detector.learning import Fitted, Method, drawing_order, learn
 from kernull.detector.model import calibrate
 from kernull.detector.rows import Rows, Settings, TableKernels, TableRows
 from kernull.detector.sum import FisherRule
@@ -160,27 +159,29 @@ def learn_contaminated(
         raise MissingCapabilityError(
             "contamination: rows held out may be outliers too; use calibration='cross'."
         )
-    given, trust = weight, np.ones(rows.n) if weight is None else weight.astype(float)
-    if np.count_nonzero(trust) > MOST_ROWS and settings.storage != "dense":
-        order = sampling_order(rows.keys(settings.seed))
-        trust[order[trust[order] > 0][MOST_ROWS:]] = 0.0
-        given = trust.copy()
+    given, counts = weight, np.ones(rows.n) if weight is None else weight.astype(float)
+    present = np.flatnonzero(counts > 0)  # rows of weight zero are neither suspects nor others
+    if len(present) > MOST_ROWS and settings.storage != "dense":
+        counts[drawing_order(rows, given, settings.seed)[MOST_ROWS:]] = 0.0
+        given = counts.copy()
     # Whether a model of a table can flag is known, and said, in the end.
     later = (CannotFlagWarning,) if isinstance(rows, TableRows) else ()
     with collected(*later):
-        found = suspects(learn(method, rows, given, settings).row_scores(), share)
-        trust[found] *= LEAST
-        fitted = learn(method, rows, trust, settings)
+        low = suspects(learn(method, rows, given, settings).row_scores()[present], share)
+        found = present[low]
+        counts[found] *= LEAST
+        fitted = learn(method, rows, counts, settings)
     _logger.info("contamination: %d of %d rows lost their weight: %s", len(found), rows.n, found)
     scores, model = fitted.row_scores(), fitted.model
     learned = np.arange(rows.n) if model.learned is None else model.learned
     # Of the suspects, those that may well be normal rows count as they came.
-    counts = ~np.isin(learned, found[beyond_tail(scores, found)])
-    counted, parts = learned[counts], model.left_out
+    kept = ~np.isin(learned, found[beyond_tail(scores[present], low)])
+    counted, parts = learned[kept], model.left_out
+    each = None if given is None else trust(given[counted], len(counted))
     left_out = LeftOut(
         scores[counted],
-        None if given is None else given[counted],
-        None if parts is None else parts[counts],
+        None if each is None else rank_weights(each, None, len(counted)),
+        None if parts is None else parts[kept],
     )
     model = replace(model, **calibrate(left_out, settings.false_alarm_rate))
     if isinstance(model.kernels, TableKernels) and isinstance(model.rule, FisherRule):

@@ -88,7 +88,8 @@ def learn(
         split = Split(HELD_OUT)
     learned_weight = weight
     if isinstance(split, Split):  # rows held out have weight zero in the fit
-        learned_weight, held = hold_out(rows.n, split.fraction, settings.seed, weight, groups)
+        order = drawing_order(rows, weight, settings.seed)
+        learned_weight, held = hold_out(order, split.fraction, weight, groups)
     index, together = np.arange(rows.n), groups
     if learned_weight is not None:
         index = np.flatnonzero(learned_weight > 0)
@@ -107,6 +108,27 @@ def learn(
         fitted = Fitted(model, learned, rows, index)
     _warn(fitted.model, learned.training, together)
     return fitted
+
+
+def drawing_order(rows: Rows, weight: Array | None, seed: int) -> Indices:
+    """Rows of positive weight, in an order drawn from their content.
+
+    Permuting the rows permutes what is drawn; rows of weight zero change nothing.
+
+    Parameters
+    ----------
+    rows : Rows
+    weight : array of shape (n,) or None
+    seed : int
+
+    Returns
+    -------
+    integer array of shape (k,)
+    """
+    if weight is None:
+        return sampling_order(rows.keys(seed))
+    present = np.flatnonzero(weight > 0)
+    return np.asarray(present[sampling_order(rows.take(present).keys(seed))])
 
 
 def _folds_pay(settings: Settings, n: int) -> bool:
