@@ -75,6 +75,22 @@ def test_a_broken_cell_is_flagged_and_named(judge, new):
     np.testing.assert_array_equal(judge.rarity(new), out["rarity"])
 
 
+@pytest.mark.parametrize("model", [None, OneClassSVM()], ids=["default", "outside"])
+def test_a_judge_of_another_rate_reads_the_table(new, model):
+    judge = Judge(model, views=VIEWS, id="part").fit(parts(150))
+    other = judge.at_rate(0.2)
+    assert isinstance(other, Judge)
+    pd.testing.assert_frame_equal(other.judge(new), judge.judge(new, 0.2))
+    assert judge.false_alarm_rate == judge.model_.false_alarm_rate_ == 0.05
+
+
+def test_groups_beside_a_column_of_groups_are_refused():
+    rows = parts(60)
+    for option in ("group", "task"):
+        with pytest.raises(ValueError, match=f"groups: got an array and {option}='machine'"):
+            Judge(**{option: "machine"}).fit(rows, groups=np.arange(60))
+
+
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_the_table_that_came_comes_back(judge, new, library):
     frames = pytest.importorskip(library)

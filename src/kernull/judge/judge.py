@@ -169,6 +169,12 @@ class Judge(OutlierMixin, BaseEstimator):
     def _groups(self, table: Table, groups: Any) -> dict[str, Any]:
         """What ``fit`` of the model takes for groups: a column of groups, or of tasks."""
         column = self.group or self.task
+        if column is not None and groups is not None:
+            name = "group" if self.task is None else "task"
+            raise ValueError(
+                f"groups: got an array and {name}={column!r}; expected one of them. Drop groups=, "
+                f"or fit with {name}=None."
+            )
         if column is not None:
             return {"groups": np.array(table.text(column))}
         return {} if groups is None else {"groups": groups}
@@ -336,25 +342,28 @@ class Judge(OutlierMixin, BaseEstimator):
             return []
         return list(dict.fromkeys(map(str, self.fitted_model().kernels.views)))
 
-    def at_rate(self, rate: float) -> Any:
-        """The fitted model with the threshold of another false-alarm rate.
+    def at_rate(self, rate: float) -> Self:
+        """The same with the threshold of another false-alarm rate.
 
         Parameters
         ----------
         rate : float in (0, 1)
             Share of new normal rows to be flagged.
         """
+        judge = copy(self)
         if rate == self.false_alarm_rate:
-            return self.model_
+            return judge
+        judge.false_alarm_rate = rate
         if isinstance(self.model_, Calibrated):
-            return self.model_.at_rate(rate)
-        model, fitted = copy(self.model_), self.model_.model_
+            judge.model_ = self.model_.at_rate(rate)
+            return judge
+        judge.model_, fitted = copy(self.model_), self.model_.model_
         if isinstance(fitted, JointModel):
             tasks = {name: task.at_rate(rate) for name, task in fitted.tasks.items()}
-            model.model_ = replace(fitted, tasks=tasks)
+            judge.model_.model_ = replace(fitted, tasks=tasks)
         else:
-            model.model_ = fitted.at_rate(rate)
-        return model
+            judge.model_.model_ = fitted.at_rate(rate)
+        return judge
 
     @property
     def n_learned(self) -> int:

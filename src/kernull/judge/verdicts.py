@@ -107,7 +107,7 @@ class Verdicts:
 
     def _explained(self, X: Array, task: str, missing: Sequence[str]) -> tuple[Explanation, Any]:
         """Rows as ``table_`` gives them, explained; and what scores others like them."""
-        model = self.judge.at_rate(self.rate)
+        model = self.judge.at_rate(self.rate).model_
         if isinstance(model, Calibrated):
             return _by_score(model, X), model.score_samples
         if self.judge.task is not None:

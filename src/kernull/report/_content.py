@@ -160,7 +160,7 @@ def _distribution(
     verdicts: Any, scores: Array, flagged: Mask, labels: Array | None
 ) -> tuple[Any, Any, Any]:
     """Shares by bin; the threshold is an edge, so that each bin is flagged or is not."""
-    model = verdicts.judge.at_rate(verdicts.rate)
+    model = verdicts.judge.at_rate(verdicts.rate).model_
     calibration, threshold = model.calibration_.scores, float(model.threshold_)
     low = float(min(scores.min(initial=threshold), calibration.min()))
     high = float(max(scores.max(initial=threshold), calibration.max()))

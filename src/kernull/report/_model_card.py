@@ -58,7 +58,7 @@ class ModelCard:
     def of(cls, verdicts: Any) -> ModelCard:
         """The card of the model that judged rows (`kernull.judge.Verdicts`)."""
         judge = verdicts.judge
-        model, table = judge.at_rate(verdicts.rate), judge.table_
+        model, table = judge.at_rate(verdicts.rate).model_, judge.table_
         gap, calibration = getattr(model, "gap_", None), model.calibration_
         kernel_set = judge.kernel_set
         return cls(
