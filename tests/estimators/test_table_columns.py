@@ -54,6 +54,13 @@ def test_a_column_that_is_read_must_be_there():
         model.predict(messy(OTHERS.assign(hue="red")))
 
 
+def test_columns_of_one_name_are_named():
+    twice = TARGETS.rename(columns={"hue": "alcohol"})
+    for model, table in ((plain_fisher(), twice), (plain_fisher().fit(TARGETS), twice)):
+        with pytest.raises(ValueError, match="several columns are called 'alcohol'"):
+            model.predict(table) if hasattr(model, "model_") else model.fit(table)
+
+
 def test_columns_of_a_missing_view_may_be_absent():
     model = plain_fisher(views=NAMED).fit(TARGETS)
     gaps = OTHERS.assign(hue=np.nan, color_intensity=np.nan)

@@ -50,7 +50,8 @@ class Calibrated(Checked, MetaEstimatorMixin, OutlierMixin, BaseEstimator):
     n_jobs : int, optional
         Number of folds fitted at the same time, in threads; as in joblib.
     random_state : int, RandomState instance or None, default=0
-        Seed of the folds. A row's fold depends on its content, not on its position.
+        Seed of the folds. A row's fold depends on its content, in the order of its columns, not
+        on its position.
 
     Attributes
     ----------

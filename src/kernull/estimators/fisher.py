@@ -164,7 +164,8 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
         rows, those with the lowest left-out scores, lose their weight in a second fit. Both decide
         by the sum, with wide kernels and a large ridge, which outliers cannot bend to themselves
         (``kernull.detector.contamination.WIDE``, in place of arguments left at their defaults). On
-        clean rows a model without it is better.
+        clean rows a model without it is better: with 0.1, from 4.5% of new normal rows (Gaussian)
+        to 13% (breast cancer) were flagged at 5%.
     storage : str, Storage or callable, default="auto"
         How kernels are kept: ``"dense"``; ``"tiled"``, evaluated on the fly; ``"nystroem"``,
         approximated from landmark rows; ``"dask"``, by the workers of a cluster. ``"auto"`` learns
@@ -172,8 +173,9 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
         memory and time elsewhere; it warns before it approximates. `kernull.Storage` has a memory
         limit, a type and the number of landmarks too.
     random_state : int, RandomState or None, default=0
-        Seed of the folds, or of the draw of the rows held out. A row's fold depends on its content,
-        not on its position.
+        Seed of the folds, or of the draw of the rows held out. Both are drawn from the content of
+        each row in the order of its columns, not from its position: permuting rows changes nothing
+        else, while columns in another order change scores as another seed does.
 
     Attributes
     ----------

@@ -50,6 +50,10 @@ def read_table(estimator: Any, X: Any, *, reset: bool, ignore: Indices | None = 
         raise TypeError(
             "X: got a stack of kernels; pass kernels='precomputed', or a table of shape (n, d)."
         )
+    columns: Any = getattr(X, "columns", None)
+    if not getattr(columns, "is_unique", True):  # of pandas
+        twice = columns[columns.duplicated()][0]
+        raise ValueError(f"X: several columns are called {twice!r}; name them apart.")
     names = column_names(X) if hasattr(X, "columns") else None
     used = None if names is None else _read_by_name(estimator, X, names, reset, ignore)
     if used is not None:
