@@ -257,6 +257,7 @@ FROM_OUTSIDE = {
     "extrapolates",
     "feature_names_in_",
     "fit",
+    "is_unique",
     "index",
     "item",
     "kind",

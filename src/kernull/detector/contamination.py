@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from kernull._typing import Array, Indices, Mask
-from kernull.detector.calibration import MOST_ROWS, LeftOut, Split, rank_weights, trust
+from kernull.detector.calibration import MOST_ROWS, LeftOut, Split, rank_weights
 from kernull.detector.cautions import warn_where_nothing_is_flagged
 from kernull.detector.learning import Fitted, Method, drawing_order, learn
 from kernull.detector.model import calibrate
@@ -177,10 +177,9 @@ def learn_contaminated(
     # Of the suspects, those that may well be normal rows count as they came.
     kept = ~np.isin(learned, found[beyond_tail(scores[present], low)])
     counted, parts = learned[kept], model.left_out
-    each = None if given is None else trust(given[counted], len(counted))
     left_out = LeftOut(
         scores[counted],
-        None if each is None else rank_weights(each, None, len(counted)),
+        None if given is None else rank_weights(given[counted], None, len(counted)),
         None if parts is None else parts[kept],
     )
     model = replace(model, **calibrate(left_out, settings.false_alarm_rate))

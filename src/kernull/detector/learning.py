@@ -125,9 +125,7 @@ def drawing_order(rows: Rows, weight: Array | None, seed: int) -> Indices:
     -------
     integer array of shape (k,)
     """
-    if weight is None:
-        return sampling_order(rows.keys(seed))
-    present = np.flatnonzero(weight > 0)
+    present = np.arange(rows.n) if weight is None else np.flatnonzero(weight > 0)
     return np.asarray(present[sampling_order(rows.take(present).keys(seed))])
 
 
