@@ -283,7 +283,7 @@ def test_bad_missing_views_say_so(missing, message):
 def test_scores_that_are_no_sum_say_so():
     model = FisherNull(views=VIEWS, scaling="standard").fit(TARGETS)
     assert not hasattr(model, "explain")
-    with pytest.raises(MissingCapabilityError, match="FisherNull does not know"):
+    with pytest.raises(MissingCapabilityError, match="FisherNull are no sums over"):
         model.predict(X, missing_views="look")
 
 
