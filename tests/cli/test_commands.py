@@ -134,12 +134,28 @@ def test_another_rate_everywhere(tables):
     assert few.stderr.startswith("warning: --false-alarm-rate 0.0001 needs at least 9999")
 
 
+def test_rows_without_a_label_are_left_out(tables):
+    rows = (tables / "labelled.csv").read_text().splitlines()
+    blank = [row.rpartition(",")[0] + "," for row in rows[1:6]]
+    (tables / "blank.csv").write_text("\n".join([rows[0], *blank, *rows[1:]]) + "\n")
+    rule = ["--label", "class", "--normal", "good"]
+    whole = kernull("evaluate", "model.kernull", "labelled.csv", *rule, cwd=tables)
+    some = kernull("evaluate", "model.kernull", "blank.csv", *rule, cwd=tables)
+    assert some.stdout == whole.stdout
+    assert "rows left out without a label in 'class': 5." in some.stderr
+    page = kernull("report", "model.kernull", "blank.csv", *rule, "-o", "-", cwd=tables)
+    assert f"of {len(rows) - 1} rows stand out" in page.stdout
+
+
 def test_rows_of_another_kind_are_called_so(tables):
     rows = (tables / "new.csv").read_text().splitlines()
-    (tables / "odd.csv").write_text("\n".join([rows[0], *rows[-10:]]) + "\n")
+    (tables / "odd.csv").write_text("\n".join([rows[0], *2 * rows[-10:]]) + "\n")
     done = kernull("score", "model.kernull", "odd.csv", "-o", "s.csv", cwd=tables)
     said = "these rows are of another kind than those learned from; columns that differ most: col_"
-    assert f"nearly all are flagged: {said}" in done.stderr
+    assert f"most judged rows are flagged: {said}" in done.stderr
+    (tables / "few.csv").write_text("\n".join([rows[0], *rows[-10:]]) + "\n")
+    few = kernull("score", "model.kernull", "few.csv", "-o", "s.csv", cwd=tables)
+    assert "another kind" not in few.stderr
     usual = kernull("score", "model.kernull", "new.csv", "-o", "s.csv", cwd=tables)
     assert "another kind" not in usual.stderr
 

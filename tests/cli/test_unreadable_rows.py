@@ -47,7 +47,10 @@ def test_messages_name_options_that_the_command_has(tables):
     assert score.stderr.endswith("'x' is not a number; correct it, or leave the cell empty.\n")
     (tables / "less.csv").write_text("col_r\n1\n")
     less = kernull("score", "model.kernull", "less.csv", cwd=tables)
-    assert "To do without, use --drop NAME." in less.stderr
+    assert "has 1 of the 5 columns that the model was fitted on" in less.stderr
+    (tables / "four.csv").write_text(",".join(COLUMNS[1:]) + "\n1,2,3,4\n")
+    four = kernull("score", "model.kernull", "four.csv", cwd=tables)
+    assert "To do without, use --drop NAME." in four.stderr
 
 
 def test_a_model_without_a_table_is_refused(tables):

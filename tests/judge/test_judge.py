@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 
 from kernull import JointMultiKernelFisherNull, Judge, MultiKernelFisherNull, TableViews
-from kernull.errors import MissingCapabilityError, ModelFileError, TooFewRowsWarning
+from kernull.errors import MissingCapabilityError, ModelFileError, TableError, TooFewRowsWarning
 from kernull.estimators import Calibrated
 
 VIEWS = {"press": ["force", "power"], "heat": ["heat_in", "heat_out"]}
@@ -284,3 +284,53 @@ def test_a_notebook_shows_no_markup_of_the_data(new):
     page = judge.explain(odd)._repr_html_()
     assert "<img" not in page
     assert "&lt;img" in page
+
+
+def test_a_column_that_lacks_is_done_without(judge, tmp_path):
+    new = parts(200, 1)
+    less = new.drop(columns="heat_out")
+    with pytest.raises(TableError, match=r"absent=\['heat_out'\]"):
+        judge.judge(less)
+    assert judge.judge(less, absent=["heat_out"])["flag"].mean() < 0.15
+    assert judge.explain(less, absent="heat_*").flagged.mean() < 0.15
+    y = np.where(np.arange(200) < 100, 1, -1)
+    assert judge.evaluate(less, y, absent=["heat_out"])["rows"] == 200
+    assert judge.report(less, tmp_path / "r.html", absent=["heat_out"]).exists()
+    with pytest.raises(ValueError, match="absent: no column matches 'heat'"):
+        judge.judge(less, absent=["heat"])
+
+
+def test_another_table_is_called_so(judge):
+    with pytest.raises(TableError, match="has none of the 4 columns that the model was fitted on"):
+        judge.judge(pd.DataFrame({"a": [1.0], "b": [2.0]}))
+
+
+def test_what_came_for_a_table_labels_or_a_rate_is_told(judge):
+    new = parts(4, 1)
+    with pytest.raises(TypeError, match=r"kernull.read_table\('rows.csv'\)"):
+        judge.judge("rows.csv")
+    for y in ([0, 1, 0, 1], [False, True, False, True]):
+        said = rf"labels such as {y[0]}; expected \+1 \(normal\).*== {y[0]}, 1, -1"
+        with pytest.raises(ValueError, match=said):
+            judge.evaluate(new, y)
+    with pytest.raises(ValueError, match=r"got 5; expected a number in \(0, 1\); 5% is 0.05"):
+        Judge(false_alarm_rate=5).fit(object())  # before the table is looked at
+
+
+def test_booleans_are_read_as_other_files_spell_them():
+    rng = np.random.default_rng(0)
+    on = rng.random(100) < 0.5
+    good = pd.DataFrame({"on": on, "x": rng.normal(size=100), "y": rng.normal(size=100)})
+    judge = Judge().fit(good)
+    p = judge.p_values(good)
+    for yes, no in ((1, 0), ("yes", "no"), ("WAHR", "FALSCH"), ("t", "f"), ("Ja", "nein")):
+        spelled = good.assign(on=[yes if cell else no for cell in on])
+        np.testing.assert_array_equal(judge.p_values(spelled), p)
+        assert not any(judge.judge(spelled)["remarks"])
+
+
+def test_a_category_in_another_case_is_called_so():
+    row = parts(1, 1).assign(machine=" m1")
+    why = Judge(id="part").fit(parts(100)).verdicts(row).why
+    words = why.columns_of([0])[0][-1].words
+    assert words.startswith("machine is 'm1'; this was never seen; 'M1' differs in case")

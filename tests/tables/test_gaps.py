@@ -156,7 +156,7 @@ def test_rows_without_any_value_are_flagged():
     judge = Judge().fit({"a": rng.normal(size=80), "b": rng.normal(size=80), "k": ["u", "v"] * 40})
     words = [r["words"] for r in judge.explain(new).table(by="column")]
     assert "a is empty; 80 of 80 normal rows have a value." in words
-    assert "k is 'w'; never seen: u in 40 of 80 normal rows." in words
+    assert "k is 'w'; this was never seen; the commonest is 'u', in 40 of 80 normal rows." in words
 
 
 @given(st.lists(st.one_of(st.floats(), st.text(max_size=6), st.none(), st.integers()), min_size=1))

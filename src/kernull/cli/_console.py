@@ -78,7 +78,7 @@ _OPTIONS = (
     (r"\b(encoding|sheet)=(?=[ )])", r"--\1"),
     (r": empty: no cell", ": --empty: no cell"),
     (r" \(or raise max_categories\)", ""),
-    (r"To do without, add it as an empty column", "To do without, use --drop NAME"),
+    (r"To do without, pass absent=.* of a Judge", "To do without, use --drop NAME"),
     (r"^X: ", ""),  # the table at hand
     (r"(?<![\w-])false_alarm_rate=", "--false-alarm-rate "),
     (r"(?<![\w-])false_alarm_rate\b", "--false-alarm-rate"),

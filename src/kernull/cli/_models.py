@@ -31,15 +31,21 @@ def opened(path: str, form: FileForm, quiet: bool, chunk_rows: int = CHUNK_ROWS)
     return source
 
 
-def labels(table: Table, column: str | None, normal: str | None) -> Array | None:
-    """+1 for normal rows and -1 for others, from a column of labels; None without one."""
+def labels(
+    table: Table, column: str | None, normal: str | None, quiet: bool = False
+) -> Array | None:
+    """+1 for normal rows, -1 for others, 0 without a label, from a column; None without one."""
     if column is None:
         if normal is not None:
             raise UsageError(f"--normal: got {normal!r} without --label; say which column has it.")
         return None
     check_column(column, table.names, table.source, "--label")
     cells = table.text(column)
-    values = sorted(set(cells))
+    values = sorted(set(cells) - {""})
+    if "" in cells and values:
+        note(f"rows left out without a label in {column!r}: {cells.count(''):,}.", quiet)
+    if not values:
+        raise UsageError(f"--label: the column {column!r} of {table.source} is empty.")
     if normal is None:
         numbers = {cell: _as_number(cell) for cell in values}
         if not set(numbers.values()) <= {1.0, -1.0}:
@@ -48,7 +54,7 @@ def labels(table: Table, column: str | None, normal: str | None) -> Array | None
                 f"--label: the column {column!r} holds {shown}; say which value is normal with "
                 "--normal VALUE."
             )
-        return np.array([int(numbers[cell] or 0) for cell in cells])
+        return np.array([int(numbers[cell] or 0) if cell else 0 for cell in cells])
     wanted = _as_number(normal)
     same = {  # as text, or as numbers: 1 and 1.0 are one label
         cell: cell == normal or (wanted is not None and _as_number(cell) == wanted)
@@ -56,7 +62,7 @@ def labels(table: Table, column: str | None, normal: str | None) -> Array | None
     }
     if not any(same.values()):
         raise UsageError(f"--normal: no row of {table.source} has {column} = {normal!r}.")
-    return np.array([1 if same[cell] else -1 for cell in cells])
+    return np.array([(1 if same[cell] else -1) if cell else 0 for cell in cells])
 
 
 def _as_number(cell: str) -> float | None:
@@ -175,7 +181,7 @@ def training_rows(
 ) -> tuple[Table, Any]:
     """Normal rows to learn from without the column of labels, and their places in the file."""
     table = opened(path, form, quiet).read()
-    y = labels(table, label, normal)
+    y = labels(table, label, normal, quiet)
     columns = {name: cells for name, cells in table.columns.items() if name != label}
     if not columns:
         raise DataError(f"{table.source}: no column is left to learn from.")

@@ -130,11 +130,11 @@ def score(
         not_judged = f", {lost:,} of them not judged" if lost else ""
         share = f"{flagged / rows:.1%}"
         note(f"{flagged:,} of {rows:,} rows flagged ({share}){not_judged}.{more}{place}", quiet)
-    if 2 * flagged > rows > 1:
+    if rows - lost >= 20 and 2 * (flagged - lost) > rows - lost:  # of fewer by chance
         most = [name for name, _ in first.most_common(3)]
         named = f"; columns that differ most: {', '.join(most)}" * bool(most)
         kind = "these rows are of another kind than those learned from"
-        note(f"nearly all are flagged: {kind}{named}.", quiet)
+        note(f"most judged rows are flagged: {kind}{named}.", quiet)
     if changed is not None and json and out == "-":
         sys.stdout.write(dumps({"drift": changed}) + "\n")
     elif changed is not None and not json:
@@ -275,8 +275,12 @@ def report(
         from kernull.report import render_report
 
         rows = source.read()
-        y = labels(rows, label, normal)
+        y = labels(rows, label, normal, quiet)
         row_names = None if names is None else rows.text(names)
+        if y is not None and not y.all():
+            places = y.nonzero()[0].tolist()
+            row_names = [str(i + 1) if row_names is None else row_names[i] for i in places]
+            rows, y = rows.rows(places), y[places]
         if task is not None:
             at = [i for i, name in enumerate(rows.text(str(judge.task))) if name == task]
             row_names = [str(i + 1) if row_names is None else row_names[i] for i in at]
@@ -326,8 +330,10 @@ def evaluate(
     with progress(quiet) as bar:
         task = bar.add_task("Judging", total=source.size)
         rows = source.read()
-        y = labels(rows, label, normal)
-        if y is None or (y == y[0]).all():
+        y = labels(rows, label, normal, quiet)
+        assert y is not None
+        rows, y = rows.rows(y != 0), y[y != 0]
+        if (y == y[0]).all():
             raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")
         found = judging.see(rows)
         judging.end()

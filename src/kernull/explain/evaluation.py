@@ -10,6 +10,26 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from kernull._typing import Array, Mask
 
 
+def checked_labels(y: Any, n: int) -> Array:
+    """Labels of n rows, of shape (n,); an error where one is neither +1 nor -1.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+    n : int
+    """
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"y: expected one label per row, of {n:,}; got shape {labels.shape}.")
+    if labels.dtype.kind == "b" or not np.isin(labels, (-1, 1)).all():
+        first = repr(labels.tolist()[0])
+        raise ValueError(
+            f"y: got labels such as {first}; expected +1 (normal) and -1. If {first} is normal: "
+            f"numpy.where(numpy.asarray(y) == {first}, 1, -1). Leave out rows without a label."
+        )
+    return labels
+
+
 def evaluation(scores: Array, y: Array, flagged: Mask) -> dict[str, Any]:
     """AUC, average precision (of what is not normal) and the four counts.
 

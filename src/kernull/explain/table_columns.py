@@ -13,6 +13,7 @@ from kernull.detector.usual import UsualValues
 from kernull.explain.columns import ColumnReason, NumberColumns, Replacement, column_reasons
 from kernull.tables import Reading, Table, TableViews
 from kernull.tables.cells import as_text
+from kernull.tables.encoder import category_codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +104,9 @@ class _Columns(NumberColumns):
             value = value.removesuffix(".000000")
             return ColumnReason(name, value, "", None, None, share, **step, rule=rule)
         expected = self.table.expected_value(name, replaced.row)
-        counts = dict(zip(column.values, column.counts, strict=True))
-        share = max(counts.get(value, 0), 1) / max(sum(counts.values()), 1)
+        code = category_codes([value or None], column.values)[0]  # 1 of True
+        seen = column.counts[code] if 0 <= code < len(column.counts) else 0
+        share = max(seen, 1) / max(sum(column.counts), 1)
         # Columns have unit variance: most of it is predicted by the other columns.
         sure = bool(self.usual.residual_spread[block[0]] < 0.5)
         return ColumnReason(name, value, expected, None, None, share, **step, sure=sure)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -23,12 +24,12 @@ from kernull.estimators import Calibrated, JointMultiKernelFisherNull, MultiKern
 from kernull.estimators.base import KernelEstimator
 from kernull.explain import Explanation
 from kernull.explain.drift_check import DriftCheck
-from kernull.explain.evaluation import evaluation
+from kernull.explain.evaluation import checked_labels, evaluation
 from kernull.files import load_parts, save
 from kernull.judge.verdicts import MOST_REASONS, NUMBERED, Verdicts
 from kernull.report import save_report
 from kernull.tables import Reading, Table, TableViews, as_table
-from kernull.tables.kinds import did_you_mean, listed
+from kernull.tables.kinds import did_you_mean, listed, match_columns
 from kernull.tables.proposal import propose_views
 from kernull.views import KernelSet
 
@@ -128,6 +129,7 @@ class Judge(OutlierMixin, BaseEstimator):
 
     def fit_table(self, X: Any) -> Self:
         """Decide what each column is: the first step of `fit`, which sets ``table_``."""
+        _check_rate(self.false_alarm_rate)
         table = as_table(X)
         reader, learned = self._reader(table)
         self.table_ = reader.fit(learned)
@@ -227,7 +229,7 @@ class Judge(OutlierMixin, BaseEstimator):
 
     # -- judging -----------------------------------------------------------------------------
 
-    def judge(self, X: Any, false_alarm_rate: float | None = None) -> Any:
+    def judge(self, X: Any, false_alarm_rate: float | None = None, *, absent: Any = ()) -> Any:
         """Judge rows: a table of the kind that came (pandas, polars, Arrow; a dict otherwise).
 
         Parameters
@@ -236,6 +238,9 @@ class Judge(OutlierMixin, BaseEstimator):
             Columns are matched by name; those that are not learned from may be absent.
         false_alarm_rate : float in (0, 1), optional
             Another rate than that of the fit.
+        absent : sequence of str, default=()
+            Columns to do without, or patterns of their names: they may lack, are filled in from
+            the other columns, and are not judged.
 
         Returns
         -------
@@ -247,7 +252,7 @@ class Judge(OutlierMixin, BaseEstimator):
             on empty cells, new values, and rows that could not be judged.
         """
         table = as_table(X)
-        columns = self.verdicts(table, false_alarm_rate).columns_of_output()
+        columns = self.verdicts(table, false_alarm_rate, absent=absent).columns_of_output()
         library = self._output or frame_library(X)
         if library is None:
             return columns
@@ -268,16 +273,18 @@ class Judge(OutlierMixin, BaseEstimator):
             "reasons", *numbers, "remarks",
         ]  # fmt: skip
 
-    def explain(self, X: Any, false_alarm_rate: float | None = None) -> Explanation:
+    def explain(
+        self, X: Any, false_alarm_rate: float | None = None, *, absent: Sequence[str] = ()
+    ) -> Explanation:
         """Which views and columns make each row stand out: words, tables and plots.
 
         Parameters
         ----------
-        X, false_alarm_rate
+        X, false_alarm_rate, absent
             As in `judge`.
         """
         table = as_table(X)
-        why = self.verdicts(table, false_alarm_rate).why
+        why = self.verdicts(table, false_alarm_rate, absent=absent).why
         names: Any = row_names(X)
         if self.id is not None and self.id in table.columns:
             names = table.text(self.id)
@@ -296,25 +303,25 @@ class Judge(OutlierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, false_alarm_rate
+        X, false_alarm_rate, absent
             As in `judge`.
         missing_views : sequence of str
             Views to do without. A view of which more than half of a row's cells are empty is left
             out in that row by itself.
-        absent : sequence of str
-            Columns that need not be there.
         strict : bool, optional
             Whether a cell that cannot be read is an error, or its row is flagged without a score;
             by default an error with ``missing="error"``.
         """
         check_is_fitted(self, "model_")
+        rate = self.false_alarm_rate if false_alarm_rate is None else false_alarm_rate
         rows = as_table(X).emptied(tuple(self.table_.empty))
         strict = self.table_.missing == "error" if strict is None else strict
         rows = rows.check_whole() if strict else rows
+        known = list(dict.fromkeys([*rows.names, *self.table_.used_]))
+        absent = match_columns([absent] if isinstance(absent, str) else absent, known, "absent")
         gone = [*absent, *self.columns_of_views(missing_views)]
         reading = self.table_.read(rows, gone, strict)
         reading.unreadable[list(rows.broken)] = True
-        rate = self.false_alarm_rate if false_alarm_rate is None else false_alarm_rate
         return Verdicts(self, rows, reading, rate, tuple(missing_views))
 
     def columns_of_views(self, views: Sequence[str]) -> list[str]:
@@ -467,24 +474,26 @@ class Judge(OutlierMixin, BaseEstimator):
         y : array of shape (m,), optional
             Labels, +1 for normal rows and -1 for others.
         **options
-            Of `kernull.report.render_report`.
+            ``absent``, as in `judge`, and those of `kernull.report.render_report`.
         """
-        return save_report(self.verdicts(X), path, y, **options)
+        verdicts = self.verdicts(X, absent=options.pop("absent", ()))
+        return save_report(verdicts, path, y, **options)
 
-    def evaluate(self, X: Any, y: Any, false_alarm_rate: float | None = None) -> dict[str, Any]:
+    def evaluate(
+        self, X: Any, y: Any, false_alarm_rate: float | None = None, *, absent: Any = ()
+    ) -> dict[str, Any]:
         """AUC, average precision of the rows that are not normal, and the four counts.
 
         Parameters
         ----------
-        X, false_alarm_rate
+        X, false_alarm_rate, absent
             As in `judge`.
         y : array of shape (m,)
             +1 for normal rows and -1 for others.
         """
-        verdicts = self.verdicts(X, false_alarm_rate)
-        y = np.asarray(y)
-        if len(y) != len(verdicts.rows) or not np.isin(y, (-1, 1)).all():
-            raise ValueError("y: expected one label per row, +1 (normal) or -1.")
+        rows = as_table(X)
+        y = checked_labels(y, len(rows))
+        verdicts = self.verdicts(rows, false_alarm_rate, absent=absent)
         if (y == y[0]).all():
             raise ValueError("y: all rows have the same label; judging needs both kinds.")
         counts = evaluation(verdicts.why.scores, y, verdicts.why.flagged)
@@ -626,3 +635,9 @@ class Judge(OutlierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _check_rate(rate: Any) -> None:
+    if not isinstance(rate, Real) or not 0 < float(rate) < 1:
+        hint = f"; {rate}% is {float(rate) / 100:g}" if isinstance(rate, int | float) else ""
+        raise ValueError(f"false_alarm_rate: got {rate!r}; expected a number in (0, 1){hint}.")

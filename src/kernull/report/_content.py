@@ -13,7 +13,7 @@ from sklearn.metrics import roc_curve
 from kernull._typing import Array, Mask
 from kernull.explain import ColumnReason
 from kernull.explain.drift import Drift, drifts
-from kernull.explain.evaluation import evaluation
+from kernull.explain.evaluation import checked_labels, evaluation
 from kernull.report._groups import Group, TimeLine, groups_of, time_line
 from kernull.report._model_card import ModelCard
 from kernull.tables.cells import Formula, as_text
@@ -70,7 +70,8 @@ def gather(
 ) -> Content:
     """Collect what a report says of rows; see `render_report`."""
     judge, rows, why = verdicts.judge, verdicts.rows, verdicts.why
-    names, labels = _names(verdicts, row_names), _labels(y, len(rows))
+    names = _names(verdicts, row_names)
+    labels = None if y is None else checked_labels(y, len(rows))
     scores, flagged, p_values = why.scores, why.flagged, why.p_values
     judged = np.isfinite(scores)
     order = np.argsort(scores, kind="stable")  # rows without a score come last
@@ -112,13 +113,6 @@ def _names(verdicts: Any, row_names: Sequence[str] | None) -> list[str]:
     if len(names) != n:
         raise ValueError(f"row_names: got {len(names)} names for {n} rows.")
     return names
-
-
-def _labels(y: Any, n: int) -> Array | None:
-    labels = None if y is None else np.asarray(y)
-    if labels is not None and (len(labels) != n or not np.isin(labels, (-1, 1)).all()):
-        raise ValueError("y: expected one label per row, +1 (normal) or -1.")
-    return labels
 
 
 def _row(

@@ -44,6 +44,11 @@ APART = 0.3
 RARE = 2
 #: Rows that places and gaps are learned from in a fold, whose rows come in random order.
 ENCODER_ROWS = 20_000
+#: Other spellings of booleans, in lower case, in a column that has them.
+SPELLINGS = {
+    "true": ("true", "1", "yes", "ja", "wahr", "t", "y", "j"),
+    "false": ("false", "0", "no", "nein", "falsch", "f", "n"),
+}
 #: Names of what a date becomes: places on the circles of the day and of the week.
 DATE_PARTS = ("hour 1", "hour 2", "day 1", "day 2")
 
@@ -246,14 +251,16 @@ def category_codes(texts: list[str | None], values: tuple[str, ...]) -> Indices:
     --------
     >>> category_codes(["b", None, "x"], ("a", "b")).tolist()
     [1, -1, 2]
+    >>> category_codes(["TRUE", "yes", "0", "FALSCH"], ("False", "True")).tolist()
+    [1, 1, 0, 0]
     """
     index = {value: i for i, value in enumerate(values)}
-    for value, i in list(index.items()):  # true, TRUE and True of other files
-        if value.lower() in ("true", "false"):
-            spelled = (value.lower(), value.upper(), value.capitalize())
-            index = dict.fromkeys(spelled, i) | index
+    spelled: dict[str, int] = {}  # true and false as other files write them
+    for value, i in index.items():
+        spelled |= dict.fromkeys(SPELLINGS.get(value.lower(), ()), i)
     other = len(values)
-    return np.array([-1 if t is None else index.get(t, other) for t in texts], dtype=np.intp)
+    codes = [-1 if t is None else index.get(t, spelled.get(t.lower(), other)) for t in texts]
+    return np.array(codes, dtype=np.intp)
 
 
 def _pooled(codes: Indices, n_codes: int) -> tuple[Indices, Indices]:

@@ -70,11 +70,25 @@ class Column:
         """Whether cells are read as texts, one of ``values`` or another one."""
         return self.kind == "category" or (self.kind == "constant" and self.form is None)
 
-    @property
-    def usual(self) -> str:
-        """The most common of ``values``, and how many rows have it, in words."""
-        rows, most = sum(self.counts), max(self.counts)
-        return f"{self.values[self.counts.index(most)]} in {most:,} of {rows:,}"
+    def never_seen(self, value: str, n: int) -> tuple[str, str]:
+        """A value never seen in n rows as it is shown, and what normal rows have, in words.
+
+        Examples
+        --------
+        >>> site = Column("site", "category", values=("Brno", "Lyon"), counts=(20, 60))
+        >>> site.never_seen("Praha", 80)
+        ("'Praha'", "this was never seen; the commonest is 'Lyon', in 60 of 80 normal rows")
+        >>> site.never_seen("brno", 80)[1].split("; ")[1]
+        "'Brno' differs in case only"
+        """
+        shown, new = repr if self.is_text else str, "this was never seen"
+        if not self.values:
+            return shown(value), f"{new}; empty in {n:,} of {n:,} normal rows"
+        at = self.counts.index(max(self.counts))
+        rows = f"in {self.counts[at]:,} of {sum(self.counts):,} normal rows"
+        alike = [v for v in self.values if self.is_text and v.casefold() == value.casefold()]
+        more = f"; {alike[0]!r} differs in case only" if alike else ""
+        return shown(value), f"{new}{more}; the commonest is {shown(self.values[at])}, {rows}"
 
 
 def match_columns(patterns: Sequence[str], names: Sequence[str], argument: str) -> list[str]:
@@ -126,7 +140,8 @@ def resembling(lacking: Sequence[str], names: Sequence[str]) -> str:
         for name in lacking[:20]
         for match in get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
     }
-    return f"; it has {listed([name for name in names if name in close] or names)}"
+    more = ": names differ in case" if {n.lower() for n in lacking} & set(lower) else ""
+    return f"; it has {listed([name for name in names if name in close] or names)}{more}"
 
 
 def decide_kinds(

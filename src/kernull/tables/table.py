@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -230,6 +231,8 @@ def as_table(X: Any, label: str = "X") -> Table:
     """
     if isinstance(X, Table):
         return X
+    if isinstance(X, str | PathLike):
+        raise TypeError(f"{label}: got a path; read it first: kernull.read_table({fspath(X)!r}).")
     if issparse(X):  # some of which are mappings
         raise TypeError(f"{label}: sparse tables are not supported; pass X.toarray().")
     if isinstance(X, Mapping):

@@ -336,9 +336,7 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
         for c, column in enumerate(self.encoder_.columns):
             if reading.unseen[i, c]:
                 value = as_text([rows.columns[column.name][i]])[0] or ""
-                seen = column.usual if column.values else f"empty in {n:,} of {n:,}"
-                value = repr(value) if column.is_text else value
-                out.append((column.name, value, f"never seen: {seen} normal rows"))
+                out.append((column.name, *column.never_seen(value, n)))
             elif reading.missing[i, c] and not column.missing:
                 out.append((column.name, "", f"{n:,} of {n:,} normal rows have a value"))
         return out
@@ -407,10 +405,18 @@ class TableViews(Checked, TransformerMixin, BaseEstimator):
                 f"X has {len(table.names)} features, but TableViews is expecting "
                 f"{self.n_features_in_} features as input."
             )
+        few = len(self.used_) - len(lacking)
+        if 2 * len(lacking) > len(self.used_) > 2:
+            raise TableError(
+                f"{table.source}: has {few or 'none'} of the {len(self.used_)} columns that the "
+                f"model was fitted on, and lacks {listed(lacking)}"
+                f"{resembling(lacking, table.names)}. Is it another table, or its header missing?"
+            )
         if lacking:
             raise TableError(
                 f"{table.source}: lacks {listed(lacking)}, which the model was fitted on"
-                f"{resembling(lacking, table.names)}. To do without, add it as an empty column."
+                f"{resembling(lacking, table.names)}. To do without, pass absent={lacking[:3]} to "
+                "judge, explain, report or evaluate of a Judge."
             )
 
     # -- where things are --------------------------------------------------------------------
