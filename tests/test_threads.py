@@ -195,7 +195,7 @@ def test_tiles_from_several_threads_leave_blas_as_it_was(rng, monkeypatch, two_b
 
     def work(_):
         for _ in range(20):
-            tiled.tile_products(made, left, right, v, n_jobs=2)
+            tiled.tile_products(made, left, right, v)
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(work, range(3)))
@@ -301,7 +301,7 @@ def test_a_model_that_is_killed_and_restarted_loses_nothing():
 @pytest.mark.parametrize("rows", [20, 40])
 def test_large_matrices_are_factorised_by_one_thread(rows, monkeypatch, two_blas_threads):
     """OpenBLAS's threads end the process there; 30 rows stand for the many it takes."""
-    monkeypatch.setattr(linalg, "MANY_ROWS", 30)
+    monkeypatch.setattr(linalg, "ONE_THREAD_ROWS", 30)
     seen, plain = [], linalg.dpotrf
 
     def spy(*args, **options):

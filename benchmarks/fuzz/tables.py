@@ -72,9 +72,10 @@ def fit_wide(folder: Path, columns: int) -> None:
 
     rows = np.random.default_rng(0).normal(size=(20, columns)).round(2)
     names = [f"c{j}" for j in range(columns)]
-    model = kernull.MultiKernelFisherNull(scaling="standard").fit(rows)
-    model.feature_names_in_ = np.array(names, dtype=object)
-    kernull.save(model, folder / "wide.kernull")
+    table = kernull.TableViews().fit(dict(zip(names, rows.T, strict=True)))
+    cells = table.transform(dict(zip(names, rows.T, strict=True)))
+    model = kernull.MultiKernelFisherNull(scaling="standard").fit(cells)
+    kernull.save(model, folder / "wide.kernull", table=table)
     with (folder / "wide.csv").open("w", newline="") as file:
         csv.writer(file).writerows([names, *rows[:3].tolist()])
 

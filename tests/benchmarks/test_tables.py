@@ -17,6 +17,7 @@ def test_the_right_column_comes_first(kind):
         assert found["right"] > found["ecod"]
 
 
+@pytest.mark.filterwarnings("ignore::kernull.errors.GapsWarning")
 def test_empty_cells_cost_little():
     for name, X, normal in gaps.tables():
         if len(X) > 1000:  # digits take longer, and were measured

@@ -424,7 +424,7 @@ plain = st.recursive(
     | WHOLE
     | st.floats(allow_nan=False)
     | st.text(SENSIBLE)
-    | st.builds(slice, st.integers(), st.none() | st.integers()),
+    | st.builds(slice, WHOLE, st.none() | WHOLE),
     lambda inner: (
         st.lists(inner)
         | st.lists(inner).map(tuple)

@@ -96,7 +96,6 @@ class KernelEstimator(NamesRemoved, Checked, OutlierMixin, BaseEstimator):
     # Parameters of some.
     decision = cast("Any", Sum())
     normalize = cast("Any", "none")
-    contamination = cast("Any", None)
     _matrix_free = False
     """Whether stacks may come that never form an n x n matrix."""
 
@@ -238,16 +237,15 @@ class OneClassKernelEstimator(KernelEstimator):
                 threads_for(rows.n, beside_gpu=on_gpu and settings.storage != "nystroem") as limit,
                 limit,
             ):
-                if self.contamination is None:
-                    fitted = learn(self._method(), rows, weight, settings, together)
-                else:
-                    fitted = self._learn_unclean(rows, weight, client, together)
+                fitted = self._learn(rows, weight, settings, together, client)
             device = str(X.device) if is_tensor(X) else None
             self.model_ = replace(fitted.model, device=device)
         return fitted
 
-    def _learn_unclean(self, rows: Any, weight: Any, client: Any, groups: Any) -> Fitted:
-        raise NotImplementedError
+    def _learn(
+        self, rows: Any, weight: Any, settings: Settings, groups: Any, client: Any
+    ) -> Fitted:
+        return learn(self._method(), rows, weight, settings, groups)
 
     def _rows(self, X: Any) -> TableRows | GivenRows:
         """What to learn from; notes the columns."""

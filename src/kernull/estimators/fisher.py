@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernull._containers import frame_library, match_container, row_names, tensor_on
 from kernull._fields import stored
 from kernull._typing import Array
-from kernull.detector import Evidence, Fitted, Sum, TableKernels, TableRows, view_names
+from kernull.detector import Evidence, Fitted, Settings, Sum, TableKernels, TableRows, view_names
 from kernull.detector.contamination import WIDE, learn_contaminated
 from kernull.detector.fisher import FisherMethod
 from kernull.detector.model import RidgeSystem
@@ -287,8 +287,12 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
         self._fit(X, sample_weight, groups, client, progress)
         return self
 
-    def _learn_unclean(self, rows: Any, weight: Any, client: Any, groups: Any) -> Fitted:
-        """Learn again without rows that stand out, with `WIDE` in place of defaults."""
+    def _learn(
+        self, rows: Any, weight: Any, settings: Settings, groups: Any, client: Any
+    ) -> Fitted:
+        """Learn; of unclean rows again without those that stand out, with `WIDE` for defaults."""
+        if self.contamination is None:
+            return super()._learn(rows, weight, settings, groups, client)
         if groups is not None:
             raise MissingCapabilityError(
                 f"contamination: got {self.contamination!r}, and groups= takes rows to be normal; "

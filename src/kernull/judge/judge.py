@@ -85,10 +85,10 @@ class Judge(OutlierMixin, BaseEstimator):
     >>> new = pd.DataFrame({"force": [100.0, 104.0], "power": [41.5, 40.8]})
     >>> judge.judge(new)[["flag", "reason_1", "value_1", "usual_1"]]
         flag reason_1 value_1       usual_1
-    0   True    power    41.5  39.9 to 40.2
+    0   True    power    41.5  39.8 to 40.2
     1  False
     >>> print(judge.explain(new).words(0).split("\n")[-1])
-    power is 41.5; 39.9 to 40.2 is usual for rows like this; none of 200 normal rows is as far off.
+    power is 41.5; 39.8 to 40.2 is usual for rows like this; none of 200 normal rows is as far off.
     """
 
     _output: str | None = None
