@@ -100,9 +100,9 @@ def entered(call):
 #: Functions and files that a fit enters at most, functions of functions and of threads counted: the
 #: sum of a plain kernel, and README's model.
 LIMITS = [
-    ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 151, 28),
-    ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 210, 34),
-    (kernull.PAPER | {"views": "features"}, 151, 29),
+    ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 153, 28),
+    ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 212, 34),
+    (kernull.PAPER | {"views": "features"}, 153, 29),
 ]
 
 
@@ -272,7 +272,7 @@ FROM_OUTSIDE = {
     "steps",
 }
 #: Lines of src at most, without docstrings: lists of parameters are no code.
-LINES = 20_500
+LINES = 20_520
 
 
 # -- Names: one thing, one name; one name, one thing. --

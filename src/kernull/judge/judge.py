@@ -213,8 +213,8 @@ class Judge(OutlierMixin, BaseEstimator):
         elif not isinstance(model, Calibrated):
             model.model_ = replace(model.model_, usual=UsualValues.fit(X[kept], measured[kept]))
 
-    def usual_values(self, task: str = "") -> UsualValues:
-        """Regressions of the columns of what ``table_`` gives (of a task).
+    def usual_values(self, task: str = "") -> UsualValues | None:
+        """Regressions of the columns of what ``table_`` gives (of a task); None of over 400.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class Judge(OutlierMixin, BaseEstimator):
             if self._usual is None:
                 self._usual = UsualValues.fit(np.asarray(self.model_.rows_))
             return self._usual
-        return cast(UsualValues, self.fitted_model(task or None).usual_values)
+        return self.fitted_model(task or None).usual_values
 
     # -- judging -----------------------------------------------------------------------------
 

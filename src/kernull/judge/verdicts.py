@@ -94,14 +94,17 @@ class Verdicts:
         parts = []
         for index, task, missing in self.parts:
             why, score = self._explained(self.reading.X[index], task, missing)
-            columns = TableColumns(
-                self.judge.table_, self.judge.usual_values(task), self.rows, self.reading,
-                score=score, threshold=why.threshold, index=index,
-            )  # fmt: skip
-            parts.append((index, replace(why, columns_of=columns.reasons)))
+            usual = self.judge.usual_values(task)
+            if usual is not None:  # of more than 400 columns there is none, and reasons are by view
+                columns = TableColumns(
+                    self.judge.table_, usual, self.rows, self.reading,
+                    score=score, threshold=why.threshold, index=index,
+                )  # fmt: skip
+                why = replace(why, columns_of=columns.reasons)
+            parts.append((index, why))
         first = self.judge.tasks[0] if self.judge.tasks else ""
-        mean = self.judge.usual_values(first).mean  # of any row: the table may have none
-        whole = self._explained(mean[None], first, [])[0]
+        row = np.zeros((1, self.reading.X.shape[1]))  # any row: the table may have none
+        whole = self._explained(row, first, [])[0]
         why = merged(whole, parts, len(self.rows))
         return replace(why, remarks=self.notes)
 
