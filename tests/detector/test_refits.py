@@ -78,10 +78,15 @@ def test_near_copies_need_their_groups(calibration):
     things, new = rng.normal(size=(250, 6)), rng.normal(size=(1000, 6))
     rows = np.repeat(things, 2, axis=0) + 1e-3 * rng.normal(size=(500, 6))
     model = MultiKernelFisherNull(calibration=calibration, false_alarm_rate=0.1, decision="sum")
-    alone = clone(model).fit(rows)
-    together = clone(model).fit(rows, groups=np.repeat(np.arange(250), 2))
-    assert (alone.predict(new) == -1).mean() > 0.25
-    assert (together.predict(new) == -1).mean() < 0.2
+    flagged = []
+    for seed in range(8):  # one draw of the rows held out may be a lucky one
+        again = clone(model).set_params(random_state=seed)
+        alone = clone(again).fit(rows).predict(new) == -1
+        together = clone(again).fit(rows, groups=np.repeat(np.arange(250), 2)).predict(new) == -1
+        flagged.append([alone.mean(), together.mean()])
+    alone, together = np.mean(flagged, axis=0)
+    assert alone > 0.25
+    assert together < 0.15
 
 
 @pytest.mark.filterwarnings("ignore::kernull.errors.NearCopiesWarning")
