@@ -128,8 +128,14 @@ class Packer:
         if named:
             self.outside.append(what)
             return {"$": "outside", "path": where}
+        try:
+            accepted = inspect.signature(what).parameters
+        except ValueError:  # compiled, without a signature
+            raise TypeError(
+                f"{path}: cannot be stored: {where} has no signature that lists its parameters."
+            ) from None
         parameters = {}
-        for name, one in inspect.signature(what).parameters.items():
+        for name, one in accepted.items():
             if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
                 continue
             if not hasattr(value, name):
