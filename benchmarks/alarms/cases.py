@@ -222,6 +222,7 @@ _MORE = [
     Case("Gaussian", g.gauss, 20, 5),
     Case("Gaussian", g.gauss, 20, 50),
     Case("five factors", g.factor, 150, 300),
+    Case("five factors, noise 0.3", g.factor, 300, 400, options={"noise": 0.3}),
     Case("five factors", g.factor, 50, 10),
     Case("one-hot", g.one_hot, 100, 100, discrete=True),
     Case("skewed categories", g.skewed_categories, 500, 60, discrete=True),
