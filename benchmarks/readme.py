@@ -187,14 +187,14 @@ def promises(results: Path = RESULTS) -> str:
     noise, broken = (shown(m, value[OURS, m]) for m in ("noise", "broken"))
     named = f"{min(first):.0f} to {max(first):.0f}%"
     return f"""\
-- **Flags at the false-alarm rate you name.** Asked for 5%, it flags {mean}% of new normal rows
-  on average, and {low} to {high}% by kind of table
-  ([`python -m benchmarks.alarms`](docs/results/alarms.md)).
-- **How rare each row is, and why**: one in how many normal rows, which view, which column, and
-  what is usual for rows like it. The altered column comes first in {named} of flagged rows
+- **Keeps close to the false-alarm rate you name.** Asked for 5%, it flags {mean}% of new normal rows on average over tables
+  of continuous columns, {low} to {high}% by table ([`python -m benchmarks.alarms`](docs/results/alarms.md); [when it does
+  not](docs/explanations/evidence.md#when-the-rate-is-not-kept)).
+- **How rare each row is, and why**: one in how many normal rows, which view, which column, and what is usual for rows
+  like it. Where one column was altered, it is named first in {named} of the flagged rows
   ([`python -m benchmarks.column_reasons`](docs/results/benchmarks.md#tables-measured)).
-- **No view that shouts or hides.** A view of noise costs {noise} points of AUC, and a broken sensor
-  is flagged in {broken} of rows ([`python -m benchmarks.beside`](docs/results/beside.md)).
+- **One bad view does not spoil the rest.** A view of pure noise costs {noise} points of AUC, and a broken sensor is flagged in
+  {broken} of rows ([`python -m benchmarks.beside`](docs/results/beside.md)).
 """
 
 
