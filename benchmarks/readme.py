@@ -11,8 +11,8 @@ import csv
 import re
 import tempfile
 from pathlib import Path
-from textwrap import TextWrapper
 from statistics import fmean
+from textwrap import TextWrapper
 
 from benchmarks.beside import means, shown
 from benchmarks.oddbench import PUBLISHED
@@ -188,16 +188,16 @@ def promises(results: Path = RESULTS) -> str:
     noise, broken = (shown(m, value[OURS, m]) for m in ("noise", "broken"))
     named = f"{min(first):.0f} to {max(first):.0f}%"
     points = [
-        "**Keeps close to the false-alarm rate you name.** Asked for 5%, it flags "
-        f"{mean}% of new normal rows on average over tables of continuous columns, {low} to {high}% by "
-        "table ([`python -m benchmarks.alarms`](docs/results/alarms.md); [when it does "
+        f"**Keeps close to the false-alarm rate you name.** Asked for 5%, it flags {mean}% "
+        f"of new normal rows on average over tables of continuous columns, {low} to {high}% "
+        "by table ([`python -m benchmarks.alarms`](docs/results/alarms.md); [when it does "
         "not](docs/explanations/evidence.md#when-the-rate-is-not-kept)).",
-        "**How rare each row is, and why**: one in how many normal rows, which view, which column, and "
-        "what is usual for rows like it. Where one column was altered, it is named first in "
+        "**How rare each row is, and why**: one in how many normal rows, which view, which column, "
+        "and what is usual for rows like it. Where one column was altered, it is named first in "
         f"{named} of the flagged rows ([`python -m benchmarks.column_reasons`]"
         "(docs/results/benchmarks.md#tables-measured)).",
-        f"**One bad view does not spoil the rest.** A view of pure noise costs {noise} points of AUC, "
-        f"and a broken sensor is flagged in {broken} of rows "
+        f"**One bad view does not spoil the rest.** A view of pure noise costs {noise} points of "
+        f"AUC, and a broken sensor is flagged in {broken} of rows "
         "([`python -m benchmarks.beside`](docs/results/beside.md)).",
     ]
     wrap = TextWrapper(
@@ -207,7 +207,8 @@ def promises(results: Path = RESULTS) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return "".join(f"{wrap.fill(point)}\n" for point in points)
+    whole = (point.replace("python -m ", "python\0-m\0") for point in points)  # not parted
+    return "".join(f"{wrap.fill(point)}\n" for point in whole).replace("\0", " ")
 
 
 def replaced(text: str, begin: str, body: str) -> str:
