@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from kernull.errors import ApproximationWarning, MemoryLimitError
 from kernull.operators.base import Stack, of_user
@@ -19,25 +18,16 @@ from kernull.views.kernel_set import KernelSet
 
 STORAGES = ("auto", "dense", "tiled", "nystroem", "dask")
 
-#: Seconds that a core needs for a kernel value: its exponential and its share of the products, and
-#: what each column of the view adds. Measured on a 2.8 GHz Xeon, like the next three.
-SECONDS_A_VALUE, SECONDS_A_COLUMN = 2.4e-9, 0.1e-9
-#: Seconds that a core needs to read a kernel value in memory, and for a step of a factorisation.
-SECONDS_A_READ, SECONDS_A_FLOP = 1.0e-9, 4.0e-11
-#: Passes over the kernels that a fit is planned with, those of tiled kernels with the help of a
-#: preconditioner, and the seconds that it may take under "auto" before landmark rows stand for all.
-PLANNED_PASSES, PRECONDITIONED_PASSES = 16, 8
-PATIENCE = 90.0
+#: Rows up to which kernels that fit the memory are stored. Of more, tiles are the quicker way, or
+#: hardly slower where columns are many: they need no factorisation.
+DENSE_ROWS = 4000
+#: Kernel values, J n^2, beyond which landmark rows stand for all under "auto": tiles of so many
+#: take two cores of a 2.8 GHz Xeon 90 seconds, and a GPU a fraction of a second.
+MOST_VALUES, MOST_VALUES_ON_DEVICE = 1e10, 5e12
 #: Rows of the preconditioner of tiles: at most, at least, and the share of the memory that they may
 #: take; and those of dense kernels at most.
 PRECONDITIONER_ROWS, FEWEST_PRECONDITIONER_ROWS, PRECONDITIONER_SHARE = 500, 50, 0.25
 DENSE_PRECONDITIONER_ROWS = 200
-#: How much faster one GPU evaluates kernels than two cores do.
-GPU_SPEED = 500.0
-#: Rows up to which dense kernels are always the choice: rows can be left out of everything.
-DENSE_ROWS = 4000
-#: Rows per column of the widest view below which a row must be left out of its scaling too.
-ROWS_A_COLUMN = 10
 #: Columns of the solver's basis: those it cannot do without, those that must fit for it to work
 #: without matrices, and those that it is ever given.
 FEWEST_COLUMNS, MIN_COLUMNS, BASIS_COLUMNS = 8, 24, 300
@@ -61,13 +51,11 @@ class Plan:
     max_columns: int = BASIS_COLUMNS
     reason: str = ""
     """Why kernels are approximated, where they are."""
-    note: str = ""
-    """What was chosen and what it is expected to take, in one line."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A stack, the budget of a solver that works with it, and the note of its plan."""
+    """A stack, the budget of a solver that works with it, and how the kernels are kept."""
 
     stack: Stack
     budget: Budget = Budget()
@@ -96,18 +84,6 @@ def preconditioner_rows(J: int, n: int, limit: int) -> int:
     return rows if rows >= FEWEST_PRECONDITIONER_ROWS else 0
 
 
-def predicted_seconds(storage: str, J: int, n: int, columns: int = 20) -> float:
-    """Seconds that learning weights and coefficients should take on all cores of this machine."""
-    value = SECONDS_A_VALUE + SECONDS_A_COLUMN * columns
-    half = 0.5 * J * n * n
-    if storage == "dense":  # half of each kernel is evaluated, all is read; factor and inverse
-        read = PLANNED_PASSES * 2 * half * SECONDS_A_READ
-        total = half * value + read + float(n) ** 3 * SECONDS_A_FLOP
-    else:
-        total = PRECONDITIONED_PASSES * half * value
-    return float(total / effective_n_jobs(-1))
-
-
 def plan_storage(
     storage: str,
     J: int,
@@ -116,16 +92,13 @@ def plan_storage(
     limit: int,
     *,
     matrix_free: bool = True,
-    columns: int = 20,
-    there: bool = False,
+    on_device: bool = False,
 ) -> Plan:
     """Choose a storage for J kernels of n rows that keeps within a limit of bytes.
 
-    ``"auto"`` is dense up to `DENSE_ROWS` rows where J n^2 fits the limit; beyond, the quicker of
-    dense and tiled (where the basis of the subspace solver fits), and Nystroem where that would
-    still take longer than `PATIENCE`. ``matrix_free`` says whether the method can work without n x
-    n matrices, ``there`` that kernels are evaluated on a device, where dense is quicker;
-    ``columns`` are those of the widest view.
+    ``"auto"`` is dense up to `DENSE_ROWS` rows, or on a device, where J n^2 values fit the limit;
+    tiled where the basis of the subspace solver fits, up to `MOST_VALUES`; and Nystroem beyond.
+    ``matrix_free`` tells whether the method can work without n x n matrices.
     """
     if storage not in STORAGES:
         raise ValueError(
@@ -134,15 +107,10 @@ def plan_storage(
         )
     if storage == "dense" or not matrix_free:
         check_memory(J, n, itemsize, limit)
-        return Plan("dense", note="dense")
-    size, speed = dense_bytes(J, n, itemsize), GPU_SPEED if there else 1.0
-    fits = storage == "auto" and size <= limit
-    if fits and (there or n <= max(DENSE_ROWS, ROWS_A_COLUMN * columns)):
-        return Plan("dense", note="dense")
-    tiled, dense = (predicted_seconds(kind, J, n, columns) / speed for kind in ("tiled", "dense"))
-    if fits and dense <= tiled:
-        return Plan("dense", note="dense")
-    both = f"about {tiled:.2g} s; dense {dense:.2g} s, {format_bytes(size)}"
+        return Plan("dense")
+    size = dense_bytes(J, n, itemsize)
+    if storage == "auto" and size <= limit and (on_device or n <= DENSE_ROWS):
+        return Plan("dense")
     columns = min(BASIS_COLUMNS, basis_columns(J, n, limit))
     fewest = {"tiled": MIN_COLUMNS, "dask": FEWEST_COLUMNS}.get(storage, 2)
     if columns < fewest:  # under "auto", no storage fits
@@ -153,27 +121,19 @@ def plan_storage(
             f"{format_bytes(basis_bytes(J, n, fewest))}, besides the data. Raise memory_limit, "
             f"{instead}or use fewer kernels, or a random subset of the rows."
         )
-    slow = min(tiled, dense if size <= limit else np.inf) > PATIENCE
-    if storage == "auto" and (columns < MIN_COLUMNS or slow):
-        why = f"neither does a basis of {MIN_COLUMNS} columns for evaluating them on the fly"
-        if columns >= MIN_COLUMNS:
-            why = f"evaluating them on the fly would take about {_duration(tiled)} here"
-        text = f"{J} kernels of {n} x {n} do not fit {format_bytes(limit)}, and {why}"
-        if size <= limit:
-            quicker = _duration(min(tiled, dense))
-            text = f"learning from {J} kernels of {n} x {n} would take about {quicker} here"
-        return Plan("nystroem", max(columns, FEWEST_COLUMNS), text, f"nystroem; tiled {both}")
+    reason = ""
+    if storage == "auto":
+        most = MOST_VALUES_ON_DEVICE if on_device else MOST_VALUES
+        if columns < MIN_COLUMNS:
+            reason = (
+                f"{J} kernels of {n} x {n} do not fit {format_bytes(limit)}, and neither does a "
+                f"basis of {MIN_COLUMNS} columns for evaluating them on the fly"
+            )
+        elif J * float(n) ** 2 > most:
+            reason = f"learning from {J} kernels of {n} x {n} takes minutes or more"
+        storage = "nystroem" if reason else "tiled"
     # The landmarks take more than the basis: it gets what it cannot do without.
-    chosen = "tiled" if storage == "auto" else storage
-    note = f"{chosen}, {both}" if chosen == "tiled" else chosen
-    return Plan(chosen, max(columns, FEWEST_COLUMNS), note=note)
-
-
-def _duration(seconds: float) -> str:
-    """Seconds as text: 45 seconds, 7 minutes, 2.5 hours."""
-    if seconds < 100:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.2g} hours"
+    return Plan(storage, max(columns, FEWEST_COLUMNS), reason)
 
 
 def plan(
@@ -224,10 +184,9 @@ def plan(
     itemsize = np.dtype(dtype).itemsize
     if device is not None and not is_rbf(kernel_set):
         device = None
-    columns = max(view.train.shape[1] for view in kernel_set.views) if storage == "auto" else 20
     chosen = plan_storage(
         storage, kernel_set.J, kernel_set.n, itemsize, limit,
-        matrix_free=matrix_free, columns=columns, there=device is not None,
+        matrix_free=matrix_free, on_device=device is not None,
     )  # fmt: skip
     if chosen.reason:
         warnings.warn(
@@ -241,18 +200,18 @@ def plan(
     if chosen.storage == "dense" and device is None:
         # Half of the passes, for the price of two.
         budget = Budget(columns, min(DENSE_PRECONDITIONER_ROWS, n // 20))
-        return Planned(DenseStack.of(kernel_set, dtype), budget, chosen.note)
+        return Planned(DenseStack.of(kernel_set, dtype), budget, chosen.storage)
     tiles, rows = _tiles(kernel_set, chosen, dtype, limit, client, device, on_device)
     if chosen.storage == "dense":
-        return Planned(tiles.dense(), Budget(columns), chosen.note)
+        return Planned(tiles.dense(), Budget(columns), chosen.storage)
     if chosen.storage == "nystroem":
         room = int(limit - basis_bytes(J, n, columns))
         low = LowRankStack(tiles, choose_landmarks(kernel_set, landmarks), keep_bytes=room)
-        return Planned(low, Budget(columns), chosen.note)
+        return Planned(low, Budget(columns), chosen.storage)
     if device is None:  # the basis gets what the preconditioner leaves, or all
         left = basis_columns(J, n, int(limit - 8 * rows * n * (J + 1)))
         columns, rows = (min(columns, left), rows) if left >= MIN_COLUMNS else (columns, 0)
-    return Planned(tiles, Budget(columns, rows), chosen.note)
+    return Planned(tiles, Budget(columns, rows), chosen.storage)
 
 
 def _tiles(
