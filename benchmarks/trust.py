@@ -175,7 +175,7 @@ def swapped_first(
         for i, v in enumerate(swapped):
             rows[i, views[names[v]]] = X[rng.choice(others), views[names[v]]]
         why = model.explain(rows)
-        alone = replace(why, misfit=None)  # contributions, whatever the other views say
+        alone = replace(why, out_of_line=None)  # contributions, whatever the other views say
         firsts = {
             "surprise": why.surprise.argmin(axis=1),
             "contribution": alone.surprise.argmin(axis=1),

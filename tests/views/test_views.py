@@ -196,15 +196,6 @@ def test_whitening_one_column_is_standardising(rng):
     np.testing.assert_allclose(whitened, (x - x.mean()) / x.std(), rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["none", "standard", "whiten", "whiten-raw"])
-@pytest.mark.parametrize("n", [4, 60])  # fewer rows than columns, and more
-def test_scaling_can_be_undone(kind, n):
-    rng = np.random.default_rng(4)
-    rows = rng.normal(size=(60, 6)) @ rng.normal(size=(6, 6)) + 3
-    scaler = SCALINGS[kind]().fit(rows[:n])
-    np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(rows)), rows, rtol=1e-9)
-
-
 @pytest.mark.parametrize("kind", ["standard", "whiten", "whiten-raw"])
 def test_weights_count_as_copies(kind, X):
     copies = np.random.default_rng(3).integers(1, 5, len(X))
@@ -269,7 +260,6 @@ def test_a_value_never_seen_is_a_fixed_step_off(kind, step, n, rng):
     scaler = SCALINGS[kind]().fit(rows)
     np.testing.assert_array_equal(scaler.transform(new)[:, 1], [step, step, -step, 0.0])
     np.testing.assert_array_equal(scaler.unseen(new)[:, 1], [True, True, True, False])
-    np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(rows)), rows, atol=1e-9)
     other = SCALINGS[kind]().fit(rows[:, [0, 2]]).transform(new[:, [0, 2]])
     np.testing.assert_allclose(scaler.transform(new)[:, [0, 2]], other, rtol=1e-9, atol=1e-12)
 

@@ -13,12 +13,11 @@ from kernull._fields import ANY, DERIVED, POSITIVE, Checked, Range, Shape, store
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import Calibration, LeftOut
 from kernull.detector.evidence import EvidenceRule
-from kernull.detector.misfit import ViewMisfit
 from kernull.detector.rows import ModelKernels, TableKernels
 from kernull.detector.scores import SCALING_ROWS, TableScores
 from kernull.detector.sum import FisherRule
 from kernull.detector.tails import lowered
-from kernull.detector.usual import UsualValues
+from kernull.detector.usual import UsualValues, ViewMisfit
 from kernull.mkl.solvers import Record, Result
 
 
@@ -254,7 +253,7 @@ class KernelModel(Checked):
     def with_usual(self) -> KernelModel:
         """The model with all that explanations learn from the training rows, for a file."""
         misfit = self.view_misfit if self.can_explain else None
-        usual = None if misfit is None else misfit.predictor.usual
+        usual = None if misfit is None else misfit.usual
         return replace(self, usual=self.usual_values, usual_misfit=usual)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Explanation:
 
     Views are ranked by surprise: how many standard deviations of normal rows a view's misfit lies
     from the usual (in cube roots, which spread evenly). Misfit is the distance of the view from
-    what the other views of the row predict (`kernull.detector.misfit`): a view may
+    what the other views of the row predict (`kernull.detector.usual`): a view may
     contribute as much as it should and yet be that of something else. With one view only, and for
     precomputed kernels, contributions take its place (in logarithms, where they are positive).
 

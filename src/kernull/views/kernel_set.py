@@ -25,7 +25,6 @@ from kernull.kernels import (
 from kernull.views.scaling import (
     LARGEST,
     Quantile,
-    Scaling,
     Standard,
     Unscaled,
     constant_columns,
@@ -125,11 +124,6 @@ class ScaledView(Checked):
     def scaling(self) -> str:
         """Name of the scaling."""
         return scaling_name(self.scaler)
-
-    @property
-    def can_be_undone(self) -> bool:
-        """Whether the scaling gives the rows back."""
-        return isinstance(self.scaler, Scaling)
 
     def transform(self, X: Array) -> Array:
         """New rows of this view, scaled; what is too far to be squared is brought nearer.

@@ -20,8 +20,6 @@ from kernull._typing import Array, Indices
 
 #: Ranks beyond which the slope outside the training range is taken.
 OUTER = 0.1
-#: Fewer rows are looked up in all columns at once: 6 rows of 1,512 columns in 0.7 ms, not 3.7 ms.
-BISECTED = 24
 
 
 class Knots(NamedTuple):
@@ -116,45 +114,11 @@ def to_scores(X: Array, knots: Knots) -> Array:
     -------
     array of shape (m, d)
     """
-    return _interpolated(X, knots.values, knots.scores, knots.starts, knots.slopes)
-
-
-def from_scores(Z: Array, knots: Knots) -> Array:
-    """The values that have these scores; constant columns come back as their value.
-
-    Parameters
-    ----------
-    Z : array of shape (m, d)
-    knots : Knots
-        Of each column.
-
-    Returns
-    -------
-    array of shape (m, d)
-    """
-    slopes = np.divide(1.0, knots.slopes, out=np.zeros_like(knots.slopes), where=knots.slopes > 0)
-    return _interpolated(Z, knots.scores, knots.values, knots.starts, slopes)
-
-
-def _interpolated(X: Array, left: Array, right: Array, starts: Indices, slopes: Array) -> Array:
+    values, scores, starts, slopes = knots
     columns = np.ascontiguousarray(X.T)
-    first, last = starts[:-1, None], starts[1:, None] - 1
-    lowest, highest = left[first], left[last]
-    if len(X) < BISECTED:
-        # The last knot at or below each value, or the first; in all columns at once.
-        below = np.repeat(first, len(X), axis=1)
-        step = 1 << int((last - first).max(initial=0)).bit_length()
-        while step := step >> 1:
-            higher = below + step
-            is_below = left.take(higher, mode="clip") <= columns
-            below = np.where(is_below & (higher <= last), higher, below)
-        above = np.minimum(below + 1, last)
-        run, rise = left[above] - left[below], right[above] - right[below]
-        slope = np.divide(rise, run, out=np.zeros(run.shape), where=run > 0)
-        out = right[below] + slope * (np.clip(columns, lowest, highest) - left[below])
-    else:
-        pieces = zip(columns, starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-        out = np.stack([np.interp(x, left[a:b], right[a:b]) for x, a, b in pieces])
-    out += slopes[:, :1] * np.minimum(columns - lowest, 0.0)
-    out += slopes[:, 1:] * np.maximum(columns - highest, 0.0)
+    lowest, highest = values[starts[:-1]], values[starts[1:] - 1]
+    pieces = zip(columns, starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    out = np.stack([np.interp(x, values[a:b], scores[a:b]) for x, a, b in pieces])
+    out += slopes[:, :1] * np.minimum(columns - lowest[:, None], 0.0)
+    out += slopes[:, 1:] * np.maximum(columns - highest[:, None], 0.0)
     return np.ascontiguousarray(out.T)

@@ -1,7 +1,7 @@
 """Views: which columns they have, and how each is scaled by its own training statistics.
 
 A scaling is a scikit-learn transformer. Those named here also know a value that was never seen in
-its column, and can be undone.
+its column.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
 from kernull.kernels import parse_kernels
 from kernull.views.columns import columns_of_view
-from kernull.views.quantile import Knots, from_scores, scores_of_knots, to_scores
+from kernull.views.quantile import Knots, scores_of_knots, to_scores
 
 #: Mean variance after shrinkage, as a share of what the largest may be, from which the rounding of
 #: products of the rows with themselves is below a billionth of it.
@@ -70,7 +70,7 @@ def constant_columns(X: Array) -> Mask:
 
 
 class Scaling(TransformerMixin, BaseEstimator):
-    """A map of one view that can be undone; rows of weight zero take no part in its fit."""
+    """A map of one view; rows of weight zero take no part in its fit."""
 
     name = ""
 
@@ -116,19 +116,6 @@ class Scaling(TransformerMixin, BaseEstimator):
         """
         raise NotImplementedError
 
-    def inverse_transform(self, Z: Array) -> Array:
-        """From scaled rows back to rows; constant columns come back as their only value.
-
-        Parameters
-        ----------
-        Z : array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m, d)
-        """
-        raise NotImplementedError
-
     def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
         """Learn from rows of positive weight; gives them as they are mapped, if asked for."""
         raise NotImplementedError
@@ -149,10 +136,6 @@ class Unscaled(Scaling):
     def transform(self, X: Array) -> Array:
         """The rows."""
         return X
-
-    def inverse_transform(self, Z: Array) -> Array:
-        """The rows."""
-        return Z
 
     def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
         return X
@@ -225,10 +208,6 @@ class Standard(UnseenScaling):
         """Map rows; what is too far to be squared is brought nearer."""
         return self._with_unseen(self._by_column(X), X)
 
-    def inverse_transform(self, Z: Array) -> Array:
-        """From scaled rows back to rows; constant columns come back as their only value."""
-        return np.asarray(self._varying(Z) * self.scale_ + self.mean_)
-
     def _by_column(self, X: Array) -> Array:
         """Scaled rows with zeros in the constant columns."""
         far = LARGEST * np.minimum(self.scale_, 1.0)
@@ -287,15 +266,6 @@ class Whiten(Checked, Standard):
         Z = self._by_column(X)
         along = Z @ self.directions_ * self.gains_
         return self._with_unseen(self.base_gain_ * Z + along @ self.directions_.T, X)
-
-    def inverse_transform(self, Z: Array) -> Array:
-        """From scaled rows back to rows; constant columns come back as their only value."""
-        Z = self._varying(Z)
-        lost = self.gains_ / (self.base_gain_ + self.gains_)
-        Z = (Z - (Z @ self.directions_ * lost) @ self.directions_.T) / self.base_gain_
-        # Constant columns were exactly zero, and must not come back as noise.
-        Z[np.abs(Z) <= 1e-12 * np.abs(Z).max(initial=0.0)] = 0.0
-        return np.asarray(Z * self.scale_ + self.mean_)
 
     def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
         return self._rotate(super()._learn(X, sample_weight, rows=rows), sample_weight, rows)
@@ -358,10 +328,6 @@ class Quantile(UnseenScaling):
     def transform(self, X: Array) -> Array:
         """Normal scores of rows."""
         return self._with_unseen(to_scores(X, self.knots_), X)
-
-    def inverse_transform(self, Z: Array) -> Array:
-        """From scores back to values."""
-        return from_scores(Z, self.knots_)
 
     def of_columns(self, index: Indices) -> Quantile:
         """The scaling of some of the columns, by themselves.
