@@ -308,7 +308,7 @@ def large(report: Report, repeats: int) -> None:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             model = MultiKernelFisherNull(storage=kind)
-            t = take_turns(1, fit=lambda model=model: model.fit(X, progress=True))
+            t = take_turns(1, fit=lambda model=model: model.fit(X))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         warned = sorted({w.category.__name__ for w in said})
         report.row(

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import kernull
-from kernull._removed import COMMANDS, GONE_ATTRIBUTES, GONE_PARAMETERS
+from kernull._removed import COMMANDS, GONE_PARAMETERS
 from kernull._removed import NAMES as GONE
 from tests.cli.conftest import kernull as run
 from tests.docs.pages import ROOT
@@ -104,14 +104,6 @@ def test_a_parameter_says_what_to_write(name):
     with pytest.raises(ValueError, match=message):
         kernull.JointMultiKernelFisherNull().set_params(**{name: 1})
     assert name in (ROOT / "docs/start/moving.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", GONE_ATTRIBUTES)
-def test_an_attribute_says_what_to_read(name):
-    model = kernull.MultiKernelFisherNull()
-    with pytest.raises(AttributeError, match=f"{name} was removed in version 0.3: read "):
-        getattr(model, name)
-    assert not hasattr(model, name)
 
 
 def test_parameters_of_others_stay():

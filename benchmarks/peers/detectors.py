@@ -20,14 +20,14 @@ from kernull.detector.calibration import Cross, LeftOut
 from kernull.detector.model import RuleFit, calibrate
 from kernull.detector.rows import Training
 from kernull.errors import need
-from kernull.estimators.base import UnweightedEstimator
+from kernull.estimators.base import OneClassKernelEstimator
 from kernull.estimators.inputs import read_table
 from kernull.mkl.problems import check_nu
 from kernull.paper.fusion import fuse, fused_blocks
 from kernull.views import fit_scaling, read_scalings
 
 
-class AveragedOneClassSVM(UnweightedEstimator):
+class AveragedOneClassSVM(OneClassKernelEstimator):
     r"""scikit-learn's OneClassSVM on one fused kernel.
 
     .. math:: s(x) = \sum_i a_i k(x_i, x), \qquad 0 \le a_i \le 1,\; 1'a = \nu n
@@ -38,7 +38,7 @@ class AveragedOneClassSVM(UnweightedEstimator):
         As in `FisherNull`.
     nu : float in (0, 1], default=0.1
         Bound on the share of training rows outside.
-    false_alarm_rate, calibration, random_state, storage
+    false_alarm_rate, calibration, random_state
         As in `MultiKernelFisherNull`.
 
     Attributes
@@ -68,7 +68,6 @@ class AveragedOneClassSVM(UnweightedEstimator):
         nu: float = 0.1,
         false_alarm_rate: float = 0.05,
         calibration: Any = "cross",
-        storage: Any = "auto",
         random_state: Any = 0,
     ) -> None:
         super().__init__(
@@ -78,7 +77,6 @@ class AveragedOneClassSVM(UnweightedEstimator):
             widths=widths,
             false_alarm_rate=false_alarm_rate,
             calibration=calibration,
-            storage=storage,
             random_state=random_state,
         )
         self.fusion = fusion

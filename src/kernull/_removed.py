@@ -1,4 +1,7 @@
-"""What version 0.3 removed, named here so that an error can say what to write instead."""
+"""What version 0.3 removed, named here so that an error can say what to write instead.
+
+Attributes and methods of estimators are on the page docs/start/moving.md alone.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ GONE_PARAMETERS = {
     "memory_limit": "pass storage=Storage(memory_limit='2GB')",
     "dtype": "pass storage=Storage(dtype='float32')",
     "drop_constant": "views that are constant are dropped, with a warning",
-    "verbose": "pass progress=True to fit",
+    "verbose": "logging.basicConfig(level='INFO') shows the iterations",
     "n_jobs": "fit within joblib.parallel_config(n_jobs=4)",
     "calibration_folds": "pass calibration=Cross(folds=5)",
     "calibration_fraction": "pass calibration=Split(0.4)",
@@ -35,8 +38,6 @@ GONE_PARAMETERS = {
     "reference": "the default decides by evidence",
     "pooled": "each task has a scaling by its rows",
 }
-#: Attributes of estimators, and what to read instead.
-GONE_ATTRIBUTES = {"bank_": "read kernel_set_"}
 
 
 def message(name: str) -> str:
@@ -45,5 +46,5 @@ def message(name: str) -> str:
 
 
 def instead(name: str, advice: str) -> str:
-    """That a parameter or attribute is gone, and what to write instead."""
+    """That a parameter is gone, and what to write instead."""
     return f"{name} was removed in version 0.3: {advice} (docs/start/moving.md)."

@@ -315,11 +315,9 @@ def test_tasks_have_p_values():
     model = JointMultiKernelFisherNull(views=VIEWS).fit(TARGETS, groups=groups)
     p = model.p_values(X, groups="b")
     np.testing.assert_array_equal(
-        model.predict(X, groups="b") == -1, p <= model.false_alarm_rate_["b"]
+        model.predict(X, groups="b") == -1, p <= model.task("b").false_alarm_rate_
     )
-    np.testing.assert_array_equal(
-        model.detect(X, 0.2, groups="b"), false_discovery_control(p) <= 0.2
-    )
+    np.testing.assert_array_equal(model.task("b").detect(X, 0.2), false_discovery_control(p) <= 0.2)
 
 
 def correlated_rows():

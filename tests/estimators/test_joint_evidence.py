@@ -46,7 +46,7 @@ def test_one_task_is_the_plain_model(weighted):
     np.testing.assert_allclose(one.weights_, alone.weights_, rtol=1e-10)
     for ask in ("score_samples", "p_values", "rarity", "evidence", "contributions"):
         expected = getattr(alone, ask)(NEW)
-        np.testing.assert_allclose(getattr(one, ask)(NEW), expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(getattr(one.task(), ask)(NEW), expected, rtol=1e-9, atol=1e-12)
     assert one.offset_ == pytest.approx(alone.threshold_, rel=1e-9)
 
 
@@ -67,20 +67,18 @@ def test_each_task_has_the_evidence_of_its_own_rows():
 def test_evidence_rarity_and_reasons_belong_together():
     model = joint().fit(TRAIN, groups=GROUPS)
     scores = model.score_samples(NEW, groups=ASKED)
-    for by, columns in (("kernel", len(model.weights_)), ("view", 2)):
-        evidence = model.evidence(NEW, groups=ASKED, by=by)
-        assert evidence.shape == (40, columns)
-        assert np.corrcoef(np.linalg.norm(evidence, axis=1), -scores)[0, 1] > 0.9
-    rarity = model.rarity(NEW, groups=ASKED)
-    assert (rarity >= 1).all()
-    reasons = model.explain(NEW, groups=ASKED)
-    for name, reason in reasons.items():
-        mine = name == ASKED
-        np.testing.assert_allclose(reason.scores, scores[mine], rtol=1e-9)
-        np.testing.assert_allclose(reason.rarity, rarity[mine], rtol=1e-9)
-        evidence = model.evidence(NEW[mine], groups=name)
-        np.testing.assert_allclose(reason.contributions, -(evidence**2))
-        np.testing.assert_allclose(reason.p_values, model.p_values(NEW[mine], groups=name))
+    for name in model.tasks_:
+        asked, one = NEW[name == ASKED], model.task(name)
+        for by, columns in (("kernel", len(model.weights_)), ("view", 2)):
+            evidence = one.evidence(asked, by=by)
+            assert evidence.shape == (len(asked), columns)
+            norms = np.linalg.norm(evidence, axis=1)
+            assert np.corrcoef(norms, -scores[name == ASKED])[0, 1] > 0.9
+        reason = one.explain(asked)
+        np.testing.assert_allclose(reason.scores, scores[name == ASKED], rtol=1e-9)
+        np.testing.assert_allclose(reason.rarity, one.rarity(asked), rtol=1e-9)
+        np.testing.assert_allclose(reason.contributions, -(one.evidence(asked) ** 2))
+        np.testing.assert_allclose(reason.p_values, model.p_values(asked, groups=name))
 
 
 def test_a_broken_view_is_flagged_in_every_task():
@@ -125,14 +123,15 @@ def test_more_rows_than_evidence_is_learned_from(monkeypatch):
     assert set(flags) == {1, -1}
     stack = np.exp(-((TRAIN[:, None] - TRAIN[None]) ** 2).sum(axis=-1) / 12)[None]
     given = JointMultiKernelFisherNull("precomputed")
-    assert (given.fit_predict(stack, groups=GROUPS) == 1).mean() > 0.8
+    stacks = {name: stack[:, name == GROUPS][:, :, name == GROUPS] for name in "ab"}
+    assert (given.fit_predict(stacks) == 1).mean() > 0.8
 
 
 def test_files_keep_the_evidence_of_each_task(tmp_path):
     model = joint().fit(TRAIN, groups=GROUPS).enroll(rows(0, 25, 5), "c")
     kernull.save(model, tmp_path / "joint.kernull")
     loaded = kernull.load(tmp_path / "joint.kernull")
-    np.testing.assert_array_equal(loaded.rarity(NEW, groups=ASKED), model.rarity(NEW, groups=ASKED))
+    np.testing.assert_array_equal(loaded.task("a").rarity(NEW), model.task("a").rarity(NEW))
     np.testing.assert_array_equal(
         loaded.score_samples(NEW, groups="c"), model.score_samples(NEW, groups="c")
     )
@@ -140,8 +139,8 @@ def test_files_keep_the_evidence_of_each_task(tmp_path):
 
 def test_what_the_sum_does_not_have_is_absent():
     model = joint(decision="sum").fit(TRAIN, groups=GROUPS)
-    assert not hasattr(model, "evidence")
-    assert not hasattr(model, "rarity")
+    assert not hasattr(model.task("a"), "evidence")
+    assert not hasattr(model.task("a"), "rarity")
     with pytest.raises(MissingCapabilityError, match="calibration: got 'split'"):
         joint(calibration="split").fit(TRAIN, groups=GROUPS)
     with pytest.raises(MissingCapabilityError, match="contamination: got"):

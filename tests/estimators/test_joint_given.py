@@ -28,30 +28,27 @@ def test_precomputed_stacks_by_task():
     by_task = {name: K[:, index[name]][:, :, index[name]] for name in names}
     options = {"kernels": "precomputed", "solver": Solver(tol=1e-10)}
     separate = plain_joint(**options).fit(by_task)
-    whole = plain_joint(**options).fit(K, groups=groups)
-    np.testing.assert_allclose(separate.weights_, whole.weights_, rtol=1e-12)
     scores = separate.score_samples(by_task)
-    everything = whole.score_samples(K, groups=groups)
     for name in names:
         own = by_task[name]
-        truth = np.einsum("j,jmn,n->m", separate.weights_, own, separate.coef_[name])
+        truth = np.einsum("j,jmn,n->m", separate.weights_, own, separate.task(name).coef_)
         np.testing.assert_allclose(scores[name], truth, atol=1e-12)
-        np.testing.assert_allclose(everything[index[name]], truth, atol=1e-9)
-        np.testing.assert_allclose(separate.score_samples(own, groups=name), truth, atol=1e-12)
+        np.testing.assert_allclose(separate.task(name).score_samples(own), truth, atol=1e-12)
         assert set(separate.predict(by_task)[name]) <= {-1, 1}
     new = precomputed(some([3], 9)[0])
     separate.enroll(new, "three")
-    assert separate.coef_["three"].shape == (9,)
+    assert separate.task("three").coef_.shape == (9,)
     with pytest.raises(InvalidKernelError, match="fitted on 3 kernels of 9 rows"):
-        separate.score_samples(new[:, :, :5], groups="three")
+        separate.score_samples({"three": new[:, :, :5]})
 
 
 def test_precomputed_mistakes():
     table, groups = some((0, 1), 6)
     K = precomputed(table)
     model = plain_joint(kernels="precomputed")
-    with pytest.raises(ValueError, match="groups: got groups next to a mapping"):
-        model.fit({"a": K}, groups=groups)
+    for wrong, said in (({"a": K}, groups), (K, None)):
+        with pytest.raises(ValueError, match="precomputed kernels of tasks come as a mapping"):
+            model.fit(wrong, groups=said)
     with pytest.raises(InvalidKernelError, match=r"tasks have \[2, 3\] kernels"):
         model.fit({"a": K, "b": K[:2]})
     with pytest.raises(InvalidKernelError, match="task 'b'"):
@@ -66,44 +63,30 @@ def test_precomputed_mistakes():
     assert grouped.fit({"a": K}).gap_ <= 1e-6
 
 
-@pytest.mark.parametrize("by_task", [False, True])
-def test_the_scale_of_a_stack_counts_at_scoring_too(by_task):
+def test_the_scale_of_a_stack_counts_at_scoring_too():
     """Scaled kernels are the same kernels multiplied beforehand."""
     table, groups = some((0, 1), 12)
     K, scale = precomputed(table), np.array([0.5, 2.0, 3.0])
     times = K * scale[:, None, None]
-    stack = KernelStack(K, scale)
-    if by_task:
-        rows = {name: np.flatnonzero(groups == name) for name in ("zero", "one")}
-        stack = {name: stack[np.ix_(i, i)] for name, i in rows.items()}
-        plain = {name: times[:, i][:, :, i] for name, i in rows.items()}
-        new = {name: K[:, 2:7][:, :, i] for name, i in rows.items()}
-        multiplied = {name: times[:, 2:7][:, :, i] for name, i in rows.items()}
-        options = {}
-    else:
-        plain, new, multiplied = times, K[:, 2:7], times[:, 2:7]
-        options = {"groups": "one"}
-    fit_options = {} if by_task else {"groups": groups}
-    model = plain_joint("precomputed", solver=Solver(tol=1e-10)).fit(stack, **fit_options)
-    expected = plain_joint("precomputed", solver=Solver(tol=1e-10)).fit(plain, **fit_options)
+    rows = {name: np.flatnonzero(groups == name) for name in ("zero", "one")}
+    stack = {name: KernelStack(K, scale)[np.ix_(i, i)] for name, i in rows.items()}
+    plain = {name: times[:, i][:, :, i] for name, i in rows.items()}
+    new = {name: K[:, 2:7][:, :, i] for name, i in rows.items()}
+    multiplied = {name: times[:, 2:7][:, :, i] for name, i in rows.items()}
+    model = plain_joint("precomputed", solver=Solver(tol=1e-10)).fit(stack)
+    expected = plain_joint("precomputed", solver=Solver(tol=1e-10)).fit(plain)
     np.testing.assert_allclose(model.weights_, expected.weights_, rtol=1e-10)
-    wanted = expected.score_samples(multiplied, **options)
+    wanted = expected.score_samples(multiplied)
     for given in (new, _scaled(new, scale)):  # bare values, and a stack with the same scale
-        scores = model.score_samples(given, **options)
-        for part, whole in _pairs(scores, wanted):
-            np.testing.assert_allclose(part, whole, rtol=1e-10)
+        scores = model.score_samples(given)
+        for name in rows:
+            np.testing.assert_allclose(scores[name], wanted[name], rtol=1e-10)
     with pytest.raises(InvalidKernelError, match="scale: got"):
-        model.score_samples(_scaled(new, 2 * scale), **options)
+        model.score_samples(_scaled(new, 2 * scale))
 
 
 def _scaled(kernels, scale):
-    if isinstance(kernels, dict):
-        return {name: KernelStack(part, scale) for name, part in kernels.items()}
-    return KernelStack(kernels, scale)
-
-
-def _pairs(one, other):
-    return [(one[name], other[name]) for name in one] if isinstance(one, dict) else [(one, other)]
+    return {name: KernelStack(part, scale) for name, part in kernels.items()}
 
 
 def test_long_tasks_have_exact_coefficients():
@@ -118,7 +101,7 @@ def test_long_tasks_have_exact_coefficients():
         n = stack.shape[1]
         A = np.tensordot(model.weights_, stack, 1) + 1e-3 * n * np.eye(n)
         a = np.linalg.solve(A, np.ones(n))
-        np.testing.assert_allclose(model.coef_[name], a, atol=1e-10)
+        np.testing.assert_allclose(model.task(name).coef_, a, atol=1e-10)
 
 
 # -- metadata routing ------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from benchmarks.peers import AveragedOneClassSVM
-from kernull import KernelStack, Storage
+from kernull import KernelStack
 from kernull.detector.calibration import Cross
-from kernull.errors import ConstantViewWarning, InvalidKernelError, MemoryLimitError
+from kernull.errors import ConstantViewWarning, InvalidKernelError
 from kernull.paper import (
     FisherNull,
     GaussianProcessOneClass,
@@ -146,15 +146,6 @@ class TestInputs:
         # Beta(20, 181) has a standard deviation of 0.021; the sample adds 0.007.
         assert 0.02 < rate < 0.17
 
-    def test_single_precision(self, estimator):
-        whole = estimator(views="features").fit(X).score_samples(X_NEW)
-        half = (
-            estimator(views="features", storage=Storage(dtype="float32"))
-            .fit(X)
-            .score_samples(X_NEW)
-        )
-        np.testing.assert_allclose(half, whole, atol=1e-3 * np.abs(whole).max())
-
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 class TestBadInput:
@@ -181,10 +172,6 @@ class TestBadInput:
         model = estimator("precomputed").fit(matrices())
         with pytest.raises(InvalidKernelError, match=r"scoring needs shape \(2, m, 50\)"):
             model.score_samples(matrices(X_NEW)[:1])
-
-    def test_too_large(self, estimator):
-        with pytest.raises(MemoryLimitError, match="memory limit"):
-            estimator(storage=Storage(memory_limit="10kB")).fit(X)
 
     def test_unknown_view(self, estimator):
         with pytest.raises(ValueError, match="views"):

@@ -92,8 +92,10 @@ def test_joint_tables(on_device, weighted):
     for one in (model, expected):
         one.enroll(on_device(NEW) if one is model else NEW, 3)
     for task in range(4):
-        np.testing.assert_allclose(model.coef_[task], expected.coef_[task], atol=1e-8)
-        assert model.threshold_[task] == pytest.approx(expected.threshold_[task], abs=1e-8)
+        np.testing.assert_allclose(model.task(task).coef_, expected.task(task).coef_, atol=1e-8)
+        assert model.task(task).threshold_ == pytest.approx(
+            expected.task(task).threshold_, abs=1e-8
+        )
     scores = model.score_samples(on_device(NEW), groups=3)
     assert isinstance(scores, torch.Tensor)
     np.testing.assert_allclose(
@@ -108,11 +110,11 @@ def test_joint_kernels(on_device):
     model = JointMultiKernelFisherNull("precomputed")
     model.fit({name: on_device(part) for name, part in tasks.items()})
     for name, part in tasks.items():
-        np.testing.assert_allclose(model.coef_[name], expected.coef_[name], atol=1e-8)
+        np.testing.assert_allclose(model.task(name).coef_, expected.task(name).coef_, atol=1e-8)
         scores = model.score_samples({name: on_device(part)})[name]
         np.testing.assert_allclose(scores, expected.score_samples({name: part})[name], atol=1e-8)
     model.enroll(on_device(K[:, 5:15, 5:15]), "c")
-    assert model.coef_["c"].shape == (10,)
+    assert model.task("c").coef_.shape == (10,)
 
 
 VIEWS = {"left": [0, 1], "right": [2]}

@@ -141,25 +141,20 @@ def measured(name: str) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model, new, options = CASES[name]()
+        joint = isinstance(model, JointMultiKernelFisherNull)
+        each = [model.task(task) for task in model.tasks_] if joint else [model]
         out = {
             "score": model.score_samples(new, **options),
             "flags": model.predict(new, **options),
             "p": model.p_values(new, **options),
             "weights": model.weights_,
-            "calibration": _by_task(model.calibration_, lambda c: c.scores),
-            "threshold": _by_task(model.threshold_, np.atleast_1d),
+            "calibration": np.concatenate([m.calibration_.scores for m in each]),
+            "threshold": [m.threshold_ for m in each],
         }
         if hasattr(model, "evidence") and not options:
             out["evidence"] = model.evidence(new, by="view")
             out["rarity"] = model.rarity(new)
     return {key: np.asarray(values, dtype=float) for key, values in out.items()}
-
-
-def _by_task(learned: Any, read: Callable[[Any], Any]) -> Any:
-    """An attribute of a model, or of all its tasks one after the other."""
-    return np.concatenate(
-        [read(v) for v in learned.values()] if isinstance(learned, dict) else [read(learned)]
-    )
 
 
 def main() -> None:

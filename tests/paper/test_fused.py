@@ -70,48 +70,6 @@ class TestGaussianProcess:
         refits = _refits(model, K[None])
         np.testing.assert_allclose(model.calibration_.scores, np.sort(lowered(refits)), atol=1e-8)
 
-    @pytest.mark.parametrize("score_type", ["mean", "log_density"])
-    def test_weights_divide_the_noise(self, score_type):
-        """Only their ratios matter; rows of weight zero are absent."""
-        weight = np.random.default_rng(1).uniform(0.5, 4.0, 40)
-        weight[:5] = 0.0
-        model = GaussianProcessOneClass("precomputed", score_type=score_type)
-        one, other = (clone(model).fit(K, sample_weight=c * weight) for c in (1.0, 9.0))
-        kept = np.flatnonzero(weight)
-        found = one.score_samples(K_NEW[:, kept])
-        np.testing.assert_allclose(other.score_samples(K_NEW[:, kept]), found, rtol=1e-9)
-        assert one.threshold_ == pytest.approx(other.threshold_, rel=1e-9)
-        if score_type == "mean":
-            trust = weight[kept] / weight[kept].mean()
-            A = K[np.ix_(kept, kept)] + model.noise * np.diag(1 / trust)
-            expected = K_NEW[:, kept] @ np.linalg.solve(A, np.ones(35))
-            np.testing.assert_allclose(found, expected, rtol=1e-8)
-
-
-def test_rows_of_any_weight_are_left_out_whole():
-    """Of a Gaussian process, against its formulas without the row."""
-    weight = np.random.default_rng(1).uniform(0.5, 4.0, 40)
-    model = GaussianProcessOneClass("precomputed", score_type="variance", calibration=Cross(40))
-    fitted = clone(model).fit(K, sample_weight=weight)
-    expected = []
-    for i in range(40):
-        rest = np.delete(np.arange(40), i)
-        trust = weight[rest] / weight[rest].mean()
-        A = K[np.ix_(rest, rest)] + model.noise * np.diag(1 / trust)
-        expected.append(-(K[i, i] + model.noise - K[i, rest] @ np.linalg.solve(A, K[rest, i])))
-    np.testing.assert_allclose(
-        fitted.calibration_.scores, np.sort(lowered(np.array(expected))), atol=1e-8
-    )
-
-
-def test_weights_do_not_matter_to_a_null_space_that_passes_through_all_rows():
-    weight = np.random.default_rng(1).uniform(0.5, 4.0, 40)
-    model = FisherNull("precomputed", delta=0.0)
-    plain, weighted = (clone(model).fit(K, sample_weight=w) for w in (None, weight))
-    np.testing.assert_allclose(
-        weighted.calibration_.scores, plain.calibration_.scores, rtol=1e-4, atol=1e-6
-    )
-
 
 def _refits(model, stack):
     """Scores of each row by a model fitted to the others."""
@@ -183,20 +141,6 @@ class TestFisherNull:
         model = clone(refit).set_params(calibration=Cross(kernels.shape[-1])).fit(kernels)
         expected = np.sort(lowered(_refits(refit, kernels)))
         np.testing.assert_allclose(model.calibration_.scores, expected, atol=1e-7)
-
-    @pytest.mark.parametrize("delta", [0.0, 0.01])
-    @pytest.mark.parametrize("kernel", [K, linear_kernel(X)], ids=["rbf", "low rank"])
-    def test_scores_with_weights_are_those_of_copies(self, delta, kernel):
-        weight = np.random.default_rng(1).integers(0, 4, 40).astype(float)
-        rows = np.repeat(np.arange(40), weight.astype(int))
-        kept = np.flatnonzero(weight)
-        weighted = FisherNull("precomputed", delta=delta).fit(kernel, sample_weight=weight)
-        copied = FisherNull("precomputed", delta=delta).fit(kernel[np.ix_(rows, rows)])
-        np.testing.assert_allclose(
-            weighted.score_samples(kernel[:, kept]),
-            copied.score_samples(kernel[:, rows]),
-            atol=1e-7,
-        )
 
     def test_distance_ranks_like_null_space(self):
         scores = [

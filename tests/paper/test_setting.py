@@ -66,7 +66,7 @@ def test_several_tasks_are_algorithm_2(changes, rng):
     beta, alphas = algorithm2([kernels(X[:30]), kernels(X[30:])], changes.get("p", P))
     np.testing.assert_allclose(model.weights_, beta, atol=1e-5)
     for name, alpha in zip("ab", alphas, strict=True):
-        np.testing.assert_allclose(model.coef_[name], alpha, rtol=1e-3)
+        np.testing.assert_allclose(model.task(name).coef_, alpha, rtol=1e-3)
 
 
 @pytest.mark.parametrize("estimator", [MultiKernelFisherNull, JointMultiKernelFisherNull])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from inspect import signature
 from typing import Annotated, Any, ClassVar, Self, cast
@@ -23,6 +20,7 @@ from kernull._containers import (
     is_tensor,
     map_rows,
     match_container,
+    tensor_on,
 )
 from kernull._fields import Checked, Shape, Size
 from kernull._runtime import threads_for
@@ -74,28 +72,16 @@ class NamesRemoved:
                 )
 
 
-class RemovedAttribute:
-    """An attribute that says what to read instead."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
-        if estimator is None:
-            return self
-        raise AttributeError(_removed.instead(self.name, _removed.GONE_ATTRIBUTES[self.name]))
-
-
 class KernelEstimator(NamesRemoved, Checked, OutlierMixin, BaseEstimator):
     """Base of estimators over kernels, with the parameters that all of them have."""
 
     model_: Any
     n_features_in_: Annotated[int | None, Size("d")]
     feature_names_in_: Annotated[NDArray[np.object_] | None, Shape("d")]
-    bank_ = RemovedAttribute()
     # Parameters of some.
     decision = cast("Any", Sum())
     normalize = cast("Any", "none")
+    storage = cast("Any", "auto")
     _matrix_free = False
     """Whether stacks may come that never form an n x n matrix."""
 
@@ -108,7 +94,6 @@ class KernelEstimator(NamesRemoved, Checked, OutlierMixin, BaseEstimator):
         widths: Any = "auto",
         false_alarm_rate: float = 0.05,
         calibration: Any = "cross",
-        storage: Any = "auto",
         random_state: Any = 0,
     ) -> None:
         self.kernels = kernels
@@ -117,7 +102,6 @@ class KernelEstimator(NamesRemoved, Checked, OutlierMixin, BaseEstimator):
         self.widths = widths
         self.false_alarm_rate = false_alarm_rate
         self.calibration = calibration
-        self.storage = storage
         self.random_state = random_state
 
     def restored(self) -> Self:
@@ -199,7 +183,7 @@ class OneClassKernelEstimator(KernelEstimator):
 
     # -- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what normal looks like.
 
         Parameters
@@ -209,23 +193,16 @@ class OneClassKernelEstimator(KernelEstimator):
         y : ignored
             Rows with ``y = -1`` are learned from like all others, with a warning: pass
             ``X[y == 1]``.
-        sample_weight : array of shape (n,), optional
-            Weight of each row, as in `kernull.MultiKernelFisherNull.fit`.
         """
         if y is not None:
             check_labels(X, y, stacklevel=2)
-        self._fit(X, sample_weight)
+        self._fit(X)
         return self
 
     def _fit(
-        self,
-        X: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        client: Any = None,
-        progress: bool = False,
+        self, X: Any, sample_weight: Any = None, groups: Any = None, client: Any = None
     ) -> Fitted:
-        with rollback_on_error(self), progress_shown() if progress else nullcontext():
+        with rollback_on_error(self):
             weight = None if sample_weight is None else read_weights(as_numpy(sample_weight), X)
             rows = self._rows(X)
             together = None if groups is None else read_groups(as_numpy(groups), rows.n)
@@ -269,6 +246,7 @@ class OneClassKernelEstimator(KernelEstimator):
 
         That is a model without its fold or, for rows held out, the model itself.
         """
+        signature(self.fit).bind(X, y, **fit_params)  # refuses what `fit` does not take
         fitted = self._fit(X, **fit_params)
         return np.where(fitted.row_scores() >= fitted.model.threshold, 1, -1)
 
@@ -389,6 +367,17 @@ class OneClassKernelEstimator(KernelEstimator):
     # -- what was learned --------------------------------------------------------------------
 
     @property
+    def coef_(self) -> Any:
+        """Coefficients of the training rows, a tensor where these were one."""
+        check_is_fitted(self)
+        return self._shown(self.model_.rule.coef)
+
+    def _shown(self, values: Array) -> Any:
+        """Values as a tensor where the training rows were one."""
+        device = self.model_.device
+        return values if device is None else tensor_on(values, device)
+
+    @property
     def calibration_(self) -> Calibration:
         """The calibration scores, sorted."""
         check_is_fitted(self)
@@ -410,23 +399,6 @@ class OneClassKernelEstimator(KernelEstimator):
         """The rate that the threshold stands for."""
         check_is_fitted(self)
         return self.model_.false_alarm_rate
-
-
-class UnweightedEstimator(OneClassKernelEstimator):
-    """Base of estimators whose method has no place for weights of rows.
-
-    scikit-learn reads the signature of ``fit`` to find out, so refusing the argument would not do.
-    """
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Learn from a table (n, d) of normal rows, or their kernels (J, n, n).
-
-        y is ignored: rows with ``y = -1`` are learned from like all others. Pass ``X[y == 1]``.
-        """
-        if y is not None:
-            check_labels(X, y, stacklevel=2)
-        self._fit(X)
-        return self
 
 
 class Certified(KernelEstimator):
@@ -464,17 +436,3 @@ class Certified(KernelEstimator):
     def _certificate(self) -> Any:
         check_is_fitted(self)
         return self.model_.certificate
-
-
-@contextmanager
-def progress_shown() -> Iterator[None]:
-    """Show on stderr what the logger ``kernull`` hears: the gap of each iteration."""
-    logger, handler = logging.getLogger("kernull"), logging.StreamHandler()
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from kernull._containers import frame_library, match_container, row_names, tensor_on
+from kernull._containers import frame_library, match_container, row_names
 from kernull._fields import stored
 from kernull._typing import Array
 from kernull.detector import Evidence, Fitted, Settings, Sum, TableKernels, TableRows, view_names
@@ -74,7 +74,7 @@ class FisherParameters(Certified):
     ) -> None:
         super().__init__(
             kernels, views, scaling=scaling, widths=widths, false_alarm_rate=false_alarm_rate,
-            calibration=calibration, storage=storage, random_state=random_state,
+            calibration=calibration, random_state=random_state,
         )  # fmt: skip
         self.normalize = normalize
         self.p = p
@@ -82,6 +82,7 @@ class FisherParameters(Certified):
         self.solver = solver
         self.decision = decision
         self.contamination = contamination
+        self.storage = storage
 
     def _method(self) -> FisherMethod:
         """How weights are learned, from checked parameters."""
@@ -257,7 +258,6 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
         *,
         groups: Any = None,
         client: Any = None,
-        progress: bool = False,
     ) -> Self:
         """Learn what normal looks like.
 
@@ -278,13 +278,14 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
             closely, or pictures of one thing.
         client : dask.distributed.Client, optional
             The cluster of ``storage="dask"``; the active client by default.
-        progress : bool, default=False
-            Show the iterations of the solver on stderr. The logger ``kernull`` gets them at level
-            INFO in any case.
+
+        Notes
+        -----
+        The logger ``kernull`` gets each iteration of the solver at level INFO.
         """
         if y is not None:
             check_labels(X, y, stacklevel=2)
-        self._fit(X, sample_weight, groups, client, progress)
+        self._fit(X, sample_weight, groups, client)
         return self
 
     def _learn(
@@ -374,17 +375,6 @@ class MultiKernelFisherNull(FisherParameters, OneClassKernelEstimator):
         """Kernel weights b, shape (J,)."""
         check_is_fitted(self)
         return self._shown(self.model_.rule.weights)
-
-    @property
-    def coef_(self) -> Any:
-        """Coefficients a of the training rows, or of the landmarks by kernel."""
-        check_is_fitted(self)
-        return self._shown(self.model_.rule.coef)
-
-    def _shown(self, values: Array) -> Any:
-        """Values as a tensor where the training rows were one."""
-        device = self.model_.device
-        return values if device is None else tensor_on(values, device)
 
     @property
     def p_(self) -> float:

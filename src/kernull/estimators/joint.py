@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from kernull._containers import as_numpy, match_container
 from kernull._fields import stored
 from kernull._typing import Array, Indices
 from kernull.detector import (
-    Calibration,
     GivenRows,
+    KernelModel,
     Settings,
     Split,
     TableKernels,
     TableRows,
 )
-from kernull.detector.calibration import discoveries, trust, trusted
+from kernull.detector.calibration import trust, trusted
 from kernull.detector.joint import (
     JointModel,
     Task,
@@ -36,10 +34,8 @@ from kernull.detector.joint import (
     varying_views,
 )
 from kernull.errors import InvalidKernelError, MissingCapabilityError
-from kernull.estimators.base import progress_shown
-from kernull.estimators.fisher import FisherParameters, decides_by_evidence
+from kernull.estimators.fisher import FisherParameters, MultiKernelFisherNull
 from kernull.estimators.inputs import check_labels, read_table, read_weights, rollback_on_error
-from kernull.explain.explanation import Explanation, explain_rows
 from kernull.operators import DenseStack, Storage, check_memory, parse_memory_limit
 from kernull.operators.dense import check_names, read_precomputed
 from kernull.operators.normalise import read_normalisation
@@ -80,16 +76,9 @@ class JointMultiKernelFisherNull(FisherParameters):
         of the first task.
     tasks_ : list
         Names of the tasks.
-    coef_ : dict of name -> array of shape (n_c,)
-        Coefficients of each task.
-    threshold_ : dict of name -> float
-        Score below which rows of a task are flagged.
     offset_ : dict of name -> float, or float
-        The same; the number itself where there is one task, as in scikit-learn.
-    false_alarm_rate_ : dict of name -> float
-        The rate that each threshold stands for.
-    calibration_ : dict of name -> Calibration
-        Left-out scores of each task.
+        Score below which rows of a task are flagged; the number itself where there is one task, as
+        in scikit-learn.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -101,12 +90,11 @@ class JointMultiKernelFisherNull(FisherParameters):
 
     Methods take ``groups``, the task of each row. `fit`, `predict` and `decision_function`
     request it from scikit-learn's metadata routing by default. Tasks are solved side by side
-    within ``joblib.parallel_config(n_jobs=4)``.
+    within ``joblib.parallel_config(n_jobs=4)``. What one task has learned, its reasons and rarities
+    are those of the estimator that `task` gives.
 
-    With ``kernels="precomputed"``, `fit` takes a mapping of name -> kernels (J, n_c, n_c), or one
-    stack (J, n, n) with ``groups``; scoring takes a mapping of name -> (J, m, n_c) and gives a
-    mapping of scores, or one array of rows (J, m, n_c) for one task, or, where one stack was
-    fitted, (J, m, n) with ``groups``.
+    With ``kernels="precomputed"``, `fit` takes a mapping of name -> kernels (J, n_c, n_c), and
+    scoring one of name -> (J, m, n_c), which gives a mapping of scores; there are no ``groups``.
 
     Examples
     --------
@@ -124,6 +112,8 @@ class JointMultiKernelFisherNull(FisherParameters):
     >>> scores = model.score_samples(X, groups=2)
     >>> bool(scores[data.y == 2].mean() > scores[data.y != 2].mean())
     True
+    >>> model.task(2).rarity(X).shape  # one task as an estimator
+    (178,)
 
     The paper's setting with p = 4:
 
@@ -150,7 +140,6 @@ class JointMultiKernelFisherNull(FisherParameters):
         sample_weight: Any = None,
         *,
         groups: Any = None,
-        progress: bool = False,
     ) -> Self:
         """Learn the shared weights and all tasks.
 
@@ -164,8 +153,6 @@ class JointMultiKernelFisherNull(FisherParameters):
             Weight of each row, as in `MultiKernelFisherNull`; for tables.
         groups : array of shape (n,), optional
             The task of each row; None: one task.
-        progress : bool, default=False
-            Show the iterations of the solver on stderr.
         """
         if y is not None:
             check_labels(X, y, stacklevel=2)
@@ -176,7 +163,7 @@ class JointMultiKernelFisherNull(FisherParameters):
                 UserWarning,
                 stacklevel=2,
             )
-        self._fit_tasks(X, sample_weight, groups, progress)
+        self._fit_tasks(X, sample_weight, groups)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
@@ -195,10 +182,10 @@ class JointMultiKernelFisherNull(FisherParameters):
         return out
 
     def _fit_tasks(
-        self, X: Any, sample_weight: Any = None, groups: Any = None, progress: bool = False
+        self, X: Any, sample_weight: Any = None, groups: Any = None
     ) -> tuple[dict[Hashable, Indices], dict[Hashable, Array]]:
         """Fit; the rows of each task, and the scores of those that were learned from."""
-        with rollback_on_error(self), progress_shown() if progress else nullcontext():
+        with rollback_on_error(self):
             method, settings, views = self._method(), self._settings(), None
             X, sample_weight, groups = as_numpy(X), as_numpy(sample_weight), as_numpy(groups)
             if self._pairwise:
@@ -259,24 +246,18 @@ class JointMultiKernelFisherNull(FisherParameters):
     def _given_tasks(self, X: Any, sample_weight: Any, groups: Any) -> Any:
         """Tasks of kernels that the user computed, and the rows of each."""
         _refuse_weights(sample_weight)
-        places: dict[Hashable, Any]
-        if isinstance(X, Mapping):
-            if groups is not None:
-                raise ValueError("groups: got groups next to a mapping, which names its tasks.")
-            stacks = {name: self._task_stack(name, K) for name, K in X.items()}
-            if not stacks:
-                raise ValueError("X: got an empty mapping; expected kernels of at least one task.")
-            places = dict.fromkeys(stacks)
-            rows = group_rows([name for name, stack in stacks.items() for _ in range(stack.n)])
-        else:
-            whole = read_precomputed(X, dtype=self._dtype)
-            places = rows = group_rows(read_task_labels(groups, whole.n))
-            check_sizes({name: len(index) for name, index in rows.items()})
-            stacks = dict.fromkeys(rows, whole)
-            self.n_features_in_ = whole.n
+        if not isinstance(X, Mapping) or groups is not None:
+            raise ValueError(
+                f"X: got {type(X).__name__}, groups {'missing' if groups is None else 'passed'}; "
+                "precomputed kernels of tasks come as a mapping of name -> kernels (J, n, n), "
+                "without groups."
+            )
+        stacks = {name: self._task_stack(name, K) for name, K in X.items()}
+        if not stacks:
+            raise ValueError("X: got an empty mapping; expected kernels of at least one task.")
+        rows = group_rows([name for name, stack in stacks.items() for _ in range(stack.n)])
         names = next((stack.names for stack in stacks.values() if stack.names is not None), None)
-        tasks = {c: Task(GivenRows(_named(K, names), places[c])) for c, K in stacks.items()}
-        return tasks, rows
+        return {name: Task(GivenRows(_named(K, names))) for name, K in stacks.items()}, rows
 
     def _task_stack(self, name: Hashable, X: Any) -> DenseStack:
         """A task's square kernels, or an error that names the task."""
@@ -347,115 +328,76 @@ class JointMultiKernelFisherNull(FisherParameters):
 
     # -- scoring -----------------------------------------------------------------------------
 
+    def task(self, group: Hashable = None) -> MultiKernelFisherNull:
+        """One task by itself: an estimator with its rows, coefficients and threshold.
+
+        It has all that this one lacks, such as `explain`, `evidence`, `rarity`, `detect`,
+        ``missing_views`` and ``threshold_``.
+
+        Parameters
+        ----------
+        group : hashable, optional
+            Name of the task; may be left out where there is only one.
+
+        Returns
+        -------
+        MultiKernelFisherNull
+            Fitted, with the shared weights.
+        """
+        check_is_fitted(self)
+        name = read_task_labels(None if group is None else [group], 1, self.model_.tasks)[0]
+        alone = MultiKernelFisherNull(**self.get_params(deep=False))
+        for attribute, value in vars(self).items():
+            if attribute.endswith("in_"):
+                setattr(alone, attribute, value)
+        alone.model_ = self.model_.tasks[name]
+        return alone
+
     def score_samples(self, X: Any, groups: Any = None) -> Any:
         """Scores of rows by their own task, (m,) or a mapping as X is; higher is more normal.
 
         Parameters
         ----------
-        X : table of shape (m, d), or precomputed kernels (see the notes of the class)
+        X : table of shape (m, d), or mapping of name -> kernels of shape (J, m, n_c)
         groups : array of shape (m,) or one label for all rows, optional
             The task that each row claims to belong to; may be left out where there is only one.
         """
-        return self._by_task(X, groups, lambda task, cross: task.score(cross))
+        return self._by_task(X, groups, lambda task, scores: scores)
 
     def decision_function(self, X: Any, groups: Any = None) -> Any:
         """Score minus the threshold of the row's task: negative where a row is flagged."""
-        return self._by_task(X, groups, lambda task, cross: task.score(cross) - task.threshold)
+        return self._by_task(X, groups, lambda task, scores: scores - task.threshold)
 
     def predict(self, X: Any, groups: Any = None) -> Any:
         """+1 for rows that are normal for their task, -1 for flagged ones."""
-        values = self.decision_function(X, groups)
-        if isinstance(values, Mapping):
-            return {name: np.where(part >= 0, 1, -1) for name, part in values.items()}
-        return match_container(np.where(as_numpy(values) >= 0, 1, -1), X)
-
-    def contributions(self, X: Any, groups: Any = None) -> Any:
-        """Contribution of each kernel to the projection of each row, of shape (m, J)."""
-        return self._by_task(X, groups, lambda task, cross: task.rule.contributions(cross))
-
-    @available_if(decides_by_evidence)  # type: ignore[untyped-decorator]
-    def evidence(self, X: Any, groups: Any = None, *, by: str = "kernel") -> Any:
-        """Evidence against each row by its task, in nats; see `MultiKernelFisherNull.evidence`."""
-        return self._by_task(X, groups, lambda task, cross: task.evidence(cross, by))
-
-    @available_if(decides_by_evidence)  # type: ignore[untyped-decorator]
-    def rarity(self, X: Any, groups: Any = None) -> Any:
-        """One in so many normal rows of its task is as unusual; at most 100 times these rows.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-        groups : array of shape (m,) or label
-            Task of each row.
-
-        Returns
-        -------
-        array of shape (m,)
-        """
         return self._by_task(
-            X, groups, lambda task, cross: task.calibration.rarity(task.score(cross))
+            X, groups, lambda task, scores: np.where(scores >= task.threshold, 1, -1), int
         )
 
     def p_values(self, X: Any, groups: Any = None) -> Any:
         """Conformal p-value of each row among the left-out scores of its task."""
-        return self._by_task(
-            X, groups, lambda task, cross: task.calibration.p_values(task.score(cross))
-        )
+        return self._by_task(X, groups, lambda task, scores: task.calibration.p_values(scores))
 
-    def detect(self, X: Any, fdr: float = 0.1, groups: Any = None) -> Any:
-        """Flag rows of one batch, whatever their tasks; see `MultiKernelFisherNull.detect`."""
-        values = self.p_values(X, groups)
-        if not isinstance(values, Mapping):
-            return match_container(discoveries(as_numpy(values), fdr), X)
-        together = discoveries(np.concatenate(list(values.values())), fdr)
-        ends = np.cumsum([len(part) for part in values.values()])[:-1]
-        return dict(zip(values, np.split(together, ends), strict=True))
-
-    def explain(self, X: Any, groups: Any = None) -> dict[Hashable, Explanation]:
-        """Scores of rows, taken apart: the explanation of each task, its rows in their order."""
-        return {
-            name: explain_rows(task, cross, table, getattr(self, "feature_names_in_", None))
-            for name, (task, cross, table, _) in self._rows_by_task(X, groups).items()
-        }
-
-    def _by_task(self, X: Any, groups: Any, call: Any) -> Any:
-        """``call(task, cross)`` of each row, in the order of the rows."""
-        asked = self._rows_by_task(X, groups)
-        parts = {name: call(task, cross) for name, (task, cross, _, _) in asked.items()}
-        if isinstance(X, Mapping) and not hasattr(X, "shape"):
-            return parts
-        if not parts:
-            return match_container(np.empty(0), X)
-        first = next(iter(parts.values()))
-        out = np.empty((sum(len(part) for part in parts.values()), *first.shape[1:]))
-        for name, part in parts.items():
-            out[asked[name][3]] = part
+    def _by_task(self, X: Any, groups: Any, call: Any, dtype: Any = float) -> Any:
+        """``call(task, scores)`` of each row, in the order of the rows."""
+        check_is_fitted(self)
+        source, groups, tasks = as_numpy(X), as_numpy(groups), self.model_.tasks
+        if not isinstance(self.model_.kernels, TableKernels):
+            if not isinstance(source, Mapping) or groups is not None:
+                raise ValueError(
+                    "X: kernels of rows come as a mapping of name -> kernels (J, m, n), without "
+                    "groups; score those of one task by task(name)."
+                )
+            read_task_labels(list(source), len(source), tasks)
+            return {name: self._of_task(tasks[name], K, call) for name, K in source.items()}
+        table = read_table(self, source, reset=False)
+        out = np.empty(len(table), dtype)
+        for name, rows in group_rows(read_task_labels(groups, len(table), tasks)).items():
+            out[rows] = self._of_task(tasks[name], table[rows], call)
         return match_container(out, X)
 
-    def _rows_by_task(self, X: Any, groups: Any) -> dict[Hashable, Any]:
-        """For each task: its model, kernels of its rows, these rows, and their places."""
-        check_is_fitted(self)
-        X, groups, tasks, dtype = as_numpy(X), as_numpy(groups), self.model_.tasks, self._dtype
-        is_table = isinstance(self.model_.kernels, TableKernels)
-        if isinstance(X, Mapping):
-            if is_table or groups is not None:
-                raise ValueError(
-                    "X: a mapping of name -> kernels is for models of precomputed kernels, and "
-                    "names its tasks itself (no groups)."
-                )
-            read_task_labels(list(X), len(X), tasks)
-            crosses = {name: tasks[name].kernels.cross(K, dtype) for name, K in X.items()}
-            return {name: (tasks[name], cross, None, None) for name, cross in crosses.items()}
-        if is_table:
-            source: Any = read_table(self, X, reset=False)
-        else:
-            source = X if isinstance(X, DenseStack) else DenseStack(np.asarray(X))
-        rows = group_rows(read_task_labels(groups, len(source), tasks))
-        out: dict[Hashable, Any] = {}
-        for name, index in rows.items():
-            part, task = source[index], tasks[name]
-            out[name] = task, task.kernels.cross(part, dtype), part if is_table else None, index
-        return out
+    def _of_task(self, task: KernelModel, X: Any, call: Any) -> Array:
+        return call(task, task.score(task.kernels.cross(X, self._dtype)))  # type: ignore[no-any-return]
 
     # -- what was learned ------------------------------------------------------------------------
 
@@ -476,30 +418,10 @@ class JointMultiKernelFisherNull(FisherParameters):
         return self.model_.weights
 
     @property
-    def coef_(self) -> dict[Hashable, Array]:
-        """Coefficients of each task."""
-        return {name: task.rule.coef for name, task in self._tasks.items()}
-
-    @property
-    def calibration_(self) -> dict[Hashable, Calibration]:
-        """Left-out scores of each task."""
-        return {name: task.calibration for name, task in self._tasks.items()}
-
-    @property
-    def threshold_(self) -> dict[Hashable, float]:
-        """Score below which rows of a task are flagged."""
-        return {name: task.threshold for name, task in self._tasks.items()}
-
-    @property
     def offset_(self) -> Any:
-        """The same; scikit-learn's number where there is but one task."""
-        thresholds = self.threshold_
-        return thresholds if len(thresholds) > 1 else next(iter(thresholds.values()))
-
-    @property
-    def false_alarm_rate_(self) -> dict[Hashable, float]:
-        """The rate that each threshold stands for."""
-        return {name: task.false_alarm_rate for name, task in self._tasks.items()}
+        """Threshold of each task; scikit-learn's number where there is but one."""
+        offsets = {name: task.threshold for name, task in self._tasks.items()}
+        return offsets if len(offsets) > 1 else next(iter(offsets.values()))
 
 
 def _refuse_weights(sample_weight: Any) -> None:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
+from scipy.linalg import cho_solve, eigh, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from kernull._fields import OneOf, Range, Shape, stored
 from kernull._typing import Array
 from kernull.detector.model import RuleFit
 from kernull.detector.rows import Training
-from kernull.estimators.base import OneClassKernelEstimator, UnweightedEstimator
+from kernull.estimators.base import OneClassKernelEstimator
 from kernull.estimators.inputs import check_number
 from kernull.mkl.problems import FisherProblem
 from kernull.operators import DenseStack
@@ -60,8 +60,8 @@ class FisherNull(OneClassKernelEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths, false_alarm_rate, calibration, storage, random_state
-        As in `kernull.MultiKernelFisherNull`; ``storage`` is "auto" or "dense".
+    kernels, views, scaling, widths, false_alarm_rate, calibration, random_state
+        As in `kernull.MultiKernelFisherNull`.
     fusion : {"average", "product"}, default="average"
         Arithmetic mean of the kernels, or their element-wise geometric mean. The latter is positive
         semidefinite for rbf kernels but not in general; a product that is not one is refused.
@@ -95,21 +95,15 @@ class FisherNull(OneClassKernelEstimator):
         self, kernels: Any = "rbf", views: Any = None, *, scaling: Any = "auto",
         widths: Any = "auto", fusion: str = "average", delta: float = 1e-2,
         score_type: str = "projection", false_alarm_rate: float = 0.05,
-        calibration: Any = "cross", storage: Any = "auto", random_state: Any = 0,
+        calibration: Any = "cross", random_state: Any = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             kernels, views, scaling=scaling, widths=widths, false_alarm_rate=false_alarm_rate,
-            calibration=calibration, storage=storage, random_state=random_state,
+            calibration=calibration, random_state=random_state,
         )  # fmt: skip
         self.fusion = fusion
         self.delta = delta
         self.score_type = score_type
-
-    @property
-    def coef_(self) -> Array:
-        """Coefficients a, shape (n,)."""
-        check_is_fitted(self)
-        return self.model_.rule.coef  # type: ignore[no-any-return]
 
     @property
     def rank_(self) -> int | None:
@@ -156,31 +150,20 @@ class FusedFisher:
     def learn(self, training: Training, row_weight: Array | None) -> RuleFit:
         """Learn from a dense stack."""
         check_score_type(self.score_type, ("projection", "distance", "null-space"))
-        stack = training.stack
-        K = fuse(stack, self.fusion)
+        K = fuse(training.stack, self.fusion)
         if self.delta == 0:
-            coef, rank = null_space(K, row_weight, single=stack.dtype == np.float32)
-            rule = FusedFisherRule(self.fusion, coef, self.score_type, rank)
-        else:
-            n = stack.n if row_weight is None else float(row_weight.sum())
-            problem = FisherProblem(DenseStack(K[None]), self.delta * n, row_weight=row_weight)
-            rule = FusedFisherRule(self.fusion, problem.evaluate(ONE).coef, self.score_type)
-        return RuleFit(rule)
+            coef, rank = null_space(K)
+            return RuleFit(FusedFisherRule(self.fusion, coef, self.score_type, rank))
+        problem = FisherProblem(DenseStack(K[None]), self.delta * len(K))
+        return RuleFit(FusedFisherRule(self.fusion, problem.solution(ONE), self.score_type))
 
 
-def null_space(K: Array, weight: Array | None = None, *, single: bool = False) -> tuple[Array, int]:
-    """Solve K a = 1 in the least-squares sense, with the shortest a; and the rank of K.
-
-    A row of weight w counts as w copies; ``single`` says that K was kept in single precision, which
-    raises the cut-off of eigenvalues.
-    """
-    root = np.ones(len(K)) if weight is None else np.sqrt(weight)
-    values, vectors = eigh(K * root[:, None] * root, check_finite=False)
-    epsilon = float(np.finfo(np.float32 if single else np.float64).eps)
-    real = values > len(K) * epsilon * float(np.abs(values).max())
+def null_space(K: Array) -> tuple[Array, int]:
+    """Solve K a = 1 in the least-squares sense, with the shortest a; and the rank of K."""
+    values, vectors = eigh(K, check_finite=False)
+    real = values > len(K) * np.finfo(float).eps * float(np.abs(values).max())
     values, vectors = values[real], vectors[:, real]
-    share = vectors.T @ root
-    return root * (vectors @ (share / values)), int(real.sum())
+    return vectors @ (vectors.sum(axis=0) / values), int(real.sum())
 
 
 # -- Gaussian process ----------------------------------------------------------------------------
@@ -201,8 +184,8 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths, false_alarm_rate, calibration, storage, random_state
-        As in `kernull.MultiKernelFisherNull`; ``storage`` is "auto" or "dense".
+    kernels, views, scaling, widths, false_alarm_rate, calibration, random_state
+        As in `kernull.MultiKernelFisherNull`.
     fusion : {"average", "product"}, default="average"
         As in `FisherNull`.
     noise : float, default=0.01
@@ -234,21 +217,15 @@ class GaussianProcessOneClass(OneClassKernelEstimator):
         self, kernels: Any = "rbf", views: Any = None, *, scaling: Any = "auto",
         widths: Any = "auto", fusion: str = "average", noise: float = 0.01,
         score_type: str = "mean", false_alarm_rate: float = 0.05, calibration: Any = "cross",
-        storage: Any = "auto", random_state: Any = 0,
+        random_state: Any = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             kernels, views, scaling=scaling, widths=widths, false_alarm_rate=false_alarm_rate,
-            calibration=calibration, storage=storage, random_state=random_state,
+            calibration=calibration, random_state=random_state,
         )  # fmt: skip
         self.fusion = fusion
         self.noise = noise
         self.score_type = score_type
-
-    @property
-    def coef_(self) -> Array:
-        """Coefficients, shape (n,)."""
-        check_is_fitted(self)
-        return self.model_.rule.coef  # type: ignore[no-any-return]
 
     def _method(self) -> GaussianProcess:
         """The method with its parameters, checked."""
@@ -269,10 +246,8 @@ class GaussianRule:
 
     fusion: Annotated[str, OneOf("average", "product")]
     coef: Annotated[Array, Shape("n")]
-    root: Annotated[Array, Shape("n")]
-    """Square roots of the row weights: a row of weight w has noise / w."""
     factor: Annotated[Array, Shape("n", "n")]
-    """Lower Cholesky factor of the scaled K + s^2 I."""
+    """Lower Cholesky factor of K + s^2 I."""
     noise: Annotated[float, Range(low=0.0)]
     score_type: Annotated[str, OneOf("mean", "variance", "log_density", "ratio")]
     constant_diagonal: Annotated[Array | None, Shape("J")] = None
@@ -294,7 +269,7 @@ class GaussianRule:
         mean, explained = np.empty(len(cross)), np.empty(len(cross))
         for rows, K in fused_blocks(cross, self.fusion):
             mean[rows] = K @ self.coef
-            half = solve_triangular(self.factor, (K * self.root).T, lower=True, check_finite=False)
+            half = solve_triangular(self.factor, K.T, lower=True, check_finite=False)
             explained[rows] = np.einsum("ij,ij->j", half, half)
         own = fused_diagonal(self_similarity(cross, self.constant_diagonal), self.fusion)
         variance = own + self.noise - explained
@@ -315,17 +290,10 @@ class GaussianProcess:
         check_score_type(self.score_type, ("mean", "variance", "log_density", "ratio"))
         stack = training.stack
         K = fuse(stack, self.fusion)
-        problem = FisherProblem(DenseStack(K[None]), self.noise, row_weight=row_weight)
-        weight = np.ones(stack.n) if row_weight is None else row_weight
-        rule = GaussianRule(
-            self.fusion,
-            problem.evaluate(ONE).coef,
-            np.sqrt(weight),
-            np.tril(problem.factorise(ONE)),
-            self.noise,
-            self.score_type,
-            constant_diagonal(stack),
-        )
+        factor = np.tril(FisherProblem(DenseStack(K[None]), self.noise).factorise(ONE))
+        coef = cho_solve((factor, True), np.ones(len(K)), check_finite=False)
+        diagonal = constant_diagonal(stack)
+        rule = GaussianRule(self.fusion, coef, factor, self.noise, self.score_type, diagonal)
         return RuleFit(rule)
 
 
@@ -333,7 +301,7 @@ class GaussianProcess:
 
 
 @stored
-class KernelPCANovelty(UnweightedEstimator):
+class KernelPCANovelty(OneClassKernelEstimator):
     r"""Reconstruction error of kernel PCA on one fused kernel (KPCA-Average, KPCA-Product).
 
     .. math::
@@ -346,8 +314,8 @@ class KernelPCANovelty(UnweightedEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths, false_alarm_rate, calibration, storage, random_state
-        As in `kernull.MultiKernelFisherNull`; ``storage`` is "auto" or "dense".
+    kernels, views, scaling, widths, false_alarm_rate, calibration, random_state
+        As in `kernull.MultiKernelFisherNull`.
     fusion : {"average", "product"}, default="average"
         As in `FisherNull`.
     components : int or float, default=0.9
@@ -379,21 +347,14 @@ class KernelPCANovelty(UnweightedEstimator):
     def __init__(
         self, kernels: Any = "rbf", views: Any = None, *, scaling: Any = "auto",
         widths: Any = "auto", fusion: str = "average", components: float = 0.9,
-        false_alarm_rate: float = 0.05, calibration: Any = "cross", storage: Any = "auto",
-        random_state: Any = 0,
+        false_alarm_rate: float = 0.05, calibration: Any = "cross", random_state: Any = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             kernels, views, scaling=scaling, widths=widths, false_alarm_rate=false_alarm_rate,
-            calibration=calibration, storage=storage, random_state=random_state,
+            calibration=calibration, random_state=random_state,
         )  # fmt: skip
         self.fusion = fusion
         self.components = components
-
-    @property
-    def coef_(self) -> Array:
-        """Directions in terms of the centred training rows, shape (n, m)."""
-        check_is_fitted(self)
-        return self.model_.rule.coef  # type: ignore[no-any-return]
 
     @property
     def eigenvalues_(self) -> Array:

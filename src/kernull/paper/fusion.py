@@ -27,7 +27,7 @@ def fuse(stack: DenseStack, fusion: Any) -> Array:
     if fusion == "average":
         return stack.combine(np.full(stack.J, 1.0 / stack.J))
     K = _geometric_mean((scale * K for scale, K in zip(stack.scale, stack.kernels, strict=True)))
-    _check_semidefinite(K, 1e-4 if stack.dtype == np.float32 else 1e-9)
+    _check_semidefinite(K)
     return K
 
 
@@ -70,14 +70,14 @@ def _geometric_mean(parts: Iterable[Array]) -> Array:
     return np.asarray(np.exp(total / count))
 
 
-def _check_semidefinite(K: Array, slack: float) -> None:
+def _check_semidefinite(K: Array) -> None:
     """Refuse a product that is not positive semidefinite; it is for rbf, not in general.
 
     A Cholesky factor of K plus a rounding's worth of the identity is the proof.
     """
     n = len(K)
     try:
-        cholesky(K + slack * float(np.trace(K)) / n * np.eye(n))
+        cholesky(K + 1e-9 * float(np.trace(K)) / n * np.eye(n))
     except LinAlgError:
         lowest = float(np.linalg.eigvalsh(K)[0])
         raise InvalidKernelError(

@@ -15,7 +15,7 @@ from kernull._fields import Range, Shape, stored
 from kernull._typing import Array, Indices
 from kernull.detector.model import Certificate, RuleFit
 from kernull.detector.rows import Training
-from kernull.estimators.base import Certified, UnweightedEstimator
+from kernull.estimators.base import Certified, OneClassKernelEstimator
 from kernull.estimators.inputs import check_number
 from kernull.mkl.balls import Ball, LpBall, Simplex
 from kernull.mkl.problems import OneClassSVMProblem, SVDDProblem
@@ -107,7 +107,7 @@ class KeptMachine:
         return RuleFit(SupportRule(self.weights, coef, self.description, constant_diagonal(stack)))
 
 
-class _SupportVectorEstimator(Certified, UnweightedEstimator):
+class _SupportVectorEstimator(Certified, OneClassKernelEstimator):
     """Base of both: weights, support vectors, and the description of the rows."""
 
     _usual_tol = TOLERANCE
@@ -117,11 +117,11 @@ class _SupportVectorEstimator(Certified, UnweightedEstimator):
         self, kernels: Any = "rbf", views: Any = None, *, scaling: Any = "auto",
         widths: Any = "auto", nu: float = 0.1, slim: bool = False, slim_lambda: float = 0.3,
         solver: Any = "auto", false_alarm_rate: float = 0.05, calibration: Any = "cross",
-        storage: Any = "auto", random_state: Any = 0,
+        random_state: Any = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             kernels, views, scaling=scaling, widths=widths, false_alarm_rate=false_alarm_rate,
-            calibration=calibration, storage=storage, random_state=random_state,
+            calibration=calibration, random_state=random_state,
         )  # fmt: skip
         self.nu = nu
         self.slim = slim
@@ -133,12 +133,6 @@ class _SupportVectorEstimator(Certified, UnweightedEstimator):
         """Kernel weights, shape (J,)."""
         check_is_fitted(self)
         return np.asarray(self.model_.rule.weights)
-
-    @property
-    def coef_(self) -> Array:
-        """Coefficients of the training rows, shape (n,)."""
-        check_is_fitted(self)
-        return np.asarray(self.model_.rule.coef)
 
     @property
     def support_(self) -> Indices:
@@ -181,8 +175,8 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths, false_alarm_rate, calibration, storage, random_state
-        As in `kernull.MultiKernelFisherNull`; ``storage`` is "auto" or "dense".
+    kernels, views, scaling, widths, false_alarm_rate, calibration, random_state
+        As in `kernull.MultiKernelFisherNull`.
     nu : float in (0, 1], default=0.1
         At most this share of the training rows lies outside the description, and at least this
         share are support vectors. The threshold does not hang on it; see ``false_alarm_rate``.
@@ -235,12 +229,12 @@ class MultiKernelOneClassSVM(_SupportVectorEstimator):
         self, kernels: Any = "rbf", views: Any = None, *, scaling: Any = "auto",
         widths: Any = "auto", nu: float = 0.1, p: float = 1.5, slim: bool = False,
         slim_lambda: float = 0.3, solver: Any = "auto", false_alarm_rate: float = 0.05,
-        calibration: Any = "cross", storage: Any = "auto", random_state: Any = 0,
+        calibration: Any = "cross", random_state: Any = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             kernels, views, scaling=scaling, widths=widths, nu=nu, slim=slim,
             slim_lambda=slim_lambda, solver=solver, false_alarm_rate=false_alarm_rate,
-            calibration=calibration, storage=storage, random_state=random_state,
+            calibration=calibration, random_state=random_state,
         )  # fmt: skip
         self.p = p
 
@@ -269,8 +263,8 @@ class MultiKernelSVDD(_SupportVectorEstimator):
 
     Parameters
     ----------
-    kernels, views, scaling, widths, false_alarm_rate, calibration, storage, random_state
-        As in `kernull.MultiKernelFisherNull`; ``storage`` is "auto" or "dense".
+    kernels, views, scaling, widths, false_alarm_rate, calibration, random_state
+        As in `kernull.MultiKernelFisherNull`.
     nu : float in (0, 1], default=0.1
         At most this share of the training rows lies outside the ball; C = 1/(nu n).
     slim, slim_lambda, solver
