@@ -7,7 +7,6 @@ its p-values. What does not is refused with `ModelFileError`.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import json
 import tempfile
 import warnings
@@ -247,35 +246,25 @@ def try_file(data: bytes, folder: Path) -> str:
 
 def exercise(model: Any, path: Path) -> None:
     """Score, explain, save and load again; everything must agree."""
-    inner = getattr(model, "best_estimator_", model)
-    options = {}
-    if hasattr(inner, "tasks_"):
-        options = {"groups": [inner.tasks_[0]] * ROWS}
+    inner = model.task(model.tasks_[0]) if hasattr(model, "tasks_") else model
     X = rows_for(inner)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # columns without names, numbers that overflow
-        scores = inner.score_samples(X, **options)
-        p_values, flags = inner.p_values(X, **options), inner.predict(X, **options)
+        scores, p_values, flags = (inner.score_samples(X), inner.p_values(X), inner.predict(X))
         if scores.shape != (ROWS,) or flags.shape != (ROWS,) or p_values.shape != (ROWS,):
             raise WrongError(f"shapes {scores.shape}, {p_values.shape}, {flags.shape}")
         check_flags(inner, scores, p_values, flags)
         explain = getattr(inner, "explain", None)
-        if explain is not None and (not options or takes_groups(explain)):
+        if explain is not None:
             with contextlib.suppress(MissingCapabilityError):
-                why = explain(X, **options)
-                why = why[inner.tasks_[0]] if options else why
+                why = explain(X)
                 np.testing.assert_allclose(why.scores, scores, rtol=1e-9, atol=1e-12)
                 [why.words(i) for i in range(ROWS)]
         kernull.save(model, path)
         again = kernull.load(path)
-        again = getattr(again, "best_estimator_", again)
-        np.testing.assert_array_equal(again.score_samples(X, **options), scores)
-        np.testing.assert_array_equal(again.p_values(X, **options), p_values)
-
-
-def takes_groups(method: Any) -> bool:
-    """Whether a method knows of tasks."""
-    return "groups" in inspect.signature(method).parameters
+        again = again.task(again.tasks_[0]) if hasattr(again, "tasks_") else again
+        np.testing.assert_array_equal(again.score_samples(X), scores)
+        np.testing.assert_array_equal(again.p_values(X), p_values)
 
 
 def check_flags(model: Any, scores: Any, p_values: Any, flags: Any) -> None:
@@ -283,8 +272,6 @@ def check_flags(model: Any, scores: Any, p_values: Any, flags: Any) -> None:
     if not ((p_values >= 0) & (p_values <= 1)).all():
         raise WrongError(f"p-values from {p_values.min()} to {p_values.max()}")
     rate = model.false_alarm_rate_
-    if isinstance(rate, dict):
-        rate = rate[model.tasks_[0]]
     clear = np.isfinite(scores) & (np.abs(p_values - rate) > 1e-9)  # not a tie
     wrong = (flags == -1) != (p_values <= rate)
     if (wrong & clear).any():

@@ -157,12 +157,7 @@ def _print_columns(table: Any, source: str, quiet: bool) -> None:
 
 
 def _summary(judge: Any) -> dict[str, Any]:
-    model = judge.model_
-
-    def number(name: str) -> Any:
-        value = getattr(model, name, None)
-        return float(value) if isinstance(value, float | int) else value
-
+    model, each = judge.model_, {task: judge.model_.task(task) for task in judge.tasks}
     fitted = judge.fitted_model()
     tasks = {"tasks": judge.tasks} if judge.task is not None else {}
     weights = zip(fitted.kernels.names, getattr(model, "weights_", ()), strict=False)
@@ -172,10 +167,11 @@ def _summary(judge: Any) -> dict[str, Any]:
         **tasks,
         "features": list(judge.table_.used_),
         "weights": {str(name): float(weight) for name, weight in weights},
-        "gap": number("gap_"),
+        "gap": getattr(model, "gap_", None),
         "iterations": getattr(model, "n_iter_", None),
-        "threshold": number("threshold_"),
-        "false_alarm_rate": number("false_alarm_rate_"),
+        "threshold": {t: m.threshold_ for t, m in each.items()} or model.threshold_,
+        "false_alarm_rate": {t: m.false_alarm_rate_ for t, m in each.items()}
+        or model.false_alarm_rate_,
         "parameters": {
             name: v if _is_plain(v) else repr(v) for name, v in model.get_params().items()
         },

@@ -456,12 +456,8 @@ class Judge(OutlierMixin, BaseEstimator):
         """The judge of one task, by a `MultiKernelFisherNull`; its rows need no column of tasks."""
         if task not in self.tasks:
             raise ValueError(f"task: got {task!r}; expected one of {listed(self.tasks)}.")
-        shared = MultiKernelFisherNull().get_params(deep=False).keys()
-        parameters = self.model_.get_params(deep=False)
-        model = MultiKernelFisherNull(**{n: v for n, v in parameters.items() if n in shared})
-        model.model_, model.n_features_in_ = self.fitted_model(task), self.model_.n_features_in_
         settings = {"false_alarm_rate": self.false_alarm_rate, "id": self.id}
-        return Judge._fitted(model, self.table_, settings)
+        return Judge._fitted(self.model_.task(task), self.table_, settings)
 
     def report(self, X: Any, path: str | os.PathLike[str], y: Any = None, **options: Any) -> Path:
         """Write a report on rows, one HTML page, and give its path.

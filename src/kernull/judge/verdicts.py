@@ -113,9 +113,7 @@ class Verdicts:
         model = self.judge.at_rate(self.rate).model_
         if isinstance(model, Calibrated):
             return _by_score(model, X), model.score_samples
-        if self.judge.task is not None:
-            why = model.explain(X, groups=[task] * len(X))
-            return why[task], partial(model.score_samples, groups=task)
+        model = model if self.judge.task is None else model.task(task)
         options = {"missing_views": missing or None}
         return model.explain(X, **options), partial(model.score_samples, **options)
 
