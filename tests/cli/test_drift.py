@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kernull.explain import drift_check
+from kernull.explain import drift
 from tests.cli.conftest import COLUMNS, kernull, make_rows, write_csv
 
 
@@ -33,7 +33,7 @@ def test_rows_that_have_not_changed(batches):
     assert drift["drifted"] is False
     assert drift["p_value"] > 0.01
     assert (drift["rows"], drift["left_out_rows"], drift["columns"]) == (200, 80, [])
-    assert drift["words"].startswith("No drift found: taken together, these 200 rows rank among")
+    assert drift["words"].startswith("No drift: taken together, these 200 rows rank among")
 
 
 def test_rows_that_have(batches):
@@ -51,7 +51,7 @@ def test_chunks_and_a_sample_change_little(batches, monkeypatch):
     whole = found(batches, "moved.csv")
     parts = found(batches, "moved.csv", "--chunk-rows", "7")
     assert parts == {**whole, "p_value": pytest.approx(whole["p_value"])}
-    monkeypatch.setattr(drift_check, "SAMPLE", 60)
+    monkeypatch.setattr(drift, "SAMPLE", 60)
     few = found(batches, "moved.csv", "--chunk-rows", "7")
     assert few["p_value"] == parts["p_value"]  # of all rows
     assert [column["column"] for column in few["columns"]] == ["width"]
@@ -107,7 +107,10 @@ def test_a_column_that_is_empty_has_moved(batches, rows):
     assert drift["drifted"] is True
     assert drift["columns"][0]["column"] == "width"
     assert drift["columns"][0]["distance"] == rows / 200
-    assert f"width (empty in {rows} of 200 rows; 0 of 80 in training)" in drift["words"]
+    assert (
+        f"width (empty: {rows / 2:.0f}% of the rows, 0% in training; size {rows / 200:.2f})"
+        in drift["words"]
+    )
 
 
 def test_a_column_of_rows_that_cannot_be_judged_has_moved(batches):
@@ -116,7 +119,7 @@ def test_a_column_of_rows_that_cannot_be_judged_has_moved(batches):
     lines = (batches / "same.csv").read_text().splitlines()
     (batches / "void.csv").write_text(emptied(lines, 3, 200))
     done = kernull("score", "two.kernull", "void.csv", "-o", "s.csv", "--drift", cwd=batches)
-    assert "width (empty in 200 of 200 rows; 0 of 80 in training)" in done.stdout
+    assert "width (empty: 100% of the rows, 0% in training; size 1.00)" in done.stdout
 
 
 @pytest.mark.parametrize("known", [10, 80])

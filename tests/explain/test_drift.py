@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from kernull import MultiKernelFisherNull, TableViews
-from kernull.detector.calibration import Calibration
+from kernull.detector.calibration import Calibration, rank_weights
 from kernull.explain.drift import drifts, rank_test
 from kernull.tables import as_table
 
@@ -66,10 +67,28 @@ def test_equal_scores_and_single_rows_are_no_drift():
         assert rank_test(some.p_values(np.array([-9.0])), some).p_value > 0.01
 
 
-def test_weighted_rows_count_as_their_effective_number():
-    weight = np.repeat([2.0, 0.0], 50)
+def test_rows_of_groups_count_as_one():
+    """Left-out rows, and new ones as if they came in groups as large."""
+    weight = rank_weights(None, np.repeat(np.arange(10), 10), 100)
     calibration = Calibration.of(np.arange(100.0), weight)
-    assert rank_test(np.full(10, 0.5), calibration).left_out == 50
+    grouped, alone = (
+        rank_test(np.full(100, 0.25), c) for c in (calibration, Calibration.of(np.arange(10.0)))
+    )
+    assert (grouped.left_out, grouped.rows) == (10, 100)
+    assert (
+        grouped.p_value
+        > alone.p_value
+        == pytest.approx(2 * norm.sf(0.25 * np.sqrt(12 * 10 * 100 / 111)))
+    )
+    assert grouped.p_value == rank_test(np.full(10, 0.25), Calibration.of(np.arange(10.0))).p_value
+
+
+def test_a_spread_that_changed_is_found():
+    rng = np.random.default_rng(0)
+    table = TableViews().fit(rng.normal(size=(200, 2)))
+    for scale in (0.3, 3.0):
+        (found,) = drifts(table, as_table(rng.normal(size=(200, 2)) * [1.0, scale]))
+        assert found.column == "x1"
 
 
 def table_of(kind, rng, n):
@@ -90,7 +109,7 @@ def judged(kind, seed, change=lambda X: X, n=120, k=300):
     table = TableViews().fit(train)
     model = MultiKernelFisherNull().fit(table.transform(train))
     p_values = model.p_values(table.transform(new))
-    columns = drifts(table, as_table(new), share=0.01 / train.shape[1])
+    columns = drifts(table, as_table(new), level=0.01)
     return rank_test(p_values, model.calibration_).p_value, [drift.column for drift in columns]
 
 
@@ -128,8 +147,8 @@ def test_empty_categories_and_gaps_that_went_are_drift():
     new = {"machine": [None] * 150, "force": rng.normal(size=150), "speed": rng.normal(size=150)}
     gone, there = drifts(table, as_table(new))
     assert (gone.column, gone.distance) == ("machine", 1.0)
-    assert gone.words == "empty in 150 of 150 rows; 0 of 200 in training"
+    assert gone.words == "empty: 100% of the rows, 0% in training"
     assert (gone.edges, gone.training, gone.new) == (("empty", "not empty"), (0.0, 1.0), (1.0, 0.0))
-    assert there.words == "empty in 0 of 150 rows; 100 of 200 in training"
+    assert there.words == "empty: 0% of the rows, 50% in training"
     same = {"machine": machine, "force": force, "speed": rng.normal(size=200)}
     assert drifts(table, as_table(same)) == ()

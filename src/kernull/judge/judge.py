@@ -23,7 +23,7 @@ from kernull.errors import MissingCapabilityError, ModelFileError
 from kernull.estimators import Calibrated, JointMultiKernelFisherNull, MultiKernelFisherNull
 from kernull.estimators.base import KernelEstimator
 from kernull.explain import Explanation
-from kernull.explain.drift_check import DriftCheck
+from kernull.explain.drift import DriftCheck
 from kernull.explain.evaluation import checked_labels, evaluation
 from kernull.files import load_parts, save
 from kernull.judge.verdicts import MOST_REASONS, NUMBERED, Verdicts

@@ -85,6 +85,7 @@ def gather(
     edges, series, outline = _distribution(verdicts, scores[judged], flagged[judged], of_judged)
     shown = [_row(verdicts, i, names[i], labels, columns.get(i, [])) for i in order.tolist()]
     filler = judge.usual_values() if hasattr(judge.model_, "suspects_") else None
+    counted = {} if judge.tasks else {"calibration": judge.model_.calibration_}
     return Content(
         **vars(ModelCard.of(verdicts)),
         n_rows=len(rows),
@@ -100,7 +101,7 @@ def gather(
         date=str(np.datetime64("today")),
         groups=groups_of(judge.table_, rows, flagged),
         times=time_line(judge.table_, rows, flagged),
-        drifts=drifts(judge.table_, rows, verdicts.reading.absent, filler=filler),
+        drifts=drifts(judge.table_, rows, verdicts.reading.absent, filler=filler, **counted),
     )
 
 
