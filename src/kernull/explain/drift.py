@@ -213,11 +213,11 @@ def _share_drift(
     with_it = np.round(k * new)
     both = with_it + np.round(m * training)
     low = hypergeom.cdf(with_it, m + k, both, k)
-    high = hypergeom.sf(with_it - 1, m + k, both, k)
-    if not now.sum() or 2.0 * np.minimum(low, high).min() * max(len(values) - 1, 1) > level:
-        return None
+    p = 2.0 * np.minimum(low, hypergeom.sf(with_it - 1, m + k, both, k))
     apart = np.abs(training - new)
-    v = int(apart.argmax())
+    v = int(np.lexsort([-apart, p])[0])
+    if not now.sum() or p[v] * max(len(values) - 1, 1) > level:
+        return None
     words = f"{values[v]}: {new[v]:.0%} of the rows, {training[v]:.0%} in training"
     shares = tuple(training.tolist()), tuple(new.tolist())
     return Drift(name, words, float(apart.sum() / 2), values, *shares)
