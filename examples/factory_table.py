@@ -40,7 +40,7 @@ shift = "category"
 """
 
 VIEWS = """\
-# Views of the factory, for: kernull fit normal.csv --views views.toml -o views.kernull
+# Views of the factory, for: kernull fit normal.csv --config views.toml -o views.kernull
 [views]
 drive = ["force", "power", "torque", "speed", "machine"]
 climate = ["temp_*", "humidity", "shift"]

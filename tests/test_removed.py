@@ -7,7 +7,7 @@ import re
 import pytest
 
 import kernull
-from kernull._removed import COMMANDS, GONE_PARAMETERS
+from kernull._removed import COMMANDS, GONE_PARAMETERS, OPTIONS
 from kernull._removed import NAMES as GONE
 from tests.cli.conftest import kernull as run
 from tests.docs.pages import ROOT
@@ -112,3 +112,13 @@ def test_parameters_of_others_stay():
     assert model.set_params(score_type="projection").score_type == "projection"
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         kernull.MultiKernelFisherNull(colour=1)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_says_what_to_write(name, tmp_path):
+    done = run("fit", "train.csv", name, "1", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"{name} was removed in version 0.3" in done.stderr
+    assert f"{name} " in (ROOT / "docs/start/moving.md").read_text(encoding="utf-8").replace(
+        "`", " "
+    )

@@ -19,6 +19,18 @@ TO_PAPER = (
 )  # fmt: skip
 #: Commands of ``kernull``.
 COMMANDS = ("compare", "demo", "reproduce", "watch")
+#: Options of ``kernull``, and what to write instead.
+OPTIONS = {
+    **{f"--{name}": f"kernull fit --set {name}=..." for name in (
+        "calibration", "contamination", "dates", "decision", "delta", "missing", "p", "scaling",
+        "solver", "storage",
+    )},
+    "--kernel": "kernull fit --set kernels=...", "--width": "kernull fit --set widths=[...]",
+    "--encode": "--kind 'PATTERN=category'", "--jobs": "OMP_NUM_THREADS=1 kernull ...",
+    "--sample": "a file of fewer rows", "--curves": "kernull report, which draws the curve",
+    "--leave-formulas": "-o scores.jsonl or .parquet, which leave text as it is",
+    "--max-rows": "Judge.report(X, path, max_rows=...) in Python",
+}  # fmt: skip
 #: Parameters of estimators, and what to write instead.
 GONE_PARAMETERS = {
     "r": "pass p=MixedBall(p, r)",

@@ -19,7 +19,10 @@ def fitted(tables, *options):
 
 @pytest.mark.parametrize(
     ("options", "changes"),
-    [((), {}), (("--p", "4", "--false-alarm-rate", "0.1"), {"p": 4.0, "false_alarm_rate": 0.1})],
+    [
+        ((), {}),
+        (("--set", "p=4", "--false-alarm-rate", "0.1"), {"p": 4.0, "false_alarm_rate": 0.1}),
+    ],
 )
 def test_it_is_the_papers_setting(tables, options, changes):
     model, said = fitted(tables, "--paper", *VIEWS, *options)
@@ -28,16 +31,6 @@ def test_it_is_the_papers_setting(tables, options, changes):
     assert {name: parameters[name] for name in expected} == expected
     assert model.solver_ == "paper"
     assert "nothing is weighed" not in said
-
-
-def test_a_file_of_options_may_say_it(tables):
-    (tables / "fit.toml").write_text("paper = true\np = 8\n")
-    model, _ = fitted(tables, "--config", "fit.toml", *VIEWS)
-    assert (model.solver_, model.p_) == ("paper", 8.0)
-    (tables / "fit.toml").write_text("paper = 3\n")
-    done = kernull("fit", "train.csv", "-o", "m", "--config", "fit.toml", cwd=tables)
-    assert done.returncode == 2
-    assert "'--paper': '3' is not a valid boolean" in " ".join(done.stderr.split())
 
 
 def test_one_view_alone_is_told_by_options(tables):

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 
-from kernull.cli._console import INTERRUPTED, command
 from tests.cli.conftest import COLUMNS, environment
 
 pexpect = pytest.importorskip("pexpect", reason="a real terminal needs pexpect")
@@ -111,22 +109,6 @@ def test_a_terminated_process_cleans_up_too(tables, long_table, name, code):
     assert sorted(os.listdir(tables)) == before
 
 
-def test_rows_that_are_out_already_are_told(tables, long_table):
-    child = subprocess.Popen(
-        [sys.executable, "-m", "kernull.cli", "score", "model.kernull", "long.csv",
-         "--chunk-rows", "1000"],
-        cwd=tables, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=heed_signals,
-    )  # fmt: skip
-    for _ in range(3000):
-        assert child.stdout.readline()
-    child.send_signal(signal.SIGINT)
-    _, said = child.communicate(timeout=60)
-    assert child.returncode == 130
-    assert "at least" in said
-    assert "nothing was written" not in said
-
-
 @pytest.mark.parametrize(
     "how", [["-m", "kernull.cli"], ["-c", "from kernull.cli import main; main()"]]
 )
@@ -178,24 +160,3 @@ def test_a_million_rows_in_under_a_gigabyte(tables):
     (tables / "million-out.csv").unlink()
     unit = 1 if sys.platform == "darwin" else 1024
     assert int(done.stdout.split()[-1]) * unit < 10**9
-
-
-def test_an_interrupt_that_a_library_tells_as_its_own_error_is_one(capsys):
-    """As NumPy does in comparisons of structured arrays."""
-
-    @command
-    def compare():
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:
-            raise TypeError("Cannot compare structured arrays") from None
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job has none
-    try:
-        with pytest.raises(typer.Exit) as stopped:
-            compare()
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert stopped.value.exit_code == INTERRUPTED
-    assert "stopped; no file was left half-written" in capsys.readouterr().err

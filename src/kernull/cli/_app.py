@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from kernull import _removed
 from kernull.cli import _learn, _rows
@@ -21,6 +21,17 @@ class _Commands(TyperGroup):
         if args[0] in _removed.COMMANDS:
             ctx.fail(_removed.message(f"kernull {args[0]}"))
         return super().resolve_command(ctx, args)
+
+
+class _Command(TyperCommand):
+    """A command; options that are gone say so."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {name for parameter in self.params for name in parameter.opts}
+        for option in (word.partition("=")[0] for word in args):
+            if option in _removed.OPTIONS and option not in known:
+                ctx.fail(_removed.instead(option, _removed.OPTIONS[option]))
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
@@ -64,4 +75,4 @@ _EXAMPLES: dict[Callable[..., None], str] = {
     _learn.info: "kernull info model.kernull --json",
 }
 for _function, _example in _EXAMPLES.items():
-    app.command(epilog=f"Example: {_example}")(command(ungrouped(_function)))
+    app.command(cls=_Command, epilog=f"Example: {_example}")(command(ungrouped(_function)))

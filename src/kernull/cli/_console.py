@@ -5,25 +5,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import os
 import re
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from rich.progress import Progress
 
 from kernull._text import visible
 from kernull.errors import (
@@ -38,54 +32,41 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class SafeConsole(Console):
-    """A console that shows what it is given: names in files cannot make the terminal obey them."""
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Render text with control characters written as escapes."""
-        return super().render_str(visible(text, keep="\n\t"), **options)
-
-    def on_broken_pipe(self) -> None:
-        """Leave it to the command, which knows that a reader may stop early."""
-        raise BrokenPipeError
-
-
-def stdout() -> Console:
-    """Console for results; made anew, since tests and pipes replace sys.stdout."""
-    return SafeConsole(highlight=False, emoji=False)
-
-
-def stderr() -> Console:
-    """Console for everything that is not a result."""
-    return SafeConsole(stderr=True, highlight=False, emoji=False)
+def show(text: str, *, err: bool = False, colour: str | None = None) -> None:
+    """Print text; names in files cannot make the terminal obey them."""
+    typer.secho(visible(text, keep="\n\t"), err=err, fg=colour)
 
 
 def note(text: str, quiet: bool) -> None:
-    """Say something on stderr, unless asked to be quiet."""
-    if not quiet:
-        stderr().print(in_options(text), markup=False, soft_wrap=True)
+    """Print something that is no result on stderr, unless asked to be quiet."""
+    if text and not quiet:
+        show(in_options(text), err=True)
 
 
-#: Parameters as messages of the library name them, and the options that set them.
-_OPTIONS = (
+#: Parameters that have an option of another form than ``--set NAME=VALUE``.
+OPTION_OF = {
+    "absent": "drop", "decimal": "decimal", "empty": "empty", "encoding": "encoding",
+    "false_alarm_rate": "false-alarm-rate", "group": "group", "id": "id", "kinds": "kind",
+    "missing_views": "missing-view", "sep": "sep", "sheet": "sheet", "task": "task",
+    "views": "views",
+}  # fmt: skip
+#: Advice of the library, and how the command line writes it.
+_ADVICE = (
     (r"kinds=\{(.+?): 'left out'\}", r"--drop \1"),
     (r"kinds=\{'(.+?)': '(\w+)'\}", r"--kind '\1=\2'"),
     (r"\bempty=\[(.+?)\]", r"--empty \1"),
-    (
-        r"\b(missing|decimal|encoding|sheet|calibration|decision|scaling|solver|storage)='(.+?)'",
-        r"--\1 \2",
-    ),
-    (r"\b(encoding|sheet)=(?=[ )])", r"--\1"),
-    (r": empty: no cell", ": --empty: no cell"),
-    (r" \(or raise max_categories\)", ""),
     (r"To do without, pass absent=.* of a Judge", "To do without, use --drop NAME"),
+    (r"\b(decimal|encoding|sheet)='(.+?)'", r"--\1 \2"),
+    (r"\b(encoding|sheet)=(?=[ )])", r"--\1"),
+    (r"\b(missing|calibration|decision|scaling|solver|storage)='(.+?)'", r"--set \1=\2"),
+    (r": empty: no cell", ": --empty: no cell"),
     (r"^X: ", ""),  # the table at hand
     (r"(?<![\w-])false_alarm_rate=", "--false-alarm-rate "),
     (r"(?<![\w-])false_alarm_rate\b", "--false-alarm-rate"),
 )
 
 
-def in_options(said: Warning | str) -> str:
+def in_options(message: Warning | str) -> str:
     """A message of the library with options instead of parameters.
 
     Where an option is no parameter by another name, the advice is another: an `AdviceWarning`
@@ -93,35 +74,44 @@ def in_options(said: Warning | str) -> str:
 
     Examples
     --------
-    >>> in_options("say what it is: kinds={'a b': 'category'}, or use missing='impute'")
-    "say what it is: --kind 'a b=category', or use --missing impute"
+    >>> in_options("set what it is: kinds={'a b': 'category'}, or use missing='impute'")
+    "set what it is: --kind 'a b=category', or use --set missing=impute"
     >>> in_options(AdviceWarning("X: alike; false_alarm_rate lies.", "groups=g", "Try --stretch 9"))
     'alike; --false-alarm-rate lies. Try --stretch 9'
     """
-    text = said.in_options if isinstance(said, AdviceWarning) else str(said)
-    for python, option in _OPTIONS:
+    text = message.in_options if isinstance(message, AdviceWarning) else str(message)
+    for python, option in _ADVICE:
         text = re.sub(python, option, text)
     return text
 
 
+def finite(value: Any) -> Any:
+    """What JSON can hold: NaN becomes null, and infinite numbers become text."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return None if math.isnan(value) else str(value)
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout."""
-    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False, default=str) + "\n")
+    sys.stdout.write(json.dumps(finite(value), indent=2, default=str) + "\n")
 
 
 def progress(quiet: bool) -> Progress:
     """Progress on stderr, only where that is a terminal and nobody asked to be quiet."""
-    console = stderr()
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=quiet or not console.is_terminal,
-    )
+    console = Console(stderr=True)
+    hidden = quiet or not console.is_terminal
+    return Progress(console=console, transient=True, disable=hidden)
+
+
+#: The input cannot be used, or the output cannot be written.
+DATA = 1
+#: The command line itself is wrong: an option, a name, a file that is not there.
+USAGE = 2
 
 
 def command(function: Callable[P, R]) -> Callable[P, R]:
@@ -129,9 +119,8 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        ended: list[int] = []
         try:
-            with _warnings_in_one_line(bool(kwargs.get("quiet", False))), _terminable(ended):
+            with _warnings_in_one_line(bool(kwargs.get("quiet", False))), _terminable():
                 return function(*args, **kwargs)
         except typer.Exit:
             raise
@@ -139,30 +128,33 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             # Python flushes stdout once more at exit; let that go nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             _complain("stopped; no file was left half-written.")
-            raise typer.Exit(128 + ended[0] if ended else INTERRUPTED) from None
-        except CliError as error:
-            _complain(str(error))
-            raise typer.Exit(128 + ended[0] if ended else error.code) from None
+            raise typer.Exit(128 + int(stop.args[0] if stop.args else signal.SIGINT)) from None
         except Exception as error:
             if os.environ.get("KERNULL_DEBUG"):
-                stderr().print_exception()
-            kind, said = type(error).__name__, str(error)
-            if not isinstance(error, ValueError | TypeError | OSError | MemoryError | ImportError):
-                said = f"unexpected {kind}: {said} (KERNULL_DEBUG=1 shows where)."
-            _complain(said or kind)
-            no_such_file = isinstance(error, FileNotFoundError | IsADirectoryError)
-            raise typer.Exit(USAGE if no_such_file else DATA) from None
+                traceback.print_exc()
+            raise typer.Exit(_report(error)) from None
 
     return guarded
 
 
+def _report(error: Exception) -> int:
+    """Print an error in one line, with options for parameters, and give its exit code."""
+    text, values = str(error), isinstance(error, ValueError)
+    if not isinstance(error, ValueError | TypeError | OSError | MemoryError | ImportError):
+        text = f"unexpected {type(error).__name__}: {text} (KERNULL_DEBUG=1 shows where)."
+    name, _, rest = text.partition(": ")
+    text = f"--{OPTION_OF[name]}: {rest}" if values and name in OPTION_OF else text
+    _complain(text or type(error).__name__)
+    named = values and text.startswith(("--", "view "))
+    return USAGE if named or isinstance(error, FileNotFoundError | IsADirectoryError) else DATA
+
+
 def _complain(text: str) -> None:
-    line = " ".join(in_options(text).split())  # one line, whatever the library said
+    line = " ".join(in_options(text).split())  # one line, whatever the library wrote
     with contextlib.suppress(OSError):  # the terminal may be gone
-        stderr().print("[bold red]kernull:[/] ", end="", markup=True)
-        stderr().print(line, markup=False, soft_wrap=True)
+        show(f"kernull: {line}", err=True, colour="red")
 
 
 #: Warnings that a promise is not kept, of the rate or the weights: --quiet does not hide them.
@@ -185,10 +177,10 @@ def _is_of_a_promise(category: type[Warning]) -> bool:
 def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
     shown = set()  # Python forgets what it showed once wherever filters change
 
-    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    def warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         text = f"warning: {in_options(message)}"
         if text not in shown and (not quiet or _is_of_a_promise(category)):
-            stderr().print(text, markup=False, soft_wrap=True, style="yellow")
+            show(text, err=True, colour="yellow")
         shown.add(text)
 
     with warnings.catch_warnings():
@@ -197,73 +189,26 @@ def _warnings_in_one_line(quiet: bool) -> Iterator[None]:
             warnings.simplefilter("ignore", category)
         # The command line finds columns by name itself and passes plain arrays.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        warnings.showwarning = show
+        warnings.showwarning = warn
         yield
-
-
-#: Signals that ask to end: of Ctrl-C, of `kill`, and of a terminal that was closed.
-_ENDING = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-)
 
 
 @contextlib.contextmanager
-def _terminable(ended: list[int]) -> Iterator[None]:
-    """Let signals that end the process unwind like Ctrl-C, so that temporary files go.
-
-    They are noted in ``ended``.
-    """
+def _terminable() -> Iterator[None]:
+    """Let ``kill``, and a terminal that closes, unwind like Ctrl-C, so that temporary files go."""
 
     def stop(number: int, _: Any) -> None:
-        ended.append(number)
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(number)
 
     before = {}
     try:
-        for number in _ENDING:
+        for number in (getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)):
             if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks
                 before[number] = signal.signal(number, stop)
     except ValueError:  # not the main thread: somebody else's business
-        yield
-        return
+        pass
     try:
         yield
-    except (CliError, typer.Exit):
-        raise
-    except Exception as error:
-        if ended:  # NumPy tells an interrupt of some comparisons as an error of its own
-            raise KeyboardInterrupt from error
-        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-#: The input cannot be used, or the output cannot be written.
-DATA = 1
-#: The command line itself is wrong: an option, a name, a file that is not there.
-USAGE = 2
-#: Ctrl-C; of another signal that asks to end, 128 and its number.
-INTERRUPTED = 130
-
-
-class CliError(Exception):
-    """What went wrong, in one line that says what to do."""
-
-    code = DATA
-
-
-class DataError(CliError):
-    """A file was found and cannot be used."""
-
-
-class UsageError(CliError):
-    """The command was called wrongly."""
-
-    code = USAGE
-
-
-class StoppedError(CliError):
-    """Somebody stopped the command after some results were out."""
-
-    code = INTERRUPTED

@@ -5,9 +5,9 @@ What reads tables and judges is imported in the functions: `kernull --help` need
 
 from __future__ import annotations
 
-import math
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,21 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from kernull._runtime import write_whole
 from kernull.cli import _options as o
-from kernull.cli._console import (
-    DataError,
-    UsageError,
-    note,
-    print_json,
-    progress,
-    stderr,
-    stdout,
-)
+from kernull.cli._console import finite, note, print_json, progress, show
 
 if TYPE_CHECKING:
-    from kernull._typing import Array
-    from kernull.judge import Verdicts
+    from kernull.judge import Judge, Verdicts
+
+#: Judged rows from which on it is told that most are flagged: of fewer that may be chance.
+MANY = 20
+#: What `score` counts: rows, and how many of them are flagged, not judged, and have remarks.
+COUNTS = ("rows", "flagged", "not_judged", "noted")
 
 
 def score(
@@ -42,11 +37,8 @@ def score(
     keep: Annotated[
         o.Texts, Option(metavar="PATTERN", help="Columns to copy to the output. Repeat it.")
     ] = None,
-    how: o.RowsAsked,
+    how: o.RowsToJudge,
     chunk_rows: Annotated[int | None, Option(min=1, help="Rows read at once: 20,000.")] = None,
-    leave_formulas: Annotated[
-        bool, Option("--leave-formulas", help="Copy cells such as =A1 as they are (CSV, TSV).")
-    ] = False,
     drift: Annotated[
         bool,
         Option("--drift", help="Whether all rows together rank as new normal rows would."),
@@ -62,85 +54,88 @@ def score(
     Remarks name cells that were empty and filled in, and categories that are new. The table is read
     and written in chunks, so it may be larger than memory (not to .xlsx). With --json, standard
     output gets JSON lines, or a summary where the rows go to a file. In CSV and TSV, text that a
-    spreadsheet would run as a formula gets an apostrophe in front, unless --leave-formulas.
+    spreadsheet would run as a formula gets an apostrophe in front.
 
     --drift adds one line: whether these rows, taken together, rank lower among rows that were left
     out in training than new normal rows would, and which columns moved most. It goes to standard
     output where the rows go to a file, else to standard error; with --json it is a part of the
     summary, or the last line.
     """
-    from kernull.cli._output import SUFFIXES, check_writable, finite, row_writer
-
-    check_writable(out, () if out == "-" else SUFFIXES, inputs=[model, data])
-    from kernull.cli._models import open_rows
-    from kernull.cli._settings import matching
+    from kernull.cli._output import SUFFIXES, check_writable, row_writer
+    from kernull.cli._tables import open_judge, verdicts_on
+    from kernull.tables.kinds import match_columns
     from kernull.tables.reading import CHUNK_ROWS
 
-    judging, source = open_rows(model, data, how, quiet, chunk_rows or CHUNK_ROWS)
-    judge = judging.judge
-    kept = matching(keep or [], source.names, "--keep")
-    names = ["row", *kept, *(n for n in judge.output_names if n not in kept and n != judge.id)]
-    taken = [name for name in kept if name in ("row", *judge.output_names) and name != judge.id]
-    if taken:
-        raise UsageError(
-            f"--keep: the output has a column {taken[0]!r} of its own; rename that of the table."
-        )
-    if judge.id is not None and judge.id in source.names and judge.id not in kept:
-        names.insert(1, judge.id)
+    check_writable(out, () if out == "-" else SUFFIXES, inputs=[model, data])
+    judge, source, asked = open_judge(model, data, how, quiet, chunk_rows or CHUNK_ROWS)
+    kept = match_columns(keep or [], source.names, "--keep")
+    names = _names(judge, source.names, kept)
     if drift and judge.tasks:
-        raise UsageError("--drift: rows of several tasks have no ranks in common; leave it out.")
-    flagged = noted = lost = 0
+        raise ValueError("--drift: rows of several tasks have no ranks in common; leave it out.")
+    check = judge.drift_check(asked["absent"], asked["missing_views"]) if drift else None
+    counts: Counter[str] = Counter()
     first: Counter[str] = Counter()  # columns that are the first reason of a row
-    check = judge.drift_check(judging.absent, judging.missing_views) if drift else None
-    with progress(quiet) as bar, row_writer(out, names, json, leave_formulas) as writer:
+    with progress(quiet) as bar, row_writer(out, names, json) as writer:
         task = bar.add_task("Scoring", total=source.size)
-        for raw, done in source.chunks():
-            found = judging.see(raw)
+        for rows, done in source.chunks():
+            verdicts = verdicts_on(judge, rows, quiet, asked)
             if check is not None:
-                check.see(found.rows, *found.ranks())
-            columns = found.columns_of_output()
-            numbers = range(raw.start + 1, raw.start + len(raw) + 1)
-            columns |= {"row": list(numbers), **{name: raw.text(name) for name in kept}}
-            columns["flag"] = columns["flag"].astype(int)
+                check.see(verdicts.rows, *verdicts.ranks())
+            columns = _columns(verdicts, kept)
             writer.write([columns[name] for name in names])
             first.update(filter(None, columns["reason_1"]))
-            flagged, lost = flagged + int(columns["flag"].sum()), lost + int(found.lost.sum())
-            noted += sum(map(bool, found.notes)) - int(found.lost.sum())
-            bar.update(task, completed=done, description=f"Scoring, {judging.rows:,} rows")
-        rows = judging.rows
-        writer.summary(
-            {
-                "rows": rows,
-                "flagged": flagged,
-                "not judged": lost,
-                "with remarks": noted,
-                "false-alarm rate": judging.rate,
-                "table": source.label,
-                "model": model,
-            }
+            lost, noted = int(verdicts.lost.sum()), sum(map(bool, verdicts.notes))
+            now = (len(rows), int(columns["flag"].sum()), lost, noted - lost)
+            counts.update(dict(zip(COUNTS, now, strict=True)))
+            bar.update(task, completed=done, description=f"Scoring, {counts['rows']:,} rows")
+        writer.close({**counts, **_facts(judge, source.label, model, asked)})
+    if not (json and out != "-"):
+        text = "{flagged:,} of {rows:,} rows flagged ({:.1%})".format(
+            counts["flagged"] / counts["rows"], **counts
         )
-    changed = None if check is None else finite(check.result())
-    if json and out != "-":
-        counts = {"rows": rows, "flagged": flagged, "not_judged": lost, "noted": noted}
-        print_json({**counts, "out": out} | ({} if changed is None else {"drift": changed}))
-    else:
-        place = "" if out == "-" else f" Saved {out}."
-        has = "1 has" if noted == 1 else f"{noted:,} have"
-        more = f" {has} remarks (empty cells, new values, missing views)." if noted else ""
-        not_judged = f", {lost:,} of them not judged" if lost else ""
-        share = f"{flagged / rows:.1%}"
-        note(f"{flagged:,} of {rows:,} rows flagged ({share}){not_judged}.{more}{place}", quiet)
-    if rows - lost >= 20 and 2 * (flagged - lost) > rows - lost:  # of fewer by chance
-        most = [name for name, _ in first.most_common(3)]
-        named = f"; columns that differ most: {', '.join(most)}" * bool(most)
-        kind = "these rows are of another kind than those learned from"
-        note(f"most judged rows are flagged: {kind}{named}.", quiet)
-    if changed is not None and json and out == "-":
-        sys.stdout.write(dumps({"drift": changed}) + "\n")
-    elif changed is not None and not json:
-        console = stderr() if out == "-" else stdout()
-        console.print(changed["words"], markup=False, soft_wrap=True)
-    judging.end()
+        text += f", {counts['not_judged']:,} of them not judged" * bool(counts["not_judged"])
+        text += f", {counts['noted']:,} with remarks" * bool(counts["noted"])
+        note(f"{text}." if out == "-" else f"{text}. Saved {out}.", quiet)
+    judged, flagged = (counts[name] - counts["not_judged"] for name in ("rows", "flagged"))
+    if judged >= MANY and 2 * flagged > judged:
+        named = ", ".join(name for name, _ in first.most_common(3))
+        note(
+            "most judged rows are flagged: these rows are of another kind than those learned from"
+            f"{f'; columns that differ most: {named}' * bool(named)}.",
+            quiet,
+        )
+    changed = None if check is None else check.result()
+    if json:
+        more = {} if changed is None else {"drift": changed}
+        if out != "-":
+            print_json({**counts, "out": out, **more})
+        elif more:
+            sys.stdout.write(dumps(finite(more)) + "\n")
+    elif changed is not None:
+        show(changed["words"], err=out == "-")
+
+
+def _names(judge: Judge, there: Sequence[str], kept: Sequence[str] = ()) -> list[str]:
+    """Columns of the output: the number of the row, its name, those copied, the verdict."""
+    output = [name for name in judge.output_names if name != judge.id]
+    if taken := [name for name in kept if name in ("row", *output)]:
+        raise ValueError(
+            f"--keep: the output has a column {taken[0]!r} too; rename that of the table."
+        )
+    named = judge.id in there and judge.id not in kept
+    return ["row", *([str(judge.id)] if named else []), *kept, *output]
+
+
+def _columns(verdicts: Verdicts, kept: Sequence[str] = ()) -> dict[str, Any]:
+    rows, columns = verdicts.rows, verdicts.columns_of_output()
+    numbers = range(rows.start + 1, rows.start + len(rows) + 1)
+    columns |= {"row": list(numbers), "flag": columns["flag"].astype(int)}
+    return columns | {name: rows.text(name) for name in kept}
+
+
+def _facts(judge: Judge, table: str, model: str, asked: dict[str, Any]) -> dict[str, Any]:
+    rate = asked["false_alarm_rate"] or judge.false_alarm_rate
+    return {"false_alarm_rate": rate, "table": table, "model": model}
 
 
 def explain(
@@ -157,7 +152,10 @@ def explain(
     top: Annotated[
         int | None, Option(min=1, help="So many of the lowest scores: 5 without --flagged.")
     ] = None,
-    how: o.RowsAsked,
+    out: Annotated[
+        o.Text, Option("--out", "-o", metavar="FILE", help="Write them with the columns of score.")
+    ] = None,
+    how: o.RowsToJudge,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -168,70 +166,65 @@ def explain(
     """
     import numpy as np
 
-    from kernull.cli._models import open_rows
-    from kernull.cli._output import finite
-    from kernull.cli._settings import check_column
+    from kernull.cli._output import SUFFIXES, check_writable, row_writer
+    from kernull.cli._tables import check_column, open_judge, verdicts_on
 
-    judging, source = open_rows(model, data, how, quiet)
+    if out is not None:
+        check_writable(out, SUFFIXES, inputs=[model, data])
+    judge, source, asked = open_judge(model, data, how, quiet)
     check_column(names, source.names, source.label, "--id")
-    names = judging.judge.id if names is None else names
-    names = names if names in source.names else None
-    wanted = list(dict.fromkeys(row or []))
-    for text in wanted if names is None else ():
+    judge.id = judge.id if names is None else names
+    wanted = dict.fromkeys(row or [])
+    named = judge.id in source.names
+    for text in () if named else wanted:
         if not text.isdecimal() or int(text) < 1:
-            raise UsageError(f"--row: got {text!r}; expected a number from 1.")
-    top = top or (None if flagged or wanted else 5)
+            raise ValueError(f"--row: got {text!r}; expected a number from 1.")
     with progress(quiet) as bar:
         bar.add_task("Explaining", total=None)
-        found = judging.see(source.read(broken=True))
-        rows = found.rows
+        verdicts = verdicts_on(judge, source.read(broken=True), quiet, asked)
+        rows, why = verdicts.rows, verdicts.why
+        called = rows.text(str(judge.id)) if named else list(map(str, range(1, len(rows) + 1)))
+        if gone := [text for text in wanted if text not in called]:
+            had = f"has no such {judge.id}" if named else f"has {len(rows)} rows"
+            raise ValueError(f"--row: got {gone[0]}; {source.label} {had}.")
         # Rows that are not judged come first, then the lowest scores.
-        order = np.argsort(np.where(found.lost, -np.inf, found.why.scores), kind="stable")
-        called = list(map(str, range(1, len(rows) + 1))) if names is None else rows.text(names)
+        order = np.argsort(np.nan_to_num(why.scores, nan=-np.inf), kind="stable").tolist()
         if wanted:
-            order = np.array([i for i, name in enumerate(called) if name in wanted], dtype=int)
-        gone = [text for text in wanted if text not in called]
-        if flagged:
-            order = order[found.why.flagged[order]]
-        records = _records(found, order[:top].tolist(), called)
-    if gone:
-        had = f"has {judging.rows} rows" if names is None else f"has no such {names}"
-        raise UsageError(f"--row: got {gone[0]}; {source.label} {had}.")
-    judging.end()
+            order = [i for i, name in enumerate(called) if name in wanted]
+        picked = [i for i in order if why.flagged[i] or not flagged]
+        picked = picked[: top or (None if flagged or wanted else 5)]
+        shown = judge.verdicts(rows.rows(picked), **asked)
+        header, columns = _names(judge, source.names), _columns(shown)
+        columns["row"] = [i + 1 for i in picked]
+        if out is not None:
+            with row_writer(out, header) as writer:
+                writer.write([columns[name] for name in header])
+                writer.close({"rows": len(picked), **_facts(judge, source.label, model, asked)})
+        cells = {name: np.asarray(columns[name]).tolist() for name in header}
+        records = [
+            {name: column[k] for name, column in cells.items()} | _reasons(shown, k)
+            for k in range(len(picked))
+        ]
     if json:
-        print_json(finite(records))
-        return
-    for record in records:
-        lines = [f"row {record['name']}: {record['words']}"]
-        lines += [f"  {column['words']}" for column in record["columns"]]
-        lines += [f"  {remark}" for remark in [record["remarks"]] if remark]
-        stdout().print("\n".join(lines), markup=False, soft_wrap=True)
-    if not records:
-        note("No row is flagged.", quiet)
+        print_json(records)
+    elif out is None:
+        for i, record in zip(picked, records, strict=True):
+            lines = [*(reason["words"] for reason in record["columns"]), record["note"]]
+            more = "".join(f"\n  {line}" for line in lines if line)
+            show(f"row {called[i]}: {record['words']}{more}")
+    note(f"Saved {out}." if out is not None else "No row is flagged." * (not picked), quiet)
 
 
-def _records(found: Verdicts, rows: list[int], names: list[str]) -> list[dict[str, Any]]:
-    """Rows for JSON: verdict, views, columns and remarks."""
-    why, out = found.why, []
-    for i, columns in zip(rows, why.columns_of_rows(rows), strict=True):
-        judged = not found.lost[i]
-        by_view = judged
-        lines = why.table(i) if by_view else []
-        words = [why.verdict(i), *why.words_of_views(i)]
-        out.append(
-            {
-                "row": found.rows.start + i + 1,
-                "name": names[i],
-                "remarks": found.note(i, reasons=False) if judged else "",
-                "score": float(why.scores[i]) if judged else math.nan,
-                "p_value": float(why.p_values[i]) if judged else math.nan,
-                "flagged": bool(why.flagged[i]),
-                "views": [{k: v for k, v in line.items() if k != "row"} for line in lines],
-                "words": " ".join(words),
-                "columns": [reason.record() for reason in columns],
-            }
-        )
-    return out
+def _reasons(verdicts: Verdicts, i: int) -> dict[str, Any]:
+    """What `explain` adds to the columns of `score`: words, views and columns of one row."""
+    why, lost = verdicts.why, bool(verdicts.lost[i])
+    views = [] if lost else why.table(i)
+    return {
+        "words": " ".join([why.verdict(i), *why.words_of_views(i)]),
+        "views": [{k: v for k, v in line.items() if k != "row"} for line in views],
+        "columns": [reason.record() for reason in why.columns_of_rows([i])[0]],
+        "note": "" if lost else verdicts.note(i, reasons=False),
+    }
 
 
 def report(
@@ -246,63 +239,54 @@ def report(
     names: o.RowNames = None,
     task: Annotated[o.Text, Option(help="Task to report on, of a model of several tasks.")] = None,
     title: Annotated[o.Text, Option(help="Heading of the page.")] = None,
-    max_rows: Annotated[int, Option(min=1, help="Flagged rows to list.")] = 500,
-    how: o.RowsAsked,
+    how: o.RowsToJudge,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Write a report: one HTML page with the flagged rows, their reasons, drift and the model."""
-    from kernull.cli._models import labels, open_rows
+    import numpy as np
+
+    from kernull._runtime import write_whole
     from kernull.cli._output import check_writable
-    from kernull.cli._settings import check_column
-    from kernull.tables.kinds import listed
+    from kernull.cli._tables import check_column, labels, open_judge, verdicts_on
+    from kernull.report import render_report
 
     if Path(out).suffix.lower() not in ("", ".html", ".htm"):
-        raise UsageError(
+        raise ValueError(
             f"--out: {out}: a report is a page in HTML; expected a name that ends in .html (a "
             "browser prints it to PDF)."
         )
     check_writable(out, inputs=[model, data])
-    judging, source = open_rows(model, data, how, quiet)
-    judge = judging.judge
+    judge, source, asked = open_judge(model, data, how, quiet)
     check_column(names, source.names, source.label, "--id")
     names = judge.id if names is None and judge.id in source.names else names
     if (task is None) == bool(judge.tasks) or (judge.tasks and task not in judge.tasks):
-        tasks = f"one of {listed(judge.tasks)}" if judge.tasks else "none, of this model"
-        raise UsageError(f"--task: got {task!r}; expected {tasks}: a report is about one task.")
+        tasks = f"one of {', '.join(map(repr, judge.tasks))}" if judge.tasks else "none"
+        raise ValueError(f"--task: got {task!r}; a report is about one task; expected {tasks}.")
     with progress(quiet) as bar:
         bar.add_task("Writing the report", total=None)
-        from kernull.report import render_report
-
         rows = source.read()
         y = labels(rows, label, normal, quiet)
-        row_names = None if names is None else rows.text(names)
-        if y is not None and not y.all():
-            places = y.nonzero()[0].tolist()
-            row_names = [str(i + 1) if row_names is None else row_names[i] for i in places]
-            rows, y = rows.rows(places), y[places]
+        row_names = np.arange(1, len(rows) + 1) if names is None else np.array(rows.text(names))
+        kept = y != 0
         if task is not None:
-            at = [i for i, name in enumerate(rows.text(str(judge.task))) if name == task]
-            row_names = [str(i + 1) if row_names is None else row_names[i] for i in at]
-            rows, judging.judge = rows.rows(at), judge.of_task(task)
-            y = None if y is None else y[at]
-        found = judging.see(rows)
-        judging.end()
+            kept &= np.array(rows.text(str(judge.task))) == task
+            judge = judge.of_task(task)
+        verdicts = verdicts_on(judge, rows.rows(kept), quiet, asked)
         page = render_report(
-            found,
-            y,
+            verdicts,
+            None if label is None else y[kept],
             title=title or f"kernull report: {Path(data).stem if data != '-' else 'rows'}",
             subtitle=f"Rows of {source.label}.",
-            row_names=row_names,
+            row_names=row_names[kept].tolist(),
             model_path=model,
-            max_rows=max_rows,
         )
     if out == "-":
         typer.echo(page)
         return
     write_whole(page.encode(), Path(out))
     if json:
-        print_json({"rows": len(found.rows), "out": out, "bytes": len(page.encode())})
+        print_json({"rows": len(verdicts.rows), "out": out, "bytes": len(page.encode())})
     note(f"Saved {out}.", quiet or json)
 
 
@@ -312,65 +296,32 @@ def evaluate(
     *,
     label: Annotated[str, Option(metavar="COLUMN", help="Column that tells what is normal.")],
     normal: o.Normal = None,
-    curves: Annotated[
-        o.Text, Option(metavar="FILE", help="Write the curves: false alarms, caught, precision.")
-    ] = None,
-    how: o.RowsAsked,
+    how: o.RowsToJudge,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Judge a model by labelled rows: AUC, average precision, and what its threshold does."""
-    from kernull.cli._models import labels, open_rows
-    from kernull.cli._output import check_writable
+    from kernull.cli._tables import labels, open_judge, verdicts_on
     from kernull.explain.evaluation import evaluation
 
-    if curves is not None:
-        check_writable(curves, (".csv", ".tsv", ".jsonl", ".parquet"), inputs=[model, data])
-    judging, source = open_rows(model, data, how, quiet)
+    judge, source, asked = open_judge(model, data, how, quiet)
     with progress(quiet) as bar:
-        task = bar.add_task("Judging", total=source.size)
+        bar.add_task("Judging", total=None)
         rows = source.read()
         y = labels(rows, label, normal, quiet)
-        assert y is not None
         rows, y = rows.rows(y != 0), y[y != 0]
         if (y == y[0]).all():
-            raise DataError(f"{data}: all rows have the same label; judging needs both kinds.")
-        found = judging.see(rows)
-        judging.end()
-        bar.update(task, completed=source.size)
-    why = found.why
-    result = evaluation(why.scores, y, why.flagged) | {"not_judged": int(found.lost.sum())}
-    if curves is not None:
-        _write_curves(why.scores, y, curves)
+            raise ValueError(f"{data}: all rows have the same label; judging needs both kinds.")
+        verdicts = verdicts_on(judge, rows, quiet, asked)
+    counts = evaluation(verdicts.why.scores, y, verdicts.why.flagged)
     if json:
-        print_json(result)
+        print_json(counts | {"not_judged": int(verdicts.lost.sum())})
         return
-    stdout().print(_in_words(result, judging.rate), markup=False, soft_wrap=True)
-    if curves is not None:
-        note(f"Saved {curves}.", quiet)
-
-
-def _in_words(counts: dict[str, Any], asked: float) -> str:
-    odd, normal, caught, false = (counts[k] for k in ("odd", "normal", "caught", "false_alarms"))
-    return (
-        f"{counts['rows']:,} rows: {normal:,} normal, {odd:,} not.\n"
+    odd, usual, caught, false = (counts[k] for k in ("odd", "normal", "caught", "false_alarms"))
+    rate = asked["false_alarm_rate"] or judge.false_alarm_rate
+    show(
+        f"{counts['rows']:,} rows: {usual:,} normal, {odd:,} not.\n"
         f"AUC {counts['auc']:.1%}, average precision {counts['average_precision']:.1%}.\n"
         f"At the threshold: {caught:,} of {odd:,} caught ({caught / odd:.1%}), {false:,} of "
-        f"{normal:,} normal rows flagged ({false / normal:.1%}; asked for: {asked:.1%})."
+        f"{usual:,} normal rows flagged ({false / usual:.1%}; asked for: {rate:.1%})."
     )
-
-
-def _write_curves(scores: Array, y: Array, path: str) -> None:
-    """Each threshold with its share of false alarms, of caught rows, and its precision."""
-    import numpy as np
-    from sklearn.metrics import roc_curve
-
-    from kernull.cli._output import row_writer
-
-    odd = y == -1
-    ranked = np.nan_to_num(scores, nan=np.finfo(float).min)  # rows that are not judged tie
-    false, caught, thresholds = roc_curve(odd, -ranked, drop_intermediate=False)
-    right, wrong = caught * odd.sum(), false * (~odd).sum()
-    columns = [-thresholds, false, caught, right / np.maximum(right + wrong, 1)]
-    with row_writer(path, ["threshold", "false_alarms", "caught", "precision"]) as writer:
-        writer.write([column[1:] for column in columns])  # the first flags no row

@@ -244,8 +244,8 @@ def warn_of_training_rows(stacklevel: int = 2) -> None:
             "of them is flagged.",
             "fit_predict(X) judges every row by a model that did not see it; contamination= is for "
             "training rows of which some may not be normal.",
-            "Judge rows that the model has not seen; kernull fit --contamination is for training "
-            "rows of which some may not be normal.",
+            "Judge rows that the model has not seen; kernull fit --set contamination=0.1 is for "
+            "training rows of which some may not be normal.",
         ),
         stacklevel=stacklevel,
     )

@@ -252,7 +252,9 @@ class Judge(OutlierMixin, BaseEstimator):
             on empty cells, new values, and rows that could not be judged.
         """
         table = as_table(X)
-        columns = self.verdicts(table, false_alarm_rate, absent=absent).columns_of_output()
+        verdicts = self.verdicts(table, false_alarm_rate, absent=absent)
+        verdicts.check_unseen()
+        columns = verdicts.columns_of_output()
         library = self._output or frame_library(X)
         if library is None:
             return columns
@@ -314,12 +316,22 @@ class Judge(OutlierMixin, BaseEstimator):
         """
         check_is_fitted(self, "model_")
         rate = self.false_alarm_rate if false_alarm_rate is None else false_alarm_rate
+        _check_rate(rate)
+        for view in missing_views:
+            if view not in self.view_names:
+                raise ValueError(
+                    f"missing_views: no view {view!r}{did_you_mean(view, self.view_names)}; the "
+                    f"model has {', '.join(self.view_names)}."
+                )
         rows = as_table(X).emptied(tuple(self.table_.empty))
         strict = self.table_.missing == "error" if strict is None else strict
         rows = rows.check_whole() if strict else rows
         known = list(dict.fromkeys([*rows.names, *self.table_.used_]))
         absent = match_columns([absent] if isinstance(absent, str) else absent, known, "absent")
         gone = [*absent, *self.columns_of_views(missing_views)]
+        if set(gone) >= set(self.table_.used_):
+            name = "missing_views" if missing_views else "absent"
+            raise ValueError(f"{name}: got {listed(gone)}; leave at least one column of the model.")
         reading = self.table_.read(rows, gone, strict)
         reading.unreadable[list(rows.broken)] = True
         return Verdicts(self, rows, reading, rate, tuple(missing_views))
@@ -569,7 +581,9 @@ class Judge(OutlierMixin, BaseEstimator):
         -------
         array of shape (m,)
         """
-        return np.where(self.verdicts(X).why.flagged, -1, 1)
+        verdicts = self.verdicts(X)
+        verdicts.check_unseen()
+        return np.where(verdicts.why.flagged, -1, 1)
 
     def p_values(self, X: Any) -> Array:
         """P-value of each row, of shape (m,).

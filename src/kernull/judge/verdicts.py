@@ -11,7 +11,11 @@ import numpy as np
 
 from kernull._typing import Array, Indices, Mask
 from kernull.detector.calibration import MOST_TIMES
-from kernull.detector.cautions import among_training_rows, are_training_rows
+from kernull.detector.cautions import (
+    among_training_rows,
+    are_training_rows,
+    warn_of_training_rows,
+)
 from kernull.estimators import Calibrated
 from kernull.explain import Explanation, TableColumns
 from kernull.explain.explanation import merged
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Reasons by column that a row has in the columns of `Judge.judge`.
 MOST_REASONS = 3
+#: Rows that are not those learned from by chance, as fewer may be.
+ALIKE = 20
 #: What these columns have of each reason.
 NUMBERED = ("reason", "value", "usual")
 
@@ -108,6 +114,14 @@ class Verdicts:
         why = merged(whole, parts, len(self.rows))
         return replace(why, remarks=self.notes)
 
+    def check_unseen(self) -> None:
+        """Warn where these are rows that were learned from, in their order: none is flagged."""
+        kernels = self.judge.kernel_set
+        if kernels is None or self.why.flagged.any() or len(self.rows) < min(ALIKE, kernels.n):
+            return
+        if are_training_rows(kernels, self.reading.X, self.rows.start):
+            warn_of_training_rows(stacklevel=4)
+
     def _explained(self, X: Array, task: str, missing: Sequence[str]) -> tuple[Explanation, Any]:
         """Rows as ``table_`` gives them, explained; and what scores others like them."""
         model = self.judge.at_rate(self.rate).model_
@@ -157,14 +171,6 @@ class Verdicts:
             X = self.reading.X[ranked]
             learned = int(among_training_rows(kernels, X, self.missing_views).sum())
         return self.why.p_values[ranked], learned
-
-    @property
-    def learned(self) -> bool:
-        """Whether the model learned from these rows, in their order, and so flags none."""
-        kernels = self.judge.kernel_set
-        if kernels is None or self.why.flagged.any():
-            return False
-        return are_training_rows(kernels, self.reading.X, self.rows.start)
 
     def columns_of_output(self) -> dict[str, Any]:
         """The columns of `Judge.judge`."""
