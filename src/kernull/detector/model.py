@@ -96,7 +96,7 @@ class KernelModel(Checked):
     n_given: Annotated[int, Range(low=0)] = 0
     device: Annotated[str | None, DERIVED] = None
     usual: UsualValues | None = None
-    usual_misfit: Annotated[Array | None, Shape("_w", "_v"), Range(low=0.0)] = None
+    usual_misfit: Annotated[Array | None, Shape("_w", "_v"), Range()] = None
 
     def contradiction(self) -> str | None:
         """What does not fit together."""
