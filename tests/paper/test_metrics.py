@@ -59,7 +59,9 @@ class TestEer:
         result = eer(*pooled(targets, outliers))
         assert result.rate == rate
         assert result.threshold == threshold
-        assert (result.false_accept, result.false_reject) == (false_accept, false_reject)
+        y, s = pooled(targets, outliers)
+        assert apcer(y, s, threshold)["attack"] == false_accept
+        assert bpcer(y, s, threshold) == false_reject
 
     @given(SCORES, SCORES)
     def test_lies_between_zero_and_one(self, targets, outliers):
@@ -70,10 +72,6 @@ class TestEer:
         before = eer(*pooled(targets, outliers))
         after = eer(*pooled([t**3 + t for t in targets], [o**3 + o for o in outliers]))
         assert after.rate == before.rate
-        assert (after.false_accept, after.false_reject) == (
-            before.false_accept,
-            before.false_reject,
-        )
 
     @given(SCORES, SCORES)
     def test_swapping_classes_and_sign_keeps_the_rate(self, targets, outliers):
@@ -95,10 +93,8 @@ class TestEer:
         assert math.isfinite(result.threshold)
 
         def distance(t):
-            return abs(apcer(y, s, t).max - bpcer(y, s, t))
+            return abs(apcer(y, s, t)["attack"] - bpcer(y, s, t))
 
-        assert apcer(y, s, result.threshold).max == result.false_accept
-        assert bpcer(y, s, result.threshold) == result.false_reject
         best = min(distance(t) for t in [*s, math.inf])
         assert distance(result.threshold) == pytest.approx(best, abs=1e-12)
 
@@ -112,13 +108,11 @@ class TestPresentationAttacks:
         # Accepted at 0.5 (a score equal to it counts): print 0.7 of {0.7, 0.4} -> 1/2;
         # replay 0.5 and 0.6 of {0.5, 0.6, 0.1} -> 2/3.
         rates = apcer(self.Y, self.S, 0.5, instruments=self.KIND)
-        assert rates.by_instrument == {"print": 1 / 2, "replay": 2 / 3}
-        assert rates.max == 2 / 3
-        assert rates.worst == "replay"
+        assert rates == {"print": 1 / 2, "replay": 2 / 3}
 
     def test_apcer_without_instruments_pools_them(self):
         # 0.7, 0.5, 0.6 of five.
-        assert apcer(self.Y, self.S, 0.5).by_instrument == {"attack": 3 / 5}
+        assert apcer(self.Y, self.S, 0.5) == {"attack": 3 / 5}
 
     def test_bpcer(self):
         # Only 0.2 lies below 0.5; the score equal to the threshold is accepted.
@@ -126,15 +120,15 @@ class TestPresentationAttacks:
 
     def test_one_class_is_enough_for_its_own_rate(self):
         assert bpcer([1, 1], [0.0, 1.0], 0.5) == 0.5
-        assert apcer([-1, -1], [0.0, 1.0], 0.5).max == 0.5
+        assert apcer([-1, -1], [0.0, 1.0], 0.5) == {"attack": 0.5}
 
     def test_infinite_thresholds(self):
         assert bpcer(self.Y, self.S, math.inf) == 1.0
-        assert apcer(self.Y, self.S, -math.inf).max == 1.0
+        assert apcer(self.Y, self.S, -math.inf) == {"attack": 1.0}
 
     def test_instruments_keep_their_type(self):
         rates = apcer([-1, -1, -1], [0, 1, 1], 0.5, instruments=[1, "1", 2])
-        assert rates.by_instrument == {1: 0.0, "1": 1.0, 2: 1.0}
+        assert rates == {1: 0.0, "1": 1.0, 2: 1.0}
 
     @pytest.mark.parametrize("missing", [None, "", math.nan])
     def test_every_attack_needs_an_instrument(self, missing):
@@ -142,7 +136,7 @@ class TestPresentationAttacks:
             apcer([1, -1, -1], [0, 1, 1], 0.5, instruments=["x", "print", missing])
 
     def test_instruments_of_another_length(self):
-        with pytest.raises(ValueError, match="one entry for each of the 3 rows"):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             apcer([1, -1, -1], [0, 1, 1], 0.5, instruments=["print"])
 
     def test_threshold_nan(self):
@@ -166,15 +160,15 @@ class TestErrors:
 
     @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
     def test_scores_that_are_not_finite(self, bad):
-        with pytest.raises(ValueError, match=r"1 of 3 .* position 1"):
+        with pytest.raises(ValueError, match="Input scores contains"):
             eer([1, 1, -1], [0.0, bad, 1.0])
 
     @pytest.mark.parametrize(
         ("y", "shown"),
         [
-            ([1, 0], "holds 0"),
-            ([True, False], "False, True"),
-            (["target", "outlier"], "'outlier', 'target'"),
+            ([1, 0], r"\[0 1\]"),
+            ([True, False], "False"),
+            (["target", "outlier"], "'outlier' 'target'"),
             ([1.0, math.nan], "nan"),
             (np.array([1, 255], dtype=np.uint8), "255"),  # -1 as an unsigned byte
         ],
@@ -187,9 +181,9 @@ class TestErrors:
         assert eer([1.0, -1.0], [1.0, 0.0]).rate == 0.0
 
     def test_shapes(self):
-        with pytest.raises(ValueError, match="2 and 3 entries"):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             eer([1, -1], [0.0, 1.0, 2.0])
-        with pytest.raises(ValueError, match=r"scores must be one-dimensional.*\(2, 1\)"):
-            eer([1, -1], [[0.0], [1.0]])
-        with pytest.raises(ValueError, match="scores must be numbers"):
+        with pytest.raises(ValueError, match="should be a 1d array"):
+            eer([1, -1], [[0.0, 1.0], [1.0, 0.0]])
+        with pytest.raises(ValueError, match="could not convert"):
             eer([1, -1], ["a", "b"])

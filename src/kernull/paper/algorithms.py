@@ -83,8 +83,7 @@ def algorithm1(
     >>> last.weights, last.cycle, bool(last.gap > last.best.gap)
     (array([0., 0., 1.]), 2, True)
     """
-    result: PrintedResult = _solved(K, p, delta, "paper", tol, max_iter)
-    return result
+    return _solved(K, p, delta, "paper", tol, max_iter)
 
 
 def algorithm2(
@@ -138,12 +137,10 @@ def algorithm2(
     deltas = np.broadcast_to(delta, len(tasks)) if np.ndim(delta) == 0 else np.asarray(delta)
     if deltas.shape != (len(tasks),):
         raise ValueError(f"delta: got shape {deltas.shape} for {len(tasks)} tasks.")
-    parts = [_problem(K, d) for K, d in zip(tasks, deltas, strict=True)]
-    problem = JointFisherProblem(parts)
+    problem = JointFisherProblem([_problem(K, d) for K, d in zip(tasks, deltas, strict=True)])
     last: Any = solve(problem, LpBall(p), "paper", tol=tol, max_iter=max_iter)
     best = last.best._replace(coef=tuple(problem.split(last.best.coef)))
-    result: PrintedResult = replace(last, coef=tuple(problem.split(last.coef)), best=best)
-    return result
+    return replace(last, coef=tuple(problem.split(last.coef)), best=best)  # type: ignore[no-any-return]
 
 
 def gradient(
@@ -155,12 +152,10 @@ def gradient(
 
     Parameters
     ----------
-    K, p, delta
+    K, p, delta, max_iter
         As in `algorithm1`.
     tol : float
         Certified relative gap to stop at.
-    max_iter : int
-        Most steps.
 
     Returns
     -------
@@ -170,11 +165,10 @@ def gradient(
     --------
     >>> X = np.random.default_rng(0).standard_normal((40, 3))
     >>> K = np.exp(-((X[:, None] - X) ** 2)).transpose(2, 0, 1)
-    >>> gradient(K, p=2, delta=0.01).weights.round(2)
-    array([0.51, 0.61, 0.6 ])
+    >>> gradient(K, p=2, delta=0.01).weights.round(2), kloft(K, p=2, delta=0.01).weights.round(2)
+    (array([0.51, 0.61, 0.6 ]), array([0.51, 0.61, 0.6 ]))
     """
-    result: Result = _solved(K, p, delta, "gradient", tol, max_iter)
-    return result
+    return _solved(K, p, delta, "gradient", tol, max_iter)
 
 
 def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 2000) -> Result:
@@ -186,26 +180,10 @@ def kloft(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 
 
     Parameters
     ----------
-    K, p, delta
-        As in `algorithm1`.
-    tol : float
-        Certified relative gap to stop at.
-    max_iter : int
-        Most updates of the weights.
-
-    Returns
-    -------
-    Result
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).standard_normal((40, 3))
-    >>> K = np.exp(-((X[:, None] - X) ** 2)).transpose(2, 0, 1)
-    >>> kloft(K, p=2, delta=0.01).weights.round(2)
-    array([0.51, 0.61, 0.6 ])
+    K, p, delta, tol, max_iter
+        As in `gradient`.
     """
-    result: Result = _solved(K, p, delta, "kloft", tol, max_iter)
-    return result
+    return _solved(K, p, delta, "kloft", tol, max_iter)
 
 
 def cvx(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 200) -> PrintedResult:
@@ -217,19 +195,10 @@ def cvx(K: Any, p: float, delta: float, *, tol: float = 1e-6, max_iter: int = 20
 
     Parameters
     ----------
-    K, p, delta
-        As in `algorithm1`.
-    tol : float
-        As in `algorithm1`; also stops at a certified relative gap of this.
-    max_iter : int
-        Most updates of the weights.
-
-    Returns
-    -------
-    PrintedResult
+    K, p, delta, tol, max_iter
+        As in `algorithm1`; it also stops at a certified relative gap of ``tol``.
     """
-    result: PrintedResult = _solved(K, p, delta, "paper-cvx", tol, max_iter)
-    return result
+    return _solved(K, p, delta, "paper-cvx", tol, max_iter)
 
 
 def _problem(K: Any, delta: float) -> FisherProblem:
@@ -237,5 +206,8 @@ def _problem(K: Any, delta: float) -> FisherProblem:
     return FisherProblem(stack, delta * stack.n)
 
 
-def _solved(K: Any, p: float, delta: float, solver: str, tol: float, max_iter: int) -> Any:
-    return solve(_problem(K, delta), LpBall(p), solver, tol=tol, max_iter=max_iter)
+def _solved(
+    K: Any, p: float, delta: float, solver: str, tol: float, max_iter: int
+) -> PrintedResult:
+    result: Any = solve(_problem(K, delta), LpBall(p), solver, tol=tol, max_iter=max_iter)
+    return result  # type: ignore[no-any-return]  # others than Algorithm 1 give a `Result`

@@ -24,10 +24,9 @@ __all__ = ["Choice", "SplitRows", "aucs", "choose", "novelty_score", "split_rows
 
 
 class SplitRows(NamedTuple):
-    """Rows of a one-class experiment."""
+    """Rows of a one-class experiment: targets to learn from, and both kinds to choose and judge."""
 
     train: Indices
-    """Targets to learn from."""
     validation: Indices
     test: Indices
 
@@ -210,8 +209,7 @@ def choose(
     rows = np.concatenate([split.validation, split.test])
     m = len(split.validation)
     columns = resolve_views(views, table.shape[1])
-    best: dict[str, Any] = {}
-    grid: dict[float, Array] = {}
+    best, grid = dict[str, Any](), dict[float, Array]()
     for width in sorted(widths, reverse=True):
         kernels = KernelSet.fit(table[split.train], columns, widths=width, scaling=scaling)
         found = path(DenseStack.of(kernels), tuple(ps), tuple(deltas), tol=tol)
