@@ -2,7 +2,7 @@ r"""What was never seen: a score of the cells of a table.
 
 Cells are the numbers that a table is read into (`kernull.tables.encoder`): NaN where one is empty,
 infinity where a column is not to be looked at. Whether a cell is empty is judged as a value is, and
-so is the number of empty cells of a row. The score becomes evidence by its left-out values: a row
+so is the number of empty cells of a row, where it is larger than ever. The score becomes evidence by its left-out values: a row
 that is left out has values that no other row has as often as a new row does.
 """
 
@@ -49,6 +49,8 @@ class NeverSeen:
                 continue
             known, count = np.unique(values[looked_at[:, c], c], return_counts=True)
             once = int((count == 1).sum())
+            if c == 2 * cells.shape[1]:  # fewer empty cells than ever are no surprise
+                known = np.arange(known[-1] + 1)
             unseen = (once + 2.0 * np.sqrt(once) + 1.0) / (n + 1.0)
             surprise[c] = (
                 max(np.log(MOST_UNSEEN / unseen), 0.0) if full is None else full.surprise[c]
