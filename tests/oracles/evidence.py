@@ -395,13 +395,20 @@ def left_out_evidence(scores, weight, extrapolates, fold):
     return out
 
 
-def copied(rows, fold, counts=None):
-    """Which rows have a copy, of those that count, in another fold."""
-    contents = [tuple(row) for row in rows]
-    n, counts = len(contents), [True] * len(contents) if counts is None else counts
+def copied(rows, fold):
+    """Which rows have a copy in another fold."""
+    contents, n = [tuple(row) for row in rows], len(rows)
     return np.array([
-        any(contents[k] == contents[i] and fold[k] != fold[i] and counts[k] for k in range(n))
-        for i in range(n)
+        any(contents[k] == contents[i] and fold[k] != fold[i] for k in range(n)) for i in range(n)
+    ])  # fmt: skip
+
+
+def mean_of_copies(scores, rows):
+    """Scores (n, C), of which copies have the mean of theirs."""
+    contents = [tuple(row) for row in rows]
+    return np.array([
+        np.mean([scores[k] for k in range(len(rows)) if contents[k] == content], axis=0)
+        for content in contents
     ])  # fmt: skip
 
 
@@ -506,13 +513,11 @@ def judge_table(
     left_out = cross_fit(fit, fold)
     if groups is None:
         left_out = np.array([aligned(column, fold) for column in left_out.T]).T
-    # Rows with copies in other folds score as new copies will.
     start = 0
     for part, (score, _) in zip(parts, full, strict=True):
-        copies = copied(X[:, part.columns], fold, w >= 0.1 * w.mean())
-        own = score(X)
-        left_out[copies, start : start + own.shape[1]] = own[copies]
-        start += own.shape[1]
+        end = start + score(X).shape[1]
+        left_out[:, start:end] = mean_of_copies(left_out[:, start:end], X[:, part.columns])
+        start = end
     cells = together = np.empty((0, X.shape[1]))
     if len(views) > 1:  # each cell, or each view, from another row; rows in random order
         m = min(max(len(X), 500), 1000)
@@ -733,8 +738,7 @@ def sum_of_table(X, new, b, *, views, scalings, steps, ridge, folds=None, seed=0
     columns = len(set().union(*views))
     fold = draw_folds(keys_of_table(X, seed), folds, columns=columns)
     full = fit(np.arange(len(X)))
-    left_out, copies = cross_fit(fit_fold, fold), copied(X[:, sorted(set().union(*views))], fold)
-    left_out[copies] = full(X)[copies]
+    left_out = mean_of_copies(cross_fit(fit_fold, fold), X[:, sorted(set().union(*views))])
     return left_out, full(new)
 
 

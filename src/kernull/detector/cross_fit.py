@@ -141,18 +141,44 @@ def dense_ranks(X: Array) -> Array:
     return np.array([rank for rank in ranks if rank.any()]).reshape(-1, len(X)).T
 
 
-def has_copies(keys: Array, fold: Indices, counts: Mask | None = None) -> Mask:
-    """Rows of which another fold holds a copy: a row with the same key.
+def mean_of_copies(scores: Array, keys: Array) -> Array:
+    """Scores of rows, of which copies have the mean of theirs.
 
-    ``counts`` are the rows that count as copies; all by default.
+    The models of their folds score copies a little differently from each other. One category of
+    five, of which new rows score a little lower than most, would be flagged as a whole.
+
+    Parameters
+    ----------
+    scores : array of shape (n,) or (n, C)
+        Left-out scores.
+    keys : array of shape (n,)
+        Key of each row; copies have the same.
+
+    Returns
+    -------
+    array of the same shape as ``scores``
+
+    Examples
+    --------
+    >>> mean_of_copies(np.array([1.0, 2.0, 5.0]), np.array([7, 7, 8]))
+    array([1.5, 1.5, 5. ])
+    """
+    _, kind, count = np.unique(keys, return_inverse=True, return_counts=True)
+    if len(count) == len(keys):
+        return scores
+    total = np.zeros((len(count), *scores.shape[1:]))
+    np.add.at(total, kind.ravel(), scores)
+    return np.asarray((total.T / count).T[kind.ravel()])
+
+
+def has_copies(keys: Array, fold: Indices) -> Mask:
+    """Rows of which another fold holds a copy: a row with the same key.
 
     Parameters
     ----------
     keys : array of shape (n,)
         Key of each row; copies have the same.
     fold : integer array of shape (n,)
-    counts : mask of shape (n,), optional
-        Rows that count as copies; all by default.
 
     Returns
     -------
@@ -165,8 +191,7 @@ def has_copies(keys: Array, fold: Indices, counts: Mask | None = None) -> Mask:
     """
     kind = np.unique(keys, return_inverse=True)[1].ravel()
     here = kind * (fold.max(initial=0) + 1) + fold
-    each = np.ones(len(keys)) if counts is None else counts.astype(float)
-    return np.asarray(np.bincount(kind, each)[kind] > np.bincount(here, each)[here])
+    return np.asarray(np.bincount(kind)[kind] > np.bincount(here)[here])
 
 
 def aligned(scores: Array, fold: Indices) -> Array:

@@ -388,7 +388,7 @@ def left_out_scores(
     if groups is None and apart.max() > 0:  # folds of few groups may well differ
         scores = aligned(scores, apart[is_judged])
     if isinstance(full, TableScores):
-        full.score_copies(scores, drawn.values, counts, apart, is_judged)
+        scores = full.tied(scores, np.asarray(drawn.values)[is_judged])
         counts = None if counts is None else counts / counts.mean()
         full = replace(full, table=np.asarray(rows.values), order=order, weight=counts)
     return full, drawn, scores[np.argsort(order[is_judged])], fold

@@ -28,7 +28,7 @@ from kernull.detector.cautions import (
     warn_of_views,
     warn_where_nothing_is_flagged,
 )
-from kernull.detector.cross_fit import cross_fit, folds_of, has_copies, sampling_order
+from kernull.detector.cross_fit import cross_fit, folds_of, mean_of_copies, sampling_order
 from kernull.detector.evidence import EvidenceRule, fit_evidence, left_out_scores
 from kernull.detector.model import KernelModel, RuleFit, calibrate
 from kernull.detector.rows import Rows, Settings, TableKernels, TableRows, Training
@@ -227,11 +227,10 @@ class Learned:
             parts = left_out_contributions(
                 rows, rule.weights, ridge / rows.n, exponent, self.weight, fold
             )
-            self._as_new(parts, keys, fold, rule.contributions)
+            parts = mean_of_copies(parts, keys)
             scores = rule.of_contributions(parts)
         else:
-            scores = self._refitted(fold)
-            self._as_new(scores, keys, fold, rule.score)
+            scores = mean_of_copies(self._refitted(fold), keys)
         return LeftOut(lowered(scores), rank_weights(self.weight, self.groups, rows.n), parts)
 
     def _refitted(self, fold: Indices) -> Array:
@@ -249,15 +248,6 @@ class Learned:
             return np.asarray(rule.score(rows.take(index).cross(kernels, settings)))
 
         return cross_fit(fit, score, fold)
-
-    def _as_new(self, left_out: Array, keys: Array, fold: Indices, score: Any) -> None:
-        """Score rows of a table that have copies in other folds as new copies of them."""
-        rows, kernels = self.rows, self.training.kernels
-        copies = has_copies(keys, fold)
-        if isinstance(rows, TableRows) and isinstance(kernels, TableKernels) and copies.any():
-            left_out[copies] = score(
-                rows.take(np.flatnonzero(copies)).cross(kernels, self.settings)
-            )
 
     def scores_of(self, rows: Indices) -> Array:
         """Scores by evidence of rows learned from, each by a fit without it.

@@ -22,7 +22,7 @@ from sklearn.utils.validation import has_fit_parameter
 from kernull._fields import DERIVED, POSITIVE, Checked, Range, Shape, stored
 from kernull._runtime import in_threads
 from kernull._typing import Array, Indices, Mask
-from kernull.detector.cross_fit import has_copies, row_keys
+from kernull.detector.cross_fit import mean_of_copies, row_keys
 from kernull.detector.nearest import nearest_distances
 from kernull.kernels import DistanceKernel, Rbf, pair_distances
 from kernull.tables import EncodedRows
@@ -400,38 +400,27 @@ class TableScores(Checked):
         rows = ((part, NewRows(part.view, X)) for part in self.parts)
         return np.hstack([score.score(new) for part, new in rows for score in part.scores])
 
-    def score_copies(
-        self, left_out: Array, X: Array, weight: Array | None, fold: Indices, judged: Mask
-    ) -> None:
-        """Give judged rows with copies in other folds the scores that new copies will have.
-
-        By the models of their folds, copies of one row would score a little differently from each
-        other and from new copies: one category of five is then flagged as a whole.
+    def tied(self, left_out: Array, X: Array) -> Array:
+        """Left-out scores (n, C) of rows (n, d); copies, by their cells in a view, score the same.
 
         Parameters
         ----------
         left_out : array of shape (n, C)
-            Left-out scores, changed in place.
         X : array of shape (n, d)
-            The rows.
-        weight : array of shape (n,) or None
-        fold : integer array of shape (n,)
-        judged : mask of shape (n,)
-            Rows with copies in other folds.
+
+        Returns
+        -------
+        array of shape (n, C)
         """
-        start, near, columns_keys = 0, None, dict[bytes, Array]()
-        if weight is not None:
-            near = weight >= LEAST_NEIGHBOUR_WEIGHT * weight.mean()
+        out, start, keys = left_out.copy(), 0, dict[bytes, Array]()
         for part in self.parts:
-            one = TableScores((part,))
             cells, known = X[:, part.view.columns], part.view.columns.tobytes()
-            if known not in columns_keys:  # once for all scalings of a view
-                columns_keys[known] = cells[:, 0] if cells.shape[1] == 1 else row_keys(cells)
-            copies = has_copies(columns_keys[known], fold + 1, near)[judged]
-            columns = slice(start, start + one.width)
-            if copies.any():
-                left_out[copies, columns] = one.of(X[judged][copies])
-            start = columns.stop
+            if known not in keys:  # once for all scalings of a view
+                keys[known] = cells[:, 0] if cells.shape[1] == 1 else row_keys(cells)
+            end = start + TableScores((part,)).width
+            out[:, start:end] = mean_of_copies(left_out[:, start:end], keys[known])
+            start = end
+        return out
 
     @property
     def width(self) -> int:

@@ -2,8 +2,9 @@ r"""What was never seen: a score of the cells of a table.
 
 Cells are the numbers that a table is read into (`kernull.tables.encoder`): NaN where one is empty,
 infinity where a column is not to be looked at. Whether a cell is empty is judged as a value is, and
-so is the number of empty cells of a row, where it is larger than ever. The score becomes evidence by its left-out values: a row
-that is left out has values that no other row has as often as a new row does.
+so is the number of empty cells of a row, where it is larger than ever. The score becomes evidence
+by its left-out values: a row that is left out has values that no other row has as often as a new
+row does.
 """
 
 from __future__ import annotations
