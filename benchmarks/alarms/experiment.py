@@ -12,6 +12,7 @@ from benchmarks.alarms.cases import CASES, named
 from benchmarks.alarms.generators import emptied
 from experiments import Cell, Experiment
 from experiments._cells import generator
+from kernull.detector.calibration import discoveries
 
 NAME = "benchmarks.alarms.experiment"
 
@@ -63,8 +64,8 @@ def run(cell, settings, folder):
     seconds = time.process_time() - start
     more = {} if tasks is None else {"groups": tasks}
     p = np.asarray(model.p_values(normal, **more))
-    found = model.calibration_
-    found = list(found.values()) if isinstance(found, dict) else [found]
+    models = [model] if tasks is None else [model.task(name) for name in model.tasks_]
+    calibrations = [model.calibration_ for model in models]
     row = {
         "n": case.n,
         "d": case.d,
@@ -73,10 +74,10 @@ def run(cell, settings, folder):
         "time_fit": seconds,
     }
     for rate in protocol.RATES:
-        lowest = max(1.0 / (c.total + 1.0) for c in found)
+        lowest = max(1.0 / (c.total + 1.0) for c in calibrations)
         name = f"{100 * rate:g}"
         row[f"rate_{name}"] = float((p <= max(rate, lowest) * (1 + 1e-9)).mean())
-        row[f"attainable_{name}"] = float(np.mean([attainable(rate, c) for c in found]))
+        row[f"attainable_{name}"] = float(np.mean([attainable(rate, c) for c in calibrations]))
     row["rare"] = float("nan")  # models that decide by the sum have no rarity
     if hasattr(model, "rarity"):
         rarity = np.asarray(model.rarity(normal, **more))
@@ -89,11 +90,11 @@ def run(cell, settings, folder):
 
 
 def _false_discoveries(model, normal, planted, tasks, planted_tasks):
-    """Share of normal rows among those that detect() flags; 0 where it flags none."""
+    """Share of normal rows among those that are discoveries; 0 where it flags none."""
     some = np.linspace(0, len(normal) - 1, protocol.FDR_NORMAL).astype(int)
     batch = np.vstack([normal[some], planted])
     more = {} if tasks is None else {"groups": np.concatenate([tasks[some], planted_tasks])}
-    flagged = np.asarray(model.detect(batch, fdr=protocol.FDR, **more))
+    flagged = discoveries(np.asarray(model.p_values(batch, **more)), protocol.FDR)
     return float(flagged[: len(some)].sum() / max(flagged.sum(), 1))
 
 
