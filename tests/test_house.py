@@ -100,9 +100,9 @@ def entered(call):
 #: Functions and files that a fit enters at most, functions of functions and of threads counted: the
 #: sum of a plain kernel, and README's model.
 LIMITS = [
-    ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 153, 28),
-    ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 212, 34),
-    (kernull.PAPER | {"views": "features"}, 153, 29),
+    ({"decision": "sum", "normalize": "none", "scaling": ("standard", "whiten")}, 151, 28),
+    ({"views": {"left": [0, 1, 2, 3], "right": [4, 5, 6, 7]}}, 210, 34),
+    (kernull.PAPER | {"views": "features"}, 151, 29),
 ]
 
 
@@ -169,7 +169,7 @@ def code_lines(path):
 def test_the_detector_is_small():
     """Without docstrings: what parameters are is no reason to write less of it."""
     lines = sum(map(code_lines, (HOUSE / "detector").glob("*.py")))
-    assert lines <= 3065
+    assert lines <= 3063
 
 
 def test_private_modules_stay_in_their_package():

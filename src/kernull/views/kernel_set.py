@@ -32,6 +32,7 @@ from kernull.views.scaling import (
     knows_unseen,
     read_scalings,
     scaling_name,
+    transformed,
 )
 
 #: What a table may hold: its squares are numbers.
@@ -102,7 +103,7 @@ class ScaledView(Checked):
         """
         part, first = X[:, self.columns], slice(width_rows)
         if isinstance(self.scaler, Standard | Unscaled):
-            scaler, train = self.scaler, np.asarray(self.scaler.transform(part), dtype=float)
+            scaler, train = self.scaler, transformed(self.scaler, part)
         else:
             scaler, train = fit_scaling(self.scaler, part, weight, self.name, scaling_rows)
         few = None if weight is None else weight[first]
@@ -137,9 +138,7 @@ class ScaledView(Checked):
         -------
         array of shape (m, d_v)
         """
-        near = np.clip(X[:, self.columns], -LARGEST, LARGEST)
-        Z = np.asarray(self.scaler.transform(near), dtype=float)
-        return np.asarray(np.clip(Z, -LARGEST, LARGEST))
+        return transformed(self.scaler, X[:, self.columns])
 
 
 @stored

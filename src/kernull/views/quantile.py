@@ -62,29 +62,23 @@ def scores_of_knots(X: Array, sample_weight: Array | None = None) -> tuple[Knots
     n, d = X.shape
     columns = np.ascontiguousarray(X.T)
     order = np.argsort(columns, axis=1)
-    flat = order + n * np.arange(d)[:, None]
-    values = columns.ravel().take(flat)
+    values = np.take_along_axis(columns, order, axis=1)
     is_first = np.ones((d, n), dtype=bool)
     np.not_equal(values[:, 1:], values[:, :-1], out=is_first[:, 1:])
     begin = np.flatnonzero(is_first)  # entry of each knot, where a run of equal values begins
     starts = np.searchsorted(begin, n * np.arange(d + 1))
-    column, end = begin // n, np.append(begin[1:], n * d)
-    if sample_weight is None:  # ranks are halves of whole numbers
-        ranks = begin + end - 2 * n * column
-        share, scores = ranks / (2.0 * n), ndtri(np.arange(1, 2 * n) / (2.0 * n))[ranks - 1]
-    else:
-        weight = np.zeros((d, n + 1))  # of the entries before each
-        np.cumsum(sample_weight[order], axis=1, out=weight[:, 1:])
-        middle = weight[column, begin - n * column] + weight[column, end - n * column]
-        # Next to no weight may lie beyond a value.
-        share = np.clip(middle / (2.0 * weight[column, n]), 1e-300, 1.0 - 1e-16)
-        scores = ndtri(share)
-    of_entries = scores if len(begin) == n * d else scores.repeat(end - begin)
-    rows = np.empty(n * d)
-    rows[flat.ravel()] = of_entries
-    values = values.ravel()[begin]
-    knots = Knots(values, scores, starts, _slopes(values, scores, share, starts))
-    return knots, rows.reshape(d, n).T
+    end = np.append(begin[1:], n * d)
+    counts = np.ones(n) if sample_weight is None else sample_weight
+    upto = np.cumsum(counts[order], axis=1).ravel()[end - 1]  # weight up to each knot
+    before = np.append(0.0, upto[:-1])
+    before[starts[:-1]] = 0.0
+    total = np.repeat(upto[starts[1:] - 1], np.diff(starts))
+    # Next to no weight may lie beyond a value.
+    share = np.clip((before + upto) / (2.0 * total), 1e-300, 1.0 - 1e-16)
+    values, scores = values.ravel()[begin], ndtri(share)
+    rows = np.empty((d, n))
+    np.put_along_axis(rows, order, scores.repeat(end - begin).reshape(d, n), axis=1)
+    return Knots(values, scores, starts, _slopes(values, scores, share, starts)), rows.T
 
 
 def _slopes(values: Array, scores: Array, share: Array, starts: Indices) -> Array:

@@ -20,11 +20,9 @@ from kernull.kernels import parse_kernels
 from kernull.views.columns import columns_of_view
 from kernull.views.quantile import Knots, scores_of_knots, to_scores
 
-#: Mean variance after shrinkage, as a share of what the largest may be, from which the rounding of
-#: products of the rows with themselves is below a billionth of it.
-LEAST_SHRINKAGE = 1e-4
-#: Directions with a smaller share of the largest variance have none but rounding.
-LEAST_VARIANCE = 1e-13
+#: Directions with a smaller share of the largest variance, before and after shrinkage, have none
+#: but rounding.
+LEAST_VARIANCE, LEAST_SHRUNK = 1e-13, 1e-10
 #: Rows that a thread scales at a time.
 SCALED_AT_ONCE = 10_000
 #: Values whose difference is below this share of their size are one value, written twice.
@@ -34,22 +32,6 @@ LARGEST = 1e140
 #: Of values that a fit takes (up to 1e-140), in directions of a hundred-thousandth of them, the
 #: gain is 1e145; times the largest value, this is still a number.
 LARGEST_GAIN = 1e150
-
-
-def same_value(X: Array, values: Array) -> Mask:
-    """Where entries equal the values of their columns, up to rounding.
-
-    Parameters
-    ----------
-    X : array of shape (m, d)
-    values : array of shape (d,)
-        One value a column.
-
-    Returns
-    -------
-    mask of shape (m, d)
-    """
-    return np.asarray(np.abs(X - values) <= CONSTANT_ROUNDING * np.abs(values))
 
 
 def constant_columns(X: Array) -> Mask:
@@ -75,7 +57,7 @@ class Scaling(TransformerMixin, BaseEstimator):
     name = ""
 
     def fit(self, X: Array, y: Any = None, sample_weight: Array | None = None) -> Self:
-        """Learn the map from rows of shape (n, d).
+        """Learn the map.
 
         Parameters
         ----------
@@ -83,25 +65,10 @@ class Scaling(TransformerMixin, BaseEstimator):
         y : ignored
         sample_weight : array of shape (n,), optional
         """
-        self._learn(*_weighted(X, sample_weight), rows=False)
+        if sample_weight is not None and not (sample_weight > 0).all():
+            X, sample_weight = X[sample_weight > 0], sample_weight[sample_weight > 0]
+        self._learn(X, sample_weight)
         return self
-
-    def fit_transform(self, X: Array, y: Any = None, sample_weight: Array | None = None) -> Array:
-        """Learn the map, and map the rows.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-        y : ignored
-        sample_weight : array of shape (n,), optional
-
-        Returns
-        -------
-        array of shape (n, d)
-        """
-        some, weight = _weighted(X, sample_weight)
-        Z = self._learn(some, weight, rows=True)
-        return Z if some is X else self.transform(X)
 
     def transform(self, X: Array) -> Array:
         """Map rows.
@@ -116,15 +83,8 @@ class Scaling(TransformerMixin, BaseEstimator):
         """
         raise NotImplementedError
 
-    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
-        """Learn from rows of positive weight; gives them as they are mapped, if asked for."""
-        raise NotImplementedError
-
-
-def _weighted(X: Array, sample_weight: Array | None) -> tuple[Array, Array | None]:
-    if sample_weight is None or (sample_weight > 0).all():
-        return X, sample_weight
-    return X[sample_weight > 0], sample_weight[sample_weight > 0]
+    def _learn(self, X: Array, sample_weight: Array | None) -> None:
+        """Learn from rows of positive weight."""
 
 
 @stored
@@ -137,53 +97,32 @@ class Unscaled(Scaling):
         """The rows."""
         return X
 
-    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
-        return X
-
 
 class UnseenScaling(Scaling):
     """A scaling that knows a value never seen in a column.
 
     A column that is constant in training is zero there. Another value has no unit to be measured
-    by: it becomes +-``unseen_step``, whatever its size.
+    by, and is evidence by itself, however small the difference: it becomes +-``unseen_step``.
+
+    Attributes
+    ----------
+    constant_ : boolean array of shape (d,)
+        Columns of one value.
+    mean_ : array of shape (d,)
+        Of constant columns their value.
     """
 
     unseen_step: ClassVar[float]
     constant_: Annotated[Mask, Shape("_d")]
     mean_: Annotated[Array, Shape("_d"), Range(-LARGEST, LARGEST)]
 
-    def unseen(self, X: Array) -> Mask:
-        """Cells that differ from the only value ever seen in their column, of shape (m, d).
-
-        Such a value is evidence by itself, however small the difference.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-
-        Returns
-        -------
-        mask of shape (m, d)
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> rows = np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]])
-        >>> Standard().fit(rows).unseen(np.array([[9.0, 5.0], [2.0, 5.001]]))
-        array([[False, False],
-               [False,  True]])
-        """
-        found = np.zeros(X.shape, dtype=bool)
-        constant = self.constant_
-        found[:, constant] = ~same_value(X[:, constant], self.mean_[constant])
-        return found
-
     def _with_unseen(self, Z: Array, X: Array) -> Array:
         """Scaled rows Z of rows X, with the constant columns filled in."""
         if self.constant_.any():
-            constant = self.constant_
-            side = np.sign(X[:, constant] - self.mean_[constant])
-            Z[:, constant] = self.unseen_step * np.where(self.unseen(X)[:, constant], side, 0.0)
+            values = self.mean_[self.constant_]
+            off = X[:, self.constant_] - values
+            off[np.abs(off) <= CONSTANT_ROUNDING * np.abs(values)] = 0.0
+            Z[:, self.constant_] = self.unseen_step * np.sign(off)
         return Z
 
 
@@ -197,6 +136,14 @@ class Standard(UnseenScaling):
         Of constant columns their value, and one.
     constant_ : boolean array of shape (d,)
         Columns of one value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]])
+    >>> Standard().fit(rows).transform(np.array([[2.0, 5.0], [2.0, 5.001]]))
+    array([[ 0.,  0.],
+           [ 0., 32.]])
     """
 
     name = "standard"
@@ -206,22 +153,13 @@ class Standard(UnseenScaling):
 
     def transform(self, X: Array) -> Array:
         """Map rows; what is too far to be squared is brought nearer."""
-        return self._with_unseen(self._by_column(X), X)
+        with np.errstate(over="ignore"):
+            Z = np.clip((X - self.mean_) / self.scale_, -LARGEST, LARGEST)
+        return self._with_unseen(Z, X)
 
-    def _by_column(self, X: Array) -> Array:
-        """Scaled rows with zeros in the constant columns."""
-        far = LARGEST * np.minimum(self.scale_, 1.0)
-        near = np.clip(X, self.mean_ - far, self.mean_ + far)
-        return np.where(self.constant_, 0.0, (near - self.mean_) / self.scale_)
-
-    def _varying(self, Z: Array) -> Array:
-        """Scaled rows with zeros in the constant columns."""
-        return np.where(self.constant_, 0.0, Z) if self.constant_.any() else Z
-
-    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
+    def _learn(self, X: Array, sample_weight: Array | None) -> None:
         self.constant_ = constant_columns(X)
         self.mean_, self.scale_ = _moments(X, sample_weight, self.constant_)
-        return self._varying((X - self.mean_) / self.scale_)
 
 
 @stored
@@ -263,26 +201,24 @@ class Whiten(Checked, Standard):
 
     def transform(self, X: Array) -> Array:
         """Map rows; what is too far to be squared is brought nearer."""
-        Z = self._by_column(X)
+        Z = super().transform(X)
         along = Z @ self.directions_ * self.gains_
-        return self._with_unseen(self.base_gain_ * Z + along @ self.directions_.T, X)
+        out = self.base_gain_ * Z + along @ self.directions_.T
+        out[:, self.constant_] = Z[:, self.constant_]
+        return np.asarray(out)
 
-    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
-        return self._rotate(super()._learn(X, sample_weight, rows=rows), sample_weight, rows)
+    def _learn(self, X: Array, sample_weight: Array | None) -> None:
+        super()._learn(X, sample_weight)
+        self._rotate(X, sample_weight)
 
-    def _rotate(self, Z: Array, sample_weight: Array | None, rows: bool) -> Array:
-        """Learn the covariance of centred rows."""
+    def _rotate(self, X: Array, sample_weight: Array | None) -> None:
+        """Learn the covariance of the columns that vary."""
         varies = ~self.constant_
-        directions, self.gains_, self.base_gain_, whitened = _whitening(
-            Z if varies.all() else Z[:, varies], sample_weight, rows=rows
+        directions, self.gains_, self.base_gain_ = _whitening(
+            super().transform(X)[:, varies], sample_weight
         )
-        self.directions_ = directions
-        if varies.all():
-            return whitened
-        # Of all columns, not only those that vary.
         self.directions_ = np.zeros((len(varies), directions.shape[1]))
-        self.directions_[varies], Z[:, varies] = directions, whitened
-        return Z
+        self.directions_[varies] = directions
 
 
 @stored
@@ -295,11 +231,11 @@ class WhitenRaw(Whiten):
 
     name = "whiten-raw"
 
-    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
+    def _learn(self, X: Array, sample_weight: Array | None) -> None:
         self.constant_ = constant_columns(X)
         self.mean_ = _moments(X, sample_weight, self.constant_)[0]
         self.scale_ = np.ones_like(self.mean_)
-        return self._rotate(self._varying(X - self.mean_), sample_weight, rows)
+        self._rotate(X, sample_weight)
 
 
 @stored
@@ -329,6 +265,14 @@ class Quantile(UnseenScaling):
         """Normal scores of rows."""
         return self._with_unseen(to_scores(X, self.knots_), X)
 
+    def fit_transform(self, X: Array, y: Any = None, sample_weight: Array | None = None) -> Array:
+        """Learn the map; rows are mapped by the ranks that it is learned from."""
+        if sample_weight is not None and not (sample_weight > 0).all():
+            return self.fit(X, sample_weight=sample_weight).transform(X)
+        self.constant_, self.mean_ = constant_columns(X), X[0].astype(float)
+        self.knots_, scores = scores_of_knots(X, sample_weight)
+        return scores
+
     def of_columns(self, index: Indices) -> Quantile:
         """The scaling of some of the columns, by themselves.
 
@@ -345,10 +289,8 @@ class Quantile(UnseenScaling):
         out.constant_, out.mean_ = self.constant_[index], self.mean_[index]
         return out
 
-    def _learn(self, X: Array, sample_weight: Array | None, *, rows: bool) -> Array:
-        self.constant_, self.mean_ = constant_columns(X), X[0].astype(float)
-        self.knots_, scores = scores_of_knots(X, sample_weight)
-        return scores
+    def _learn(self, X: Array, sample_weight: Array | None) -> None:
+        self.fit_transform(X, None, sample_weight)
 
 
 #: The scalings known by name.
@@ -462,19 +404,17 @@ def fit_scaling(
     first : int, optional
         Number of rows that it is fitted to, the first; all by default.
     """
-    if first is not None and len(X) > first:
-        weight = None if sample_weight is None else sample_weight[:first]
-        fitted, Z = fit_scaling(scaling, X[:first], weight, view)
-        return fitted, np.concatenate([Z, _transformed(fitted, X[first:])])
-    if isinstance(scaling, Scaling):
-        own = type(scaling)()  # they have no parameters
-        return own, own.fit_transform(X, sample_weight=sample_weight)
     fitted, options = clone(scaling), {}
     if sample_weight is not None and has_fit_parameter(fitted, "sample_weight"):
-        options["sample_weight"] = sample_weight
+        options["sample_weight"] = sample_weight[:first]
     shape = f"the {len(X)} rows and {X.shape[1]} columns of the view {view!r}"
     try:
-        Z = np.asarray(fitted.fit(X, **options).transform(X), dtype=float)
+        if isinstance(fitted, Quantile) and len(X[:first]) == len(X):
+            Z = fitted.fit_transform(X, **options)
+        else:
+            fitted.fit(X[:first], **options)
+            blocks = [X[i : i + SCALED_AT_ONCE] for i in range(0, len(X), SCALED_AT_ONCE)]
+            Z = np.concatenate(in_threads(lambda rows: transformed(fitted, rows), blocks))
     except (TypeError, ValueError) as error:
         raise ValueError(f"scaling: {scaling!r} does not fit {shape}: {error}") from error
     if Z.ndim != 2 or len(Z) != len(X) or not Z.shape[1]:
@@ -482,20 +422,26 @@ def fit_scaling(
             f"scaling: {scaling!r} made an array of shape {Z.shape} of {shape}; expected one row "
             "for each row, and at least one column."
         )
-    if not (np.abs(Z) <= LARGEST).all():
+    if not (np.abs(Z) < LARGEST).all():
         raise ValueError(f"scaling: {scaling!r} made NaN or values above {LARGEST:g} of {shape}.")
     return fitted, Z
 
 
-def _transformed(scaler: Any, X: Array) -> Array:
-    """Many rows by a fitted transformer; what is too far to be squared is brought nearer."""
+def transformed(scaler: Any, X: Array) -> Array:
+    """Rows by a fitted transformer; what is too far to be squared is brought nearer.
 
-    def work(start: int) -> Array:
-        near = np.clip(X[start : start + SCALED_AT_ONCE], -LARGEST, LARGEST)
-        Z = np.asarray(scaler.transform(near), dtype=float)
-        return np.asarray(np.clip(Z, -LARGEST, LARGEST))
+    Parameters
+    ----------
+    scaler : transformer
+        Fitted.
+    X : array of shape (m, d)
 
-    return np.concatenate(in_threads(work, range(0, len(X), SCALED_AT_ONCE)))
+    Returns
+    -------
+    array of shape (m, d_Z)
+    """
+    Z = np.asarray(scaler.transform(np.clip(X, -LARGEST, LARGEST)), dtype=float)
+    return np.asarray(np.clip(Z, -LARGEST, LARGEST))
 
 
 def _moments(X: Array, sample_weight: Array | None, constant: Mask) -> tuple[Array, Array]:
@@ -513,19 +459,14 @@ def _moments(X: Array, sample_weight: Array | None, constant: Mask) -> tuple[Arr
     return mean, scale
 
 
-def _whitening(
-    Z: Array, sample_weight: Array | None, *, rows: bool
-) -> tuple[Array, Array, float, Array]:
+def _whitening(Z: Array, sample_weight: Array | None) -> tuple[Array, Array, float]:
     """The root of the inverse covariance of centred rows Z, of shape (n, d).
 
-    Orthonormal directions (d, r), the extra gain along each (r,), the gain elsewhere, and the
-    whitened rows, where they were asked for.
+    Orthonormal directions (d, r), the extra gain along each (r,), and the gain elsewhere.
     """
     n, d = Z.shape
-    if d < 2:  # there are no directions to tell apart
-        squares = np.einsum("ij,ij->i", Z, Z)
-        gain = 1.0 / (float(np.sqrt(np.average(squares, weights=sample_weight))) or 1.0)
-        return np.zeros((d, 0)), np.zeros(0), gain, gain * Z
+    if not d:
+        return np.zeros((0, 0)), np.zeros(0), 1.0
     weight = np.ones(n) if sample_weight is None else sample_weight
     # The weighted covariance is that of rescaled rows.
     rooted = Z if sample_weight is None else Z * np.sqrt(weight / np.mean(weight))[:, None]
@@ -539,37 +480,22 @@ def _whitening(
     distance = norm2 / d - (float(weight @ squares) / total / d) ** 2
     noise = min((float(weight @ squares**2) / total - norm2) / (d * total), distance)
     shrinkage = 0.0 if noise <= 0 else noise / distance
-    left = None
-    # From that product, unless shrinkage leaves variances so small that their rounding, which is
-    # that of the largest one, would be seen.
-    if shrinkage * min(n, d) <= LEAST_SHRINKAGE * d:
-        _, singular, Vt = np.linalg.svd(rooted, full_matrices=False)
-        variances, axes = singular**2 / n, Vt.T
-    elif not wide:
-        variances, axes = np.linalg.eigh(gram)
-        variances = np.maximum(variances, 0.0)
-    else:
-        variances, left = np.linalg.eigh(gram)
-        # What no row reaches needs no direction of its own.
-        seen = variances > LEAST_VARIANCE * max(float(variances[-1]), np.finfo(float).tiny)
-        variances, left = variances[seen], left[:, seen]
-        axes = rooted.T @ (left / np.sqrt(n * variances))
+    variances, axes = np.linalg.eigh(gram)
+    # What no row reaches needs no direction of its own.
+    seen = variances > LEAST_VARIANCE * variances[-1]
+    variances, axes = variances[seen], axes[:, seen]
+    if wide:
+        axes = rooted.T @ (axes / np.sqrt(n * variances))
     floor = shrinkage * float(variances.sum()) / d
     shrunk = (1.0 - shrinkage) * variances + floor
     # Directions without any variance (duplicate columns when nothing shrinks) must not be blown
     # up: they keep the gain of the smallest real one.
-    real = shrunk > 1e-10 * shrunk.max() if len(shrunk) else np.zeros(0, bool)
+    real = shrunk > LEAST_SHRUNK * shrunk.max(initial=0.0)
     gains = 1.0 / np.sqrt(shrunk[real])
     # Without any variance at all (a view that is constant in a fold) nothing is scaled.
     least = gains.max(initial=0.0) or 1.0
-    base = 1.0 / np.sqrt(floor) if floor > 1e-10 * shrunk.max(initial=0.0) else least
-    directions, gains = np.ascontiguousarray(axes if real.all() else axes[:, real]), gains - base
-    if rows and left is not None and sample_weight is None and real.all():
-        # Rows are left vectors times singular values times directions: one product of n x n.
-        Z = (left * (base + gains)) @ left.T @ Z
-    elif rows:
-        Z = base * Z + (Z @ directions * gains) @ directions.T
-    return directions, gains, float(base), Z
+    base = 1.0 / np.sqrt(floor) if floor > LEAST_SHRUNK * shrunk.max(initial=0.0) else least
+    return axes[:, real], gains - base, float(base)
 
 
 def resolve_views(
