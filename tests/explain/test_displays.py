@@ -84,7 +84,7 @@ def test_contributions(model):
     why = model.explain(OTHERS)
     ax = why.plot(2)
     bars = {round(bar.get_y() + bar.get_height() / 2): bar for bar in ax.patches}
-    order = why.ranking(2)[::-1]
+    order = np.argsort(why.surprise[2])[::-1]
     widths = [bars[place].get_width() for place in range(3)]
     np.testing.assert_allclose(widths, why.by_view[2, order])
     labels = [label.get_text() for label in ax.get_yticklabels()]

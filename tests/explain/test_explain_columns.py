@@ -10,6 +10,7 @@ from sklearn.covariance import ledoit_wolf
 
 from kernull import Judge, MultiKernelFisherNull, TableViews
 from kernull.detector import assign_folds
+from kernull.detector.cross_fit import dense_ranks
 from kernull.detector.usual import FOLDS, UsualValues
 from kernull.explain import ColumnReason, column_reasons
 
@@ -154,7 +155,7 @@ def test_a_value_that_no_row_had_is_rare_whatever_the_other_columns_say():
 
 def left_out_residuals(X):
     """By scikit-learn's shrunk covariance of the other folds."""
-    fold, out = assign_folds(X, FOLDS), np.empty(X.shape)
+    fold, out = assign_folds(dense_ranks(X), FOLDS), np.empty(X.shape)
     for k in np.unique(fold):
         rest, held, d = X[fold != k], fold == k, X.shape[1]
         mean, scale = rest.mean(axis=0), rest.std(axis=0)

@@ -66,7 +66,7 @@ def test_numbers_are_the_models(fitted):
     assert sum(counts) == len(X)
     why = model.explain(X)
     first = content.rows[0]
-    best = why.ranking(first.position - 1)[0]
+    best = why.surprise[first.position - 1].argmin()
     away = abs(why.differences[first.position - 1, best])
     assert first.views[0][0] == why.view_names[best]
     assert first.views[0][1].startswith(f"{away:.3f} below normal (")
@@ -232,7 +232,7 @@ def test_rows_like_the_training_rows_do_not_drift(factory):
 
 def test_no_row_flagged_and_rows_that_cannot_be_judged(factory):
     judge, rows = factory
-    normal = np.flatnonzero(judge.predict(rows) == 1)[:10]
+    normal = np.flatnonzero(~judge.verdicts(rows).why.flagged)[:10]
     few = {name: np.array(cells, dtype=object)[normal] for name, cells in rows.items()}
     page = render_report(judge.verdicts(few))
     assert "No row is flagged." in page

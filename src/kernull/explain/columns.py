@@ -201,9 +201,11 @@ class Replacement:
     row, mended : array of shape (d,)
         The row as it is, and with this column and the earlier ones replaced.
     known : boolean array of shape (d,)
-        NumberColumns that were not replaced before this one.
+        Columns that were not replaced before this one.
     score, without : float
         Score before and after.
+    place : int
+        Position of the row.
     """
 
     block: int
@@ -212,11 +214,12 @@ class Replacement:
     known: Mask
     score: float
     without: float
+    place: int
 
 
 @dataclass(frozen=True, eq=False)
 class NumberColumns:
-    """NumberColumns of numbers, and how a reason names them.
+    """Columns of numbers, and how a reason names them.
 
     `kernull.explain.table_columns.TableColumns` names those of a table.
 
@@ -236,8 +239,8 @@ class NumberColumns:
         """Rows with NaN replaced by what the other cells predict."""
         return self.usual.fill(X)
 
-    def reason(self, replaced: Replacement, i: int) -> ColumnReason:
-        """The reason behind a replacement in the row at a position."""
+    def reason(self, replaced: Replacement) -> ColumnReason:
+        """The reason behind a replacement."""
         return self.of_number(replaced)
 
     def of_number(self, replaced: Replacement, whole: bool = False) -> ColumnReason:
@@ -276,8 +279,9 @@ def column_reasons(
     threshold: Any = None,
     gaps: Mask | None = None,
     most: int = 3,
+    places: Sequence[int] | None = None,
 ) -> list[list[ColumnReason]]:
-    """NumberColumns that make rows stand out, the first reason first.
+    """Columns that make rows stand out, the first reason first.
 
     Parameters
     ----------
@@ -295,6 +299,8 @@ def column_reasons(
         cells predict once one of these is replaced.
     most : int
         Reasons of one row at most.
+    places : sequence of int, optional
+        What ``columns`` knows the rows by; their positions by default.
 
     Examples
     --------
@@ -335,8 +341,8 @@ def column_reasons(
             g = int(chosen[k])
             known = np.ones(X.shape[1], dtype=bool)
             known[[c for r in np.flatnonzero(replaced[i]) for c in groups[r]]] = False
-            step = (float(current[i]), float(scores[k, g]))
-            reasons[i].append(columns.reason(Replacement(g, X[i], mended[g][k], known, *step), i))
+            step = (float(current[i]), float(scores[k, g]), i if places is None else places[i])
+            reasons[i].append(columns.reason(Replacement(g, X[i], mended[g][k], known, *step)))
             replaced[i, g] = True
             current[i] = scores[k, g]
     return reasons

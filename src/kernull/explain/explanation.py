@@ -97,8 +97,8 @@ class Explanation:
     (48, 3)
     >>> print(why.words(0, most=1))
     flagged: far more unusual than any of the 59 normal rows learned from.
-    look gives 52% of the evidence (5.6 standard deviations out of line with the others).
-    x11 is 1.29; 2.94 to 4 is usual for rows like this; none of 59 normal rows has a value so low.
+    look gives 52% of the evidence (6.7 standard deviations out of line with the others).
+    x11 is 1.29; 2.99 to 4 is usual for rows like this; none of 59 normal rows has a value so low.
     """
 
     contributions: Array
@@ -189,20 +189,6 @@ class Explanation:
         out = np.zeros_like(self.by_view)
         return np.asarray(np.divide(self.by_view, total, out=out, where=total != 0))
 
-    def ranking(self, row: int = 0) -> Indices:
-        """Positions of the views, the most suspect one first.
-
-        Parameters
-        ----------
-        row : int
-            Position of the row.
-
-        Returns
-        -------
-        integer array of shape (V,)
-        """
-        return np.argsort(self.surprise[row], kind="stable")
-
     def words(self, row: int = 0, most: int = 3) -> str:
         """The row at a position in words: the verdict, its views, and a line for each column.
 
@@ -253,7 +239,9 @@ class Explanation:
         if len(self.view_names) < 2 or not self._is_judged(row):
             return []
         if self.together is not None and self.together[row]:
-            pair = " and ".join(visible(self.view_names[v]) for v in self.ranking(row)[:2])
+            pair = " and ".join(
+                visible(self.view_names[v]) for v in np.argsort(self.surprise[row])[:2]
+            )
             return [f"each view is usual, together they are not: {pair} fit the others least."]
         return [f"{', '.join(f'{visible(v)} {how}' for v, how in self.reasons([row], most)[0])}."]
 
@@ -324,57 +312,49 @@ class Explanation:
     def table(self, row: int | None = None, by: str = "view") -> Any:
         """A data frame of the kind that was explained (pandas, polars); records for an array.
 
-        Of one row, or of all by default, ``by`` "view" or "kernel": row, view (and kernel),
-        contribution, typical, difference, surprise, and the share of calibration rows whose
-        contribution is as low (``tail``); by surprise, the most suspect first. ``by`` "column": a
-        line for each `ColumnReason`, which flagged rows have.
+        Of one row, or of all by default, ``by`` "view": row, view, contribution, typical,
+        difference, surprise, and the share of calibration rows whose contribution is as low
+        (``tail``); by surprise, the most suspect first. ``by`` "column": a line for each
+        `ColumnReason`, which flagged rows have.
 
         Parameters
         ----------
         row : int, optional
             Position of the row; all rows by default.
-        by : {"view", "kernel", "column"}
+        by : {"view", "column"}
             What a line of the table stands for.
 
         Returns
         -------
         data frame or list of dict
         """
+        picked = list(range(len(self))) if row is None else [row]
         if by == "column":
-            picked = list(range(len(self))) if row is None else [row]
             columns = zip(picked, self.columns_of_rows(picked), strict=True)
-            lines = [{"row": self.name(i), **r.record()} for i, reasons in columns for r in reasons]
-            return as_frame(
-                [{name: line[name] for name in ("row", *COLUMN_FIELDS)} for line in lines],
-                self.frame, ("row", *COLUMN_FIELDS),
-            )  # fmt: skip
-        if by not in ("view", "kernel"):
-            raise ValueError(f"by: got {by!r}; expected 'view', 'kernel' or 'column'.")
-        whole = by == "view"
-        values = self.by_view if whole else self.contributions
-        typical = self.typical_by_view if whole else self.typical
-        names = {"view": self.view_names if whole else self.kernel_views}
-        names |= {} if whole else {"kernel": self.kernel_names}
-        reference = self._sum_views(self.reference) if whole else self.reference
-        surprise = self.surprise if whole else _shortfall(values, reference)
-        records = []
-        for i in range(len(self)) if row is None else [row]:
-            order = np.argsort(surprise[i], kind="stable")
-            for v in order:
-                below = int((reference[:, v] <= values[i, v]).sum())
-                records.append(
-                    {
-                        "row": self.name(i),
-                        **{kind: known[v] for kind, known in names.items()},
-                        "contribution": float(values[i, v]),
-                        "typical": float(typical[v]),
-                        "difference": float(values[i, v] - typical[v]),
-                        "surprise": float(surprise[i, v]),
-                        "tail": (1 + below) / (1 + len(reference)),
-                    }
-                )
-        numbers = ("contribution", "typical", "difference", "surprise", "tail")
-        return as_frame(records, self.frame, ("row", *names, *numbers))
+            fields = ("row", *COLUMN_FIELDS)
+            records = [
+                {"row": self.name(i)} | r.record() for i, reasons in columns for r in reasons
+            ]
+            lines = [{name: record[name] for name in fields} for record in records]
+            return as_frame(lines, self.frame, fields)
+        if by != "view":
+            raise ValueError(f"by: got {by!r}; expected 'view' or 'column'.")
+        reference = self._sum_views(self.reference)
+        tails = np.array([(reference <= values).sum(axis=0) for values in self.by_view[picked]])
+        numbers = {
+            "contribution": self.by_view[picked],
+            "typical": np.tile(self.typical_by_view, (len(picked), 1)),
+            "difference": self.differences[picked],
+            "surprise": self.surprise[picked],
+            "tail": (1 + tails) / (1 + len(reference)),
+        }
+        lines = [
+            {"row": self.name(i), "view": self.view_names[v]}
+            | {name: float(values[k, v]) for name, values in numbers.items()}
+            for k, i in enumerate(picked)
+            for v in np.argsort(numbers["surprise"][k], kind="stable")
+        ]
+        return as_frame(lines, self.frame, ("row", "view", *numbers))
 
     def name(self, row: int) -> Any:
         """Name of the row at a position: in `row_names`, else the position.

@@ -544,71 +544,26 @@ class Judge(OutlierMixin, BaseEstimator):
     # -- as an estimator of scikit-learn -----------------------------------------------------
 
     def score_samples(self, X: Any) -> Array:
-        """Scores of rows, of shape (m,); higher is more normal, NaN for rows not judged.
-
-        Parameters
-        ----------
-        X : data frame, Table, mapping of columns, or array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
-        """
+        """Scores of rows, of shape (m,); higher is more normal, NaN for rows not judged."""
         return self.verdicts(X).why.scores
 
     def decision_function(self, X: Any) -> Array:
-        """Score minus threshold, of shape (m,): negative where a row is flagged.
-
-        Parameters
-        ----------
-        X : data frame, Table, mapping of columns, or array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
-        """
+        """Score minus threshold, of shape (m,): negative where a row is flagged."""
         why = self.verdicts(X).why
         return np.asarray(np.nan_to_num(why.scores - why.threshold, nan=-np.inf))
 
     def predict(self, X: Any) -> Array:
-        """+1 for normal rows, -1 for flagged ones.
-
-        Parameters
-        ----------
-        X : data frame, Table, mapping of columns, or array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
-        """
+        """+1 for normal rows, -1 for flagged ones, of shape (m,)."""
         verdicts = self.verdicts(X)
         verdicts.check_unseen()
         return np.where(verdicts.why.flagged, -1, 1)
 
     def p_values(self, X: Any) -> Array:
-        """P-value of each row, of shape (m,).
-
-        Parameters
-        ----------
-        X : data frame, Table, mapping of columns, or array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
-        """
+        """P-value of each row, of shape (m,)."""
         return self.verdicts(X).why.p_values
 
     def rarity(self, X: Any) -> Array:
-        """One in so many normal rows is as unusual, of shape (m,).
-
-        Parameters
-        ----------
-        X : data frame, Table, mapping of columns, or array of shape (m, d)
-
-        Returns
-        -------
-        array of shape (m,)
-        """
+        """One in so many normal rows is as unusual, of shape (m,)."""
         return np.asarray(self.verdicts(X).why.rarity)
 
     def set_output(self, *, transform: str | None = None) -> Self:
@@ -617,19 +572,12 @@ class Judge(OutlierMixin, BaseEstimator):
         return self
 
     def fit_predict(self, X: Any, y: Any = None, *, groups: Any = None) -> Array:
-        """Fit, and judge each training row by a model that did not see it.
+        """Fit, and judge each training row by a model that did not see it: +1 normal, -1 flagged.
 
         Parameters
         ----------
-        X : data frame, Table, mapping of columns, or array of shape (n, d)
-        y : ignored
-        groups : array of shape (n,), optional
-            Group of each row, where no column has it.
-
-        Returns
-        -------
-        array of shape (n,)
-            +1 for normal rows, -1 for flagged ones.
+        X, y, groups
+            As in `fit`.
         """
         self.fit(X, groups=groups)
         table = as_table(X)

@@ -97,22 +97,19 @@ class Verdicts:
     @cached_property
     def why(self) -> Explanation:
         """The rows, explained."""
-        parts = []
+        table, reading, parts, whole = self.judge.table_, self.reading, [], None
+        first = self.judge.tasks[0] if self.judge.tasks else ""
         for index, task, missing in self.parts:
-            why, score = self._explained(self.reading.X[index], task, missing)
+            why, score = self._explained(reading.X[index], task, missing)
+            whole = why if task == first and not missing else whole
             usual = self.judge.usual_values(task)
             if usual is not None:  # of more than 400 columns there is none, and reasons are by view
-                columns = TableColumns(
-                    self.judge.table_, usual, self.rows, self.reading,
-                    score=score, threshold=why.threshold, index=index,
-                )  # fmt: skip
-                why = replace(why, columns_of=columns.reasons)
+                columns = TableColumns.of(table, usual, self.rows, reading)
+                why = replace(why, columns_of=partial(columns.reasons, score, why.threshold, index))
             parts.append((index, why))
-        first = self.judge.tasks[0] if self.judge.tasks else ""
-        row = np.zeros((1, self.reading.X.shape[1]))  # any row: the table may have none
-        whole = self._explained(row, first, [])[0]
-        why = merged(whole, parts, len(self.rows))
-        return replace(why, remarks=self.notes)
+        if whole is None:  # any row: the table may have none
+            whole = self._explained(np.zeros((1, reading.X.shape[1])), first, [])[0]
+        return replace(merged(whole, parts, len(self.rows)), remarks=self.notes)
 
     def check_unseen(self) -> None:
         """Warn where these are rows that were learned from, in their order: none is flagged."""
